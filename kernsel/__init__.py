@@ -1,0 +1,50 @@
+"""Select kernel models: a criterion scores a learner on a kernel, a search walks the candidates, the best is verified.
+
+The public names are loaded when they are first used, so that ``import kernsel`` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kernsel import criteria as criteria
+    from kernsel import errors as errors
+    from kernsel import kernels as kernels
+    from kernsel import learners as learners
+    from kernsel import registry as registry
+    from kernsel.model import Model as Model
+    from kernsel.model import load as load
+    from kernsel.selection import Selection as Selection
+    from kernsel.selection import select as select
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Model",
+    "Selection",
+    "__version__",
+    "criteria",
+    "errors",
+    "kernels",
+    "learners",
+    "load",
+    "registry",
+    "select",
+]
+
+_MODULES = {"criteria", "errors", "kernels", "learners", "registry"}
+_NAMES = {"Model": "model", "Selection": "selection", "load": "model", "select": "selection"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"kernsel.{name}")
+    if name in _NAMES:
+        return getattr(import_module(f"kernsel.{_NAMES[name]}"), name)
+    raise AttributeError(f"module 'kernsel' has no attribute {name!r}; it has {', '.join(__all__)}")
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

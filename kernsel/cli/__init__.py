@@ -1,0 +1,41 @@
+"""The command line: thin commands over the library, one a file.
+
+Nothing numerical is imported before a command needs it, so that ``--help`` and ``--version`` are quick.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kernsel.cli.example import example
+from kernsel.cli.plugins import plugins
+from kernsel.cli.predict import predict
+from kernsel.cli.select import select
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
+for _command in (select, predict, example, plugins):
+    app.command()(_command)
+
+
+def main() -> None:
+    """Run the command line; exits with 0, 2 for an error that the user can mend, or 130 after Ctrl-C."""
+    app(prog_name="kernsel")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from kernsel import __version__
+
+        typer.echo(f"kernsel {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _kernsel(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    """Select kernel models: kernel, its parameters and the regularisation, by fast and exact cross-validation."""

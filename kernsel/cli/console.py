@@ -1,0 +1,100 @@
+"""What all commands share: how they print errors, warnings and progress, and how they end."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+import typer
+
+from kernsel import errors
+
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+WARNINGS = tuple(kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, UserWarning))
+
+Reporter = Callable[[int, int, str], None]
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Run a command: errors and warnings of kernsel become one line each on stderr, errors end with exit code 2.
+
+    Ctrl-C ends with 130 and one line, and a reader that closes the pipe ends the command in silence, as for any tool.
+    """
+    with warnings.catch_warnings():
+        for kind in WARNINGS:
+            warnings.simplefilter("always", kind)
+        warnings.showwarning = _Printer(warnings.showwarning)
+        try:
+            yield
+            sys.stdout.flush()
+        except errors.KernselError as error:
+            say(f"error: {error}")
+            raise typer.Exit(2) from error
+        except MemoryError as error:
+            say("error: the memory doesn't suffice; use fewer rows, or a smaller --rank")
+            raise typer.Exit(2) from error
+        except KeyboardInterrupt as error:
+            say("interrupted")
+            raise typer.Exit(INTERRUPTED) from error
+        except BrokenPipeError as error:
+            # What is still buffered would fail again when Python ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), _stdout_number())
+            raise typer.Exit(BROKEN_PIPE) from error
+
+
+def _stdout_number() -> int:
+    return sys.stdout.fileno()
+
+
+def say(text: str) -> None:
+    """Print one line on stderr."""
+    typer.echo(f"kernsel: {' '.join(text.split())}", err=True)
+
+
+def warn(text: str) -> None:
+    """Print one line of warning on stderr."""
+    say(f"warning: {text}")
+
+
+class _Printer:
+    """Prints the warnings of kernsel in one line, each once, and hands on all others."""
+
+    def __init__(self, other: Callable[..., Any]) -> None:
+        self.other = other
+        self.seen: set[str] = set()
+
+    def __call__(
+        self,
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if not issubclass(category, WARNINGS):
+            self.other(message, category, filename, lineno, file, line)
+        elif str(message) not in self.seen:
+            self.seen.add(str(message))
+            warn(str(message))
+
+
+@contextmanager
+def progress(quiet: bool) -> Iterator[Reporter | None]:
+    """Give a function ``(done, total, text)`` that draws a bar on stderr, or None where nobody would see it."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    with typer.progressbar(length=1, file=sys.stderr, show_pos=True) as bar:
+
+        def report(done: int, total: int, text: str) -> None:
+            bar.length, bar.label = total, text
+            bar.update(done - bar.pos)
+
+        yield report

@@ -1,0 +1,147 @@
+"""``kernsel select``: from a table to a verified model."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kernsel.cli import console
+from kernsel.errors import OptionError
+
+
+def select(
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", readable=False, help="The table: CSV with a header, Parquet or svmlight.")
+    ],
+    target: Annotated[
+        str | None, typer.Option(metavar="COL", help="The column to predict [default: the last one].")
+    ] = None,
+    task: Annotated[str, typer.Option(metavar="auto|regression|classification", help="What to learn.")] = "auto",
+    learner: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="A learner [default: svm for classification, krr for regression]."),
+    ] = None,
+    kernel: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="gaussian, 'gaussian + 0.5*linear' ...; repeatable [default: gaussian]."),
+    ] = None,
+    criterion: Annotated[
+        str, typer.Option(metavar="NAME", help="What scores: NAME or 'NAME(key=value)'.")
+    ] = "newton-cv",
+    order: Annotated[str | None, typer.Option(metavar="R|inf", help="Order of the criterion bif.")] = None,
+    folds: Annotated[int, typer.Option(metavar="N", min=2, help="Folds of the cross-validation.")] = 10,
+    grid: Annotated[str, typer.Option(metavar="auto|paper", help="Scaled by the data, or powers of two.")] = "auto",
+    verify: Annotated[
+        int,
+        typer.Option(metavar="N", min=0, help="Leading candidates to verify by exact held-out predictions."),
+    ] = 5,
+    extend: Annotated[
+        bool, typer.Option("--extend/--no-extend", help="Extend the grid if the winner is on its edge.")
+    ] = True,
+    pure: Annotated[
+        bool, typer.Option("--pure", help="Never replace an approximation that is unreliable by a better one.")
+    ] = False,
+    rank: Annotated[
+        str | None,
+        typer.Option(metavar="K|SHARE|full", help="Rank of the kernel matrix [default: full up to 2000 rows]."),
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the folds and landmarks.")] = 0,
+    standardize: Annotated[
+        bool, typer.Option("--standardize/--no-standardize", help="Scale the numeric columns.")
+    ] = True,
+    output: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result to this JSON file.")] = None,
+    model: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the fitted model to this file.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the result and warnings.")] = False,
+    threads: Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads to use [default: all].")] = None,
+) -> None:
+    """Select and fit a kernel model for a table."""
+    with console.guarded():
+        options = {"rank": _rank(rank), "order": _order(order)}
+        _check_files(data, output, model)
+        _set_threads(threads)
+        from kernsel.data import prepare, read_table
+
+        dataset = prepare(read_table(data, target), target, task, standardize)
+        chatty = not (json or quiet)
+        if chatty:
+            typer.echo(f"{data}: {dataset.n} rows, {dataset.d} features")
+            for note in dataset.notes:
+                typer.echo(f"  {note}")
+        from kernsel.data.files import atomic_write
+        from kernsel.numerics import jit
+        from kernsel.selection import select_dataset
+
+        jit.announce = None if quiet else console.say
+        with console.progress(quiet) as report:
+            result = select_dataset(
+                dataset,
+                learner=learner,
+                kernel=kernel or "gaussian",
+                criterion=criterion,
+                folds=folds,
+                grid=grid,
+                verify=verify,
+                extend=extend,
+                pure=pure,
+                seed=seed,
+                progress=report,
+                **options,
+            )
+        document = result.to_json()
+        if output is not None:
+            atomic_write(output, lambda stream: stream.write(f"{document}\n".encode()))
+        if model is not None:
+            result.model.save(model)
+        typer.echo(document if json else result.summary())
+        if chatty:
+            for what, path in (("result", output), ("model", model)):
+                if path is not None:
+                    typer.echo(f"{what} written to {path}")
+        for text in result.warnings:
+            console.warn(text)
+
+
+def _check_files(data: Path, output: Path | None, model: Path | None) -> None:
+    """Refuse before the work what would fail after it, or destroy the table."""
+    from kernsel.data.files import check_writable
+
+    places = {"--output": output, "--model": model}
+    for option, path in places.items():
+        if path is not None and check_writable(path).resolve() == data.resolve():
+            raise OptionError(f"{option} {path} is the table itself; choose another file")
+    if output is not None and model is not None and output.resolve() == model.resolve():
+        raise OptionError(f"--output and --model are both {output}; choose two files")
+
+
+def _set_threads(threads: int | None) -> None:
+    """Set the number of threads where the numerical libraries look for it when they are imported."""
+    if threads is not None:
+        for library in ("NUMBA", "OMP", "OPENBLAS", "MKL", "VECLIB"):
+            os.environ["VECLIB_MAXIMUM_THREADS" if library == "VECLIB" else f"{library}_NUM_THREADS"] = str(threads)
+
+
+def _rank(text: str | None) -> Any:
+    """Read ``--rank``: None, ``"full"``, a number of columns or a share of the rows."""
+    if text is None or text == "full":
+        return text
+    try:
+        value = int(text) if text.lstrip("+").isdecimal() else float(text)
+    except ValueError:
+        value = math.nan
+    if (isinstance(value, int) and value >= 1) or (isinstance(value, float) and 0 < value <= 1):
+        return value
+    raise OptionError(f"--rank {text} is none of: a whole number from 1, a share of the rows such as 0.1, full")
+
+
+def _order(text: str | None) -> Any:
+    """Read ``--order``: None, infinity or a whole number."""
+    if text is None or text == "inf":
+        return None if text is None else math.inf
+    if text.isdecimal() and int(text) >= 1:
+        return int(text)
+    raise OptionError(f"--order {text} is neither a whole number from 1 nor inf")

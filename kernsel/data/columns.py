@@ -1,0 +1,124 @@
+"""One column of a table: whether it holds numbers, and whether they can be used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from kernsel.errors import DataError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LARGEST = 1e150
+"""Beyond this a square overflows, and with it every distance."""
+FEW = 20
+"""A text column with more distinct numbers than this, among little else, is taken for numbers with a flaw."""
+NUMBER_LIKE = r"[^A-Za-z]*\d[^A-Za-z]*"
+"""Digits with thousands separators, signs of currency, per cent, or a date."""
+
+Floats = npt.NDArray[np.float64]
+
+
+def as_matrix(X: npt.ArrayLike) -> Floats:
+    """Convert to a float64 matrix (n, d), or say why not."""
+    if hasattr(X, "toarray"):
+        raise DataError("X is a sparse matrix; give a dense one (X.toarray())")
+    array = np.asarray(X)
+    if array.ndim != 2:
+        raise DataError(f"X must have two dimensions (rows, columns), not {array.ndim}")
+    if array.dtype.kind == "c":
+        raise DataError("X holds complex numbers; give real ones")
+    try:
+        return np.ascontiguousarray(array, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"X holds what isn't a number ({error}); give a DataFrame if it has text columns") from error
+
+
+def numbers(column: pd.Series) -> Floats | None:
+    """Return the column as float64 if it holds numbers alone (missing ones as NaN), else None."""
+    import pandas as pd
+
+    if pd.api.types.is_bool_dtype(column.dtype) or isinstance(column.dtype, pd.CategoricalDtype):
+        return None
+    if pd.api.types.is_complex_dtype(column.dtype):
+        raise DataError(f"column {column.name!r} holds complex numbers; give real ones")
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    if pd.api.types.is_datetime64_any_dtype(column.dtype) or pd.api.types.is_timedelta64_dtype(column.dtype):
+        raise DataError(f"column {column.name!r} holds dates or times; turn them into numbers first")
+    if column.isna().all():
+        return np.full(len(column), np.nan)
+    if column.map(lambda value: isinstance(value, bool)).any():
+        return None
+    parsed = np.asarray(pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan))
+    bad = np.isnan(parsed) & ~column.isna().to_numpy()
+    if not bad.any():
+        return parsed
+    if bad.mean() < 0.5 and len(np.unique(parsed[~np.isnan(parsed)])) > FEW:
+        row = int(np.argmax(bad))
+        raise DataError(
+            f"column {column.name!r} holds numbers but for {bad.sum()} of {len(column)} rows (first: "
+            f"{column.iloc[row]!r} in row {row + 1}); put numbers there or leave these rows out"
+        )
+    texts = column[bad].astype(str)
+    alike = texts.str.fullmatch(NUMBER_LIKE).to_numpy(dtype=bool)
+    if alike.mean() > 0.5 and texts.nunique() > FEW:
+        raise DataError(
+            f"column {column.name!r} holds what looks like numbers or dates but can't be read as numbers (first: "
+            f"{texts[alike].iloc[0]!r}); write plain numbers or leave the column out"
+        )
+    return None
+
+
+def as_text(column: pd.Series) -> npt.NDArray[np.object_]:
+    """Return the categories of a column as text."""
+    return np.asarray(column.astype(object).map(str), dtype=object)
+
+
+def first_text(column: pd.Series) -> str:
+    """Return the first value of a column that isn't a number, with its row."""
+    for row, value in enumerate(column.astype(object), start=1):
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            return f"{str(value)[:40]!r} in row {row}"
+    return f"{column.dtype} values"
+
+
+def check_missing(column: pd.Series, name: str) -> None:
+    """Raise a DataError if values are missing from a column."""
+    gaps = column.isna().to_numpy()
+    if gaps.any():
+        raise DataError(missing_values(gaps, name))
+
+
+def check_values(values: Floats, name: str) -> None:
+    """Raise a DataError if a column has missing, infinite or too large values."""
+    if np.isfinite(values).all() and np.abs(values).max(initial=0.0) <= LARGEST:
+        return
+    gaps, infinite = np.isnan(values), np.isinf(values)
+    if gaps.any():
+        raise DataError(missing_values(gaps, name))
+    if infinite.any():
+        count = int(infinite.sum())
+        raise DataError(
+            f"column {name!r} has {count} infinite value{'s' * (count != 1)} "
+            f"(first in row {int(np.argmax(infinite)) + 1}); put numbers there or leave these rows out"
+        )
+    row = int(np.argmax(np.abs(values)))
+    raise DataError(
+        f"column {name!r} holds {values[row]:g} in row {row + 1}: its square overflows; give the column in other units"
+    )
+
+
+def missing_values(gaps: npt.NDArray[np.bool_], name: str) -> str:
+    """Return the message for a column with missing values."""
+    count = int(gaps.sum())
+    verb = "value is" if count == 1 else "values are"
+    return (
+        f"column {name!r}: {count} {verb} missing of {len(gaps)} (first in row {int(np.argmax(gaps)) + 1}); "
+        "fill them in or leave these rows out"
+    )

@@ -1,0 +1,34 @@
+"""Names of columns in messages."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from kernsel.errors import DataError
+
+
+def check_unique(columns: Sequence[str], where: str) -> None:
+    """Raise a DataError if a name occurs twice among ``columns``."""
+    twice = [name for name, count in Counter(columns).items() if count > 1]
+    if twice == [""]:
+        raise DataError(f"{where}: several columns have no name; every column needs its own name")
+    if twice:
+        raise DataError(f"{where}: the header repeats {listed(twice)}; every column needs its own name")
+
+
+def check_column(columns: Iterable[object], name: str, where: str) -> None:
+    """Raise a DataError with a suggestion if ``name`` isn't one of ``columns``."""
+    names = [str(column) for column in columns]
+    if name not in names:
+        folded = {column.lower(): column for column in reversed(names)}
+        close = difflib.get_close_matches(name.lower(), folded, n=1)
+        hint = f"did you mean {folded[close[0]]!r}?" if close else f"its columns are {listed(names)}"
+        raise DataError(f"{where} has no column {name!r}; {hint}")
+
+
+def listed(names: Sequence[str], most: int = 8) -> str:
+    """Return the names quoted, with commas, cut after ``most`` of them."""
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

@@ -1,0 +1,129 @@
+"""Read a table from a file: CSV, Parquet or svmlight."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kernsel.data.csvfile import read_csv
+from kernsel.data.names import check_column, check_unique
+from kernsel.errors import DataError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SVMLIGHT = (".svmlight", ".libsvm", ".svm")
+PARQUET = (".parquet", ".pq")
+MAX_DENSE_BYTES = 8 * 2**30
+"""A sparse file that would need more than this as a dense array is refused."""
+
+
+def read_table(
+    path: str | os.PathLike[str], target: str | None = None, expected: Iterable[str] | None = None
+) -> pd.DataFrame:
+    """Read a table with one named column a feature.
+
+    Parameters
+    ----------
+    path : path
+        ``.parquet`` and ``.pq`` are read as Parquet (needs pyarrow), ``.svmlight``, ``.libsvm``, ``.svm`` as svmlight
+        with the features ``f1, f2, ...`` and a last column ``target``; anything else as CSV with a header, separated
+        by comma, semicolon or tab, in UTF-8.
+    target : str, optional
+        A column that must be there.
+    expected : iterable of str, optional
+        For svmlight, which doesn't say how many features there are: the features that the table shall have.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``attrs["notes"]`` says what was changed on the way in, ``attrs["source"]`` names the file.
+
+    Raises
+    ------
+    DataError
+        The file can't be read as a table.
+    """
+    path = Path(path)
+    _check_file(path)
+    if path.suffix.lower() in SVMLIGHT:
+        frame = _read_svmlight(path, expected)
+    elif path.suffix.lower() in PARQUET:
+        frame = _read_parquet(path)
+    else:
+        frame = read_csv(path)
+    frame.attrs["source"] = str(path)
+    if not len(frame):
+        raise DataError(f"{path} has a header but no rows; give a table with at least one row")
+    if target is not None:
+        check_column(frame.columns, target, str(path))
+    return frame
+
+
+def _check_file(path: Path) -> None:
+    if path.is_dir():
+        raise DataError(f"{path} is a folder; give the name of a file in it")
+    if not path.exists():
+        near = difflib.get_close_matches(path.name, _names_in(path.parent), n=1)
+        hint = f"; did you mean {path.with_name(near[0])}?" if near else "; check the name"
+        raise DataError(f"there is no file {path}{hint}")
+    try:
+        with path.open("rb") as stream:
+            stream.read(1)
+    except OSError as error:
+        raise DataError(f"can't read {path}: {error.strerror}; check its permissions") from error
+
+
+def _names_in(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []  # only a suggestion is lost
+
+
+def _read_parquet(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    try:
+        frame = pd.read_parquet(path)
+    except ImportError as error:
+        raise DataError(f"{path}: Parquet needs pyarrow; install it (pip install pyarrow) or give a CSV") from error
+    except (OSError, ValueError) as error:  # pyarrow's own errors are ValueErrors
+        raise DataError(f"{path} isn't a Parquet file ({' '.join(str(error).split())[:80]})") from error
+    frame.columns = [str(name) for name in frame.columns]
+    check_unique(list(frame.columns), str(path))
+    frame.attrs["notes"] = []
+    return frame.reset_index(drop=True)
+
+
+def _read_svmlight(path: Path, expected: Iterable[str] | None) -> pd.DataFrame:
+    import pandas as pd
+    from sklearn.datasets import load_svmlight_file
+
+    if not path.stat().st_size:
+        raise DataError(f"{path} is empty; give a table with rows")
+    try:
+        # Features keep the number that the file gives them; svmlight counts from 1, some writers from 0.
+        sparse, y = load_svmlight_file(str(path), zero_based=True)
+    except (ValueError, OverflowError) as error:
+        raise DataError(f"{path} isn't an svmlight file ({' '.join(str(error).split())[:80]})") from error
+    n, d = sparse.shape
+    wanted = [int(name[1:]) for name in expected or () if name[:1] == "f" and name[1:].isdecimal()]
+    width = max([d, *(index + 1 for index in wanted)])
+    if n * width * 8 > MAX_DENSE_BYTES:
+        raise DataError(
+            f"{path} has {n} rows and {width - 1} features, {n * width * 8 / 2**30:.0f} GB as a dense table; "
+            "choose fewer features"
+        )
+    sparse.resize((n, width))
+    dense = sparse.toarray()
+    first = 0 if 0 in wanted or sparse[:, [0]].nnz else 1
+    frame = pd.DataFrame(dense[:, first:], columns=[f"f{index}" for index in range(first, width)])
+    frame["target"] = y.astype(np.int64) if np.array_equal(y, np.round(y)) and np.abs(y).max(initial=0) < 2**53 else y
+    frame.attrs["notes"] = []
+    return frame

@@ -1,0 +1,178 @@
+"""Turn a target of any kind into the numbers that a learner is fitted to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kernsel.data.columns import Floats, as_text, check_values, missing_values
+from kernsel.errors import DataError, OptionError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TASKS = ("auto", "regression", "classification")
+FEW_VALUES = 10
+"""A target of so few distinct whole numbers is taken for class labels."""
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A target as a learner sees it.
+
+    Parameters
+    ----------
+    Y : (k, n) array
+        Regression: ``(y - shift) / scale``, k = 1. Two classes: +1 for the second label, -1 for the first, k = 1.
+        More classes: one row a class, +1 where it holds.
+    task : str
+        ``"regression"`` or ``"classification"``.
+    labels : list or None
+        The classes in sorted order, as Python values of the kind that the target has.
+    shift, scale : (k,) arrays
+        What turns the learner's output back into the target's units.
+    note : str
+        How the task was inferred.
+    """
+
+    Y: Floats
+    task: str
+    labels: list[Any] | None
+    shift: Floats
+    scale: Floats
+    note: str
+
+
+def encode_target(values: npt.NDArray[Any], floats: Floats | None, name: str, task: str, standardize: bool) -> Target:
+    """Infer the task, if it is ``"auto"``, and encode the target for it.
+
+    Parameters
+    ----------
+    values : (n,) array
+        Without missing values: truth values, text, categories or numbers; the labels are of their kind.
+    floats : (n,) array or None
+        The same as numbers, if they are meant as numbers.
+    name : str
+        For messages.
+    task : str
+        One of ``TASKS``.
+    standardize : bool
+        Centre a regression target and divide it by its standard deviation (divisor n).
+    """
+    if task not in TASKS:
+        raise OptionError(f"unknown task {task!r}; it is one of {', '.join(TASKS)}")
+    if floats is not None:
+        check_values(floats, name)
+    try:
+        labels, codes = np.unique(values, return_inverse=True)
+    except TypeError as error:
+        raise DataError(f"target {name!r} mixes values of different kinds ({error}); make them all text") from error
+    if len(labels) == 1:
+        raise DataError(f"target {name!r} has one value only ({_native(labels[0])!r}), so there is nothing to learn")
+    kind, reason = _infer(labels, floats, len(values))
+    if task == "auto":
+        note = f"task: {kind}, because the target {reason}"
+        if floats is not None and np.array_equal(floats, np.round(floats)):
+            other = "regression" if kind == "classification" else "classification"
+            note += f" (set the task to {other} if that is wrong)"
+        task = kind
+    else:
+        note = f"task: {task}, as asked for"
+    if task == "regression":
+        return _regression(values, floats, name, standardize, note)
+    if len(labels) > max(2, len(values) // 2):
+        raise DataError(
+            f"target {name!r} has {len(labels)} distinct values in {len(values)} rows, too many for classes; "
+            "choose the task regression or another target"
+        )
+    return _classes(labels, codes, note)
+
+
+def _infer(labels: npt.NDArray[Any], floats: Floats | None, n: int) -> tuple[str, str]:
+    count = len(labels)
+    if floats is None:
+        what = {"b": "truth values", "O": "text", "U": "text", "T": "text"}.get(labels.dtype.kind, "categories")
+        return "classification", f"holds {what} ({count} distinct)"
+    if count == 2:
+        return "classification", "has 2 distinct values"
+    if count <= FEW_VALUES and np.array_equal(floats, np.round(floats)):
+        if 2 * count <= n:
+            return "classification", f"holds {count} distinct whole numbers"
+        return "regression", f"holds {count} distinct whole numbers in only {n} rows"
+    return "regression", f"has {count} distinct numbers"
+
+
+def _regression(values: npt.NDArray[Any], floats: Floats | None, name: str, standardize: bool, note: str) -> Target:
+    if floats is None:
+        if values.dtype.kind not in "biuf":
+            raise DataError(
+                f"target {name!r} holds text (first: {str(values[0])[:40]!r}) but regression needs numbers; "
+                "choose the task classification or another target"
+            )
+        floats = values.astype(np.float64)
+    shift, scale = (mean_and_scale(floats)) if standardize else (0.0, 1.0)
+    Y = np.ascontiguousarray(((floats - shift) / scale)[None])
+    return Target(Y, "regression", None, np.array([shift]), np.array([scale]), note)
+
+
+def _classes(labels: npt.NDArray[Any], codes: npt.NDArray[np.intp], note: str) -> Target:
+    k = 1 if len(labels) == 2 else len(labels)
+    Y = np.where(codes == 1, 1.0, -1.0)[None] if k == 1 else np.where(codes == np.arange(k)[:, None], 1.0, -1.0)
+    names = [_native(label) for label in labels]
+    return Target(np.ascontiguousarray(Y), "classification", names, np.zeros(k), np.ones(k), note)
+
+
+def _native(label: Any) -> Any:
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def mean_and_scale(values: Floats) -> tuple[float, float]:
+    """Return the mean and the standard deviation (divisor n) of unequal values; nothing over- or underflows."""
+    mean = float(values.mean())
+    deviation = np.abs(values - mean)
+    largest = float(deviation.max())
+    return mean, largest * float(np.sqrt(np.mean((deviation / largest) ** 2)))
+
+
+def as_vector(y: npt.ArrayLike) -> npt.NDArray[Any]:
+    """Convert a target to one dimension, or say why not."""
+    values = np.asarray(y)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1:
+        raise DataError(f"y must be one column, but its shape is {values.shape}")
+    if values.dtype.kind in "cmM":
+        raise DataError(f"y holds {values.dtype} values; give numbers or labels")
+    return values
+
+
+def plain_column(target: pd.Series, floats: Floats | None) -> npt.NDArray[Any]:
+    """Return the target's values as an array of one plain kind."""
+    import pandas as pd
+
+    if isinstance(target.dtype, pd.CategoricalDtype):
+        target = target.astype(target.cat.categories.dtype)
+    if pd.api.types.is_bool_dtype(target.dtype):
+        return np.asarray(target, dtype=bool)
+    if pd.api.types.is_integer_dtype(target.dtype):
+        return np.asarray(target, dtype=np.int64)
+    if pd.api.types.is_float_dtype(target.dtype):
+        return np.asarray(target, dtype=np.float64)
+    return as_text(target) if floats is None else floats
+
+
+def plain_vector(values: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+    """Turn an array of objects into numbers or truth values if that is what it holds."""
+    if values.dtype.kind != "O":
+        return values
+    gaps = np.array([value is None or value != value for value in values])
+    if gaps.any():
+        raise DataError(missing_values(gaps, name))
+    if all(isinstance(value, bool | np.bool_) for value in values):
+        return values.astype(bool)
+    if all(isinstance(value, int | float | np.number) and not isinstance(value, bool) for value in values):
+        return values.astype(np.float64)
+    return values

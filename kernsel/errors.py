@@ -1,0 +1,62 @@
+"""What kernsel raises and warns of.
+
+Every message says who found what wrong, where, and what to do next, in one line.
+"""
+
+from __future__ import annotations
+
+
+class KernselError(Exception):
+    """Any error that kernsel raises on purpose."""
+
+
+class DataError(KernselError, ValueError):
+    """The data can't be used as they are."""
+
+
+class OptionError(KernselError, ValueError):
+    """An option has a value that it can't have."""
+
+
+class IncompatibleError(KernselError, TypeError):
+    """Two parts don't fit together: one needs what the other doesn't offer."""
+
+
+class SelectionError(KernselError, ArithmeticError):
+    """No candidate could be scored."""
+
+
+class ModelError(KernselError, ValueError):
+    """A model file is damaged, foreign or of an unknown version."""
+
+
+class PluginError(KernselError, LookupError):
+    """A part of the registry can't be had."""
+
+
+class UnknownPlugin(PluginError):
+    """No distribution claims that name."""
+
+
+class AmbiguousPlugin(PluginError):
+    """Several distributions claim that name."""
+
+
+class BrokenPlugin(PluginError):
+    """The distribution that claims the name can't be imported or doesn't deliver."""
+
+
+class SelectionWarning(UserWarning):
+    """The selection stands, but something about it should be known."""
+
+
+class ConvergenceWarning(UserWarning):
+    """An iteration stopped before it reached its tolerance."""
+
+
+class CompilationWarning(UserWarning):
+    """The machine code can't be kept on disk."""
+
+
+class PluginWarning(UserWarning):
+    """A plugin claims a name that a built-in part has."""

@@ -1,0 +1,25 @@
+"""Kernels: frozen values that turn data into Gram matrices."""
+
+from kernsel.kernels.algebra import Product, Scale, Sum
+from kernsel.kernels.base import Compiled, Kernel, Pairwise, Statistics
+from kernsel.kernels.dot import Linear, Polynomial
+from kernsel.kernels.radial import Gaussian, Laplacian, Matern32, Matern52
+from kernsel.kernels.text import from_spec, parse
+
+__all__ = [
+    "Compiled",
+    "Gaussian",
+    "Kernel",
+    "Laplacian",
+    "Linear",
+    "Matern32",
+    "Matern52",
+    "Pairwise",
+    "Polynomial",
+    "Product",
+    "Scale",
+    "Statistics",
+    "Sum",
+    "from_spec",
+    "parse",
+]

@@ -1,0 +1,176 @@
+"""Sums, products and multiples of kernels are kernels (Aronszajn 1950, part I, sections 6 and 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+from numpy.typing import ArrayLike, NDArray
+
+from kernsel.errors import OptionError
+from kernsel.kernels.base import Array, Kernel, Statistics, Value
+
+
+@dataclass(frozen=True)
+class Combination(Kernel):
+    """Several kernels on the same points; the parameter ``tau`` of the second part is called ``2.tau``.
+
+    Parameters
+    ----------
+    parts : sequence of Kernel
+        At least one. A sum in a sum, or a product in a product, is merged.
+    """
+
+    parts: tuple[Kernel, ...]
+
+    def __post_init__(self) -> None:
+        merged: list[Kernel] = []
+        for part in self.parts:
+            if not isinstance(part, Kernel):
+                raise OptionError(f"kernel '{self.name}': the parts must be kernels, not {part!r}")
+            merged.extend(part.parts if isinstance(part, type(self)) else [part])
+        if not merged:
+            raise OptionError(f"kernel '{self.name}' needs at least one part")
+        object.__setattr__(self, "parts", tuple(merged))
+
+    def _fields(self) -> dict[str, Value | None]:
+        return {f"{i}.{name}": value for i, part in enumerate(self.parts, 1) for name, value in part._fields().items()}
+
+    def with_parameters(self, **values: Value | None) -> Self:
+        self._known(values, self._fields())
+        changed = list(self.parts)
+        for name, value in values.items():
+            i, _, inner = name.partition(".")
+            changed[int(i) - 1] = changed[int(i) - 1].with_parameters(**{inner: value})
+        return replace(self, parts=tuple(changed))
+
+    def axes(self, X: ArrayLike) -> dict[str, NDArray[Any]]:
+        return {f"{i}.{name}": axis for i, part in enumerate(self.parts, 1) for name, axis in part.axes(X).items()}
+
+    def conversions(self) -> dict[str, float]:
+        return {f"{i}.{name}": v for i, part in enumerate(self.parts, 1) for name, v in part.conversions().items()}
+
+    def spec(self) -> dict[str, Any]:
+        return {"kernel": self.name, "parts": [part.spec() for part in self.parts]}
+
+
+@dataclass(frozen=True)
+class Sum(Combination):
+    """``k(x, z) = k_1(x, z) + ... + k_p(x, z)``."""
+
+    name: ClassVar[str] = "sum"
+
+    def evaluate(self, stats: Statistics) -> Array:
+        K = self.parts[0].evaluate(stats)
+        for part in self.parts[1:]:
+            K += part.evaluate(stats)
+        return K
+
+    def diag(self, X: ArrayLike) -> Array:
+        k = self.parts[0].diag(X)
+        for part in self.parts[1:]:
+            k = k + part.diag(X)
+        return k
+
+    def __str__(self) -> str:
+        return " + ".join(map(str, self.parts))
+
+
+@dataclass(frozen=True)
+class Product(Combination):
+    """``k(x, z) = k_1(x, z) ... k_p(x, z)``."""
+
+    name: ClassVar[str] = "product"
+
+    def evaluate(self, stats: Statistics) -> Array:
+        K = self.parts[0].evaluate(stats)
+        for part in self.parts[1:]:
+            K *= part.evaluate(stats)
+        return K
+
+    def diag(self, X: ArrayLike) -> Array:
+        k = self.parts[0].diag(X)
+        for part in self.parts[1:]:
+            k = k * part.diag(X)
+        return k
+
+    def __str__(self) -> str:
+        return "*".join(f"({part})" if isinstance(part, Sum | Scale) else str(part) for part in self.parts)
+
+
+@dataclass(frozen=True)
+class Scale(Kernel):
+    """``k(x, z) = factor k_1(x, z)``; the parameters of the part keep their names.
+
+    Parameters
+    ----------
+    factor : float
+        Greater than 0.
+    part : Kernel
+        A multiple of a multiple is merged.
+    """
+
+    name: ClassVar[str] = "scale"
+    positive: ClassVar[tuple[str, ...]] = ("factor",)
+
+    factor: float
+    part: Kernel
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.part, Kernel):
+            raise OptionError(f"kernel 'scale': the part must be a kernel, not {self.part!r}")
+        if not isinstance(self.factor, int | float):
+            raise OptionError(f"kernel 'scale': the factor must be a number, not {self.factor!r}")
+        object.__setattr__(self, "factor", self._checked("factor", float(self.factor)))
+        if isinstance(self.part, Scale):
+            object.__setattr__(self, "factor", self.factor * self.part.factor)
+            object.__setattr__(self, "part", self.part.part)
+        if "factor" in self.part._fields():
+            raise OptionError(f"kernel 'scale': '{self.part.name}' has a parameter 'factor' of its own; set that one")
+
+    @property
+    def width(self) -> str | None:  # type: ignore[override]  # a class attribute elsewhere, here it is the part's
+        """The width of the part, if it has one."""
+        return self.part.width
+
+    def _fields(self) -> dict[str, Value | None]:
+        return {"factor": self.factor, **self.part._fields()}
+
+    def with_parameters(self, **values: Value | None) -> Self:
+        self._known(values, self._fields())
+        inner = {name: value for name, value in values.items() if name != "factor"}
+        factor = values.get("factor", self.factor)
+        if factor is None:
+            raise OptionError("kernel 'scale': the factor must be a number")
+        return replace(self, factor=factor, part=self.part.with_parameters(**inner))
+
+    def evaluate(self, stats: Statistics) -> Array:
+        K = self.part.evaluate(stats)
+        K *= self.factor
+        return K
+
+    def diag(self, X: ArrayLike) -> Array:
+        return self.factor * self.part.diag(X)
+
+    def axes(self, X: ArrayLike) -> dict[str, NDArray[Any]]:
+        return self.part.axes(X)
+
+    def conversions(self) -> dict[str, float]:
+        return self.part.conversions()
+
+    def spec(self) -> dict[str, Any]:
+        return {"kernel": "scale", "factor": self.factor, "parts": [self.part.spec()]}
+
+    def __str__(self) -> str:
+        inner = f"({self.part})" if isinstance(self.part, Combination) else str(self.part)
+        return f"{self.factor!r}*{inner}"
+
+
+def combine(name: str, parts: Sequence[Kernel], factor: float | None = None) -> Kernel:
+    """Build a sum, product or multiple from its name, the inverse of their ``spec``."""
+    if name == "scale":
+        if factor is None or len(parts) != 1:
+            raise OptionError("kernel 'scale' needs a factor and one part")
+        return Scale(factor, parts[0])
+    return {"sum": Sum, "product": Product}[name](tuple(parts))

@@ -1,0 +1,66 @@
+"""Kernels of an inner product: linear and polynomial."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kernsel.errors import OptionError
+from kernsel.kernels.base import Array, Compiled, Pairwise
+from kernsel.numerics import gram
+
+
+@dataclass(frozen=True)
+class Linear(Pairwise):
+    """``k(x, z) = <x, z>``."""
+
+    name: ClassVar[str] = "linear"
+    statistic: ClassVar[str] = "inner"
+
+    def profile(self, S: Array) -> Array:
+        return S.copy()
+
+
+@dataclass(frozen=True)
+class Polynomial(Compiled):
+    """``k(x, z) = (gamma <x, z> + coef0)^degree``.
+
+    Parameters
+    ----------
+    degree : int or None
+        At least 1.
+    gamma : float or None
+        Factor of the inner product, in inverse squared units of the data.
+    coef0 : float
+        At least 0: below 0 the function is not positive semidefinite.
+    """
+
+    name: ClassVar[str] = "polynomial"
+    statistic: ClassVar[str] = "inner"
+    positive: ClassVar[tuple[str, ...]] = ("degree", "gamma")
+    integer: ClassVar[tuple[str, ...]] = ("degree",)
+
+    degree: int | None = None
+    gamma: float | None = None
+    coef0: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.coef0 is None or self.coef0 < 0:
+            raise OptionError(f"kernel '{self.name}': coef0 must be a number of at least 0, not {self.coef0!r}")
+
+    def formula(self) -> gram.Formula:
+        assert self.degree is not None
+        assert self.gamma is not None
+        return gram.power(self.gamma, self.coef0, self.degree)
+
+    def axes(self, X: ArrayLike) -> dict[str, NDArray[Any]]:
+        d = max(np.shape(X)[1], 1)
+        values: dict[str, NDArray[Any]] = {
+            "degree": np.array([2, 3, 4]),
+            "gamma": np.array([0.25, 1.0, 4.0]) / d,
+        }
+        return {name: values[name] for name in self.free}

@@ -1,0 +1,143 @@
+"""Kernels of a distance: Gaussian, Laplacian and Matern."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from numpy.typing import ArrayLike, NDArray
+
+from kernsel.errors import OptionError
+from kernsel.kernels.base import Compiled, width_axis
+from kernsel.numerics import gram
+
+
+def _reciprocal(name: str, gamma: float, factor: float) -> float:
+    if not (gamma > 0 and math.isfinite(gamma)):
+        raise OptionError(f"kernel '{name}': gamma must be a finite number greater than 0, not {gamma!r}")
+    return 1 / (factor * gamma)
+
+
+@dataclass(frozen=True)
+class Gaussian(Compiled):
+    """``k(x, z) = exp(-|x - z|^2 / (2 tau))``.
+
+    Parameters
+    ----------
+    tau : float or None
+        Squared width, in squared units of the data. scikit-learn's gamma is ``1 / (2 tau)``.
+    """
+
+    name: ClassVar[str] = "gaussian"
+    statistic: ClassVar[str] = "sqdist"
+    width: ClassVar[str | None] = "tau"
+    positive: ClassVar[tuple[str, ...]] = ("tau",)
+
+    tau: float | None = None
+
+    @classmethod
+    def from_gamma(cls, gamma: float) -> Gaussian:
+        """Return ``exp(-gamma |x - z|^2)``."""
+        return cls(_reciprocal(cls.name, gamma, 2.0))
+
+    @property
+    def gamma(self) -> float | None:
+        """``1 / (2 tau)``, or None if tau is free."""
+        return None if self.tau is None else 1 / (2 * self.tau)
+
+    def formula(self) -> gram.Formula:
+        assert self.tau is not None
+        return gram.exponential(1 / (2 * self.tau))
+
+    def axes(self, X: ArrayLike) -> dict[str, NDArray[Any]]:
+        return {"tau": width_axis(X, "sqdist")} if self.free else {}
+
+    def conversions(self) -> dict[str, float]:
+        return {} if self.gamma is None else {"gamma": self.gamma}
+
+
+@dataclass(frozen=True)
+class Laplacian(Compiled):
+    """``k(x, z) = exp(-sum_k |x_k - z_k| / sigma)``.
+
+    Parameters
+    ----------
+    sigma : float or None
+        Width, in units of the data. scikit-learn's gamma is ``1 / sigma``.
+    """
+
+    name: ClassVar[str] = "laplacian"
+    statistic: ClassVar[str] = "l1"
+    width: ClassVar[str | None] = "sigma"
+    positive: ClassVar[tuple[str, ...]] = ("sigma",)
+
+    sigma: float | None = None
+
+    @classmethod
+    def from_gamma(cls, gamma: float) -> Laplacian:
+        """Return ``exp(-gamma sum_k |x_k - z_k|)``."""
+        return cls(_reciprocal(cls.name, gamma, 1.0))
+
+    @property
+    def gamma(self) -> float | None:
+        """``1 / sigma``, or None if sigma is free."""
+        return None if self.sigma is None else 1 / self.sigma
+
+    def formula(self) -> gram.Formula:
+        assert self.sigma is not None
+        return gram.exponential(1 / self.sigma)
+
+    def axes(self, X: ArrayLike) -> dict[str, NDArray[Any]]:
+        return {"sigma": width_axis(X, "l1")} if self.free else {}
+
+    def conversions(self) -> dict[str, float]:
+        return {} if self.gamma is None else {"gamma": self.gamma}
+
+
+@dataclass(frozen=True)
+class _Matern(Compiled):
+    """The Matern kernels of half-integer smoothness (Rasmussen & Williams 2006, eq. 4.17), u = sqrt(2 nu) r / ell."""
+
+    statistic: ClassVar[str] = "sqdist"
+    width: ClassVar[str | None] = "ell"
+    positive: ClassVar[tuple[str, ...]] = ("ell",)
+
+    ell: float | None = None
+
+    def axes(self, X: ArrayLike) -> dict[str, NDArray[Any]]:
+        return {"ell": width_axis(X, "sqdist", root=True)} if self.free else {}
+
+
+@dataclass(frozen=True)
+class Matern32(_Matern):
+    """``k(x, z) = (1 + u) exp(-u)`` with ``u = sqrt(3) |x - z| / ell``.
+
+    Parameters
+    ----------
+    ell : float or None
+        Length, in units of the data; scikit-learn's ``length_scale`` with ``nu=1.5``.
+    """
+
+    name: ClassVar[str] = "matern32"
+
+    def formula(self) -> gram.Formula:
+        assert self.ell is not None
+        return gram.exponential(math.sqrt(3) / self.ell, 1.0, root=True)
+
+
+@dataclass(frozen=True)
+class Matern52(_Matern):
+    """``k(x, z) = (1 + u + u^2/3) exp(-u)`` with ``u = sqrt(5) |x - z| / ell``.
+
+    Parameters
+    ----------
+    ell : float or None
+        Length, in units of the data; scikit-learn's ``length_scale`` with ``nu=2.5``.
+    """
+
+    name: ClassVar[str] = "matern52"
+
+    def formula(self) -> gram.Formula:
+        assert self.ell is not None
+        return gram.exponential(math.sqrt(5) / self.ell, 1.0, 1.0 / 3.0, root=True)

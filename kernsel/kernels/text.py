@@ -1,0 +1,123 @@
+"""Kernels from text, ``gaussian(tau=2) + 0.5*linear``, and from the dictionaries that result files hold."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from kernsel.errors import OptionError, UnknownPlugin
+from kernsel.kernels.algebra import Product, Scale, Sum, combine
+from kernsel.kernels.base import Kernel, Value
+
+_NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?:[-.:][A-Za-z_]\w*)*")
+"""A name as distributions write them, ``my-package:my-kernel``: kernels are never subtracted, so "-" is a letter."""
+
+_GRAMMAR = "write kernels as name or name(parameter=number), joined by + and *, such as 'gaussian(tau=2) + 0.5*linear'"
+
+
+def parse(text: str) -> Kernel:
+    """Build a kernel from its text; the inverse of ``str(kernel)``.
+
+    Parameters
+    ----------
+    text : str
+        Names that the registry knows, each with or without parameters in parentheses; ``+``, ``*``, numbers and
+        parentheses. Nothing is executed.
+
+    Raises
+    ------
+    OptionError
+        If the text can't be read, or names an unknown kernel or parameter.
+    """
+    names: list[str] = []
+
+    def placeholder(match: re.Match[str]) -> str:
+        names.append(match.group())
+        return f"_{len(names) - 1}_"
+
+    try:
+        tree = ast.parse(_NAME.sub(placeholder, text).strip(), mode="eval")
+        result = _build(tree.body, names)
+    except (SyntaxError, RecursionError, MemoryError, _Unreadable) as error:
+        # A deeply nested or overlong text makes the parser give up by the last two.
+        raise OptionError(f"kernel '{text}' can't be read; {_GRAMMAR}") from error
+    if not isinstance(result, Kernel):
+        raise OptionError(f"kernel '{text}' is a number; {_GRAMMAR}")
+    return result
+
+
+def from_spec(spec: Mapping[str, Any]) -> Kernel:
+    """Build a kernel from the dictionary that ``kernel.spec()`` gives.
+
+    Raises
+    ------
+    OptionError
+        If the dictionary is not one of those, or names an unknown kernel or parameter.
+    """
+    if not isinstance(spec, Mapping) or not isinstance(spec.get("kernel"), str):
+        raise OptionError(f"a kernel description needs the key 'kernel', got {spec!r}")
+    name = spec["kernel"]
+    if "parts" in spec and name in ("sum", "product", "scale"):
+        return combine(name, [from_spec(part) for part in spec["parts"]], spec.get("factor"))
+    return _named(name, dict(spec.get("parameters", {})))
+
+
+class _Unreadable(Exception):
+    """The text is Python, but no kernel."""
+
+
+def _named(name: str, values: dict[str, Value | None]) -> Kernel:
+    from kernsel import registry
+
+    try:
+        kernel = registry.get("kernel", name)
+    except UnknownPlugin as error:
+        raise OptionError(str(error)) from error
+    built: Kernel = kernel.build(**values)
+    return built
+
+
+def _build(node: ast.expr, names: list[str]) -> Kernel | float:
+    match node:
+        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+            return value
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=ast.Constant(value=int() | float() as value)):
+            return -value if isinstance(node.op, ast.USub) else value
+        case ast.Name(id=key):
+            return _named(_original(key, names), {})
+        case ast.Call(func=ast.Name(id=key), args=[], keywords=keywords):
+            return _named(_original(key, names), dict(_keyword(keyword, names) for keyword in keywords))
+        case ast.BinOp(left=left, op=ast.Add() | ast.Mult() as operation, right=right):
+            return _join(_build(left, names), operation, _build(right, names))
+    raise _Unreadable
+
+
+def _join(left: Kernel | float, operation: ast.operator, right: Kernel | float) -> Kernel | float:
+    if isinstance(left, Kernel) and isinstance(right, Kernel):
+        return (Sum if isinstance(operation, ast.Add) else Product)((left, right))
+    if isinstance(operation, ast.Add):
+        raise _Unreadable
+    if isinstance(left, Kernel):
+        left, right = right, left
+    assert not isinstance(left, Kernel)
+    return Scale(left, right) if isinstance(right, Kernel) else left * right
+
+
+def _keyword(keyword: ast.keyword, names: list[str]) -> tuple[str, Value | None]:
+    if keyword.arg is None:
+        raise _Unreadable
+    name = _original(keyword.arg, names)
+    match keyword.value:
+        case ast.Name(id=key) if _original(key, names) == "None":
+            return name, None
+        case value:
+            number = _build(value, names)
+            if isinstance(number, Kernel):
+                raise _Unreadable
+            return name, number
+
+
+def _original(key: str, names: list[str]) -> str:
+    return names[int(key.strip("_"))]

@@ -1,0 +1,144 @@
+"""BLAS and LAPACK inside compiled loops: in place, on row-major arrays, and without exceptions.
+
+Numba's own ``np.linalg`` raises, and an exception can't leave a parallel loop. These wrappers call the routines that
+SciPy exports, by symbol name, so that the machine code can be cached.
+
+LAPACK is column-major, so that its upper triangle is our lower one. A symmetric matrix is given by its **lower**
+triangle, ``A[i, j]`` with ``j <= i``; what stands above is ignored. Arrays are C-contiguous and used whole.
+"""
+
+from __future__ import annotations
+
+import llvmlite.binding
+import numpy as np
+from numba.core import types
+from numba.extending import get_cython_function_address
+
+from kernsel.numerics.jit import inline
+
+LEFT, UPPER, PLAIN, TRANSPOSED = ord("L"), ord("U"), ord("N"), ord("T")
+
+
+def _routine(module: str, name: str, count: int) -> types.ExternalFunction:
+    symbol = f"kernsel_{name}"
+    llvmlite.binding.add_symbol(symbol, get_cython_function_address(f"scipy.linalg.{module}", name))
+    return types.ExternalFunction(symbol, types.void(*[types.voidptr] * count))
+
+
+_dpotrf = _routine("cython_lapack", "dpotrf", 5)
+_dpotri = _routine("cython_lapack", "dpotri", 5)
+_dpotrs = _routine("cython_lapack", "dpotrs", 8)
+_dsyrk = _routine("cython_blas", "dsyrk", 10)
+
+
+@inline
+def mirror(A):
+    """Copy the lower triangle of ``A (n, n)`` to the upper one."""
+    for i in range(A.shape[0]):
+        for j in range(i):
+            A[j, i] = A[i, j]
+
+
+@inline
+def cholesky(A):
+    """Overwrite the lower triangle of ``A (n, n)`` by its Cholesky factor; return 0, or the failing row + 1."""
+    if A.shape[0] == 0:  # LAPACK wants a leading dimension of at least 1
+        return 0
+    integers, letters = np.empty(2, np.int32), np.empty(1, np.uint8)
+    integers[0], letters[0] = A.shape[0], UPPER
+    n, info = integers[:1], integers[1:]
+    _dpotrf(letters.ctypes, n.ctypes, A.ctypes, n.ctypes, info.ctypes)
+    return info[0]
+
+
+@inline
+def solve_rows(R, B):
+    """Overwrite each row ``b`` of ``B (k, n)`` by ``A^-1 b``, with ``R`` the Cholesky factor of ``A``."""
+    if B.size == 0:
+        return
+    integers = np.array([R.shape[0], B.shape[0], 0], dtype=np.int32)
+    letters = np.array([UPPER], dtype=np.uint8)
+    n, k, info = integers[:1], integers[1:2], integers[2:]
+    _dpotrs(letters.ctypes, n.ctypes, k.ctypes, R.ctypes, n.ctypes, B.ctypes, n.ctypes, info.ctypes)
+
+
+@inline
+def inverse(R):
+    """Overwrite the Cholesky factor ``R (n, n)`` of ``A`` by the whole of ``A^-1``."""
+    if R.shape[0] == 0:
+        return
+    integers = np.array([R.shape[0], 0], dtype=np.int32)
+    letters = np.array([UPPER], dtype=np.uint8)
+    n, info = integers[:1], integers[1:]
+    _dpotri(letters.ctypes, n.ctypes, R.ctypes, n.ctypes, info.ctypes)
+    mirror(R)
+
+
+@inline
+def add_products(A, alpha, C):
+    """Add ``alpha A' A`` for ``A (k, n)`` to the lower triangle of ``C (n, n)``."""
+    if A.shape[0] == 0:
+        return
+    integers = np.array([A.shape[1], A.shape[0]], dtype=np.int32)
+    letters = np.array([UPPER, PLAIN], dtype=np.uint8)
+    scalars = np.array([alpha, 1.0])
+    n, k = integers[:1], integers[1:]
+    _dsyrk(
+        letters.ctypes, letters[1:].ctypes, n.ctypes, k.ctypes, scalars.ctypes, A.ctypes, n.ctypes,
+        scalars[1:].ctypes, C.ctypes, n.ctypes,
+    )  # fmt: skip
+
+
+@inline
+def add_inner_products(A, alpha, C):
+    """Add ``alpha A A'`` for ``A (n, k)`` to the lower triangle of ``C (n, n)``."""
+    if A.shape[1] == 0:
+        return
+    integers = np.array([A.shape[0], A.shape[1]], dtype=np.int32)
+    letters = np.array([UPPER, TRANSPOSED], dtype=np.uint8)
+    scalars = np.array([alpha, 1.0])
+    n, k = integers[:1], integers[1:]
+    _dsyrk(
+        letters.ctypes, letters[1:].ctypes, n.ctypes, k.ctypes, scalars.ctypes, A.ctypes, k.ctypes,
+        scalars[1:].ctypes, C.ctypes, n.ctypes,
+    )  # fmt: skip
+
+
+@inline
+def copy_lower(A, C):
+    """Copy the lower triangle of ``A`` to ``C``. (Loops, not slices: what Numba makes of those compiles for seconds.)"""
+    for i in range(A.shape[0]):
+        for j in range(i + 1):
+            C[i, j] = A[i, j]
+
+
+@inline
+def damped_cholesky(A):
+    """Factorise ``A`` as ``cholesky`` does; where that fails, add a jitter relative to the mean diagonal, and more.
+
+    Returns 0, or -1 when even a relative jitter of 1e-6 doesn't help, or ``A`` is not finite.
+    """
+    n = A.shape[0]
+    original = np.empty((n, n))
+    copy_lower(A, original)
+    mean = 0.0
+    for i in range(n):
+        mean += original[i, i] / n
+    jitter = 0.0
+    for _ in range(6):
+        if cholesky(A) == 0:
+            return 0
+        jitter = max(100.0 * jitter, 1e-14 * mean)
+        copy_lower(original, A)
+        for i in range(n):
+            A[i, i] += jitter
+    return -1
+
+
+@inline
+def damped_solve(A, b):
+    """Overwrite ``b (n,)`` by ``A^-1 b`` and ``A`` by its factor; return the status of ``damped_cholesky``."""
+    status = damped_cholesky(A)
+    if status == 0:
+        solve_rows(A, b.reshape(1, b.size))
+    return status

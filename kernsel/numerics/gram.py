@@ -1,0 +1,253 @@
+"""Gram matrices in parallel tiles: inner products, squared and absolute distances, and functions of them.
+
+The three statistics of a pair of points on which kernels stand::
+
+    inner   <x, z>          sqdist   |x - z|^2          l1   sum_k |x_k - z_k|
+
+and the two families of functions of a statistic s that the built-in kernels are made of::
+
+    exponential   (1 + b u + c u^2) exp(-u),  u = a s  or  u = a sqrt(s)
+    power         (a s + b)^c,                c = 1, 2, 3, ...
+
+Inner products are matrix products of tiles (BLAS); a tile is finished while it lies in the cache. A symmetric matrix
+is computed once a pair and mirrored. Each entry depends on its two points alone, so that the result is the same for
+any number of threads.
+
+The loops release the interpreter and run on a few Python threads rather than under ``parallel=True``: that compiles
+in half the time, and may be called from any thread. ``numba.set_num_threads`` holds here too.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numba
+import numpy as np
+from numba.core import types
+from numpy.typing import NDArray
+
+from kernsel.numerics.jit import CONTRACT, b1, f8, f8_1, f8_2, i8, i8_1, inline, jit, one_blas_thread
+
+Array = NDArray[np.float64]
+
+STATISTICS = ("inner", "sqdist", "l1")
+_INNER, _SQDIST, _L1 = range(3)
+_IDENTITY, _EXPONENTIAL, _ROOT_EXPONENTIAL, _POWER = range(4)
+
+_TILE = 120  # 112 kB lie in the second-level cache; a row of 15 cache lines (an odd number) spreads over its sets
+_CHUNK = 1024  # elements mapped at a time: 8 kB stay in the first-level cache
+_ALONE = 1 << 16  # elements below which a second thread costs more than it saves
+_NEAR = 1e-3  # below this share of |x|^2 + |z|^2 a squared distance from inner products has lost digits
+
+_LOG2E = 1.4426950408889634
+_LN2_HIGH = 6.93147180369123816490e-01  # ln 2 in two parts; k * high is exact for |k| < 2^20 (fdlibm, e_exp.c)
+_LN2_LOW = 1.90821492927058770002e-10
+_ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer, which the lowest bits then hold
+_TINY = 2.0**-128
+_GONE = 790.0  # from here on exp(-u), and u^2 exp(-u), round to 0
+
+
+class Formula(NamedTuple):
+    """A function of a statistic; build one by :func:`exponential` or :func:`power`."""
+
+    code: int
+    a: float
+    b: float
+    c: float
+
+
+def exponential(a: float, b: float = 0.0, c: float = 0.0, *, root: bool = False) -> Formula:
+    """``(1 + b u + c u^2) exp(-u)`` with ``u = a s``, or ``u = a sqrt(s)`` if ``root``; a > 0, s >= 0."""
+    finite = min(a, sys.float_info.max)  # infinity times the distance 0 would be NaN
+    return Formula(_ROOT_EXPONENTIAL if root else _EXPONENTIAL, finite, b, c)
+
+
+def power(a: float, b: float, degree: int) -> Formula:
+    """``(a s + b)^degree`` with a whole degree >= 1."""
+    return Formula(_POWER, a, b, float(degree))
+
+
+_AS_IT_IS = Formula(_IDENTITY, 1.0, 0.0, 0.0)
+
+
+@inline(fastmath=CONTRACT)
+def _finish(v, code, a, b, c):
+    """Replace the statistics v (n,) by the formula of them, in place.
+
+    The exponential has no branch, so that the loop becomes vector code: ``-u = k ln 2 + r`` with ``|r| <= ln(2)/2``;
+    ``exp(r) = 1 + r + r^2 q(r)``, q of degree 9 interpolated at the Chebyshev points (relative error 2e-17); ``2^k``
+    by writing k into the exponent bits. Where ``2^k`` would be subnormal, ``2^(k+128)`` is taken and the product
+    scaled by ``2^-128``, which rounds once. At most 2 units in the last place; NaN stays NaN.
+    """
+    if code == _IDENTITY:
+        return
+    if code == _POWER:
+        for i in range(v.size):
+            base, result, rest = a * v[i] + b, 1.0, int(c)
+            while rest > 0:
+                if rest & 1:
+                    result *= base
+                base *= base
+                rest >>= 1
+            v[i] = result
+        return
+    if code == _ROOT_EXPONENTIAL:
+        for i in range(v.size):
+            v[i] = np.sqrt(v[i])
+    for i in range(v.size):
+        u = a * v[i]
+        u = _GONE if u > _GONE else u  # also keeps infinity * 0 away
+        low = u > 690.0
+        t = _ROUND - u * _LOG2E
+        k = t - _ROUND
+        r = (k * -_LN2_HIGH - u) - k * _LN2_LOW
+        r2 = r * r
+        r4 = r2 * r2
+        q = (0.5 + 0.16666666666666669 * r) + (0.04166666666662413 + 0.008333333333330062 * r) * r2
+        p = (0.0013888888917213717 + 0.00019841269863053618 * r) + (
+            2.4801521295954376e-05 + 2.7557268459997064e-06 * r
+        ) * r2
+        q += r4 * (p + r4 * (2.7620088445409746e-07 + 2.510038549551032e-08 * r))
+        bits = np.float64(t + (128.0 if low else 0.0)).view(np.int64)
+        scale = np.int64((bits + 1023) << 52).view(np.float64)
+        e = ((r2 * q + r) + 1.0) * scale
+        v[i] = (1.0 + u * (b + u * c)) * e * (_TINY if low else 1.0)
+
+
+@jit(
+    types.void(f8_2, f8_2, f8_2, f8_2, f8_2, f8_1, f8_1, i8_1, i8_1, b1, i8, i8, f8, f8, f8, i8, i8, f8_2),
+    fastmath=CONTRACT,
+)
+def _tiles(X, Z, A, B, Bt, xx, zz, rows, columns, symmetric, statistic, code, a, b, c, first, step, K):
+    """Compute every ``step``-th tile of K and its mirror image, for the points A, B; X, Z are the same, maybe centred.
+
+    ``|x|^2 + |z|^2 - 2 <x, z>`` loses its digits where x is near z. There the distance is computed anew from the
+    differences of the points as given (the centring has rounded too), which are 0 exactly for equal points; their
+    squares are never negative.
+    """
+    d = X.shape[1]
+    buffer = np.empty(_TILE * _TILE)
+    for tile in range(first, rows.size, step):
+        i0, j0 = rows[tile], columns[tile]
+        h, w = min(_TILE, K.shape[0] - i0), min(_TILE, K.shape[1] - j0)
+        flat = buffer[: h * w]
+        T = flat.reshape((h, w))
+        if statistic == _L1:
+            for i in range(h):
+                for j in range(w):
+                    T[i, j] = 0.0
+                for k in range(d):
+                    x = A[i0 + i, k]
+                    for j in range(w):
+                        T[i, j] += abs(x - Bt[k, j0 + j])
+        else:
+            np.dot(X[i0 : i0 + h], Z[j0 : j0 + w].T, T)
+        if statistic == _SQDIST:
+            for i in range(h):
+                least = np.inf  # below 0: some pair of this row is near
+                for j in range(w):
+                    both = xx[i0 + i] + zz[j0 + j]
+                    s = both - 2.0 * T[i, j]
+                    T[i, j] = s
+                    least = min(least, s - _NEAR * both)
+                if least < 0.0:
+                    for j in range(w):
+                        if T[i, j] - _NEAR * (xx[i0 + i] + zz[j0 + j]) < 0.0:
+                            s = 0.0
+                            for k in range(d):
+                                s += (A[i0 + i, k] - B[j0 + j, k]) ** 2
+                            T[i, j] = s
+        _finish(flat, code, a, b, c)
+        for i in range(h):
+            for j in range(w):
+                K[i0 + i, j0 + j] = T[i, j]
+        if symmetric:
+            for j in range(w):
+                for i in range(j + 1 if i0 == j0 else 0, h):
+                    K[j0 + j, i0 + i] = T[i, j]
+
+
+@jit(types.void(f8_1, i8, f8, f8, f8, i8, i8, f8_1), fastmath=CONTRACT)
+def _map(s, code, a, b, c, first, step, out):
+    for low in range(first * _CHUNK, s.size, step * _CHUNK):
+        high = min(low + _CHUNK, s.size)
+        for i in range(low, high):
+            out[i] = s[i]
+        _finish(out[low:high], code, a, b, c)
+
+
+def _share(task: Callable[[int, int], None], elements: int) -> None:
+    """Run ``task(first, step)`` once for each thread, so that together they see every piece of work."""
+    workers = 1 if elements < _ALONE else numba.get_num_threads()
+    if workers == 1:
+        task(0, 1)
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        for future in [pool.submit(task, first, workers) for first in range(workers)]:
+            future.result()
+
+
+def gram(statistic: str, X: Array, Z: Array | None = None, formula: Formula = _AS_IT_IS) -> Array:
+    """Compute a statistic, or a formula of it, for all pairs of rows.
+
+    Parameters
+    ----------
+    statistic : {"inner", "sqdist", "l1"}
+    X : (n, d) float64, C-contiguous
+    Z : (m, d) float64, C-contiguous, or None for the symmetric matrix of X with itself
+    formula : Formula
+        The statistic itself unless given.
+
+    Returns
+    -------
+    K : (n, m) array
+        Exactly symmetric if Z is None. Squared distances are never negative, and exactly 0 between equal points.
+    """
+    A, B = X, X if Z is None else Z
+    n, m = len(A), len(B)
+    centred = (A, B)
+    if statistic == "sqdist":
+        centre = (A.sum(axis=0) + B.sum(axis=0)) / max(n + m, 1)
+        centre[~np.isfinite(centre)] = 0.0  # any centre is right; a NaN must not spread from its row to all
+        centred = (A - centre, B - centre)
+    rows, columns = np.indices((-(-n // _TILE), -(-m // _TILE))).reshape(2, -1) * _TILE
+    if Z is None:
+        rows, columns = rows[columns <= rows], columns[columns <= rows]
+    points = (*centred, A, B, np.ascontiguousarray(B.T) if statistic == "l1" else np.empty((0, 0)))
+    xx, zz = (np.einsum("ij,ij->i", side, side) for side in centred)
+    code = STATISTICS.index(statistic)
+    K = np.empty((n, m))
+    loop = _tiles.code  # compiled here, not by several threads at once
+
+    def task(first: int, step: int) -> None:
+        loop(*points, xx, zz, rows, columns, Z is None, code, *formula, first, step, K)
+
+    with one_blas_thread():
+        _share(task, n * m)
+    return K
+
+
+def apply(formula: Formula, S: Array) -> Array:
+    """Map stored statistics, of any shape, to a new array.
+
+    Parameters
+    ----------
+    formula : Formula
+    S : array of float64
+
+    Returns
+    -------
+    K : array of the shape of S
+    """
+    S = np.ascontiguousarray(S, dtype=np.float64)
+    K = np.empty_like(S)
+    loop = _map.code
+
+    def task(first: int, step: int) -> None:
+        loop(S.reshape(-1), *formula, first, step, K.reshape(-1))
+
+    _share(task, S.size)
+    return K

@@ -1,0 +1,159 @@
+"""Compile the numerical loops: the only file that configures Numba.
+
+A kernel of the library is written as a plain function under ``@jit(signature)``. It is compiled on its first call,
+not at import, for that one signature, and kept on disk so that no later process compiles it again.
+
+* Signatures are explicit: one machine-code version a function, and a loss passed as a function pointer (``LOSS``)
+  does not make a new one.
+* ``fastmath`` is never ``True``: that would delete the guards against NaN and infinity. Functions that profit from
+  reordered sums ask for ``REORDER``.
+* A cache that can't be written is no error. The order is: beside the module, the user's cache folder, no cache; the
+  last says so once.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numba
+from numba.core import types
+from numba.core.dispatcher import Dispatcher
+
+from kernsel.errors import CompilationWarning
+
+REORDER = {"reassoc", "contract", "nsz", "arcp"}
+"""The fast-math flags that keep NaN and infinity intact."""
+
+CONTRACT = {"contract"}
+"""Fused multiply-adds only: no sum is reordered, so tricks that rest on rounding survive."""
+
+f8, i8, b1 = types.float64, types.int64, types.boolean
+f8_1, f8_2, f8_3, f8_4 = f8[::1], f8[:, ::1], f8[:, :, ::1], f8[:, :, :, ::1]
+i8_1, b1_1 = i8[::1], b1[::1]
+
+LOSS = types.FunctionType(types.UniTuple(f8, 3)(f8, f8, f8_1))
+"""A loss as a function pointer: ``(y, f, parameters) -> (V, dV/df, d2V/df2)``."""
+
+announce: Callable[[str], None] | None = None
+"""Called with one line before the first compilation of a process (the command line prints it)."""
+
+_announced = _uncached = False
+
+
+def jit(signature: Any, *, parallel: bool = False, fastmath: set[str] | bool = False) -> Callable[[Any], Any]:
+    """Compile ``function`` for ``signature`` on its first call, and cache the machine code on disk.
+
+    Parameters
+    ----------
+    signature : numba signature
+    parallel : bool
+        Turn ``numba.prange`` into a parallel loop. Such a function must be called from one thread at a time, and
+        not from a forked child: the portable threading layer allows neither.
+    fastmath : set of str
+        Numba fast-math flags; ``REORDER`` or nothing.
+    """
+
+    return lambda function: Compiled(function, signature, parallel, fastmath)
+
+
+class Compiled:
+    """A function that is compiled when it is first called or passed to another one."""
+
+    def __init__(self, function: Any, signature: Any, parallel: bool, fastmath: set[str] | bool) -> None:
+        functools.update_wrapper(self, function)
+        self._options = (function, signature, parallel, fastmath)
+        self._lock = threading.Lock()
+
+    @functools.cached_property
+    def code(self) -> Dispatcher:
+        """The compiled function."""
+        with self._lock:
+            return self.__dict__.get("code") or _compile(*self._options)
+
+    def __call__(self, *args: Any) -> Any:
+        return self.code(*(a.code if isinstance(a, Compiled) else a for a in args))
+
+
+def inline(function: Any = None, *, fastmath: set[str] | bool = False) -> Any:
+    """Compile a small function that only other compiled functions call; it becomes part of their machine code.
+
+    It keeps its own fast-math flags there: ``@inline`` or ``@inline(fastmath=CONTRACT)``.
+    """
+    decorate = numba.njit(fastmath=fastmath, error_model="numpy")
+    return decorate if function is None else decorate(function)
+
+
+def pointer(kind: types.FunctionType) -> Callable[[Any], Any]:
+    """Compile a function of the type ``kind`` so that it can be passed to a compiled loop as a function pointer.
+
+    The loop is then compiled once, whatever it is given, and without the body of the function in it.
+    """
+    return jit(kind.signature)
+
+
+def _compile(function: Any, signature: Any, parallel: bool, fastmath: Any) -> Dispatcher:
+    global _uncached
+    options: dict[str, Any] = {"parallel": parallel, "fastmath": fastmath, "nogil": True, "error_model": "numpy"}
+    try:
+        dispatcher = numba.njit(cache=True, **options)(function)
+        if not _on_disk(dispatcher):
+            _announce()
+        dispatcher.compile(signature)
+    except (RuntimeError, OSError, EOFError, ImportError) as error:
+        # No folder can hold the cache, or what it holds is damaged: the loop is compiled for this process alone.
+        if not _uncached:
+            _uncached = True
+            warnings.warn(
+                f"the compiled code can't be kept on disk ({_first_line(error)}), so every run compiles it again; "
+                "set NUMBA_CACHE_DIR to a folder that can be written",
+                CompilationWarning,
+                stacklevel=4,
+            )
+        _announce()
+        dispatcher = numba.njit(**options)(function)
+        dispatcher.compile(signature)
+    dispatcher.disable_compile()
+    return dispatcher
+
+
+def _on_disk(dispatcher: Dispatcher) -> bool:
+    index = getattr(getattr(dispatcher._cache, "_cache_file", None), "_index_path", "")
+    return os.path.exists(index)
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _announce() -> None:
+    global _announced
+    if announce is not None and not _announced:
+        announce("compiling the numerical loops (once after an install or an upgrade) ...")
+    _announced = True
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Give BLAS one thread inside the block.
+
+    Parallel loops call BLAS from every Numba thread; BLAS threads on top of them would only get in each other's way
+    (small decompositions run ten times slower), and sums would depend on their number.
+    """
+    with _blas_libraries().limit(limits=1, user_api="blas"):
+        yield
+
+
+@functools.cache
+def _blas_libraries() -> Any:
+    """Find the BLAS libraries of the process; searching for them takes 2 ms, so it is done once."""
+    import scipy.linalg.cython_blas  # noqa: F401  # loads the one that compiled loops call
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+

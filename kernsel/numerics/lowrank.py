@@ -1,0 +1,151 @@
+"""Low-rank features ``K ~ Z Z'`` of a positive semidefinite matrix that is never formed.
+
+Every function works on a few columns of K. The points whose columns are used are the landmarks, with the columns
+``C = K[:, landmarks]`` (n, c) and the block ``W = K[landmarks][:, landmarks]`` (c, c); then ``Z = C T`` with a small
+matrix T, and a new point x has the features ``z(x) = k(x, landmarks) T``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+Columns = Callable[[Indices], Array]
+
+_EPS = float(np.finfo(np.float64).eps)
+
+
+def uniform_landmarks(n: int, rank: int, seed: int) -> Indices:
+    """Draw ``min(rank, n)`` of n points without replacement, each set with the same probability.
+
+    Parameters
+    ----------
+    n, rank, seed : int
+
+    Returns
+    -------
+    landmarks : (min(rank, n),) array, ascending
+    """
+    chosen = np.random.default_rng(seed).choice(n, min(rank, n), replace=False)
+    return np.sort(chosen).astype(np.int64)
+
+
+def nystrom_factor(C: Array, W: Array) -> tuple[Array, Array, int]:
+    """Factorise the Nystrom approximation: ``C W^+ C' = Z Z'`` with ``Z = C T``, ``T T' = W^+``.
+
+    With ``W = U diag(s) U'``, T is ``U diag(s)^(-1/2)`` over the eigenvalues above ``c eps s_max``. The others are
+    dropped, not raised: they are rounding errors of zero, of either sign.
+
+    Parameters
+    ----------
+    C : (n, c) array
+        Columns of the kernel matrix.
+    W : (c, c) array
+        The rows of C that belong to the landmarks, symmetric.
+
+    Returns
+    -------
+    Z : (n, r) array
+    T : (c, r) array
+    r : int
+        Numerical rank of W.
+
+    References
+    ----------
+    C. Williams and M. Seeger (2001), Using the Nystrom method to speed up kernel machines.
+    """
+    s, U = scipy.linalg.eigh(W, driver="evd")
+    kept = s > len(W) * _EPS * max(s[-1], 0.0) if len(s) else np.zeros(0, dtype=bool)
+    T = np.ascontiguousarray((U[:, kept] / np.sqrt(s[kept]))[:, ::-1])
+    return C @ T, T, T.shape[1]
+
+
+def pivoted_cholesky(
+    columns: Columns, diag: Array, rank: int, seed: int, tol: float = 0.0, block: int | None = None
+) -> tuple[Array, Indices, Array, float]:
+    """Randomly pivoted Cholesky: landmarks drawn in proportion to what is still unexplained.
+
+    In each round a block of points is drawn with probability proportional to the diagonal of the residual
+    ``K - Z Z'``. With S the new points that the block turns out to need and ``R`` the residual, ``R[:, S]`` is
+    divided by the Cholesky factor of ``R[S, S]`` and joins Z. At most ``rank`` columns of K and the diagonal are
+    evaluated. A point of the block whose residual vanishes given the others is left out.
+
+    Parameters
+    ----------
+    columns : callable
+        ``columns(indices (b,)) -> (n, b)``, columns of K.
+    diag : (n,) array
+        Diagonal of K.
+    rank : int
+        Largest number of landmarks, at least 1.
+    seed : int
+    tol : float
+        Stop once the trace of the residual is at most ``tol`` times that of K.
+    block : int, optional
+        Points drawn in one round; about a tenth of the rank unless given.
+
+    Returns
+    -------
+    Z : (n, r) array
+        r is at most the rank; it is smaller where the residual has fallen to ``tol``, or to rounding:
+        ``n eps max(diag)`` at every point.
+    landmarks : (r,) array
+        Pairwise different, in the order of their choice.
+    T : (r, r) array
+        Upper triangular, ``Z = K[:, landmarks] T``.
+    residual : float
+        Trace of ``K - Z Z'``, which is positive semidefinite.
+
+    References
+    ----------
+    Y. Chen, E. Epperly, J. Tropp and R. Webber (2023), Randomly pivoted Cholesky.
+    """
+    n = len(diag)
+    rank = min(rank, n)
+    size = max(1, rank // 10) if block is None else block
+    rng = np.random.default_rng(seed)
+    Z, landmarks = np.zeros((n, rank)), np.zeros(rank, dtype=np.int64)
+    left = np.array(diag, dtype=np.float64)
+    floor = n * _EPS * float(left.max(initial=0.0))
+    target = tol * float(left.sum())
+    left[left <= floor] = 0.0
+    r = 0
+    while r < rank and (total := float(left.sum())) > target and total > 0:
+        drawn = np.unique(rng.choice(n, min(size, rank - r), p=left / total))
+        G = columns(drawn) - Z[:, :r] @ Z[drawn, :r].T
+        kept, L = _independent(G[drawn], floor)
+        if not kept.size:
+            left[drawn] = 0.0  # only rounding was left of them
+            continue
+        S = drawn[kept]
+        Z[:, r : r + S.size] = scipy.linalg.solve_triangular(L, G[:, kept].T, lower=True).T
+        landmarks[r : r + S.size] = S
+        left -= np.einsum("ij,ij->i", Z[:, r : r + S.size], Z[:, r : r + S.size])
+        left[left <= floor] = 0.0
+        left[S] = 0.0
+        r += S.size
+    Z, landmarks = np.ascontiguousarray(Z[:, :r]), landmarks[:r]
+    T = scipy.linalg.solve_triangular(np.tril(Z[landmarks]), np.eye(r), lower=True).T if r else np.zeros((0, 0))
+    return Z, landmarks, np.ascontiguousarray(T), float(left.sum())
+
+
+def _independent(A: Array, floor: float) -> tuple[Indices, Array]:
+    """Greedy pivoted Cholesky of a small block ``A (b, b)``: the rows above ``floor``, and their factor."""
+    A = A.copy()
+    left = np.diag(A).copy()
+    L, chosen = np.zeros_like(A), []
+    for step in range(len(A)):
+        pivot = int(np.argmax(left))
+        if not left[pivot] > floor:
+            break
+        L[:, step] = (A[:, pivot] - L[:, :step] @ L[pivot, :step]) / np.sqrt(left[pivot])
+        left -= L[:, step] ** 2
+        left[pivot] = -np.inf
+        chosen.append(pivot)
+    kept = np.array(chosen, dtype=np.int64)
+    return kept, np.tril(L[kept, : len(kept)])

@@ -1,0 +1,349 @@
+"""Damped Newton for smooth convex losses: every fit of the library that has no closed form.
+
+A problem is ``J = (1/N) sum_i s_i V(y_i, f_i) + lam ||f||^2``; a fold is left out by ``s_i = 0`` on its rows, and its
+held-out outputs are the ``f_i`` there. Many problems (outputs, folds, kernels) are solved side by side, each along
+its path of ``lam`` from the largest down, so that a fit starts where its neighbour ended.
+
+The step is guarded by a line search on the convex ``J``; undamped steps cycle. Where the loss is piecewise quadratic
+(Huber hinge, square) a full step that leaves the set of curved rows as it was has reached the minimum exactly.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import prange
+from numba.core import types
+
+from kernsel.numerics.blas import add_products, copy_lower, damped_solve
+from kernsel.numerics.jit import LOSS, b1, f8, f8_1, f8_2, f8_3, i8, i8_1, inline, jit, pointer
+
+CONVERGED, UNFINISHED, NOT_FINITE, SINGULAR = 0, 1, 2, 3
+REASONS = {
+    UNFINISHED: "the fit did not converge",
+    NOT_FINITE: "the fit met values that are not finite",
+    SINGULAR: "the Newton system is singular to working precision",
+}
+
+MAX_STEPS = 200
+POWER_STEPS, POWER_TOLERANCE = 100, 1e-4  # of the power iterations for rho
+DECREMENT = 1e-13  # relative to J: the last step of a quadratically convergent iteration squares what is left
+CURVED = 1e-12  # less curvature than this counts as none (the gradient stays exact), so that D^-1 is finite
+
+
+@inline
+def derivatives(loss, parameters, y, s, f, d1, d2):
+    """Fill ``d1``, ``d2`` and return ``sum s V``."""
+    total = 0.0
+    for i in range(y.size):
+        if s[i] > 0.0:
+            v, g, h = loss(y[i], f[i], parameters)
+            total += s[i] * v
+            d1[i] = s[i] * g
+            d2[i] = s[i] * h if h > CURVED else 0.0
+        else:
+            d1[i] = 0.0
+            d2[i] = 0.0
+    return total
+
+
+@inline
+def along(loss, parameters, y, s, f, df, step):
+    """Return ``sum s V`` and its derivative in ``step`` at ``f + step df``."""
+    total = 0.0
+    slope = 0.0
+    for i in range(y.size):
+        if s[i] > 0.0:
+            v, g, _ = loss(y[i], f[i] + step * df[i], parameters)
+            total += s[i] * v
+            slope += s[i] * g * df[i]
+    return total, slope
+
+
+@inline
+def line_search(loss, parameters, y, s, f, df, N, lam, J, slope, q1, q2):
+    """Return a step along ``df`` that lowers ``J``: 1 where that is good enough, else near the minimum along it.
+
+    ``||f + step df||^2 = ||f||^2 + 2 step q1 + step^2 q2`` in the norm of the kernel.
+    """
+    total, rise = along(loss, parameters, y, s, f, df, 1.0)
+    start, _ = along(loss, parameters, y, s, f, df, 0.0)
+    change = (total - start) / N + lam * (2.0 * q1 + q2)
+    end = rise / N + 2.0 * lam * (q1 + q2)
+    if change <= 1e-4 * slope + 4e-16 * abs(J) and end <= -0.5 * slope:
+        return 1.0
+    # J is convex along the step and its derivative changes sign: bisect, guided by the chord of the derivative.
+    low, high, at_low, at_high = 0.0, 1.0, slope, end
+    if at_high <= 0.0:
+        return 1.0
+    step = 1.0
+    for k in range(60):
+        step = low + (high - low) * at_low / (at_low - at_high) if k % 3 else 0.5 * (low + high)
+        _, rise = along(loss, parameters, y, s, f, df, step)
+        here = rise / N + 2.0 * lam * (q1 + step * q2)
+        if abs(here) <= -0.1 * slope:
+            break
+        if here > 0.0:
+            high, at_high = step, here
+        else:
+            low, at_low = step, here
+    return step
+
+
+@inline
+def add_rows(K, rows, count, coefficients, out):
+    """Add ``sum_i coefficients[i] K[rows[i]]`` to ``out``, four rows at a time (the sum is bound by memory)."""
+    n = out.size
+    i = 0
+    while i + 4 <= count:
+        a0, a1, a2, a3 = coefficients[i], coefficients[i + 1], coefficients[i + 2], coefficients[i + 3]
+        k0, k1, k2, k3 = K[rows[i]], K[rows[i + 1]], K[rows[i + 2]], K[rows[i + 3]]
+        for j in range(n):
+            out[j] += a0 * k0[j] + a1 * k1[j] + a2 * k2[j] + a3 * k3[j]
+        i += 4
+    while i < count:
+        a0, k0 = coefficients[i], K[rows[i]]
+        for j in range(n):
+            out[j] += a0 * k0[j]
+        i += 1
+
+
+@inline
+def scaled_block(K, rows, root, ridge):
+    """Return the lower triangle of ``D^1/2 K D^1/2 + ridge I`` on the first ``rows``, with ``root = D^1/2``."""
+    m = root.size
+    B = np.empty((m, m))
+    for i in range(m):
+        k = K[rows[i]]
+        for j in range(i):
+            B[i, j] = root[i] * root[j] * k[rows[j]]
+        B[i, i] = root[i] * root[i] * k[rows[i]] + ridge
+    return B
+
+
+@inline
+def same_pieces(y, s, f, d1, d2, old_d2, intercepts):
+    """Say whether every row is still on the quadratic piece ``d1 = intercept + d2 f`` it was on, and note the pieces."""
+    same = True
+    for i in range(y.size):
+        if s[i] > 0.0:
+            intercept = d1[i] - d2[i] * f[i]
+            same &= d2[i] == old_d2[i]
+            same &= abs(intercept - intercepts[i]) <= 1e-12 * (abs(d1[i]) + d2[i] * abs(f[i]))
+            intercepts[i] = intercept
+        old_d2[i] = d2[i]
+    return same
+
+
+@inline
+def curved_rows(d2, rows):
+    """Fill ``rows`` with the rows that have curvature; return their number."""
+    count = 0
+    for i in range(d2.size):
+        if d2[i] > 0.0:
+            rows[count] = i
+            count += 1
+    return count
+
+
+PROBLEM = types.FunctionType(i8(f8_2, f8_1, f8_1, f8, LOSS, f8_1, f8_1, f8_1))
+"""One fit: ``(K or Z, y, s, lam, loss, parameters, a or w, f) -> status``."""
+
+
+@pointer(PROBLEM)
+def in_kernel(K, y, s, lam, loss, parameters, a, f):
+    """Minimise ``J`` from the coefficients ``a`` with ``f = K a``, both overwritten. Returns a status.
+
+    With the curved rows A (``d2 > 0``) and ``mu = 2 N lam`` the step to ``a + da`` solves, for all other rows,
+    ``a_i + da_i = -d1_i / mu``, and for A ``(K_AA + mu D^-1) da_A = -(d1_A + mu a_A) / d2_A - K_AB da_B``, here scaled
+    by ``D^1/2`` on both sides so that it stays well conditioned where the curvature varies.
+    """
+    n = y.size
+    N = s.sum()
+    mu = 2.0 * N * lam
+    d1, d2, da, df = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    rows, steps = np.empty(n, np.int64), np.empty(n)
+    old_d2, intercepts = np.empty(n), np.empty(n)
+    full = False
+    for _ in range(MAX_STEPS):
+        total = derivatives(loss, parameters, y, s, f, d1, d2)
+        J = total / N + lam * np.dot(a, f)
+        if not np.isfinite(J):
+            return NOT_FINITE
+        if same_pieces(y, s, f, d1, d2, old_d2, intercepts) and full:
+            return CONVERGED
+        count = 0
+        for i in range(n):
+            df[i] = 0.0
+            da[i] = 0.0 if d2[i] > 0.0 else -d1[i] / mu - a[i]
+            if da[i] != 0.0:
+                rows[count] = i
+                steps[count] = da[i]
+                count += 1
+        add_rows(K, rows, count, steps, df)
+        count = curved_rows(d2, rows)
+        if count:
+            root, t = np.empty(count), np.empty(count)
+            for i in range(count):
+                k = rows[i]
+                root[i] = np.sqrt(d2[k])
+                t[i] = -(d1[k] + mu * a[k]) / root[i] - root[i] * df[k]
+            if damped_solve(scaled_block(K, rows, root, mu), t) != 0:
+                return SINGULAR
+            for i in range(count):
+                steps[i] = root[i] * t[i]
+                da[rows[i]] = steps[i]
+            add_rows(K, rows, count, steps, df)
+        q1 = np.dot(da, f)
+        slope = np.dot(d1, df) / N + 2.0 * lam * q1
+        if not np.isfinite(slope):
+            return NOT_FINITE
+        if slope >= 0.0:  # rounding is all that is left
+            return CONVERGED
+        step = line_search(loss, parameters, y, s, f, df, N, lam, J, slope, q1, np.dot(da, df))
+        for i in range(n):
+            a[i] += step * da[i]
+            f[i] += step * df[i]
+        full = step == 1.0
+        if full and -slope <= DECREMENT * J:
+            return CONVERGED
+    return UNFINISHED
+
+
+@pointer(PROBLEM)
+def in_features(Z, y, s, lam, loss, parameters, w, f):
+    """Minimise ``J`` from ``w`` with ``f = Z w``, both overwritten. Returns a status.
+
+    Of ``H = Z' diag(weights) Z`` only the rows whose curvature changed since the last step are added or taken away.
+    (From one ``lam`` to the next it is made anew: rounding errors would grow along the path.)
+    """
+    n, r = Z.shape
+    N = s.sum()
+    mu = 2.0 * N * lam
+    d1, d2, p = np.empty(n), np.empty(n), np.empty(r)
+    old_d2, intercepts = np.empty(n), np.empty(n)
+    H, weights = np.zeros((r, r)), np.zeros(n)
+    R = np.empty((r, r))
+    full = False
+    for _ in range(MAX_STEPS):
+        total = derivatives(loss, parameters, y, s, f, d1, d2)
+        J = total / N + lam * np.dot(w, w)
+        if not np.isfinite(J):
+            return NOT_FINITE
+        if same_pieces(y, s, f, d1, d2, old_d2, intercepts) and full:
+            return CONVERGED
+        update_products(Z, d2, weights, H)
+        gradient = np.dot(d1, Z)
+        for i in range(r):
+            gradient[i] += mu * w[i]
+            p[i] = -gradient[i]
+        copy_lower(H, R)
+        for i in range(r):
+            R[i, i] += mu
+        if damped_solve(R, p) != 0:
+            return SINGULAR
+        slope = np.dot(gradient, p) / N
+        if not np.isfinite(slope):
+            return NOT_FINITE
+        if slope >= 0.0:
+            return CONVERGED
+        df = np.dot(Z, p)
+        step = line_search(loss, parameters, y, s, f, df, N, lam, J, slope, np.dot(w, p), np.dot(p, p))
+        for i in range(r):
+            w[i] += step * p[i]
+        for i in range(n):
+            f[i] += step * df[i]
+        full = step == 1.0
+        if full and -slope <= DECREMENT * J:
+            return CONVERGED
+    return UNFINISHED
+
+
+@inline
+def update_products(Z, d2, weights, H):
+    """Turn ``H = Z' diag(weights) Z`` into ``Z' diag(d2) Z`` by the rows that changed, or anew where those are many."""
+    n, r = Z.shape
+    changed, curved = 0, 0
+    for i in range(n):
+        changed += d2[i] != weights[i]
+        curved += d2[i] > 0.0
+    if changed >= curved:
+        for i in range(r):
+            for j in range(i + 1):
+                H[i, j] = 0.0
+        for i in range(n):
+            weights[i] = 0.0
+    for k in range(2):
+        sign = 1.0 - 2.0 * k
+        m = 0
+        for i in range(n):
+            m += sign * (d2[i] - weights[i]) > 0.0
+        G = np.empty((m, r))
+        m = 0
+        for i in range(n):
+            difference = sign * (d2[i] - weights[i])
+            if difference > 0.0:
+                root = np.sqrt(difference)
+                for j in range(r):
+                    G[m, j] = root * Z[i, j]
+                m += 1
+        add_products(G, sign, H)
+    for i in range(n):
+        weights[i] = d2[i]
+
+
+@inline
+def solve_path(problem, G, y, s, lams, loss, parameters, follow, x, f, status):
+    """Solve one problem for all ``lams``."""
+    for k in range(lams.size):
+        if follow and k > 0:
+            usable = status[k - 1] <= UNFINISHED
+            for i in range(x.shape[1]):
+                x[k, i] = x[k - 1, i] if usable else 0.0
+            for i in range(f.shape[1]):
+                f[k, i] = f[k - 1, i] if usable else 0.0
+        status[k] = problem(G, y, s, lams[k], loss, parameters, x[k], f[k])
+
+
+@jit(i8[:, ::1](PROBLEM, f8_3, i8_1, f8_2, f8_2, f8_1, LOSS, f8_1, b1, f8_3, f8_3), parallel=True)
+def solve_paths(problem, G, which, Y, S, lams, loss, parameters, follow, x, f):
+    """Solve ``q`` problems side by side, each for all of ``lams``.
+
+    Parameters
+    ----------
+    problem : pointer
+        ``in_kernel``: ``G`` holds Gram matrices (p, n, n), ``x`` the coefficients with ``f = G x``;
+        ``in_features``: ``G`` holds features (p, n, r), ``x`` the weights with ``f = G x``.
+    G : (p, n, n) or (p, n, r); which : (q,)
+        The matrices, and which one a problem uses.
+    Y, S : (q, n)
+        Targets and weights of each problem.
+    lams : (L,)
+        In descending order.
+    loss, parameters
+        The loss pointer and its parameters.
+    follow : bool
+        Start each fit where that of the next larger ``lam`` ended; otherwise at what ``x`` and ``f`` hold.
+    x : (q, L, n or r); f : (q, L, n)
+        Overwritten by the solutions; ``f = G x`` on entry.
+
+    Returns
+    -------
+    (q, L) int
+        0, or a key of ``REASONS``.
+    """
+    status = np.zeros((x.shape[0], x.shape[1]), np.int64)
+    for j in prange(x.shape[0]):
+        solve_path(problem, G[which[j]], Y[j], S[j], lams, loss, parameters, follow, x[j], f[j], status[j])
+    return status
+
+
+@jit((LOSS, f8_1, f8_2, f8_1, f8_3, f8_3, f8_3, f8_3))
+def expand(loss, parameters, Y, s, f, v, d1, d2):
+    """Fill the loss ``v (q, L, n)``, not weighted, and ``s`` times its derivatives ``d1, d2`` at ``f (q, L, n)``."""
+    for c in range(f.shape[0]):
+        for k in range(f.shape[1]):
+            for i in range(f.shape[2]):
+                value, g, h = loss(Y[c, i], f[c, k, i], parameters)
+                v[c, k, i] = value
+                d1[c, k, i] = s[i] * g
+                d2[c, k, i] = s[i] * h if h > CURVED else 0.0

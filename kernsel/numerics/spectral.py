@@ -1,0 +1,228 @@
+"""The square loss through one eigendecomposition: every ridge, every fold, every order of the BIF.
+
+``K = U diag(l) U'`` with orthonormal ``U (n, r)``, from a Gram matrix or from low-rank features; eigenvalues that are
+rounding are dropped, not clamped. Targets are rows: ``Y (k, n)``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import prange
+from numba.core import types
+
+from kernsel.numerics.blas import add_inner_products, add_products, copy_lower, damped_cholesky, solve_rows
+from kernsel.numerics.jit import f8_1, f8_2, f8_3, i8, i8_1, inline, jit, one_blas_thread, pointer
+from kernsel.numerics.newton import CONVERGED, POWER_STEPS, POWER_TOLERANCE, SINGULAR
+
+
+def spectrum_of_gram(K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return ``U (n, r)`` and the eigenvalues ``l (r,)`` of a Gram matrix that are above rounding, largest last."""
+    l, U = np.linalg.eigh(K)
+    return _keep(U, l, K.shape[0])
+
+
+def spectrum_of_features(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return ``U (n, r')`` and the eigenvalues ``l (r',)`` of ``Z Z'`` that are above rounding, largest last.
+
+    The left singular vectors come from ``Z' Z``, at a small part of the cost of a singular value decomposition. That
+    squares the condition; one step of Newton and Schulz makes the columns orthonormal again.
+    """
+    l, Q = np.linalg.eigh(Z.T @ Z)
+    Q, l = _keep(Q, l, Z.shape[0])
+    U = (Z @ Q) / np.sqrt(l)
+    return U @ (1.5 * np.eye(l.size) - 0.5 * (U.T @ U)), l
+
+
+def _keep(U: np.ndarray, l: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    kept = l > n * np.finfo(float).eps * max(l[-1], 0.0)
+    return np.ascontiguousarray(U[:, kept]), l[kept]
+
+
+def fits(U: np.ndarray, l: np.ndarray, Y: np.ndarray, lams: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Fit every ``lam``: coefficients ``a (k, L, n)`` with ``f = K a``, and outputs ``f (k, L, n)``.
+
+    ``f = U diag(l / (l + n lam)) U' y``, ``a = (y - f) / (n lam)``.
+    """
+    n = U.shape[0]
+    ridge = n * lams[:, None]
+    shrunk = (Y @ U)[:, None, :] * (l / (l + ridge))
+    f = shrunk @ U.T
+    return (Y[:, None, :] - f) / ridge, f
+
+
+FOLD = types.FunctionType(types.void(f8_2, f8_1, f8_2, f8_2, f8_1, i8, i8, i8, f8_3, i8_1, f8_1))
+"""One fold: ``(U, l, Y, YU, lams, lo, hi, order, out, status, rho)``."""
+
+
+@jit((FOLD, f8_2, f8_1, f8_2, f8_2, f8_1, i8_1, i8, f8_3, i8[:, ::1], f8_2), parallel=True)
+def for_folds(task, U, l, Y, YU, lams, starts, order, out, status, rho):
+    """Run ``task`` for every fold, side by side.
+
+    Parameters
+    ----------
+    task : pointer
+        ``without_block``, ``without_products`` or ``influence``.
+    U, l : (n, r), (r,)
+        The spectrum.
+    Y, YU : (k, n), (k, r)
+        Targets, and the same in the coordinates of U.
+    order : int
+        Of the BIF; 0 asks for ``rho`` alone.
+    out : (k, L, n); status : (t, L); rho : (t, L)
+        Overwritten: held-out outputs, 0 or a key of ``newton.REASONS``, and the ratio of the BIF's series.
+    """
+    for fold in prange(starts.size - 1):
+        task(U, l, Y, YU, lams, starts[fold], starts[fold + 1], order, out, status[fold], rho[fold])
+
+
+def heldout_square(U, l, Y, lams, starts):
+    """Return the exact held-out outputs ``(k, L, n)`` of the square loss, and a status for every ``lam``.
+
+    Without fold S the ridge is ``rho = (n - m) lam``. Folds no larger than the rank are predicted by the block
+    ``A_SS`` of ``A = (K + rho I)^-1``: ``y_S - f_S = A_SS^-1 (A y)_S``. Larger ones are left out of the normal
+    equations in the coordinates ``z = diag(l)^1/2 u``. Both are exact for the kernel ``U diag(l) U'``.
+    """
+    task = without_block if np.diff(starts).max() <= l.size else without_products
+    out, status, _ = _run(task, U, l, Y, lams, starts, 0)
+    return out, status.max(axis=0)
+
+
+def influence_square(U, l, Y, lams, starts, order):
+    """Return the BIF of the given order for the square loss, ``(k, L, n)``, and its ratio, ``(t, L)``."""
+    out, _, rho = _run(influence, U, l, Y, lams, starts, order)
+    return out, rho
+
+
+def _run(task, U, l, Y, lams, starts, order):
+    out = np.empty((Y.shape[0], lams.size, U.shape[0]))
+    status, rho = np.zeros((starts.size - 1, lams.size), np.int64), np.zeros((starts.size - 1, lams.size))
+    with one_blas_thread():
+        for_folds(task, U, l, Y, Y @ U, lams, starts, order, out, status, rho)
+    return out, status, rho
+
+
+@inline
+def scale_columns(A, factors, out):
+    """Fill ``out = A diag(factors)``."""
+    for i in range(A.shape[0]):
+        for j in range(A.shape[1]):
+            out[i, j] = A[i, j] * factors[j]
+
+
+@pointer(FOLD)
+def without_block(U, l, Y, YU, lams, lo, hi, order, out, status, rho):
+    """Hold a fold out through ``ridge A_SS = U_S diag(ridge / (l + ridge)) U_S' + (I - U_S U_S')``."""
+    n, r = U.shape
+    m = hi - lo
+    US = U[lo:hi]
+    beyond = np.zeros((m, m))  # what the spectrum doesn't span: nothing where it is complete
+    if r < n:
+        add_inner_products(US, -1.0, beyond)
+        for i in range(m):
+            beyond[i, i] += 1.0
+    Q, W, e = np.empty((m, m)), np.empty((m, r)), np.empty((Y.shape[0], m))
+    for k in range(lams.size):
+        ridge = (n - m) * lams[k]
+        scale_columns(US, np.sqrt(ridge / (l + ridge)), W)
+        copy_lower(beyond, Q)
+        add_inner_products(W, 1.0, Q)
+        for c in range(Y.shape[0]):
+            f = np.dot(US, YU[c] * (l / (l + ridge)))
+            for i in range(m):
+                e[c, i] = Y[c, lo + i] - f[i]
+        status[k] = CONVERGED if damped_cholesky(Q) == 0 else SINGULAR
+        solve_rows(Q, e)
+        for c in range(Y.shape[0]):
+            for i in range(m):
+                out[c, k, lo + i] = Y[c, lo + i] - e[c, i]
+
+
+@pointer(FOLD)
+def without_products(U, l, Y, YU, lams, lo, hi, order, out, status, rho):
+    """Hold a fold out by ``(diag(l) - Z_S' Z_S + ridge I) w = Z' y - Z_S' y_S`` with ``Z = U diag(l)^1/2``."""
+    n, r = U.shape
+    m = hi - lo
+    root = np.sqrt(l)
+    ZS = np.empty((m, r))
+    scale_columns(U[lo:hi], root, ZS)
+    products, right = np.zeros((r, r)), np.empty((Y.shape[0], r))
+    add_products(ZS, -1.0, products)
+    for c in range(Y.shape[0]):
+        inside = np.dot(Y[c, lo:hi], ZS)
+        for j in range(r):
+            right[c, j] = YU[c, j] * root[j] - inside[j]
+    R, w = np.empty((r, r)), np.empty((Y.shape[0], r))
+    for k in range(lams.size):
+        copy_lower(products, R)
+        for j in range(r):
+            R[j, j] += l[j] + (n - m) * lams[k]
+            for c in range(Y.shape[0]):
+                w[c, j] = right[c, j]
+        status[k] = CONVERGED if damped_cholesky(R) == 0 else SINGULAR
+        solve_rows(R, w)
+        for c in range(Y.shape[0]):
+            f = np.dot(ZS, w[c])
+            for i in range(m):
+                out[c, k, lo + i] = f[i]
+
+
+@pointer(FOLD)
+def influence(U, l, Y, YU, lams, lo, hi, order, out, status, rho):
+    """BIF of the given order for the square loss, and its ratio.
+
+    In the coordinates of U, with ``h = l / (l + n lam)``, the terms are ``e_1 = n / (2 (n - m)) kappa / (l + n lam)``,
+    ``kappa = 2 m lam U' f + diag(l) U_S' d1_S``, and ``e_{k+1} = h ((n U_S' U_S - m I) / (n - m)) e_k``.
+    """
+    n, r = U.shape
+    m = hi - lo
+    kept, gone = n / (n - m), m / (n - m)
+    US = U[lo:hi]
+    d1, g, e, total = np.empty(m), np.empty(r), np.empty(r), np.empty(r)
+    for k in range(lams.size):
+        h = l / (l + n * lams[k])
+        rho[k] = ratio_square(US, h, kept, gone)
+        if order == 0:
+            continue
+        for c in range(Y.shape[0]):
+            for j in range(r):
+                g[j] = YU[c, j] * h[j]
+            f = np.dot(US, g)
+            for i in range(m):
+                d1[i] = 2.0 * (f[i] - Y[c, lo + i])
+            pull = np.dot(d1, US)
+            for j in range(r):
+                e[j] = 0.5 * kept * (2.0 * m * lams[k] * g[j] + l[j] * pull[j]) / (l[j] + n * lams[k])
+                total[j] = e[j]
+            for _ in range(order - 1):
+                inside = np.dot(np.dot(US, e), US)
+                for j in range(r):
+                    e[j] = h[j] * (kept * inside[j] - gone * e[j])
+                    total[j] += e[j]
+            change = np.dot(US, total)
+            for i in range(m):
+                out[c, k, lo + i] = f[i] + change[i]
+
+
+@inline
+def ratio_square(US, h, kept, gone):
+    """Return the spectral radius of ``diag(h)(kept U_S' U_S - gone I)`` by power iteration, made symmetric."""
+    root = np.sqrt(h)
+    x = np.dot(np.ones(US.shape[0]), US)
+    for j in range(x.size):
+        x[j] = root[j] * (x[j] + 0.1 * np.sin(1.0 + j))
+    value = 0.0
+    length = np.sqrt(np.dot(x, x))
+    for _ in range(POWER_STEPS):
+        if not length > 1e-150:
+            return value
+        for j in range(x.size):
+            x[j] *= root[j] / length
+        inside = np.dot(np.dot(US, x), US)
+        for j in range(x.size):
+            x[j] = root[j] * (kept * inside[j] - gone * x[j])
+        length = np.sqrt(np.dot(x, x))
+        before = value
+        value = length
+        if value - before <= POWER_TOLERANCE * value:
+            break
+    return value

@@ -1,0 +1,102 @@
+"""What the parts of a selection are to each other: types only.
+
+A part is a frozen dataclass. The three first protocols are what the registry asks of every part; the others are
+capabilities: having the attributes is the declaration, and nothing else is asked for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
+
+if TYPE_CHECKING:
+    from numpy import float64
+    from numpy.typing import NDArray
+
+    Array = NDArray[float64]
+
+
+class Statistics(Protocol):
+    """What pairs of rows are reduced to, computed once for all kernels and all their parameters; each is (n, m)."""
+
+    @property
+    def sqdist(self) -> Array:
+        """Squared Euclidean distances."""
+
+    @property
+    def inner(self) -> Array:
+        """Inner products."""
+
+    @property
+    def l1(self) -> Array:
+        """Sums of absolute differences."""
+
+
+class Kernel(Protocol):
+    """A positive semi-definite function k(x, z) with parameters; a parameter that is ``None`` is free."""
+
+    name: ClassVar[str]
+    width: ClassVar[str | None]
+
+    @property
+    def parameters(self) -> Mapping[str, float]:
+        """The parameters that have a value."""
+
+    @property
+    def free(self) -> tuple[str, ...]:
+        """The names of the parameters that are to be searched."""
+
+    def with_parameters(self, **values: float) -> Self:
+        """Return the same kernel with these values."""
+
+    def __call__(self, X: Array, Z: Array | None = None) -> Array:
+        """Return K (n, m) with K[i, j] = k(x_i, z_j); without Z, of X with itself."""
+
+    def evaluate(self, stats: Statistics) -> Array:
+        """Return K (n, m) from shared statistics, in a new array."""
+
+    def diag(self, X: Array) -> Array:
+        """Return k(x_i, x_i) (n,)."""
+
+    def axes(self, X: Array) -> Mapping[str, Array]:
+        """Return a grid for each free parameter, ascending, scaled by the data."""
+
+    def spec(self) -> dict[str, Any]:
+        """Return a description that JSON can hold and from which the kernel can be built again."""
+
+
+class Learner(Protocol):
+    """A loss V(y, f) to be minimised with a ridge: min over f of (1/n) sum_i V(y_i, f(x_i) + b) + lambda ||f||^2."""
+
+    name: ClassVar[str]
+    tasks: ClassVar[tuple[str, ...]]
+    bias: bool
+    loss: Any
+
+
+class Criterion(Protocol):
+    """A score of a learner on a kernel, for a whole path of lambda at once; lower is better."""
+
+    name: ClassVar[str]
+
+    def score(self, path: Any) -> Any:
+        """Return the scores along the path."""
+
+
+@runtime_checkable
+class SupportsHeldOut(Protocol):
+    """A criterion that is a mean over held-out outputs, so that its candidates can be verified by its own measure."""
+
+    def heldout(self, path: Any) -> Any:
+        """Return the outputs F (k, n) of each row, by fits that haven't seen the row's fold."""
+
+    def measure(self, Y: Array, F: Array) -> Array:
+        """Return the loss (n,) of each row, from coded targets Y (k, n) and held-out outputs F (k, n)."""
+
+
+@runtime_checkable
+class SupportsConversions(Protocol):
+    """A kernel whose parameters go by other names in other libraries."""
+
+    def conversions(self) -> Mapping[str, float]:
+        """Return the other names and their values, such as scikit-learn's gamma."""

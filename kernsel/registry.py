@@ -1,0 +1,293 @@
+"""Find the parts: kernels, learners and criteria, built in or from plugins, by the entry points of distributions.
+
+Nothing is looked for at import. ``names`` reads metadata only; ``get`` loads the one part that is asked for, so that a
+broken plugin breaks nothing but itself. A name that a built-in part has is never taken over: the rival is reached as
+``distribution:name``. ``KERNSEL_PLUGINS=off`` leaves the built-in parts alone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from importlib import metadata
+from typing import Any, Literal
+
+from kernsel import parameters, protocols
+from kernsel.errors import AmbiguousPlugin, BrokenPlugin, OptionError, PluginWarning, UnknownPlugin
+
+GROUPS = {"kernel": "kernsel.kernels", "learner": "kernsel.learners", "criterion": "kernsel.criteria"}
+"""The entry-point group of each kind of part."""
+
+_PROTOCOLS = {"kernel": protocols.Kernel, "learner": protocols.Learner, "criterion": protocols.Criterion}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One distribution's claim to provide a part, as its metadata says; nothing has been loaded.
+
+    Attributes
+    ----------
+    kind, name : str
+        What the part is and is called.
+    value : str
+        Where it is: ``module:attribute``.
+    distribution, version : str
+        Who claims it.
+    builtin : bool
+        Whether that is kernsel itself.
+    state : {"ok", "shadowed", "ambiguous"}
+        Whether the bare name leads here, to a built-in part instead, or to an error since several claim it.
+    """
+
+    kind: str
+    name: str
+    value: str
+    distribution: str
+    version: str
+    builtin: bool
+    state: Literal["ok", "shadowed", "ambiguous"]
+
+    @property
+    def origin(self) -> str:
+        """Distribution and version, for messages."""
+        return f"{self.distribution} {self.version}"
+
+    @property
+    def address(self) -> str:
+        """The name under which ``get`` returns this very part."""
+        return self.name if self.state == "ok" else f"{self.distribution}:{self.name}"
+
+
+def names(kind: str) -> list[str]:
+    """Return the names that can be asked for, sorted, by metadata alone.
+
+    Parameters
+    ----------
+    kind : {"kernel", "learner", "criterion"}
+        The kind of part.
+    """
+    return sorted({claim.name for claim in claims(kind)})
+
+
+def claims(kind: str | None = None) -> list[Claim]:
+    """Return every claim by kind, name and origin, the built-in one first; nothing is loaded.
+
+    Parameters
+    ----------
+    kind : {"kernel", "learner", "criterion"}, optional
+        One kind only.
+    """
+    kinds = [kind] if kind is not None else list(GROUPS)
+    for each in kinds:
+        if each not in GROUPS:
+            raise OptionError(f"there is no kind of part called {each!r}; there are {', '.join(GROUPS)}")
+    found = [
+        (kind, entry, distribution)
+        for distribution, entry in _entries()
+        for kind in kinds
+        if entry.group == GROUPS[kind]
+    ]
+    count = Counter((kind, entry.name) for kind, entry, _ in found)
+    own = {(kind, entry.name) for kind, entry, distribution in found if _is_builtin(distribution)}
+
+    def claim(kind: str, entry: metadata.EntryPoint, distribution: metadata.Distribution) -> Claim:
+        builtin, rivals = _is_builtin(distribution), count[kind, entry.name] > 1
+        state: Literal["ok", "shadowed", "ambiguous"] = "ok"
+        if rivals and not builtin:
+            state = "shadowed" if (kind, entry.name) in own else "ambiguous"
+        return Claim(kind, entry.name, entry.value, _name(distribution), _version(distribution), builtin, state)
+
+    order = list(GROUPS)
+    return sorted(
+        (claim(*each) for each in found),
+        key=lambda c: (order.index(c.kind), c.name, not c.builtin, c.distribution, c.value),
+    )
+
+
+def get(kind: str, name: str) -> type[Any]:
+    """Load one part.
+
+    Parameters
+    ----------
+    kind : {"kernel", "learner", "criterion"}
+        The kind of part.
+    name : str
+        Its name, or ``distribution:name`` where several distributions claim it.
+
+    Returns
+    -------
+    type
+        The frozen dataclass, such as ``kernsel.kernels.Gaussian``.
+
+    Raises
+    ------
+    UnknownPlugin
+        No distribution claims the name.
+    AmbiguousPlugin
+        Several plugins claim the name.
+    BrokenPlugin
+        The plugin can't be imported, or what it offers isn't such a part.
+
+    Warns
+    -----
+    PluginWarning
+        The part is the built-in one and a plugin claims its name.
+    """
+    known = claims(kind)
+    distribution, _, bare = name.rpartition(":")
+    matching = [c for c in known if c.name == bare and _same(distribution or c.distribution, c.distribution)]
+    if not matching:
+        raise UnknownPlugin(_unknown(kind, name, known))
+    winner, *rivals = matching
+    if rivals and not winner.builtin:
+        raise AmbiguousPlugin(
+            f"{kind} {name!r} is claimed by {parameters.listing(c.origin for c in matching)}; "
+            f"say which, as {winner.distribution + ':' + bare!r}, or uninstall the others"
+        )
+    if rivals:
+        warnings.warn(
+            f"{kind} {name!r} is the built-in one; {parameters.listing(c.origin for c in rivals)} claims the name too: "
+            f"ask for {parameters.listing(repr(c.address) for c in rivals)} to have that one",
+            PluginWarning,
+            stacklevel=2,
+        )
+    return _load(winner)
+
+
+def check(claim: Claim) -> str | None:
+    """Load what is claimed; return why it is broken, or ``None``.
+
+    Parameters
+    ----------
+    claim : Claim
+        One of ``claims()``.
+    """
+    try:
+        _load(claim)
+    except BrokenPlugin as error:
+        return str(error)
+    return None
+
+
+def build(kind: str, text: str) -> Any:
+    """Build a part from ``name`` or ``name(parameter=value, ...)``, as it is written on a command line.
+
+    Parameters
+    ----------
+    kind : {"kernel", "learner", "criterion"}
+        The kind of part.
+    text : str
+        Such as ``"newton-cv"`` or ``"cost-sensitive(fp=1, fn=5)"``.
+
+    Returns
+    -------
+    object
+        An instance of the part.
+
+    Raises
+    ------
+    OptionError
+        The text can't be read, or the part has no such parameter or refuses its value.
+    """
+    name, values = parameters.parse(f"{kind} {text!r}", text)
+    return parameters.make(f"{kind} {name!r}", get(kind, name), values)
+
+
+def _entries() -> Iterator[tuple[metadata.Distribution, metadata.EntryPoint]]:
+    off = _plugins_are_off()
+    seen = set()
+    for distribution in metadata.distributions():
+        try:
+            # Most distributions have nothing for us; reading the metadata of all of them would take long.
+            if "kernsel." not in (distribution.read_text("entry_points.txt") or ""):
+                continue
+            entries = distribution.entry_points
+        except (TypeError, ValueError) as error:  # it is no text, or has lines without "="
+            warnings.warn(
+                f"the entry points of {_name(distribution)} can't be read ({parameters.first_line(error)}), "
+                "so it is left out; reinstall or uninstall it",
+                PluginWarning,
+                stacklevel=3,
+            )
+            continue
+        name = _normal(_name(distribution))
+        # The first on the path is the one that is imported.
+        if name not in seen and (not off or _is_builtin(distribution)):
+            seen.add(name)
+            yield from ((distribution, entry) for entry in entries)
+
+
+def _plugins_are_off() -> bool:
+    value = os.environ.get("KERNSEL_PLUGINS", "").lower()
+    if value not in ("", "on", "off"):
+        raise OptionError(f"the environment variable KERNSEL_PLUGINS is {value!r}; it can be 'on' or 'off'")
+    return value == "off"
+
+
+def _name(distribution: metadata.Distribution) -> str:
+    return _field(distribution, "Name", "a distribution without a name")
+
+
+def _version(distribution: metadata.Distribution) -> str:
+    return _field(distribution, "Version", "of no version")
+
+
+def _field(distribution: metadata.Distribution, key: str, default: str) -> str:
+    return next(iter(distribution.metadata.get_all(key, [])), default)
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _same(one: str, other: str) -> bool:
+    return _normal(one) == _normal(other)
+
+
+def _is_builtin(distribution: metadata.Distribution) -> bool:
+    return _same(_name(distribution), "kernsel")
+
+
+def _load(claim: Claim) -> type[Any]:
+    who = f"{claim.kind} {claim.name!r} of {claim.origin}"
+    try:
+        part = metadata.EntryPoint(claim.name, claim.value, GROUPS[claim.kind]).load()
+    except (Exception, SystemExit) as error:  # a plugin may fail in any way at its import
+        reason = f"{type(error).__name__}: {parameters.first_line(error)}"
+        raise BrokenPlugin(f"{who} can't be imported ({reason}); reinstall or uninstall it") from error
+    if fault := _fault(claim, part):
+        raise BrokenPlugin(f"{who} is not usable: {claim.value} {fault}; tell its authors, or uninstall it")
+    return part  # type: ignore[no-any-return]  # _fault has seen that it is a dataclass
+
+
+def _fault(claim: Claim, part: Any) -> str | None:
+    """Say what a part lacks of its protocol."""
+    if not (isinstance(part, type) and is_dataclass(part)):
+        return "is not a dataclass"
+    # A field without a default is an attribute of the instances alone.
+    has = {field.name for field in fields(part)}.union(dir(part))
+    if missing := sorted(_members(_PROTOCOLS[claim.kind]) - has):
+        return f"has no {parameters.listing(missing)}"
+    called = getattr(part, "name", None)
+    return None if called == claim.name else f"calls itself {called!r}"
+
+
+def _members(protocol: type) -> set[str]:
+    return {name for name in {**protocol.__annotations__, **vars(protocol)} if not name.startswith("_")}
+
+
+def _unknown(kind: str, name: str, known: list[Claim]) -> str:
+    for other in GROUPS:
+        if other != kind and name in names(other):
+            return f"{name!r} is a {other}, not a {kind}; {kind} can be {parameters.listing(names(kind), 'or')}"
+    available = {address for c in known for address in (c.name, f"{c.distribution}:{c.name}")}
+    meant = parameters.meant(name, available) or f"; there are {', '.join(sorted({c.name for c in known}))}"
+    if not any(c.builtin for c in known):
+        meant = "; kernsel itself is not installed here: pip install it"
+    elif _plugins_are_off():
+        meant += " (KERNSEL_PLUGINS=off hides the plugins)"
+    return f"no {kind} is called {name!r}{meant}"

@@ -1,0 +1,34 @@
+"""A criterion for kernsel: the mean cost of held-out mistakes, where the two kinds of mistake cost differently."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from kernsel.criteria import NewtonCV
+
+from kernsel.errors import IncompatibleError, OptionError
+
+
+@dataclass(frozen=True)
+class CostSensitive(NewtonCV):
+    """Score by (1/n) sum_i c(y_i) [y_i f_i < 0], with c(-1) = fp and c(+1) = fn; an output of 0 is half a mistake.
+
+    Parameters
+    ----------
+    fp, fn : float
+        Costs of a false positive and of a false negative. The positive class is the second label.
+    """
+
+    name: ClassVar[str] = "cost-sensitive"
+    fp: float = 1.0
+    fn: float = 1.0
+
+    def __post_init__(self):
+        if not (0 <= self.fp < np.inf and 0 <= self.fn < np.inf and self.fp + self.fn > 0):
+            raise OptionError(f"the costs fp={self.fp}, fn={self.fn} must be finite, not negative and not both zero")
+
+    def measure(self, Y, F):
+        """Return the cost (n,) of each row, summed over one-against-rest decisions; NaN stays NaN."""
+        if not (abs(Y) == 1).all():
+            raise IncompatibleError(f"criterion {self.name!r} needs a classification task; for a regression take 'cv'")
+        return (np.where(Y > 0, self.fn, self.fp) * (1 - np.sign(Y * F)) / 2).sum(axis=0)

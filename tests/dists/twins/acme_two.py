@@ -1,0 +1,13 @@
+"""One of two distributions that claim the same name."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True)
+class Twin:
+    name: ClassVar[str] = "twin"
+    order: int = 2
+
+    def score(self, path):
+        return path

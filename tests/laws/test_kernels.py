@@ -1,0 +1,95 @@
+"""Laws that every kernel keeps, on data that hypothesis makes up."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+
+from kernsel.kernels import Gaussian, Laplacian, Linear, Matern32, Matern52, Polynomial, Statistics
+
+EPS = np.finfo(float).eps
+RADIAL = [Gaussian, Laplacian, Matern32, Matern52]
+
+coordinates = st.floats(-1e3, 1e3, allow_subnormal=False)
+tables = arrays(np.float64, array_shapes(min_dims=2, max_dims=2, max_side=12), elements=coordinates)
+widths = st.floats(1e-3, 1e6)
+atoms = st.one_of(
+    st.builds(lambda cls, width: cls(width), st.sampled_from(RADIAL), widths),
+    st.just(Linear()),
+    st.builds(Polynomial, st.integers(1, 3), st.floats(1e-3, 1.0), st.floats(0, 2)),
+)
+kernels = st.recursive(
+    atoms,
+    lambda inner: st.one_of(
+        st.builds(lambda a, b: a + b, inner, inner),
+        st.builds(lambda a, b: a * b, inner, inner),
+        st.builds(lambda c, a: c * a, st.floats(1e-3, 1e3), inner),
+    ),
+    max_leaves=3,
+)
+laws = settings(max_examples=60, deadline=None)
+
+
+def tolerance(K):
+    return 1e4 * EPS * len(K) * max(np.abs(K).max(), np.finfo(float).tiny)
+
+
+@laws
+@given(kernels, tables)
+def test_symmetric_and_positive_semidefinite(kernel, X):
+    K = kernel(X)
+    assert np.array_equal(K, K.T)
+    assert np.linalg.eigvalsh(K)[0] >= -tolerance(K)
+
+
+@laws
+@given(kernels, tables)
+def test_fused_stored_cross_and_diag_agree(kernel, X):
+    K = kernel(X)
+    np.testing.assert_allclose(kernel.evaluate(Statistics(X)), K, rtol=1e-11, atol=tolerance(K))
+    np.testing.assert_allclose(kernel(X, X.copy()), K, rtol=1e-11, atol=tolerance(K))
+    np.testing.assert_allclose(kernel.diag(X), np.diag(K), rtol=1e-11, atol=tolerance(K))
+
+
+@laws
+@given(kernels, kernels, tables, st.floats(1e-3, 1e3))
+def test_algebra_is_that_of_the_matrices(a, b, X, c):
+    A, B = a(X), b(X)
+    for kernel, expected in ((a + b, A + B), (a * b, A * B), (c * a, c * A)):
+        np.testing.assert_allclose(kernel(X), expected, rtol=1e-11, atol=tolerance(expected))
+
+
+@laws
+@given(st.sampled_from(RADIAL), widths, tables)
+def test_radial_kernels_are_one_on_the_diagonal_and_between_zero_and_one(cls, width, X):
+    K = cls(width)(X)
+    assert (np.diag(K) == 1).all()
+    assert ((K >= 0) & (K <= 1 + 4 * EPS)).all()
+
+
+@laws
+@given(st.sampled_from(RADIAL), widths, tables, st.integers(-20, 20))
+def test_radial_kernels_scale_with_the_data(cls, width, X, exponent):
+    factor = 2.0**exponent  # exact in binary, so that only the order of rounding can differ
+    scaled = cls(width * (factor**2 if cls is Gaussian else factor))
+    np.testing.assert_allclose(scaled(X * factor), cls(width)(X), rtol=1e-9, atol=1e-12)
+
+
+@laws
+@given(kernels, tables, st.randoms(use_true_random=False))
+def test_the_order_of_the_rows_does_not_matter(kernel, X, random):
+    order = list(range(len(X)))
+    random.shuffle(order)
+    K = kernel(X)
+    np.testing.assert_allclose(kernel(X[order]), K[np.ix_(order, order)], rtol=1e-9, atol=tolerance(K))
+
+
+@pytest.mark.parametrize("cls", RADIAL)
+@laws
+@given(X=tables)
+def test_axes_are_ascending_positive_and_finite(cls, X):
+    (axis,) = cls().axes(X).values()
+    assert (axis > 0).all()
+    assert np.isfinite(axis).all()
+    assert (np.diff(axis) > 0).all()

@@ -1,0 +1,198 @@
+"""Reading tables: what is accepted, and the one line that says why not."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernsel.data import prepare, read_table
+from kernsel.errors import DataError
+
+ROWS = [[f"{i / 7:.4f}", f"{(i * 37) % 11}.5", str(i % 2)] for i in range(40)]
+HEADER = ["a", "b", "y"]
+
+
+def table(path: Path, rows=ROWS, header=HEADER, sep=",", end="\n", encoding="utf-8") -> Path:
+    path.write_bytes((end.join(sep.join(row) for row in [header, *rows]) + end).encode(encoding))
+    return path
+
+
+@pytest.mark.parametrize("sep", [",", ";", "\t", ", "])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_every_dialect_gives_the_same_table(tmp_path, sep, end, encoding):
+    frame = read_table(table(tmp_path / "t.csv", sep=sep, end=end, encoding=encoding))
+    assert list(frame.columns) == HEADER
+    np.testing.assert_array_equal(frame.to_numpy(), np.array(ROWS, dtype=float))
+    assert frame.attrs["notes"] == []
+
+
+def test_decimal_commas_are_read_and_noted(tmp_path):
+    rows = [[value.replace(".", ",") for value in row] for row in ROWS]
+    frame = read_table(table(tmp_path / "t.csv", rows, sep=";"))
+    np.testing.assert_array_equal(frame.to_numpy(), np.array(ROWS, dtype=float))
+    assert frame.attrs["notes"] == ["the numbers are read with a decimal comma"]
+
+
+def test_quoted_text_may_hold_delimiters_and_line_ends(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text('"a,1",b\n"x, ""y""\nz",1\nu,2\n')
+    frame = read_table(path)
+    assert frame.values.tolist() == [['x, "y"\nz', 1], ["u", 2]]
+    assert list(frame.columns) == ["a,1", "b"]
+
+
+def test_row_numbers_without_a_name_are_left_out(tmp_path):
+    frame = read_table(table(tmp_path / "t.csv", [[str(i + 1), *row] for i, row in enumerate(ROWS)], ["", *HEADER]))
+    assert list(frame.columns) == HEADER
+    assert "numbers the rows" in frame.attrs["notes"][0]
+
+
+def test_a_delimiter_at_the_end_of_every_line_is_no_column(tmp_path):
+    frame = read_table(table(tmp_path / "t.csv", [[*row, ""] for row in ROWS], [*HEADER, ""]))
+    assert list(frame.columns) == HEADER
+
+
+BAD_TABLES = {
+    "repeated names": (ROWS, ["a", "a", "y"], "the header repeats 'a'; every column needs its own name"),
+    "several without": (ROWS, ["", "", "y"], "several columns have no name"),
+    "one without": (ROWS, ["a", "", "y"], "column 2 has no name; give it one in the header"),
+    "no header": (ROWS, ROWS[0], "has no header: its first line holds numbers only"),
+    "no rows": ([], HEADER, "has a header but no rows"),
+    "a long row": ([*ROWS[:30], ["1", "2", "1", "7"]], HEADER, "line 32: 4 fields where the header has 3"),
+    "a short row": ([*ROWS[:30], ["1", "2"]], HEADER, "line 32: 2 fields where the header has 3"),
+    "a row of one": ([*ROWS[:30], ["1"]], HEADER, "line 32: 1 field where the header has 3"),
+    "all rows long": ([[*row, "1"] for row in ROWS], HEADER, "line 2: 4 fields where the header has 3"),
+    "one column": ([["1"], ["2"]], ["y"], "no comma, semicolon or tab in its first line 'y'"),
+    "infinities": (
+        [*ROWS, ["inf", "1", "0"], ["-inf", "1", "0"]],
+        HEADER,
+        "'a' has 2 infinite values (first in row 41)",
+    ),
+    "overflow at reading": ([*ROWS, ["1e400", "1", "0"]], HEADER, "'a' has 1 infinite value (first in row 41)"),
+    "too large": ([*ROWS, ["1", "1e300", "0"]], HEADER, "column 'b' holds 1e+300 in row 41: its square overflows"),
+    "missing": (
+        [*ROWS, ["", "1", "0"], ["NaN", "1", "0"]],
+        HEADER,
+        "'a': 2 values are missing of 42 (first in row 41)",
+    ),
+    "missing target": ([*ROWS, ["1", "1", ""]], HEADER, "column 'y': 1 value is missing of 41 (first in row 41)"),
+    "missing sign": ([*ROWS, ["?", "1", "0"]], HEADER, "numbers but for 1 of 41 rows (first: '?' in row 41)"),
+    "thousands": (
+        [[f"{i}.000.{i:03d}", *row[1:]] for i, row in enumerate(ROWS)],
+        HEADER,
+        "column 'a' holds what looks like numbers or dates but can't be read as numbers (first: '0.000.000')",
+    ),
+    "one class": ([[*row[:2], "1"] for row in ROWS], HEADER, "target 'y' has one value only (1)"),
+    "one row": (ROWS[:1], HEADER, "the table has 1 row; a selection needs at least 2"),
+    "all constant": ([["1", "2", row[2]] for row in ROWS], HEADER, "no column is left to learn from"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_TABLES)
+def test_bad_tables_are_refused_in_one_line(tmp_path, case):
+    rows, header, message = BAD_TABLES[case]
+    with pytest.raises(DataError) as caught:
+        prepare(read_table(table(tmp_path / "t.csv", rows, header)))
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+BAD_FILES = {
+    "empty": (b"", "is empty"),
+    "blank": (b"\n\n  \n", "is empty"),
+    "binary": (bytes(range(256)), "is a binary file"),
+    "zip": (b"PK\x03\x04rest", "is a binary file"),
+    "utf-16": ("a,b\n1,2\n".encode("utf-16"), "UTF-16"),
+    "latin-1 header": ("a,größe\n1,2\n".encode("latin-1"), "isn't text in UTF-8 (byte 0xf6)"),
+    "latin-1 later": (b"a,b\n" + b"1,2\n" * 40000 + b"1,\xe9\n", "isn't text in UTF-8 (byte 0xe9)"),
+    "a letter": (b"Dear Sir,\nI write, as I said, to you.\n", "line 2: 3 fields where the header has 2"),
+    "an open quote": (b'a,b,y\n1,"2,1\n3,4,0\n', "fields where the header has 3"),
+    "only quotes": (b'"\n"\n', "isn't a table with columns"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FILES)
+def test_bad_files_are_refused_in_one_line(tmp_path, case):
+    content, message = BAD_FILES[case]
+    path = tmp_path / "t.csv"
+    path.write_bytes(content)
+    with pytest.raises(DataError) as caught:
+        read_table(path)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_and_a_missing_file(tmp_path):
+    table(tmp_path / "good.csv")
+    with pytest.raises(DataError, match="is a folder"):
+        read_table(tmp_path)
+    with pytest.raises(DataError, match=r"there is no file .*god.csv; did you mean .*good.csv\?"):
+        read_table(tmp_path / "god.csv")
+    with pytest.raises(DataError, match="there is no file .*; check the name"):
+        read_table(tmp_path / "nowhere" / "god.csv")
+
+
+def test_an_unreadable_file(tmp_path):
+    path = table(tmp_path / "t.csv")
+    path.chmod(0)
+    if os.access(path, os.R_OK):
+        pytest.skip("permissions don't bind this user")
+    with pytest.raises(DataError, match="Permission denied; check its permissions"):
+        read_table(path)
+
+
+def test_an_unknown_column_is_met_with_a_suggestion(tmp_path):
+    path = table(tmp_path / "t.csv", header=["Height", "weight", "Outcome"])
+    with pytest.raises(DataError, match="has no column 'outcom'; did you mean 'Outcome'?"):
+        read_table(path, "outcom")
+    with pytest.raises(DataError, match="its columns are 'Height', 'weight', 'Outcome'"):
+        read_table(path, "zzz")
+
+
+def test_svmlight_is_dense_with_the_files_own_numbers(tmp_path):
+    path = tmp_path / "t.svmlight"
+    path.write_text("+1 1:0.5 3:2\n-1 2:1\n")
+    frame = read_table(path)
+    assert list(frame.columns) == ["f1", "f2", "f3", "target"]
+    assert frame.values.tolist() == [[0.5, 0, 2, 1], [0, 1, 0, -1]]
+    assert frame["target"].dtype.kind == "i"
+    wider = read_table(path, expected=["f1", "f2", "f3", "f4", "f5"])
+    assert list(wider.columns) == ["f1", "f2", "f3", "f4", "f5", "target"]
+    path.write_text("1 0:1 2:0.5\n2 1:1\n")
+    assert list(read_table(path).columns) == ["f0", "f1", "f2", "target"]
+
+
+@pytest.mark.parametrize(("content", "message"), [("hello there\n", "isn't an svmlight file"), ("", "is empty")])
+def test_bad_svmlight(tmp_path, content, message):
+    path = tmp_path / "t.svmlight"
+    path.write_text(content)
+    with pytest.raises(DataError, match=message):
+        read_table(path)
+
+
+def test_a_sparse_file_that_would_not_fit_is_refused(tmp_path):
+    path = tmp_path / "t.svmlight"
+    path.write_text("1 2000000000:1\n")
+    with pytest.raises(DataError, match="1 rows and 2000000000 features, 15 GB as a dense table"):
+        read_table(path)
+
+
+def test_parquet(tmp_path):
+    path = tmp_path / "t.parquet"
+    try:
+        import pyarrow  # noqa: F401  # only whether it is there
+    except ImportError:
+        path.write_bytes(b"PAR1")
+        with pytest.raises(DataError, match="Parquet needs pyarrow"):
+            read_table(path)
+        return
+    frame = read_table(table(tmp_path / "t.csv"))
+    frame.to_parquet(path)
+    np.testing.assert_array_equal(read_table(path).to_numpy(), frame.to_numpy())
+    path.write_bytes(b"PAR1")
+    with pytest.raises(DataError, match="isn't a Parquet file"):
+        read_table(path)
