@@ -77,6 +77,7 @@ def select(
         from kernsel.selection import select_dataset
 
         jit.announce = None if quiet else console.say
+        jit.ahead = True
         with console.progress(quiet) as report:
             result = select_dataset(
                 dataset,

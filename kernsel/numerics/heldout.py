@@ -28,12 +28,24 @@ from kernsel.numerics.blas import (
     solve_rows,
 )
 from kernsel.numerics.jit import f8, f8_1, f8_2, f8_3, i8, i8_1, inline, jit, pointer
-from kernsel.numerics.newton import CONVERGED, POWER_STEPS, POWER_TOLERANCE, SINGULAR, add_rows, curved_rows, scaled_block
+from kernsel.numerics.newton import (
+    CONVERGED,
+    POWER_LEAST,
+    POWER_STEPS,
+    POWER_TOLERANCE,
+    SINGULAR,
+    add_rows,
+    curved_rows,
+    scaled_block,
+    uneven,
+)
 
 UPDATE = types.FunctionType(
     i8(f8_2, f8_2, f8_1, f8_1, f8_1, f8_1, f8, f8, i8_1, f8_1, i8, f8_1, f8_1)
 )
 """``(K or Z, V, a or w, f, d1, d2, N, lam, starts, left, order, out, rho) -> status``."""
+
+FULL_STEPS = 10  # of the power iteration with the whole system, once that of the fold's block has converged
 
 
 @jit(
@@ -209,9 +221,10 @@ def influence_in_kernel(K, V, a, f, d1, d2, N, lam, starts, left, order, out, rh
     for fold in range(left.size):
         lo, hi = starts[fold], starts[fold + 1]
         gone, shorter = N - left[fold], 2.0 * left[fold] * lam
+        first, last = part(rows, count, lo, hi)
         for i in range(count):
-            c[i] = 1.0 if lo <= rows[i] < hi else -gone / left[fold]
-        rho[fold] = ratio_in_kernel(M, mu, c)
+            c[i] = 1.0 if first <= i < last else -gone / left[fold]
+        rho[fold] = ratio_in_kernel(M, mu, c, first, last)
         if order == 0:
             continue
         gradient_of_fold(K, f, d1, lam, gone, lo, hi, fold_rows, kappa)
@@ -237,27 +250,47 @@ def influence_in_kernel(K, V, a, f, d1, d2, N, lam, starts, left, order, out, rh
 
 
 @inline
-def ratio_in_kernel(M, mu, c):
-    """Return the spectral radius of ``diag(c)(I - mu M)`` by power iteration, self-adjoint in ``I - mu M``."""
-    x = np.empty(c.size)
-    for i in range(c.size):
-        x[i] = (1.0 if c[i] > 0.0 else 0.1) * (1.0 + 0.1 * np.sin(1.0 + i))
-    value, length = 0.0, 0.0
+def ratio_in_kernel(M, mu, c, first, last):
+    """Return the spectral radius of ``diag(c) H`` with ``H = I - mu M``, self-adjoint in the product of H.
+
+    The largest eigenvalue of the fold's own block ``H_CC`` is above it by no more than ``N_S / (N - N_S)``. Power
+    iteration on that small block gives the vector from which a few steps with the whole of H are enough.
+    """
+    m = last - first
+    x, y = np.zeros(c.size), np.empty(c.size)
+    for i in range(m):
+        x[first + i] = uneven(i)
+    value = 0.0
     for step in range(POWER_STEPS):
-        y = np.dot(M, x)
+        square = 0.0
+        for i in range(first, last):
+            total = 0.0
+            for j in range(first, last):
+                total += M[i, j] * x[j]
+            y[i] = x[i] - mu * total
+            square += y[i] * y[i]
+        before = value
+        value = np.sqrt(square)
+        if not value > 1e-150:
+            break
+        for i in range(first, last):
+            x[i] = y[i] / value
+        if step > 0 and abs(value - before) <= POWER_TOLERANCE * value:
+            break
+    for i in range(c.size):
+        x[i] += 0.3 * uneven(i) / np.sqrt(c.size)  # for where the other rows decide
+    value = 0.0
+    for step in range(FULL_STEPS + 1):
+        Mx = np.dot(M, x)
         square = 0.0
         for i in range(c.size):
-            y[i] = x[i] - mu * y[i]
+            y[i] = x[i] - mu * Mx[i]
             square += x[i] * y[i]
-        length = np.sqrt(max(square, 0.0))
-        if not length > 1e-150:
-            break
-        before = value
-        value = length if step else 0.0
-        if step > 1 and value - before <= POWER_TOLERANCE * value:
+        value = np.sqrt(max(square, 0.0))
+        if step == FULL_STEPS or not value > 1e-150:
             break
         for i in range(c.size):
-            x[i] = c[i] * y[i] / length
+            x[i] = c[i] * y[i] / value
     return value
 
 
@@ -388,7 +421,7 @@ def influence_in_features(Z, V, w, f, d1, d2, N, lam, starts, left, order, out, 
         kept, gone = N / left[fold], (N - left[fold]) / left[fold]
         e = kept * (np.dot(d1[lo:hi], ZS) + (2.0 * (N - left[fold]) * lam) * w)
         solve_rows(R, e.reshape(1, r))
-        rho[fold] = ratio_in_features(H, R, mu, C, kept, gone, e)
+        rho[fold] = ratio_in_features(H, R, mu, C, kept, gone)
         if order == 0:
             continue
         total = w + e
@@ -403,16 +436,18 @@ def influence_in_features(Z, V, w, f, d1, d2, N, lam, starts, left, order, out, 
 
 
 @inline
-def ratio_in_features(H, R, mu, C, kept, gone, start):
+def ratio_in_features(H, R, mu, C, kept, gone):
     """Return the spectral radius of ``(H + mu I)^-1 (kept C' C - gone H)`` by power iteration."""
-    x = start.copy()
-    size = np.sqrt(np.dot(start, start) / start.size)
+    g = np.empty(C.shape[0])
+    for i in range(g.size):
+        g[i] = uneven(i)
+    x = np.dot(g, C)
     for i in range(x.size):
-        x[i] += 0.01 * size * np.sin(1.0 + i)
+        x[i] += 0.1 * np.sqrt(H[i, i]) * uneven(i)
     Hx = np.dot(H, x)
     length = np.sqrt(np.dot(x, Hx) + mu * np.dot(x, x))
     value = 0.0
-    for _ in range(POWER_STEPS):
+    for step in range(POWER_STEPS):
         if not length > 1e-150:
             return value
         x = (kept * np.dot(np.dot(C, x), C) - gone * Hx) / length
@@ -421,6 +456,6 @@ def ratio_in_features(H, R, mu, C, kept, gone, start):
         length = np.sqrt(np.dot(x, Hx) + mu * np.dot(x, x))
         before = value
         value = length
-        if value - before <= POWER_TOLERANCE * value:
+        if step >= POWER_LEAST and value - before <= POWER_TOLERANCE * value:
             break
     return value

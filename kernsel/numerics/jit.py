@@ -9,16 +9,26 @@ not at import, for that one signature, and kept on disk so that no later process
   reordered sums ask for ``REORDER``.
 * A cache that can't be written is no error. The order is: beside the module, the user's cache folder, no cache; the
   last says so once.
+* Numba holds one lock while it compiles. A command that finds nothing compiled lets a second process compile the part
+  that it will need last (``compile_ahead``), into the same cache.
+
+The cache looks at the file of a function alone: after a change of a function that is ``inline`` in another file, delete
+the ``*.nbi`` files.
 """
 
 from __future__ import annotations
 
+import atexit
 import functools
+import importlib
 import os
+import subprocess
+import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numba
@@ -42,6 +52,9 @@ LOSS = types.FunctionType(types.UniTuple(f8, 3)(f8, f8, f8_1))
 
 announce: Callable[[str], None] | None = None
 """Called with one line before the first compilation of a process (the command line prints it)."""
+
+ahead = False
+"""Whether ``compile_ahead`` may start a process (the command line lets it)."""
 
 _announced = _uncached = False
 
@@ -69,12 +82,23 @@ class Compiled:
         functools.update_wrapper(self, function)
         self._options = (function, signature, parallel, fastmath)
         self._lock = threading.Lock()
+        self._code: Dispatcher | None = None
 
-    @functools.cached_property
+    @property
     def code(self) -> Dispatcher:
         """The compiled function."""
         with self._lock:
-            return self.__dict__.get("code") or _compile(*self._options)
+            if self._code is None:
+                if _second is not None and self.address in _second.addresses:
+                    _second.process.wait()
+                self._code = _compile(*self._options)
+            return self._code
+
+    @property
+    def address(self) -> str:
+        """Where the function is, ``module:name``."""
+        function = self._options[0]
+        return f"{function.__module__}:{function.__name__}"
 
     def __call__(self, *args: Any) -> Any:
         return self.code(*(a.code if isinstance(a, Compiled) else a for a in args))
@@ -120,6 +144,45 @@ def _compile(function: Any, signature: Any, parallel: bool, fastmath: Any) -> Di
         dispatcher.compile(signature)
     dispatcher.disable_compile()
     return dispatcher
+
+
+@dataclass(frozen=True)
+class _Second:
+    """A process that compiles functions for this one."""
+
+    process: subprocess.Popen[bytes]
+    addresses: tuple[str, ...]
+
+
+_second: _Second | None = None
+
+
+def compile_ahead(*functions: Compiled) -> None:
+    """Start a process that compiles what of ``functions`` is not on disk, while this one does other things.
+
+    Whoever calls one of them waits until that process has ended. Commands ask for it (``ahead``); a library should not
+    start processes.
+    """
+    global _second
+    if not ahead or _second is not None or not sys.executable:
+        return
+    try:
+        missing = [f for f in functions if f._code is None and not _on_disk(numba.njit(cache=True)(f._options[0]))]
+    except RuntimeError:  # no folder can hold the cache: another process could not hand anything over
+        return
+    if len(missing) > 1:
+        addresses = tuple(f.address for f in missing)
+        call = f"from kernsel.numerics import jit; jit.compile_these({addresses!r})"
+        quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        _second = _Second(subprocess.Popen([sys.executable, "-c", call], **quiet), addresses)
+        atexit.register(_second.process.kill)
+
+
+def compile_these(addresses: Iterable[str]) -> None:
+    """Compile the functions at these addresses, into the cache."""
+    for address in addresses:
+        module, _, name = address.partition(":")
+        _ = getattr(importlib.import_module(module), name).code
 
 
 def _on_disk(dispatcher: Dispatcher) -> bool:

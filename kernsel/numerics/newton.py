@@ -25,7 +25,7 @@ REASONS = {
 }
 
 MAX_STEPS = 200
-POWER_STEPS, POWER_TOLERANCE = 100, 1e-4  # of the power iterations for rho
+POWER_LEAST, POWER_STEPS, POWER_TOLERANCE = 12, 100, 1e-4  # of the power iterations for rho, which may start on a plateau
 DECREMENT = 1e-13  # relative to J: the last step of a quadratically convergent iteration squares what is left
 CURVED = 1e-12  # less curvature than this counts as none (the gradient stays exact), so that D^-1 is finite
 
@@ -143,6 +143,15 @@ def curved_rows(d2, rows):
             rows[count] = i
             count += 1
     return count
+
+
+@inline
+def uneven(i):
+    """Return entry i of the start of a power iteration: never near 0, but without a pattern.
+
+    So it is orthogonal neither to an eigenvector that lives on a few rows nor to one whose entries sum to 0.
+    """
+    return 1.5 + np.sin(1.0 + i * i)
 
 
 PROBLEM = types.FunctionType(i8(f8_2, f8_1, f8_1, f8, LOSS, f8_1, f8_1, f8_1))

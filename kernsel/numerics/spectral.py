@@ -12,7 +12,7 @@ from numba.core import types
 
 from kernsel.numerics.blas import add_inner_products, add_products, copy_lower, damped_cholesky, solve_rows
 from kernsel.numerics.jit import f8_1, f8_2, f8_3, i8, i8_1, inline, jit, one_blas_thread, pointer
-from kernsel.numerics.newton import CONVERGED, POWER_STEPS, POWER_TOLERANCE, SINGULAR
+from kernsel.numerics.newton import CONVERGED, POWER_LEAST, POWER_STEPS, POWER_TOLERANCE, SINGULAR, uneven
 
 
 def spectrum_of_gram(K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -38,16 +38,18 @@ def _keep(U: np.ndarray, l: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]
     return np.ascontiguousarray(U[:, kept]), l[kept]
 
 
-def fits(U: np.ndarray, l: np.ndarray, Y: np.ndarray, lams: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Fit every ``lam``: coefficients ``a (k, L, n)`` with ``f = K a``, and outputs ``f (k, L, n)``.
+def outputs(U: np.ndarray, l: np.ndarray, Y: np.ndarray, lams: np.ndarray) -> np.ndarray:
+    """Return the outputs of the fits, ``f = U diag(l / (l + n lam)) U' y``, as ``(k, L, n)``."""
+    shrunk = (Y @ U)[:, None, :] * (l / (l + U.shape[0] * lams[:, None]))
+    return shrunk @ U.T
 
-    ``f = U diag(l / (l + n lam)) U' y``, ``a = (y - f) / (n lam)``.
+
+def coefficients(U: np.ndarray, l: np.ndarray, Y: np.ndarray, lam: float) -> np.ndarray:
+    """Return ``a (k, n)`` with ``f = K a`` for one ``lam``: ``a = U diag(1 / (l + n lam)) U' y``.
+
+    What of y lies outside the spectrum is left out: K maps it to nothing.
     """
-    n = U.shape[0]
-    ridge = n * lams[:, None]
-    shrunk = (Y @ U)[:, None, :] * (l / (l + ridge))
-    f = shrunk @ U.T
-    return (Y[:, None, :] - f) / ridge, f
+    return ((Y @ U) / (l + U.shape[0] * lam)) @ U.T
 
 
 FOLD = types.FunctionType(types.void(f8_2, f8_1, f8_2, f8_2, f8_1, i8, i8, i8, f8_3, i8_1, f8_1))
@@ -78,11 +80,14 @@ def for_folds(task, U, l, Y, YU, lams, starts, order, out, status, rho):
 def heldout_square(U, l, Y, lams, starts):
     """Return the exact held-out outputs ``(k, L, n)`` of the square loss, and a status for every ``lam``.
 
-    Without fold S the ridge is ``rho = (n - m) lam``. Folds no larger than the rank are predicted by the block
+    Without fold S the ridge is ``rho = (n - m) lam``. Folds that are small beside the rank are predicted by the block
     ``A_SS`` of ``A = (K + rho I)^-1``: ``y_S - f_S = A_SS^-1 (A y)_S``. Larger ones are left out of the normal
     equations in the coordinates ``z = diag(l)^1/2 u``. Both are exact for the kernel ``U diag(l) U'``.
     """
-    task = without_block if np.diff(starts).max() <= l.size else without_products
+    m, r = float(np.diff(starts).max()), float(l.size)
+    block = lams.size * (m**2 * r + m**3 / 3)  # operations a fold
+    products = m * r**2 + lams.size * r**3 / 3
+    task = without_block if block <= products else without_products
     out, status, _ = _run(task, U, l, Y, lams, starts, 0)
     return out, status.max(axis=0)
 
@@ -178,9 +183,15 @@ def influence(U, l, Y, YU, lams, lo, hi, order, out, status, rho):
     kept, gone = n / (n - m), m / (n - m)
     US = U[lo:hi]
     d1, g, e, total = np.empty(m), np.empty(r), np.empty(r), np.empty(r)
+    for i in range(m):
+        d1[i] = uneven(i)
+    start = np.dot(d1, US)
+    for j in range(r):
+        start[j] += 0.1 * uneven(j)
+    x = np.zeros(r)
     for k in range(lams.size):
         h = l / (l + n * lams[k])
-        rho[k] = ratio_square(US, h, kept, gone)
+        rho[k] = ratio_square(US, h, kept, gone, start, x)
         if order == 0:
             continue
         for c in range(Y.shape[0]):
@@ -204,17 +215,20 @@ def influence(U, l, Y, YU, lams, lo, hi, order, out, status, rho):
 
 
 @inline
-def ratio_square(US, h, kept, gone):
-    """Return the spectral radius of ``diag(h)(kept U_S' U_S - gone I)`` by power iteration, made symmetric."""
+def ratio_square(US, h, kept, gone, start, x):
+    """Return the spectral radius of ``diag(h)(kept U_S' U_S - gone I)`` by power iteration, made symmetric.
+
+    ``x`` holds the vector that the last ``lam`` reached; the iteration begins there, with something of its first
+    start in case another eigenvector is the largest by now.
+    """
     root = np.sqrt(h)
-    x = np.dot(np.ones(US.shape[0]), US)
+    length, scale = np.sqrt(np.dot(x, x)), 0.5 / np.sqrt(np.dot(start, start))
     for j in range(x.size):
-        x[j] = root[j] * (x[j] + 0.1 * np.sin(1.0 + j))
-    value = 0.0
-    length = np.sqrt(np.dot(x, x))
-    for _ in range(POWER_STEPS):
+        x[j] = scale * start[j] + (x[j] / length if length > 1e-150 else 0.0)
+    value, length = 0.0, np.sqrt(np.dot(x, x))
+    for step in range(POWER_STEPS):
         if not length > 1e-150:
-            return value
+            break
         for j in range(x.size):
             x[j] *= root[j] / length
         inside = np.dot(np.dot(US, x), US)
@@ -223,6 +237,6 @@ def ratio_square(US, h, kept, gone):
         length = np.sqrt(np.dot(x, x))
         before = value
         value = length
-        if value - before <= POWER_TOLERANCE * value:
+        if step > 1 and abs(value - before) <= POWER_TOLERANCE * value:
             break
     return value

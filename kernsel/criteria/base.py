@@ -1,0 +1,82 @@
+"""What criteria are made of: scores along a path, and the family that looks at held-out outputs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernsel.problem import HeldOut, Path
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """What a criterion says of the L fits of a path.
+
+    Parameters
+    ----------
+    score : (L,) array
+        Lower is better; not looked at where ``failed`` has a reason.
+    failed : list of L str or None
+        Why there is no score.
+    loss : (L,) array or None
+        Mean held-out loss of the learner, which breaks ties; None if no held-out outputs were made.
+    reliability : (L,) array or None
+        Where the score rests on an approximation: the ratio rho of the influence series, from 0 (as good as exact)
+        to 1 (the folds rule their own fits).
+    heldout : HeldOut or None
+        The held-out outputs, if the criterion made any.
+    scored_by : list of L str or None
+        The criterion that scored instead, where the one asked for is not to be trusted.
+    """
+
+    score: Array
+    failed: list[str | None]
+    loss: Array | None = None
+    reliability: Array | None = None
+    heldout: HeldOut | None = None
+    scored_by: list[str | None] | None = None
+
+
+@dataclass(frozen=True)
+class HeldOutCriterion(ABC):
+    """A mean over held-out outputs: ``(1/n) sum_j l(y_j, f^{-S(j)}(x_j))``.
+
+    A subclass says how the outputs are got. The loss l is the learner's, averaged over its outputs, unless the
+    subclass has a method ``measure(Y, F) -> (n,)`` from targets and held-out outputs, both (k, n).
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def heldout(self, path: Path) -> HeldOut:
+        """Return the held-out outputs of a path."""
+
+    def reliability(self, path: Path) -> Array | None:
+        """Return rho of each fit of a path, or None if the outputs are exact."""
+        return None
+
+    def mean(self, path: Path, F: Array) -> float:
+        """Return the mean of this criterion's measure over held-out outputs F (k, n) of a path."""
+        measure = getattr(self, "measure", None)
+        Y = path.rows.Y
+        return float((path.learner.loss.value(Y, F) if measure is None else measure(Y, F)).mean())
+
+    def score(self, path: Path) -> Scores:
+        """Score a path; a fit whose mean is not finite has failed."""
+        held = self.heldout(path)
+        loss = path.learner.loss.values(path.rows.Y, held.f).mean(axis=(0, 2))
+        if hasattr(self, "measure"):
+            usable = [reason is None for reason in held.failed]
+            score = np.array([self.mean(path, held.f[:, k]) if usable[k] else np.inf for k in range(loss.size)])
+        else:
+            score = loss
+        finite = np.isfinite(score)
+        failed = [r or (None if ok else "the score is not finite") for r, ok in zip(held.failed, finite, strict=True)]
+        reliability = None if held.exact.all() else self.reliability(path)
+        return Scores(score, failed, loss, reliability, held)

@@ -1,0 +1,38 @@
+"""Cross-validation by exact refits and by one Newton step a fold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kernsel.criteria.base import Array, HeldOutCriterion
+from kernsel.problem import HeldOut, Path
+
+
+@dataclass(frozen=True)
+class CV(HeldOutCriterion):
+    """Exact k-fold cross-validation: by the closed form for the square loss, by warm-started refits for others."""
+
+    name: ClassVar[str] = "cv"
+
+    def heldout(self, path: Path) -> HeldOut:
+        """Return the outputs of exact refits."""
+        return path.exact()
+
+
+@dataclass(frozen=True)
+class NewtonCV(HeldOutCriterion):
+    """k-fold cross-validation by one Newton step from the fit on all rows towards each fold's own fit.
+
+    Exact for the square loss. It is the influence series (BIF14) summed to infinity.
+    """
+
+    name: ClassVar[str] = "newton-cv"
+
+    def heldout(self, path: Path) -> HeldOut:
+        """Return the outputs after one Newton step."""
+        return path.newton_step()
+
+    def reliability(self, path: Path) -> Array | None:
+        """Return rho of each fit."""
+        return path.ratio

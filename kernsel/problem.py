@@ -1,0 +1,414 @@
+"""One kernel on one data set, and what is computed of it once: representation, fits along lambda, held-out outputs.
+
+The unit of work is a kernel with its whole path of lambda. A :class:`Problem` holds the kernel's representation on the
+rows: the Gram matrix, or low-rank features. A :class:`Path` holds a learner's fits on it for descending lambda, and
+answers every question about held-out rows; it is what a criterion scores.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from kernsel.numerics import heldout, lowrank, newton, spectral
+from kernsel.numerics.jit import Compiled, compile_ahead, one_blas_thread
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+REFIT_BYTES = 2**28
+"""Refits of folds are done in groups whose outputs fit in this."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The data of a selection, sorted by fold.
+
+    Parameters
+    ----------
+    X : (n, d) array
+    Y : (k, n) array
+        Targets; classes are -1 and +1, one row a class if there are more than two.
+    starts : (t + 1,) array
+        Fold j holds the rows ``starts[j]`` to below ``starts[j + 1]``.
+    order : (n,) array
+        Where the rows stood in the data as given: ``X = given[order]``.
+    statistics : object
+        Shared distances and inner products of X, for ``kernel.evaluate``.
+    seed : int
+        Of whatever is drawn: landmarks.
+    """
+
+    X: Array
+    Y: Array
+    starts: Indices
+    order: Indices
+    statistics: Any
+    seed: int = 0
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.X)
+
+    @property
+    def left(self) -> Array:
+        """Rows that each fold's fit keeps, (t,)."""
+        return self.n - np.diff(self.starts).astype(np.float64)
+
+    def as_given(self, values: Array) -> Array:
+        """Bring ``values (..., n)`` into the order of the data as given."""
+        restored = np.empty_like(values)
+        restored[..., self.order] = values
+        return restored
+
+
+class Problem:
+    """A kernel on rows, in full or by low-rank features.
+
+    Parameters
+    ----------
+    rows : Rows
+    kernel : Kernel
+        Without free parameters.
+    rank : int or None
+        Landmarks of the low-rank representation (randomly pivoted Cholesky); None for the whole Gram matrix.
+    """
+
+    def __init__(self, rows: Rows, kernel: Any, rank: int | None = None) -> None:
+        self.rows = rows
+        self.kernel = kernel
+        self.rank = rank
+
+    @property
+    def full(self) -> bool:
+        """Whether the whole Gram matrix is used."""
+        return self.rank is None
+
+    @cached_property
+    def gram(self) -> Array:
+        """Gram matrix, (n, n)."""
+        return np.ascontiguousarray(self.kernel.evaluate(self.rows.statistics))
+
+    @cached_property
+    def factor(self) -> tuple[Array, Indices, Array, float]:
+        """Low-rank features Z (n, r), landmarks, the map T with ``Z = k(X, landmarks) T``, and the residual's trace."""
+        X, kernel = self.rows.X, self.kernel
+        assert self.rank is not None
+        return lowrank.pivoted_cholesky(lambda i: kernel(X, X[i]), kernel.diag(X), self.rank, self.rows.seed)
+
+    @property
+    def matrix(self) -> Array:
+        """Gram matrix or features: what the solvers work on."""
+        return self.gram if self.full else self.factor[0]
+
+    @cached_property
+    def spectrum(self) -> tuple[Array, Array]:
+        """Orthonormal U (n, r) and eigenvalues (r,) of the representation."""
+        return spectral.spectrum_of_gram(self.gram) if self.full else spectral.spectrum_of_features(self.factor[0])
+
+    def nystrom(self, share: float) -> Array:
+        """Nystrom factor (n, c) of the Gram matrix from ``share * n`` landmarks drawn uniformly (FBIF18, Section 4)."""
+        n = self.rows.n
+        landmarks = lowrank.uniform_landmarks(n, max(1, round(share * n)), self.rows.seed)
+        C = self.gram[:, landmarks]
+        return np.ascontiguousarray(lowrank.nystrom_factor(C, C[landmarks])[0])
+
+    def describe(self) -> str:
+        """The representation in words."""
+        if self.full:
+            return f"full Gram matrix, n = {self.rows.n}"
+        Z, _, _, residual = self.factor
+        lost = residual / float(self.kernel.diag(self.rows.X).sum())
+        return f"rank {Z.shape[1]} of n = {self.rows.n} (randomly pivoted Cholesky), {100 * lost:.2g} % of the trace left"
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Outputs at rows whose fold the fit has not seen.
+
+    Parameters
+    ----------
+    f : (k, L, n) array
+    failed : list of L str or None
+        Why there are no usable outputs for that lambda.
+    exact : (L,) array of bool
+        Whether these are the outputs of refits, not an approximation to them.
+    """
+
+    f: Array
+    failed: list[str | None]
+    exact: NDArray[np.bool_]
+
+    @staticmethod
+    def of(f: Array, status: NDArray[np.int64], exact: bool) -> HeldOut:
+        """Give each lambda its reason from the worst status (outputs, L) and from values that are not finite."""
+        worst = status.reshape(-1, f.shape[1]).max(axis=0)
+        finite = np.isfinite(f).all(axis=(0, 2))
+        reasons = [newton.REASONS.get(int(s)) for s in worst]
+        failed = [r or (None if ok else newton.REASONS[newton.NOT_FINITE]) for r, ok in zip(reasons, finite, strict=True)]
+        return HeldOut(f, failed, np.full(f.shape[1], exact))
+
+
+@dataclass(frozen=True, eq=False)
+class Fits:
+    """Fits on all rows: coefficients or weights ``x (k, L, .)``, outputs ``f (k, L, n)``, statuses (k, L)."""
+
+    x: Array
+    f: Array
+    status: NDArray[np.int64]
+
+
+class Path(ABC):
+    """Fits of one learner on one problem for descending lambda, and held-out outputs from them.
+
+    Parameters
+    ----------
+    problem : Problem
+    learner : Learner
+    lams : (L,) array, descending
+    """
+
+    def __init__(self, problem: Problem, learner: Any, lams: Array) -> None:
+        self.problem = problem
+        self.learner = learner
+        self.lams = np.ascontiguousarray(lams, dtype=np.float64)
+
+    @property
+    def rows(self) -> Rows:
+        """The data."""
+        return self.problem.rows
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Compute the representation that the fits need."""
+
+    @property
+    @abstractmethod
+    def fits(self) -> Fits:
+        """The fits on all rows."""
+
+    @abstractmethod
+    def exact(self, which: Sequence[int] | None = None) -> HeldOut:
+        """Held-out outputs of exact refits, for all lambda or those numbered ``which``."""
+
+    @abstractmethod
+    def newton_step(self) -> HeldOut:
+        """Held-out outputs by one Newton step from the fit; exact for the square loss."""
+
+    @abstractmethod
+    def influence(self, order: int) -> HeldOut:
+        """Held-out outputs by the Bouligand influence function of that order."""
+
+    @abstractmethod
+    def _ratio(self) -> Array:
+        """Compute ``ratio``."""
+
+    @cached_property
+    def ratio(self) -> Array:
+        """The largest ratio rho of the influence series over folds and outputs, (L,)."""
+        return self._ratio()
+
+    @abstractmethod
+    def coefficients(self, k: int) -> Array:
+        """Weights (outputs, m) of the kernel functions at the rows of ``points()``, for lambda number ``k``."""
+
+    def points(self) -> Array:
+        """The rows (m, d) whose kernel functions make up the model: all, or the landmarks."""
+        return self.rows.X if self.problem.full else self.rows.X[self.problem.factor[1]]
+
+    def nystrom_influence(self, share: float) -> HeldOut:
+        """First-order influence with the inverse approximated from ``share * n`` uniform landmarks (FBIF18).
+
+        In a low-rank representation the fit lies in the range of its landmarks already, and the plain first order is
+        what the approximation amounts to.
+        """
+        if not self.problem.full:
+            return self.influence(1)
+        f, status, _ = self._update(heldout.nystrom_influence, 1, self.problem.nystrom(share))
+        return HeldOut.of(f, status, exact=False)
+
+    def _update(
+        self, update: Compiled, order: int, V: Array | None = None
+    ) -> tuple[Array, NDArray[np.int64], Array]:
+        """Apply a fold update to every fit; return outputs, statuses (k, L) and ratios (k, L, t)."""
+        rows, fits = self.rows, self.fits
+        _, d1, d2 = self.learner.loss.expand(rows.Y, np.ones(rows.n), fits.f)
+        f, rho = fits.f.copy(), np.zeros((*fits.f.shape[:2], rows.left.size))
+        if V is None:
+            V = np.zeros((rows.n, 0))
+        with one_blas_thread():
+            status = heldout.update_folds(
+                update, self.problem.matrix, V, fits.x, fits.f, d1, d2, float(rows.n), self.lams, rows.starts, rows.left,
+                order, f, rho,
+            )  # fmt: skip
+        return f, np.maximum(status, fits.status), rho
+
+
+class SquarePath(Path):
+    """The square loss: everything from the spectrum of the representation."""
+
+    def prepare(self) -> None:
+        _ = self.problem.spectrum
+
+    @cached_property
+    def fits(self) -> Fits:
+        U, l = self.problem.spectrum
+        f = spectral.outputs(U, l, self.rows.Y, self.lams)
+        # For the square loss the updates read f alone.
+        return Fits(np.zeros((*f.shape[:2], 0)), f, np.zeros(f.shape[:2], np.int64))
+
+    def exact(self, which: Sequence[int] | None = None) -> HeldOut:
+        U, l = self.problem.spectrum
+        lams = self.lams if which is None else self.lams[list(which)]
+        return HeldOut.of(*spectral.heldout_square(U, l, self.rows.Y, lams, self.rows.starts), exact=True)
+
+    def newton_step(self) -> HeldOut:
+        return self.exact()
+
+    def influence(self, order: int) -> HeldOut:
+        U, l = self.problem.spectrum
+        f, _ = spectral.influence_square(U, l, self.rows.Y, self.lams, self.rows.starts, order)
+        return HeldOut.of(f, np.zeros(f.shape[:2], np.int64), exact=False)
+
+    def _ratio(self) -> Array:
+        U, l = self.problem.spectrum
+        return spectral.influence_square(U, l, self.rows.Y, self.lams, self.rows.starts, 0)[1].max(axis=0)
+
+    def coefficients(self, k: int) -> Array:
+        U, l = self.problem.spectrum
+        a = spectral.coefficients(U, l, self.rows.Y, self.lams[k])
+        if self.problem.full:
+            return a
+        Z, _, T, _ = self.problem.factor
+        return (a @ Z) @ T.T
+
+
+class SmoothPath(Path):
+    """Any other smooth loss: damped Newton, in the coordinates of the Gram matrix or of the low-rank features."""
+
+    def prepare(self) -> None:
+        _ = self.problem.matrix
+
+    @property
+    def _solver(self) -> Compiled:
+        return newton.in_kernel if self.problem.full else newton.in_features
+
+    @cached_property
+    def fits(self) -> Fits:
+        return _fit([self])[0]
+
+    def exact(self, which: Sequence[int] | None = None) -> HeldOut:
+        chosen = np.arange(self.lams.size) if which is None else np.asarray(list(which))
+        rows, fits = self.rows, self.fits
+        k, folds, n = len(rows.Y), rows.left.size, rows.n
+        out, status = np.empty((k, chosen.size, n)), fits.status[:, chosen].copy()
+        group = max(1, REFIT_BYTES // (16 * k * chosen.size * n))
+        for first in range(0, folds, group):
+            members = range(first, min(first + group, folds))
+            jobs = [(c, fold) for c in range(k) for fold in members]
+            weights = np.ones((len(jobs), n))
+            for job, (_, fold) in enumerate(jobs):
+                weights[job, rows.starts[fold] : rows.starts[fold + 1]] = 0.0
+            outputs = [c for c, _ in jobs]
+            x, f = (np.ascontiguousarray(values[np.ix_(outputs, chosen)]) for values in (fits.x, fits.f))
+            solved = self._solve(
+                self.problem.matrix[None], np.zeros(len(jobs), np.int64), rows.Y[outputs], weights,
+                self.lams[chosen], self.learner.loss, False, x, f,
+            )  # fmt: skip
+            for job, (c, fold) in enumerate(jobs):
+                held = slice(rows.starts[fold], rows.starts[fold + 1])
+                out[c, :, held] = f[job, :, held]
+                status[c] = np.maximum(status[c], solved[job])
+        return HeldOut.of(out, status, exact=True)
+
+    def _solve(
+        self, G: Array, which: Indices, Y: Array, S: Array, lams: Array, loss: Any, follow: bool, x: Array, f: Array
+    ) -> NDArray[np.int64]:
+        with one_blas_thread():
+            result: NDArray[np.int64] = newton.solve_paths(
+                self._solver, G, which, Y, S, lams, loss.pointer, np.array(loss.parameters), follow, x, f
+            )
+        return result
+
+    def newton_step(self) -> HeldOut:
+        update = heldout.newton_step_in_kernel if self.problem.full else heldout.newton_step_in_features
+        f, status, _ = self._update(update, 0)
+        singular = np.flatnonzero((status == newton.SINGULAR).any(axis=0) & ~self.fits.status.any(axis=0))
+        if singular.size:  # a fold's system could not be factorised: refit there
+            refitted = self.exact(singular.tolist())
+            f[:, singular] = refitted.f
+            status[:, singular] = [[0 if reason is None else newton.UNFINISHED for reason in refitted.failed]]
+        return HeldOut.of(f, status, exact=False)
+
+    def influence(self, order: int) -> HeldOut:
+        f, status, _ = self._influence(order)
+        return HeldOut.of(f, status, exact=False)
+
+    def _ratio(self) -> Array:
+        rho: Array = self._influence(0)[2].max(axis=(0, 2))
+        return rho
+
+    def _influence(self, order: int) -> tuple[Array, NDArray[np.int64], Array]:
+        update = heldout.influence_in_kernel if self.problem.full else heldout.influence_in_features
+        return self._update(update, order)
+
+    def coefficients(self, k: int) -> Array:
+        x = self.fits.x[:, k]
+        return x if self.problem.full else x @ self.problem.factor[2].T
+
+
+def compile_updates(learner: Any, full: bool) -> None:
+    """Have the fold updates of a learner compiled while its first fits are computed."""
+    if learner.loss.square:
+        return
+    if full:
+        updates = [heldout.newton_step_in_kernel, heldout.influence_in_kernel, heldout.nystrom_influence]
+    else:
+        updates = [heldout.newton_step_in_features, heldout.influence_in_features]
+    compile_ahead(heldout.update_folds, *updates)
+
+
+def make_path(problem: Problem, learner: Any, lams: Iterable[float]) -> Path:
+    """Return the path of a learner on a problem; lambda is put in descending order."""
+    descending = np.sort(np.array(list(lams), dtype=np.float64))[::-1]
+    return (SquarePath if learner.loss.square else SmoothPath)(problem, learner, descending)
+
+
+def fit_together(paths: Sequence[Path]) -> None:
+    """Prepare the representations of several paths in parallel, then fit those that need a solver, side by side.
+
+    Each is computed as it would be alone, with one BLAS thread, so that the result does not depend on the company.
+    """
+    if len(paths) > 1 and numba.get_num_threads() > 1:
+        with one_blas_thread(), ThreadPoolExecutor(numba.get_num_threads()) as pool:
+            list(pool.map(lambda path: path.prepare(), paths))
+    smooth = [path for path in paths if isinstance(path, SmoothPath)]
+    groups: dict[Any, list[SmoothPath]] = {}
+    for path in smooth:
+        groups.setdefault((path.problem.matrix.shape, path.problem.full), []).append(path)
+    for group in groups.values():
+        for path, fits in zip(group, _fit(group), strict=True):
+            path.__dict__["fits"] = fits
+
+
+def _fit(paths: list[SmoothPath]) -> list[Fits]:
+    """Fit paths of one shape of representation, side by side; they share learner and lambda."""
+    first = paths[0]
+    G = np.stack([path.problem.matrix for path in paths]) if len(paths) > 1 else first.problem.matrix[None]
+    Y = first.rows.Y
+    k, n = Y.shape
+    which = np.repeat(np.arange(len(paths)), k)
+    x, f = np.zeros((which.size, first.lams.size, G.shape[2])), np.zeros((which.size, first.lams.size, n))
+    targets = np.tile(Y, (len(paths), 1))
+    status = first._solve(G, which, targets, np.ones(targets.shape), first.lams, first.learner.loss, True, x, f)
+    return [Fits(x[i : i + k], f[i : i + k], status[i : i + k]) for i in range(0, which.size, k)]
+

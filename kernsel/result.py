@@ -1,0 +1,190 @@
+"""What a selection hands back: the winner, every candidate, the model, and how to print them.
+
+The JSON document is a contract, version 1: keys may be added, none changes its name or meaning.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernsel.kernels import Kernel
+from kernsel.model import Model
+from kernsel.search.grid import Candidate
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORMAT, VERSION = "kernsel-selection", 1
+RUNNERS_UP = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """The outcome of :func:`kernsel.select`.
+
+    Parameters
+    ----------
+    best : Candidate
+        The winner.
+    candidates : list of Candidate
+        All candidates, best first, the failed last.
+    learner, criterion : str
+        Their names.
+    model : Model
+        The winner fitted on all rows.
+    heldout : (n,) array
+        Predictions for each row by fits without its fold, in the order of the data: values in the target's units, or
+        labels.
+    outputs : (n,) or (n, k) array
+        The held-out outputs f behind them; for classes the margin of the decision.
+    warnings : list of str
+        What should be known before the choice is used.
+    conversions : dict
+        The winner's parameters in the conventions of other libraries.
+    data, options, timing, environment : dict
+        What was selected on, how, in how many seconds, and with which software.
+    """
+
+    best: Candidate
+    candidates: list[Candidate]
+    learner: str
+    criterion: str
+    model: Model
+    heldout: NDArray[Any]
+    outputs: NDArray[np.float64]
+    warnings: list[str]
+    conversions: Mapping[str, float]
+    data: Mapping[str, Any]
+    options: Mapping[str, Any]
+    timing: Mapping[str, float]
+    environment: Mapping[str, Any]
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """All candidates, best first, one column a parameter."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "kernel": candidate.kernel.name,
+                **candidate.kernel.parameters,
+                "lambda": candidate.lam,
+                **{key: value for key, value in self._entry(candidate).items() if key in _MEASURED},
+            }
+            for candidate in self.candidates
+        )
+
+    def _entry(self, candidate: Candidate) -> dict[str, Any]:
+        return {
+            "kernel": candidate.kernel.spec(),
+            "parameters": candidate.kernel.parameters,
+            "lambda": candidate.lam,
+            "learner": self.learner,
+            "criterion": self.criterion,
+            "score": _number(candidate.score),
+            "verified": _number(candidate.verified),
+            "error": _number(candidate.error),
+            "error_se": _number(candidate.error_se),
+            "reliability": _number(candidate.reliability),
+            "scored_by": candidate.scored_by,
+            "failed": candidate.failed,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the model and the held-out values, as JSON can hold it."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "best": self._entry(self.best),
+            "candidates": [self._entry(candidate) for candidate in self.candidates],
+            "data": dict(self.data),
+            "options": dict(self.options),
+            "conversions": dict(self.conversions),
+            "timing": dict(self.timing),
+            "environment": dict(self.environment),
+            "warnings": list(self.warnings),
+        }
+
+    def to_json(self) -> str:
+        """Return ``to_dict`` as one JSON document."""
+        return json.dumps(self.to_dict(), allow_nan=False, default=_plain)
+
+    def summary(self) -> str:
+        """Return the result for people: the winner, the runners-up, and what the figures mean."""
+        regression = self.data["task"] == "regression"
+        what = f"RMSE in units of {self.data['target']!r}" if regression else "misclassified"
+        rows = [self._line(candidate) for candidate in self.candidates[: 1 + RUNNERS_UP] if candidate.failed is None]
+        lines = [
+            f"selected: {self.learner} on {_short(self.best.kernel)}, lambda = {self.best.lam:.4g}",
+            f"  the same elsewhere: {', '.join(f'{name} = {value:.4g}' for name, value in self.conversions.items())}",
+            f"  held-out error: {self._error(self.best)} {what} ({self.data['folds']} folds)",
+            f"  representation: {self.data['representation']}",
+            "",
+            *_aligned([("", "kernel", "lambda", self.criterion, "verified", "error +- s.e.", "rho"), *rows]),
+            "",
+            f"  {self.criterion}: {self.data['measure']}; verified: the same by exact refits; error: {what}, with its",
+            "  standard error over folds; rho: how far the approximation may be off, from 0 (not at all) to 1",
+        ]
+        if any(candidate.scored_by for candidate in self.candidates):
+            by = next(candidate.scored_by for candidate in self.candidates if candidate.scored_by)
+            count = sum(candidate.scored_by is not None for candidate in self.candidates)
+            lines.append(f"  *: scored by {by}, as rho is too large for {self.criterion} ({count} candidates)")
+        failed = sum(candidate.failed is not None for candidate in self.candidates)
+        lines.append(
+            f"{len(self.candidates)} candidates"
+            + (f", {failed} of them failed" if failed else "")
+            + f", in {self.timing['total']:.2f} s"
+        )
+        return "\n".join(lines)
+
+    def _line(self, candidate: Candidate) -> tuple[str, ...]:
+        return (
+            ">" if candidate is self.best else "",
+            _short(candidate.kernel),
+            f"{candidate.lam:.4g}",
+            f"{candidate.score:.5g}" + "*" * (candidate.scored_by is not None),
+            "-" if candidate.verified is None else f"{candidate.verified:.5g}",
+            self._error(candidate),
+            "exact" if candidate.reliability is None else f"{candidate.reliability:.2f}",
+        )
+
+    def _error(self, candidate: Candidate) -> str:
+        if candidate.error is None or candidate.error_se is None:
+            return "-"
+        if self.data["task"] == "regression":
+            return f"{candidate.error:.4g} +- {candidate.error_se:.2g}"
+        return f"{100 * candidate.error:.1f} % +- {100 * candidate.error_se:.1f}"
+
+    def __repr__(self) -> str:
+        return f"<Selection: {self.learner} on {_short(self.best.kernel)}, lambda = {self.best.lam:.4g}>"
+
+
+_MEASURED = {"score", "verified", "error", "error_se", "reliability", "scored_by", "failed"}
+
+
+def _number(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def _short(kernel: Kernel) -> str:
+    """The kernel's text with its numbers to four digits."""
+    return re.sub(r"\d+\.\d+(e[+-]?\d+)?", lambda number: f"{float(number.group()):.4g}", str(kernel))
+
+
+def _plain(value: Any) -> Any:
+    """Turn NumPy scalars into Python's."""
+    return value.item() if hasattr(value, "item") else str(value)
+
+
+def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

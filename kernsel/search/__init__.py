@@ -1,0 +1,1 @@
+"""Searches: they walk the candidates."""

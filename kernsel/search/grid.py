@@ -1,0 +1,251 @@
+"""Grid search over kernels, their parameters and lambda, extended where the winner lies on the edge."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from kernsel.criteria import Scores
+from kernsel.errors import OptionError
+from kernsel.kernels import Kernel
+from kernsel.problem import Path, Problem, Rows, fit_together, make_path
+
+Array = NDArray[np.float64]
+Progress = Callable[[int, int, str], None]
+
+PAPER_TAU = 2.0 ** np.arange(-15, 16)
+PAPER_LAM = 2.0 ** np.arange(-15, 16, 2)
+RIDGES = 2.0 ** np.arange(-14, 9, 2)
+"""Default values of ``n lambda``: for a kernel with ``k(x, x) = 1`` from nearly interpolating to nearly constant."""
+
+ROUNDS, STEPS = 4, 4  # extensions of the grid, and values that each adds to an axis
+TIE_DIGITS = 10  # scores that agree to so many digits are tied
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """One kernel with its parameters, one lambda, and what was found out about them.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    lam : float
+    score : float
+        By the criterion; infinite if it failed.
+    loss : float
+        Mean held-out loss of the learner, which breaks ties.
+    error, error_se : float or None
+        Held-out misclassification or RMSE, and its standard error over folds.
+    reliability : float or None
+        Ratio rho of the influence series, where the score is an approximation.
+    scored_by : str or None
+        The criterion that scored instead of an untrusted one.
+    exact : bool
+        Whether the score already is that of exact refits.
+    failed : str or None
+        The reason, if there is no score.
+    verified : float or None
+        The criterion's value from exact refits.
+    """
+
+    kernel: Kernel
+    lam: float
+    score: float = math.inf
+    loss: float = math.inf
+    error: float | None = None
+    error_se: float | None = None
+    reliability: float | None = None
+    scored_by: str | None = None
+    exact: bool = False
+    failed: str | None = None
+    verified: float | None = None
+
+    @property
+    def rank(self) -> tuple[float, float, float, float]:
+        """Sort key: failures last; then the score, the loss, the larger lambda, the wider kernel."""
+        value = self.score if self.verified is None else self.verified
+        width = self.kernel.parameters.get(self.kernel.width or "", 0.0)
+        return _rounded(value), _rounded(self.loss), -self.lam, -width
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{TIE_DIGITS}g}") if math.isfinite(value) else math.inf
+
+
+@dataclass
+class Axes:
+    """The grid of one kernel: values of its free parameters, and of lambda, all ascending."""
+
+    kernel: Kernel
+    values: dict[str, Array]
+    lams: Array
+
+    def kernels(self) -> Iterator[Kernel]:
+        """Walk the kernels of the grid."""
+        for point in itertools.product(*self.values.values()):
+            yield self.kernel.with_parameters(**dict(zip(self.values, map(float, point), strict=True)))
+
+    def extended(self, winner: Candidate) -> tuple[Axes, list[str]] | None:
+        """Return the grid with every axis lengthened at whose end the winner lies, and what was done; or None."""
+        values, done = dict(self.values), []
+        for name, axis in self.values.items():
+            integer = name.rpartition(".")[2] == "degree"
+            longer = None if integer else _lengthened(axis, float(winner.kernel.parameters[name]))
+            if longer is not None:
+                values[name] = longer
+                done.append(f"{name} to {longer[0]:.3g}..{longer[-1]:.3g}")
+        lams = _lengthened(self.lams, winner.lam)
+        if lams is not None:
+            done.append(f"lambda to {lams[0]:.3g}..{lams[-1]:.3g}")
+        if not done:
+            return None
+        return Axes(self.kernel, values, self.lams if lams is None else lams), done
+
+
+def _lengthened(axis: Array, value: float) -> Array | None:
+    """Continue a geometric axis beyond the end that ``value`` is at."""
+    if axis.size < 2 or not (axis > 0).all() or value not in (axis[0], axis[-1]):
+        return None
+    step = axis[1] / axis[0] if value == axis[0] else axis[-1] / axis[-2]
+    powers = step ** np.arange(1, STEPS + 1)
+    longer = np.concatenate([(axis[0] / powers)[::-1], axis]) if value == axis[0] else np.append(axis, axis[-1] * powers)
+    usable = longer[(longer > 1e-300) & (longer < 1e300)]
+    return usable if usable.size > axis.size else None
+
+
+def make_axes(kernel: Kernel, grid: str | Mapping[str, Sequence[float]], rows: Rows) -> Axes:
+    """Return the grid of one kernel.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    grid : {"auto", "paper"} or mapping
+        Scaled by the data; that of FBIF18; or values by parameter name and ``"lambda"``, the rest being automatic.
+    rows : Rows
+
+    Raises
+    ------
+    OptionError
+        The grid is none of these, or names what the kernel doesn't have.
+    """
+    ridge = float(np.mean(kernel.with_parameters(**_middle(kernel, rows)).diag(rows.X))) or 1.0
+    lams = RIDGES * ridge / rows.n
+    values = {name: np.asarray(axis, dtype=np.float64) for name, axis in kernel.axes(rows.X).items()}
+    if isinstance(grid, str):
+        if grid not in ("auto", "paper"):
+            raise OptionError(f"grid '{grid}' is unknown: use auto, paper, or a dictionary of values")
+        if grid == "paper":
+            lams = PAPER_LAM
+            values = {n: PAPER_TAU if n.rpartition(".")[2] == "tau" else axis for n, axis in values.items()}
+        return Axes(kernel, values, lams)
+    for name, given in grid.items():
+        axis = np.unique(np.asarray(given, dtype=np.float64))
+        if not axis.size or not np.isfinite(axis).all():
+            raise OptionError(f"grid: the values of '{name}' must be finite numbers, at least one")
+        if name == "lambda":
+            if axis[0] <= 0:
+                raise OptionError("grid: lambda must be greater than 0")
+            lams = axis
+        elif name in values:
+            values[name] = axis
+        else:
+            known = ", ".join([*values, "lambda"])
+            raise OptionError(f"grid: kernel '{kernel}' has no free parameter '{name}'; free here: {known}")
+    return Axes(kernel, values, lams)
+
+
+def _middle(kernel: Kernel, rows: Rows) -> dict[str, float]:
+    return {name: float(axis[axis.size // 2]) for name, axis in kernel.axes(rows.X).items()}
+
+
+@dataclass
+class GridSearch:
+    """Score every candidate of several grids.
+
+    Parameters
+    ----------
+    rows : Rows
+    learner, criterion
+    rank : int or None
+        Of the low-rank representation; None for the whole Gram matrix.
+    assess : callable
+        ``(Path, Scores) -> list of Candidate``, one for each lambda of the path.
+    progress : callable or None
+    """
+
+    rows: Rows
+    learner: Any
+    criterion: Any
+    rank: int | None
+    assess: Callable[[Path, Scores], list[Candidate]]
+    progress: Progress | None = None
+
+    def run(self, grids: Sequence[Axes], extend: bool) -> tuple[list[Candidate], list[str]]:
+        """Return all candidates, best first, and what is to be said about the edges of the grid."""
+        grids, said = list(grids), []
+        found: dict[tuple[Kernel, float], Candidate] = {}
+        todo = list(range(len(grids)))
+        for round_ in range(ROUNDS + 1):
+            for g in todo:
+                self._score(grids[g], found)
+            best = min(found.values(), key=lambda candidate: candidate.rank)
+            if best.failed is not None:
+                break
+            g = next(g for g, axes in enumerate(grids) if (best.kernel in set(axes.kernels())) and best.lam in axes.lams)
+            longer = grids[g].extended(best)
+            if longer is None:
+                break
+            edge = "the best candidate lies on the edge of the grid"
+            if not extend:
+                said.append(f"{edge} ({', '.join(_where(grids[g], best))}); the grid was not extended")
+                break
+            if round_ == ROUNDS:
+                said.append(f"{edge} ({', '.join(_where(grids[g], best))}), after {ROUNDS} extensions: give a wider grid")
+                break
+            grids[g], done = longer
+            said.append(f"{edge}: extended {', '.join(done)}")
+            todo = [g]
+        return sorted(found.values(), key=lambda candidate: candidate.rank), said
+
+    def _score(self, axes: Axes, found: dict[tuple[Kernel, float], Candidate]) -> None:
+        """Score the candidates of one grid that are not there yet."""
+        work = []
+        for kernel in axes.kernels():
+            lams = [float(lam) for lam in axes.lams if (kernel, float(lam)) not in found]
+            if lams:
+                work.append((kernel, tuple(lams)))
+        # Paths of one set of lambda are solved side by side.
+        work.sort(key=lambda item: len(item[1]), reverse=True)
+        total, done = sum(len(lams) for _, lams in work), 0
+        size = max(1, numba.get_num_threads())
+        for _, same in itertools.groupby(work, key=lambda item: item[1]):
+            for batch in _batched(iter(same), size):
+                paths = [make_path(Problem(self.rows, kernel, self.rank), self.learner, lams) for kernel, lams in batch]
+                fit_together(paths)
+                for path in paths:
+                    for candidate in self.assess(path, self.criterion.score(path)):
+                        found[candidate.kernel, candidate.lam] = candidate
+                    done += path.lams.size
+                    if self.progress is not None:
+                        self.progress(done, total, str(path.problem.kernel))
+
+
+def _batched(items: Iterator[Any], size: int) -> Iterator[tuple[Any, ...]]:
+    while batch := tuple(itertools.islice(items, size)):
+        yield batch
+
+
+def _where(axes: Axes, candidate: Candidate) -> list[str]:
+    places = [
+        f"{name} = {value:.3g}"
+        for name, value in candidate.kernel.parameters.items()
+        if name in axes.values and axes.values[name].size > 1 and value in axes.values[name][[0, -1]]
+    ]
+    return places + [f"lambda = {candidate.lam:.3g}"] * (candidate.lam in axes.lams[[0, -1]])

@@ -1,0 +1,455 @@
+"""Select a kernel model: search, verify the leaders by exact held-out predictions, refit the winner."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+import platform
+import time
+import warnings as python_warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import kernsel
+from kernsel import registry
+from kernsel.criteria import HeldOutCriterion, Scores
+from kernsel.data import Dataset, from_arrays
+from kernsel.errors import IncompatibleError, OptionError, SelectionError, SelectionWarning
+from kernsel.kernels import Kernel, Statistics, parse
+from kernsel.model import Model
+from kernsel.problem import Path, Problem, Rows, compile_updates, fit_together, make_path
+from kernsel.result import Selection
+from kernsel.search.grid import Candidate, GridSearch, Progress, make_axes
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pandas as pd
+
+Array = NDArray[np.float64]
+
+FULL_RANK_ROWS = 2000
+DEFAULT_LEARNERS = {"classification": "svm", "regression": "krr"}
+CONTINUATION = 4.0 ** np.arange(3, -1, -1)
+"""The winner is refitted from larger lambda down, as it was found."""
+
+
+def select(
+    X: pd.DataFrame | npt.ArrayLike,
+    y: npt.ArrayLike,
+    *,
+    learner: str | Any | None = None,
+    kernel: str | Kernel | Sequence[str | Kernel] = "gaussian",
+    criterion: str | Any = "newton-cv",
+    folds: int = 10,
+    grid: str | Mapping[str, Sequence[float]] = "auto",
+    verify: int = 5,
+    rank: int | float | str | None = None,
+    extend: bool = True,
+    pure: bool = False,
+    order: float | None = None,
+    task: str = "auto",
+    standardize: bool = True,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Selection:
+    """Choose kernel, parameters and lambda, and fit the winner.
+
+    Minimises the criterion over kernels x parameters x lambda, re-scores the leading candidates by exact k-fold
+    cross-validation, and fits the best of them on all rows: ``min (1/n) sum_i V(y_i, f(x_i)) + lambda ||f||^2``.
+
+    Parameters
+    ----------
+    X : (n, d) array or DataFrame
+        Features; text columns of a DataFrame are encoded one-hot.
+    y : (n,) array
+        Target: numbers, or labels of any kind.
+    learner : str or Learner, optional
+        ``svm`` for classes and ``krr`` for a regression by default.
+    kernel : str, Kernel or list of them
+        Parameters that have a value stay; the others are searched.
+    criterion : str or Criterion
+        Such as ``newton-cv``, ``cv``, ``bif``, ``fbif`` or ``"bif(order=3)"``.
+    folds : int
+        Folds of the cross-validation, stratified for classes.
+    grid : {"auto", "paper"} or mapping
+        Scaled by the data, that of FBIF18, or values by the name of the parameter and ``"lambda"``.
+    verify : int
+        Leading candidates that are re-scored exactly.
+    rank : int, float, "full" or None
+        Number of landmarks, or their share of the rows; by default the whole Gram matrix up to 2000 rows, and a tenth
+        of the rows beyond, from 500 to 1000.
+    extend : bool
+        Extend the grid while the winner lies on its edge.
+    pure : bool
+        Leave ``bif`` and ``fbif`` as published, also where they can't be trusted.
+    order : int or inf, optional
+        Of ``bif``.
+    task : {"auto", "regression", "classification"}
+        What to learn.
+    standardize : bool
+        Centre and scale the numeric features, once for all folds.
+    seed : int
+        Of folds and landmarks.
+    progress : callable, optional
+        Called as ``progress(done, total, text)``.
+
+    Returns
+    -------
+    Selection
+        The winner, all candidates, and the fitted model.
+
+    Raises
+    ------
+    DataError, OptionError, IncompatibleError, PluginError, SelectionError
+        Each says what is wrong and what to do.
+
+    Warns
+    -----
+    SelectionWarning
+        The choice stands, but something about it should be known; the texts are also in ``Selection.warnings``.
+    """
+    result = select_dataset(
+        from_arrays(X, y, task, standardize),
+        learner=learner,
+        kernel=kernel,
+        criterion=criterion,
+        folds=folds,
+        grid=grid,
+        verify=verify,
+        rank=rank,
+        extend=extend,
+        pure=pure,
+        order=order,
+        seed=seed,
+        progress=progress,
+    )
+    for text in result.warnings:
+        python_warnings.warn(text, SelectionWarning, stacklevel=2)
+    return result
+
+
+def select_dataset(
+    dataset: Dataset,
+    *,
+    learner: str | Any | None = None,
+    kernel: str | Kernel | Sequence[str | Kernel] = "gaussian",
+    criterion: str | Any = "newton-cv",
+    folds: int = 10,
+    grid: str | Mapping[str, Sequence[float]] = "auto",
+    verify: int = 5,
+    rank: int | float | str | None = None,
+    extend: bool = True,
+    pure: bool = False,
+    order: float | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Selection:
+    """Do what :func:`select` does, on a data set that is already encoded, and without issuing its warnings.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        From ``kernsel.data``.
+    learner, kernel, criterion, folds, grid, verify, rank, extend, pure, order, seed, progress
+        As in :func:`select`.
+
+    Returns
+    -------
+    Selection
+        As from :func:`select`.
+    """
+    started = time.perf_counter()
+    part = _learner(learner, dataset.task)
+    scorer = _criterion(criterion, order, pure)
+    kernels = [_kernel(each) for each in ([kernel] if isinstance(kernel, str | Kernel) else kernel)]
+    if not kernels:
+        raise OptionError("no kernel is given: name at least one, such as gaussian")
+    if verify < 0:
+        raise OptionError(f"verify is the number of leading candidates to check, at least 0, not {verify}")
+    columns = _rank(rank, dataset.n)
+    compile_updates(part, columns is None)
+    rows = _rows(dataset, folds, seed)
+    judge = _Judge(rows, dataset)
+    grids = [make_axes(each, grid, rows) for each in kernels]
+    search = GridSearch(rows, part, scorer, columns, judge.candidates, progress)
+    candidates, warnings = search.run(grids, extend)
+    if candidates[0].failed is not None:
+        raise SelectionError(f"all {len(candidates)} candidates failed; the first one: {candidates[0].failed}")
+    searched = time.perf_counter()
+
+    leading = [c for c in candidates[:verify] if c.failed is None]
+    checked = _verified(leading, rows, part, scorer, columns, judge)
+    if checked:
+        best, first = min(checked, key=lambda candidate: candidate.rank), checked[0]
+        if best is not first:
+            warnings.append(
+                f"verification overturned the criterion: {first.kernel}, lambda = {first.lam:.4g} came first by "
+                f"{scorer.name} ({first.score:.4g}), but its exact value is {_shown(first.verified)} against "
+                f"{_shown(best.verified)} of the choice"
+            )
+        ordered = sorted(checked, key=lambda candidate: candidate.rank)
+        candidates = [*ordered, *candidates[len(leading) :]]
+    best = candidates[0]
+    if best.failed is not None:
+        raise SelectionError(f"every verified candidate failed; the first one: {best.failed}")
+    failed = sum(candidate.failed is not None for candidate in candidates)
+    if failed:
+        reasons = sorted({str(c.failed) for c in candidates if c.failed is not None})
+        warnings.append(f"{failed} of {len(candidates)} candidates failed ({'; '.join(reasons)})")
+    verified = time.perf_counter()
+
+    path = make_path(Problem(rows, best.kernel, columns), part, best.lam * CONTINUATION)
+    held = path.exact([len(CONTINUATION) - 1]).f[:, 0] if verify or best.exact else _approximate(path, scorer)
+    model = _model(path, dataset, part, rows.n)
+    outputs = rows.as_given(held).T if len(held) > 1 else rows.as_given(held[0])
+    ended = time.perf_counter()
+    return Selection(
+        best=best,
+        candidates=candidates,
+        learner=part.name,
+        criterion=scorer.name,
+        model=model,
+        heldout=model.outputs_to_predictions(outputs),
+        outputs=outputs,
+        warnings=warnings,
+        conversions={**best.kernel.conversions(), **part.conversions(rows.n, best.lam)},
+        data={
+            "rows": rows.n,
+            "features": dataset.d,
+            "task": dataset.task,
+            "target": dataset.target,
+            "labels": dataset.labels,
+            "source": dataset.source,
+            "notes": dataset.notes,
+            "folds": len(rows.left),
+            "representation": path.problem.describe(),
+            "rank": int(path.problem.matrix.shape[1]),
+            "measure": f"mean held-out {part.loss.name} loss" if not hasattr(scorer, "measure") else "its own measure",
+        },
+        options={
+            "learner": {"name": part.name, **dataclasses.asdict(part)},
+            "kernels": [str(each) for each in kernels],
+            "criterion": {"name": scorer.name, **_finite(dataclasses.asdict(scorer))},
+            "grid": grid if isinstance(grid, str) else {name: list(map(float, axis)) for name, axis in grid.items()},
+            "extend": extend,
+            "verify": verify,
+            "rank": columns,
+            "seed": seed,
+        },
+        timing={
+            "search": searched - started,
+            "verification": verified - searched,
+            "refit": ended - verified,
+            "total": ended - started,
+        },
+        environment=_environment(),
+    )
+
+
+def _learner(learner: Any, task: str) -> Any:
+    part = learner if learner is not None else DEFAULT_LEARNERS[task]
+    part = registry.build("learner", part) if isinstance(part, str) else part
+    if task not in part.tasks:
+        fitting = ", ".join(name for name in registry.names("learner") if name != part.name)
+        raise IncompatibleError(
+            f"learner '{part.name}' is for {' and '.join(part.tasks)}, not for a {task}; choose another one ({fitting})"
+        )
+    return part
+
+
+def _criterion(criterion: Any, order: float | None, pure: bool) -> Any:
+    part = registry.build("criterion", criterion) if isinstance(criterion, str) else criterion
+    fields = {field.name for field in dataclasses.fields(part)}
+    changes: dict[str, Any] = {"order": order} if order is not None else {}
+    if pure:
+        changes["pure"] = True
+    for name in changes:
+        if name not in fields:
+            raise OptionError(f"criterion '{part.name}' has no option '{name}'; leave it out, or use bif")
+    return replace(part, **changes)
+
+
+def _kernel(kernel: str | Kernel) -> Kernel:
+    return parse(kernel) if isinstance(kernel, str) else kernel
+
+
+def _rank(rank: int | float | str | None, n: int) -> int | None:
+    """Return the number of landmarks, or None for the whole Gram matrix."""
+    if rank == "full" or (rank is None and n <= FULL_RANK_ROWS):
+        _check_memory(n)
+        return None
+    if rank is None:
+        return min(max(n // 10, 500), 1000)
+    if isinstance(rank, str) or isinstance(rank, bool) or not math.isfinite(rank):
+        raise OptionError(f"rank must be a number of landmarks, a share of the rows, or 'full', not {rank!r}")
+    if isinstance(rank, float) and 0 < rank <= 1:
+        return max(1, round(rank * n))
+    if rank != int(rank) or rank < 1:
+        raise OptionError(f"rank must be a whole number from 1, or a share of the rows up to 1.0, not {rank!r}")
+    return min(int(rank), n)
+
+
+def _check_memory(n: int) -> None:
+    """Refuse a Gram matrix that won't fit: distances, and matrix and work space for each of the kernels in work."""
+    needed = 8 * n**2 * 6
+    try:
+        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):  # not every system tells
+        return
+    if needed > there:
+        raise OptionError(
+            f"the whole Gram matrix of {n} rows needs about {needed / 2**30:.0f} GB of memory, and this machine has "
+            f"{there / 2**30:.0f}: leave out --rank full, or give a number of landmarks such as --rank 1000"
+        )
+
+
+def _rows(dataset: Dataset, folds: int, seed: int) -> Rows:
+    """Split into folds, stratified for classes, and sort the rows by fold."""
+    from sklearn.model_selection import KFold, StratifiedKFold
+
+    n = dataset.n
+    if not 2 <= folds <= n:
+        raise OptionError(f"{folds} folds can't be made of {n} rows: use 2 to {n} folds")
+    classes = dataset.task == "classification"
+    labels = np.where(dataset.Y[0] > 0, 1, 0) if dataset.k == 1 else dataset.Y.argmax(axis=0)
+    # Where every class is smaller than the number of folds (leave-one-out, say), there is nothing to stratify.
+    stratify = classes and folds <= np.bincount(labels).max()
+    splitter = (StratifiedKFold if stratify else KFold)(folds, shuffle=True, random_state=seed)
+    with python_warnings.catch_warnings():
+        # A class with fewer rows than folds is missing in some folds: nothing here needs it in each.
+        python_warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        tests = [test for _, test in splitter.split(dataset.X, labels if classes else None)]
+    order = np.concatenate(tests)
+    starts = np.concatenate([[0], np.cumsum([len(test) for test in tests])]).astype(np.int64)
+    X, Y = np.ascontiguousarray(dataset.X[order]), np.ascontiguousarray(dataset.Y[:, order])
+    return Rows(X, Y, starts, order, Statistics(X), seed)
+
+
+@dataclass(frozen=True, eq=False)
+class _Judge:
+    """Turns scores and held-out outputs into candidates, with the error that people understand."""
+
+    rows: Rows
+    dataset: Dataset
+
+    def candidates(self, path: Path, scores: Scores) -> list[Candidate]:
+        """Return one candidate for each lambda of a path."""
+        held = scores.heldout
+        found = []
+        for k, lam in enumerate(path.lams):
+            candidate = Candidate(path.problem.kernel, float(lam), failed=scores.failed[k])
+            if candidate.failed is None:
+                candidate = replace(
+                    candidate,
+                    score=float(scores.score[k]),
+                    reliability=None if scores.reliability is None else float(scores.reliability[k]),
+                    scored_by=None if scores.scored_by is None else scores.scored_by[k],
+                    loss=math.inf if scores.loss is None else float(scores.loss[k]),
+                    exact=held is not None and bool(held.exact[k]),
+                    **({} if held is None else self.errors(held.f[:, k])),
+                )
+            found.append(candidate)
+        return found
+
+    def errors(self, F: Array) -> dict[str, float]:
+        """Return the error of held-out outputs (k, n) and its standard error."""
+        Y, starts = self.rows.Y, self.rows.starts
+        if self.dataset.task == "classification":
+            wrong = (F >= 0) != (Y > 0) if len(Y) == 1 else (F.argmax(axis=0) != Y.argmax(axis=0))[None]
+            mean, spread = _over_folds(wrong[0].astype(np.float64), starts)
+            return {"error": mean, "error_se": spread}
+        mean, spread = _over_folds((F[0] - Y[0]) ** 2, starts)
+        root, scale = math.sqrt(mean), float(self.dataset.output_scale[0])
+        return {"error": root * scale, "error_se": scale * spread / (2 * root) if root > 0 else 0.0}
+
+
+def _over_folds(values: Array, starts: NDArray[np.int64]) -> tuple[float, float]:
+    """Return the mean over rows, and the standard error of the mean over folds."""
+    sizes = np.diff(starts)
+    folds = np.add.reduceat(values, starts[:-1]) / sizes
+    return float(values.mean()), float(folds.std(ddof=1) / math.sqrt(sizes.size))
+
+
+def _verified(
+    leading: list[Candidate], rows: Rows, learner: Any, criterion: Any, rank: int | None, judge: _Judge
+) -> list[Candidate]:
+    """Re-score candidates by exact refits, at the representation in force; their order is kept."""
+    result = {id(c): replace(c, verified=c.score) for c in leading if c.exact}
+    by_kernel: dict[Kernel, list[Candidate]] = {}
+    for candidate in leading:
+        if not candidate.exact:
+            by_kernel.setdefault(candidate.kernel, []).append(candidate)
+    paths = [make_path(Problem(rows, kernel, rank), learner, [c.lam for c in cs]) for kernel, cs in by_kernel.items()]
+    for path, members in zip(paths, by_kernel.values(), strict=True):
+        fit_together([path])
+        held = path.exact()
+        for k, candidate in enumerate(sorted(members, key=lambda c: -c.lam)):
+            F, reason = held.f[:, k], held.failed[k]
+            if reason is None:
+                loss = float(learner.loss.value(rows.Y, F).mean())
+                value = criterion.mean(path, F) if isinstance(criterion, HeldOutCriterion) else loss
+                result[id(candidate)] = replace(candidate, verified=value, loss=loss, **judge.errors(F))
+            else:
+                result[id(candidate)] = replace(candidate, verified=math.inf, failed=f"not verified: {reason}")
+    return [result[id(candidate)] for candidate in leading]
+
+
+def _approximate(path: Path, criterion: Any) -> Array:
+    """Held-out outputs of the last fit of a path as the criterion sees them, exact if it makes none."""
+    if isinstance(criterion, HeldOutCriterion):
+        return criterion.heldout(path).f[:, -1]
+    return path.exact([path.lams.size - 1]).f[:, 0]
+
+
+def _model(path: Path, dataset: Dataset, learner: Any, n: int) -> Model:
+    """Make the predictor of the last fit of a path; rows without weight are left out."""
+    coefficients = path.coefficients(path.lams.size - 1)
+    used = (coefficients != 0).any(axis=0)
+    if not used.any():
+        used[:1] = True
+    return Model(
+        kernel=path.problem.kernel,
+        learner=learner.name,
+        rows=np.ascontiguousarray(path.points()[used]),
+        coefficients=np.ascontiguousarray(coefficients[:, used]),
+        bias=np.zeros(len(coefficients)),
+        task=dataset.task,
+        labels=dataset.labels,
+        target=dataset.target,
+        encoder=dataset.encoder,
+        output_shift=dataset.output_shift,
+        output_scale=dataset.output_scale,
+        provenance={"kernsel": kernsel.__version__, "lambda": float(path.lams[-1]), "rows": n, "source": dataset.source},
+    )
+
+
+def _environment() -> dict[str, Any]:
+    import numba
+    import scipy
+
+    return {
+        "kernsel": kernsel.__version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "numba": numba.__version__,
+        "threads": numba.get_num_threads(),
+        "platform": platform.platform(),
+    }
+
+
+def _finite(values: dict[str, Any]) -> dict[str, Any]:
+    """Write infinity as text: JSON has none."""
+    return {name: "inf" if value == math.inf else value for name, value in values.items()}
+
+
+def _shown(value: float | None) -> str:
+    return "failed" if value is None or not math.isfinite(value) else f"{value:.4g}"
+
+
+__all__ = ["Selection", "select", "select_dataset"]

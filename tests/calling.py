@@ -1,0 +1,51 @@
+"""Short calls of the compiled loops, for one target and plain arrays."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernsel.numerics import heldout, newton
+from kernsel.numerics.jit import one_blas_thread
+
+NOTHING = np.zeros((0, 0))
+
+
+@dataclass(frozen=True)
+class Fits:
+    """Fits of one target for all ``lams (L,)``: ``x (L, n or r)``, and ``f, v, d1, d2 (L, n)``; ``status (L,)``."""
+
+    x: np.ndarray
+    f: np.ndarray
+    v: np.ndarray
+    d1: np.ndarray
+    d2: np.ndarray
+    status: np.ndarray
+
+
+def array(*values):
+    return np.array(values, dtype=float)
+
+
+def fit(problem, loss, G, y, lams, s=None, follow=True):
+    """Fit by ``newton.in_kernel`` (G is K) or ``newton.in_features`` (G is Z), from zero."""
+    s = np.ones(y.size) if s is None else s
+    x, f = np.zeros((1, lams.size, G.shape[1])), np.zeros((1, lams.size, y.size))
+    v, d1, d2 = (np.empty(f.shape) for _ in range(3))
+    with one_blas_thread():
+        status = newton.solve_paths(
+            problem, G[None], np.zeros(1, np.int64), y[None], s[None], lams, loss.compiled, loss.parameters, follow, x, f
+        )
+        newton.expand(loss.compiled, loss.parameters, y[None], s, f, v, d1, d2)
+    return Fits(x[0], f[0], v[0], d1[0], d2[0], status[0])
+
+
+def update(function, G, fits, lams, starts, order=0, V=NOTHING):
+    """Update all folds; returns the held-out outputs ``(L, n)``, the ratios ``(L, t)`` and the status ``(L,)``."""
+    n, L = fits.f.shape[1], lams.size
+    out, rho = np.zeros((1, L, n)), np.zeros((1, L, starts.size - 1))
+    with one_blas_thread():
+        status = heldout.update_folds(
+            function, G, V, fits.x[None], fits.f[None], fits.d1[None], fits.d2[None], float(n), lams,
+            starts, n - np.diff(starts).astype(float), order, out, rho,
+        )  # fmt: skip
+    return out[0], rho[0], status[0]

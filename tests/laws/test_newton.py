@@ -1,0 +1,127 @@
+"""Laws of the solver, for every smooth convex loss."""
+
+import numpy as np
+import pytest
+import scipy.optimize
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import calling
+import losses
+import problems
+import reference
+import tolerances
+from kernsel.numerics import newton
+
+SOLVERS = [newton.in_kernel, newton.in_features]
+solvers = pytest.mark.parametrize("problem", SOLVERS, ids=["kernel", "features"])
+any_loss = st.sampled_from(losses.ALL)
+
+
+def matrix(problem, p):
+    return p.K if problem is newton.in_kernel else p.Z
+
+
+def value(problem, fits, s, lam, k=0):
+    """``J`` at a fit, from what the solver returned."""
+    penalty = fits.x[k] @ (fits.f[k] if problem is newton.in_kernel else fits.x[k])
+    return s @ fits.v[k] / s.sum() + lam * penalty
+
+
+@solvers
+@given(p=problems.problems(), loss=any_loss, weighted=st.booleans())
+def test_the_fit_is_stationary(problem, p, loss, weighted):
+    s = np.random.default_rng(0).exponential(size=p.n) if weighted else np.ones(p.n)
+    fits = calling.fit(problem, loss, matrix(problem, p), p.y, calling.array(p.lam), s)
+    assert not fits.status.any()
+    f, (_, d1, _) = fits.f[0], loss.twin(p.y, fits.f[0])
+    close = tolerances.curved(p.K, p.lam, loss.curvature)
+    # f = -K (s d1) / (2 N lam) at the minimum, and f belongs to the coefficients returned
+    np.testing.assert_allclose(f, -p.K @ (s * d1) / (2 * s.sum() * p.lam), atol=close * (1 + p.n / p.lam / 100))
+    np.testing.assert_allclose(f, matrix(problem, p) @ fits.x[0], atol=close)
+
+
+@solvers
+@given(p=problems.problems(), loss=any_loss)
+def test_the_fit_is_the_slow_twins(problem, p, loss):
+    fits = calling.fit(problem, loss, matrix(problem, p), p.y, calling.array(p.lam))
+    w = reference.fit(loss.twin, p.Z, p.y, np.ones(p.n), p.lam)
+    np.testing.assert_allclose(fits.f[0], p.Z @ w, atol=tolerances.curved(p.K, p.lam, loss.curvature))
+
+
+@solvers
+@settings(max_examples=20)
+@given(p=problems.problems(), loss=any_loss)
+def test_no_other_solver_finds_a_lower_objective(problem, p, loss):
+    s = np.ones(p.n)
+    fits = calling.fit(problem, loss, matrix(problem, p), p.y, calling.array(p.lam))
+    found = scipy.optimize.minimize(
+        lambda w: reference.objective(loss.twin, p.Z, p.y, s, p.lam, w)[:2],
+        np.zeros(p.n), jac=True, method="L-BFGS-B", options={"maxiter": 300, "gtol": 1e-10},
+    )  # fmt: skip
+    assert value(problem, fits, s, p.lam) <= found.fun * (1 + tolerances.PENALTY)
+
+
+@given(problems.problems(), any_loss)
+def test_both_coordinates_agree_along_a_path(p, loss):
+    lams = p.lam * 2.0 ** np.arange(6, -1, -2)
+    kernel, features = (calling.fit(problem, loss, matrix(problem, p), p.y, lams) for problem in SOLVERS)
+    assert not kernel.status.any()
+    assert not features.status.any()
+    np.testing.assert_allclose(kernel.f, features.f, atol=tolerances.curved(p.K, p.lam, loss.curvature))
+
+
+@solvers
+@given(p=problems.problems(), loss=any_loss)
+def test_where_a_fit_starts_does_not_matter(problem, p, loss):
+    lams = p.lam * 2.0 ** np.arange(6, -1, -2)
+    warm, cold = (calling.fit(problem, loss, matrix(problem, p), p.y, lams, follow=follow) for follow in (True, False))
+    np.testing.assert_allclose(warm.f, cold.f, atol=tolerances.curved(p.K, p.lam, loss.curvature))
+
+
+@solvers
+@given(p=problems.problems(), h=st.sampled_from([0.01, 0.05, 0.5]))
+def test_coefficients_of_the_hinge_stay_in_their_box(problem, p, h):
+    loss = losses.huber_hinge(h)
+    fits = calling.fit(problem, loss, matrix(problem, p), p.y, calling.array(p.lam))
+    largest = 1 / (2 * p.n * p.lam)
+    a = fits.x[0] if problem is newton.in_kernel else -fits.d1[0] * largest
+    assert (p.y * a >= -1e-9 * largest).all()
+    assert (p.y * a <= (1 + 1e-9) * largest).all()
+
+
+@solvers
+@given(p=problems.problems(), loss=any_loss, seed=st.integers(0, 2**32 - 1))
+def test_weights_are_numbers_of_copies(problem, p, loss, seed):
+    counts = np.random.default_rng(seed).integers(0, 3, size=p.n)
+    counts[0] = 1
+    rows = np.repeat(np.arange(p.n), counts)
+    weighted = calling.fit(problem, loss, matrix(problem, p), p.y, calling.array(p.lam), counts.astype(float))
+    G = p.K[np.ix_(rows, rows)] if problem is newton.in_kernel else p.Z[rows]
+    copied = calling.fit(problem, loss, np.ascontiguousarray(G), p.y[rows], calling.array(p.lam))
+    assert not weighted.status.any()
+    assert not copied.status.any()
+    np.testing.assert_allclose(weighted.f[0, rows], copied.f[0], atol=tolerances.curved(p.K, p.lam, 2 * loss.curvature))
+
+
+@solvers
+@given(p=problems.problems(), loss=any_loss, factor=st.sampled_from([2.0**-20, 2.0**20]))
+def test_the_scale_of_the_weights_does_not_matter(problem, p, loss, factor):
+    one, other = (
+        calling.fit(problem, loss, matrix(problem, p), p.y, calling.array(p.lam), np.full(p.n, s)) for s in (1.0, factor)
+    )
+    np.testing.assert_allclose(one.f, other.f, atol=tolerances.curved(p.K, p.lam, loss.curvature))
+
+
+@solvers
+@settings(max_examples=20)
+@given(p=problems.problems(), loss=any_loss, follow=st.booleans())
+def test_extreme_lams_give_finite_outputs_or_a_status(problem, p, loss, follow):
+    lams = calling.array(1e300, 1e100, 1e9, 1e-9, 1e-18, 1e-100, 1e-300)
+    fits = calling.fit(problem, loss, matrix(problem, p), p.y, lams, follow=follow)
+    good = fits.status == newton.CONVERGED
+    assert good[:3].all()  # nothing is hard about a strong ridge
+    assert np.isfinite(fits.f[good]).all()
+    assert np.isfinite(fits.x[good]).all()
+    assert set(fits.status[~good]) <= set(newton.REASONS)
+    np.testing.assert_allclose(fits.f[0], 0, atol=1e-290)

@@ -1,0 +1,185 @@
+"""Slow twins of the numerics: plain NumPy that follows the mathematics line by line.
+
+Everything works in the coordinates of features ``Z (n, r)`` with ``K = Z Z'``, on dense matrices, one fold at a time.
+A loss is a function ``(y, f) -> (V, dV/df, d2V/df2)`` of arrays.
+"""
+
+import numpy as np
+
+
+def square(y, f):
+    return (y - f) ** 2, 2 * (f - y), np.full(f.shape, 2.0)
+
+
+def huber_hinge(h):
+    """The Huber hinge of half-width ``h``."""
+
+    def loss(y, f):
+        u = y * f
+        band, beyond = np.abs(1 - u) <= h, u < 1 - h
+        value = np.where(beyond, 1 - u, np.where(band, (1 + h - u) ** 2 / (4 * h), 0.0))
+        return value, np.where(beyond, -y, np.where(band, -y * (1 + h - u) / (2 * h), 0.0)), band / (2 * h)
+
+    return loss
+
+
+def logistic(y, f):
+    u = y * f
+    p = 0.5 * (1 - np.tanh(u / 2))
+    return np.logaddexp(0, -u), -y * p, p * (1 - p)
+
+
+def squared_hinge(y, f):
+    slack = np.maximum(1 - y * f, 0)
+    return slack**2, -2 * y * slack, 2.0 * (slack > 0)
+
+
+def folds(starts):
+    """The rows of each fold."""
+    return [np.arange(lo, hi) for lo, hi in zip(starts[:-1], starts[1:], strict=True)]
+
+
+def features(K):
+    """``Z (n, n)`` with ``Z Z' = K``."""
+    l, U = np.linalg.eigh(K)
+    return U * np.sqrt(np.maximum(l, 0))
+
+
+def objective(loss, Z, y, s, lam, w):
+    """``J = (1/N) sum s V(y, Z w) + lam ||w||^2``, its gradient and its Hessian."""
+    v, d1, d2 = loss(y, Z @ w)
+    N = s.sum()
+    gradient = Z.T @ (s * d1) / N + 2 * lam * w
+    return s @ v / N + lam * w @ w, gradient, Z.T @ ((s * d2)[:, None] * Z) / N + 2 * lam * np.eye(w.size)
+
+
+def fit(loss, Z, y, s, lam):
+    """Minimise ``J`` by Newton's method with halved steps; at rounding level, three whole steps to finish."""
+    w = np.zeros(Z.shape[1])
+    last = 0
+    while last < 3:
+        J, gradient, H = objective(loss, Z, y, s, lam, w)
+        p = -np.linalg.solve(H, gradient)
+        step = 1.0
+        if -gradient @ p <= 1e-14 * J:
+            last += 1
+        else:
+            while objective(loss, Z, y, s, lam, w + step * p)[0] > J + 1e-4 * step * gradient @ p:
+                step /= 2
+        w = w + step * p
+    return w
+
+
+def refits(loss, Z, y, lam, starts):
+    """Held-out outputs ``(n,)``: delete the rows of a fold, fit the others, predict the fold."""
+    out = np.empty(y.size)
+    for S in folds(starts):
+        w = fit(loss, np.delete(Z, S, 0), np.delete(y, S), np.ones(y.size - S.size), lam)
+        out[S] = Z[S] @ w
+    return out
+
+
+def refits_square(K, y, lam, starts):
+    """The same for the square loss: ``a = (K + (n - m) lam I)^-1 y`` on the rows that are left."""
+    out = np.empty(y.shape)
+    for S in folds(starts):
+        T = np.setdiff1d(np.arange(len(K)), S)
+        a = np.linalg.solve(K[np.ix_(T, T)] + T.size * lam * np.eye(T.size), y[..., T].T)
+        out[..., S] = (K[np.ix_(S, T)] @ a).T
+    return out
+
+
+def newton_step(loss, Z, y, lam, w, starts):
+    """``delta = [2 (n - m) lam I + Z' D Z - Z_S' D_S Z_S]^-1 (2 m lam w + Z_S' d1_S)``; the outputs ``Z_S (w + delta)``."""
+    _, d1, d2 = loss(y, Z @ w)
+    out = np.empty(y.size)
+    for S in folds(starts):
+        n, m = y.size, S.size
+        H = 2 * (n - m) * lam * np.eye(w.size) + Z.T @ (d2[:, None] * Z) - Z[S].T @ (d2[S, None] * Z[S])
+        out[S] = Z[S] @ (w + np.linalg.solve(H, 2 * m * lam * w + Z[S].T @ d1[S]))
+    return out
+
+
+def influence(loss, Z, y, lam, w, S, order, factor=1.0):
+    """``B_1 .. B_order``, the derivatives in eps of the fit to ``(1 - eps) P + eps Q``, Q the fold S.
+
+    ``L = 2 lam I + H_P``, ``B_1 = -L^-1 (2 lam w + Z_S' d1_S / m)``, ``B_{k+1} = (k + 1) L^-1 (H_P - H_Q) B_k``.
+    (BIF14, Theorem 2, prints ``2 H_P``: ``factor=2``.)
+    """
+    L, H_P, H_Q, d1 = operators(loss, Z, y, lam, w, S)
+    B = [-np.linalg.solve(L, 2 * lam * w + Z[S].T @ d1[S] / S.size)]
+    for k in range(1, order):
+        B.append((k + 1) * np.linalg.solve(L, factor * (H_P @ B[-1]) - H_Q @ B[-1]))
+    return B
+
+
+def operators(loss, Z, y, lam, w, S):
+    _, d1, d2 = loss(y, Z @ w)
+    H_P, H_Q = Z.T @ (d2[:, None] * Z) / y.size, Z[S].T @ (d2[S, None] * Z[S]) / S.size
+    return 2 * lam * np.eye(w.size) + H_P, H_P, H_Q, d1
+
+
+def series(loss, Z, y, lam, w, starts, order, factor=1.0):
+    """The BIF of the given order: ``Z_S (w + sum_k eps^k B_k / k!)`` with ``eps = -m / (n - m)``."""
+    out = np.empty(y.size)
+    for S in folds(starts):
+        total, scale = w.copy(), 1.0
+        for k, B in enumerate(influence(loss, Z, y, lam, w, S, order, factor), 1):
+            scale *= -S.size / (y.size - S.size) / k
+            total += scale * B
+        out[S] = Z[S] @ total
+    return out
+
+
+def ratios(loss, Z, y, lam, w, starts):
+    """The spectral radius of ``eps L^-1 (H_P - H_Q)`` for every fold."""
+    found = []
+    for S in folds(starts):
+        L, H_P, H_Q, _ = operators(loss, Z, y, lam, w, S)
+        found.append(S.size / (y.size - S.size) * np.abs(np.linalg.eigvals(np.linalg.solve(L, H_P - H_Q))).max())
+    return np.array(found)
+
+
+def contaminated(loss, Z, y, lam, S, eps):
+    """The fit ``w`` to ``(1 - eps) P + eps Q``: the weights are ``(1 - eps) / n``, and ``eps / m`` more in the fold."""
+    s = np.full(y.size, (1 - eps) / y.size)
+    s[S] += eps / S.size
+    return fit(loss, Z, y, s, lam)
+
+
+def differences(loss, Z, y, lam, S, reach):
+    """The first three derivatives of ``contaminated`` at 0, from a polynomial through 9 points within ``reach``."""
+    nodes = np.cos(np.pi * (np.arange(9) + 0.5) / 9)
+    fits = np.array([contaminated(loss, Z, y, lam, S, reach * x) for x in nodes])
+    taylor = np.linalg.solve(np.vander(nodes, increasing=True), fits)
+    return [taylor[1] / reach, 2 * taylor[2] / reach**2, 6 * taylor[3] / reach**3]
+
+
+def nystrom_influence_square(K, V, y, lam, f, starts):
+    """FBIF of the square loss, ``f + eps B``: ``(1/lam)[I - V (n lam I + V' V)^-1 V']``, all of it halved as printed."""
+    n, c = V.shape
+    inverse = (np.eye(n) - V @ np.linalg.solve(n * lam * np.eye(c) + V.T @ V, V.T)) / lam
+    return fbif(inverse, K, y - f, lam * f, starts, 1.0, f)
+
+
+def nystrom_influence_hinge(K, V, y, lam, h, f, starts, sign=-1.0, mask=True):
+    """FBIF of the Huber hinge, ``f + eps B``: ``(1/(2 lam))[I - V (4 n lam h I + V' I0 V)^-1 V' I0]``.
+
+    FBIF18 prints ``sign=+1`` and no ``I0``: ``mask=False``.
+    """
+    _, d1, d2 = huber_hinge(h)(y, f)
+    n, c = V.shape
+    I0 = np.diag((d2 > 0).astype(float)) if mask else np.eye(n)
+    inverse = (np.eye(n) - V @ np.linalg.solve(4 * n * lam * h * np.eye(c) + V.T @ I0 @ V, V.T @ I0)) / (2 * lam)
+    return fbif(inverse, K, d1, 2 * lam * f, starts, sign, f)
+
+
+def fbif(inverse, K, pull, shrink, starts, sign, f):
+    """``B = L~^-1 (sign (K o C_i) pull / m - shrink)``: column j of ``K o C_i`` is that of K where j is in the fold."""
+    out = np.empty(f.size)
+    for S in folds(starts):
+        C = np.zeros(K.shape)
+        C[:, S] = 1.0
+        B = inverse @ (sign * (K * C) @ pull / S.size - shrink)
+        out[S] = f[S] - S.size / (f.size - S.size) * B[S]
+    return out

@@ -1,0 +1,39 @@
+"""Named tolerances with their reasons. Errors of outputs are absolute: targets and outputs are of the size 1."""
+
+import numpy as np
+
+EPS = float(np.finfo(float).eps)
+
+RHO = 0.05
+"""Relative: the power iteration is stopped early, for rho is compared with thresholds and its own digits don't count."""
+
+RHO_FLOOR = 0.02
+"""Below this a series is as good as exact, and rho is only asked to stay below it too."""
+
+DIFFERENCES = 1e-5
+"""Relative: a polynomial through 9 points has errors near reach^6 / 6! in the third derivative, rounding EPS / reach^3."""
+
+PENALTY = 1e-9
+"""Relative, on J: a solver stops where the next step promises 1e-13 of J; SciPy's own stops are near 1e-10."""
+
+
+def conditioned(largest, ridge, n):
+    """Error of a solve with a matrix of largest eigenvalue ``largest`` and the given ridge: EPS times its condition.
+
+    The factor 10 n stands for the sums over n rows and for a solve, a product and a difference on the way.
+    """
+    return 10 * n * EPS * (1 + largest / ridge)
+
+
+def exact(K, lam):
+    """Error of a held-out output of the square loss, whose ridge is at least ``lam``; 1e-12 is the least asked for."""
+    return max(1e-12, conditioned(np.trace(K), lam, len(K)))
+
+
+def curved(K, lam, curvature=2.0):
+    """The same for a loss with second derivatives up to ``curvature``, after a fit by iteration.
+
+    The fit stops on the value of J, where the outputs are still off by the root of what is left of it times a step
+    that converges quadratically: 1e-9 is what is seen of that, at worst.
+    """
+    return max(1e-9, conditioned(curvature * np.trace(K), 2 * lam, len(K)))
