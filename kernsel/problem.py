@@ -110,6 +110,11 @@ class Problem:
         """Gram matrix or features: what the solvers work on."""
         return self.gram if self.full else self.factor[0]
 
+    @property
+    def width(self) -> int:
+        """Columns of ``matrix``."""
+        return self.rows.n if self.rank is None else self.rank
+
     @cached_property
     def spectrum(self) -> tuple[Array, Array]:
         """Orthonormal U (n, r) and eigenvalues (r,) of the representation."""
@@ -128,7 +133,8 @@ class Problem:
             return f"full Gram matrix, n = {self.rows.n}"
         Z, _, _, residual = self.factor
         lost = residual / float(self.kernel.diag(self.rows.X).sum())
-        return f"rank {Z.shape[1]} of n = {self.rows.n} (randomly pivoted Cholesky), {100 * lost:.2g} % of the trace left"
+        rank = f"rank {Z.shape[1]} of n = {self.rows.n} (randomly pivoted Cholesky)"
+        return f"{rank}, {100 * lost:.2g} % of the trace left"
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,9 +158,9 @@ class HeldOut:
     def of(f: Array, status: NDArray[np.int64], exact: bool) -> HeldOut:
         """Give each lambda its reason from the worst status (outputs, L) and from values that are not finite."""
         worst = status.reshape(-1, f.shape[1]).max(axis=0)
-        finite = np.isfinite(f).all(axis=(0, 2))
-        reasons = [newton.REASONS.get(int(s)) for s in worst]
-        failed = [r or (None if ok else newton.REASONS[newton.NOT_FINITE]) for r, ok in zip(reasons, finite, strict=True)]
+        finite = np.logical_and.reduce(np.isfinite(f), axis=(0, 2))
+        worst = np.where(finite | (worst != newton.CONVERGED), worst, newton.NOT_FINITE)
+        failed = [newton.REASONS.get(int(s)) for s in worst]
         return HeldOut(f, failed, np.full(f.shape[1], exact))
 
 
@@ -236,9 +242,7 @@ class Path(ABC):
         f, status, _ = self._update(heldout.nystrom_influence, 1, self.problem.nystrom(share))
         return HeldOut.of(f, status, exact=False)
 
-    def _update(
-        self, update: Compiled, order: int, V: Array | None = None
-    ) -> tuple[Array, NDArray[np.int64], Array]:
+    def _update(self, update: Compiled, order: int, V: Array | None = None) -> tuple[Array, NDArray[np.int64], Array]:
         """Apply a fold update to every fit; return outputs, statuses (k, L) and ratios (k, L, t)."""
         rows, fits = self.rows, self.fits
         _, d1, d2 = self.learner.loss.expand(rows.Y, np.ones(rows.n), fits.f)
@@ -247,49 +251,58 @@ class Path(ABC):
             V = np.zeros((rows.n, 0))
         with one_blas_thread():
             status = heldout.update_folds(
-                update, self.problem.matrix, V, fits.x, fits.f, d1, d2, float(rows.n), self.lams, rows.starts, rows.left,
-                order, f, rho,
+                update, self.problem.matrix, V, fits.x, fits.f, d1, d2, float(rows.n), self.lams,
+                rows.starts, rows.left, order, f, rho,
             )  # fmt: skip
         return f, np.maximum(status, fits.status), rho
 
 
 class SquarePath(Path):
-    """The square loss: everything from the spectrum of the representation."""
+    """The square loss: from the spectrum of the representation, or from the products of low-rank features."""
+
+    @cached_property
+    def _by_products(self) -> bool:
+        problem = self.problem
+        return not problem.full and spectral.products_are_cheaper(self.rows.starts, problem.width, self.lams)
 
     def prepare(self) -> None:
-        _ = self.problem.spectrum
+        _ = self.problem.matrix if self._by_products else self.problem.spectrum
 
     @cached_property
     def fits(self) -> Fits:
-        U, l = self.problem.spectrum
-        f = spectral.outputs(U, l, self.rows.Y, self.lams)
+        U, ev = self.problem.spectrum
+        f = spectral.outputs(U, ev, self.rows.Y, self.lams)
         # For the square loss the updates read f alone.
         return Fits(np.zeros((*f.shape[:2], 0)), f, np.zeros(f.shape[:2], np.int64))
 
     def exact(self, which: Sequence[int] | None = None) -> HeldOut:
-        U, l = self.problem.spectrum
+        rows = self.rows
         lams = self.lams if which is None else self.lams[list(which)]
-        return HeldOut.of(*spectral.heldout_square(U, l, self.rows.Y, lams, self.rows.starts), exact=True)
+        if self._by_products:
+            f, status = spectral.heldout_features(self.problem.matrix, rows.Y, lams, rows.starts)
+        else:
+            f, status = spectral.heldout_square(*self.problem.spectrum, rows.Y, lams, rows.starts)
+        return HeldOut.of(f, status, exact=True)
 
     def newton_step(self) -> HeldOut:
         return self.exact()
 
     def influence(self, order: int) -> HeldOut:
-        U, l = self.problem.spectrum
-        f, _ = spectral.influence_square(U, l, self.rows.Y, self.lams, self.rows.starts, order)
+        U, ev = self.problem.spectrum
+        f, _ = spectral.influence_square(U, ev, self.rows.Y, self.lams, self.rows.starts, order)
         return HeldOut.of(f, np.zeros(f.shape[:2], np.int64), exact=False)
 
     def _ratio(self) -> Array:
-        U, l = self.problem.spectrum
-        return spectral.influence_square(U, l, self.rows.Y, self.lams, self.rows.starts, 0)[1].max(axis=0)
+        U, ev = self.problem.spectrum
+        _, rho = spectral.influence_square(U, ev, self.rows.Y, self.lams, self.rows.starts, 0)
+        largest: Array = rho.max(axis=0)
+        return largest
 
     def coefficients(self, k: int) -> Array:
-        U, l = self.problem.spectrum
-        a = spectral.coefficients(U, l, self.rows.Y, self.lams[k])
         if self.problem.full:
-            return a
+            return spectral.coefficients(*self.problem.spectrum, self.rows.Y, self.lams[k])
         Z, _, T, _ = self.problem.factor
-        return (a @ Z) @ T.T
+        return spectral.weights(Z, self.rows.Y, self.lams[k]) @ T.T
 
 
 class SmoothPath(Path):
@@ -318,7 +331,7 @@ class SmoothPath(Path):
             weights = np.ones((len(jobs), n))
             for job, (_, fold) in enumerate(jobs):
                 weights[job, rows.starts[fold] : rows.starts[fold + 1]] = 0.0
-            outputs = [c for c, _ in jobs]
+            outputs = np.array([c for c, _ in jobs])
             x, f = (np.ascontiguousarray(values[np.ix_(outputs, chosen)]) for values in (fits.x, fits.f))
             solved = self._solve(
                 self.problem.matrix[None], np.zeros(len(jobs), np.int64), rows.Y[outputs], weights,
@@ -411,4 +424,3 @@ def _fit(paths: list[SmoothPath]) -> list[Fits]:
     targets = np.tile(Y, (len(paths), 1))
     status = first._solve(G, which, targets, np.ones(targets.shape), first.lams, first.learner.loss, True, x, f)
     return [Fits(x[i : i + k], f[i : i + k], status[i : i + k]) for i in range(0, which.size, k)]
-

@@ -8,7 +8,7 @@ import os
 import platform
 import time
 import warnings as python_warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ from kernsel.kernels import Kernel, Statistics, parse
 from kernsel.model import Model
 from kernsel.problem import Path, Problem, Rows, compile_updates, fit_together, make_path
 from kernsel.result import Selection
-from kernsel.search.grid import Candidate, GridSearch, Progress, make_axes
+from kernsel.search.grid import Candidate, Grid, GridSearch, Progress, make_grids
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -46,7 +46,7 @@ def select(
     kernel: str | Kernel | Sequence[str | Kernel] = "gaussian",
     criterion: str | Any = "newton-cv",
     folds: int = 10,
-    grid: str | Mapping[str, Sequence[float]] = "auto",
+    grid: Grid = "auto",
     verify: int = 5,
     rank: int | float | str | None = None,
     extend: bool = True,
@@ -140,7 +140,7 @@ def select_dataset(
     kernel: str | Kernel | Sequence[str | Kernel] = "gaussian",
     criterion: str | Any = "newton-cv",
     folds: int = 10,
-    grid: str | Mapping[str, Sequence[float]] = "auto",
+    grid: Grid = "auto",
     verify: int = 5,
     rank: int | float | str | None = None,
     extend: bool = True,
@@ -155,7 +155,7 @@ def select_dataset(
     ----------
     dataset : Dataset
         From ``kernsel.data``.
-    learner, kernel, criterion, folds, grid, verify, rank, extend, pure, order, seed, progress
+    learner, kernel, criterion, folds, grid, verify, rank, extend, pure, order, seed, progress : optional
         As in :func:`select`.
 
     Returns
@@ -175,7 +175,7 @@ def select_dataset(
     compile_updates(part, columns is None)
     rows = _rows(dataset, folds, seed)
     judge = _Judge(rows, dataset)
-    grids = [make_axes(each, grid, rows) for each in kernels]
+    grids = make_grids(kernels, grid, rows)
     search = GridSearch(rows, part, scorer, columns, judge.candidates, progress)
     candidates, warnings = search.run(grids, extend)
     if candidates[0].failed is not None:
@@ -192,11 +192,11 @@ def select_dataset(
                 f"{scorer.name} ({first.score:.4g}), but its exact value is {_shown(first.verified)} against "
                 f"{_shown(best.verified)} of the choice"
             )
+        if best.failed is not None:
+            raise SelectionError(f"every verified candidate failed; the first one: {first.failed}")
         ordered = sorted(checked, key=lambda candidate: candidate.rank)
-        candidates = [*ordered, *candidates[len(leading) :]]
+        candidates = sorted([*ordered, *candidates[len(leading) :]], key=lambda candidate: candidate.failed is not None)
     best = candidates[0]
-    if best.failed is not None:
-        raise SelectionError(f"every verified candidate failed; the first one: {best.failed}")
     failed = sum(candidate.failed is not None for candidate in candidates)
     if failed:
         reasons = sorted({str(c.failed) for c in candidates if c.failed is not None})
@@ -235,7 +235,7 @@ def select_dataset(
             "learner": {"name": part.name, **dataclasses.asdict(part)},
             "kernels": [str(each) for each in kernels],
             "criterion": {"name": scorer.name, **_finite(dataclasses.asdict(scorer))},
-            "grid": grid if isinstance(grid, str) else {name: list(map(float, axis)) for name, axis in grid.items()},
+            "grid": grid if isinstance(grid, str) else {name: np.ravel(axis).tolist() for name, axis in grid.items()},
             "extend": extend,
             "verify": verify,
             "rank": columns,
@@ -285,7 +285,7 @@ def _rank(rank: int | float | str | None, n: int) -> int | None:
         return None
     if rank is None:
         return min(max(n // 10, 500), 1000)
-    if isinstance(rank, str) or isinstance(rank, bool) or not math.isfinite(rank):
+    if isinstance(rank, str | bool) or not math.isfinite(rank):
         raise OptionError(f"rank must be a number of landmarks, a share of the rows, or 'full', not {rank!r}")
     if isinstance(rank, float) and 0 < rank <= 1:
         return max(1, round(rank * n))
@@ -356,7 +356,7 @@ class _Judge:
             found.append(candidate)
         return found
 
-    def errors(self, F: Array) -> dict[str, float]:
+    def errors(self, F: Array) -> dict[str, Any]:
         """Return the error of held-out outputs (k, n) and its standard error."""
         Y, starts = self.rows.Y, self.rows.starts
         if self.dataset.task == "classification":
@@ -424,7 +424,12 @@ def _model(path: Path, dataset: Dataset, learner: Any, n: int) -> Model:
         encoder=dataset.encoder,
         output_shift=dataset.output_shift,
         output_scale=dataset.output_scale,
-        provenance={"kernsel": kernsel.__version__, "lambda": float(path.lams[-1]), "rows": n, "source": dataset.source},
+        provenance={
+            "kernsel": kernsel.__version__,
+            "lambda": float(path.lams[-1]),
+            "rows": n,
+            "source": dataset.source,
+        },
     )
 
 

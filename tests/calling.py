@@ -33,8 +33,9 @@ def fit(problem, loss, G, y, lams, s=None, follow=True):
     v, d1, d2 = (np.empty(f.shape) for _ in range(3))
     with one_blas_thread():
         status = newton.solve_paths(
-            problem, G[None], np.zeros(1, np.int64), y[None], s[None], lams, loss.compiled, loss.parameters, follow, x, f
-        )
+            problem, G[None], np.zeros(1, np.int64), y[None], s[None], lams, loss.compiled, loss.parameters, follow,
+            x, f,
+        )  # fmt: skip
         newton.expand(loss.compiled, loss.parameters, y[None], s, f, v, d1, d2)
     return Fits(x[0], f[0], v[0], d1[0], d2[0], status[0])
 

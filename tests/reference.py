@@ -4,6 +4,8 @@ Everything works in the coordinates of features ``Z (n, r)`` with ``K = Z Z'``, 
 A loss is a function ``(y, f) -> (V, dV/df, d2V/df2)`` of arrays.
 """
 
+from itertools import pairwise
+
 import numpy as np
 
 
@@ -36,13 +38,13 @@ def squared_hinge(y, f):
 
 def folds(starts):
     """The rows of each fold."""
-    return [np.arange(lo, hi) for lo, hi in zip(starts[:-1], starts[1:], strict=True)]
+    return [np.arange(lo, hi) for lo, hi in pairwise(starts)]
 
 
 def features(K):
     """``Z (n, n)`` with ``Z Z' = K``."""
-    l, U = np.linalg.eigh(K)
-    return U * np.sqrt(np.maximum(l, 0))
+    ev, U = np.linalg.eigh(K)
+    return U * np.sqrt(np.maximum(ev, 0))
 
 
 def objective(loss, Z, y, s, lam, w):
@@ -90,7 +92,7 @@ def refits_square(K, y, lam, starts):
 
 
 def newton_step(loss, Z, y, lam, w, starts):
-    """``delta = [2 (n - m) lam I + Z' D Z - Z_S' D_S Z_S]^-1 (2 m lam w + Z_S' d1_S)``; the outputs ``Z_S (w + delta)``."""
+    """``Z_S (w + delta)``, ``delta = [2 (n - m) lam I + Z' D Z - Z_S' D_S Z_S]^-1 (2 m lam w + Z_S' d1_S)``."""
     _, d1, d2 = loss(y, Z @ w)
     out = np.empty(y.size)
     for S in folds(starts):
@@ -156,7 +158,7 @@ def differences(loss, Z, y, lam, S, reach):
 
 
 def nystrom_influence_square(K, V, y, lam, f, starts):
-    """FBIF of the square loss, ``f + eps B``: ``(1/lam)[I - V (n lam I + V' V)^-1 V']``, all of it halved as printed."""
+    """FBIF of the square loss, ``f + eps B``: ``(1/lam)[I - V (n lam I + V' V)^-1 V']``, all halved as printed."""
     n, c = V.shape
     inverse = (np.eye(n) - V @ np.linalg.solve(n * lam * np.eye(c) + V.T @ V, V.T)) / lam
     return fbif(inverse, K, y - f, lam * f, starts, 1.0, f)

@@ -4,14 +4,14 @@ import numpy as np
 
 EPS = float(np.finfo(float).eps)
 
-RHO = 0.05
-"""Relative: the power iteration is stopped early, for rho is compared with thresholds and its own digits don't count."""
+RHO = 0.12
+"""Relative: few steps are spent on rho, for it is compared with thresholds and its own digits don't count."""
 
 RHO_FLOOR = 0.02
 """Below this a series is as good as exact, and rho is only asked to stay below it too."""
 
 DIFFERENCES = 1e-5
-"""Relative: a polynomial through 9 points has errors near reach^6 / 6! in the third derivative, rounding EPS / reach^3."""
+"""Relative: a polynomial through 9 points has errors near reach^6 / 6! in the third derivative, and EPS / reach^3."""
 
 PENALTY = 1e-9
 """Relative, on J: a solver stops where the next step promises 1e-13 of J; SciPy's own stops are near 1e-10."""

@@ -22,7 +22,7 @@ class CV(HeldOutCriterion):
 
 @dataclass(frozen=True)
 class NewtonCV(HeldOutCriterion):
-    """k-fold cross-validation by one Newton step from the fit on all rows towards each fold's own fit.
+    """Cross-validation over k folds by one Newton step from the fit on all rows towards each fold's own fit.
 
     Exact for the square loss. It is the influence series (BIF14) summed to infinity.
     """

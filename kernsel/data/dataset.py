@@ -134,7 +134,8 @@ def from_arrays(
         The columns of an array are called ``x0, x1, ...``; a DataFrame may have text columns.
     y : (n,) array, list or Series
         Numbers, or labels of any kind.
-    task, standardize, standardize_target
+    task : str
+    standardize, standardize_target : bool
         As in `prepare`.
 
     Raises

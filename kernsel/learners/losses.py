@@ -52,13 +52,13 @@ class Loss:
 
 
 @jit.pointer(jit.LOSS)
-def square(y, f, parameters):
+def square(y: float, f: float, parameters: Array) -> tuple[float, float, float]:
     """``(y - f)^2``."""
     return (y - f) ** 2, 2.0 * (f - y), 2.0
 
 
 @jit.pointer(jit.LOSS)
-def huber_hinge(y, f, parameters):
+def huber_hinge(y: float, f: float, parameters: Array) -> tuple[float, float, float]:
     """Hinge ``(1 - y f)_+`` with a parabola of half-width ``h = parameters[0]`` around its kink."""
     h, u = parameters[0], y * f
     if u > 1.0 + h:

@@ -7,7 +7,7 @@ symbol     shape       meaning
 =========  ==========  ====================================================================================
 ``K``      (n, n)      Gram matrix
 ``Z``      (n, r)      features with ``K = Z Z'`` (exactly or as the low-rank representation)
-``U, l``   (n, r), r   orthonormal columns and eigenvalues with ``K = U diag(l) U'``
+``U, ev``  (n, r), r   orthonormal columns and eigenvalues with ``K = U diag(ev) U'``
 ``y``      (n,)        targets; classes are -1 and +1
 ``s``      (n,)        sample weights; 0 leaves a row out. ``N = sum(s)``
 ``f``      (n,)        outputs at the rows: ``f = K a = Z w``

@@ -106,7 +106,7 @@ def add_inner_products(A, alpha, C):
 
 @inline
 def copy_lower(A, C):
-    """Copy the lower triangle of ``A`` to ``C``. (Loops, not slices: what Numba makes of those compiles for seconds.)"""
+    """Copy the lower triangle of ``A`` to ``C``, by loops: what Numba makes of slices compiles for seconds."""
     for i in range(A.shape[0]):
         for j in range(i + 1):
             C[i, j] = A[i, j]

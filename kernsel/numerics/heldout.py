@@ -37,15 +37,14 @@ from kernsel.numerics.newton import (
     add_rows,
     curved_rows,
     scaled_block,
+    tridiagonal_radius,
     uneven,
 )
 
-UPDATE = types.FunctionType(
-    i8(f8_2, f8_2, f8_1, f8_1, f8_1, f8_1, f8, f8, i8_1, f8_1, i8, f8_1, f8_1)
-)
+UPDATE = types.FunctionType(i8(f8_2, f8_2, f8_1, f8_1, f8_1, f8_1, f8, f8, i8_1, f8_1, i8, f8_1, f8_1))
 """``(K or Z, V, a or w, f, d1, d2, N, lam, starts, left, order, out, rho) -> status``."""
 
-FULL_STEPS = 10  # of the power iteration with the whole system, once that of the fold's block has converged
+LANCZOS_STEPS = 6  # with the whole system, once the power iteration with the fold's block has converged
 
 
 @jit(
@@ -254,7 +253,7 @@ def ratio_in_kernel(M, mu, c, first, last):
     """Return the spectral radius of ``diag(c) H`` with ``H = I - mu M``, self-adjoint in the product of H.
 
     The largest eigenvalue of the fold's own block ``H_CC`` is above it by no more than ``N_S / (N - N_S)``. Power
-    iteration on that small block gives the vector from which a few steps with the whole of H are enough.
+    iteration on that small block gives the vector from which a few steps of Lanczos' with the whole of H are enough.
     """
     m = last - first
     x, y = np.zeros(c.size), np.empty(c.size)
@@ -279,19 +278,30 @@ def ratio_in_kernel(M, mu, c, first, last):
             break
     for i in range(c.size):
         x[i] += 0.3 * uneven(i) / np.sqrt(c.size)  # for where the other rows decide
-    value = 0.0
-    for step in range(FULL_STEPS + 1):
-        Mx = np.dot(M, x)
-        square = 0.0
-        for i in range(c.size):
-            y[i] = x[i] - mu * Mx[i]
-            square += x[i] * y[i]
-        value = np.sqrt(max(square, 0.0))
-        if step == FULL_STEPS or not value > 1e-150:
+    return lanczos_in_kernel(M, mu, c, x)
+
+
+@inline
+def lanczos_in_kernel(M, mu, c, x):
+    """Return the spectral radius of ``diag(c) H`` on the Krylov space of ``x``, orthonormal in the product of H."""
+    alpha, beta = np.zeros(LANCZOS_STEPS), np.zeros(LANCZOS_STEPS + 1)
+    before = np.zeros(c.size)
+    k, least = 0, 1e-150
+    while k < LANCZOS_STEPS:
+        y = x - mu * np.dot(M, x)
+        beta[k] = np.sqrt(max(np.dot(x, y), 0.0))
+        if not beta[k] > least:
             break
-        for i in range(c.size):
-            x[i] = c[i] * y[i] / value
-    return value
+        now = x / beta[k]
+        x = c * y / beta[k]
+        alpha[k] = np.dot(x, y) / beta[k]
+        x -= alpha[k] * now
+        if k:
+            x -= beta[k] * before
+        before = now
+        least = 1e-12 * (abs(alpha[k]) + (beta[k] if k else 0.0))
+        k += 1
+    return tridiagonal_radius(alpha[:k], beta[1:k])
 
 
 @pointer(UPDATE)

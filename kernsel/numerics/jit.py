@@ -7,8 +7,9 @@ not at import, for that one signature, and kept on disk so that no later process
   does not make a new one.
 * ``fastmath`` is never ``True``: that would delete the guards against NaN and infinity. Functions that profit from
   reordered sums ask for ``REORDER``.
-* A cache that can't be written is no error. The order is: beside the module, the user's cache folder, no cache; the
-  last says so once.
+* The cache belongs to the sources of this whole folder: after an upgrade nothing stale is loaded.
+* A cache that can't be written is no error. The order is: ``NUMBA_CACHE_DIR``, beside the module, the user's cache
+  folder, no cache; the last says so once. A damaged cache is written anew.
 * Numba holds one lock while it compiles. A command that finds nothing compiled lets a second process compile the part
   that it will need last (``compile_ahead``), into the same cache.
 
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import hashlib
 import importlib
 import os
 import subprocess
@@ -29,6 +31,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -59,7 +62,7 @@ ahead = False
 _announced = _uncached = False
 
 
-def jit(signature: Any, *, parallel: bool = False, fastmath: set[str] | bool = False) -> Callable[[Any], Any]:
+def jit(signature: Any, *, parallel: bool = False, fastmath: set[str] | bool = False) -> Callable[[Any], Compiled]:
     """Compile ``function`` for ``signature`` on its first call, and cache the machine code on disk.
 
     Parameters
@@ -113,7 +116,7 @@ def inline(function: Any = None, *, fastmath: set[str] | bool = False) -> Any:
     return decorate if function is None else decorate(function)
 
 
-def pointer(kind: types.FunctionType) -> Callable[[Any], Any]:
+def pointer(kind: types.FunctionType) -> Callable[[Any], Compiled]:
     """Compile a function of the type ``kind`` so that it can be passed to a compiled loop as a function pointer.
 
     The loop is then compiled once, whatever it is given, and without the body of the function in it.
@@ -125,12 +128,12 @@ def _compile(function: Any, signature: Any, parallel: bool, fastmath: Any) -> Di
     global _uncached
     options: dict[str, Any] = {"parallel": parallel, "fastmath": fastmath, "nogil": True, "error_model": "numpy"}
     try:
-        dispatcher = numba.njit(cache=True, **options)(function)
-        if not _on_disk(dispatcher):
-            _announce()
-        dispatcher.compile(signature)
-    except (RuntimeError, OSError, EOFError, ImportError) as error:
-        # No folder can hold the cache, or what it holds is damaged: the loop is compiled for this process alone.
+        try:
+            dispatcher = _cached(function, signature, options)
+        except Exception:  # noqa: BLE001  # a damaged file can raise anything when it is unpickled
+            dispatcher = _cached(function, signature, options, anew=True)
+    except (RuntimeError, OSError) as error:
+        # No folder can hold the cache: the loop is compiled for this process alone.
         if not _uncached:
             _uncached = True
             warnings.warn(
@@ -173,7 +176,7 @@ def compile_ahead(*functions: Compiled) -> None:
     if len(missing) > 1:
         addresses = tuple(f.address for f in missing)
         call = f"from kernsel.numerics import jit; jit.compile_these({addresses!r})"
-        quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        quiet: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
         _second = _Second(subprocess.Popen([sys.executable, "-c", call], **quiet), addresses)
         atexit.register(_second.process.kill)
 
@@ -183,6 +186,26 @@ def compile_these(addresses: Iterable[str]) -> None:
     for address in addresses:
         module, _, name = address.partition(":")
         _ = getattr(importlib.import_module(module), name).code
+
+
+def _cached(function: Any, signature: Any, options: dict[str, Any], anew: bool = False) -> Dispatcher:
+    """Load the machine code from disk, or compile it and keep it there; ``anew`` throws away what was kept."""
+    dispatcher = numba.njit(cache=True, **options)(function)
+    file = dispatcher._cache._cache_file
+    file._source_stamp = (file._source_stamp, _sources())  # Numba's own stamp is that of the function's file alone
+    if anew:
+        dispatcher._cache.flush()
+    if anew or not _on_disk(dispatcher):
+        _announce()
+    dispatcher.compile(signature)
+    return dispatcher
+
+
+@functools.cache
+def _sources() -> str:
+    """Hash this folder: its functions become part of each other's machine code across files."""
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def _on_disk(dispatcher: Dispatcher) -> bool:
@@ -219,4 +242,3 @@ def _blas_libraries() -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
-

@@ -25,7 +25,7 @@ REASONS = {
 }
 
 MAX_STEPS = 200
-POWER_LEAST, POWER_STEPS, POWER_TOLERANCE = 12, 100, 1e-4  # of the power iterations for rho, which may start on a plateau
+POWER_LEAST, POWER_STEPS, POWER_TOLERANCE = 12, 100, 1e-4  # of the iterations for rho, which may start on a plateau
 DECREMENT = 1e-13  # relative to J: the last step of a quadratically convergent iteration squares what is left
 CURVED = 1e-12  # less curvature than this counts as none (the gradient stays exact), so that D^-1 is finite
 
@@ -122,7 +122,7 @@ def scaled_block(K, rows, root, ridge):
 
 @inline
 def same_pieces(y, s, f, d1, d2, old_d2, intercepts):
-    """Say whether every row is still on the quadratic piece ``d1 = intercept + d2 f`` it was on, and note the pieces."""
+    """Say whether every row is on the quadratic piece ``d1 = intercept + d2 f`` it was on, and note the pieces."""
     same = True
     for i in range(y.size):
         if s[i] > 0.0:
@@ -152,6 +152,38 @@ def uneven(i):
     So it is orthogonal neither to an eigenvector that lives on a few rows nor to one whose entries sum to 0.
     """
     return 1.5 + np.sin(1.0 + i * i)
+
+
+@inline
+def tridiagonal_radius(alpha, beta):
+    """Return the spectral radius of the symmetric matrix with diagonal ``alpha (k,)`` and ``beta (k - 1,)`` beside it.
+
+    Bisection: all eigenvalues are above -x and below x when both LDL' factorisations have positive pivots.
+    """
+    low, high = 0.0, 0.0
+    if alpha.size == 0:
+        return 0.0
+    for i in range(alpha.size):
+        row = abs(alpha[i])
+        row += abs(beta[i - 1]) if i else 0.0
+        row += abs(beta[i]) if i < beta.size else 0.0
+        high = max(high, row)
+    for _ in range(30):
+        x = 0.5 * (low + high)
+        inside = True
+        above, below = x - alpha[0], x + alpha[0]
+        for i in range(alpha.size):
+            if i:
+                square = beta[i - 1] * beta[i - 1]
+                above, below = x - alpha[i] - square / above, x + alpha[i] - square / below
+            if not (above > 0.0 and below > 0.0):
+                inside = False
+                break
+        if inside:
+            high = x
+        else:
+            low = x
+    return high
 
 
 PROBLEM = types.FunctionType(i8(f8_2, f8_1, f8_1, f8, LOSS, f8_1, f8_1, f8_1))

@@ -1,109 +1,139 @@
 """The square loss through one eigendecomposition: every ridge, every fold, every order of the BIF.
 
-``K = U diag(l) U'`` with orthonormal ``U (n, r)``, from a Gram matrix or from low-rank features; eigenvalues that are
+``K = U diag(ev) U'`` with orthonormal ``U (n, r)``, from a Gram matrix or from low-rank features; eigenvalues that are
 rounding are dropped, not clamped. Targets are rows: ``Y (k, n)``.
 """
 
 from __future__ import annotations
 
 import numpy as np
+import scipy.linalg
 from numba import prange
 from numba.core import types
 
 from kernsel.numerics.blas import add_inner_products, add_products, copy_lower, damped_cholesky, solve_rows
 from kernsel.numerics.jit import f8_1, f8_2, f8_3, i8, i8_1, inline, jit, one_blas_thread, pointer
-from kernsel.numerics.newton import CONVERGED, POWER_LEAST, POWER_STEPS, POWER_TOLERANCE, SINGULAR, uneven
+from kernsel.numerics.newton import CONVERGED, POWER_STEPS, POWER_TOLERANCE, SINGULAR, uneven
 
 
 def spectrum_of_gram(K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return ``U (n, r)`` and the eigenvalues ``l (r,)`` of a Gram matrix that are above rounding, largest last."""
-    l, U = np.linalg.eigh(K)
-    return _keep(U, l, K.shape[0])
+    """Return ``U (n, r)`` and the eigenvalues ``ev (r,)`` of a Gram matrix that are above rounding, largest last."""
+    ev, U = np.linalg.eigh(K)
+    return _keep(U, ev, K.shape[0])
 
 
 def spectrum_of_features(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return ``U (n, r')`` and the eigenvalues ``l (r',)`` of ``Z Z'`` that are above rounding, largest last.
+    """Return ``U (n, r')`` and the eigenvalues ``ev (r',)`` of ``Z Z'`` that are above rounding, largest last.
 
     The left singular vectors come from ``Z' Z``, at a small part of the cost of a singular value decomposition. That
     squares the condition; one step of Newton and Schulz makes the columns orthonormal again.
     """
-    l, Q = np.linalg.eigh(Z.T @ Z)
-    Q, l = _keep(Q, l, Z.shape[0])
-    U = (Z @ Q) / np.sqrt(l)
-    return U @ (1.5 * np.eye(l.size) - 0.5 * (U.T @ U)), l
+    ev, Q = np.linalg.eigh(Z.T @ Z)
+    Q, ev = _keep(Q, ev, Z.shape[0])
+    U = (Z @ Q) / np.sqrt(ev)
+    return U @ (1.5 * np.eye(ev.size) - 0.5 * (U.T @ U)), ev
 
 
-def _keep(U: np.ndarray, l: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    kept = l > n * np.finfo(float).eps * max(l[-1], 0.0)
-    return np.ascontiguousarray(U[:, kept]), l[kept]
+def _keep(U: np.ndarray, ev: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    kept = ev > n * np.finfo(float).eps * max(ev[-1], 0.0)
+    return np.ascontiguousarray(U[:, kept]), ev[kept]
 
 
-def outputs(U: np.ndarray, l: np.ndarray, Y: np.ndarray, lams: np.ndarray) -> np.ndarray:
-    """Return the outputs of the fits, ``f = U diag(l / (l + n lam)) U' y``, as ``(k, L, n)``."""
-    shrunk = (Y @ U)[:, None, :] * (l / (l + U.shape[0] * lams[:, None]))
-    return shrunk @ U.T
+def outputs(U: np.ndarray, ev: np.ndarray, Y: np.ndarray, lams: np.ndarray) -> np.ndarray:
+    """Return the outputs of the fits, ``f = U diag(ev / (ev + n lam)) U' y``, as ``(k, L, n)``."""
+    shrunk = (Y @ U)[:, None, :] * (ev / (ev + U.shape[0] * lams[:, None]))
+    f: np.ndarray = shrunk @ U.T
+    return f
 
 
-def coefficients(U: np.ndarray, l: np.ndarray, Y: np.ndarray, lam: float) -> np.ndarray:
-    """Return ``a (k, n)`` with ``f = K a`` for one ``lam``: ``a = U diag(1 / (l + n lam)) U' y``.
+def coefficients(U: np.ndarray, ev: np.ndarray, Y: np.ndarray, lam: float) -> np.ndarray:
+    """Return ``a (k, n)`` with ``f = K a`` for one ``lam``: ``a = U diag(1 / (ev + n lam)) U' y``.
 
     What of y lies outside the spectrum is left out: K maps it to nothing.
     """
-    return ((Y @ U) / (l + U.shape[0] * lam)) @ U.T
+    a: np.ndarray = ((Y @ U) / (ev + U.shape[0] * lam)) @ U.T
+    return a
 
 
-FOLD = types.FunctionType(types.void(f8_2, f8_1, f8_2, f8_2, f8_1, i8, i8, i8, f8_3, i8_1, f8_1))
-"""One fold: ``(U, l, Y, YU, lams, lo, hi, order, out, status, rho)``."""
+def weights(Z: np.ndarray, Y: np.ndarray, lam: float) -> np.ndarray:
+    """Return ``w (k, r)`` with ``f = Z w`` for one ``lam``: ``(Z' Z + n lam I) w = Z' y``."""
+    H = Z.T @ Z
+    H[np.diag_indices_from(H)] += Z.shape[0] * lam
+    try:
+        w: np.ndarray = scipy.linalg.solve(H, Z.T @ Y.T, assume_a="pos").T
+    except np.linalg.LinAlgError:  # lam is below rounding: the minimum-norm solution
+        w = np.linalg.lstsq(H, Z.T @ Y.T, rcond=None)[0].T
+    return w
 
 
-@jit((FOLD, f8_2, f8_1, f8_2, f8_2, f8_1, i8_1, i8, f8_3, i8[:, ::1], f8_2), parallel=True)
-def for_folds(task, U, l, Y, YU, lams, starts, order, out, status, rho):
+FOLD = types.FunctionType(types.void(f8_2, f8_1, f8_2, f8_2, f8_2, f8_1, i8, i8, i8, f8_3, i8_1, f8_1))
+"""One fold: ``(U or Z, ev, Y, YU or YZ, G, lams, lo, hi, order, out, status, rho)``."""
+
+
+@jit((FOLD, f8_2, f8_1, f8_2, f8_2, f8_2, f8_1, i8_1, i8, f8_3, i8[:, ::1], f8_2), parallel=True)
+def for_folds(task, U, ev, Y, YU, G, lams, starts, order, out, status, rho):
     """Run ``task`` for every fold, side by side.
 
     Parameters
     ----------
     task : pointer
-        ``without_block``, ``without_products`` or ``influence``.
-    U, l : (n, r), (r,)
+        ``without_block`` or ``influence`` on the spectrum ``U, ev``; ``without_products`` on features in place of U.
+    U, ev : (n, r), (r,)
         The spectrum.
     Y, YU : (k, n), (k, r)
-        Targets, and the same in the coordinates of U.
+        Targets, and their products with U.
+    G : (r, r)
+        The products ``Z' Z`` of the features.
     order : int
         Of the BIF; 0 asks for ``rho`` alone.
     out : (k, L, n); status : (t, L); rho : (t, L)
         Overwritten: held-out outputs, 0 or a key of ``newton.REASONS``, and the ratio of the BIF's series.
     """
     for fold in prange(starts.size - 1):
-        task(U, l, Y, YU, lams, starts[fold], starts[fold + 1], order, out, status[fold], rho[fold])
+        task(U, ev, Y, YU, G, lams, starts[fold], starts[fold + 1], order, out, status[fold], rho[fold])
 
 
-def heldout_square(U, l, Y, lams, starts):
+def products_are_cheaper(starts: np.ndarray, r: int, lams: np.ndarray) -> bool:
+    """Say whether folds are left out with fewer operations by ``r x r`` products than by their own blocks."""
+    m = float(np.diff(starts).max())
+    return m * r**2 + lams.size * r**3 / 3 < lams.size * (m**2 * r + m**3 / 3)
+
+
+def heldout_square(
+    U: np.ndarray, ev: np.ndarray, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the exact held-out outputs ``(k, L, n)`` of the square loss, and a status for every ``lam``.
 
-    Without fold S the ridge is ``rho = (n - m) lam``. Folds that are small beside the rank are predicted by the block
-    ``A_SS`` of ``A = (K + rho I)^-1``: ``y_S - f_S = A_SS^-1 (A y)_S``. Larger ones are left out of the normal
-    equations in the coordinates ``z = diag(l)^1/2 u``. Both are exact for the kernel ``U diag(l) U'``.
+    Without fold S the ridge is ``(n - m) lam``, and with ``A = (K + ridge I)^-1``, ``y_S - f_S = A_SS^-1 (A y)_S``.
     """
-    m, r = float(np.diff(starts).max()), float(l.size)
-    block = lams.size * (m**2 * r + m**3 / 3)  # operations a fold
-    products = m * r**2 + lams.size * r**3 / 3
-    task = without_block if block <= products else without_products
-    out, status, _ = _run(task, U, l, Y, lams, starts, 0)
-    return out, status.max(axis=0)
+    if products_are_cheaper(starts, ev.size, lams):
+        return heldout_features(np.ascontiguousarray(U * np.sqrt(ev)), Y, lams, starts)
+    out, status, _ = _run(without_block, U, ev, Y, lams, starts, 0)
+    return out, status
 
 
-def influence_square(U, l, Y, lams, starts, order):
+def heldout_features(Z: np.ndarray, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the same as ``heldout_square`` for ``K = Z Z'``, by leaving the fold out of the normal equations."""
+    out, status, _ = _run(without_products, Z, np.zeros(0), Y, lams, starts, 0, Z.T @ Z)
+    return out, status
+
+
+def influence_square(
+    U: np.ndarray, ev: np.ndarray, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray, order: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the BIF of the given order for the square loss, ``(k, L, n)``, and its ratio, ``(t, L)``."""
-    out, _, rho = _run(influence, U, l, Y, lams, starts, order)
+    out, _, rho = _run(influence, U, ev, Y, lams, starts, order)
     return out, rho
 
 
-def _run(task, U, l, Y, lams, starts, order):
+def _run(task, U, ev, Y, lams, starts, order, G=None):
     out = np.empty((Y.shape[0], lams.size, U.shape[0]))
     status, rho = np.zeros((starts.size - 1, lams.size), np.int64), np.zeros((starts.size - 1, lams.size))
+    if G is None:
+        G = np.zeros((0, 0))
     with one_blas_thread():
-        for_folds(task, U, l, Y, Y @ U, lams, starts, order, out, status, rho)
-    return out, status, rho
+        for_folds(task, U, ev, Y, Y @ U, G, lams, starts, order, out, status, rho)
+    return out, status.max(axis=0), rho
 
 
 @inline
@@ -115,8 +145,8 @@ def scale_columns(A, factors, out):
 
 
 @pointer(FOLD)
-def without_block(U, l, Y, YU, lams, lo, hi, order, out, status, rho):
-    """Hold a fold out through ``ridge A_SS = U_S diag(ridge / (l + ridge)) U_S' + (I - U_S U_S')``."""
+def without_block(U, ev, Y, YU, G, lams, lo, hi, order, out, status, rho):
+    """Hold a fold out through ``ridge A_SS = U_S diag(ridge / (ev + ridge)) U_S' + (I - U_S U_S')``."""
     n, r = U.shape
     m = hi - lo
     US = U[lo:hi]
@@ -128,11 +158,11 @@ def without_block(U, l, Y, YU, lams, lo, hi, order, out, status, rho):
     Q, W, e = np.empty((m, m)), np.empty((m, r)), np.empty((Y.shape[0], m))
     for k in range(lams.size):
         ridge = (n - m) * lams[k]
-        scale_columns(US, np.sqrt(ridge / (l + ridge)), W)
+        scale_columns(US, np.sqrt(ridge / (ev + ridge)), W)
         copy_lower(beyond, Q)
         add_inner_products(W, 1.0, Q)
         for c in range(Y.shape[0]):
-            f = np.dot(US, YU[c] * (l / (l + ridge)))
+            f = np.dot(US, YU[c] * (ev / (ev + ridge)))
             for i in range(m):
                 e[c, i] = Y[c, lo + i] - f[i]
         status[k] = CONVERGED if damped_cholesky(Q) == 0 else SINGULAR
@@ -143,24 +173,23 @@ def without_block(U, l, Y, YU, lams, lo, hi, order, out, status, rho):
 
 
 @pointer(FOLD)
-def without_products(U, l, Y, YU, lams, lo, hi, order, out, status, rho):
-    """Hold a fold out by ``(diag(l) - Z_S' Z_S + ridge I) w = Z' y - Z_S' y_S`` with ``Z = U diag(l)^1/2``."""
-    n, r = U.shape
+def without_products(Z, ev, Y, YZ, G, lams, lo, hi, order, out, status, rho):
+    """Hold a fold out by ``(G - Z_S' Z_S + ridge I) w = Z' y - Z_S' y_S``."""
+    n, r = Z.shape
     m = hi - lo
-    root = np.sqrt(l)
-    ZS = np.empty((m, r))
-    scale_columns(U[lo:hi], root, ZS)
-    products, right = np.zeros((r, r)), np.empty((Y.shape[0], r))
+    ZS = Z[lo:hi]
+    products, right = np.empty((r, r)), np.empty((Y.shape[0], r))
+    copy_lower(G, products)
     add_products(ZS, -1.0, products)
     for c in range(Y.shape[0]):
         inside = np.dot(Y[c, lo:hi], ZS)
         for j in range(r):
-            right[c, j] = YU[c, j] * root[j] - inside[j]
+            right[c, j] = YZ[c, j] - inside[j]
     R, w = np.empty((r, r)), np.empty((Y.shape[0], r))
     for k in range(lams.size):
         copy_lower(products, R)
         for j in range(r):
-            R[j, j] += l[j] + (n - m) * lams[k]
+            R[j, j] += (n - m) * lams[k]
             for c in range(Y.shape[0]):
                 w[c, j] = right[c, j]
         status[k] = CONVERGED if damped_cholesky(R) == 0 else SINGULAR
@@ -172,11 +201,11 @@ def without_products(U, l, Y, YU, lams, lo, hi, order, out, status, rho):
 
 
 @pointer(FOLD)
-def influence(U, l, Y, YU, lams, lo, hi, order, out, status, rho):
+def influence(U, ev, Y, YU, G, lams, lo, hi, order, out, status, rho):
     """BIF of the given order for the square loss, and its ratio.
 
-    In the coordinates of U, with ``h = l / (l + n lam)``, the terms are ``e_1 = n / (2 (n - m)) kappa / (l + n lam)``,
-    ``kappa = 2 m lam U' f + diag(l) U_S' d1_S``, and ``e_{k+1} = h ((n U_S' U_S - m I) / (n - m)) e_k``.
+    In the coordinates of U, with ``h = ev / (ev + n lam)`` and ``kappa = 2 m lam U' f + diag(ev) U_S' d1_S``, the terms
+    are ``e_1 = n / (2 (n - m)) kappa / (ev + n lam)`` and ``e_{k+1} = h ((n U_S' U_S - m I) / (n - m)) e_k``.
     """
     n, r = U.shape
     m = hi - lo
@@ -190,7 +219,7 @@ def influence(U, l, Y, YU, lams, lo, hi, order, out, status, rho):
         start[j] += 0.1 * uneven(j)
     x = np.zeros(r)
     for k in range(lams.size):
-        h = l / (l + n * lams[k])
+        h = ev / (ev + n * lams[k])
         rho[k] = ratio_square(US, h, kept, gone, start, x)
         if order == 0:
             continue
@@ -202,7 +231,7 @@ def influence(U, l, Y, YU, lams, lo, hi, order, out, status, rho):
                 d1[i] = 2.0 * (f[i] - Y[c, lo + i])
             pull = np.dot(d1, US)
             for j in range(r):
-                e[j] = 0.5 * kept * (2.0 * m * lams[k] * g[j] + l[j] * pull[j]) / (l[j] + n * lams[k])
+                e[j] = 0.5 * kept * (2.0 * m * lams[k] * g[j] + ev[j] * pull[j]) / (ev[j] + n * lams[k])
                 total[j] = e[j]
             for _ in range(order - 1):
                 inside = np.dot(np.dot(US, e), US)

@@ -18,13 +18,15 @@ from kernsel.kernels import Kernel
 from kernsel.problem import Path, Problem, Rows, fit_together, make_path
 
 Array = NDArray[np.float64]
+Grid = str | Mapping[str, Sequence[float]]
 Progress = Callable[[int, int, str], None]
 
-PAPER_TAU = 2.0 ** np.arange(-15, 16)
-PAPER_LAM = 2.0 ** np.arange(-15, 16, 2)
-RIDGES = 2.0 ** np.arange(-14, 9, 2)
+PAPER_TAU = 2.0 ** np.arange(-15.0, 16.0)
+PAPER_LAM = 2.0 ** np.arange(-15.0, 16.0, 2.0)
+RIDGES = 2.0 ** np.arange(-14.0, 9.0, 2.0)
 """Default values of ``n lambda``: for a kernel with ``k(x, x) = 1`` from nearly interpolating to nearly constant."""
 
+LEAST, LARGEST = 1e-300, 1e300  # values that can be divided and multiplied by the number of rows
 ROUNDS, STEPS = 4, 4  # extensions of the grid, and values that each adds to an axis
 TIE_DIGITS = 10  # scores that agree to so many digits are tied
 
@@ -92,6 +94,9 @@ class Axes:
         for point in itertools.product(*self.values.values()):
             yield self.kernel.with_parameters(**dict(zip(self.values, map(float, point), strict=True)))
 
+    def __contains__(self, candidate: Candidate) -> bool:
+        return candidate.lam in self.lams and candidate.kernel in set(self.kernels())
+
     def extended(self, winner: Candidate) -> tuple[Axes, list[str]] | None:
         """Return the grid with every axis lengthened at whose end the winner lies, and what was done; or None."""
         values, done = dict(self.values), []
@@ -115,50 +120,65 @@ def _lengthened(axis: Array, value: float) -> Array | None:
         return None
     step = axis[1] / axis[0] if value == axis[0] else axis[-1] / axis[-2]
     powers = step ** np.arange(1, STEPS + 1)
-    longer = np.concatenate([(axis[0] / powers)[::-1], axis]) if value == axis[0] else np.append(axis, axis[-1] * powers)
-    usable = longer[(longer > 1e-300) & (longer < 1e300)]
+    down, up = (axis[0] / powers)[::-1], axis[-1] * powers
+    longer = np.append(down, axis) if value == axis[0] else np.append(axis, up)
+    usable = longer[(longer >= LEAST) & (longer <= LARGEST)]
     return usable if usable.size > axis.size else None
 
 
-def make_axes(kernel: Kernel, grid: str | Mapping[str, Sequence[float]], rows: Rows) -> Axes:
-    """Return the grid of one kernel.
+def make_grids(kernels: Sequence[Kernel], grid: Grid, rows: Rows) -> list[Axes]:
+    """Return the grid of each kernel.
 
     Parameters
     ----------
-    kernel : Kernel
+    kernels : sequence of Kernel
     grid : {"auto", "paper"} or mapping
-        Scaled by the data; that of FBIF18; or values by parameter name and ``"lambda"``, the rest being automatic.
+        Scaled by the data; that of FBIF18; or values by parameter name and ``"lambda"``, the rest being automatic. A
+        name is for every kernel that has such a free parameter.
     rows : Rows
 
     Raises
     ------
     OptionError
-        The grid is none of these, or names what the kernel doesn't have.
+        The grid is none of these, or names what no kernel has.
     """
+    if isinstance(grid, Mapping):
+        values = {name: _axis(name, given) for name, given in grid.items()}
+        free = list(dict.fromkeys(name for kernel in kernels for name in kernel.free))
+        for name in values:
+            if name not in [*free, "lambda"]:
+                which = ", ".join(f"'{kernel}'" for kernel in kernels)
+                raise OptionError(
+                    f"grid: kernel {which} has no free parameter '{name}'; free here: {', '.join([*free, 'lambda'])}"
+                )
+        return [_axes(kernel, "auto", values, rows) for kernel in kernels]
+    if grid not in ("auto", "paper"):
+        raise OptionError(f"grid {grid!r} is unknown: use auto, paper, or a dictionary of values")
+    return [_axes(kernel, grid, {}, rows) for kernel in kernels]
+
+
+def _axes(kernel: Kernel, style: str, given: Mapping[str, Array], rows: Rows) -> Axes:
     ridge = float(np.mean(kernel.with_parameters(**_middle(kernel, rows)).diag(rows.X))) or 1.0
     lams = RIDGES * ridge / rows.n
     values = {name: np.asarray(axis, dtype=np.float64) for name, axis in kernel.axes(rows.X).items()}
-    if isinstance(grid, str):
-        if grid not in ("auto", "paper"):
-            raise OptionError(f"grid '{grid}' is unknown: use auto, paper, or a dictionary of values")
-        if grid == "paper":
-            lams = PAPER_LAM
-            values = {n: PAPER_TAU if n.rpartition(".")[2] == "tau" else axis for n, axis in values.items()}
-        return Axes(kernel, values, lams)
-    for name, given in grid.items():
+    if style == "paper":
+        lams = PAPER_LAM
+        values = {n: PAPER_TAU if n.rpartition(".")[2] == "tau" else axis for n, axis in values.items()}
+    values = {name: given.get(name, axis) for name, axis in values.items()}
+    return Axes(kernel, values, given.get("lambda", lams))
+
+
+def _axis(name: str, given: Any) -> Array:
+    """Read the values of one parameter in a grid that was given."""
+    try:
         axis = np.unique(np.asarray(given, dtype=np.float64))
-        if not axis.size or not np.isfinite(axis).all():
-            raise OptionError(f"grid: the values of '{name}' must be finite numbers, at least one")
-        if name == "lambda":
-            if axis[0] <= 0:
-                raise OptionError("grid: lambda must be greater than 0")
-            lams = axis
-        elif name in values:
-            values[name] = axis
-        else:
-            known = ", ".join([*values, "lambda"])
-            raise OptionError(f"grid: kernel '{kernel}' has no free parameter '{name}'; free here: {known}")
-    return Axes(kernel, values, lams)
+    except (TypeError, ValueError) as error:
+        raise OptionError(f"grid: the values of '{name}' must be numbers, not {given!r}") from error
+    if not axis.size or not np.isfinite(axis).all():
+        raise OptionError(f"grid: the values of '{name}' must be finite numbers, at least one")
+    if name == "lambda" and not (axis[0] >= LEAST and axis[-1] <= LARGEST):
+        raise OptionError(f"grid: lambda must be greater than 0, from {LEAST:g} to {LARGEST:g}")
+    return axis
 
 
 def _middle(kernel: Kernel, rows: Rows) -> dict[str, float]:
@@ -172,7 +192,8 @@ class GridSearch:
     Parameters
     ----------
     rows : Rows
-    learner, criterion
+    learner : Learner
+    criterion : Criterion
     rank : int or None
         Of the low-rank representation; None for the whole Gram matrix.
     assess : callable
@@ -198,16 +219,17 @@ class GridSearch:
             best = min(found.values(), key=lambda candidate: candidate.rank)
             if best.failed is not None:
                 break
-            g = next(g for g, axes in enumerate(grids) if (best.kernel in set(axes.kernels())) and best.lam in axes.lams)
+            g = next(g for g, axes in enumerate(grids) if best in axes)
             longer = grids[g].extended(best)
             if longer is None:
                 break
             edge = "the best candidate lies on the edge of the grid"
+            where = ", ".join(_where(grids[g], best))
             if not extend:
-                said.append(f"{edge} ({', '.join(_where(grids[g], best))}); the grid was not extended")
+                said.append(f"{edge} ({where}); the grid was not extended")
                 break
             if round_ == ROUNDS:
-                said.append(f"{edge} ({', '.join(_where(grids[g], best))}), after {ROUNDS} extensions: give a wider grid")
+                said.append(f"{edge} ({where}), after {ROUNDS} extensions: give a wider grid")
                 break
             grids[g], done = longer
             said.append(f"{edge}: extended {', '.join(done)}")

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from kernsel.criteria import NewtonCV
 
+from kernsel.criteria import NewtonCV
 from kernsel.errors import IncompatibleError, OptionError
 
 

@@ -33,9 +33,9 @@ def spectrum(p, rank=None):
 
 @given(problems.problems(), st.sampled_from([None, 2, 5, 12]))
 def test_exact_cv_of_the_square_loss_equals_brute_force(p, rank):
-    U, l, K = spectrum(p, rank)
+    U, ev, K = spectrum(p, rank)
     lams = calling.array(1.0, p.lam)
-    out, status = spectral.heldout_square(U, l, p.Y, lams, p.starts)
+    out, status = spectral.heldout_square(U, ev, p.Y, lams, p.starts)
     assert not status.any()
     for k, lam in enumerate(lams):
         close(out[:, k], reference.refits_square(K, p.Y, lam, p.starts), tolerances.exact(K, lam))
@@ -43,19 +43,19 @@ def test_exact_cv_of_the_square_loss_equals_brute_force(p, rank):
 
 @given(problems.problems(lams=(-8, 3)), st.sampled_from([None, 3, 10]))
 def test_exact_cv_is_exact_to_nine_digits(p, rank):
-    U, l, K = spectrum(p, rank)
-    out, _ = spectral.heldout_square(U, l, p.Y, calling.array(p.lam), p.starts)
+    U, ev, K = spectrum(p, rank)
+    out, _ = spectral.heldout_square(U, ev, p.Y, calling.array(p.lam), p.starts)
     np.testing.assert_allclose(out[:, 0], reference.refits_square(K, p.Y, p.lam, p.starts), rtol=0, atol=1e-9)
 
 
 @given(problems.problems(), st.sampled_from([None, 4, 15]))
 def test_both_ways_to_leave_a_fold_out_agree(p, rank):
-    U, l, K = spectrum(p, rank)
+    U, ev, K = spectrum(p, rank)
     outs = []
     for task in (spectral.without_block, spectral.without_products):
         out = np.empty((2, 1, p.n))
         status, rho = np.zeros((p.starts.size - 1, 1), np.int64), np.zeros((p.starts.size - 1, 1))
-        spectral.for_folds(task, U, l, p.Y, p.Y @ U, calling.array(p.lam), p.starts, 0, out, status, rho)
+        spectral.for_folds(task, U, ev, p.Y, p.Y @ U, calling.array(p.lam), p.starts, 0, out, status, rho)
         assert not status.any()
         outs.append(out)
     close(outs[0], outs[1], tolerances.exact(K, p.lam))
@@ -64,8 +64,8 @@ def test_both_ways_to_leave_a_fold_out_agree(p, rank):
 @given(problems.problems(lams=(-10, 3)))
 def test_leave_one_out(p):
     starts = np.arange(p.n + 1)
-    U, l, K = spectrum(p)
-    out, status = spectral.heldout_square(U, l, p.Y, calling.array(p.lam), starts)
+    U, ev, K = spectrum(p)
+    out, status = spectral.heldout_square(U, ev, p.Y, calling.array(p.lam), starts)
     assert not status.any()
     close(out[:, 0], reference.refits_square(K, p.Y, p.lam, starts), tolerances.exact(K, p.lam))
     A = np.linalg.inv(p.K + (p.n - 1) * p.lam * np.eye(p.n))
@@ -122,9 +122,9 @@ def test_influence_is_the_dense_series(problem, step, influence, p, loss, order)
 
 @given(problems.problems(lams=(-12, 3)), st.integers(1, 4), st.sampled_from([None, 3, 10]))
 def test_influence_of_the_square_loss_is_the_dense_series(p, order, rank):
-    U, l, K = spectrum(p, rank)
-    Z = U * np.sqrt(l)
-    out, _ = spectral.influence_square(U, l, p.Y, calling.array(p.lam), p.starts, order)
+    U, ev, K = spectrum(p, rank)
+    Z = U * np.sqrt(ev)
+    out, _ = spectral.influence_square(U, ev, p.Y, calling.array(p.lam), p.starts, order)
     for y, found in zip(p.Y, out[:, 0], strict=True):
         w = reference.fit(reference.square, Z, y, np.ones(p.n), p.lam)
         expected = reference.series(reference.square, Z, y, p.lam, w, p.starts, order)
@@ -143,7 +143,7 @@ def test_a_long_series_is_the_newton_step(problem, step, influence, p, loss):
 
 
 def check_ratios(found, expected):
-    """Each within the tolerance, from below but for rounding: an iteration that climbs to the largest never passes it."""
+    """Each within the tolerance, from below but for rounding: an iteration that climbs to a value never passes it."""
     assert (found <= expected * (1 + 1e-6) + 1e-9).all()
     assert (found >= np.where(expected > tolerances.RHO_FLOOR, (1 - tolerances.RHO) * expected, 0)).all()
 

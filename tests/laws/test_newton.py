@@ -108,7 +108,8 @@ def test_weights_are_numbers_of_copies(problem, p, loss, seed):
 @given(p=problems.problems(), loss=any_loss, factor=st.sampled_from([2.0**-20, 2.0**20]))
 def test_the_scale_of_the_weights_does_not_matter(problem, p, loss, factor):
     one, other = (
-        calling.fit(problem, loss, matrix(problem, p), p.y, calling.array(p.lam), np.full(p.n, s)) for s in (1.0, factor)
+        calling.fit(problem, loss, matrix(problem, p), p.y, calling.array(p.lam), np.full(p.n, s))
+        for s in (1.0, factor)
     )
     np.testing.assert_allclose(one.f, other.f, atol=tolerances.curved(p.K, p.lam, loss.curvature))
 

@@ -1,0 +1,102 @@
+"""The wrappers of BLAS and LAPACK against NumPy. (Numba's decorator lets them be called from Python.)"""
+
+import numpy as np
+import pytest
+
+from kernsel.numerics import blas
+
+SIZES = [0, 1, 2, 7, 40]
+sizes = pytest.mark.parametrize("n", SIZES)
+
+
+def positive(n, seed=0):
+    A = np.random.default_rng(seed).normal(size=(n, n + 3))
+    return A @ A.T
+
+
+def garbled(A):
+    """The lower triangle of A, with nonsense above it."""
+    return np.where(np.tri(len(A), dtype=bool), A, 1e30)
+
+
+@sizes
+def test_cholesky_reads_and_writes_the_lower_triangle(n):
+    A = positive(n)
+    R = garbled(A)
+    assert blas.cholesky(R) == 0
+    np.testing.assert_allclose(np.tril(R), np.linalg.cholesky(A), rtol=1e-10, atol=1e-12)
+    assert (R[np.triu_indices(n, 1)] == 1e30).all()
+
+
+def test_cholesky_says_where_it_fails():
+    assert blas.cholesky(np.diag([1.0, 2.0, -1.0, 3.0])) == 3
+    assert blas.cholesky(np.full((2, 2), np.nan)) != 0
+
+
+@sizes
+@pytest.mark.parametrize("k", [0, 1, 5])
+def test_solve_rows(n, k):
+    A = positive(n)
+    R, B = garbled(A), np.random.default_rng(1).normal(size=(k, n))
+    expected = np.linalg.solve(A, B.T).T
+    blas.cholesky(R)
+    blas.solve_rows(R, B)
+    np.testing.assert_allclose(B, expected, rtol=1e-8, atol=1e-10)
+
+
+@sizes
+def test_inverse_is_whole(n):
+    A = positive(n)
+    R = garbled(A)
+    blas.cholesky(R)
+    blas.inverse(R)
+    np.testing.assert_allclose(R, np.linalg.inv(A), rtol=1e-8, atol=1e-10)
+    assert np.array_equal(R, R.T)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (1, 1), (4, 9), (9, 4)])
+@pytest.mark.parametrize("alpha", [1.0, -0.5])
+def test_products_are_added_to_the_lower_triangle(shape, alpha):
+    A = np.random.default_rng(0).normal(size=shape)
+    for add, product in ((blas.add_products, A.T @ A), (blas.add_inner_products, A @ A.T)):
+        C = garbled(np.ones(product.shape))
+        add(A, alpha, C)
+        np.testing.assert_allclose(np.tril(C), np.tril(1 + alpha * product), rtol=1e-12, atol=1e-13)
+        assert (C[np.triu_indices(len(C), 1)] == 1e30).all()
+
+
+@sizes
+def test_copies(n):
+    A, C = positive(n), np.full((n, n), 7.0)
+    blas.copy_lower(A, C)
+    assert np.array_equal(C, np.where(np.tri(n, dtype=bool), A, 7.0))
+    blas.mirror(C)
+    assert np.array_equal(C, A)
+
+
+def test_damped_cholesky_leaves_a_sound_matrix_alone():
+    A = positive(8)
+    R = A.copy()
+    assert blas.damped_cholesky(R) == 0
+    np.testing.assert_allclose(np.tril(R), np.linalg.cholesky(A), rtol=1e-12)
+
+
+def test_damped_cholesky_adds_little_to_a_singular_one():
+    A = np.ones((8, 8))
+    R = A.copy()
+    assert blas.damped_cholesky(R) == 0
+    L = np.tril(R)
+    np.testing.assert_allclose(L @ L.T, A, atol=2e-6)
+
+
+@pytest.mark.parametrize("A", [-np.eye(4), np.diag([1.0, 1.0, -1.0]), np.full((3, 3), np.nan), np.diag([np.inf, 1.0])])
+def test_damped_cholesky_gives_up(A):
+    assert blas.damped_cholesky(A.copy()) == -1
+    assert blas.damped_solve(A.copy(), np.ones(len(A))) == -1
+
+
+def test_damped_solve():
+    A, b = positive(6), np.arange(6.0)
+    expected = np.linalg.solve(A, b)
+    assert blas.damped_solve(garbled(A), b) == 0
+    np.testing.assert_allclose(b, expected, rtol=1e-9)

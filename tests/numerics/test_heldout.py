@@ -1,0 +1,138 @@
+"""The approximations against what they approximate, and the errors of the papers."""
+
+import numpy as np
+import pytest
+
+import calling
+import losses
+import problems
+import reference
+import tolerances
+from kernsel.numerics import heldout, newton
+
+FOLDS = problems.starts_of([8, 12, 5, 10])
+WIDE = losses.WIDE_HINGE
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return problems.make(3, n=35, tau=2.0, starts=FOLDS, lam=0.05)
+
+
+def fitted(loss, p):
+    return reference.fit(loss.twin, p.Z, p.y, np.ones(p.n), p.lam)
+
+
+def relative(actual, expected):
+    return np.abs(actual - expected).max() / np.abs(expected).max()
+
+
+def same_rows(loss, p, S, reach):
+    """Whether the curved rows are the same ends of the stretch of eps, so that the refits are smooth there."""
+    masks = [loss.twin(p.y, p.Z @ reference.contaminated(loss.twin, p.Z, p.y, p.lam, S, e))[2] > 0 for e in (-reach, 0, reach)]
+    return (masks[0] == masks[1]).all() and (masks[1] == masks[2]).all()
+
+
+@pytest.mark.parametrize("loss", losses.ALL, ids=str)
+def test_influence_is_the_derivative_of_the_refit(problem, loss):
+    p, checked, w = problem, 0, fitted(loss, problem)
+    for S in reference.folds(p.starts):
+        reach = next((r for r in (0.05, 0.02, 0.01) if same_rows(loss, p, S, r)), None)
+        if reach is None:
+            continue
+        orders = 1 if loss is losses.LOGISTIC else 3  # the logistic loss has a third derivative
+        numeric = reference.differences(loss.twin, p.Z, p.y, p.lam, S, reach)[:orders]
+        for order, (B, expected) in enumerate(zip(reference.influence(loss.twin, p.Z, p.y, p.lam, w, S, orders), numeric, strict=True), 1):
+            # rounding of the refits, divided by reach^order
+            assert relative(p.Z @ B, p.Z @ expected) < tolerances.DIFFERENCES + 1e-13 * (3 / reach) ** order, (order, reach)
+            checked += 1
+    assert checked >= 2
+
+
+def test_bif14_theorem_2_prints_a_factor_2_too_much(problem):
+    p, w, S = problem, fitted(losses.SQUARE, problem), np.arange(8)
+    numeric = p.Z @ reference.differences(reference.square, p.Z, p.y, p.lam, S, 0.05)[1]
+    ours, printed = (p.Z @ reference.influence(reference.square, p.Z, p.y, p.lam, w, S, 2, factor)[1] for factor in (1, 2))
+    assert relative(ours, numeric) < tolerances.DIFFERENCES
+    assert relative(printed, numeric) > 0.3
+    fits = calling.fit(newton.in_kernel, losses.SQUARE, p.K, p.y, calling.array(p.lam))
+    out, _, _ = calling.update(heldout.influence_in_kernel, p.K, fits, calling.array(p.lam), p.starts, 2)
+    series = [reference.series(reference.square, p.Z, p.y, p.lam, w, p.starts, 2, factor) for factor in (1, 2)]
+    assert relative(out[0], series[0]) < 1e-10
+    assert relative(out[0], series[1]) > 0.01
+
+
+def hinge_first_order(p, **printed):
+    """Ours, FBIF18 as given, and the fit, with all landmarks: then FBIF is the BIF."""
+    fits = calling.fit(newton.in_kernel, WIDE, p.K, p.y, calling.array(p.lam))
+    ours, _, _ = calling.update(heldout.nystrom_influence, p.K, fits, calling.array(p.lam), p.starts, 1, p.Z)
+    theirs = reference.nystrom_influence_hinge(p.K, p.Z, p.y, p.lam, 0.5, fits.f[0], p.starts, **printed)
+    return ours[0] - fits.f[0], theirs - fits.f[0]
+
+
+@pytest.mark.parametrize("printed", [{"sign": 1.0}, {"mask": False}], ids=["sign", "mask"])
+def test_fbif18_prints_the_hinge_with_a_wrong_sign_and_without_its_mask(problem, printed):
+    p = problem
+    ours, theirs = hinge_first_order(p, **printed)
+    checked = 0
+    for S in reference.folds(p.starts):
+        reach = next((r for r in (0.05, 0.02, 0.01) if same_rows(WIDE, p, S, r)), None)
+        if reach is not None:
+            derivative = p.Z[S] @ reference.differences(WIDE.twin, p.Z, p.y, p.lam, S, reach)[0]
+            first_order = -S.size / (p.n - S.size) * derivative
+            assert relative(ours[S], first_order) < tolerances.DIFFERENCES
+            assert relative(theirs[S], first_order) > 0.05
+            checked += 1
+    assert checked
+
+
+@pytest.mark.parametrize("loss", losses.ALL, ids=str)
+def test_the_newton_step_is_nearer_to_the_refit_than_the_first_order(loss):
+    p = problems.make(1, n=60, tau=1.0, starts=problems.even(60, 5), lam=2.0**-8)
+    lams = calling.array(p.lam)
+    fits = calling.fit(newton.in_kernel, loss, p.K, p.y, lams)
+    refit = reference.refits(loss.twin, p.Z, p.y, p.lam, p.starts)
+    step, _, _ = calling.update(heldout.newton_step_in_kernel, p.K, fits, lams, p.starts)
+    first, _, _ = calling.update(heldout.influence_in_kernel, p.K, fits, lams, p.starts, 1)
+    assert np.linalg.norm(step[0] - refit) < 0.5 * np.linalg.norm(first[0] - refit)
+
+
+def test_the_first_order_tends_to_the_training_outputs_where_rho_tends_to_1():
+    p = problems.make(1, n=60, tau=0.1, starts=problems.even(60, 5), lam=2.0**-20)
+    lams = calling.array(p.lam)
+    fits = calling.fit(newton.in_kernel, losses.SQUARE, p.K, p.y, lams)
+    first, rho, _ = calling.update(heldout.influence_in_kernel, p.K, fits, lams, p.starts, 1)
+    assert rho.max() > 0.99
+    assert relative(first[0], fits.f[0]) < 0.01
+
+
+@pytest.mark.parametrize("in_kernel", [True, False], ids=["kernel", "features"])
+@pytest.mark.parametrize("loss", losses.ALL, ids=str)
+def test_order_0_leaves_the_outputs_alone_and_gives_the_same_ratio(problem, loss, in_kernel):
+    p, lams = problem, calling.array(problem.lam)
+    G = p.K if in_kernel else p.Z
+    fits = calling.fit(newton.in_kernel if in_kernel else newton.in_features, loss, G, p.y, lams)
+    influence = heldout.influence_in_kernel if in_kernel else heldout.influence_in_features
+    none, rho, _ = calling.update(influence, G, fits, lams, p.starts, 0)
+    _, again, _ = calling.update(influence, G, fits, lams, p.starts, 1)
+    assert not none.any()
+    np.testing.assert_array_equal(rho, again)
+
+
+@pytest.mark.parametrize("function", [heldout.newton_step_in_kernel, heldout.influence_in_kernel], ids=["step", "bif"])
+def test_a_matrix_that_is_not_positive_is_a_status(function):
+    p, lams = problems.make(0, starts=problems.even(30, 3)), calling.array(1e-3)
+    fits = calling.fit(newton.in_kernel, losses.SQUARE, p.K, p.y, lams)
+    _, _, status = calling.update(function, -p.K, fits, lams, p.starts, 1)
+    assert status[0] == newton.SINGULAR
+
+
+def test_many_jobs_are_the_single_ones():
+    p, lams = problems.make(0, n=40, starts=problems.even(40, 4)), 2.0 ** np.arange(0, -9, -2)
+    fits = calling.fit(newton.in_kernel, losses.HINGE, p.K, p.y, lams)
+    together, rho, _ = calling.update(heldout.influence_in_kernel, p.K, fits, lams, p.starts, 2)
+    for k in range(lams.size):
+        one = calling.Fits(fits.x[k : k + 1], fits.f[k : k + 1], fits.v, fits.d1[k : k + 1], fits.d2[k : k + 1], fits.status)
+        alone, ratio, _ = calling.update(heldout.influence_in_kernel, p.K, one, lams[k : k + 1], p.starts, 2)
+        np.testing.assert_array_equal(together[k], alone[0])
+        np.testing.assert_array_equal(rho[k], ratio[0])

@@ -1,0 +1,120 @@
+"""The compilation and its cache on disk, each case in a process of its own."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+LOOPS = """
+from kernsel.numerics import jit
+
+@jit.jit(jit.f8(jit.f8))
+def twice(x):
+    return 2 * x
+
+@jit.jit(jit.f8(jit.f8))
+def thrice(x):
+    return 3 * x
+"""
+RUN = """
+import sys, warnings
+warnings.simplefilter("always")
+sys.path.insert(0, sys.argv[1])
+import loops
+from kernsel.numerics import jit
+jit.announce = lambda line: print("announced:", line)
+with warnings.catch_warnings(record=True) as caught:
+    print(loops.twice(2.0), loops.thrice(2.0))
+for warning in caught:
+    print(warning.category.__name__, str(warning.message))
+"""
+
+
+def run(folder, **environment):
+    """Run ``RUN`` in a new process; returns its lines."""
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, str(folder)],
+        env={**{k: v for k, v in os.environ.items() if not k.startswith("NUMBA_")}, **environment},
+        capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with two loops of our own, so that the installed cache stays as it is."""
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code/loops.py").write_text(LOOPS)
+    (tmp_path / "file").touch()  # no folder can be made below a file, not even by root
+    return tmp_path / "code"
+
+
+def kept(place):
+    return sorted(path.name.split("-")[0] for path in place.rglob("*.nbi"))
+
+
+def test_the_first_run_announces_once_and_the_second_loads(folder):
+    first, second = run(folder), run(folder)
+    assert [line.split()[0] for line in first] == ["announced:", "4.0"]
+    assert second == ["4.0 6.0"]
+    assert kept(folder / "__pycache__") == ["loops.thrice", "loops.twice"]
+
+
+def test_the_folder_that_the_user_names_comes_first(folder, tmp_path):
+    run(folder, NUMBA_CACHE_DIR=str(tmp_path / "named"))
+    assert kept(tmp_path / "named") == ["loops.thrice", "loops.twice"]
+    assert not kept(folder)
+
+
+def test_a_read_only_install_uses_the_cache_folder_of_the_user(folder, tmp_path):
+    (folder / "__pycache__").touch()
+    environment = {"XDG_CACHE_HOME": str(tmp_path / "user"), "HOME": str(tmp_path)}
+    lines = run(folder, **environment)
+    assert lines[-1] == "4.0 6.0"
+    assert run(folder, **environment) == ["4.0 6.0"]
+    assert kept(tmp_path) == ["loops.thrice", "loops.twice"]
+
+
+def test_no_folder_at_all_is_one_warning(folder, tmp_path):
+    (folder / "__pycache__").touch()
+    nowhere = str(tmp_path / "file/below")
+    lines = run(folder, NUMBA_CACHE_DIR=nowhere, XDG_CACHE_HOME=nowhere, HOME=nowhere)
+    assert [line.split()[0] for line in lines] == ["announced:", "4.0", "CompilationWarning"]
+    assert "NUMBA_CACHE_DIR" in lines[-1]
+
+
+@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+@pytest.mark.parametrize("damage", [b"", b"\x80\x05X", b"not a pickle", None], ids=["empty", "short", "foreign", "cut"])
+def test_a_damaged_cache_is_written_anew(folder, suffix, damage):
+    run(folder)
+    (path,) = (folder / "__pycache__").glob(f"loops.twice*.{suffix}")
+    path.write_bytes(path.read_bytes()[:100] if damage is None else damage)
+    lines = run(folder)
+    assert [line.split()[0] for line in lines] == ["announced:", "4.0"]
+    assert run(folder) == ["4.0 6.0"]
+
+
+def test_a_change_of_the_numerics_compiles_again(folder):
+    stale = RUN.replace("import loops", "import loops, kernsel.numerics.jit\nkernsel.numerics.jit._sources = lambda: 'other'")
+    run(folder)
+    done = subprocess.run([sys.executable, "-c", stale, str(folder)], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("announced:")
+
+
+def test_an_error_in_a_loop_is_not_taken_for_one_of_the_cache(tmp_path):
+    code = """
+from kernsel.numerics import jit
+@jit.jit(jit.f8(jit.f8))
+def wrong(x):
+    return undefined_name + x
+wrong(1.0)
+"""
+    (tmp_path / "wrong.py").write_text(code)
+    done = subprocess.run([sys.executable, str(tmp_path / "wrong.py")], capture_output=True, text=True, check=False)
+    assert "undefined_name" in done.stderr
+    assert "CompilationWarning" not in done.stderr
+
+

@@ -1,0 +1,59 @@
+"""Small data sets, and the ways to a selection and to a path on them."""
+
+import numpy as np
+from sklearn.datasets import load_wine
+
+import reference
+from kernsel.data import from_arrays
+from kernsel.kernels import Gaussian, Statistics
+from kernsel.problem import Problem, Rows, make_path
+from kernsel.selection import select_dataset
+
+SMALL = {"tau": [0.3, 1.0, 3.0], "lambda": [1e-3, 1e-2, 1e-1]}
+
+
+def circles(n=60, seed=0, flips=0.1):
+    """Two classes, inside and outside of a circle; some labels are wrong."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    inside = ((X**2).sum(axis=1) < 1.4) ^ (rng.random(n) < flips)
+    return X, np.where(inside, "in", "out")
+
+
+def waves(n=60, seed=0, noise=0.2, scale=1.0):
+    """A regression with noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    return X, scale * (np.sin(2 * X[:, 0]) + X[:, 1] + noise * rng.normal(size=n))
+
+
+def wine():
+    """Three classes, standardised."""
+    X, y = load_wine(return_X_y=True)
+    return (X - X.mean(axis=0)) / X.std(axis=0), y
+
+
+def choose(X, y, task="auto", standardize=False, **options):
+    """Select without issuing warnings: they are in the result."""
+    return select_dataset(from_arrays(X, y, task, standardize), **options)
+
+
+def make_rows(seed=0, n=30, sizes=(5, 9, 2, 14), real=False):
+    """Rows in unequal folds, two rows of targets, out of order."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    Y = np.stack([np.sin(2 * X[:, 0]) + X[:, 1], X[:, 0] * X[:, 1]]) + 0.3 * rng.normal(size=(2, n))
+    Y = Y if real else np.where(Y > 0, 1.0, -1.0)
+    return Rows(X, np.ascontiguousarray(Y), np.r_[0, np.cumsum(sizes)], rng.permutation(n), Statistics(X), seed)
+
+
+def path_on(rows, learner, lams=(0.1, 0.01), tau=1.0, rank=None):
+    """The path of a learner on a Gaussian kernel."""
+    return make_path(Problem(rows, Gaussian(tau), rank), learner, lams)
+
+
+def slow_features(path):
+    """Features of the representation that a path works on, for the slow twins."""
+    if path.problem.full:
+        return reference.features(path.problem.gram)
+    return path.problem.factor[0]
