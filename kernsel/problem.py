@@ -116,6 +116,12 @@ class Problem:
         return self.rows.n if self.rank is None else self.rank
 
     @cached_property
+    def products(self) -> Array:
+        """Products ``Z' Z`` of the low-rank features, (r, r)."""
+        products: Array = self.factor[0].T @ self.factor[0]
+        return products
+
+    @cached_property
     def spectrum(self) -> tuple[Array, Array]:
         """Orthonormal U (n, r) and eigenvalues (r,) of the representation."""
         return spectral.spectrum_of_gram(self.gram) if self.full else spectral.spectrum_of_features(self.factor[0])
@@ -266,7 +272,7 @@ class SquarePath(Path):
         return not problem.full and spectral.products_are_cheaper(self.rows.starts, problem.width, self.lams)
 
     def prepare(self) -> None:
-        _ = self.problem.matrix if self._by_products else self.problem.spectrum
+        _ = self.problem.products if self._by_products else self.problem.spectrum
 
     @cached_property
     def fits(self) -> Fits:
@@ -279,7 +285,7 @@ class SquarePath(Path):
         rows = self.rows
         lams = self.lams if which is None else self.lams[list(which)]
         if self._by_products:
-            f, status = spectral.heldout_features(self.problem.matrix, rows.Y, lams, rows.starts)
+            f, status = spectral.heldout_features(self.problem.matrix, self.problem.products, rows.Y, lams, rows.starts)
         else:
             f, status = spectral.heldout_square(*self.problem.spectrum, rows.Y, lams, rows.starts)
         return HeldOut.of(f, status, exact=True)
@@ -302,7 +308,7 @@ class SquarePath(Path):
         if self.problem.full:
             return spectral.coefficients(*self.problem.spectrum, self.rows.Y, self.lams[k])
         Z, _, T, _ = self.problem.factor
-        return spectral.weights(Z, self.rows.Y, self.lams[k]) @ T.T
+        return spectral.weights(Z, self.problem.products, self.rows.Y, self.lams[k]) @ T.T
 
 
 class SmoothPath(Path):
@@ -397,13 +403,9 @@ def make_path(problem: Problem, learner: Any, lams: Iterable[float]) -> Path:
 
 
 def fit_together(paths: Sequence[Path]) -> None:
-    """Prepare the representations of several paths in parallel, then fit those that need a solver, side by side.
-
-    Each is computed as it would be alone, with one BLAS thread, so that the result does not depend on the company.
-    """
-    if len(paths) > 1 and numba.get_num_threads() > 1:
-        with one_blas_thread(), ThreadPoolExecutor(numba.get_num_threads()) as pool:
-            list(pool.map(lambda path: path.prepare(), paths))
+    """Prepare the representations of the paths in parallel, then fit those that need a solver, side by side."""
+    with one_blas_thread(), ThreadPoolExecutor(numba.get_num_threads()) as pool:
+        list(pool.map(lambda path: path.prepare(), paths))
     smooth = [path for path in paths if isinstance(path, SmoothPath)]
     groups: dict[Any, list[SmoothPath]] = {}
     for path in smooth:

@@ -22,6 +22,7 @@ from kernsel.data import Dataset, from_arrays
 from kernsel.errors import IncompatibleError, OptionError, SelectionError, SelectionWarning
 from kernsel.kernels import Kernel, Statistics, parse
 from kernsel.model import Model
+from kernsel.numerics.jit import one_blas_thread
 from kernsel.problem import Path, Problem, Rows, compile_updates, fit_together, make_path
 from kernsel.result import Selection
 from kernsel.search.grid import Candidate, Grid, GridSearch, Progress, make_grids
@@ -133,6 +134,7 @@ def select(
     return result
 
 
+@one_blas_thread()  # the work is cut into kernels, fits and folds; BLAS threads on top would be in the way
 def select_dataset(
     dataset: Dataset,
     *,
@@ -204,6 +206,7 @@ def select_dataset(
     verified = time.perf_counter()
 
     path = make_path(Problem(rows, best.kernel, columns), part, best.lam * CONTINUATION)
+    fit_together([path])
     held = path.exact([len(CONTINUATION) - 1]).f[:, 0] if verify or best.exact else _approximate(path, scorer)
     model = _model(path, dataset, part, rows.n)
     outputs = rows.as_given(held).T if len(held) > 1 else rows.as_given(held[0])

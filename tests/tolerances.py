@@ -8,7 +8,7 @@ RHO = 0.12
 """Relative: few steps are spent on rho, for it is compared with thresholds and its own digits don't count."""
 
 RHO_FLOOR = 0.02
-"""Below this a series is as good as exact, and rho is only asked to stay below it too."""
+"""Absolute: a series with so small a ratio is as good as exact."""
 
 DIFFERENCES = 1e-5
 """Relative: a polynomial through 9 points has errors near reach^6 / 6! in the third derivative, and EPS / reach^3."""

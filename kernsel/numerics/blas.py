@@ -48,6 +48,10 @@ def cholesky(A):
     integers[0], letters[0] = A.shape[0], UPPER
     n, info = integers[:1], integers[1:]
     _dpotrf(letters.ctypes, n.ctypes, A.ctypes, n.ctypes, info.ctypes)
+    if info[0] == 0:
+        for i in range(A.shape[0]):  # not every LAPACK notices NaN and infinity
+            if not 0.0 < A[i, i] < np.inf:
+                return i + 1
     return info[0]
 
 
@@ -118,20 +122,26 @@ def damped_cholesky(A):
 
     Returns 0, or -1 when even a relative jitter of 1e-6 doesn't help, or ``A`` is not finite.
     """
-    n = A.shape[0]
-    original = np.empty((n, n))
+    original = np.empty(A.shape)
     copy_lower(A, original)
+    return ridged_cholesky(original, 0.0, A)
+
+
+@inline
+def ridged_cholesky(H, ridge, R):
+    """Fill ``R`` with the factor of ``H + ridge I``, with a jitter as in ``damped_cholesky`` where that is needed."""
+    n = H.shape[0]
     mean = 0.0
     for i in range(n):
-        mean += original[i, i] / n
+        mean += (H[i, i] + ridge) / n
     jitter = 0.0
     for _ in range(6):
-        if cholesky(A) == 0:
+        copy_lower(H, R)
+        for i in range(n):
+            R[i, i] += ridge + jitter
+        if cholesky(R) == 0:
             return 0
         jitter = max(100.0 * jitter, 1e-14 * mean)
-        copy_lower(original, A)
-        for i in range(n):
-            A[i, i] += jitter
     return -1
 
 

@@ -25,21 +25,18 @@ from kernsel.numerics.blas import (
     damped_solve,
     inverse,
     mirror,
+    ridged_cholesky,
     solve_rows,
 )
 from kernsel.numerics.jit import f8, f8_1, f8_2, f8_3, i8, i8_1, inline, jit, pointer
 from kernsel.numerics.newton import (
     CONVERGED,
-    POWER_LEAST,
-    POWER_STEPS,
-    POWER_TOLERANCE,
     SINGULAR,
     add_rows,
     curved_rows,
     scaled_block,
-    tridiagonal_radius,
-    uneven,
 )
+from kernsel.numerics.radius import dominant_vector, tridiagonal_radius, uneven
 
 UPDATE = types.FunctionType(i8(f8_2, f8_2, f8_1, f8_1, f8_1, f8_1, f8, f8, i8_1, f8_1, i8, f8_1, f8_1))
 """``(K or Z, V, a or w, f, d1, d2, N, lam, starts, left, order, out, rho) -> status``."""
@@ -256,28 +253,17 @@ def ratio_in_kernel(M, mu, c, first, last):
     iteration on that small block gives the vector from which a few steps of Lanczos' with the whole of H are enough.
     """
     m = last - first
-    x, y = np.zeros(c.size), np.empty(c.size)
+    B = np.empty((m, m))
     for i in range(m):
-        x[first + i] = uneven(i)
-    value = 0.0
-    for step in range(POWER_STEPS):
-        square = 0.0
-        for i in range(first, last):
-            total = 0.0
-            for j in range(first, last):
-                total += M[i, j] * x[j]
-            y[i] = x[i] - mu * total
-            square += y[i] * y[i]
-        before = value
-        value = np.sqrt(square)
-        if not value > 1e-150:
-            break
-        for i in range(first, last):
-            x[i] = y[i] / value
-        if step > 0 and abs(value - before) <= POWER_TOLERANCE * value:
-            break
+        for j in range(m):
+            B[i, j] = -mu * M[first + i, first + j]
+        B[i, i] += 1.0
+    v = dominant_vector(B)
+    x = np.empty(c.size)
     for i in range(c.size):
-        x[i] += 0.3 * uneven(i) / np.sqrt(c.size)  # for where the other rows decide
+        x[i] = 0.3 * uneven(i) / np.sqrt(c.size)  # for where the other rows decide
+    for i in range(m):
+        x[first + i] += v[i]
     return lanczos_in_kernel(M, mu, c, x)
 
 
@@ -355,16 +341,6 @@ def curved_features(Z, d2, lo, hi):
     return C
 
 
-@inline
-def ridged(H, ridge):
-    """Return the lower triangle of ``H + ridge I``."""
-    R = np.empty(H.shape)
-    copy_lower(H, R)
-    for i in range(R.shape[0]):
-        R[i, i] += ridge
-    return R
-
-
 @pointer(UPDATE)
 def newton_step_in_features(Z, V, w, f, d1, d2, N, lam, starts, left, order, out, rho):
     """``delta = [mu' I + Z' D Z - Z_S' D_S Z_S]^-1 (2 N_S lam w + Z_S' d1_S)``, ``f^{-S}_S = Z_S (w + delta)``.
@@ -383,14 +359,16 @@ def newton_step_in_features(Z, V, w, f, d1, d2, N, lam, starts, left, order, out
         C = curved_features(Z, d2, lo, hi)
         m = C.shape[0]
         if 4 * m > r:
-            shorter = ridged(H, mu)
+            shorter = np.empty((r, r))
+            copy_lower(H, shorter)
             add_products(C, -1.0, shorter)
+            for j in range(r):
+                shorter[j, j] += mu
             if damped_solve(shorter, delta) != 0:
                 return SINGULAR
         else:
             if left[fold] != factorised_for:
-                R = ridged(H, mu)
-                if damped_cholesky(R) != 0:
+                if ridged_cholesky(H, mu, R) != 0:
                     return SINGULAR
                 factorised_for = left[fold]
             solve_rows(R, delta.reshape(1, r))
@@ -421,8 +399,8 @@ def influence_in_features(Z, V, w, f, d1, d2, N, lam, starts, left, order, out, 
     H = np.zeros((r, r))
     add_products(curved_features(Z, d2, 0, n), 1.0, H)
     mirror(H)
-    R = ridged(H, mu)
-    if damped_cholesky(R) != 0:
+    R = np.empty((r, r))
+    if ridged_cholesky(H, mu, R) != 0:
         return SINGULAR
     for fold in range(left.size):
         lo, hi = starts[fold], starts[fold + 1]
@@ -431,7 +409,7 @@ def influence_in_features(Z, V, w, f, d1, d2, N, lam, starts, left, order, out, 
         kept, gone = N / left[fold], (N - left[fold]) / left[fold]
         e = kept * (np.dot(d1[lo:hi], ZS) + (2.0 * (N - left[fold]) * lam) * w)
         solve_rows(R, e.reshape(1, r))
-        rho[fold] = ratio_in_features(H, R, mu, C, kept, gone)
+        rho[fold] = ratio_in_features(R, mu, C, kept, gone)
         if order == 0:
             continue
         total = w + e
@@ -446,26 +424,58 @@ def influence_in_features(Z, V, w, f, d1, d2, N, lam, starts, left, order, out, 
 
 
 @inline
-def ratio_in_features(H, R, mu, C, kept, gone):
-    """Return the spectral radius of ``(H + mu I)^-1 (kept C' C - gone H)`` by power iteration."""
-    g = np.empty(C.shape[0])
-    for i in range(g.size):
-        g[i] = uneven(i)
-    x = np.dot(g, C)
-    for i in range(x.size):
-        x[i] += 0.1 * np.sqrt(H[i, i]) * uneven(i)
-    Hx = np.dot(H, x)
-    length = np.sqrt(np.dot(x, Hx) + mu * np.dot(x, x))
-    value = 0.0
-    for step in range(POWER_STEPS):
-        if not length > 1e-150:
-            return value
-        x = (kept * np.dot(np.dot(C, x), C) - gone * Hx) / length
-        solve_rows(R, x.reshape(1, x.size))
-        Hx = np.dot(H, x)
-        length = np.sqrt(np.dot(x, Hx) + mu * np.dot(x, x))
-        before = value
-        value = length
-        if step >= POWER_LEAST and value - before <= POWER_TOLERANCE * value:
+def ratio_in_features(R, mu, C, kept, gone):
+    """Return the spectral radius of ``L^-1 (kept C' C - gone (L - mu I))``, self-adjoint in the product of L.
+
+    As in ``ratio_in_kernel``: from the leading eigenvector of ``C L^-1 C'`` a few steps of Lanczos' lead to the end.
+    """
+    m, r = C.shape
+    v = np.empty(m)
+    for i in range(m):
+        v[i] = uneven(i)
+    Y = C.copy()
+    if m <= r:
+        solve_rows(R, Y)
+        v = dominant_vector(np.dot(C, Y.T))
+    x = np.dot(v, Y)
+    if m > r:
+        solve_rows(R, x.reshape(1, r))
+    size = np.sqrt(np.dot(x, x) / r)
+    for i in range(r):
+        x[i] += (0.1 * size if size > 0.0 else 1.0) * uneven(i)
+    alpha, beta = np.zeros(LANCZOS_STEPS), np.zeros(LANCZOS_STEPS + 1)
+    before, before_L = np.zeros(r), np.zeros(r)
+    Lx = triangular_product(R, x)
+    k, least = 0, 1e-150
+    while k < LANCZOS_STEPS:
+        beta[k] = np.sqrt(max(np.dot(x, Lx), 0.0))
+        if not beta[k] > least:
             break
-    return value
+        now, now_L = x / beta[k], Lx / beta[k]
+        Lx = kept * np.dot(np.dot(C, now), C) - gone * (now_L - mu * now)
+        alpha[k] = np.dot(now, Lx)
+        x = Lx.copy()
+        solve_rows(R, x.reshape(1, r))
+        x -= alpha[k] * now
+        Lx -= alpha[k] * now_L
+        if k:
+            x -= beta[k] * before
+            Lx -= beta[k] * before_L
+        before, before_L = now, now_L
+        least = 1e-12 * (abs(alpha[k]) + (beta[k] if k else 0.0))
+        k += 1
+    return tridiagonal_radius(alpha[:k], beta[1:k])
+
+
+@inline
+def triangular_product(R, x):
+    """Return ``R R' x`` for the lower triangle R."""
+    r = x.size
+    y, z = np.zeros(r), np.zeros(r)
+    for i in range(r):
+        for j in range(i + 1):
+            y[j] += R[i, j] * x[i]
+    for i in range(r):
+        for j in range(i + 1):
+            z[i] += R[i, j] * y[j]
+    return z

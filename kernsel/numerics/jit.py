@@ -12,9 +12,6 @@ not at import, for that one signature, and kept on disk so that no later process
   folder, no cache; the last says so once. A damaged cache is written anew.
 * Numba holds one lock while it compiles. A command that finds nothing compiled lets a second process compile the part
   that it will need last (``compile_ahead``), into the same cache.
-
-The cache looks at the file of a function alone: after a change of a function that is ``inline`` in another file, delete
-the ``*.nbi`` files.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import numpy as np
 from numba import prange
 from numba.core import types
 
-from kernsel.numerics.blas import add_products, copy_lower, damped_solve
+from kernsel.numerics.blas import add_products, damped_solve, ridged_cholesky, solve_rows
 from kernsel.numerics.jit import LOSS, b1, f8, f8_1, f8_2, f8_3, i8, i8_1, inline, jit, pointer
 
 CONVERGED, UNFINISHED, NOT_FINITE, SINGULAR = 0, 1, 2, 3
@@ -25,7 +25,6 @@ REASONS = {
 }
 
 MAX_STEPS = 200
-POWER_LEAST, POWER_STEPS, POWER_TOLERANCE = 12, 100, 1e-4  # of the iterations for rho, which may start on a plateau
 DECREMENT = 1e-13  # relative to J: the last step of a quadratically convergent iteration squares what is left
 CURVED = 1e-12  # less curvature than this counts as none (the gradient stays exact), so that D^-1 is finite
 
@@ -145,47 +144,6 @@ def curved_rows(d2, rows):
     return count
 
 
-@inline
-def uneven(i):
-    """Return entry i of the start of a power iteration: never near 0, but without a pattern.
-
-    So it is orthogonal neither to an eigenvector that lives on a few rows nor to one whose entries sum to 0.
-    """
-    return 1.5 + np.sin(1.0 + i * i)
-
-
-@inline
-def tridiagonal_radius(alpha, beta):
-    """Return the spectral radius of the symmetric matrix with diagonal ``alpha (k,)`` and ``beta (k - 1,)`` beside it.
-
-    Bisection: all eigenvalues are above -x and below x when both LDL' factorisations have positive pivots.
-    """
-    low, high = 0.0, 0.0
-    if alpha.size == 0:
-        return 0.0
-    for i in range(alpha.size):
-        row = abs(alpha[i])
-        row += abs(beta[i - 1]) if i else 0.0
-        row += abs(beta[i]) if i < beta.size else 0.0
-        high = max(high, row)
-    for _ in range(30):
-        x = 0.5 * (low + high)
-        inside = True
-        above, below = x - alpha[0], x + alpha[0]
-        for i in range(alpha.size):
-            if i:
-                square = beta[i - 1] * beta[i - 1]
-                above, below = x - alpha[i] - square / above, x + alpha[i] - square / below
-            if not (above > 0.0 and below > 0.0):
-                inside = False
-                break
-        if inside:
-            high = x
-        else:
-            low = x
-    return high
-
-
 PROBLEM = types.FunctionType(i8(f8_2, f8_1, f8_1, f8, LOSS, f8_1, f8_1, f8_1))
 """One fit: ``(K or Z, y, s, lam, loss, parameters, a or w, f) -> status``."""
 
@@ -277,11 +235,9 @@ def in_features(Z, y, s, lam, loss, parameters, w, f):
         for i in range(r):
             gradient[i] += mu * w[i]
             p[i] = -gradient[i]
-        copy_lower(H, R)
-        for i in range(r):
-            R[i, i] += mu
-        if damped_solve(R, p) != 0:
+        if ridged_cholesky(H, mu, R) != 0:
             return SINGULAR
+        solve_rows(R, p.reshape(1, r))
         slope = np.dot(gradient, p) / N
         if not np.isfinite(slope):
             return NOT_FINITE

@@ -11,9 +11,18 @@ import scipy.linalg
 from numba import prange
 from numba.core import types
 
-from kernsel.numerics.blas import add_inner_products, add_products, copy_lower, damped_cholesky, solve_rows
+from kernsel.numerics.blas import (
+    add_inner_products,
+    add_products,
+    cholesky,
+    copy_lower,
+    mirror,
+    ridged_cholesky,
+    solve_rows,
+)
 from kernsel.numerics.jit import f8_1, f8_2, f8_3, i8, i8_1, inline, jit, one_blas_thread, pointer
-from kernsel.numerics.newton import CONVERGED, POWER_STEPS, POWER_TOLERANCE, SINGULAR, uneven
+from kernsel.numerics.newton import CONVERGED, SINGULAR
+from kernsel.numerics.radius import POWER_STEPS, POWER_TOLERANCE, dominant_vector, uneven
 
 
 def spectrum_of_gram(K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -55,9 +64,9 @@ def coefficients(U: np.ndarray, ev: np.ndarray, Y: np.ndarray, lam: float) -> np
     return a
 
 
-def weights(Z: np.ndarray, Y: np.ndarray, lam: float) -> np.ndarray:
-    """Return ``w (k, r)`` with ``f = Z w`` for one ``lam``: ``(Z' Z + n lam I) w = Z' y``."""
-    H = Z.T @ Z
+def weights(Z: np.ndarray, G: np.ndarray, Y: np.ndarray, lam: float) -> np.ndarray:
+    """Return ``w (k, r)`` with ``f = Z w`` for one ``lam``: ``(G + n lam I) w = Z' y`` with ``G = Z' Z``."""
+    H = G.copy()
     H[np.diag_indices_from(H)] += Z.shape[0] * lam
     try:
         w: np.ndarray = scipy.linalg.solve(H, Z.T @ Y.T, assume_a="pos").T
@@ -65,6 +74,8 @@ def weights(Z: np.ndarray, Y: np.ndarray, lam: float) -> np.ndarray:
         w = np.linalg.lstsq(H, Z.T @ Y.T, rcond=None)[0].T
     return w
 
+
+ROUNDING = 2.0**-52
 
 FOLD = types.FunctionType(types.void(f8_2, f8_1, f8_2, f8_2, f8_2, f8_1, i8, i8, i8, f8_3, i8_1, f8_1))
 """One fold: ``(U or Z, ev, Y, YU or YZ, G, lams, lo, hi, order, out, status, rho)``."""
@@ -107,14 +118,16 @@ def heldout_square(
     Without fold S the ridge is ``(n - m) lam``, and with ``A = (K + ridge I)^-1``, ``y_S - f_S = A_SS^-1 (A y)_S``.
     """
     if products_are_cheaper(starts, ev.size, lams):
-        return heldout_features(np.ascontiguousarray(U * np.sqrt(ev)), Y, lams, starts)
+        return heldout_features(np.ascontiguousarray(U * np.sqrt(ev)), np.diag(ev), Y, lams, starts)
     out, status, _ = _run(without_block, U, ev, Y, lams, starts, 0)
     return out, status
 
 
-def heldout_features(Z: np.ndarray, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the same as ``heldout_square`` for ``K = Z Z'``, by leaving the fold out of the normal equations."""
-    out, status, _ = _run(without_products, Z, np.zeros(0), Y, lams, starts, 0, Z.T @ Z)
+def heldout_features(
+    Z: np.ndarray, G: np.ndarray, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the same for ``K = Z Z'`` and ``G = Z' Z``, by leaving the fold out of the normal equations."""
+    out, status, _ = _run(without_products, Z, np.zeros(0), Y, lams, starts, 0, G)
     return out, status
 
 
@@ -146,15 +159,25 @@ def scale_columns(A, factors, out):
 
 @pointer(FOLD)
 def without_block(U, ev, Y, YU, G, lams, lo, hi, order, out, status, rho):
-    """Hold a fold out through ``ridge A_SS = U_S diag(ridge / (ev + ridge)) U_S' + (I - U_S U_S')``."""
+    """Hold a fold out through ``ridge A_SS = U_S diag(ridge / (ev + ridge)) U_S' + (I - U_S U_S')``.
+
+    ``ridge A y`` is made in the same way: ``y - f`` would be 0 to rounding, and the outputs the targets themselves,
+    where the ridge is small.
+    """
     n, r = U.shape
     m = hi - lo
     US = U[lo:hi]
-    beyond = np.zeros((m, m))  # what the spectrum doesn't span: nothing where it is complete
+    # What the spectrum doesn't span is nothing where it is complete; else a ridge below rounding is lost in it.
+    beyond, rest, least = np.zeros((m, m)), np.zeros((Y.shape[0], m)), 0.0
     if r < n:
+        least = n * ROUNDING * ev[-1] if r else 0.0
         add_inner_products(US, -1.0, beyond)
         for i in range(m):
             beyond[i, i] += 1.0
+        for c in range(Y.shape[0]):
+            f = np.dot(US, YU[c])
+            for i in range(m):
+                rest[c, i] = Y[c, lo + i] - f[i]
     Q, W, e = np.empty((m, m)), np.empty((m, r)), np.empty((Y.shape[0], m))
     for k in range(lams.size):
         ridge = (n - m) * lams[k]
@@ -162,10 +185,10 @@ def without_block(U, ev, Y, YU, G, lams, lo, hi, order, out, status, rho):
         copy_lower(beyond, Q)
         add_inner_products(W, 1.0, Q)
         for c in range(Y.shape[0]):
-            f = np.dot(US, YU[c] * (ev / (ev + ridge)))
+            shrunk = np.dot(US, YU[c] * (ridge / (ev + ridge)))
             for i in range(m):
-                e[c, i] = Y[c, lo + i] - f[i]
-        status[k] = CONVERGED if damped_cholesky(Q) == 0 else SINGULAR
+                e[c, i] = rest[c, i] + shrunk[i]
+        status[k] = CONVERGED if cholesky(Q) == 0 and ridge > least else SINGULAR
         solve_rows(Q, e)
         for c in range(Y.shape[0]):
             for i in range(m):
@@ -187,12 +210,10 @@ def without_products(Z, ev, Y, YZ, G, lams, lo, hi, order, out, status, rho):
             right[c, j] = YZ[c, j] - inside[j]
     R, w = np.empty((r, r)), np.empty((Y.shape[0], r))
     for k in range(lams.size):
-        copy_lower(products, R)
-        for j in range(r):
-            R[j, j] += (n - m) * lams[k]
-            for c in range(Y.shape[0]):
+        status[k] = CONVERGED if ridged_cholesky(products, (n - m) * lams[k], R) == 0 else SINGULAR
+        for c in range(Y.shape[0]):
+            for j in range(r):
                 w[c, j] = right[c, j]
-        status[k] = CONVERGED if damped_cholesky(R) == 0 else SINGULAR
         solve_rows(R, w)
         for c in range(Y.shape[0]):
             f = np.dot(ZS, w[c])
@@ -212,15 +233,9 @@ def influence(U, ev, Y, YU, G, lams, lo, hi, order, out, status, rho):
     kept, gone = n / (n - m), m / (n - m)
     US = U[lo:hi]
     d1, g, e, total = np.empty(m), np.empty(r), np.empty(r), np.empty(r)
-    for i in range(m):
-        d1[i] = uneven(i)
-    start = np.dot(d1, US)
-    for j in range(r):
-        start[j] += 0.1 * uneven(j)
-    x = np.zeros(r)
     for k in range(lams.size):
         h = ev / (ev + n * lams[k])
-        rho[k] = ratio_square(US, h, kept, gone, start, x)
+        rho[k] = ratio_square(US, h, kept, gone)
         if order == 0:
             continue
         for c in range(Y.shape[0]):
@@ -244,28 +259,30 @@ def influence(U, ev, Y, YU, G, lams, lo, hi, order, out, status, rho):
 
 
 @inline
-def ratio_square(US, h, kept, gone, start, x):
-    """Return the spectral radius of ``diag(h)(kept U_S' U_S - gone I)`` by power iteration, made symmetric.
+def ratio_square(US, h, kept, gone):
+    """Return the spectral radius of ``diag(h)(kept U_S' U_S - gone I)``, made symmetric, by power iteration.
 
-    ``x`` holds the vector that the last ``lam`` reached; the iteration begins there, with something of its first
-    start in case another eigenvector is the largest by now.
+    It starts from the leading eigenvector of the fold's block ``U_S diag(h) U_S'``, which is nearly there.
     """
+    m, r = US.shape
     root = np.sqrt(h)
-    length, scale = np.sqrt(np.dot(x, x)), 0.5 / np.sqrt(np.dot(start, start))
-    for j in range(x.size):
-        x[j] = scale * start[j] + (x[j] / length if length > 1e-150 else 0.0)
+    W, B = np.empty((m, r)), np.zeros((m, m))
+    scale_columns(US, root, W)
+    add_inner_products(W, 1.0, B)
+    mirror(B)
+    x = np.dot(dominant_vector(B), W)
+    size = np.sqrt(np.dot(x, x) / r)
+    for j in range(r):
+        x[j] += (0.1 * size if size > 0.0 else 1.0) * uneven(j)
     value, length = 0.0, np.sqrt(np.dot(x, x))
     for step in range(POWER_STEPS):
-        if not length > 1e-150:
-            break
-        for j in range(x.size):
-            x[j] *= root[j] / length
-        inside = np.dot(np.dot(US, x), US)
-        for j in range(x.size):
-            x[j] = root[j] * (kept * inside[j] - gone * x[j])
-        length = np.sqrt(np.dot(x, x))
+        for j in range(r):
+            x[j] /= length
+        inside = np.dot(np.dot(W, x), W)
+        for j in range(r):
+            x[j] = kept * inside[j] - gone * h[j] * x[j]
         before = value
-        value = length
-        if step > 1 and abs(value - before) <= POWER_TOLERANCE * value:
+        value = length = np.sqrt(np.dot(x, x))
+        if not length > 1e-150 or (step > 1 and abs(value - before) <= POWER_TOLERANCE * value):
             break
     return value

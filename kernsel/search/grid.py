@@ -118,9 +118,10 @@ def _lengthened(axis: Array, value: float) -> Array | None:
     """Continue a geometric axis beyond the end that ``value`` is at."""
     if axis.size < 2 or not (axis > 0).all() or value not in (axis[0], axis[-1]):
         return None
-    step = axis[1] / axis[0] if value == axis[0] else axis[-1] / axis[-2]
-    powers = step ** np.arange(1, STEPS + 1)
-    down, up = (axis[0] / powers)[::-1], axis[-1] * powers
+    with np.errstate(over="ignore", under="ignore"):  # what is out of range is left out below
+        step = axis[1] / axis[0] if value == axis[0] else axis[-1] / axis[-2]
+        powers = step ** np.arange(1, STEPS + 1)
+        down, up = (axis[0] / powers)[::-1], axis[-1] * powers
     longer = np.append(down, axis) if value == axis[0] else np.append(axis, up)
     usable = longer[(longer >= LEAST) & (longer <= LARGEST)]
     return usable if usable.size > axis.size else None

@@ -29,7 +29,10 @@ def relative(actual, expected):
 
 def same_rows(loss, p, S, reach):
     """Whether the curved rows are the same ends of the stretch of eps, so that the refits are smooth there."""
-    masks = [loss.twin(p.y, p.Z @ reference.contaminated(loss.twin, p.Z, p.y, p.lam, S, e))[2] > 0 for e in (-reach, 0, reach)]
+    masks = [
+        loss.twin(p.y, p.Z @ reference.contaminated(loss.twin, p.Z, p.y, p.lam, S, e))[2] > 0
+        for e in (-reach, 0, reach)
+    ]
     return (masks[0] == masks[1]).all() and (masks[1] == masks[2]).all()
 
 
@@ -42,9 +45,14 @@ def test_influence_is_the_derivative_of_the_refit(problem, loss):
             continue
         orders = 1 if loss is losses.LOGISTIC else 3  # the logistic loss has a third derivative
         numeric = reference.differences(loss.twin, p.Z, p.y, p.lam, S, reach)[:orders]
-        for order, (B, expected) in enumerate(zip(reference.influence(loss.twin, p.Z, p.y, p.lam, w, S, orders), numeric, strict=True), 1):
+        for order, (B, expected) in enumerate(
+            zip(reference.influence(loss.twin, p.Z, p.y, p.lam, w, S, orders), numeric, strict=True), 1
+        ):
             # rounding of the refits, divided by reach^order
-            assert relative(p.Z @ B, p.Z @ expected) < tolerances.DIFFERENCES + 1e-13 * (3 / reach) ** order, (order, reach)
+            assert relative(p.Z @ B, p.Z @ expected) < tolerances.DIFFERENCES + 1e-13 * (3 / reach) ** order, (
+                order,
+                reach,
+            )
             checked += 1
     assert checked >= 2
 
@@ -52,7 +60,9 @@ def test_influence_is_the_derivative_of_the_refit(problem, loss):
 def test_bif14_theorem_2_prints_a_factor_2_too_much(problem):
     p, w, S = problem, fitted(losses.SQUARE, problem), np.arange(8)
     numeric = p.Z @ reference.differences(reference.square, p.Z, p.y, p.lam, S, 0.05)[1]
-    ours, printed = (p.Z @ reference.influence(reference.square, p.Z, p.y, p.lam, w, S, 2, factor)[1] for factor in (1, 2))
+    ours, printed = (
+        p.Z @ reference.influence(reference.square, p.Z, p.y, p.lam, w, S, 2, factor)[1] for factor in (1, 2)
+    )
     assert relative(ours, numeric) < tolerances.DIFFERENCES
     assert relative(printed, numeric) > 0.3
     fits = calling.fit(newton.in_kernel, losses.SQUARE, p.K, p.y, calling.array(p.lam))
@@ -86,7 +96,7 @@ def test_fbif18_prints_the_hinge_with_a_wrong_sign_and_without_its_mask(problem,
     assert checked
 
 
-@pytest.mark.parametrize("loss", losses.ALL, ids=str)
+@pytest.mark.parametrize("loss", [losses.SQUARE, losses.LOGISTIC, losses.SQUARED_HINGE], ids=str)
 def test_the_newton_step_is_nearer_to_the_refit_than_the_first_order(loss):
     p = problems.make(1, n=60, tau=1.0, starts=problems.even(60, 5), lam=2.0**-8)
     lams = calling.array(p.lam)
@@ -103,7 +113,8 @@ def test_the_first_order_tends_to_the_training_outputs_where_rho_tends_to_1():
     fits = calling.fit(newton.in_kernel, losses.SQUARE, p.K, p.y, lams)
     first, rho, _ = calling.update(heldout.influence_in_kernel, p.K, fits, lams, p.starts, 1)
     assert rho.max() > 0.99
-    assert relative(first[0], fits.f[0]) < 0.01
+    refit = reference.refits_square(p.K, p.y, p.lam, p.starts)
+    assert np.linalg.norm(first[0] - fits.f[0]) < 0.1 * np.linalg.norm(first[0] - refit)
 
 
 @pytest.mark.parametrize("in_kernel", [True, False], ids=["kernel", "features"])
@@ -132,7 +143,9 @@ def test_many_jobs_are_the_single_ones():
     fits = calling.fit(newton.in_kernel, losses.HINGE, p.K, p.y, lams)
     together, rho, _ = calling.update(heldout.influence_in_kernel, p.K, fits, lams, p.starts, 2)
     for k in range(lams.size):
-        one = calling.Fits(fits.x[k : k + 1], fits.f[k : k + 1], fits.v, fits.d1[k : k + 1], fits.d2[k : k + 1], fits.status)
+        one = calling.Fits(
+            fits.x[k : k + 1], fits.f[k : k + 1], fits.v, fits.d1[k : k + 1], fits.d2[k : k + 1], fits.status
+        )
         alone, ratio, _ = calling.update(heldout.influence_in_kernel, p.K, one, lams[k : k + 1], p.starts, 2)
         np.testing.assert_array_equal(together[k], alone[0])
         np.testing.assert_array_equal(rho[k], ratio[0])

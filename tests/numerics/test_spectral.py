@@ -12,32 +12,38 @@ from kernsel.numerics import newton, spectral
 
 def test_the_spectrum_of_a_gram_matrix_leaves_out_what_is_rounding():
     A = np.random.default_rng(0).normal(size=(40, 6))
-    U, l = spectral.spectrum_of_gram(A @ A.T)
+    U, ev = spectral.spectrum_of_gram(A @ A.T)
     assert U.shape == (40, 6)
-    np.testing.assert_allclose((U * l) @ U.T, A @ A.T, atol=1e-12)
+    np.testing.assert_allclose((U * ev) @ U.T, A @ A.T, atol=1e-12)
     np.testing.assert_allclose(U.T @ U, np.eye(6), atol=1e-13)
-    assert (np.diff(l) >= 0).all()
+    assert (np.diff(ev) >= 0).all()
 
 
 @pytest.mark.parametrize("condition", [1.0, 1e3, 1e6])
 def test_the_spectrum_of_features_is_orthonormal(condition):
     rng = np.random.default_rng(0)
-    Z = np.linalg.qr(rng.normal(size=(50, 8)))[0] * np.geomspace(1, 1 / condition, 8) @ np.linalg.qr(rng.normal(size=(8, 8)))[0]
-    U, l = spectral.spectrum_of_features(np.ascontiguousarray(Z))
+    Z = (
+        np.linalg.qr(rng.normal(size=(50, 8)))[0]
+        * np.geomspace(1, 1 / condition, 8)
+        @ np.linalg.qr(rng.normal(size=(8, 8)))[0]
+    )
+    U, ev = spectral.spectrum_of_features(np.ascontiguousarray(Z))
     # one step of Newton and Schulz squares an error near EPS condition^2
-    assert np.abs(U.T @ U - np.eye(l.size)).max() < 1e-13 + (100 * tolerances.EPS * condition**2) ** 2
-    np.testing.assert_allclose((U * l) @ U.T, Z @ Z.T, atol=1e-13)
+    assert np.abs(U.T @ U - np.eye(ev.size)).max() < 1e-13 + (100 * tolerances.EPS * condition**2) ** 2
+    np.testing.assert_allclose((U * ev) @ U.T, Z @ Z.T, atol=1e-13)
 
 
 def test_fits_are_those_of_the_linear_system():
     p = problems.make(0, tau=0.5)
-    U, l = spectral.spectrum_of_gram(p.K)
+    U, ev = spectral.spectrum_of_gram(p.K)
     lams = 2.0 ** np.arange(2, -12, -2)
-    f = spectral.outputs(U, l, p.Y, lams)
+    f = spectral.outputs(U, ev, p.Y, lams)
     for k, lam in enumerate(lams):
         a = np.linalg.solve(p.K + p.n * lam * np.eye(p.n), p.Y.T).T
         np.testing.assert_allclose(f[:, k], a @ p.K, atol=tolerances.exact(p.K, lam))
-        np.testing.assert_allclose(spectral.coefficients(U, l, p.Y, lam) @ p.K, a @ p.K, atol=tolerances.exact(p.K, lam))
+        np.testing.assert_allclose(
+            spectral.coefficients(U, ev, p.Y, lam) @ p.K, a @ p.K, atol=tolerances.exact(p.K, lam)
+        )
 
 
 @pytest.mark.parametrize("exponent", [-300, -18, -9, 9, 300])
@@ -47,12 +53,12 @@ def test_extreme_lams_give_finite_outputs_or_a_status(tau, exponent):
     out, status = spectral.heldout_square(*spectral.spectrum_of_gram(p.K), p.Y, lams, p.starts)
     assert np.isfinite(out).all() or status.any()
     if exponent == 300:
-        np.testing.assert_allclose(out, 0, atol=1e-290)
+        np.testing.assert_allclose(out, 0, atol=1e-13)  # y less its own rounding
 
 
 def test_a_kernel_of_zero_predicts_zero():
-    U, l = spectral.spectrum_of_gram(np.zeros((6, 6)))
-    out, status = spectral.heldout_square(U, l, np.ones((1, 6)), calling.array(1.0), problems.even(6, 3))
+    U, ev = spectral.spectrum_of_gram(np.zeros((6, 6)))
+    out, status = spectral.heldout_square(U, ev, np.ones((1, 6)), calling.array(1.0), problems.even(6, 3))
     assert U.shape == (6, 0)
     assert not status.any()
     np.testing.assert_allclose(out, 0, atol=1e-15)
@@ -63,7 +69,12 @@ def test_rho_along_a_path_does_not_stay_with_the_first_eigenvector():
     _, rho = spectral.influence_square(*spectral.spectrum_of_gram(p.K), p.Y, lams, p.starts, 1)
     for k, lam in enumerate(lams):
         w = reference.fit(reference.square, p.Z, p.y, np.ones(p.n), lam)
-        np.testing.assert_allclose(rho[:, k], reference.ratios(reference.square, p.Z, p.y, lam, w, p.starts), rtol=tolerances.RHO)
+        np.testing.assert_allclose(
+            rho[:, k],
+            reference.ratios(reference.square, p.Z, p.y, lam, w, p.starts),
+            rtol=tolerances.RHO,
+            atol=tolerances.RHO_FLOOR,
+        )
 
 
 def test_statuses_have_reasons():

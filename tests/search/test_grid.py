@@ -1,0 +1,270 @@
+"""The grid: its values, its errors, its extension, and the order of candidates."""
+
+import math
+
+import numpy as np
+import pytest
+
+import tables
+from kernsel.criteria import CV
+from kernsel.errors import OptionError
+from kernsel.kernels import Gaussian, Laplacian, Linear, Polynomial, parse
+from kernsel.learners import Krr
+from kernsel.search.grid import LARGEST, LEAST, PAPER_LAM, PAPER_TAU, Axes, Candidate, make_grids
+
+
+def grid_of(kernel, grid="auto", rows=None):
+    return make_grids([kernel], grid, rows if rows is not None else tables.make_rows())[0]
+
+
+def test_the_grid_of_the_paper():
+    axes = grid_of(Gaussian(), "paper")
+    assert axes.values["tau"].tolist() == [2.0**k for k in range(-15, 16)]
+    assert axes.lams.tolist() == [2.0**k for k in range(-15, 16, 2)]
+    assert len(list(axes.kernels())) * axes.lams.size == 31 * 16
+    both = grid_of(Gaussian() + Laplacian(), "paper")
+    np.testing.assert_array_equal(both.values["1.tau"], PAPER_TAU)
+    np.testing.assert_array_equal(both.values["2.sigma"], grid_of(Laplacian()).values["sigma"])
+    np.testing.assert_array_equal(both.lams, PAPER_LAM)
+
+
+def test_the_automatic_lambda_goes_by_rows_and_by_the_size_of_the_kernel():
+    rows = tables.make_rows()
+    np.testing.assert_allclose(grid_of(Gaussian(), rows=rows).lams * rows.n, 2.0 ** np.arange(-14, 9, 2))
+    np.testing.assert_allclose(grid_of(100 * Gaussian(), rows=rows).lams, 100 * grid_of(Gaussian(), rows=rows).lams)
+    size = (rows.X**2).sum(axis=1).mean()
+    np.testing.assert_allclose(grid_of(Linear(), rows=rows).lams, size * grid_of(Gaussian(), rows=rows).lams)
+
+
+@pytest.mark.parametrize("learner", ["krr", "svm"])
+def test_the_choice_does_not_depend_on_the_unit_of_the_data(learner):
+    X, y = tables.circles()
+    small, large = (tables.choose(c * X, y, learner=learner, folds=5) for c in (1.0, 10.0))
+    assert large.best.kernel.tau == pytest.approx(100 * small.best.kernel.tau, rel=1e-12)
+    assert large.best.lam == small.best.lam
+    assert large.best.verified == pytest.approx(small.best.verified, rel=1e-8)
+    assert large.heldout.tolist() == small.heldout.tolist()
+
+
+def test_a_grid_by_name():
+    axes = grid_of(Gaussian(), {"tau": [4, 1, 1], "lambda": 0.5})
+    assert axes.values["tau"].tolist() == [1.0, 4.0]
+    assert axes.lams.tolist() == [0.5]
+    partial = grid_of(Gaussian(), {"tau": (1.0,)})
+    np.testing.assert_array_equal(partial.lams, grid_of(Gaussian()).lams)
+    fixed = grid_of(Gaussian(2.0), {"lambda": np.array([0.1, 1.0])})
+    assert list(fixed.kernels()) == [Gaussian(2.0)]
+
+
+def test_a_name_is_for_every_kernel_that_has_it():
+    kernels = [Gaussian(), Laplacian(), Linear(), Gaussian() * Polynomial(degree=2)]
+    grid = {"tau": [1.0], "sigma": [2.0], "2.gamma": [0.5], "lambda": [0.1]}
+    one, two, three, four = make_grids(kernels, grid, tables.make_rows())
+    assert list(one.kernels()) == [Gaussian(1.0)]
+    assert list(two.kernels()) == [Laplacian(2.0)]
+    assert list(three.kernels()) == [Linear()]
+    assert four.values["1.tau"].size == 12
+    assert four.values["2.gamma"].tolist() == [0.5]
+    assert all(axes.lams.tolist() == [0.1] for axes in (one, two, three, four))
+
+
+@pytest.mark.parametrize(
+    ("grid", "message"),
+    [
+        ("fine", "grid 'fine' is unknown: use auto, paper, or a dictionary of values"),
+        (None, "grid None is unknown"),
+        ([1.0, 2.0], "grid .* is unknown"),
+        ({"gamma": [1.0]}, r"kernel 'gaussian\(\)' has no free parameter 'gamma'; free here: tau, lambda"),
+        ({"tau": []}, "the values of 'tau' must be finite numbers, at least one"),
+        ({"tau": [1.0, math.nan]}, "the values of 'tau' must be finite numbers"),
+        ({"tau": ["wide"]}, "the values of 'tau' must be numbers, not"),
+        ({"tau": [-1.0]}, "tau"),
+        ({"lambda": [0.0, 1.0]}, "lambda must be greater than 0, from 1e-300 to 1e\\+300"),
+        ({"lambda": [1e-310]}, "lambda must be greater than 0, from 1e-300 to 1e\\+300"),
+        ({"lambda": [math.inf]}, "the values of 'lambda' must be finite numbers"),
+        ({"lambda": None}, "lambda"),
+    ],
+)
+def test_grids_that_make_no_sense(grid, message):
+    X, y = tables.circles(20)
+    with pytest.raises(OptionError, match=message):
+        tables.choose(X, y, grid=grid, folds=2)
+
+
+def test_a_fixed_parameter_is_not_in_the_grid():
+    with pytest.raises(OptionError, match=r"'gaussian\(tau=2.0\)' has no free parameter 'tau'; free here: lambda"):
+        grid_of(Gaussian(2.0), {"tau": [1.0]})
+
+
+WIDE_LOW = {"tau": [1e-4, 2e-4, 4e-4], "lambda": [1e-3, 1e-2, 1e-1]}
+
+
+def test_a_winner_on_the_edge_extends_the_grid():
+    X, y = tables.waves()
+    result = tables.choose(X, y, grid=WIDE_LOW, folds=5)
+    taus = {candidate.kernel.tau for candidate in result.candidates}
+    assert set(WIDE_LOW["tau"]) < taus
+    assert max(taus) > 0.1
+    assert 4e-4 * 2**4 in taus  # four steps at the factor of the axis
+    said = [text for text in result.warnings if "edge of the grid" in text]
+    assert said[0].startswith("the best candidate lies on the edge of the grid: extended tau to 0.0001..0.0064")
+    assert result.best.score < 0.5
+
+
+def test_a_grid_that_stays():
+    X, y = tables.waves()
+    result = tables.choose(X, y, grid=WIDE_LOW, folds=5, extend=False)
+    assert len(result.candidates) == 9
+    assert result.warnings[0].startswith("the best candidate lies on the edge of the grid (tau = 0.0004")
+    assert result.warnings[0].endswith("the grid was not extended")
+
+
+def test_a_winner_inside_says_nothing():
+    X, y = tables.waves()
+    result = tables.choose(X, y, grid={"tau": [1e-3, 2.0, 2e3], "lambda": [1e-7, 3e-3, 1e2]}, folds=5)
+    assert (result.best.kernel.tau, result.best.lam) == (2.0, 3e-3)
+    assert result.warnings == []
+
+
+def test_an_endless_slope_ends():
+    X, y = tables.waves()
+    result = tables.choose(X, y, grid={"tau": [1e-30, 2e-30], "lambda": [1e-3, 1e-2]}, folds=5)
+    assert any("after 4 extensions: give a wider grid" in text for text in result.warnings)
+
+
+def extended(values, lams, tau, lam):
+    axes = Axes(Gaussian(), {"tau": np.array(values)}, np.array(lams))
+    longer = axes.extended(Candidate(Gaussian(tau), lam))
+    return None if longer is None else (longer[0].values["tau"].tolist(), longer[0].lams.tolist(), longer[1])
+
+
+def test_the_rules_of_extension():
+    assert extended([1.0, 2.0, 4.0], [1.0, 2.0, 4.0], 2.0, 2.0) is None
+    assert extended([1.0, 2.0, 4.0], [1.0, 2.0, 4.0], 1.0, 2.0) == (
+        [0.0625, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0],
+        [1.0, 2.0, 4.0],
+        ["tau to 0.0625..4"],
+    )
+    tau, lams, done = extended([1.0, 2.0], [1.0, 4.0], 2.0, 4.0)
+    assert tau == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0]
+    assert lams == [1.0, 4.0, 16.0, 64.0, 256.0, 1024.0]
+    assert done == ["tau to 1..32", "lambda to 1..1.02e+03"]
+    assert extended([1.0], [1.0], 1.0, 1.0) is None  # a single value was meant
+    _, lams, _ = extended([1.0], [LEAST * 2, LEAST * 4], 1.0, LEAST * 2)
+    assert lams[0] == pytest.approx(LEAST)
+    assert extended([1.0], [LEAST, LARGEST], 1.0, LARGEST) is None
+
+
+def test_a_degree_is_not_extended():
+    axes = grid_of(Polynomial(), {"degree": [2, 3], "gamma": [0.5, 1.0], "lambda": [0.1]})
+    longer, done = axes.extended(Candidate(Polynomial(degree=3, gamma=1.0), 0.1))
+    assert longer.values["degree"].tolist() == [2, 3]
+    assert done == ["gamma to 0.5..16"]
+
+
+def candidate(tau=1.0, lam=1.0, **values):
+    return Candidate(Gaussian(tau), lam, **{"score": 0.5, "loss": 0.5, **values})
+
+
+def test_ties():
+    order = [
+        candidate(score=0.1, loss=9.0),
+        candidate(loss=0.4, tau=0.1, lam=1e-3),
+        candidate(lam=2.0, tau=0.1),
+        candidate(lam=1.0, tau=2.0),
+        candidate(lam=1.0, tau=1.0),
+        candidate(score=math.inf, loss=math.inf, failed="it broke", lam=5.0),
+    ]
+    for shuffled in (order[::-1], order[3:] + order[:3]):
+        assert sorted(shuffled, key=lambda each: each.rank) == order
+
+
+def test_rounding_does_not_break_a_tie():
+    low, high = candidate(score=0.5 - 1e-14, lam=1.0), candidate(score=0.5, lam=2.0)
+    assert min([low, high], key=lambda each: each.rank) is high
+    assert min([candidate(score=0.5 - 1e-8), high], key=lambda each: each.rank) is not high
+
+
+def test_what_is_verified_goes_by_that():
+    assert candidate(score=0.1, verified=0.9).rank > candidate(score=0.5, verified=0.6).rank
+    assert candidate(score=0.1, verified=math.inf).rank > candidate(score=0.5).rank
+
+
+def test_equal_scores_of_a_whole_selection():
+    """Kernels that are the identity on the rows, whatever their width: the larger lambda, then the wider kernel."""
+    X, y = tables.waves()
+    result = tables.choose(X, y, grid={"tau": [1e-30, 1e-29], "lambda": [0.1, 1.0]}, folds=5, extend=False)
+    assert (result.best.kernel.tau, result.best.lam) == (1e-29, 1.0)
+    scores = [each.score for each in result.candidates]
+    assert scores == pytest.approx([scores[0]] * 4, rel=1e-12)
+
+
+class Damaging(CV):
+    """Wishes the largest lambda to fail, and every other one to be poor."""
+
+    name = "damaging"
+
+    def heldout(self, path):
+        held = path.exact()
+        held.f[:, 0] = -np.inf
+        return held
+
+
+def test_the_failed_come_last_with_their_reason():
+    X, y = tables.waves()
+    result = tables.choose(X, y, criterion=Damaging(), grid=tables.SMALL, folds=5, extend=False)
+    failed = [each for each in result.candidates if each.failed is not None]
+    assert [each.lam for each in failed] == [0.1] * 3
+    assert result.candidates[-3:] == failed
+    assert {each.failed for each in failed} == {"the score is not finite"}
+    assert all(each.score == math.inf and each.error is None for each in failed)
+    assert "3 of 9 candidates failed (the score is not finite)" in result.warnings
+
+
+def test_several_kernels():
+    X, y = tables.circles()
+    result = tables.choose(X, y, kernel=["linear", Gaussian(), "laplacian(sigma=1.0)"], folds=5)
+    kinds = {each.kernel.name for each in result.candidates}
+    assert kinds == {"linear", "gaussian", "laplacian"}
+    assert result.best.kernel.name != "linear"  # the classes are a circle and its outside
+    linear = min(each.error for each in result.candidates if each.kernel.name == "linear")
+    assert result.best.error < linear - 0.1
+
+
+@pytest.mark.parametrize("text", ["gaussian + 0.5*linear", "gaussian*polynomial(degree=2, gamma=0.5)"])
+@pytest.mark.parametrize("learner", ["krr", "svm"])
+def test_sums_and_products(text, learner):
+    X, y = tables.circles()
+    grid = {"1.tau": [0.5, 2.0], "lambda": [1e-3, 1e-2]}
+    result = tables.choose(X, y, kernel=text, learner=learner, grid=grid, folds=5, extend=False)
+    assert len(result.candidates) == 4
+    expected = [parse(text).with_parameters(**{"1.tau": tau}) for tau in grid["1.tau"]]
+    assert {each.kernel for each in result.candidates} == set(expected)
+    assert set(result.table.columns) >= {"1.tau", "lambda"}
+    margin = result.model.decision(X)
+    np.testing.assert_array_equal(np.where(margin >= 0, "out", "in"), result.model.predict(X))
+
+
+def test_progress_counts_to_the_end():
+    X, y = tables.circles(30)
+    calls = []
+    tables.choose(X, y, grid=tables.SMALL, folds=3, extend=False, progress=lambda *call: calls.append(call))
+    assert [done for done, _, _ in calls] == [3, 6, 9]
+    assert {total for _, total, _ in calls} == {9}
+    assert {text for _, _, text in calls} == {f"gaussian(tau={tau})" for tau in tables.SMALL["tau"]}
+
+
+def test_a_candidate_is_scored_once():
+    """Extensions and repeated kernels don't score again what is there."""
+    X, y = tables.waves()
+    scored = []
+
+    class Counting(CV):
+        name = "counting"
+
+        def heldout(self, path):
+            scored.extend((path.problem.kernel, lam) for lam in path.lams)
+            return super().heldout(path)
+
+    result = tables.choose(X, y, learner=Krr(), criterion=Counting(), kernel=["gaussian"] * 2, grid=WIDE_LOW, folds=5)
+    assert len(scored) == len(set(scored)) == len(result.candidates)

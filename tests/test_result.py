@@ -1,0 +1,111 @@
+"""What a selection shows to people: the summary and the table."""
+
+import re
+
+import pandas as pd
+import pytest
+
+import tables
+from kernsel.kernels import Gaussian, Linear
+
+QUICK = {"grid": tables.SMALL, "folds": 5, "extend": False}
+
+
+@pytest.fixture(scope="module")
+def classes():
+    return tables.choose(*tables.circles(), criterion="fbif", **QUICK)
+
+
+@pytest.fixture(scope="module")
+def values():
+    return tables.choose(*tables.waves(scale=1000.0), **QUICK)
+
+
+def test_the_summary_of_classes(classes):
+    lines = classes.summary().splitlines()
+    best = classes.best
+    assert lines[0] == f"selected: svm on gaussian(tau={best.kernel.tau:.4g}), lambda = {best.lam:.4g}"
+    assert re.fullmatch(r"  the same elsewhere: gamma = \S+, C = \S+", lines[1])
+    assert re.fullmatch(r"  held-out error: \d+\.\d % \+- \d+\.\d misclassified \(5 folds\)", lines[2])
+    assert lines[3] == "  representation: full Gram matrix, n = 60"
+    assert lines[5].split() == ["kernel", "lambda", "fbif", "verified", "error", "+-", "s.e.", "rho"]
+    table = lines[6:11]
+    assert table[0].startswith(">  gaussian(tau=")
+    assert all(line.startswith("   gaussian(tau=") for line in table[1:])
+    assert f"{best.verified:.5g}" in table[0]
+    assert "fbif: mean held-out huber-hinge loss" in classes.summary()
+    assert re.fullmatch(r"9 candidates, in \d+\.\d\d s", lines[-1])
+
+
+def test_the_summary_marks_who_scored(classes):
+    marked = [each for each in classes.candidates if each.scored_by is not None]
+    assert marked
+    assert f"*: scored by newton-cv, as rho is too large for fbif ({len(marked)} candidates)" in classes.summary()
+    lines = classes.summary().splitlines()[6:11]
+    for line, candidate in zip(lines, classes.candidates, strict=False):
+        assert (f"{candidate.score:.5g}*" in line) == (candidate.scored_by is not None)
+        assert line.endswith(f"{candidate.reliability:.2f}")
+
+
+def test_the_summary_of_a_regression(values):
+    lines = values.summary().splitlines()
+    assert lines[0].startswith("selected: krr on gaussian(tau=")
+    assert re.fullmatch(r"  the same elsewhere: gamma = \S+, alpha = \S+", lines[1])
+    assert re.fullmatch(r"  held-out error: \S+ \+- \S+ RMSE in units of 'y' \(5 folds\)", lines[2])
+    assert lines[2].split()[2] == f"{values.best.error:.4g}"
+    assert all(line.endswith("exact") for line in lines[6:11])
+    assert "*" not in values.summary()
+
+
+def test_a_summary_without_verification_and_conversions():
+    result = tables.choose(*tables.circles(), kernel="linear", learner="krr", verify=0, folds=5, extend=False)
+    lines = result.summary().splitlines()
+    assert lines[1].startswith("  the same elsewhere: alpha = ")
+    assert lines[6].split()[4] == "-" or " - " in lines[6]
+
+
+def test_failures_are_counted_and_not_shown():
+    result = tables.choose(*tables.waves(), grid={"tau": [1.0], "lambda": [0.1, 1.0]}, folds=5, extend=False)
+    broken = [*result.candidates, type(result.best)(Gaussian(9.0), 1.0, failed="it broke")]
+    changed = type(result)(**{**vars_of(result), "candidates": broken})
+    assert changed.summary().splitlines()[-1].startswith("3 candidates, 1 of them failed, in ")
+    assert "tau=9" not in changed.summary()
+    entry = changed.to_dict()["candidates"][-1]
+    assert (entry["score"], entry["verified"], entry["failed"]) == (None, None, "it broke")
+
+
+def vars_of(result):
+    return {name: getattr(result, name) for name in type(result).__dataclass_fields__}
+
+
+def test_lines_of_the_summary_are_short(classes, values):
+    for result in (classes, values):
+        assert max(map(len, result.summary().splitlines())) <= 120
+
+
+def test_the_table_has_a_row_for_every_candidate(classes):
+    table = classes.table
+    assert isinstance(table, pd.DataFrame)
+    assert list(table.columns) == [
+        *("kernel", "tau", "lambda", "score", "verified", "error", "error_se", "reliability"),
+        *("scored_by", "failed"),
+    ]
+    assert len(table) == len(classes.candidates) == 9
+    assert table.loc[0, "tau"] == classes.best.kernel.tau
+    assert table["lambda"].tolist() == [each.lam for each in classes.candidates]
+    assert table["score"].tolist() == [each.score for each in classes.candidates]
+    assert table["verified"].notna().sum() == 5
+    assert table["failed"].isna().all()
+    assert classes.table is table
+
+
+def test_the_table_of_several_kernels():
+    result = tables.choose(*tables.circles(30), kernel=[Gaussian() + Linear(), "linear"], folds=3, extend=False)
+    table = result.table
+    assert set(table["kernel"]) == {"sum", "linear"}
+    assert table["1.tau"].isna().tolist() == (table["kernel"] == "linear").tolist()
+
+
+def test_repr(classes):
+    best = classes.best
+    assert repr(classes) == f"<Selection: svm on gaussian(tau={best.kernel.tau:.4g}), lambda = {best.lam:.4g}>"
