@@ -37,6 +37,7 @@ DATA = {
 }
 OPTIONS = {"learner", "kernels", "criterion", "grid", "extend", "verify", "rank", "seed"}
 QUICK = {"grid": tables.SMALL, "folds": 5, "extend": False}
+FEW = {"grid": {"tau": [1.0], "lambda": [1e-2, 1e-1]}, "folds": 3, "extend": False}
 
 
 def strictly(text):
@@ -257,8 +258,8 @@ def test_the_form_of_the_data_does_not_matter(form, standardize, tmp_path):
     X, y = tables.circles(40)
     X = X.astype(np.float32).astype(np.float64)
     before = X.copy()
-    plain = tables.choose(X, y, standardize=standardize, **QUICK)
-    other = tables.choose(FORMS[form](X, tmp_path), y, standardize=standardize, **QUICK)
+    plain = tables.choose(X, y, standardize=standardize, **FEW)
+    other = tables.choose(FORMS[form](X, tmp_path), y, standardize=standardize, **FEW)
     same(plain, other)
     np.testing.assert_allclose(plain.outputs, other.outputs, atol=1e-10)
     np.testing.assert_array_equal(X, before)
@@ -267,7 +268,7 @@ def test_the_form_of_the_data_does_not_matter(form, standardize, tmp_path):
 @pytest.mark.parametrize("form", [list, pd.Series, lambda y: y[:, None], lambda y: y.astype(object)])
 def test_the_form_of_the_target_does_not_matter(form):
     X, y = tables.circles(40)
-    same(tables.choose(X, y, **QUICK), tables.choose(X, form(y), **QUICK), atol=0.0)
+    same(tables.choose(X, y, **FEW), tables.choose(X, form(y), **FEW), atol=0.0)
 
 
 # Verification
@@ -427,11 +428,11 @@ def test_select_issues_the_warnings():
 @pytest.mark.filterwarnings("ignore::kernsel.errors.SelectionWarning")
 def test_select_is_select_dataset():
     X, y = tables.circles()
-    result = kernsel.select(X, y, standardize=False, grid=GRID, folds=5)
-    same(result, tables.choose(X, y, grid=GRID, folds=5), atol=0.0)
-    standardised = kernsel.select(1e3 * X + 7, y, grid=GRID, folds=5)
+    result = kernsel.select(X, y, standardize=False, **QUICK)
+    same(result, tables.choose(X, y, **QUICK), atol=0.0)
+    standardised = kernsel.select(1e3 * X + 7, y, **QUICK)
     centred = (X - X.mean(axis=0)) / X.std(axis=0)
-    same(standardised, tables.choose(centred, y, grid=GRID, folds=5), atol=1e-8)
+    same(standardised, tables.choose(centred, y, **QUICK), atol=1e-8)
 
 
 # Rank
@@ -559,7 +560,7 @@ def test_all_points_equal(learner, rank):
 def test_the_same_rows_with_other_labels(learner, rank, criterion):
     X, y = tables.circles(20)
     X, y = np.repeat(X, 2, axis=0), np.tile(["in", "out"], 20)
-    result = tables.choose(X, y, learner=learner, rank=rank, criterion=criterion, folds=5, extend=False)
+    result = tables.choose(X, y, learner=learner, rank=rank, criterion=criterion, **QUICK)
     assert result.best.failed is None
     assert 0.3 <= result.best.error <= 1.0
     assert result.best.verified is not None

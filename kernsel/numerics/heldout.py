@@ -41,7 +41,7 @@ from kernsel.numerics.radius import dominant_vector, tridiagonal_radius, uneven
 UPDATE = types.FunctionType(i8(f8_2, f8_2, f8_1, f8_1, f8_1, f8_1, f8, f8, i8_1, f8_1, i8, f8_1, f8_1))
 """``(K or Z, V, a or w, f, d1, d2, N, lam, starts, left, order, out, rho) -> status``."""
 
-LANCZOS_STEPS = 6  # with the whole system, once the power iteration with the fold's block has converged
+LANCZOS_STEPS = 8  # with the whole system, once the power iteration with the fold's block has converged
 
 
 @jit(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,9 +89,13 @@ class Axes:
     values: dict[str, Array]
     lams: Array
 
-    def kernels(self) -> Iterator[Kernel]:
-        """Walk the kernels of the grid."""
-        for point in itertools.product(*self.values.values()):
+    def kernels(self, near: Candidate | None = None) -> Iterator[Kernel]:
+        """Walk the kernels of the grid, or those no more than ``STEPS`` values away from a candidate's on each axis."""
+        axes = list(self.values.values())
+        if near is not None:
+            places = [int(np.searchsorted(axis, near.kernel.parameters[name])) for name, axis in self.values.items()]
+            axes = [axis[max(i - STEPS, 0) : i + STEPS + 1] for axis, i in zip(axes, places, strict=True)]
+        for point in itertools.product(*axes):
             yield self.kernel.with_parameters(**dict(zip(self.values, map(float, point), strict=True)))
 
     def __contains__(self, candidate: Candidate) -> bool:
@@ -213,10 +217,9 @@ class GridSearch:
         """Return all candidates, best first, and what is to be said about the edges of the grid."""
         grids, said = list(grids), []
         found: dict[tuple[Kernel, float], Candidate] = {}
-        todo = list(range(len(grids)))
+        for axes in grids:
+            self._score(axes.kernels(), axes.lams, found)
         for round_ in range(ROUNDS + 1):
-            for g in todo:
-                self._score(grids[g], found)
             best = min(found.values(), key=lambda candidate: candidate.rank)
             if best.failed is not None:
                 break
@@ -234,23 +237,23 @@ class GridSearch:
                 break
             grids[g], done = longer
             said.append(f"{edge}: extended {', '.join(done)}")
-            todo = [g]
+            self._score(grids[g].kernels(near=best), grids[g].lams, found)
         return sorted(found.values(), key=lambda candidate: candidate.rank), said
 
-    def _score(self, axes: Axes, found: dict[tuple[Kernel, float], Candidate]) -> None:
-        """Score the candidates of one grid that are not there yet."""
+    def _score(self, kernels: Iterable[Kernel], lams: Array, found: dict[tuple[Kernel, float], Candidate]) -> None:
+        """Score the candidates that are not there yet."""
         work = []
-        for kernel in axes.kernels():
-            lams = [float(lam) for lam in axes.lams if (kernel, float(lam)) not in found]
-            if lams:
-                work.append((kernel, tuple(lams)))
+        for kernel in kernels:
+            missing = tuple(float(lam) for lam in lams if (kernel, float(lam)) not in found)
+            if missing:
+                work.append((kernel, missing))
         # Paths of one set of lambda are solved side by side.
         work.sort(key=lambda item: len(item[1]), reverse=True)
-        total, done = sum(len(lams) for _, lams in work), 0
+        total, done = sum(len(missing) for _, missing in work), 0
         size = max(1, numba.get_num_threads())
         for _, same in itertools.groupby(work, key=lambda item: item[1]):
             for batch in _batched(iter(same), size):
-                paths = [make_path(Problem(self.rows, kernel, self.rank), self.learner, lams) for kernel, lams in batch]
+                paths = [make_path(Problem(self.rows, kernel, self.rank), self.learner, each) for kernel, each in batch]
                 fit_together(paths)
                 for path in paths:
                     for candidate in self.assess(path, self.criterion.score(path)):

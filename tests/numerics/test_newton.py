@@ -8,7 +8,7 @@ import losses
 import problems
 import reference
 import tolerances
-from kernsel.numerics import newton
+from kernsel.numerics import newton, radius
 
 SOLVERS = [newton.in_kernel, newton.in_features]
 solvers = pytest.mark.parametrize("problem", SOLVERS, ids=["kernel", "features"])
@@ -99,8 +99,8 @@ def test_the_radius_of_a_tridiagonal_matrix():
     for k in range(1, 9):
         alpha, beta = rng.normal(size=k), rng.normal(size=k - 1) * (rng.random(k - 1) > 0.2)
         dense = np.diag(alpha) + np.diag(beta, 1) + np.diag(beta, -1)
-        assert newton.tridiagonal_radius(alpha, beta) == pytest.approx(
+        assert radius.tridiagonal_radius(alpha, beta) == pytest.approx(
             np.abs(np.linalg.eigvalsh(dense)).max(), rel=1e-6
         )
-    assert newton.tridiagonal_radius(np.empty(0), np.empty(0)) == 0
-    assert newton.tridiagonal_radius(np.zeros(3), np.zeros(2)) == 0
+    assert radius.tridiagonal_radius(np.empty(0), np.empty(0)) == 0
+    assert radius.tridiagonal_radius(np.zeros(3), np.zeros(2)) == 0
