@@ -14,7 +14,7 @@ import numpy as np
 from numba.core import types
 from numba.extending import get_cython_function_address
 
-from kernsel.numerics.jit import inline
+from kernsel.numerics.jit import REORDER, inline
 
 LEFT, UPPER, PLAIN, TRANSPOSED = ord("L"), ord("U"), ord("N"), ord("T")
 
@@ -29,6 +29,22 @@ _dpotrf = _routine("cython_lapack", "dpotrf", 5)
 _dpotri = _routine("cython_lapack", "dpotri", 5)
 _dpotrs = _routine("cython_lapack", "dpotrs", 8)
 _dsyrk = _routine("cython_blas", "dsyrk", 10)
+
+
+@inline(fastmath=REORDER)
+def inner(a, b):
+    """Return the inner product of two vectors; ``np.dot`` takes Numba several times as long to compile."""
+    total = 0.0
+    for i in range(a.size):
+        total += a[i] * b[i]
+    return total
+
+
+@inline
+def times(A, x, out):
+    """Fill ``out (n,)`` with ``A x`` for ``A (n, m)``."""
+    for i in range(A.shape[0]):
+        out[i] = inner(A[i], x)
 
 
 @inline

@@ -23,10 +23,12 @@ from kernsel.numerics.blas import (
     copy_lower,
     damped_cholesky,
     damped_solve,
+    inner,
     inverse,
     mirror,
     ridged_cholesky,
     solve_rows,
+    times,
 )
 from kernsel.numerics.jit import f8, f8_1, f8_2, f8_3, i8, i8_1, inline, jit, pointer
 from kernsel.numerics.newton import (
@@ -128,7 +130,7 @@ def newton_step_in_kernel(K, V, a, f, d1, d2, N, lam, starts, left, order, out, 
             straight[m] = i
             coefficients[m] = -d1[i]
             m += 1
-    base, h, u = np.zeros(n), np.empty(n), np.empty(count)
+    base, h, u, x = np.zeros(n), np.empty(n), np.empty(count), np.empty(count)
     add_rows(K, straight, m, coefficients, base)
     M, factorised_for = np.empty((0, 0)), -1.0
     for fold in range(left.size):
@@ -150,7 +152,7 @@ def newton_step_in_kernel(K, V, a, f, d1, d2, N, lam, starts, left, order, out, 
         for i in range(count):
             k = rows[i]
             u[i] = 0.0 if first <= i < last else root[i] * (f[k] - d1[k] / d2[k] - h[k] / mu)
-        x = np.dot(M, u)
+        times(M, u, x)
         if last > first and without_rows(M, first, last, x) != 0:
             return SINGULAR
         for j in range(lo, hi):
@@ -213,7 +215,7 @@ def influence_in_kernel(K, V, a, f, d1, d2, N, lam, starts, left, order, out, rh
     status, M = scaled_inverse(K, rows, root, mu)
     if status != 0:
         return SINGULAR
-    c, e, x = np.empty(count), np.empty(count), np.empty(count)
+    c, e, x, z = np.empty(count), np.empty(count), np.empty(count), np.empty(count)
     for fold in range(left.size):
         lo, hi = starts[fold], starts[fold + 1]
         gone, shorter = N - left[fold], 2.0 * left[fold] * lam
@@ -226,14 +228,14 @@ def influence_in_kernel(K, V, a, f, d1, d2, N, lam, starts, left, order, out, rh
         gradient_of_fold(K, f, d1, lam, gone, lo, hi, fold_rows, kappa)
         for i in range(count):
             e[i] = root[i] * kappa[rows[i]]
-        z = np.dot(M, e)
+        times(M, e, z)
         for i in range(count):
             x[i] = -z[i] / shorter
             e[i] = z[i] * (mu / shorter)
         for _ in range(order - 1):
             for i in range(count):
                 e[i] *= c[i]
-            z = np.dot(M, e)
+            times(M, e, z)
             for i in range(count):
                 x[i] += z[i]
                 e[i] -= mu * z[i]
@@ -271,20 +273,22 @@ def ratio_in_kernel(M, mu, c, first, last):
 def lanczos_in_kernel(M, mu, c, x):
     """Return the spectral radius of ``diag(c) H`` on the Krylov space of ``x``, orthonormal in the product of H."""
     alpha, beta = np.zeros(LANCZOS_STEPS), np.zeros(LANCZOS_STEPS + 1)
-    before = np.zeros(c.size)
+    now, before, y = np.zeros(c.size), np.zeros(c.size), np.empty(c.size)
     k, least = 0, 1e-150
     while k < LANCZOS_STEPS:
-        y = x - mu * np.dot(M, x)
-        beta[k] = np.sqrt(max(np.dot(x, y), 0.0))
+        times(M, x, y)
+        for i in range(c.size):
+            y[i] = x[i] - mu * y[i]
+        beta[k] = np.sqrt(max(inner(x, y), 0.0))
         if not beta[k] > least:
             break
-        now = x / beta[k]
-        x = c * y / beta[k]
-        alpha[k] = np.dot(x, y) / beta[k]
-        x -= alpha[k] * now
-        if k:
-            x -= beta[k] * before
-        before = now
+        for i in range(c.size):
+            before[i] = now[i]
+            now[i] = x[i] / beta[k]
+            x[i] = c[i] * y[i] / beta[k]
+        alpha[k] = inner(x, y) / beta[k]
+        for i in range(c.size):
+            x[i] -= alpha[k] * now[i] + (beta[k] * before[i] if k else 0.0)
         least = 1e-12 * (abs(alpha[k]) + (beta[k] if k else 0.0))
         k += 1
     return tridiagonal_radius(alpha[:k], beta[1:k])
@@ -299,7 +303,7 @@ def nystrom_influence(K, V, a, f, d1, d2, N, lam, starts, left, order, out, rho)
     """
     n, c = V.shape
     mu = 2.0 * N * lam
-    rows, kappa = np.empty(n, np.int64), np.empty(n)
+    rows, kappa, q = np.empty(n, np.int64), np.empty(n), np.empty(c)
     count = curved_rows(d2, rows)
     scaled = np.empty((count, c))
     for i in range(count):
@@ -314,12 +318,16 @@ def nystrom_influence(K, V, a, f, d1, d2, N, lam, starts, left, order, out, rho)
     for fold in range(left.size):
         lo, hi = starts[fold], starts[fold + 1]
         gradient_of_fold(K, f, d1, lam, N - left[fold], lo, hi, rows, kappa)
-        q = np.dot(d2 * kappa, V)
+        for k in range(c):
+            q[k] = 0.0
+        for i in range(n):
+            if d2[i] > 0.0:
+                for k in range(c):
+                    q[k] += d2[i] * kappa[i] * V[i, k]
         solve_rows(B, q.reshape(1, c))
         shorter = 2.0 * left[fold] * lam
-        correction = np.dot(V[lo:hi], q)
         for j in range(lo, hi):
-            out[j] = f[j] + (kappa[j] - correction[j - lo]) / shorter
+            out[j] = f[j] + (kappa[j] - inner(V[j], q)) / shorter
     return CONVERGED
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numba import prange
 from numba.core import types
 
-from kernsel.numerics.blas import add_products, damped_solve, ridged_cholesky, solve_rows
+from kernsel.numerics.blas import add_products, damped_solve, inner, ridged_cholesky, solve_rows
 from kernsel.numerics.jit import LOSS, b1, f8, f8_1, f8_2, f8_3, i8, i8_1, inline, jit, pointer
 
 CONVERGED, UNFINISHED, NOT_FINITE, SINGULAR = 0, 1, 2, 3
@@ -165,7 +165,7 @@ def in_kernel(K, y, s, lam, loss, parameters, a, f):
     full = False
     for _ in range(MAX_STEPS):
         total = derivatives(loss, parameters, y, s, f, d1, d2)
-        J = total / N + lam * np.dot(a, f)
+        J = total / N + lam * inner(a, f)
         if not np.isfinite(J):
             return NOT_FINITE
         if same_pieces(y, s, f, d1, d2, old_d2, intercepts) and full:
@@ -192,13 +192,13 @@ def in_kernel(K, y, s, lam, loss, parameters, a, f):
                 steps[i] = root[i] * t[i]
                 da[rows[i]] = steps[i]
             add_rows(K, rows, count, steps, df)
-        q1 = np.dot(da, f)
-        slope = np.dot(d1, df) / N + 2.0 * lam * q1
+        q1 = inner(da, f)
+        slope = inner(d1, df) / N + 2.0 * lam * q1
         if not np.isfinite(slope):
             return NOT_FINITE
         if slope >= 0.0:  # rounding is all that is left
             return CONVERGED
-        step = line_search(loss, parameters, y, s, f, df, N, lam, J, slope, q1, np.dot(da, df))
+        step = line_search(loss, parameters, y, s, f, df, N, lam, J, slope, q1, inner(da, df))
         for i in range(n):
             a[i] += step * da[i]
             f[i] += step * df[i]
@@ -225,7 +225,7 @@ def in_features(Z, y, s, lam, loss, parameters, w, f):
     full = False
     for _ in range(MAX_STEPS):
         total = derivatives(loss, parameters, y, s, f, d1, d2)
-        J = total / N + lam * np.dot(w, w)
+        J = total / N + lam * inner(w, w)
         if not np.isfinite(J):
             return NOT_FINITE
         if same_pieces(y, s, f, d1, d2, old_d2, intercepts) and full:
@@ -238,13 +238,13 @@ def in_features(Z, y, s, lam, loss, parameters, w, f):
         if ridged_cholesky(H, mu, R) != 0:
             return SINGULAR
         solve_rows(R, p.reshape(1, r))
-        slope = np.dot(gradient, p) / N
+        slope = inner(gradient, p) / N
         if not np.isfinite(slope):
             return NOT_FINITE
         if slope >= 0.0:
             return CONVERGED
         df = np.dot(Z, p)
-        step = line_search(loss, parameters, y, s, f, df, N, lam, J, slope, np.dot(w, p), np.dot(p, p))
+        step = line_search(loss, parameters, y, s, f, df, N, lam, J, slope, inner(w, p), inner(p, p))
         for i in range(r):
             w[i] += step * p[i]
         for i in range(n):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from kernsel.numerics.blas import inner, times
 from kernsel.numerics.jit import inline
 
 POWER_STEPS, POWER_TOLERANCE = 100, 1e-4  # of power iterations
@@ -53,14 +54,14 @@ def tridiagonal_radius(alpha, beta):
 @inline
 def dominant_vector(B):
     """Return the leading eigenvector of a symmetric positive semidefinite ``B (m, m)`` by power iteration."""
-    v = np.empty(B.shape[0])
+    v, u = np.empty(B.shape[0]), np.empty(B.shape[0])
     for i in range(v.size):
         v[i] = uneven(i)
     value = 0.0
     for step in range(POWER_STEPS):
-        u = np.dot(B, v)
+        times(B, v, u)
         before = value
-        value = np.sqrt(np.dot(u, u))
+        value = np.sqrt(inner(u, u))
         if not value > 1e-150:
             break
         for i in range(v.size):
