@@ -393,7 +393,7 @@ def compile_updates(learner: Any, full: bool) -> None:
         updates = [heldout.newton_step_in_kernel, heldout.influence_in_kernel, heldout.nystrom_influence]
     else:
         updates = [heldout.newton_step_in_features, heldout.influence_in_features]
-    compile_ahead(heldout.update_folds, *updates)
+    compile_ahead(*updates)
 
 
 def make_path(problem: Problem, learner: Any, lams: Iterable[float]) -> Path:

@@ -20,6 +20,7 @@ from kernsel import registry
 from kernsel.criteria import HeldOutCriterion, Scores
 from kernsel.data import Dataset, from_arrays
 from kernsel.errors import IncompatibleError, OptionError, SelectionError, SelectionWarning
+from kernsel.folds import deal
 from kernsel.kernels import Kernel, Statistics, parse
 from kernsel.model import Model
 from kernsel.numerics.jit import one_blas_thread
@@ -313,22 +314,13 @@ def _check_memory(n: int) -> None:
 
 def _rows(dataset: Dataset, folds: int, seed: int) -> Rows:
     """Split into folds, stratified for classes, and sort the rows by fold."""
-    from sklearn.model_selection import KFold, StratifiedKFold
-
     n = dataset.n
     if not 2 <= folds <= n:
         raise OptionError(f"{folds} folds can't be made of {n} rows: use 2 to {n} folds")
-    classes = dataset.task == "classification"
-    labels = np.where(dataset.Y[0] > 0, 1, 0) if dataset.k == 1 else dataset.Y.argmax(axis=0)
-    # Where every class is smaller than the number of folds (leave-one-out, say), there is nothing to stratify.
-    stratify = classes and folds <= np.bincount(labels).max()
-    splitter = (StratifiedKFold if stratify else KFold)(folds, shuffle=True, random_state=seed)
-    with python_warnings.catch_warnings():
-        # A class with fewer rows than folds is missing in some folds: nothing here needs it in each.
-        python_warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-        tests = [test for _, test in splitter.split(dataset.X, labels if classes else None)]
-    order = np.concatenate(tests)
-    starts = np.concatenate([[0], np.cumsum([len(test) for test in tests])]).astype(np.int64)
+    labels = np.zeros(n, np.int64)
+    if dataset.task == "classification":
+        labels = np.where(dataset.Y[0] > 0, 1, 0) if dataset.k == 1 else dataset.Y.argmax(axis=0)
+    order, starts = deal(labels, folds, seed)
     X, Y = np.ascontiguousarray(dataset.X[order]), np.ascontiguousarray(dataset.Y[:, order])
     return Rows(X, Y, starts, order, Statistics(X), seed)
 
