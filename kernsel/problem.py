@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.numerics import heldout, lowrank, newton, spectral
-from kernsel.numerics.jit import Compiled, compile_ahead, one_blas_thread
+from kernsel.numerics.jit import Compiled, compile_ahead, one_blas_thread, share
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -255,11 +253,10 @@ class Path(ABC):
         f, rho = fits.f.copy(), np.zeros((*fits.f.shape[:2], rows.left.size))
         if V is None:
             V = np.zeros((rows.n, 0))
-        with one_blas_thread():
-            status = heldout.update_folds(
-                update, self.problem.matrix, V, fits.x, fits.f, d1, d2, float(rows.n), self.lams,
-                rows.starts, rows.left, order, f, rho,
-            )  # fmt: skip
+        status = heldout.update_folds(
+            update, self.problem.matrix, V, fits.x, fits.f, d1, d2, float(rows.n), self.lams,
+            rows.starts, rows.left, order, f, rho,
+        )  # fmt: skip
         return f, np.maximum(status, fits.status), rho
 
 
@@ -352,10 +349,9 @@ class SmoothPath(Path):
     def _solve(
         self, G: Array, which: Indices, Y: Array, S: Array, lams: Array, loss: Any, follow: bool, x: Array, f: Array
     ) -> NDArray[np.int64]:
-        with one_blas_thread():
-            result: NDArray[np.int64] = newton.solve_paths(
-                self._solver, G, which, Y, S, lams, loss.pointer, np.array(loss.parameters), follow, x, f
-            )
+        result: NDArray[np.int64] = newton.solve_paths(
+            self._solver, G, which, Y, S, lams, loss.pointer, np.array(loss.parameters), follow, x, f
+        )
         return result
 
     def newton_step(self) -> HeldOut:
@@ -404,8 +400,8 @@ def make_path(problem: Problem, learner: Any, lams: Iterable[float]) -> Path:
 
 def fit_together(paths: Sequence[Path]) -> None:
     """Prepare the representations of the paths in parallel, then fit those that need a solver, side by side."""
-    with one_blas_thread(), ThreadPoolExecutor(numba.get_num_threads()) as pool:
-        list(pool.map(lambda path: path.prepare(), paths))
+    with one_blas_thread():
+        share(lambda first, step: [path.prepare() for path in paths[first::step]], len(paths))
     smooth = [path for path in paths if isinstance(path, SmoothPath)]
     groups: dict[Any, list[SmoothPath]] = {}
     for path in smooth:

@@ -23,7 +23,7 @@ from kernsel.errors import IncompatibleError, OptionError, SelectionError, Selec
 from kernsel.folds import deal
 from kernsel.kernels import Kernel, Statistics, parse
 from kernsel.model import Model
-from kernsel.numerics.jit import one_blas_thread
+from kernsel.numerics.jit import one_blas_thread, threads
 from kernsel.problem import Path, Problem, Rows, compile_updates, fit_together, make_path
 from kernsel.result import Selection
 from kernsel.search.grid import Candidate, Grid, GridSearch, Progress, make_grids
@@ -438,7 +438,7 @@ def _environment() -> dict[str, Any]:
         "numpy": np.__version__,
         "scipy": scipy.__version__,
         "numba": numba.__version__,
-        "threads": numba.get_num_threads(),
+        "threads": threads(),
         "platform": platform.platform(),
     }
 

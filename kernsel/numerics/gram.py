@@ -12,24 +12,19 @@ and the two families of functions of a statistic s that the built-in kernels are
 Inner products are matrix products of tiles (BLAS); a tile is finished while it lies in the cache. A symmetric matrix
 is computed once a pair and mirrored. Each entry depends on its two points alone, so that the result is the same for
 any number of threads.
-
-The loops release the interpreter and run on a few Python threads rather than under ``parallel=True``: that compiles
-in half the time, and may be called from any thread. ``numba.set_num_threads`` holds here too.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numba.core import types
 from numpy.typing import NDArray
 
-from kernsel.numerics.jit import CONTRACT, b1, f8, f8_1, f8_2, i8, i8_1, inline, jit, one_blas_thread
+from kernsel.numerics.jit import CONTRACT, b1, f8, f8_1, f8_2, i8, i8_1, inline, jit, one_blas_thread, share, threads
 
 Array = NDArray[np.float64]
 
@@ -179,15 +174,8 @@ def _map(s, code, a, b, c, first, step, out):
         _finish(out[low:high], code, a, b, c)
 
 
-def _share(task: Callable[[int, int], None], elements: int) -> None:
-    """Run ``task(first, step)`` once for each thread, so that together they see every piece of work."""
-    workers = 1 if elements < _ALONE else numba.get_num_threads()
-    if workers == 1:
-        task(0, 1)
-        return
-    with ThreadPoolExecutor(workers) as pool:
-        for future in [pool.submit(task, first, workers) for first in range(workers)]:
-            future.result()
+def _shared(work: Callable[[int, int], None], elements: int) -> None:
+    share(work, 1 if elements < _ALONE else threads())
 
 
 def gram(statistic: str, X: Array, Z: Array | None = None, formula: Formula = _AS_IT_IS) -> Array:
@@ -226,7 +214,7 @@ def gram(statistic: str, X: Array, Z: Array | None = None, formula: Formula = _A
         loop(*points, xx, zz, rows, columns, Z is None, code, *formula, first, step, K)
 
     with one_blas_thread():
-        _share(task, n * m)
+        _shared(task, n * m)
     return K
 
 
@@ -249,5 +237,5 @@ def apply(formula: Formula, S: Array) -> Array:
     def task(first: int, step: int) -> None:
         loop(S.reshape(-1), *formula, first, step, K.reshape(-1))
 
-    _share(task, S.size)
+    _shared(task, S.size)
     return K

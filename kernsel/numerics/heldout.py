@@ -15,7 +15,6 @@ With scaled curved rows, ``D^1/2 K D^1/2``, both updates read off one inverse.
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 from numba.core import types
 
 from kernsel.numerics.blas import (
@@ -30,7 +29,7 @@ from kernsel.numerics.blas import (
     solve_rows,
     times,
 )
-from kernsel.numerics.jit import f8, f8_1, f8_2, f8_3, i8, i8_1, inline, jit, pointer
+from kernsel.numerics.jit import Compiled, f8, f8_1, f8_2, f8_3, i8, i8_1, inline, jit, one_blas_thread, pointer, share
 from kernsel.numerics.newton import (
     CONVERGED,
     SINGULAR,
@@ -46,11 +45,32 @@ UPDATE = types.FunctionType(i8(f8_2, f8_2, f8_1, f8_1, f8_1, f8_1, f8, f8, i8_1,
 LANCZOS_STEPS = 8  # with the whole system, once the power iteration with the fold's block has converged
 
 
-@jit(
-    i8[:, ::1](UPDATE, f8_2, f8_2, f8_3, f8_3, f8_3, f8_3, f8, f8_1, i8_1, f8_1, i8, f8_3, f8_3),
-    parallel=True,
-)
-def update_folds(update, G, V, x, f, d1, d2, N, lams, starts, left, order, out, rho):
+@jit((i8, i8, UPDATE, f8_2, f8_2, f8_3, f8_3, f8_3, f8_3, f8, f8_1, i8_1, f8_1, i8, f8_3, f8_3, i8[:, ::1]))
+def _updates(first, step, update, G, V, x, f, d1, d2, N, lams, starts, left, order, out, rho, status):
+    q, L = status.shape
+    for job in range(first, q * L, step):
+        j, k = job // L, job % L
+        status[j, k] = update(
+            G, V, x[j, k], f[j, k], d1[j, k], d2[j, k], N, lams[k], starts, left, order, out[j, k], rho[j, k]
+        )
+
+
+def update_folds(
+    update: Compiled,
+    G: np.ndarray,
+    V: np.ndarray,
+    x: np.ndarray,
+    f: np.ndarray,
+    d1: np.ndarray,
+    d2: np.ndarray,
+    N: float,
+    lams: np.ndarray,
+    starts: np.ndarray,
+    left: np.ndarray,
+    order: int,
+    out: np.ndarray,
+    rho: np.ndarray,
+) -> np.ndarray:
     """Apply ``update`` to the fits of ``q`` outputs and ``L`` values of ``lam``, side by side.
 
     Parameters
@@ -71,13 +91,11 @@ def update_folds(update, G, V, x, f, d1, d2, N, lams, starts, left, order, out, 
     (q, L) int
         0, or a key of ``newton.REASONS``.
     """
-    q, L = f.shape[0], f.shape[1]
-    status = np.zeros((q, L), np.int64)
-    for job in prange(q * L):
-        j, k = job // L, job % L
-        status[j, k] = update(
-            G, V, x[j, k], f[j, k], d1[j, k], d2[j, k], N, lams[k], starts, left, order, out[j, k], rho[j, k]
-        )
+    status = np.zeros(f.shape[:2], np.int64)
+    loop = _updates.code  # compiled here, not by several threads at once
+    job = (update.code, G, V, x, f, d1, d2, N, lams, starts, left, order, out, rho, status)
+    with one_blas_thread():
+        share(lambda first, step: loop(first, step, *job), status.size)
     return status
 
 

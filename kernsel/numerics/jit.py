@@ -8,6 +8,9 @@ not at import, for that one signature, and kept on disk so that no later process
 * ``fastmath`` is never ``True``: that would delete the guards against NaN and infinity. Functions that profit from
   reordered sums ask for ``REORDER``.
 * The cache belongs to the sources of this whole folder: after an upgrade nothing stale is loaded.
+* A parallel loop is a compiled loop over ``range(first, jobs, step)`` that releases the interpreter and runs on one
+  thread for each ``first < step`` (``share``). ``parallel=True`` does the same at 2 s more of compile time a loop, with
+  a pool that neither survives a fork nor may be entered from two threads.
 * A cache that can't be written is no error. The order is: ``NUMBA_CACHE_DIR``, beside the module, the user's cache
   folder, no cache; the last says so once. A damaged cache is written anew.
 * Numba holds one lock while it compiles. A command that finds nothing compiled lets a second process compile the part
@@ -26,6 +29,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,28 +63,24 @@ ahead = False
 _announced = _uncached = False
 
 
-def jit(signature: Any, *, parallel: bool = False, fastmath: set[str] | bool = False) -> Callable[[Any], Compiled]:
+def jit(signature: Any, *, fastmath: set[str] | bool = False) -> Callable[[Any], Compiled]:
     """Compile ``function`` for ``signature`` on its first call, and cache the machine code on disk.
 
     Parameters
     ----------
     signature : numba signature
-    parallel : bool
-        Turn ``numba.prange`` into a parallel loop. Such a function must be called from one thread at a time, and
-        not from a forked child: the portable threading layer allows neither.
     fastmath : set of str
         Numba fast-math flags; ``REORDER`` or nothing.
     """
-
-    return lambda function: Compiled(function, signature, parallel, fastmath)
+    return lambda function: Compiled(function, signature, fastmath)
 
 
 class Compiled:
     """A function that is compiled when it is first called or passed to another one."""
 
-    def __init__(self, function: Any, signature: Any, parallel: bool, fastmath: set[str] | bool) -> None:
+    def __init__(self, function: Any, signature: Any, fastmath: set[str] | bool) -> None:
         functools.update_wrapper(self, function)
-        self._options = (function, signature, parallel, fastmath)
+        self._options = (function, signature, fastmath)
         self._lock = threading.Lock()
         self._code: Dispatcher | None = None
 
@@ -121,9 +121,9 @@ def pointer(kind: types.FunctionType) -> Callable[[Any], Compiled]:
     return jit(kind.signature)
 
 
-def _compile(function: Any, signature: Any, parallel: bool, fastmath: Any) -> Dispatcher:
+def _compile(function: Any, signature: Any, fastmath: Any) -> Dispatcher:
     global _uncached
-    options: dict[str, Any] = {"parallel": parallel, "fastmath": fastmath, "nogil": True, "error_model": "numpy"}
+    options: dict[str, Any] = {"fastmath": fastmath, "nogil": True, "error_model": "numpy"}
     try:
         try:
             dispatcher = _cached(function, signature, options)
@@ -221,11 +221,40 @@ def _announce() -> None:
     _announced = True
 
 
+_worker = threading.local()
+
+
+def threads() -> int:
+    """Return the number of threads that work is shared out to: NUMBA_NUM_THREADS; 1 for who is one of them already."""
+    return 1 if getattr(_worker, "busy", False) else int(numba.config.NUMBA_NUM_THREADS)
+
+
+def share(work: Callable[[int, int], object], jobs: int) -> None:
+    """Run ``work(first, step)`` on each thread: together the ``range(first, jobs, step)`` hold every job once."""
+    workers = min(threads(), jobs)
+    if workers <= 1:
+        work(0, 1)
+        return
+    with ThreadPoolExecutor(workers - 1) as pool:
+        others = [pool.submit(_busy, work, first, workers) for first in range(1, workers)]
+        _busy(work, 0, workers)
+        for other in others:
+            other.result()
+
+
+def _busy(work: Callable[[int, int], object], first: int, step: int) -> None:
+    _worker.busy = True
+    try:
+        work(first, step)
+    finally:
+        _worker.busy = False
+
+
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Give BLAS one thread inside the block.
 
-    Parallel loops call BLAS from every Numba thread; BLAS threads on top of them would only get in each other's way
+    Parallel loops call BLAS from every thread; BLAS threads on top of them would only get in each other's way
     (small decompositions run ten times slower), and sums would depend on their number.
     """
     with _blas_libraries().limit(limits=1, user_api="blas"):

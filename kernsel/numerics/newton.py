@@ -11,11 +11,25 @@ The step is guarded by a line search on the convex ``J``; undamped steps cycle. 
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 from numba.core import types
 
 from kernsel.numerics.blas import add_products, damped_solve, inner, ridged_cholesky, solve_rows
-from kernsel.numerics.jit import LOSS, b1, f8, f8_1, f8_2, f8_3, i8, i8_1, inline, jit, pointer
+from kernsel.numerics.jit import (
+    LOSS,
+    Compiled,
+    b1,
+    f8,
+    f8_1,
+    f8_2,
+    f8_3,
+    i8,
+    i8_1,
+    inline,
+    jit,
+    one_blas_thread,
+    pointer,
+    share,
+)
 
 CONVERGED, UNFINISHED, NOT_FINITE, SINGULAR = 0, 1, 2, 3
 REASONS = {
@@ -301,8 +315,25 @@ def solve_path(problem, G, y, s, lams, loss, parameters, follow, x, f, status):
         status[k] = problem(G, y, s, lams[k], loss, parameters, x[k], f[k])
 
 
-@jit(i8[:, ::1](PROBLEM, f8_3, i8_1, f8_2, f8_2, f8_1, LOSS, f8_1, b1, f8_3, f8_3), parallel=True)
-def solve_paths(problem, G, which, Y, S, lams, loss, parameters, follow, x, f):
+@jit((i8, i8, PROBLEM, f8_3, i8_1, f8_2, f8_2, f8_1, LOSS, f8_1, b1, f8_3, f8_3, i8[:, ::1]))
+def _paths(first, step, problem, G, which, Y, S, lams, loss, parameters, follow, x, f, status):
+    for j in range(first, which.size, step):
+        solve_path(problem, G[which[j]], Y[j], S[j], lams, loss, parameters, follow, x[j], f[j], status[j])
+
+
+def solve_paths(
+    problem: Compiled,
+    G: np.ndarray,
+    which: np.ndarray,
+    Y: np.ndarray,
+    S: np.ndarray,
+    lams: np.ndarray,
+    loss: Compiled,
+    parameters: np.ndarray,
+    follow: bool,
+    x: np.ndarray,
+    f: np.ndarray,
+) -> np.ndarray:
     """Solve ``q`` problems side by side, each for all of ``lams``.
 
     Parameters
@@ -328,9 +359,11 @@ def solve_paths(problem, G, which, Y, S, lams, loss, parameters, follow, x, f):
     (q, L) int
         0, or a key of ``REASONS``.
     """
-    status = np.zeros((x.shape[0], x.shape[1]), np.int64)
-    for j in prange(x.shape[0]):
-        solve_path(problem, G[which[j]], Y[j], S[j], lams, loss, parameters, follow, x[j], f[j], status[j])
+    status = np.zeros(x.shape[:2], np.int64)
+    loop = _paths.code  # compiled here, not by several threads at once
+    job = (problem.code, G, which, Y, S, lams, loss.code, parameters, follow, x, f, status)
+    with one_blas_thread():
+        share(lambda first, step: loop(first, step, *job), which.size)
     return status
 
 

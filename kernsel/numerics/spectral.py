@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.linalg
-from numba import prange
 from numba.core import types
 
 from kernsel.numerics.blas import (
@@ -20,7 +19,7 @@ from kernsel.numerics.blas import (
     ridged_cholesky,
     solve_rows,
 )
-from kernsel.numerics.jit import f8_1, f8_2, f8_3, i8, i8_1, inline, jit, one_blas_thread, pointer
+from kernsel.numerics.jit import f8_1, f8_2, f8_3, i8, i8_1, inline, jit, one_blas_thread, pointer, share
 from kernsel.numerics.newton import CONVERGED, SINGULAR
 from kernsel.numerics.radius import POWER_STEPS, POWER_TOLERANCE, dominant_vector, uneven
 
@@ -81,7 +80,12 @@ FOLD = types.FunctionType(types.void(f8_2, f8_1, f8_2, f8_2, f8_2, f8_1, i8, i8,
 """One fold: ``(U or Z, ev, Y, YU or YZ, G, lams, lo, hi, order, out, status, rho)``."""
 
 
-@jit((FOLD, f8_2, f8_1, f8_2, f8_2, f8_2, f8_1, i8_1, i8, f8_3, i8[:, ::1], f8_2), parallel=True)
+@jit((i8, i8, FOLD, f8_2, f8_1, f8_2, f8_2, f8_2, f8_1, i8_1, i8, f8_3, i8[:, ::1], f8_2))
+def _folds(first, step, task, U, ev, Y, YU, G, lams, starts, order, out, status, rho):
+    for fold in range(first, starts.size - 1, step):
+        task(U, ev, Y, YU, G, lams, starts[fold], starts[fold + 1], order, out, status[fold], rho[fold])
+
+
 def for_folds(task, U, ev, Y, YU, G, lams, starts, order, out, status, rho):
     """Run ``task`` for every fold, side by side.
 
@@ -100,8 +104,10 @@ def for_folds(task, U, ev, Y, YU, G, lams, starts, order, out, status, rho):
     out : (k, L, n); status : (t, L); rho : (t, L)
         Overwritten: held-out outputs, 0 or a key of ``newton.REASONS``, and the ratio of the BIF's series.
     """
-    for fold in prange(starts.size - 1):
-        task(U, ev, Y, YU, G, lams, starts[fold], starts[fold + 1], order, out, status[fold], rho[fold])
+    loop = _folds.code  # compiled here, not by several threads at once
+    job = (task.code, U, ev, Y, YU, G, lams, starts, order, out, status, rho)
+    with one_blas_thread():
+        share(lambda first, step: loop(first, step, *job), len(status))
 
 
 def products_are_cheaper(starts: np.ndarray, r: int, lams: np.ndarray) -> bool:
@@ -144,8 +150,7 @@ def _run(task, U, ev, Y, lams, starts, order, G=None):
     status, rho = np.zeros((starts.size - 1, lams.size), np.int64), np.zeros((starts.size - 1, lams.size))
     if G is None:
         G = np.zeros((0, 0))
-    with one_blas_thread():
-        for_folds(task, U, ev, Y, Y @ U, G, lams, starts, order, out, status, rho)
+    for_folds(task, U, ev, Y, Y @ U, G, lams, starts, order, out, status, rho)
     return out, status.max(axis=0), rho
 
 

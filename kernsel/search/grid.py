@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.criteria import Scores
 from kernsel.errors import OptionError
 from kernsel.kernels import Kernel
+from kernsel.numerics.jit import threads
 from kernsel.problem import Path, Problem, Rows, fit_together, make_path
 
 Array = NDArray[np.float64]
@@ -250,7 +250,7 @@ class GridSearch:
         # Paths of one set of lambda are solved side by side.
         work.sort(key=lambda item: len(item[1]), reverse=True)
         total, done = sum(len(missing) for _, missing in work), 0
-        size = max(1, numba.get_num_threads())
+        size = threads()
         for _, same in itertools.groupby(work, key=lambda item: item[1]):
             for batch in _batched(iter(same), size):
                 paths = [make_path(Problem(self.rows, kernel, self.rank), self.learner, each) for kernel, each in batch]

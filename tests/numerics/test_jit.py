@@ -4,7 +4,10 @@ import os
 import subprocess
 import sys
 
+import numba
 import pytest
+
+from kernsel.numerics import jit
 
 LOOPS = """
 from kernsel.numerics import jit
@@ -119,3 +122,23 @@ wrong(1.0)
     done = subprocess.run([sys.executable, str(tmp_path / "wrong.py")], capture_output=True, text=True, check=False)
     assert "undefined_name" in done.stderr
     assert "CompilationWarning" not in done.stderr
+
+
+def test_work_is_shared_out_once_and_not_again_by_its_workers(monkeypatch):
+    monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", 3)
+    seen = []
+    jit.share(lambda first, step: seen.extend((job, jit.threads()) for job in range(first, 10, step)), 10)
+    assert sorted(seen) == [(job, 1) for job in range(10)]
+    assert jit.threads() == 3
+
+
+def test_an_error_in_a_worker_reaches_the_caller(monkeypatch):
+    monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", 2)
+
+    def work(first, step):
+        if first == 1:
+            raise ValueError("second")
+
+    with pytest.raises(ValueError, match="second"):
+        jit.share(work, 2)
+    assert jit.threads() == 2
