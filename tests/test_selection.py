@@ -341,7 +341,7 @@ def test_without_verification_heldout_is_the_criterion_s_own(criterion):
 
 def test_pure_is_what_misleads_and_verification_helps():
     """mathematics: rho near 1 makes the bare series follow the training fit."""
-    X, y = tables.circles(flips=0.2)
+    X, y = tables.circles(150, flips=0.2)
     options = {"grid": GRID, "folds": 5, "extend": False}
     bare = tables.choose(X, y, criterion="bif", pure=True, verify=0, **options)
     trusted = tables.choose(X, y, criterion="bif", **options)

@@ -347,8 +347,8 @@ def solve_paths(
         Targets and weights of each problem.
     lams : (L,)
         In descending order.
-    loss, parameters
-        The loss pointer and its parameters.
+    loss, parameters : pointer, (p,)
+        The loss and its parameters.
     follow : bool
         Start each fit where that of the next larger ``lam`` ended; otherwise at what ``x`` and ``f`` hold.
     x : (q, L, n or r); f : (q, L, n)
