@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
 import platform
 import time
 import warnings as python_warnings
@@ -16,15 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 import kernsel
-from kernsel import registry
 from kernsel.criteria import HeldOutCriterion, Scores
 from kernsel.data import Dataset, from_arrays
-from kernsel.errors import IncompatibleError, OptionError, SelectionError, SelectionWarning
+from kernsel.errors import OptionError, SelectionError, SelectionWarning
 from kernsel.folds import deal
-from kernsel.kernels import Kernel, Statistics, parse
+from kernsel.kernels import Kernel, Statistics
 from kernsel.model import Model
 from kernsel.numerics.jit import one_blas_thread, threads
-from kernsel.problem import Path, Problem, Rows, compile_updates, fit_together, make_path
+from kernsel.options import read_criterion, read_kernel, read_learner, read_rank
+from kernsel.paths import Path, compile_updates, fit_together, make_path
+from kernsel.problem import Problem, Rows
 from kernsel.result import Selection
 from kernsel.search.grid import Candidate, Grid, GridSearch, Progress, make_grids
 
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-FULL_RANK_ROWS = 2000
-DEFAULT_LEARNERS = {"classification": "svm", "regression": "krr"}
 CONTINUATION = 4.0 ** np.arange(3, -1, -1)
 """The winner is refitted from larger lambda down, as it was found."""
 
@@ -167,14 +165,14 @@ def select_dataset(
         As from :func:`select`.
     """
     started = time.perf_counter()
-    part = _learner(learner, dataset.task)
-    scorer = _criterion(criterion, order, pure)
-    kernels = [_kernel(each) for each in ([kernel] if isinstance(kernel, str | Kernel) else kernel)]
+    part = read_learner(learner, dataset.task)
+    scorer = read_criterion(criterion, order, pure)
+    kernels = [read_kernel(each) for each in (kernel if isinstance(kernel, list | tuple) else [kernel])]
     if not kernels:
         raise OptionError("no kernel is given: name at least one, such as gaussian")
     if verify < 0:
         raise OptionError(f"verify is the number of leading candidates to check, at least 0, not {verify}")
-    columns = _rank(rank, dataset.n)
+    columns = read_rank(rank, dataset.n)
     compile_updates(part, columns is None)
     rows = _rows(dataset, folds, seed)
     judge = _Judge(rows, dataset)
@@ -255,67 +253,10 @@ def select_dataset(
     )
 
 
-def _learner(learner: Any, task: str) -> Any:
-    part = learner if learner is not None else DEFAULT_LEARNERS[task]
-    part = registry.build("learner", part) if isinstance(part, str) else part
-    if task not in part.tasks:
-        fitting = ", ".join(name for name in registry.names("learner") if name != part.name)
-        raise IncompatibleError(
-            f"learner '{part.name}' is for {' and '.join(part.tasks)}, not for a {task}; choose another one ({fitting})"
-        )
-    return part
-
-
-def _criterion(criterion: Any, order: float | None, pure: bool) -> Any:
-    part = registry.build("criterion", criterion) if isinstance(criterion, str) else criterion
-    fields = {field.name for field in dataclasses.fields(part)}
-    changes: dict[str, Any] = {"order": order} if order is not None else {}
-    if pure:
-        changes["pure"] = True
-    for name in changes:
-        if name not in fields:
-            raise OptionError(f"criterion '{part.name}' has no option '{name}'; leave it out, or use bif")
-    return replace(part, **changes)
-
-
-def _kernel(kernel: str | Kernel) -> Kernel:
-    return parse(kernel) if isinstance(kernel, str) else kernel
-
-
-def _rank(rank: int | float | str | None, n: int) -> int | None:
-    """Return the number of landmarks, or None for the whole Gram matrix."""
-    if rank == "full" or (rank is None and n <= FULL_RANK_ROWS):
-        _check_memory(n)
-        return None
-    if rank is None:
-        return min(max(n // 10, 500), 1000)
-    if isinstance(rank, str | bool) or not math.isfinite(rank):
-        raise OptionError(f"rank must be a number of landmarks, a share of the rows, or 'full', not {rank!r}")
-    if isinstance(rank, float) and 0 < rank <= 1:
-        return max(1, round(rank * n))
-    if rank != int(rank) or rank < 1:
-        raise OptionError(f"rank must be a whole number from 1, or a share of the rows up to 1.0, not {rank!r}")
-    return min(int(rank), n)
-
-
-def _check_memory(n: int) -> None:
-    """Refuse a Gram matrix that won't fit: distances, and matrix and work space for each of the kernels in work."""
-    needed = 8 * n**2 * 6
-    try:
-        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError, AttributeError):  # not every system tells
-        return
-    if needed > there:
-        raise OptionError(
-            f"the whole Gram matrix of {n} rows needs about {needed / 2**30:.0f} GB of memory, and this machine has "
-            f"{there / 2**30:.0f}: leave out --rank full, or give a number of landmarks such as --rank 1000"
-        )
-
-
 def _rows(dataset: Dataset, folds: int, seed: int) -> Rows:
     """Split into folds, stratified for classes, and sort the rows by fold."""
     n = dataset.n
-    if not 2 <= folds <= n:
+    if folds != int(folds) or not 2 <= folds <= n:
         raise OptionError(f"{folds} folds can't be made of {n} rows: use 2 to {n} folds")
     labels = np.zeros(n, np.int64)
     if dataset.task == "classification":

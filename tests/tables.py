@@ -6,7 +6,8 @@ from sklearn.datasets import load_wine
 import reference
 from kernsel.data import from_arrays
 from kernsel.kernels import Gaussian, Statistics
-from kernsel.problem import Problem, Rows, make_path
+from kernsel.paths import make_path
+from kernsel.problem import Problem, Rows
 from kernsel.selection import select_dataset
 
 SMALL = {"tau": [0.3, 1.0, 3.0], "lambda": [1e-3, 1e-2, 1e-1]}

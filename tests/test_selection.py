@@ -21,7 +21,7 @@ from kernsel.criteria import BIF, CV, FBIF, HeldOutCriterion, Scores
 from kernsel.errors import DataError, IncompatibleError, OptionError, SelectionError, SelectionWarning
 from kernsel.kernels import Gaussian, Laplacian
 from kernsel.learners import Krr, Svm
-from kernsel.problem import HeldOut
+from kernsel.paths import HeldOut
 
 ENTRY = {
     *("kernel", "parameters", "lambda", "learner", "criterion", "score", "verified", "error", "error_se"),
@@ -397,7 +397,7 @@ def test_a_leader_whose_verification_fails_is_no_winner(monkeypatch):
     X, y = tables.circles(40)
     plain = tables.choose(X, y, verify=2, **QUICK)
     first = plain.candidates[0] if plain.candidates[0].score <= plain.candidates[1].score else plain.candidates[1]
-    exact = kernsel.problem.SmoothPath.exact
+    exact = kernsel.paths.SmoothPath.exact
 
     def failing(path, which=None):
         held = exact(path, which)
@@ -405,7 +405,7 @@ def test_a_leader_whose_verification_fails_is_no_winner(monkeypatch):
             held.failed[list(path.lams).index(first.lam)] = "no luck"
         return held
 
-    monkeypatch.setattr(kernsel.problem.SmoothPath, "exact", failing)
+    monkeypatch.setattr(kernsel.paths.SmoothPath, "exact", failing)
     result = tables.choose(X, y, verify=2, **QUICK)
     assert result.best.failed is None
     assert result.best.verified is not None

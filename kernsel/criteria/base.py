@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.problem import HeldOut, Path
+from kernsel.paths import HeldOut, Path
 
 Array = NDArray[np.float64]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kernsel.criteria.base import Array, HeldOutCriterion
-from kernsel.problem import HeldOut, Path
+from kernsel.paths import HeldOut, Path
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 from kernsel.criteria.base import Array, HeldOutCriterion, Scores
 from kernsel.criteria.crossvalidation import NewtonCV
 from kernsel.errors import IncompatibleError, OptionError
-from kernsel.problem import HeldOut, Path
+from kernsel.paths import HeldOut, Path
 
 
 @dataclass(frozen=True)

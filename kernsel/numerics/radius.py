@@ -8,6 +8,7 @@ from kernsel.numerics.blas import inner, times
 from kernsel.numerics.jit import inline
 
 POWER_STEPS, POWER_TOLERANCE = 100, 1e-4  # of power iterations
+LANCZOS_STEPS = 8  # with the whole system, once the power iteration with the fold's block has converged
 
 
 @inline

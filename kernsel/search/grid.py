@@ -15,7 +15,8 @@ from kernsel.criteria import Scores
 from kernsel.errors import OptionError
 from kernsel.kernels import Kernel
 from kernsel.numerics.jit import threads
-from kernsel.problem import Path, Problem, Rows, fit_together, make_path
+from kernsel.paths import Path, fit_together, make_path
+from kernsel.problem import Problem, Rows
 
 Array = NDArray[np.float64]
 Grid = str | Mapping[str, Sequence[float]]

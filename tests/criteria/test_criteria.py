@@ -13,7 +13,7 @@ import tolerances
 from kernsel.criteria import BIF, CV, FBIF, HeldOutCriterion, NewtonCV
 from kernsel.errors import IncompatibleError, OptionError
 from kernsel.learners import Krr, Loss, Svm
-from kernsel.problem import HeldOut
+from kernsel.paths import HeldOut
 
 LAMS = (100.0, 0.1, 1e-4)
 WIDE = Svm(h=1.5)

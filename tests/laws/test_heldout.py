@@ -10,11 +10,11 @@ import losses
 import problems
 import reference
 import tolerances
-from kernsel.numerics import heldout, newton, spectral
+from kernsel.numerics import heldout_features, heldout_kernel, newton, spectral
 
 RUNS = [
-    (newton.in_kernel, heldout.newton_step_in_kernel, heldout.influence_in_kernel),
-    (newton.in_features, heldout.newton_step_in_features, heldout.influence_in_features),
+    (newton.in_kernel, heldout_kernel.newton_step, heldout_kernel.influence),
+    (newton.in_features, heldout_features.newton_step, heldout_features.influence),
 ]
 spaces = pytest.mark.parametrize(("problem", "step", "influence"), RUNS, ids=["kernel", "features"])
 
@@ -184,7 +184,7 @@ def test_nystrom_influence_is_as_published_with_its_sign_and_mask_corrected(p, c
         (losses.SQUARE, lambda f: reference.nystrom_influence_square(p.K, V, p.y, p.lam, f, p.starts)),
     ):
         fits = calling.fit(newton.in_kernel, loss, p.K, p.y, lams)
-        out, _, status = calling.update(heldout.nystrom_influence, p.K, fits, lams, p.starts, 1, V)
+        out, _, status = calling.update(heldout_kernel.nystrom_influence, p.K, fits, lams, p.starts, 1, V)
         assert not status.any()
         close(out[0], twin(fits.f[0]), tolerances.curved(p.K, p.lam, loss.curvature))
 
@@ -193,6 +193,6 @@ def test_nystrom_influence_is_as_published_with_its_sign_and_mask_corrected(p, c
 def test_nystrom_influence_with_all_landmarks_is_the_influence(p, loss):
     lams = calling.array(p.lam)
     fits = calling.fit(newton.in_kernel, loss, p.K, p.y, lams)
-    nystrom, _, _ = calling.update(heldout.nystrom_influence, p.K, fits, lams, p.starts, 1, p.Z)
-    full, _, _ = calling.update(heldout.influence_in_kernel, p.K, fits, lams, p.starts, 1)
+    nystrom, _, _ = calling.update(heldout_kernel.nystrom_influence, p.K, fits, lams, p.starts, 1, p.Z)
+    full, _, _ = calling.update(heldout_kernel.influence, p.K, fits, lams, p.starts, 1)
     close(nystrom, full, tolerances.curved(p.K, p.lam, loss.curvature))

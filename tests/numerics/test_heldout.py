@@ -8,7 +8,7 @@ import losses
 import problems
 import reference
 import tolerances
-from kernsel.numerics import heldout, newton
+from kernsel.numerics import heldout_features, heldout_kernel, newton
 
 FOLDS = problems.starts_of([8, 12, 5, 10])
 WIDE = losses.WIDE_HINGE
@@ -66,7 +66,7 @@ def test_bif14_theorem_2_prints_a_factor_2_too_much(problem):
     assert relative(ours, numeric) < tolerances.DIFFERENCES
     assert relative(printed, numeric) > 0.3
     fits = calling.fit(newton.in_kernel, losses.SQUARE, p.K, p.y, calling.array(p.lam))
-    out, _, _ = calling.update(heldout.influence_in_kernel, p.K, fits, calling.array(p.lam), p.starts, 2)
+    out, _, _ = calling.update(heldout_kernel.influence, p.K, fits, calling.array(p.lam), p.starts, 2)
     series = [reference.series(reference.square, p.Z, p.y, p.lam, w, p.starts, 2, factor) for factor in (1, 2)]
     assert relative(out[0], series[0]) < 1e-10
     assert relative(out[0], series[1]) > 0.01
@@ -75,7 +75,7 @@ def test_bif14_theorem_2_prints_a_factor_2_too_much(problem):
 def hinge_first_order(p, **printed):
     """Ours, FBIF18 as given, and the fit, with all landmarks: then FBIF is the BIF."""
     fits = calling.fit(newton.in_kernel, WIDE, p.K, p.y, calling.array(p.lam))
-    ours, _, _ = calling.update(heldout.nystrom_influence, p.K, fits, calling.array(p.lam), p.starts, 1, p.Z)
+    ours, _, _ = calling.update(heldout_kernel.nystrom_influence, p.K, fits, calling.array(p.lam), p.starts, 1, p.Z)
     theirs = reference.nystrom_influence_hinge(p.K, p.Z, p.y, p.lam, 0.5, fits.f[0], p.starts, **printed)
     return ours[0] - fits.f[0], theirs - fits.f[0]
 
@@ -102,8 +102,8 @@ def test_the_newton_step_is_nearer_to_the_refit_than_the_first_order(loss):
     lams = calling.array(p.lam)
     fits = calling.fit(newton.in_kernel, loss, p.K, p.y, lams)
     refit = reference.refits(loss.twin, p.Z, p.y, p.lam, p.starts)
-    step, _, _ = calling.update(heldout.newton_step_in_kernel, p.K, fits, lams, p.starts)
-    first, _, _ = calling.update(heldout.influence_in_kernel, p.K, fits, lams, p.starts, 1)
+    step, _, _ = calling.update(heldout_kernel.newton_step, p.K, fits, lams, p.starts)
+    first, _, _ = calling.update(heldout_kernel.influence, p.K, fits, lams, p.starts, 1)
     assert np.linalg.norm(step[0] - refit) < 0.5 * np.linalg.norm(first[0] - refit)
 
 
@@ -111,7 +111,7 @@ def test_the_first_order_tends_to_the_training_outputs_where_rho_tends_to_1():
     p = problems.make(1, n=60, tau=0.1, starts=problems.even(60, 5), lam=2.0**-20)
     lams = calling.array(p.lam)
     fits = calling.fit(newton.in_kernel, losses.SQUARE, p.K, p.y, lams)
-    first, rho, _ = calling.update(heldout.influence_in_kernel, p.K, fits, lams, p.starts, 1)
+    first, rho, _ = calling.update(heldout_kernel.influence, p.K, fits, lams, p.starts, 1)
     assert rho.max() > 0.99
     refit = reference.refits_square(p.K, p.y, p.lam, p.starts)
     assert np.linalg.norm(first[0] - fits.f[0]) < 0.1 * np.linalg.norm(first[0] - refit)
@@ -123,14 +123,14 @@ def test_order_0_leaves_the_outputs_alone_and_gives_the_same_ratio(problem, loss
     p, lams = problem, calling.array(problem.lam)
     G = p.K if in_kernel else p.Z
     fits = calling.fit(newton.in_kernel if in_kernel else newton.in_features, loss, G, p.y, lams)
-    influence = heldout.influence_in_kernel if in_kernel else heldout.influence_in_features
+    influence = heldout_kernel.influence if in_kernel else heldout_features.influence
     none, rho, _ = calling.update(influence, G, fits, lams, p.starts, 0)
     _, again, _ = calling.update(influence, G, fits, lams, p.starts, 1)
     assert not none.any()
     np.testing.assert_array_equal(rho, again)
 
 
-@pytest.mark.parametrize("function", [heldout.newton_step_in_kernel, heldout.influence_in_kernel], ids=["step", "bif"])
+@pytest.mark.parametrize("function", [heldout_kernel.newton_step, heldout_kernel.influence], ids=["step", "bif"])
 def test_a_matrix_that_is_not_positive_is_a_status(function):
     p, lams = problems.make(0, starts=problems.even(30, 3)), calling.array(1e-3)
     fits = calling.fit(newton.in_kernel, losses.SQUARE, p.K, p.y, lams)
@@ -141,11 +141,11 @@ def test_a_matrix_that_is_not_positive_is_a_status(function):
 def test_many_jobs_are_the_single_ones():
     p, lams = problems.make(0, n=40, starts=problems.even(40, 4)), 2.0 ** np.arange(0, -9, -2)
     fits = calling.fit(newton.in_kernel, losses.HINGE, p.K, p.y, lams)
-    together, rho, _ = calling.update(heldout.influence_in_kernel, p.K, fits, lams, p.starts, 2)
+    together, rho, _ = calling.update(heldout_kernel.influence, p.K, fits, lams, p.starts, 2)
     for k in range(lams.size):
         one = calling.Fits(
             fits.x[k : k + 1], fits.f[k : k + 1], fits.v, fits.d1[k : k + 1], fits.d2[k : k + 1], fits.status
         )
-        alone, ratio, _ = calling.update(heldout.influence_in_kernel, p.K, one, lams[k : k + 1], p.starts, 2)
+        alone, ratio, _ = calling.update(heldout_kernel.influence, p.K, one, lams[k : k + 1], p.starts, 2)
         np.testing.assert_array_equal(together[k], alone[0])
         np.testing.assert_array_equal(rho[k], ratio[0])

@@ -7,11 +7,12 @@ import losses
 import reference
 import tables
 import tolerances
-from kernsel import problem
+from kernsel import paths
 from kernsel.kernels import Gaussian, Linear
 from kernsel.learners import Krr, Loss, Svm
 from kernsel.numerics import lowrank, newton
-from kernsel.problem import HeldOut, Problem, fit_together, make_path
+from kernsel.paths import HeldOut, fit_together, make_path
+from kernsel.problem import Problem
 
 LAMS = (0.3, 0.01)
 LEARNERS = [(Krr(), reference.square, 2.0), (Svm(h=0.5), reference.huber_hinge(0.5), 1.0)]
@@ -127,7 +128,7 @@ def test_the_coefficients_are_those_of_the_fit(learner, twin, curvature, rank):
 def test_groups_of_refits_do_not_change_them(monkeypatch, rank):
     rows = tables.make_rows()
     whole = tables.path_on(rows, Svm(), LAMS, rank=rank).exact()
-    monkeypatch.setattr(problem, "REFIT_BYTES", 1)
+    monkeypatch.setattr(paths, "REFIT_BYTES", 1)
     one_by_one = tables.path_on(rows, Svm(), LAMS, rank=rank).exact()
     np.testing.assert_array_equal(one_by_one.f, whole.f)
 

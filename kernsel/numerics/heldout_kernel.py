@@ -1,0 +1,265 @@
+"""Updates of the folds' held-out outputs in the coordinates of the Gram matrix: see ``heldout``.
+
+Nothing but K is needed, no features and no decomposition of it, and all folds of one fit cost ``O(n^2 + |A|^3)``. With
+scaled curved rows, ``D^1/2 K D^1/2``, each update reads off one inverse.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernsel.numerics.blas import add_products, damped_cholesky, damped_solve, inner, inverse, solve_rows, times
+from kernsel.numerics.heldout import UPDATE
+from kernsel.numerics.jit import inline, pointer
+from kernsel.numerics.newton import CONVERGED, SINGULAR, add_rows, curved_rows, scaled_block
+from kernsel.numerics.radius import LANCZOS_STEPS, dominant_vector, tridiagonal_radius, uneven
+
+
+@inline
+def part(rows, count, lo, hi):
+    """Return where ``rows[:count]``, ascending, holds the rows from ``lo`` to below ``hi``."""
+    first = 0
+    while first < count and rows[first] < lo:
+        first += 1
+    last = first
+    while last < count and rows[last] < hi:
+        last += 1
+    return first, last
+
+
+@inline
+def add_to_fold(K, rows, first, last, coefficients, lo, hi, out):
+    """Add ``sum_i coefficients[i] K[rows[i], lo:hi]`` over ``first <= i < last`` to ``out[lo:hi]``."""
+    for i in range(first, last):
+        k, c = K[rows[i]], coefficients[i]
+        for j in range(lo, hi):
+            out[j] += c * k[j]
+
+
+@inline
+def scaled_inverse(K, rows, root, ridge):
+    """Return a status and ``(D^1/2 K D^1/2 + ridge I)^-1`` on the curved rows."""
+    B = scaled_block(K, rows, root, ridge)
+    status = damped_cholesky(B)
+    if status == 0:
+        inverse(B)
+    return status, B
+
+
+@pointer(UPDATE)
+def newton_step(K, V, a, f, d1, d2, N, lam, starts, left, order, out, rho):
+    """One Newton step from the fit towards each fold's own fit, with ``mu' = 2 (N - N_S) lam``.
+
+    Without the fold, straight rows get the coefficient ``-d1_i / mu'`` and the curved rows B = A without C
+    ``(K_BB + mu' D^-1) a_B = f_B - d1_B / d2_B - (K a)_B`` of the straight ones. The system of B is read off the
+    inverse M for all of A: ``a_B = u_B - M_BC M_CC^-1 u_C`` with ``u = M [right-hand side of B; 0]``.
+    """
+    n = f.size
+    rows, straight, coefficients = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
+    count = curved_rows(d2, rows)
+    root = roots(d2, rows, count)
+    m = 0
+    for i in range(n):
+        if not d2[i] > 0.0 and d1[i] != 0.0:
+            straight[m] = i
+            coefficients[m] = -d1[i]
+            m += 1
+    base, h, u, x = np.zeros(n), np.empty(n), np.empty(count), np.empty(count)
+    add_rows(K, straight, m, coefficients, base)
+    M, factorised_for = np.empty((0, 0)), -1.0
+    for fold in range(left.size):
+        lo, hi = starts[fold], starts[fold + 1]
+        mu = 2.0 * left[fold] * lam
+        if left[fold] != factorised_for:
+            status, M = scaled_inverse(K, rows, root, mu)
+            if status != 0:
+                return SINGULAR
+            factorised_for = left[fold]
+        for i in range(n):
+            h[i] = base[i]
+        first, last = part(straight, m, lo, hi)
+        for i in range(first, last):
+            k, c = K[straight[i]], coefficients[i]
+            for j in range(n):
+                h[j] -= c * k[j]
+        first, last = part(rows, count, lo, hi)
+        for i in range(count):
+            k = rows[i]
+            u[i] = 0.0 if first <= i < last else root[i] * (f[k] - d1[k] / d2[k] - h[k] / mu)
+        times(M, u, x)
+        if last > first and without_rows(M, first, last, x) != 0:
+            return SINGULAR
+        for j in range(lo, hi):
+            out[j] = h[j] / mu
+        for i in range(count):
+            x[i] *= root[i]
+        add_to_fold(K, rows, 0, first, x, lo, hi, out)
+        add_to_fold(K, rows, last, count, x, lo, hi, out)
+    return CONVERGED
+
+
+@inline
+def roots(d2, rows, count):
+    """Return the square roots of the curvature on the first ``rows``."""
+    root = np.empty(count)
+    for i in range(count):
+        root[i] = np.sqrt(d2[rows[i]])
+    return root
+
+
+@inline
+def without_rows(M, first, last, x):
+    """Turn ``x = M b``, with ``b = 0`` from ``first`` to ``last``, into the solution without these rows of M^-1."""
+    m = last - first
+    MC, c = np.empty((m, m)), np.empty(m)
+    for i in range(m):
+        c[i] = x[first + i]
+        for j in range(i + 1):
+            MC[i, j] = M[first + i, first + j]
+    if damped_solve(MC, c) != 0:
+        return SINGULAR
+    for i in range(x.size):
+        for j in range(m):
+            x[i] -= M[i, first + j] * c[j]
+    return CONVERGED
+
+
+@inline
+def gradient_of_fold(K, f, d1, lam, weight, lo, hi, rows, out):
+    """Fill ``out = 2 N_S lam f + K_{:,S} d1_S``: by how much the fold's loss pulls at every row."""
+    for i in range(f.size):
+        out[i] = 2.0 * weight * lam * f[i]
+    for i in range(hi - lo):
+        rows[i] = lo + i
+    add_rows(K, rows, hi - lo, d1[lo:hi], out)
+
+
+@pointer(UPDATE)
+def influence(K, V, a, f, d1, d2, N, lam, starts, left, order, out, rho):
+    """BIF of the given order, and ``rho`` of each fold.
+
+    With ``M = (D^1/2 K D^1/2 + mu I)^-1`` on A and ``c = (N 1_S - N_S) / (N - N_S)`` the scaled terms of the series,
+    ``e_k = D^1/2 E_k``, follow ``e_1 = (mu / mu') M D^1/2 kappa_A`` and ``e_{k+1} = (I - mu M)(c e_k)``.
+    """
+    n = f.size
+    mu = 2.0 * N * lam
+    rows, fold_rows, kappa = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
+    count = curved_rows(d2, rows)
+    root = roots(d2, rows, count)
+    status, M = scaled_inverse(K, rows, root, mu)
+    if status != 0:
+        return SINGULAR
+    c, e, x, z = np.empty(count), np.empty(count), np.empty(count), np.empty(count)
+    for fold in range(left.size):
+        lo, hi = starts[fold], starts[fold + 1]
+        gone, shorter = N - left[fold], 2.0 * left[fold] * lam
+        first, last = part(rows, count, lo, hi)
+        for i in range(count):
+            c[i] = 1.0 if first <= i < last else -gone / left[fold]
+        rho[fold] = ratio(M, mu, c, first, last)
+        if order == 0:
+            continue
+        gradient_of_fold(K, f, d1, lam, gone, lo, hi, fold_rows, kappa)
+        for i in range(count):
+            e[i] = root[i] * kappa[rows[i]]
+        times(M, e, z)
+        for i in range(count):
+            x[i] = -z[i] / shorter
+            e[i] = z[i] * (mu / shorter)
+        for _ in range(order - 1):
+            for i in range(count):
+                e[i] *= c[i]
+            times(M, e, z)
+            for i in range(count):
+                x[i] += z[i]
+                e[i] -= mu * z[i]
+        for i in range(count):
+            x[i] *= root[i]
+        for j in range(lo, hi):
+            out[j] = f[j] + kappa[j] / shorter
+        add_to_fold(K, rows, 0, count, x, lo, hi, out)
+    return CONVERGED
+
+
+@inline
+def ratio(M, mu, c, first, last):
+    """Return the spectral radius of ``diag(c) H`` with ``H = I - mu M``, self-adjoint in the product of H.
+
+    The largest eigenvalue of the fold's own block ``H_CC`` is above it by no more than ``N_S / (N - N_S)``. Power
+    iteration on that small block gives the vector from which a few steps of Lanczos' with the whole of H are enough.
+    """
+    m = last - first
+    B = np.empty((m, m))
+    for i in range(m):
+        for j in range(m):
+            B[i, j] = -mu * M[first + i, first + j]
+        B[i, i] += 1.0
+    v = dominant_vector(B)
+    x = np.empty(c.size)
+    for i in range(c.size):
+        x[i] = 0.3 * uneven(i) / np.sqrt(c.size)  # for where the other rows decide
+    for i in range(m):
+        x[first + i] += v[i]
+    return lanczos(M, mu, c, x)
+
+
+@inline
+def lanczos(M, mu, c, x):
+    """Return the spectral radius of ``diag(c) H`` on the Krylov space of ``x``, orthonormal in the product of H."""
+    alpha, beta = np.zeros(LANCZOS_STEPS), np.zeros(LANCZOS_STEPS + 1)
+    now, before, y = np.zeros(c.size), np.zeros(c.size), np.empty(c.size)
+    k, least = 0, 1e-150
+    while k < LANCZOS_STEPS:
+        times(M, x, y)
+        for i in range(c.size):
+            y[i] = x[i] - mu * y[i]
+        beta[k] = np.sqrt(max(inner(x, y), 0.0))
+        if not beta[k] > least:
+            break
+        for i in range(c.size):
+            before[i] = now[i]
+            now[i] = x[i] / beta[k]
+            x[i] = c[i] * y[i] / beta[k]
+        alpha[k] = inner(x, y) / beta[k]
+        for i in range(c.size):
+            x[i] -= alpha[k] * now[i] + (beta[k] * before[i] if k else 0.0)
+        least = 1e-12 * (abs(alpha[k]) + (beta[k] if k else 0.0))
+        k += 1
+    return tridiagonal_radius(alpha[:k], beta[1:k])
+
+
+@pointer(UPDATE)
+def nystrom_influence(K, V, a, f, d1, d2, N, lam, starts, left, order, out, rho):
+    """Nystrom BIF of first order (FBIF18): the fit on K, and ``K ~ V V'`` in the inverse only.
+
+    ``f^{-S} = f + (kappa - V (mu I + V' D V)^-1 V' D kappa) / mu'`` with the curved rows in D: for the hinge this is
+    FBIF18's formula with its sign and its mask corrected, for the square loss its Section 4.2.
+    """
+    n, c = V.shape
+    mu = 2.0 * N * lam
+    rows, kappa, q = np.empty(n, np.int64), np.empty(n), np.empty(c)
+    count = curved_rows(d2, rows)
+    scaled = np.empty((count, c))
+    for i in range(count):
+        for j in range(c):
+            scaled[i, j] = np.sqrt(d2[rows[i]]) * V[rows[i], j]
+    B = np.zeros((c, c))
+    add_products(scaled, 1.0, B)
+    for j in range(c):
+        B[j, j] += mu
+    if damped_cholesky(B) != 0:
+        return SINGULAR
+    for fold in range(left.size):
+        lo, hi = starts[fold], starts[fold + 1]
+        gradient_of_fold(K, f, d1, lam, N - left[fold], lo, hi, rows, kappa)
+        for k in range(c):
+            q[k] = 0.0
+        for i in range(n):
+            if d2[i] > 0.0:
+                for k in range(c):
+                    q[k] += d2[i] * kappa[i] * V[i, k]
+        solve_rows(B, q.reshape(1, c))
+        shorter = 2.0 * left[fold] * lam
+        for j in range(lo, hi):
+            out[j] = f[j] + (kappa[j] - inner(V[j], q)) / shorter
+    return CONVERGED

@@ -1,0 +1,78 @@
+"""Read what a selection is asked for: names and texts become parts, and numbers are checked."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from dataclasses import replace
+from typing import Any
+
+from kernsel import registry
+from kernsel.errors import IncompatibleError, OptionError
+from kernsel.kernels import Kernel, parse
+
+FULL_RANK_ROWS = 2000
+DEFAULT_LEARNERS = {"classification": "svm", "regression": "krr"}
+
+
+def read_learner(learner: Any, task: str) -> Any:
+    """Return the learner, by default that of the task; IncompatibleError if it is not for the task."""
+    part = learner if learner is not None else DEFAULT_LEARNERS[task]
+    part = registry.build("learner", part) if isinstance(part, str) else part
+    if task not in part.tasks:
+        fitting = ", ".join(name for name in registry.names("learner") if name != part.name)
+        raise IncompatibleError(
+            f"learner '{part.name}' is for {' and '.join(part.tasks)}, not for a {task}; choose another one ({fitting})"
+        )
+    return part
+
+
+def read_criterion(criterion: Any, order: float | None, pure: bool) -> Any:
+    """Return the criterion, with the order and the purity that were given apart; OptionError if it has no such thing."""
+    part = registry.build("criterion", criterion) if isinstance(criterion, str) else criterion
+    fields = {field.name for field in dataclasses.fields(part)}
+    changes: dict[str, Any] = {"order": order} if order is not None else {}
+    if pure:
+        changes["pure"] = True
+    for name in changes:
+        if name not in fields:
+            raise OptionError(f"criterion '{part.name}' has no option '{name}'; leave it out, or use bif")
+    return replace(part, **changes)
+
+
+def read_kernel(kernel: str | Kernel) -> Kernel:
+    """Return the kernel; OptionError if it is neither one nor the text of one."""
+    if not isinstance(kernel, str | Kernel):
+        raise OptionError(f"a kernel must be a name such as 'gaussian', or a Kernel, not {kernel!r}")
+    return parse(kernel) if isinstance(kernel, str) else kernel
+
+
+def read_rank(rank: int | float | str | None, n: int) -> int | None:
+    """Return the number of landmarks, or None for the whole Gram matrix."""
+    if rank == "full" or (rank is None and n <= FULL_RANK_ROWS):
+        _check_memory(n)
+        return None
+    if rank is None:
+        return min(max(n // 10, 500), 1000)
+    if isinstance(rank, str | bool) or not math.isfinite(rank):
+        raise OptionError(f"rank must be a number of landmarks, a share of the rows, or 'full', not {rank!r}")
+    if isinstance(rank, float) and 0 < rank <= 1:
+        return max(1, round(rank * n))
+    if rank != int(rank) or rank < 1:
+        raise OptionError(f"rank must be a whole number from 1, or a share of the rows up to 1.0, not {rank!r}")
+    return min(int(rank), n)
+
+
+def _check_memory(n: int) -> None:
+    """Refuse a Gram matrix that won't fit: distances, and matrix and work space for each of the kernels in work."""
+    needed = 8 * n**2 * 6
+    try:
+        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):  # not every system tells
+        return
+    if needed > there:
+        raise OptionError(
+            f"the whole Gram matrix of {n} rows needs about {needed / 2**30:.0f} GB of memory, and this machine has "
+            f"{there / 2**30:.0f}: leave out --rank full, or give a number of landmarks such as --rank 1000"
+        )
