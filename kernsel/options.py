@@ -29,7 +29,7 @@ def read_learner(learner: Any, task: str) -> Any:
 
 
 def read_criterion(criterion: Any, order: float | None, pure: bool) -> Any:
-    """Return the criterion, with the order and the purity that were given apart; OptionError if it has no such thing."""
+    """Return the criterion, with order and purity that were given apart; OptionError if it has no such thing."""
     part = registry.build("criterion", criterion) if isinstance(criterion, str) else criterion
     fields = {field.name for field in dataclasses.fields(part)}
     changes: dict[str, Any] = {"order": order} if order is not None else {}
