@@ -270,15 +270,8 @@ def compile_updates(learner: Any, full: bool) -> None:
     """Have the fold updates of a learner compiled while its first fits are computed."""
     if learner.loss.square:
         return
-    if full:
-        updates = [
-            heldout_kernel.newton_step,
-            heldout_kernel.influence,
-            heldout_kernel.nystrom_influence,
-        ]
-    else:
-        updates = [heldout_features.newton_step, heldout_features.influence]
-    compile_ahead(*updates)
+    updates = heldout_kernel if full else heldout_features
+    compile_ahead(updates.newton_step, updates.influence)
 
 
 def make_path(problem: Problem, learner: Any, lams: Iterable[float]) -> Path:
