@@ -205,7 +205,7 @@ def _read(path: Path) -> dict[str, npt.NDArray[Any]]:
         reason = (
             "is damaged; get another copy of it" if zipfile.is_zipfile(path) else "isn't a model of kernsel, or is cut"
         )
-        raise ModelError(f"{path} {reason} ({' '.join(str(error).split())[:80] or type(error).__name__})") from error
+        raise ModelError(f"{path} {reason} ({type(error).__name__})") from error
 
 
 def _header(path: Path, contents: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def read_criterion(criterion: Any, order: float | None, pure: bool) -> Any:
     return replace(part, **changes)
 
 
-def read_kernel(kernel: str | Kernel) -> Kernel:
+def read_kernel(kernel: Any) -> Kernel:
     """Return the kernel; OptionError if it is neither one nor the text of one."""
     if not isinstance(kernel, str | Kernel):
         raise OptionError(f"a kernel must be a name such as 'gaussian', or a Kernel, not {kernel!r}")

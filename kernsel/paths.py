@@ -177,7 +177,8 @@ class SquarePath(Path):
 
     def influence(self, order: int) -> HeldOut:
         U, ev = self.problem.spectrum
-        f, _ = spectral.influence_square(U, ev, self.rows.Y, self.lams, self.rows.starts, order)
+        f, rho = spectral.influence_square(U, ev, self.rows.Y, self.lams, self.rows.starts, order)
+        self.ratio = rho.max(axis=0)
         return HeldOut.of(f, np.zeros(f.shape[:2], np.int64), exact=False)
 
     def _ratio(self) -> Array:
@@ -250,7 +251,8 @@ class SmoothPath(Path):
         return HeldOut.of(f, status, exact=False)
 
     def influence(self, order: int) -> HeldOut:
-        f, status, _ = self._influence(order)
+        f, status, rho = self._influence(order)
+        self.ratio = rho.max(axis=(0, 2))
         return HeldOut.of(f, status, exact=False)
 
     def _ratio(self) -> Array:

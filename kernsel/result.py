@@ -123,16 +123,18 @@ class Selection:
         regression = self.data["task"] == "regression"
         what = f"RMSE in units of {self.data['target']!r}" if regression else "misclassified"
         rows = [self._line(candidate) for candidate in self.candidates[: 1 + RUNNERS_UP] if candidate.failed is None]
+        terms = ", ".join(f"{name} = {value:.4g}" for name, value in self.conversions.items())
         lines = [
-            f"selected: {self.learner} on {_short(self.best.kernel)}, lambda = {self.best.lam:.4g}",
-            f"  the same elsewhere: {', '.join(f'{name} = {value:.4g}' for name, value in self.conversions.items())}",
+            f"selected: {self.learner} on {short(self.best.kernel)}, lambda = {self.best.lam:.4g}",
+            f"  in scikit-learn's terms: {terms}" + (" (SVC adds a bias)" if "C" in self.conversions else ""),
             f"  held-out error: {self._error(self.best)} {what} ({self.data['folds']} folds)",
             f"  representation: {self.data['representation']}",
             "",
             *_aligned([("", "kernel", "lambda", self.criterion, "verified", "error +- s.e.", "rho"), *rows]),
             "",
             f"  {self.criterion}: {self.data['measure']}; verified: the same by exact refits; error: {what}, with its",
-            "  standard error over folds; rho: how far the approximation may be off, from 0 (not at all) to 1",
+            "  standard error over folds; rho: near 0 a fold hardly moves the fit and an approximation is as good as",
+            "  exact, near 1 it is least sure",
         ]
         if any(candidate.scored_by for candidate in self.candidates):
             by = next(candidate.scored_by for candidate in self.candidates if candidate.scored_by)
@@ -149,7 +151,7 @@ class Selection:
     def _line(self, candidate: Candidate) -> tuple[str, ...]:
         return (
             ">" if candidate is self.best else "",
-            _short(candidate.kernel),
+            short(candidate.kernel),
             f"{candidate.lam:.4g}",
             f"{candidate.score:.5g}" + "*" * (candidate.scored_by is not None),
             "-" if candidate.verified is None else f"{candidate.verified:.5g}",
@@ -165,7 +167,7 @@ class Selection:
         return f"{100 * candidate.error:.1f} % +- {100 * candidate.error_se:.1f}"
 
     def __repr__(self) -> str:
-        return f"<Selection: {self.learner} on {_short(self.best.kernel)}, lambda = {self.best.lam:.4g}>"
+        return f"<Selection: {self.learner} on {short(self.best.kernel)}, lambda = {self.best.lam:.4g}>"
 
 
 _MEASURED = {"score", "verified", "error", "error_se", "reliability", "scored_by", "failed"}
@@ -175,7 +177,7 @@ def _number(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else float(value)
 
 
-def _short(kernel: Kernel) -> str:
+def short(kernel: Kernel) -> str:
     """The kernel's text with its numbers to four digits."""
     return re.sub(r"\d+\.\d+(e[+-]?\d+)?", lambda number: f"{float(number.group()):.4g}", str(kernel))
 

@@ -25,7 +25,7 @@ from kernsel.numerics.jit import one_blas_thread, threads
 from kernsel.options import read_criterion, read_kernel, read_learner, read_rank
 from kernsel.paths import Path, compile_updates, fit_together, make_path
 from kernsel.problem import Problem, Rows
-from kernsel.result import Selection
+from kernsel.result import Selection, short
 from kernsel.search.grid import Candidate, Grid, GridSearch, Progress, make_grids
 
 if TYPE_CHECKING:
@@ -177,25 +177,34 @@ def select_dataset(
     rows = _rows(dataset, folds, seed)
     judge = _Judge(rows, dataset)
     grids = make_grids(kernels, grid, rows)
-    search = GridSearch(rows, part, scorer, columns, judge.candidates, progress)
-    candidates, warnings = search.run(grids, extend)
-    if candidates[0].failed is not None:
-        raise SelectionError(f"all {len(candidates)} candidates failed; the first one: {candidates[0].failed}")
+    search = GridSearch(rows, part, scorer, columns, judge.candidates, grids, extend, progress)
+    search.run()
+    if search.candidates()[0].failed is not None:
+        first = search.candidates()[0]
+        raise SelectionError(f"all {len(search.found)} candidates failed; the first one: {first.failed}")
     searched = time.perf_counter()
-
-    leading = [c for c in candidates[:verify] if c.failed is None]
-    checked = _verified(leading, rows, part, scorer, columns, judge)
-    if checked:
-        best, first = min(checked, key=lambda candidate: candidate.rank), checked[0]
+    checked: dict[tuple[Kernel, float], Candidate] = {}
+    while True:
+        candidates = search.candidates()
+        leading = [c for c in candidates[:verify] if c.failed is None]
+        new = [c for c in leading if (c.kernel, c.lam) not in checked]
+        checked.update({(c.kernel, c.lam): c for c in _verified(new, rows, part, scorer, columns, judge)})
+        best = min((checked[c.kernel, c.lam] for c in leading), key=lambda c: c.rank, default=candidates[0])
+        # What verification put first may lie on an edge as well.
+        if (best.kernel, best.lam) == (candidates[0].kernel, candidates[0].lam) or not search.beyond(best):
+            break
+    warnings = search.said()
+    if leading:
+        first = checked[leading[0].kernel, leading[0].lam]
+        if best.failed is not None:
+            raise SelectionError(f"every verified candidate failed; the first one: {first.failed}")
         if best is not first:
             warnings.append(
-                f"verification overturned the criterion: {first.kernel}, lambda = {first.lam:.4g} came first by "
+                f"verification overturned the criterion: {short(first.kernel)}, lambda = {first.lam:.4g} came first by "
                 f"{scorer.name} ({first.score:.4g}), but its exact value is {_shown(first.verified)} against "
                 f"{_shown(best.verified)} of the choice"
             )
-        if best.failed is not None:
-            raise SelectionError(f"every verified candidate failed; the first one: {first.failed}")
-        ordered = sorted(checked, key=lambda candidate: candidate.rank)
+        ordered = sorted((checked[c.kernel, c.lam] for c in leading), key=lambda c: c.rank)
         candidates = sorted([*ordered, *candidates[len(leading) :]], key=lambda candidate: candidate.failed is not None)
     best = candidates[0]
     failed = sum(candidate.failed is not None for candidate in candidates)

@@ -25,7 +25,7 @@ def test_the_summary_of_classes(classes):
     lines = classes.summary().splitlines()
     best = classes.best
     assert lines[0] == f"selected: svm on gaussian(tau={best.kernel.tau:.4g}), lambda = {best.lam:.4g}"
-    assert re.fullmatch(r"  the same elsewhere: gamma = \S+, C = \S+", lines[1])
+    assert re.fullmatch(r"  in scikit-learn's terms: gamma = \S+, C = \S+ \(SVC adds a bias\)", lines[1])
     assert re.fullmatch(r"  held-out error: \d+\.\d % \+- \d+\.\d misclassified \(5 folds\)", lines[2])
     assert lines[3] == "  representation: full Gram matrix, n = 60"
     assert lines[5].split() == ["kernel", "lambda", "fbif", "verified", "error", "+-", "s.e.", "rho"]
@@ -50,7 +50,7 @@ def test_the_summary_marks_who_scored(classes):
 def test_the_summary_of_a_regression(values):
     lines = values.summary().splitlines()
     assert lines[0].startswith("selected: krr on gaussian(tau=")
-    assert re.fullmatch(r"  the same elsewhere: gamma = \S+, alpha = \S+", lines[1])
+    assert re.fullmatch(r"  in scikit-learn's terms: gamma = \S+, alpha = \S+", lines[1])
     assert re.fullmatch(r"  held-out error: \S+ \+- \S+ RMSE in units of 'y' \(5 folds\)", lines[2])
     assert lines[2].split()[2] == f"{values.best.error:.4g}"
     assert all(line.endswith("exact") for line in lines[6:11])
@@ -60,7 +60,7 @@ def test_the_summary_of_a_regression(values):
 def test_a_summary_without_verification_and_conversions():
     result = tables.choose(*tables.circles(), kernel="linear", learner="krr", verify=0, folds=5, extend=False)
     lines = result.summary().splitlines()
-    assert lines[1].startswith("  the same elsewhere: alpha = ")
+    assert lines[1].startswith("  in scikit-learn's terms: alpha = ")
     assert lines[6].split()[4] == "-" or " - " in lines[6]
 
 

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -695,3 +695,23 @@ def test_a_learner_for_another_task():
         tables.choose(X, y, learner="svm")
     krr = tables.choose(*tables.circles(30), learner="krr", **QUICK)
     assert krr.learner == "krr"
+
+
+@dataclass(frozen=True)
+class Misled(CV):
+    """A criterion that likes lambda = 1 and doesn't know better."""
+
+    name: ClassVar[str] = "misled"
+
+    def score(self, path):
+        scores = super().score(path)
+        held = replace(scores.heldout, exact=np.zeros(path.lams.size, bool))
+        return replace(scores, score=np.abs(np.log(path.lams)), heldout=held)
+
+
+def test_a_choice_that_verification_finds_on_the_edge_extends_the_grid():
+    X, y = tables.waves()
+    result = tables.choose(X, y, kernel="gaussian(tau=1)", criterion=Misled(), grid={"lambda": [0.1, 1, 10]}, folds=5)
+    assert any("lay on the edge of the grid: extended lambda to" in text for text in result.warnings)
+    assert len(result.candidates) > 3
+    assert result.best.verified == min(c.verified for c in result.candidates if c.verified is not None)

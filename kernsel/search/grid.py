@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -102,18 +102,18 @@ class Axes:
     def __contains__(self, candidate: Candidate) -> bool:
         return candidate.lam in self.lams and candidate.kernel in set(self.kernels())
 
-    def extended(self, winner: Candidate) -> tuple[Axes, list[str]] | None:
-        """Return the grid with every axis lengthened at whose end the winner lies, and what was done; or None."""
-        values, done = dict(self.values), []
+    def extended(self, winner: Candidate) -> tuple[Axes, dict[str, str]] | None:
+        """Return the grid with every axis lengthened at whose end the winner lies, and the new ranges; or None."""
+        values, done = dict(self.values), {}
         for name, axis in self.values.items():
             integer = name.rpartition(".")[2] == "degree"
             longer = None if integer else _lengthened(axis, float(winner.kernel.parameters[name]))
             if longer is not None:
                 values[name] = longer
-                done.append(f"{name} to {longer[0]:.3g}..{longer[-1]:.3g}")
+                done[name] = f"{longer[0]:.3g}..{longer[-1]:.3g}"
         lams = _lengthened(self.lams, winner.lam)
         if lams is not None:
-            done.append(f"lambda to {lams[0]:.3g}..{lams[-1]:.3g}")
+            done["lambda"] = f"{lams[0]:.3g}..{lams[-1]:.3g}"
         if not done:
             return None
         return Axes(self.kernel, values, self.lams if lams is None else lams), done
@@ -204,6 +204,10 @@ class GridSearch:
         Of the low-rank representation; None for the whole Gram matrix.
     assess : callable
         ``(Path, Scores) -> list of Candidate``, one for each lambda of the path.
+    grids : list of Axes
+        Replaced by longer ones as the search is extended.
+    extend : bool
+        Whether it may be.
     progress : callable or None
     """
 
@@ -212,40 +216,59 @@ class GridSearch:
     criterion: Any
     rank: int | None
     assess: Callable[[Path, Scores], list[Candidate]]
+    grids: list[Axes]
+    extend: bool = True
     progress: Progress | None = None
+    found: dict[tuple[Kernel, float], Candidate] = field(default_factory=dict)
+    extensions: list[dict[str, str]] = field(default_factory=list)
+    remark: str | None = None
 
-    def run(self, grids: Sequence[Axes], extend: bool) -> tuple[list[Candidate], list[str]]:
-        """Return all candidates, best first, and what is to be said about the edges of the grid."""
-        grids, said = list(grids), []
-        found: dict[tuple[Kernel, float], Candidate] = {}
-        for axes in grids:
-            self._score(axes.kernels(), axes.lams, found)
-        for round_ in range(ROUNDS + 1):
-            best = min(found.values(), key=lambda candidate: candidate.rank)
-            if best.failed is not None:
-                break
-            g = next(g for g, axes in enumerate(grids) if best in axes)
-            longer = grids[g].extended(best)
-            if longer is None:
-                break
-            edge = "the best candidate lies on the edge of the grid"
-            where = ", ".join(_where(grids[g], best))
-            if not extend:
-                said.append(f"{edge} ({where}); the grid was not extended")
-                break
-            if round_ == ROUNDS:
-                said.append(f"{edge} ({where}), after {ROUNDS} extensions: give a wider grid")
-                break
-            grids[g], done = longer
-            said.append(f"{edge}: extended {', '.join(done)}")
-            self._score(grids[g].kernels(near=best), grids[g].lams, found)
-        return sorted(found.values(), key=lambda candidate: candidate.rank), said
+    def run(self) -> None:
+        """Score the grids, and extend them as long as the best candidate lies on an edge."""
+        for axes in self.grids:
+            self._score(axes.kernels(), axes.lams)
+        while self.beyond(self.candidates()[0]):
+            pass
 
-    def _score(self, kernels: Iterable[Kernel], lams: Array, found: dict[tuple[Kernel, float], Candidate]) -> None:
+    def candidates(self) -> list[Candidate]:
+        """Return all candidates so far, best first."""
+        return sorted(self.found.values(), key=lambda candidate: candidate.rank)
+
+    def beyond(self, best: Candidate) -> bool:
+        """Extend the grid and score what is new if ``best`` lies on its edge; say whether that was done."""
+        self.remark = None
+        g = next(g for g, axes in enumerate(self.grids) if best in axes)
+        where = ", ".join(_where(self.grids[g], best))
+        if best.failed is not None or not where:
+            return False
+        longer = self.grids[g].extended(best)
+        if not self.extend or longer is None or len(self.extensions) == ROUNDS:
+            why = (
+                "and the grid was not extended"
+                if not self.extend
+                else "which can't be extended"
+                if longer is None
+                else f"after {ROUNDS} extensions: give a wider grid"
+            )
+            self.remark = f"the choice lies on the edge of the grid ({where}), {why}"
+            return False
+        self.grids[g], done = longer
+        self.extensions.append(done)
+        self._score(self.grids[g].kernels(near=best), self.grids[g].lams)
+        return True
+
+    def said(self) -> list[str]:
+        """Return what is to be said about the edges of the grid."""
+        ranges = {name: text for done in self.extensions for name, text in done.items()}
+        listed = ", ".join(f"{name} to {text}" for name, text in ranges.items())
+        extended = [f"the best candidate lay on the edge of the grid: extended {listed}"] if listed else []
+        return extended + ([self.remark] if self.remark is not None else [])
+
+    def _score(self, kernels: Iterable[Kernel], lams: Array) -> None:
         """Score the candidates that are not there yet."""
         work = []
         for kernel in kernels:
-            missing = tuple(float(lam) for lam in lams if (kernel, float(lam)) not in found)
+            missing = tuple(float(lam) for lam in lams if (kernel, float(lam)) not in self.found)
             if missing:
                 work.append((kernel, missing))
         # Paths of one set of lambda are solved side by side.
@@ -258,7 +281,7 @@ class GridSearch:
                 fit_together(paths)
                 for path in paths:
                     for candidate in self.assess(path, self.criterion.score(path)):
-                        found[candidate.kernel, candidate.lam] = candidate
+                        self.found[candidate.kernel, candidate.lam] = candidate
                     done += path.lams.size
                     if self.progress is not None:
                         self.progress(done, total, str(path.problem.kernel))
