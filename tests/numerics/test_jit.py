@@ -142,3 +142,19 @@ def test_an_error_in_a_worker_reaches_the_caller(monkeypatch):
     with pytest.raises(ValueError, match="second"):
         jit.share(work, 2)
     assert jit.threads() == 2
+
+
+def test_a_second_process_compiles_what_will_be_needed(tmp_path):
+    """It must find the modules of its parent, not what is called kernsel in the current folder."""
+    (tmp_path / "kernsel").mkdir()
+    (tmp_path / "kernsel" / "__init__.py").write_text("raise ImportError('the wrong one')\n")
+    call = (
+        f"import sys; sys.path[:] = {sys.path!r}; from kernsel.numerics import jit, spectral; jit.ahead = True; "
+        "jit.compile_ahead(spectral._folds, spectral.without_products); print(jit._second.process.wait())"
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", call], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "0\n", done.stderr
+    assert len(list((tmp_path / "cache").rglob("*.nbi"))) == 2
