@@ -173,7 +173,10 @@ def compile_ahead(*functions: Compiled) -> None:
     if len(missing) > 1:
         addresses = tuple(f.address for f in missing)
         # The same modules as here, whatever lies in the current folder.
-        call = f"import sys; sys.path[:] = {sys.path!r}; import kernsel.numerics.jit as j; j.compile_these({addresses!r})"
+        call = (
+            f"import sys; sys.path[:] = {sys.path!r}; "
+            f"from kernsel.numerics import jit; jit.compile_these({addresses!r})"
+        )
         quiet: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
         _second = _Second(subprocess.Popen([sys.executable, "-P", "-c", call], **quiet), addresses)
         atexit.register(_second.process.kill)
