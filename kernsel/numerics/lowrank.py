@@ -87,7 +87,7 @@ def pivoted_cholesky(
     tol : float
         Stop once the trace of the residual is at most ``tol`` times that of K.
     block : int, optional
-        Points drawn in one round; about a tenth of the rank unless given.
+        Points drawn in one round; about a quarter of the rank unless given.
 
     Returns
     -------
@@ -107,7 +107,7 @@ def pivoted_cholesky(
     """
     n = len(diag)
     rank = min(rank, n)
-    size = max(1, rank // 10) if block is None else block
+    size = max(1, rank // 4) if block is None else block
     rng = np.random.default_rng(seed)
     Z, landmarks = np.zeros((n, rank)), np.zeros(rank, dtype=np.int64)
     left = np.array(diag, dtype=np.float64)
