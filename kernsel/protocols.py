@@ -1,13 +1,13 @@
 """What the parts of a selection are to each other: types only.
 
-A part is a frozen dataclass. The three first protocols are what the registry asks of every part; the others are
-capabilities: having the attributes is the declaration, and nothing else is asked for it.
+A part is a frozen dataclass. ``Kernel``, ``Learner`` and ``Criterion`` are what the registry asks of every part.
+Anything more is a capability, such as a criterion's ``measure``: having the attribute is the declaration.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 if TYPE_CHECKING:
     from numpy import float64
@@ -81,22 +81,3 @@ class Criterion(Protocol):
 
     def score(self, path: Any) -> Any:
         """Return the scores along the path."""
-
-
-@runtime_checkable
-class SupportsHeldOut(Protocol):
-    """A criterion that is a mean over held-out outputs, so that its candidates can be verified by its own measure."""
-
-    def heldout(self, path: Any) -> Any:
-        """Return the outputs F (k, n) of each row, by fits that haven't seen the row's fold."""
-
-    def measure(self, Y: Array, F: Array) -> Array:
-        """Return the loss (n,) of each row, from coded targets Y (k, n) and held-out outputs F (k, n)."""
-
-
-@runtime_checkable
-class SupportsConversions(Protocol):
-    """A kernel whose parameters go by other names in other libraries."""
-
-    def conversions(self) -> Mapping[str, float]:
-        """Return the other names and their values, such as scikit-learn's gamma."""

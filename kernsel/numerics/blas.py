@@ -16,7 +16,7 @@ from numba.extending import get_cython_function_address
 
 from kernsel.numerics.jit import REORDER, inline
 
-LEFT, UPPER, PLAIN, TRANSPOSED = ord("L"), ord("U"), ord("N"), ord("T")
+UPPER, PLAIN, TRANSPOSED = ord("U"), ord("N"), ord("T")
 
 
 def _routine(module: str, name: str, count: int) -> types.ExternalFunction:

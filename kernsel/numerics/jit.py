@@ -48,8 +48,8 @@ CONTRACT = {"contract"}
 """Fused multiply-adds only: no sum is reordered, so tricks that rest on rounding survive."""
 
 f8, i8, b1 = types.float64, types.int64, types.boolean
-f8_1, f8_2, f8_3, f8_4 = f8[::1], f8[:, ::1], f8[:, :, ::1], f8[:, :, :, ::1]
-i8_1, b1_1 = i8[::1], b1[::1]
+f8_1, f8_2, f8_3 = f8[::1], f8[:, ::1], f8[:, :, ::1]
+i8_1 = i8[::1]
 
 LOSS = types.FunctionType(types.UniTuple(f8, 3)(f8, f8, f8_1))
 """A loss as a function pointer: ``(y, f, parameters) -> (V, dV/df, d2V/df2)``."""
@@ -70,7 +70,7 @@ def jit(signature: Any, *, fastmath: set[str] | bool = False) -> Callable[[Any],
     ----------
     signature : numba signature
     fastmath : set of str
-        Numba fast-math flags; ``REORDER`` or nothing.
+        Numba fast-math flags: ``REORDER``, ``CONTRACT`` or none.
     """
     return lambda function: Compiled(function, signature, fastmath)
 

@@ -164,9 +164,10 @@ def make_grids(kernels: Sequence[Kernel], grid: Grid, rows: Rows) -> list[Axes]:
 
 
 def _axes(kernel: Kernel, style: str, given: Mapping[str, Array], rows: Rows) -> Axes:
-    ridge = float(np.mean(kernel.with_parameters(**_middle(kernel, rows)).diag(rows.X))) or 1.0
-    lams = RIDGES * ridge / rows.n
     values = {name: np.asarray(axis, dtype=np.float64) for name, axis in kernel.axes(rows.X).items()}
+    middle = kernel.with_parameters(**{name: float(axis[axis.size // 2]) for name, axis in values.items()})
+    ridge = float(np.mean(middle.diag(rows.X))) or 1.0
+    lams = RIDGES * ridge / rows.n
     if style == "paper":
         lams = PAPER_LAM
         values = {n: PAPER_TAU if n.rpartition(".")[2] == "tau" else axis for n, axis in values.items()}
@@ -185,10 +186,6 @@ def _axis(name: str, given: Any) -> Array:
     if name == "lambda" and not (axis[0] >= LEAST and axis[-1] <= LARGEST):
         raise OptionError(f"grid: lambda must be greater than 0, from {LEAST:g} to {LARGEST:g}")
     return axis
-
-
-def _middle(kernel: Kernel, rows: Rows) -> dict[str, float]:
-    return {name: float(axis[axis.size // 2]) for name, axis in kernel.axes(rows.X).items()}
 
 
 @dataclass

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from importlib.util import find_spec
 
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 from kernsel.cli import app
-
-pytestmark = pytest.mark.skipif(find_spec("kernsel.selection") is None, reason="needs kernsel.selection")
 
 CANDIDATE = {
     *("kernel", "parameters", "lambda", "learner", "criterion", "score"),
