@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +58,24 @@ class Rows:
         return restored
 
 
+if TYPE_CHECKING:
+    from functools import cached_property as _once
+else:
+
+    class _once:  # noqa: N801  # used as a decorator
+        """``functools.cached_property``, of which Python 3.11 computes one at a time, over all objects and threads."""
+
+        def __init__(self, compute: Callable[[Any], Any]) -> None:
+            self.compute = compute
+            self.__doc__ = compute.__doc__
+
+        def __get__(self, owner: Any, kind: Any = None) -> Any:
+            if owner is None:
+                return self
+            value = owner.__dict__[self.compute.__name__] = self.compute(owner)
+            return value
+
+
 class Problem:
     """A kernel on rows, in full or by low-rank features.
 
@@ -80,12 +98,12 @@ class Problem:
         """Whether the whole Gram matrix is used."""
         return self.rank is None
 
-    @cached_property
+    @_once
     def gram(self) -> Array:
         """Gram matrix, (n, n)."""
         return np.ascontiguousarray(self.kernel.evaluate(self.rows.statistics))
 
-    @cached_property
+    @_once
     def factor(self) -> tuple[Array, Indices, Array, float]:
         """Low-rank features Z (n, r), landmarks, the map T with ``Z = k(X, landmarks) T``, and the residual's trace."""
         X, kernel = self.rows.X, self.kernel
@@ -102,13 +120,13 @@ class Problem:
         """Columns of ``matrix``."""
         return self.rows.n if self.rank is None else self.rank
 
-    @cached_property
+    @_once
     def products(self) -> Array:
         """Products ``Z' Z`` of the low-rank features, (r, r)."""
         products: Array = self.factor[0].T @ self.factor[0]
         return products
 
-    @cached_property
+    @_once
     def spectrum(self) -> tuple[Array, Array]:
         """Orthonormal U (n, r) and eigenvalues (r,) of the representation."""
         return spectral.spectrum_of_gram(self.gram) if self.full else spectral.spectrum_of_features(self.factor[0])

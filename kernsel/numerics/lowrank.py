@@ -136,16 +136,5 @@ def pivoted_cholesky(
 
 def _independent(A: Array, floor: float) -> tuple[Indices, Array]:
     """Greedy pivoted Cholesky of a small block ``A (b, b)``: the rows above ``floor``, and their factor."""
-    A = A.copy()
-    left = np.diag(A).copy()
-    L, chosen = np.zeros_like(A), []
-    for step in range(len(A)):
-        pivot = int(np.argmax(left))
-        if not left[pivot] > floor:
-            break
-        L[:, step] = (A[:, pivot] - L[:, :step] @ L[pivot, :step]) / np.sqrt(left[pivot])
-        left -= L[:, step] ** 2
-        left[pivot] = -np.inf
-        chosen.append(pivot)
-    kept = np.array(chosen, dtype=np.int64)
-    return kept, np.tril(L[kept, : len(kept)])
+    L, pivots, rank, _ = scipy.linalg.lapack.dpstrf(A, tol=floor, lower=1)
+    return pivots[:rank].astype(np.int64) - 1, np.tril(L[:rank, :rank])

@@ -6,6 +6,8 @@ rounding are dropped, not clamped. Targets are rows: ``Y (k, n)``.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import scipy.linalg
 from numba.core import types
@@ -75,6 +77,7 @@ def weights(Z: np.ndarray, G: np.ndarray, Y: np.ndarray, lam: float) -> np.ndarr
 
 
 ROUNDING = 2.0**-52
+DOMINATED = 1 / 32  # the trace of products, relative to a ridge that dominates them
 
 FOLD = types.FunctionType(types.void(f8_2, f8_1, f8_2, f8_2, f8_2, f8_1, i8, i8, i8, f8_3, i8_1, f8_1))
 """One fold: ``(U or Z, ev, Y, YU or YZ, G, lams, lo, hi, order, out, status, rho)``."""
@@ -132,9 +135,47 @@ def heldout_square(
 def heldout_features(
     Z: np.ndarray, G: np.ndarray, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the same for ``K = Z Z'`` and ``G = Z' Z``, by leaving the fold out of the normal equations."""
-    out, status, _ = _run(without_products, Z, np.zeros(0), Y, lams, starts, 0, G)
-    return out, status
+    """Return the same for ``K = Z Z'`` and ``G = Z' Z``, by leaving the fold out of the normal equations.
+
+    Columns that overlap with no other one, as where the kernel is so narrow that it sees single points, need no system.
+    """
+    alone = columns_alone(Z, G)
+    if not alone.any():
+        out, status, _ = _run(without_products, Z, np.zeros(0), Y, lams, starts, 0, G)
+        return out, status
+    single = without_columns(Z[:, alone], Y, lams, starts)
+    if alone.all():
+        return single, np.zeros(lams.size, np.int64)
+    out, status, _ = _run(
+        without_products, np.ascontiguousarray(Z[:, ~alone]), np.zeros(0), Y, lams, starts, 0,
+        np.ascontiguousarray(G[~alone][:, ~alone]),
+    )  # fmt: skip
+    return out + single, status
+
+
+def columns_alone(Z: np.ndarray, G: np.ndarray) -> np.ndarray:
+    """Say which columns overlap with no other one by more than rounding, in whatever rows: (r,) bool."""
+    length = np.sqrt(np.diag(G))
+    bound = ROUNDING * np.outer(length, length)
+    alone: np.ndarray = (np.abs(G) > bound).sum(axis=0) <= 1
+    if alone.any():  # what cancels over all rows need not without a fold
+        alone[alone] = (np.abs(Z[:, alone]).T @ np.abs(Z) > bound[alone]).sum(axis=1) <= 1
+    return alone
+
+
+def without_columns(Z: np.ndarray, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Return the held-out outputs ``(k, L, n)`` of orthogonal columns: ``w = Z' y / (diag(Z' Z) + ridge)``."""
+    folds = [slice(lo, hi) for lo, hi in pairwise(starts)]
+    squares = np.stack([np.einsum("ij,ij->j", Z[fold], Z[fold]) for fold in folds])
+    products = np.stack([Y[:, fold] @ Z[fold] for fold in folds])
+    kept = 1.0 - np.eye(len(folds))  # sums over the other folds: the fold's own part would not cancel exactly
+    squares, products = kept @ squares, np.einsum("st,tkj->skj", kept, products)
+    out = np.empty((Y.shape[0], lams.size, Z.shape[0]))
+    for j, fold in enumerate(folds):
+        ridges = (Z.shape[0] - (fold.stop - fold.start)) * lams
+        w = products[j][:, None, :] / (squares[j] + ridges[:, None])
+        out[:, :, fold] = w @ Z[fold].T
+    return out
 
 
 def influence_square(
@@ -202,24 +243,43 @@ def without_block(U, ev, Y, YU, G, lams, lo, hi, order, out, status, rho):
 
 @pointer(FOLD)
 def without_products(Z, ev, Y, YZ, G, lams, lo, hi, order, out, status, rho):
-    """Hold a fold out by ``(G - Z_S' Z_S + ridge I) w = Z' y - Z_S' y_S``."""
+    """Hold a fold out by ``(G - Z_S' Z_S + ridge I) w = Z' y - Z_S' y_S``.
+
+    Where the ridge is far above the trace of the products, ``w <- (right - products w) / ridge`` is at its fixed point
+    after a few rounds, which are cheaper than a factorisation.
+    """
     n, r = Z.shape
     m = hi - lo
     ZS = Z[lo:hi]
     products, right = np.empty((r, r)), np.empty((Y.shape[0], r))
     copy_lower(G, products)
     add_products(ZS, -1.0, products)
+    mirror(products)
+    trace = 0.0
+    for j in range(r):
+        trace += products[j, j]
     for c in range(Y.shape[0]):
         inside = np.dot(Y[c, lo:hi], ZS)
         for j in range(r):
             right[c, j] = YZ[c, j] - inside[j]
     R, w = np.empty((r, r)), np.empty((Y.shape[0], r))
     for k in range(lams.size):
-        status[k] = CONVERGED if ridged_cholesky(products, (n - m) * lams[k], R) == 0 else SINGULAR
+        ridge = (n - m) * lams[k]
+        dominated = trace < DOMINATED * ridge
         for c in range(Y.shape[0]):
             for j in range(r):
-                w[c, j] = right[c, j]
-        solve_rows(R, w)
+                w[c, j] = right[c, j] / ridge if dominated else right[c, j]
+        if dominated:
+            share = trace / ridge
+            while share > 0.1 * ROUNDING:
+                share *= trace / ridge
+                for c in range(Y.shape[0]):
+                    pulled = np.dot(products, w[c])
+                    for j in range(r):
+                        w[c, j] = (right[c, j] - pulled[j]) / ridge
+        else:
+            status[k] = CONVERGED if ridged_cholesky(products, ridge, R) == 0 else SINGULAR
+            solve_rows(R, w)
         for c in range(Y.shape[0]):
             f = np.dot(ZS, w[c])
             for i in range(m):

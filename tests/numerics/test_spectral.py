@@ -77,6 +77,29 @@ def test_rho_along_a_path_does_not_stay_with_the_first_eigenvector():
         )
 
 
+@pytest.mark.parametrize("tau, expected", [(1e-4, "all"), (3e-3, "some"), (0.02, "some"), (1.0, "none")])
+def test_columns_that_overlap_with_none_are_held_out_without_a_system(tau, expected):
+    p, lams = problems.make(3, n=40, tau=tau, starts=[0, 7, 19, 30, 40]), 2.0 ** np.arange(8, -17, -3)
+    Z = np.ascontiguousarray(p.K[:, ::2])  # not a factor of K; what counts is which columns overlap
+    alone = spectral.columns_alone(Z, Z.T @ Z)
+    overlaps = (np.abs(Z.T) @ np.abs(Z) > tolerances.EPS * 1e3).sum(axis=0) > 1
+    assert not (alone & overlaps).any()
+    assert {0: "none", alone.size: "all"}.get(alone.sum(), "some") == expected
+    out, status = spectral.heldout_features(Z, Z.T @ Z, p.Y, lams, p.starts)
+    assert not status.any()
+    for k, lam in enumerate(lams):
+        for c, y in enumerate(p.Y):
+            # The ridge dominates the products for the first values, and not for the last.
+            refits = reference.refits_square(Z @ Z.T, y, lam, p.starts)
+            np.testing.assert_allclose(out[c, k], refits, atol=tolerances.exact(Z @ Z.T, lam))
+
+
+def test_columns_that_cancel_over_all_rows_are_not_taken_for_orthogonal():
+    Z = np.array([[1.0, 1.0], [1.0, -1.0], [0.0, 0.0]])
+    assert not spectral.columns_alone(Z, Z.T @ Z).any()
+    assert spectral.columns_alone(np.eye(3), np.eye(3)).all()
+
+
 def test_statuses_have_reasons():
     assert spectral.CONVERGED not in newton.REASONS
     assert spectral.SINGULAR in newton.REASONS
