@@ -15,49 +15,6 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """The data of a selection, sorted by fold.
-
-    Parameters
-    ----------
-    X : (n, d) array
-    Y : (k, n) array
-        Targets; classes are -1 and +1, one row a class if there are more than two.
-    starts : (t + 1,) array
-        Fold j holds the rows ``starts[j]`` to below ``starts[j + 1]``.
-    order : (n,) array
-        Where the rows stood in the data as given: ``X = given[order]``.
-    statistics : object
-        Shared distances and inner products of X, for ``kernel.evaluate``.
-    seed : int
-        Of whatever is drawn: landmarks.
-    """
-
-    X: Array
-    Y: Array
-    starts: Indices
-    order: Indices
-    statistics: Any
-    seed: int = 0
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return len(self.X)
-
-    @property
-    def left(self) -> Array:
-        """Rows that each fold's fit keeps, (t,)."""
-        return self.n - np.diff(self.starts).astype(np.float64)
-
-    def as_given(self, values: Array) -> Array:
-        """Bring ``values (..., n)`` into the order of the data as given."""
-        restored = np.empty_like(values)
-        restored[..., self.order] = values
-        return restored
-
-
 if TYPE_CHECKING:
     from functools import cached_property as _once
 else:
@@ -74,6 +31,77 @@ else:
                 return self
             value = owner.__dict__[self.compute.__name__] = self.compute(owner)
             return value
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The data of a selection, sorted by fold.
+
+    Parameters
+    ----------
+    X : (n, d) array
+    Y : (k, n) array
+        Targets; classes are -1 and +1, one row a class if there are more than two.
+    starts : (t + 1,) array
+        Fold j holds the rows ``starts[j]`` to below ``starts[j + 1]``; rows from ``starts[t]`` on are never held out.
+    order : (n,) array
+        Where the rows stood in the data as given: ``X = given[order]``.
+    statistics : object
+        Shared distances and inner products of X, for ``kernel.evaluate``.
+    seed : int
+        Of whatever is drawn: landmarks.
+    weights : (n,) array or None
+        Sample weights, greater than 0; None where every row counts 1.
+    training : (t, n) array of bool or None
+        The rows that each fold's fit is trained on, if not all but the fold (time-ordered splits).
+    """
+
+    X: Array
+    Y: Array
+    starts: Indices
+    order: Indices
+    statistics: Any
+    seed: int = 0
+    weights: Array | None = None
+    training: NDArray[np.bool_] | None = None
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.X)
+
+    @property
+    def held(self) -> int:
+        """Number of rows that are held out by some fold: the first ones."""
+        return int(self.starts[-1])
+
+    @_once
+    def s(self) -> Array:
+        """Sample weights, (n,)."""
+        return np.ones(self.n) if self.weights is None else self.weights
+
+    @_once
+    def total(self) -> float:
+        """Sum of the sample weights: what ``n`` is without them."""
+        return float(self.s.sum())
+
+    @_once
+    def left(self) -> Array:
+        """Sum of the weights that each fold's fit keeps, (t,)."""
+        if self.training is not None:
+            return np.asarray(self.training @ self.s)
+        return np.asarray(self.total - np.add.reduceat(self.s[: self.held], self.starts[:-1]))
+
+    def mean(self, values: Array) -> Array:
+        """Return the weighted mean over held-out rows of ``values (..., n)``."""
+        s = self.s[: self.held]
+        return np.asarray(values[..., : self.held] @ s / s.sum())
+
+    def as_given(self, values: Array) -> Array:
+        """Bring ``values (..., n)`` into the order of the data as given."""
+        restored = np.empty_like(values)
+        restored[..., self.order] = values
+        return restored
 
 
 class Problem:

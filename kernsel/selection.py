@@ -336,7 +336,7 @@ def _verified(
         for k, candidate in enumerate(sorted(members, key=lambda c: -c.lam)):
             F, reason = held.f[:, k], held.failed[k]
             if reason is None:
-                loss = float(learner.loss.value(rows.Y, F).mean())
+                loss = float(rows.mean(learner.loss.value(rows.Y, F).mean(axis=0)))
                 value = criterion.mean(path, F) if isinstance(criterion, HeldOutCriterion) else loss
                 result[id(candidate)] = replace(candidate, verified=value, loss=loss, **judge.errors(F))
             else:

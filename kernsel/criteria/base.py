@@ -65,12 +65,13 @@ class HeldOutCriterion(ABC):
         """Return the mean of this criterion's measure over held-out outputs F (k, n) of a path."""
         measure = getattr(self, "measure", None)
         Y = path.rows.Y
-        return float((path.learner.loss.value(Y, F) if measure is None else measure(Y, F)).mean())
+        values = path.learner.loss.value(Y, F).mean(axis=0) if measure is None else measure(Y, F)
+        return float(path.rows.mean(values))
 
     def score(self, path: Path) -> Scores:
         """Score a path; a fit whose mean is not finite has failed."""
         held = self.heldout(path)
-        loss = path.learner.loss.values(path.rows.Y, held.f).mean(axis=(0, 2))
+        loss = path.rows.mean(path.learner.loss.values(path.rows.Y, held.f).mean(axis=0))
         if hasattr(self, "measure"):
             usable = [reason is None for reason in held.failed]
             score = np.array([self.mean(path, held.f[:, k]) if usable[k] else np.inf for k in range(loss.size)])

@@ -77,7 +77,7 @@ def test_rho_along_a_path_does_not_stay_with_the_first_eigenvector():
         )
 
 
-@pytest.mark.parametrize("tau, expected", [(1e-4, "all"), (3e-3, "some"), (0.02, "some"), (1.0, "none")])
+@pytest.mark.parametrize(("tau", "expected"), [(1e-4, "all"), (3e-3, "some"), (0.02, "some"), (1.0, "none")])
 def test_columns_that_overlap_with_none_are_held_out_without_a_system(tau, expected):
     p, lams = problems.make(3, n=40, tau=tau, starts=[0, 7, 19, 30, 40]), 2.0 ** np.arange(8, -17, -3)
     Z = np.ascontiguousarray(p.K[:, ::2])  # not a factor of K; what counts is which columns overlap
