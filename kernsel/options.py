@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from kernsel import registry
-from kernsel.errors import IncompatibleError, OptionError
+from kernsel.errors import IncompatibleError, OptionError, PluginError
 from kernsel.kernels import Kernel, parse
 
 FULL_RANK_ROWS = 2000
@@ -20,12 +20,21 @@ def read_learner(learner: Any, task: str) -> Any:
     """Return the learner, by default that of the task; IncompatibleError if it is not for the task."""
     part = learner if learner is not None else DEFAULT_LEARNERS[task]
     part = registry.build("learner", part) if isinstance(part, str) else part
+    if isinstance(part, type) or not hasattr(part, "tasks"):
+        raise OptionError(f"a learner must be a name such as 'svm', or a Learner such as Svm(), not {part!r}")
     if task not in part.tasks:
-        fitting = ", ".join(name for name in registry.names("learner") if name != part.name)
+        fitting = ", ".join(name for name in registry.names("learner") if _is_for(name, task))
         raise IncompatibleError(
             f"learner '{part.name}' is for {' and '.join(part.tasks)}, not for a {task}; choose another one ({fitting})"
         )
     return part
+
+
+def _is_for(name: str, task: str) -> bool:
+    try:
+        return task in registry.get("learner", name).tasks
+    except PluginError:
+        return False
 
 
 def read_criterion(criterion: Any, order: float | None, pure: bool) -> Any:

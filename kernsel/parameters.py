@@ -16,6 +16,9 @@ from kernsel.errors import OptionError
 
 Part = TypeVar("Part")
 
+_WORDS = {"inf": math.inf, "true": True, "false": False, "none": None}
+"""What may be written besides Python's literals."""
+
 
 def parse(who: str, text: str) -> tuple[str, dict[str, Any]]:
     """Read ``name`` or ``name(parameter=value, ...)``; nothing is evaluated.
@@ -25,7 +28,8 @@ def parse(who: str, text: str) -> tuple[str, dict[str, Any]]:
     who : str
         What is being read, for messages.
     text : str
-        The name may hold ``-``, ``.`` and ``:``; the values are Python literals, or ``inf``.
+        The name may hold ``-``, ``.`` and ``:``; the values are Python literals, or ``inf``, ``true``,
+        ``false`` and ``none``.
 
     Returns
     -------
@@ -117,8 +121,8 @@ def first_line(error: BaseException) -> str:
 
 
 def _literal(who: str, keyword: ast.keyword) -> Any:
-    if isinstance(keyword.value, ast.Name) and keyword.value.id == "inf":
-        return math.inf
+    if isinstance(keyword.value, ast.Name) and keyword.value.id in _WORDS:
+        return _WORDS[keyword.value.id]
     try:
         return ast.literal_eval(keyword.value)
     except ValueError as error:

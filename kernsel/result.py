@@ -5,6 +5,7 @@ The JSON document is a contract, version 1: keys may be added, none changes its 
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import re
@@ -18,7 +19,8 @@ from numpy.typing import NDArray
 
 from kernsel.kernels import Kernel
 from kernsel.model import Model
-from kernsel.search.grid import Candidate
+from kernsel.parameters import listing
+from kernsel.search.grid import Candidate, parameters_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,6 +79,7 @@ class Selection:
             {
                 "kernel": candidate.kernel.name,
                 **candidate.kernel.parameters,
+                **{f"learner.{name}": value for name, value in _tuned(candidate).items()},
                 "lambda": candidate.lam,
                 **{key: value for key, value in self._entry(candidate).items() if key in _MEASURED},
             }
@@ -89,6 +92,7 @@ class Selection:
             "parameters": candidate.kernel.parameters,
             "lambda": candidate.lam,
             "learner": self.learner,
+            "learner_parameters": {} if candidate.learner is None else dataclasses.asdict(candidate.learner),
             "criterion": self.criterion,
             "score": _number(candidate.score),
             "verified": _number(candidate.verified),
@@ -123,19 +127,23 @@ class Selection:
         regression = self.data["task"] == "regression"
         what = f"RMSE in units of {self.data['target']!r}" if regression else "misclassified"
         rows = [self._line(candidate) for candidate in self.candidates[: 1 + RUNNERS_UP] if candidate.failed is None]
+        counterpart = getattr(self.best.learner, "counterpart", "")
         terms = ", ".join(f"{name} = {value:.4g}" for name, value in self.conversions.items())
         lines = [
-            f"selected: {self.learner} on {short(self.best.kernel)}, lambda = {self.best.lam:.4g}",
-            f"  in scikit-learn's terms: {terms}" + (" (SVC adds a bias)" if "C" in self.conversions else ""),
+            f"selected: {self._choice()}",
+            f"  in scikit-learn's terms: {terms}" + (f" ({counterpart})" if counterpart else ""),
             f"  held-out error: {self._error(self.best)} {what} ({self.data['folds']} folds)",
             f"  representation: {self.data['representation']}",
             "",
-            *_aligned([("", "kernel", "lambda", self.criterion, "verified", "error +- s.e.", "rho"), *rows]),
+            *_aligned([("", *self._parts(), "lambda", self.criterion, "verified", "error +- s.e.", "rho"), *rows]),
             "",
             f"  {self.criterion}: {self.data['measure']}; verified: the same by exact refits; error: {what}, with its",
             "  standard error over folds; rho: near 0 a fold hardly moves the fit and an approximation is as good as",
             "  exact, near 1 it is least sure",
         ]
+        if _tuned(self.best):
+            names = listing(_tuned(self.best))
+            lines.append(f"  learners are compared by that and not by their losses, which depend on {names}")
         if any(candidate.scored_by for candidate in self.candidates):
             by = next(candidate.scored_by for candidate in self.candidates if candidate.scored_by)
             count = sum(candidate.scored_by is not None for candidate in self.candidates)
@@ -148,10 +156,19 @@ class Selection:
         )
         return "\n".join(lines)
 
+    def _choice(self) -> str:
+        tuned = f"({_values(_tuned(self.best))})" if _tuned(self.best) else ""
+        return f"{self.learner}{tuned} on {short(self.best.kernel)}, lambda = {self.best.lam:.4g}"
+
+    def _parts(self) -> list[str]:
+        """What the candidates differ in, besides lambda."""
+        return ["kernel", self.learner] if _tuned(self.best) else ["kernel"]
+
     def _line(self, candidate: Candidate) -> tuple[str, ...]:
         return (
             ">" if candidate is self.best else "",
             short(candidate.kernel),
+            *([_values(_tuned(candidate))] if _tuned(self.best) else []),
             f"{candidate.lam:.4g}",
             f"{candidate.score:.5g}" + "*" * (candidate.scored_by is not None),
             "-" if candidate.verified is None else f"{candidate.verified:.5g}",
@@ -167,7 +184,7 @@ class Selection:
         return f"{100 * candidate.error:.1f} % +- {100 * candidate.error_se:.1f}"
 
     def __repr__(self) -> str:
-        return f"<Selection: {self.learner} on {short(self.best.kernel)}, lambda = {self.best.lam:.4g}>"
+        return f"<Selection: {self._choice()}>"
 
 
 _MEASURED = {"score", "verified", "error", "error_se", "reliability", "scored_by", "failed"}
@@ -180,6 +197,21 @@ def _number(value: float | None) -> float | None:
 def short(kernel: Kernel) -> str:
     """The kernel's text with its numbers to four digits."""
     return re.sub(r"\d+\.\d+(e[+-]?\d+)?", lambda number: f"{float(number.group()):.4g}", str(kernel))
+
+
+def described(candidate: Candidate) -> str:
+    """Say which candidate it is."""
+    tuned = _values(_tuned(candidate))
+    return f"{short(candidate.kernel)}, {tuned + ', ' if tuned else ''}lambda = {candidate.lam:.4g}"
+
+
+def _tuned(candidate: Candidate) -> dict[str, float]:
+    """Return the parameters of the learner, if any of them were searched."""
+    return parameters_of(candidate.learner) if getattr(candidate.learner, "comparable", False) else {}
+
+
+def _values(parameters: Mapping[str, float]) -> str:
+    return ", ".join(f"{name}={value:.4g}" for name, value in parameters.items())
 
 
 def _plain(value: Any) -> Any:

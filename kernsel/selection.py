@@ -25,7 +25,7 @@ from kernsel.numerics.jit import one_blas_thread, threads
 from kernsel.options import read_criterion, read_kernel, read_learner, read_rank
 from kernsel.paths import Path, compile_updates, fit_together, make_path
 from kernsel.problem import Problem, Rows
-from kernsel.result import Selection, short
+from kernsel.result import Selection, described
 from kernsel.search.grid import Candidate, Grid, GridSearch, Progress, make_grids
 
 if TYPE_CHECKING:
@@ -69,7 +69,8 @@ def select(
     y : (n,) array
         Target: numbers, or labels of any kind.
     learner : str or Learner, optional
-        ``svm`` for classes and ``krr`` for a regression by default.
+        ``svm`` for classes and ``krr`` for a regression by default. A parameter that is None, as in
+        ``"svr(epsilon=None)"``, is searched; candidates are then compared by a measure without parameters.
     kernel : str, Kernel or list of them
         Parameters that have a value stay; the others are searched.
     criterion : str or Criterion
@@ -77,7 +78,8 @@ def select(
     folds : int
         Folds of the cross-validation, stratified for classes.
     grid : {"auto", "paper"} or mapping
-        Scaled by the data, that of FBIF18, or values by the name of the parameter and ``"lambda"``.
+        Scaled by the data, that of FBIF18, or values by the name of the parameter (of a kernel or the learner) and
+        ``"lambda"``; ``"rest": "paper"`` is for what isn't named.
     verify : int
         Leading candidates that are re-scored exactly.
     rank : int, float, "full" or None
@@ -173,38 +175,38 @@ def select_dataset(
     if verify < 0:
         raise OptionError(f"verify is the number of leading candidates to check, at least 0, not {verify}")
     columns = read_rank(rank, dataset.n)
-    compile_updates(part, columns is None)
     rows = _rows(dataset, folds, seed)
     judge = _Judge(rows, dataset)
-    grids = make_grids(kernels, grid, rows)
-    search = GridSearch(rows, part, scorer, columns, judge.candidates, grids, extend, progress)
+    grids = make_grids(kernels, grid, rows, part)
+    compile_updates(next(grids[0].learners()), columns is None)
+    search = GridSearch(rows, scorer, columns, judge.candidates, grids, extend, progress)
     search.run()
     if search.candidates()[0].failed is not None:
         first = search.candidates()[0]
         raise SelectionError(f"all {len(search.found)} candidates failed; the first one: {first.failed}")
     searched = time.perf_counter()
-    checked: dict[tuple[Kernel, float], Candidate] = {}
+    checked: dict[tuple[Kernel, Any, float], Candidate] = {}
     while True:
         candidates = search.candidates()
         leading = [c for c in candidates[:verify] if c.failed is None]
-        new = [c for c in leading if (c.kernel, c.lam) not in checked]
-        checked.update({(c.kernel, c.lam): c for c in _verified(new, rows, part, scorer, columns, judge)})
-        best = min((checked[c.kernel, c.lam] for c in leading), key=lambda c: c.rank, default=candidates[0])
+        new = [c for c in leading if c.key not in checked]
+        checked.update({c.key: c for c in _verified(new, rows, scorer, columns, judge)})
+        best = min((checked[c.key] for c in leading), key=lambda c: c.rank, default=candidates[0])
         # What verification put first may lie on an edge as well.
-        if (best.kernel, best.lam) == (candidates[0].kernel, candidates[0].lam) or not search.beyond(best):
+        if best.key == candidates[0].key or not search.beyond(best):
             break
     warnings = search.said()
     if leading:
-        first = checked[leading[0].kernel, leading[0].lam]
+        first = checked[leading[0].key]
         if best.failed is not None:
             raise SelectionError(f"every verified candidate failed; the first one: {first.failed}")
         if best is not first:
             warnings.append(
-                f"verification overturned the criterion: {short(first.kernel)}, lambda = {first.lam:.4g} came first by "
+                f"verification overturned the criterion: {described(first)} came first by "
                 f"{scorer.name} ({first.score:.4g}), but its exact value is {_shown(first.verified)} against "
                 f"{_shown(best.verified)} of the choice"
             )
-        ordered = sorted((checked[c.kernel, c.lam] for c in leading), key=lambda c: c.rank)
+        ordered = sorted((checked[c.key] for c in leading), key=lambda c: c.rank)
         candidates = sorted([*ordered, *candidates[len(leading) :]], key=lambda candidate: candidate.failed is not None)
     best = candidates[0]
     failed = sum(candidate.failed is not None for candidate in candidates)
@@ -213,11 +215,12 @@ def select_dataset(
         warnings.append(f"{failed} of {len(candidates)} candidates failed ({'; '.join(reasons)})")
     verified = time.perf_counter()
 
-    path = make_path(Problem(rows, best.kernel, columns), part, best.lam * CONTINUATION)
+    path = make_path(Problem(rows, best.kernel, columns), best.learner, best.lam * CONTINUATION)
     fit_together([path])
     held = path.exact([len(CONTINUATION) - 1]).f[:, 0] if verify or best.exact else _approximate(path, scorer)
     model = _model(path, dataset, part, rows.n)
     outputs = rows.as_given(held).T if len(held) > 1 else rows.as_given(held[0])
+    measure = best.learner.loss.scored_by
     ended = time.perf_counter()
     return Selection(
         best=best,
@@ -228,7 +231,7 @@ def select_dataset(
         heldout=model.outputs_to_predictions(outputs),
         outputs=outputs,
         warnings=warnings,
-        conversions={**best.kernel.conversions(), **part.conversions(rows.n, best.lam)},
+        conversions={**best.kernel.conversions(), **best.learner.conversions(rows.n, best.lam)},
         data={
             "rows": rows.n,
             "features": dataset.d,
@@ -240,13 +243,13 @@ def select_dataset(
             "folds": len(rows.left),
             "representation": path.problem.describe(),
             "rank": int(path.problem.matrix.shape[1]),
-            "measure": f"mean held-out {part.loss.name} loss" if not hasattr(scorer, "measure") else "its own measure",
+            "measure": "its own measure" if hasattr(scorer, "measure") else f"mean held-out {measure}",
         },
         options={
             "learner": {"name": part.name, **dataclasses.asdict(part)},
             "kernels": [str(each) for each in kernels],
             "criterion": {"name": scorer.name, **_finite(dataclasses.asdict(scorer))},
-            "grid": grid if isinstance(grid, str) else {name: np.ravel(axis).tolist() for name, axis in grid.items()},
+            "grid": grid if isinstance(grid, str) else {name: _listed(axis) for name, axis in grid.items()},
             "extend": extend,
             "verify": verify,
             "rank": columns,
@@ -287,7 +290,7 @@ class _Judge:
         held = scores.heldout
         found = []
         for k, lam in enumerate(path.lams):
-            candidate = Candidate(path.problem.kernel, float(lam), failed=scores.failed[k])
+            candidate = Candidate(path.problem.kernel, float(lam), learner=path.learner, failed=scores.failed[k])
             if candidate.failed is None:
                 candidate = replace(
                     candidate,
@@ -320,17 +323,16 @@ def _over_folds(values: Array, starts: NDArray[np.int64]) -> tuple[float, float]
     return float(values.mean()), float(folds.std(ddof=1) / math.sqrt(sizes.size))
 
 
-def _verified(
-    leading: list[Candidate], rows: Rows, learner: Any, criterion: Any, rank: int | None, judge: _Judge
-) -> list[Candidate]:
+def _verified(leading: list[Candidate], rows: Rows, criterion: Any, rank: int | None, judge: _Judge) -> list[Candidate]:
     """Re-score candidates by exact refits, at the representation in force; their order is kept."""
     result = {id(c): replace(c, verified=c.score) for c in leading if c.exact}
-    by_kernel: dict[Kernel, list[Candidate]] = {}
+    together: dict[tuple[Kernel, Any], list[Candidate]] = {}
     for candidate in leading:
         if not candidate.exact:
-            by_kernel.setdefault(candidate.kernel, []).append(candidate)
-    paths = [make_path(Problem(rows, kernel, rank), learner, [c.lam for c in cs]) for kernel, cs in by_kernel.items()]
-    for path, members in zip(paths, by_kernel.values(), strict=True):
+            together.setdefault((candidate.kernel, candidate.learner), []).append(candidate)
+    problems = {kernel: Problem(rows, kernel, rank) for kernel, _ in together}
+    for (kernel, learner), members in together.items():
+        path = make_path(problems[kernel], learner, [c.lam for c in members])
         fit_together([path])
         held = path.exact()
         for k, candidate in enumerate(sorted(members, key=lambda c: -c.lam)):
@@ -396,6 +398,10 @@ def _environment() -> dict[str, Any]:
 def _finite(values: dict[str, Any]) -> dict[str, Any]:
     """Write infinity as text: JSON has none."""
     return {name: "inf" if value == math.inf else value for name, value in values.items()}
+
+
+def _listed(axis: Any) -> Any:
+    return axis if isinstance(axis, str) else np.ravel(axis).tolist()
 
 
 def _shown(value: float | None) -> str:

@@ -50,7 +50,7 @@ def test_the_summary_marks_who_scored(classes):
 def test_the_summary_of_a_regression(values):
     lines = values.summary().splitlines()
     assert lines[0].startswith("selected: krr on gaussian(tau=")
-    assert re.fullmatch(r"  in scikit-learn's terms: gamma = \S+, alpha = \S+", lines[1])
+    assert re.fullmatch(r"  in scikit-learn's terms: gamma = \S+, alpha = \S+ \(KernelRidge\)", lines[1])
     assert re.fullmatch(r"  held-out error: \S+ \+- \S+ RMSE in units of 'y' \(5 folds\)", lines[2])
     assert lines[2].split()[2] == f"{values.best.error:.4g}"
     assert all(line.endswith("exact") for line in lines[6:11])

@@ -666,7 +666,7 @@ def test_parts_as_text_are_the_objects(options, learner, criterion):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"learner": "svn"}, kernsel.errors.KernselError, "svn.*did you mean 'svm'"),
+        ({"learner": "svmm"}, kernsel.errors.KernselError, "svmm.*did you mean 'svm'"),
         ({"learner": "svm(c=1)"}, OptionError, "has no parameter 'c'"),
         ({"learner": "svm(h=0)"}, OptionError, "h must be a finite number greater than 0"),
         ({"criterion": "fbiff"}, kernsel.errors.KernselError, "fbiff.*did you mean 'fbif'"),

@@ -34,7 +34,13 @@ def select(
     ] = "newton-cv",
     order: Annotated[str | None, typer.Option(metavar="R|inf", help="Order of the criterion bif.")] = None,
     folds: Annotated[int, typer.Option(metavar="N", min=2, help="Folds of the cross-validation.")] = 10,
-    grid: Annotated[str, typer.Option(metavar="auto|paper", help="Scaled by the data, or powers of two.")] = "auto",
+    grid: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="auto|paper|NAME=V,V...",
+            help="Scaled by the data, or powers of two; or the values of a parameter or lambda, repeatable.",
+        ),
+    ] = None,
     verify: Annotated[
         int,
         typer.Option(metavar="N", min=0, help="Leading candidates to verify by exact held-out predictions."),
@@ -61,7 +67,7 @@ def select(
 ) -> None:
     """Select and fit a kernel model for a table."""
     with console.guarded():
-        options = {"rank": _rank(rank), "order": _order(order)}
+        options = {"rank": _rank(rank), "order": _order(order), "grid": _grid(grid or [])}
         _check_files(data, output, model)
         _set_threads(threads)
         from kernsel.data import prepare, read_table
@@ -85,7 +91,6 @@ def select(
                 kernel=kernel or "gaussian",
                 criterion=criterion,
                 folds=folds,
-                grid=grid,
                 verify=verify,
                 extend=extend,
                 pure=pure,
@@ -146,3 +151,21 @@ def _order(text: str | None) -> Any:
     if text.isdecimal() and int(text) >= 1:
         return int(text)
     raise OptionError(f"--order {text} is neither a whole number from 1 nor inf")
+
+
+def _grid(texts: list[str]) -> Any:
+    """Read ``--grid``: the grid of everything, or values by name and the grid of the rest."""
+    styles = [text for text in texts if "=" not in text] or ["auto"]
+    if len(styles) > 1:
+        raise OptionError(f"--grid is given as {' and as '.join(styles)}; give one of them, and values as NAME=V,V...")
+    values: dict[str, Any] = {}
+    for name, _, listed in (text.partition("=") for text in texts if "=" in text):
+        if not name.strip() or name.strip() in values:
+            raise OptionError(f"--grid {name}={listed} is without a name or a second time; write NAME=V,V... once")
+        try:
+            values[name.strip()] = [float(value) for value in listed.split(",")]
+        except ValueError as error:
+            raise OptionError(f"--grid {name}={listed} must be numbers with commas between, like tau=1,2") from error
+    if not values:
+        return styles[0]
+    return values if styles == ["auto"] else {**values, "rest": styles[0]}

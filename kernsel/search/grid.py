@@ -34,7 +34,7 @@ TIE_DIGITS = 10  # scores that agree to so many digits are tied
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """One kernel with its parameters, one lambda, and what was found out about them.
+    """One kernel and one learner with their parameters, one lambda, and what was found out about them.
 
     Parameters
     ----------
@@ -56,10 +56,13 @@ class Candidate:
         The reason, if there is no score.
     verified : float or None
         The criterion's value from exact refits.
+    learner : Learner or None
+        None if there is only one.
     """
 
     kernel: Kernel
     lam: float
+    learner: Any = field(default=None, kw_only=True)
     score: float = math.inf
     loss: float = math.inf
     error: float | None = None
@@ -71,52 +74,89 @@ class Candidate:
     verified: float | None = None
 
     @property
-    def rank(self) -> tuple[float, float, float, float]:
-        """Sort key: failures last; then the score, the loss, the larger lambda, the wider kernel."""
+    def key(self) -> tuple[Kernel, Any, float]:
+        """What it is a candidate of."""
+        return self.kernel, self.learner, self.lam
+
+    @property
+    def rank(self) -> tuple[float, ...]:
+        """Sort key: failures last; then the score, the loss, the larger lambda, the wider kernel and tube."""
         value = self.score if self.verified is None else self.verified
         width = self.kernel.parameters.get(self.kernel.width or "", 0.0)
-        return _rounded(value), _rounded(self.loss), -self.lam, -width
+        tube = (-value for value in parameters_of(self.learner).values())
+        return _rounded(value), _rounded(self.loss), -self.lam, -width, *tube
 
 
 def _rounded(value: float) -> float:
     return float(f"{value:.{TIE_DIGITS}g}") if math.isfinite(value) else math.inf
 
 
+def free_of(learner: Any) -> tuple[str, ...]:
+    """Return the names of the learner's free parameters; none of one that can't be searched."""
+    return tuple(getattr(learner, "free", ()))
+
+
+def parameters_of(learner: Any) -> dict[str, float]:
+    """Return the searchable parameters of a learner that have a value; none of one that can't be searched."""
+    return dict(getattr(learner, "parameters", {}))
+
+
 @dataclass
 class Axes:
-    """The grid of one kernel: values of its free parameters, and of lambda, all ascending."""
+    """The grid of one kernel and the learner: values of the free parameters of each, and of lambda, all ascending."""
 
     kernel: Kernel
     values: dict[str, Array]
     lams: Array
+    learner: Any
+    tuning: dict[str, Array] = field(default_factory=dict)
 
     def kernels(self, near: Candidate | None = None) -> Iterator[Kernel]:
         """Walk the kernels of the grid, or those no more than ``STEPS`` values away from a candidate's on each axis."""
-        axes = list(self.values.values())
-        if near is not None:
-            places = [int(np.searchsorted(axis, near.kernel.parameters[name])) for name, axis in self.values.items()]
-            axes = [axis[max(i - STEPS, 0) : i + STEPS + 1] for axis, i in zip(axes, places, strict=True)]
-        for point in itertools.product(*axes):
-            yield self.kernel.with_parameters(**dict(zip(self.values, map(float, point), strict=True)))
+        return _walk(self.kernel, self.values, None if near is None else near.kernel.parameters)
+
+    def learners(self, near: Candidate | None = None) -> Iterator[Any]:
+        """Walk the learners of the grid in the same way."""
+        return _walk(self.learner, self.tuning, None if near is None else parameters_of(near.learner))
 
     def __contains__(self, candidate: Candidate) -> bool:
-        return candidate.lam in self.lams and candidate.kernel in set(self.kernels())
+        return (
+            candidate.lam in self.lams
+            and candidate.learner in set(self.learners())
+            and candidate.kernel in set(self.kernels())
+        )
 
     def extended(self, winner: Candidate) -> tuple[Axes, dict[str, str]] | None:
         """Return the grid with every axis lengthened at whose end the winner lies, and the new ranges; or None."""
-        values, done = dict(self.values), {}
-        for name, axis in self.values.items():
-            integer = name.rpartition(".")[2] == "degree"
-            longer = None if integer else _lengthened(axis, float(winner.kernel.parameters[name]))
-            if longer is not None:
-                values[name] = longer
-                done[name] = f"{longer[0]:.3g}..{longer[-1]:.3g}"
-        lams = _lengthened(self.lams, winner.lam)
-        if lams is not None:
-            done["lambda"] = f"{lams[0]:.3g}..{lams[-1]:.3g}"
+        values = _longer(self.values, winner.kernel.parameters)
+        tuning = _longer(self.tuning, parameters_of(winner.learner))
+        lams = _longer({"lambda": self.lams}, {"lambda": winner.lam})
+        done = {name: f"{axis[0]:.3g}..{axis[-1]:.3g}" for name, axis in (values | tuning | lams).items()}
         if not done:
             return None
-        return Axes(self.kernel, values, self.lams if lams is None else lams), done
+        lam = lams.get("lambda", self.lams)
+        return Axes(self.kernel, self.values | values, lam, self.learner, self.tuning | tuning), done
+
+
+def _walk(part: Any, axes: Mapping[str, Array], near: Mapping[str, float] | None) -> Iterator[Any]:
+    """Give the free parameters of a kernel or learner the values of a grid, or of its surroundings of a point."""
+    if not axes:
+        yield part
+        return
+    ranges = list(axes.values())
+    if near is not None:
+        places = [int(np.searchsorted(axis, near[name])) for name, axis in axes.items()]
+        ranges = [axis[max(i - STEPS, 0) : i + STEPS + 1] for axis, i in zip(ranges, places, strict=True)]
+    for point in itertools.product(*ranges):
+        yield part.with_parameters(**dict(zip(axes, map(float, point), strict=True)))
+
+
+def _longer(axes: Mapping[str, Array], at: Mapping[str, float]) -> dict[str, Array]:
+    """Return those axes that can be continued at the end where the point lies, continued there."""
+    continued = {
+        name: _lengthened(axis, float(at[name])) for name, axis in axes.items() if name.rpartition(".")[2] != "degree"
+    }
+    return {name: axis for name, axis in continued.items() if axis is not None}
 
 
 def _lengthened(axis: Array, value: float) -> Array | None:
@@ -132,38 +172,40 @@ def _lengthened(axis: Array, value: float) -> Array | None:
     return usable if usable.size > axis.size else None
 
 
-def make_grids(kernels: Sequence[Kernel], grid: Grid, rows: Rows) -> list[Axes]:
+def make_grids(kernels: Sequence[Kernel], grid: Grid, rows: Rows, learner: Any) -> list[Axes]:
     """Return the grid of each kernel.
 
     Parameters
     ----------
     kernels : sequence of Kernel
     grid : {"auto", "paper"} or mapping
-        Scaled by the data; that of FBIF18; or values by parameter name and ``"lambda"``, the rest being automatic. A
-        name is for every kernel that has such a free parameter.
+        Scaled by the data; that of FBIF18; or values by parameter name and ``"lambda"``. A name is for every kernel
+        that has such a free parameter, and for the learner if it has such a parameter, free or not. What has no values
+        is automatic, or as ``"rest"`` says: ``"auto"`` or ``"paper"``.
     rows : Rows
+    learner : Learner
 
     Raises
     ------
     OptionError
-        The grid is none of these, or names what no kernel has.
+        The grid is none of these, or names what neither a kernel nor the learner has.
     """
-    if isinstance(grid, Mapping):
-        values = {name: _axis(name, given) for name, given in grid.items()}
-        free = list(dict.fromkeys(name for kernel in kernels for name in kernel.free))
-        for name in values:
-            if name not in [*free, "lambda"]:
-                which = ", ".join(f"'{kernel}'" for kernel in kernels)
-                raise OptionError(
-                    f"grid: kernel {which} has no free parameter '{name}'; free here: {', '.join([*free, 'lambda'])}"
-                )
-        return [_axes(kernel, "auto", values, rows) for kernel in kernels]
-    if grid not in ("auto", "paper"):
-        raise OptionError(f"grid {grid!r} is unknown: use auto, paper, or a dictionary of values")
-    return [_axes(kernel, grid, {}, rows) for kernel in kernels]
+    given = dict(grid) if isinstance(grid, Mapping) else {"rest": grid}
+    style = given.pop("rest", "auto")
+    if style not in ("auto", "paper"):
+        raise OptionError(f"grid {style!r} is unknown: use auto, paper, or a dictionary of values")
+    values = {name: _axis(name, each) for name, each in given.items()}
+    free = list(dict.fromkeys(name for kernel in kernels for name in kernel.free))
+    known = [*free, "lambda", *getattr(learner, "searchable", ())]
+    for name in values:
+        if name not in known:
+            which = ", ".join(f"'{kernel}'" for kernel in kernels)
+            raise OptionError(f"grid: kernel {which} has no free parameter '{name}'; free here: {', '.join(known)}")
+    learner = learner.freed(values) if hasattr(learner, "freed") else learner
+    return [_axes(kernel, style, values, rows, learner) for kernel in kernels]
 
 
-def _axes(kernel: Kernel, style: str, given: Mapping[str, Array], rows: Rows) -> Axes:
+def _axes(kernel: Kernel, style: str, given: Mapping[str, Array], rows: Rows, learner: Any) -> Axes:
     values = {name: np.asarray(axis, dtype=np.float64) for name, axis in kernel.axes(rows.X).items()}
     middle = kernel.with_parameters(**{name: float(axis[axis.size // 2]) for name, axis in values.items()})
     ridge = float(np.mean(middle.diag(rows.X))) or 1.0
@@ -172,7 +214,8 @@ def _axes(kernel: Kernel, style: str, given: Mapping[str, Array], rows: Rows) ->
         lams = PAPER_LAM
         values = {n: PAPER_TAU if n.rpartition(".")[2] == "tau" else axis for n, axis in values.items()}
     values = {name: given.get(name, axis) for name, axis in values.items()}
-    return Axes(kernel, values, given.get("lambda", lams))
+    tuning = {name: given.get(name, axis) for name, axis in learner.axes(rows.Y).items()} if free_of(learner) else {}
+    return Axes(kernel, values, given.get("lambda", lams), learner, tuning)
 
 
 def _axis(name: str, given: Any) -> Array:
@@ -195,7 +238,6 @@ class GridSearch:
     Parameters
     ----------
     rows : Rows
-    learner : Learner
     criterion : Criterion
     rank : int or None
         Of the low-rank representation; None for the whole Gram matrix.
@@ -209,21 +251,20 @@ class GridSearch:
     """
 
     rows: Rows
-    learner: Any
     criterion: Any
     rank: int | None
     assess: Callable[[Path, Scores], list[Candidate]]
     grids: list[Axes]
     extend: bool = True
     progress: Progress | None = None
-    found: dict[tuple[Kernel, float], Candidate] = field(default_factory=dict)
+    found: dict[tuple[Kernel, Any, float], Candidate] = field(default_factory=dict)
     extensions: list[dict[str, str]] = field(default_factory=list)
     remark: str | None = None
 
     def run(self) -> None:
         """Score the grids, and extend them as long as the best candidate lies on an edge."""
         for axes in self.grids:
-            self._score(axes.kernels(), axes.lams)
+            self._score(axes.kernels(), list(axes.learners()), axes.lams)
         while self.beyond(self.candidates()[0]):
             pass
 
@@ -251,7 +292,7 @@ class GridSearch:
             return False
         self.grids[g], done = longer
         self.extensions.append(done)
-        self._score(self.grids[g].kernels(near=best), self.grids[g].lams)
+        self._score(self.grids[g].kernels(best), list(self.grids[g].learners(best)), self.grids[g].lams)
         return True
 
     def said(self) -> list[str]:
@@ -261,27 +302,33 @@ class GridSearch:
         extended = [f"the best candidate lay on the edge of the grid: extended {listed}"] if listed else []
         return extended + ([self.remark] if self.remark is not None else [])
 
-    def _score(self, kernels: Iterable[Kernel], lams: Array) -> None:
+    def _score(self, kernels: Iterable[Kernel], learners: Sequence[Any], lams: Array) -> None:
         """Score the candidates that are not there yet."""
         work = []
         for kernel in kernels:
-            missing = tuple(float(lam) for lam in lams if (kernel, float(lam)) not in self.found)
-            if missing:
-                work.append((kernel, missing))
-        # Paths of one set of lambda are solved side by side.
-        work.sort(key=lambda item: len(item[1]), reverse=True)
-        total, done = sum(len(missing) for _, missing in work), 0
+            missing = {
+                learner: tuple(float(lam) for lam in lams if (kernel, learner, float(lam)) not in self.found)
+                for learner in learners
+            }
+            plan = tuple((learner, each) for learner, each in missing.items() if each)
+            if plan:
+                work.append((kernel, plan, sum(len(each) for _, each in plan)))
+        # Paths of one learner and one set of lambda are solved side by side; all learners share a kernel's problem.
+        work.sort(key=lambda item: item[2], reverse=True)
+        total, done = sum(count for _, _, count in work), 0
         size = threads()
-        for _, same in itertools.groupby(work, key=lambda item: item[1]):
+        for plan, same in itertools.groupby(work, key=lambda item: item[1]):
             for batch in _batched(iter(same), size):
-                paths = [make_path(Problem(self.rows, kernel, self.rank), self.learner, each) for kernel, each in batch]
-                fit_together(paths)
-                for path in paths:
-                    for candidate in self.assess(path, self.criterion.score(path)):
-                        self.found[candidate.kernel, candidate.lam] = candidate
-                    done += path.lams.size
-                    if self.progress is not None:
-                        self.progress(done, total, str(path.problem.kernel))
+                problems = [Problem(self.rows, kernel, self.rank) for kernel, _, _ in batch]
+                for learner, each in plan:
+                    paths = [make_path(problem, learner, each) for problem in problems]
+                    fit_together(paths)
+                    for path in paths:
+                        for candidate in self.assess(path, self.criterion.score(path)):
+                            self.found[candidate.key] = candidate
+                        done += path.lams.size
+                        if self.progress is not None:
+                            self.progress(done, total, str(path.problem.kernel))
 
 
 def _batched(items: Iterator[Any], size: int) -> Iterator[tuple[Any, ...]]:
@@ -292,7 +339,11 @@ def _batched(items: Iterator[Any], size: int) -> Iterator[tuple[Any, ...]]:
 def _where(axes: Axes, candidate: Candidate) -> list[str]:
     places = [
         f"{name} = {value:.3g}"
-        for name, value in candidate.kernel.parameters.items()
-        if name in axes.values and axes.values[name].size > 1 and value in axes.values[name][[0, -1]]
+        for part, ranges in (
+            (candidate.kernel.parameters, axes.values),
+            (parameters_of(candidate.learner), axes.tuning),
+        )
+        for name, value in part.items()
+        if name in ranges and ranges[name].size > 1 and value in ranges[name][[0, -1]]
     ]
     return places + [f"lambda = {candidate.lam:.3g}"] * (candidate.lam in axes.lams[[0, -1]])

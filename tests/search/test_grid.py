@@ -9,12 +9,14 @@ import tables
 from kernsel.criteria import CV
 from kernsel.errors import OptionError
 from kernsel.kernels import Gaussian, Laplacian, Linear, Polynomial, parse
-from kernsel.learners import Krr
+from kernsel.learners import Klr, Krr, Qsvr, Svm, Svr
 from kernsel.search.grid import LARGEST, LEAST, PAPER_LAM, PAPER_TAU, Axes, Candidate, make_grids
 
+KRR = Krr()
 
-def grid_of(kernel, grid="auto", rows=None):
-    return make_grids([kernel], grid, rows if rows is not None else tables.make_rows())[0]
+
+def grid_of(kernel, grid="auto", rows=None, learner=KRR):
+    return make_grids([kernel], grid, rows if rows is not None else tables.make_rows(), learner)[0]
 
 
 def test_the_grid_of_the_paper():
@@ -59,7 +61,7 @@ def test_a_grid_by_name():
 def test_a_name_is_for_every_kernel_that_has_it():
     kernels = [Gaussian(), Laplacian(), Linear(), Gaussian() * Polynomial(degree=2)]
     grid = {"tau": [1.0], "sigma": [2.0], "2.gamma": [0.5], "lambda": [0.1]}
-    one, two, three, four = make_grids(kernels, grid, tables.make_rows())
+    one, two, three, four = make_grids(kernels, grid, tables.make_rows(), KRR)
     assert list(one.kernels()) == [Gaussian(1.0)]
     assert list(two.kernels()) == [Laplacian(2.0)]
     assert list(three.kernels()) == [Linear()]
@@ -133,7 +135,7 @@ def test_an_endless_slope_ends():
 
 
 def extended(values, lams, tau, lam):
-    axes = Axes(Gaussian(), {"tau": np.array(values)}, np.array(lams))
+    axes = Axes(Gaussian(), {"tau": np.array(values)}, np.array(lams), KRR)
     longer = axes.extended(Candidate(Gaussian(tau), lam))
     return None if longer is None else (longer[0].values["tau"].tolist(), longer[0].lams.tolist(), longer[1])
 
@@ -268,3 +270,96 @@ def test_a_candidate_is_scored_once():
 
     result = tables.choose(X, y, learner=Krr(), criterion=Counting(), kernel=["gaussian"] * 2, grid=WIDE_LOW, folds=5)
     assert len(scored) == len(set(scored)) == len(result.candidates)
+
+
+def test_parameters_of_the_learner_are_searched():
+    """Named in the grid, or without a value."""
+    rows = tables.make_rows(real=True)
+    named = grid_of(Gaussian(1.0), {"epsilon": [0.2, 0.1]}, rows, Svr())
+    assert [each.epsilon for each in named.learners()] == [0.1, 0.2]
+    assert all(each.comparable and each.h == 0.05 for each in named.learners())
+    free = grid_of(Gaussian(1.0), "auto", rows, Qsvr(epsilon=None))
+    np.testing.assert_allclose([each.epsilon for each in free.learners()], rows.Y.std() * 2.0 ** np.arange(-5, 1))
+    both = grid_of(Gaussian(1.0), {"h": [0.01, 0.1], "rest": "paper"}, rows, Svr(epsilon=None))
+    assert len(list(both.learners())) == 12
+    np.testing.assert_array_equal(both.lams, PAPER_LAM)
+    assert list(grid_of(Gaussian(1.0), "auto", rows, Svr()).learners()) == [Svr()]
+
+
+def test_a_learner_at_the_edge_extends_the_grid():
+    axes = grid_of(Gaussian(1.0), {"h": [0.1, 0.2], "lambda": [0.1]}, learner=Svm())
+    best = Candidate(Gaussian(1.0), 0.1, learner=Svm(h=0.2, comparable=True))
+    assert best in axes
+    assert Candidate(Gaussian(1.0), 0.1, learner=Svm(h=0.3, comparable=True)) not in axes
+    longer, done = axes.extended(best)
+    assert longer.tuning["h"].tolist() == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2]
+    assert done == {"h": "0.1..3.2"}
+    assert {each.h for each in longer.learners(near=best)} == set(longer.tuning["h"])
+    assert axes.extended(Candidate(Gaussian(1.0), 0.1, learner=Svm(h=0.15, comparable=True))) is None
+
+
+def test_ties_go_to_the_wider_tube_at_last():
+    narrow, wide = (candidate(learner=Svr(epsilon=epsilon)) for epsilon in (0.1, 0.2))
+    assert min([narrow, wide], key=lambda each: each.rank) is wide
+    assert min([candidate(learner=Svr(epsilon=0.1), tau=2.0), wide], key=lambda each: each.rank).kernel.tau == 2.0
+
+
+@pytest.mark.parametrize(
+    ("learner", "grid", "data", "best"),
+    [
+        ("svr(bias=false)", {"epsilon": [0.05, 0.2, 0.8]}, tables.waves, "absolute error"),
+        ("qsvr(bias=false, epsilon=None)", {}, tables.waves, "squared error"),
+        ("svm(h=None)", {}, tables.circles, "hinge loss"),
+        ("svm", {"h": [0.05, 0.5]}, tables.circles, "hinge loss"),
+    ],
+)
+def test_a_search_over_the_learner(learner, grid, data, best):
+    X, y = data()
+    result = tables.choose(X, y, learner=learner, grid=tables.SMALL | grid, folds=5, extend=False, verify=4)
+    learners = {each.learner for each in result.candidates}
+    assert len(result.candidates) == 9 * len(learners)
+    assert len(learners) > 1
+    assert result.data["measure"] == f"mean held-out {best}"
+    name = next(iter(grid or {"epsilon": None, "h": None}.keys() & result.best.learner.parameters))
+    assert result.table[f"learner.{name}"].tolist() == [each.learner.parameters[name] for each in result.candidates]
+    lines = result.summary().splitlines()
+    assert lines[0].startswith(f"selected: {result.learner}({'epsilon' if data is tables.waves else 'h'}=")
+    assert f"mean held-out {best};" in result.summary()
+    assert "  learners are compared by that and not by their losses, which depend on " in result.summary()
+    assert max(map(len, lines)) <= 120
+    entry = result.to_dict()["candidates"][3]
+    assert entry["learner_parameters"][name] == result.candidates[3].learner.parameters[name]
+    # The score of the choice is the measure of what it holds out, whatever its loss.
+    targets = (y - y.mean()) / y.std() if data is tables.waves else np.where(y == "out", 1.0, -1.0)
+    expected = result.best.learner.measure.value(targets, result.outputs).mean()
+    assert result.best.verified == pytest.approx(expected, rel=1e-6)
+
+
+def test_all_learners_share_one_problem():
+    problems = {}
+
+    class Noting(CV):
+        name = "noting"
+
+        def heldout(self, path):
+            problems.setdefault(path.problem.kernel, set()).add(id(path.problem))
+            return super().heldout(path)
+
+    X, y = tables.circles()
+    grid = tables.SMALL | {"h": [0.05, 0.5]}
+    result = tables.choose(X, y, criterion=Noting(), grid=grid, folds=5, extend=False, verify=0)
+    assert len(result.candidates) == 18
+    assert all(len(each) == 1 for each in list(problems.values())[1:])
+
+
+def test_a_search_extends_the_learners():
+    X, y = tables.circles()
+    grid = {"tau": [1.0], "lambda": [0.01], "h": [1e-5, 2e-5]}
+    result = tables.choose(X, y, grid=grid, folds=5)
+    assert any("extended h to" in text or "h = " in text for text in result.warnings)
+    assert len({each.learner.h for each in result.candidates}) > 2
+
+
+def test_a_learner_without_parameters_is_not_searched():
+    with pytest.raises(OptionError, match=r"no free parameter 'h'; free here: tau, lambda$"):
+        grid_of(Gaussian(), {"h": [0.1]}, learner=Klr())
