@@ -239,7 +239,7 @@ def select_dataset(
             "notes": dataset.notes,
             "folds": len(rows.left),
             "representation": path.problem.describe(),
-            "rank": int(path.problem.matrix.shape[1]),
+            "rank": int(path.problem.matrix(bias=False).shape[1]),
             "measure": f"mean held-out {part.loss.name} loss" if not hasattr(scorer, "measure") else "its own measure",
         },
         options={
@@ -362,7 +362,7 @@ def _model(path: Path, dataset: Dataset, learner: Any, n: int) -> Model:
         learner=learner.name,
         rows=np.ascontiguousarray(path.points()[used]),
         coefficients=np.ascontiguousarray(coefficients[:, used]),
-        bias=np.zeros(len(coefficients)),
+        bias=path.intercepts(path.lams.size - 1),
         task=dataset.task,
         labels=dataset.labels,
         target=dataset.target,

@@ -37,3 +37,8 @@ def curved(K, lam, curvature=2.0):
     that converges quadratically: 1e-9 is what is seen of that, at worst.
     """
     return max(1e-9, conditioned(curvature * np.trace(K), 2 * lam, len(K)))
+
+
+def weighted(s):
+    """By how much sample weights worsen the conditioning: the ridge of a row is divided by its weight."""
+    return s.max() / s.min()
