@@ -23,6 +23,8 @@ from kernsel.search.grid import Candidate
 if TYPE_CHECKING:
     import pandas as pd
 
+    from kernsel.metrics import Value
+
 FORMAT, VERSION = "kernsel-selection", 1
 RUNNERS_UP = 4
 
@@ -46,6 +48,9 @@ class Selection:
         labels.
     outputs : (n,) or (n, k) array
         The held-out outputs f behind them; for classes the margin of the decision.
+    probabilities : (n, classes) array or None
+        Held-out probabilities of the classes, in the order of the labels: each row's by a calibration that was fitted
+        without its fold, so that their Brier score and log-loss are honest. NaN for a row that is never held out.
     warnings : list of str
         What should be known before the choice is used.
     conversions : dict
@@ -61,6 +66,7 @@ class Selection:
     model: Model
     heldout: NDArray[Any]
     outputs: NDArray[np.float64]
+    probabilities: NDArray[np.float64] | None
     warnings: list[str]
     conversions: Mapping[str, float]
     data: Mapping[str, Any]
@@ -79,6 +85,8 @@ class Selection:
                 **candidate.kernel.parameters,
                 "lambda": candidate.lam,
                 **{key: value for key, value in self._entry(candidate).items() if key in _MEASURED},
+                **{name: metric.value for name, metric in candidate.metrics.items()},
+                **{f"{name}_se": metric.se for name, metric in candidate.metrics.items()},
             }
             for candidate in self.candidates
         )
@@ -92,11 +100,13 @@ class Selection:
             "criterion": self.criterion,
             "score": _number(candidate.score),
             "verified": _number(candidate.verified),
+            "score_se": _number(candidate.score_se),
             "error": _number(candidate.error),
             "error_se": _number(candidate.error_se),
             "reliability": _number(candidate.reliability),
             "scored_by": candidate.scored_by,
             "failed": candidate.failed,
+            "metrics": {name: {"value": m.value, "se": m.se} for name, m in candidate.metrics.items()},
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -128,7 +138,9 @@ class Selection:
             f"selected: {self.learner} on {short(self.best.kernel)}, lambda = {self.best.lam:.4g}",
             f"  in scikit-learn's terms: {terms}" + (" (SVC adds a bias)" if "C" in self.conversions else ""),
             f"  held-out error: {self._error(self.best)} {what} ({self.data['folds']} folds)",
+            *(f"  held-out {name}: {_figure(metric)}" for name, metric in self.best.metrics.items()),
             f"  representation: {self.data['representation']}",
+            *([f"  choice: {self.data['choice']}"] if self.options["one_se"] else []),
             "",
             *_aligned([("", "kernel", "lambda", self.criterion, "verified", "error +- s.e.", "rho"), *rows]),
             "",
@@ -170,7 +182,13 @@ class Selection:
         return f"<Selection: {self.learner} on {short(self.best.kernel)}, lambda = {self.best.lam:.4g}>"
 
 
-_MEASURED = {"score", "verified", "error", "error_se", "reliability", "scored_by", "failed"}
+_MEASURED = {"score", "score_se", "verified", "error", "error_se", "reliability", "scored_by", "failed"}
+
+
+def _figure(metric: Value) -> str:
+    if metric.value is None:
+        return "not defined"
+    return f"{metric.value:.4g}" + (f" +- {metric.se:.2g}" if metric.se is not None else "")
 
 
 def _number(value: float | None) -> float | None:

@@ -15,22 +15,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 import kernsel
+from kernsel.calibration import Calibration, calibrate, cross_fitted, read_calibration
 from kernsel.criteria import HeldOutCriterion, Scores
 from kernsel.data import Dataset, from_arrays
 from kernsel.errors import OptionError, SelectionError, SelectionWarning
 from kernsel.folds import deal
+from kernsel.intervals import Intervals
 from kernsel.kernels import Kernel, Statistics
 from kernsel.model import Model
 from kernsel.numerics.jit import one_blas_thread, threads
 from kernsel.options import read_criterion, read_kernel, read_learner, read_rank
 from kernsel.paths import Path, compile_updates, fit_together, make_path
 from kernsel.problem import Problem, Rows
+from kernsel.resampling import standard_error
 from kernsel.result import Selection, short
 from kernsel.search.grid import Candidate, Grid, GridSearch, Progress, make_grids
+from kernsel.search.onese import simplest
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
+
+    from kernsel.metrics import Metrics
 
 Array = NDArray[np.float64]
 
@@ -52,6 +58,9 @@ def select(
     extend: bool = True,
     pure: bool = False,
     order: float | None = None,
+    metric: str | Sequence[str] = (),
+    one_se: bool = False,
+    calibration: str | None = None,
     task: str = "auto",
     standardize: bool = True,
     seed: int = 0,
@@ -89,6 +98,14 @@ def select(
         Leave ``bif`` and ``fbif`` as published, also where they can't be trusted.
     order : int or inf, optional
         Of ``bif``.
+    metric : str or list of str
+        Names of scikit-learn scorers, such as ``"roc_auc"``: further figures from the exact held-out predictions of the
+        verified candidates. They don't take part in the choice. The second of two labels is the positive one.
+    one_se : bool
+        Choose the largest lambda (then the widest kernel) within one standard error of the best candidate.
+    calibration : {"sigmoid", "isotonic", "none"}, optional
+        How outputs become probabilities of classes: by Platt's sigmoid, the default, or isotonic regression, fitted on
+        held-out outputs; or not at all, for a learner whose outputs are log-odds.
     task : {"auto", "regression", "classification"}
         What to learn.
     standardize : bool
@@ -147,6 +164,9 @@ def select_dataset(
     extend: bool = True,
     pure: bool = False,
     order: float | None = None,
+    metric: str | Sequence[str] = (),
+    one_se: bool = False,
+    calibration: str | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Selection:
@@ -156,7 +176,9 @@ def select_dataset(
     ----------
     dataset : Dataset
         From ``kernsel.data``.
-    learner, kernel, criterion, folds, grid, verify, rank, extend, pure, order, seed, progress : optional
+    learner, kernel, criterion, folds, grid, verify, rank, extend, pure, order : optional
+        As in :func:`select`.
+    metric, one_se, calibration, seed, progress : optional
         As in :func:`select`.
 
     Returns
@@ -173,9 +195,13 @@ def select_dataset(
     if verify < 0:
         raise OptionError(f"verify is the number of leading candidates to check, at least 0, not {verify}")
     columns = read_rank(rank, dataset.n)
-    compile_updates(part, columns is None)
+    kind = read_calibration(calibration, part, dataset.task)
+    if one_se:
+        _check_one_se(scorer, verify)
     rows = _rows(dataset, folds, seed)
-    judge = _Judge(rows, dataset)
+    metrics = _metrics(metric, rows, dataset, kind)
+    compile_updates(part, columns is None)
+    judge = _Judge(rows, dataset, metrics)
     grids = make_grids(kernels, grid, rows)
     search = GridSearch(rows, part, scorer, columns, judge.candidates, grids, extend, progress)
     search.run()
@@ -206,17 +232,38 @@ def select_dataset(
             )
         ordered = sorted((checked[c.kernel, c.lam] for c in leading), key=lambda c: c.rank)
         candidates = sorted([*ordered, *candidates[len(leading) :]], key=lambda candidate: candidate.failed is not None)
-    best = candidates[0]
+    choice = f"lowest {scorer.name}" + ", verified by exact refits" * bool(leading)
+    if one_se:
+        lowest = candidates[0]
+        best, limit = simplest(
+            candidates,
+            lowest,
+            lambda c: c if c.verified is not None else _verified([c], rows, part, scorer, columns, judge)[0],
+        )
+        candidates = [best, *(c for c in candidates if (c.kernel, c.lam) != (best.kernel, best.lam))]
+        choice = (
+            f"largest lambda within one standard error ({limit - lowest.value:.3g}) of the lowest {scorer.name}, "
+            f"{lowest.value:.5g} by {short(lowest.kernel)}, lambda = {lowest.lam:.4g}"
+        )
     failed = sum(candidate.failed is not None for candidate in candidates)
     if failed:
         reasons = sorted({str(c.failed) for c in candidates if c.failed is not None})
         warnings.append(f"{failed} of {len(candidates)} candidates failed ({'; '.join(reasons)})")
     verified = time.perf_counter()
 
+    best = candidates[0]
     path = make_path(Problem(rows, best.kernel, columns), part, best.lam * CONTINUATION)
     fit_together([path])
     held = path.exact([len(CONTINUATION) - 1]).f[:, 0] if verify or best.exact else _approximate(path, scorer)
-    model = _model(path, dataset, part, rows.n)
+    if metrics is not None and not best.metrics:
+        best = candidates[0] = replace(best, metrics=metrics.evaluate(held))
+    warnings += [
+        f"metric '{name}' is not defined for the held-out predictions of the choice"
+        for name, each in best.metrics.items()
+        if each.value is None
+    ]
+    curves, probabilities = _probabilities(kind, held, rows)
+    model = _model(path, dataset, part, rows.n, curves)
     outputs = rows.as_given(held).T if len(held) > 1 else rows.as_given(held[0])
     ended = time.perf_counter()
     return Selection(
@@ -227,6 +274,7 @@ def select_dataset(
         model=model,
         heldout=model.outputs_to_predictions(outputs),
         outputs=outputs,
+        probabilities=probabilities,
         warnings=warnings,
         conversions={**best.kernel.conversions(), **part.conversions(rows.n, best.lam)},
         data={
@@ -240,6 +288,7 @@ def select_dataset(
             "folds": len(rows.left),
             "representation": path.problem.describe(),
             "rank": int(path.problem.matrix.shape[1]),
+            "choice": choice,
             "measure": f"mean held-out {part.loss.name} loss" if not hasattr(scorer, "measure") else "its own measure",
         },
         options={
@@ -249,6 +298,9 @@ def select_dataset(
             "grid": grid if isinstance(grid, str) else {name: np.ravel(axis).tolist() for name, axis in grid.items()},
             "extend": extend,
             "verify": verify,
+            "metrics": [] if metrics is None else list(metrics.scorers),
+            "one_se": one_se,
+            "calibration": kind,
             "rank": columns,
             "seed": seed,
         },
@@ -275,12 +327,40 @@ def _rows(dataset: Dataset, folds: int, seed: int) -> Rows:
     return Rows(X, Y, starts, order, Statistics(X), seed)
 
 
+def _check_one_se(criterion: Any, verify: int) -> None:
+    if not isinstance(criterion, HeldOutCriterion):
+        raise OptionError(
+            f"one_se needs a criterion that is a mean over held-out rows, and '{criterion.name}' isn't: use newton-cv"
+        )
+    if verify == 0:
+        raise OptionError("one_se compares with a verified candidate: let verify be at least 1")
+
+
+def _metrics(metric: str | Sequence[str], rows: Rows, dataset: Dataset, calibration: str | None) -> Metrics | None:
+    if not metric:
+        return None
+    from kernsel.metrics import Metrics  # imports scikit-learn, which takes longer than a small selection
+
+    return Metrics.of(metric, rows, dataset, calibration)
+
+
+def _probabilities(kind: str | None, held: Array, rows: Rows) -> tuple[Calibration | None, Array | None]:
+    """Return the calibration for new rows, and the probabilities of the rows themselves, cross-fitted."""
+    if kind is None:
+        return None, None
+    F, Y, s = held[:, : rows.held], rows.Y[:, : rows.held], rows.s[: rows.held]
+    P = np.full((max(2, len(F)), rows.n), np.nan)
+    P[:, : rows.held] = cross_fitted(kind, F, Y, s, rows.starts).T
+    return calibrate(kind, F, Y, s), rows.as_given(P).T
+
+
 @dataclass(frozen=True, eq=False)
 class _Judge:
     """Turns scores and held-out outputs into candidates, with the error that people understand."""
 
     rows: Rows
     dataset: Dataset
+    metrics: Metrics | None
 
     def candidates(self, path: Path, scores: Scores) -> list[Candidate]:
         """Return one candidate for each lambda of a path."""
@@ -292,6 +372,7 @@ class _Judge:
                 candidate = replace(
                     candidate,
                     score=float(scores.score[k]),
+                    score_se=None if scores.score_se is None else float(scores.score_se[k]),
                     reliability=None if scores.reliability is None else float(scores.reliability[k]),
                     scored_by=None if scores.scored_by is None else scores.scored_by[k],
                     loss=math.inf if scores.loss is None else float(scores.loss[k]),
@@ -303,31 +384,31 @@ class _Judge:
 
     def errors(self, F: Array) -> dict[str, Any]:
         """Return the error of held-out outputs (k, n) and its standard error."""
-        Y, starts = self.rows.Y, self.rows.starts
+        Y, rows = self.rows.Y, self.rows
         if self.dataset.task == "classification":
             wrong = (F >= 0) != (Y > 0) if len(Y) == 1 else (F.argmax(axis=0) != Y.argmax(axis=0))[None]
-            mean, spread = _over_folds(wrong[0].astype(np.float64), starts)
+            mean, spread = _over_folds(wrong[0].astype(np.float64), rows)
             return {"error": mean, "error_se": spread}
-        mean, spread = _over_folds((F[0] - Y[0]) ** 2, starts)
+        mean, spread = _over_folds((F[0] - Y[0]) ** 2, rows)
         root, scale = math.sqrt(mean), float(self.dataset.output_scale[0])
         return {"error": root * scale, "error_se": scale * spread / (2 * root) if root > 0 else 0.0}
 
 
-def _over_folds(values: Array, starts: NDArray[np.int64]) -> tuple[float, float]:
+def _over_folds(values: Array, rows: Rows) -> tuple[float, float]:
     """Return the mean over rows, and the standard error of the mean over folds."""
-    sizes = np.diff(starts)
-    folds = np.add.reduceat(values, starts[:-1]) / sizes
-    return float(values.mean()), float(folds.std(ddof=1) / math.sqrt(sizes.size))
+    return float(rows.mean(values)), float(standard_error(values, rows.starts, rows.s))
 
 
 def _verified(
     leading: list[Candidate], rows: Rows, learner: Any, criterion: Any, rank: int | None, judge: _Judge
 ) -> list[Candidate]:
     """Re-score candidates by exact refits, at the representation in force; their order is kept."""
-    result = {id(c): replace(c, verified=c.score) for c in leading if c.exact}
+    # What is exact already needs its held-out outputs again for metrics only.
+    done = {id(c) for c in leading if c.exact and judge.metrics is None}
+    result = {id(c): replace(c, verified=c.score) for c in leading if id(c) in done}
     by_kernel: dict[Kernel, list[Candidate]] = {}
     for candidate in leading:
-        if not candidate.exact:
+        if id(candidate) not in done:
             by_kernel.setdefault(candidate.kernel, []).append(candidate)
     paths = [make_path(Problem(rows, kernel, rank), learner, [c.lam for c in cs]) for kernel, cs in by_kernel.items()]
     for path, members in zip(paths, by_kernel.values(), strict=True):
@@ -336,9 +417,17 @@ def _verified(
         for k, candidate in enumerate(sorted(members, key=lambda c: -c.lam)):
             F, reason = held.f[:, k], held.failed[k]
             if reason is None:
-                loss = float(rows.mean(learner.loss.value(rows.Y, F).mean(axis=0)))
-                value = criterion.mean(path, F) if isinstance(criterion, HeldOutCriterion) else loss
-                result[id(candidate)] = replace(candidate, verified=value, loss=loss, **judge.errors(F))
+                losses = learner.loss.value(rows.Y, F).mean(axis=0)
+                values = criterion.values(path, F) if isinstance(criterion, HeldOutCriterion) else losses
+                verified, score_se = _over_folds(values, rows)
+                result[id(candidate)] = replace(
+                    candidate,
+                    verified=verified,
+                    score_se=score_se,
+                    loss=float(rows.mean(losses)),
+                    metrics={} if judge.metrics is None else judge.metrics.evaluate(F),
+                    **judge.errors(F),
+                )
             else:
                 result[id(candidate)] = replace(candidate, verified=math.inf, failed=f"not verified: {reason}")
     return [result[id(candidate)] for candidate in leading]
@@ -351,10 +440,15 @@ def _approximate(path: Path, criterion: Any) -> Array:
     return path.exact([path.lams.size - 1]).f[:, 0]
 
 
-def _model(path: Path, dataset: Dataset, learner: Any, n: int) -> Model:
+def _model(path: Path, dataset: Dataset, learner: Any, n: int, calibration: Calibration | None) -> Model:
     """Make the predictor of the last fit of a path; rows without weight are left out."""
-    coefficients = path.coefficients(path.lams.size - 1)
+    last = path.lams.size - 1
+    coefficients = path.coefficients(last)
     used = (coefficients != 0).any(axis=0)
+    regression = dataset.task == "regression"
+    intervals = Intervals.of(path, last) if regression and hasattr(path, "refits") else None
+    if intervals is not None:
+        used |= intervals.used
     if not used.any():
         used[:1] = True
     return Model(
@@ -375,6 +469,8 @@ def _model(path: Path, dataset: Dataset, learner: Any, n: int) -> Model:
             "rows": n,
             "source": dataset.source,
         },
+        calibration=calibration,
+        intervals=None if intervals is None else intervals.restricted(used),
     )
 
 

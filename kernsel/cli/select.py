@@ -45,6 +45,17 @@ def select(
     pure: Annotated[
         bool, typer.Option("--pure", help="Never replace an approximation that is unreliable by a better one.")
     ] = False,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A scikit-learn scorer to report of held-out predictions; repeatable."),
+    ] = None,
+    one_se: Annotated[
+        bool, typer.Option("--one-se", help="Choose the largest lambda within one standard error of the best.")
+    ] = False,
+    calibration: Annotated[
+        str | None,
+        typer.Option(metavar="sigmoid|isotonic|none", help="How outputs become probabilities [default: sigmoid]."),
+    ] = None,
     rank: Annotated[
         str | None,
         typer.Option(metavar="K|SHARE|full", help="Rank of the kernel matrix [default: full up to 2000 rows]."),
@@ -89,6 +100,9 @@ def select(
                 verify=verify,
                 extend=extend,
                 pure=pure,
+                metric=metric or (),
+                one_se=one_se,
+                calibration=calibration,
                 seed=seed,
                 progress=report,
                 **options,

@@ -56,6 +56,10 @@ class Candidate:
         The reason, if there is no score.
     verified : float or None
         The criterion's value from exact refits.
+    score_se : float or None
+        Standard error over folds of the score (of ``verified`` where there is one), if it is a mean over rows.
+    metrics : mapping of str to Value
+        Further figures from exact held-out outputs, for verified candidates.
     """
 
     kernel: Kernel
@@ -69,13 +73,23 @@ class Candidate:
     exact: bool = False
     failed: str | None = None
     verified: float | None = None
+    score_se: float | None = None
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def value(self) -> float:
+        """The score: the verified one, if there is one."""
+        return self.score if self.verified is None else self.verified
+
+    @property
+    def width(self) -> float:
+        """The kernel's width; 0 if it has none."""
+        return self.kernel.parameters.get(self.kernel.width or "", 0.0)
 
     @property
     def rank(self) -> tuple[float, float, float, float]:
         """Sort key: failures last; then the score, the loss, the larger lambda, the wider kernel."""
-        value = self.score if self.verified is None else self.verified
-        width = self.kernel.parameters.get(self.kernel.width or "", 0.0)
-        return _rounded(value), _rounded(self.loss), -self.lam, -width
+        return _rounded(self.value), _rounded(self.loss), -self.lam, -self.width
 
 
 def _rounded(value: float) -> float:

@@ -128,11 +128,15 @@ def test_options_reach_the_selection(fake, data):
         "verify": "5",
         "extend": "True",
         "pure": "False",
+        "metric": "()",
+        "one_se": "False",
+        "calibration": "None",
         "seed": "0",
         "rank": "None",
         "order": "None",
     }
     given = "--learner krr --kernel gaussian --kernel linear --criterion bif --order inf --folds 5 --grid paper"
+    given += " --metric accuracy --metric roc_auc --one-se --calibration isotonic"
     assert options(*given.split(), *["--verify", "0", "--no-extend", "--pure", "--rank", "0.25", "--seed", "7"]) == {
         "learner": "'krr'",
         "kernel": "['gaussian', 'linear']",
@@ -142,6 +146,9 @@ def test_options_reach_the_selection(fake, data):
         "verify": "0",
         "extend": "False",
         "pure": "True",
+        "metric": "['accuracy', 'roc_auc']",
+        "one_se": "True",
+        "calibration": "'isotonic'",
         "seed": "7",
         "rank": "0.25",
         "order": "inf",
