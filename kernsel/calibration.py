@@ -25,6 +25,9 @@ KINDS = ("sigmoid", "isotonic", "none")
 STEPS = 100
 """Newton steps for the sigmoid: far more than a smooth convex function of two variables takes."""
 
+LEAST = 1e-290
+"""A slope over so small a spread of the outputs would be no number."""
+
 
 @dataclass(frozen=True)
 class Sigmoid:
@@ -174,8 +177,10 @@ def platt(f: Array, y: Array, s: Array) -> Sigmoid:
     plus = float(s[positive].sum())
     minus = float(s.sum()) - plus
     t = np.where(positive, (plus + 1) / (plus + 2), 1 / (minus + 2))
-    # In outputs of mean 0 and spread 1 the two unknowns are of one size.
-    centre, spread = float(f.mean()), float(f.std()) or 1.0
+    # In outputs around 0, up to 1, the two unknowns are of one size; outputs that hardly differ are as good as equal.
+    centre = float(f.mean())
+    spread = float(np.abs(f - centre).max())
+    spread = spread if spread > LEAST else 1.0
     design = np.stack([(f - centre) / spread, np.ones_like(f)])
     theta = np.array([0.0, np.log((plus + 1) / (minus + 1))])
     value = _cross_entropy(design.T @ theta, t, s)
