@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from kernsel.errors import OptionError
 from kernsel.resampling import blocks_of
@@ -43,7 +44,7 @@ class Sigmoid:
 
     def __call__(self, f: Array) -> Array:
         """Return the probabilities of outputs of any shape."""
-        return np.asarray(np.exp(-np.logaddexp(0.0, -(self.slope * f + self.offset))))
+        return np.asarray(expit(self.slope * f + self.offset))
 
 
 @dataclass(frozen=True)
@@ -183,9 +184,10 @@ def platt(f: Array, y: Array, s: Array) -> Sigmoid:
     spread = spread if spread > LEAST else 1.0
     design = np.stack([(f - centre) / spread, np.ones_like(f)])
     theta = np.array([0.0, np.log((plus + 1) / (minus + 1))])
-    value = _cross_entropy(design.T @ theta, t, s)
+    z = theta @ design
+    value = _cross_entropy(z, t, s)
     for _ in range(STEPS):
-        p = Sigmoid(1.0, 0.0)(design.T @ theta)
+        p = expit(z)
         gradient = design @ (s * (p - t))
         hessian = (design * (s * p * (1 - p))) @ design.T
         # A slope that nothing depends on, as all outputs are equal, stays 0.
@@ -194,11 +196,12 @@ def platt(f: Array, y: Array, s: Array) -> Sigmoid:
         promised, share = float(gradient @ step), 1.0
         if promised <= 1e-14 * value:
             break
-        while (new := _cross_entropy(design.T @ (theta - share * step), t, s)) > value - 0.1 * share * promised:
+        while (new := _cross_entropy((theta - share * step) @ design, t, s)) > value - 0.1 * share * promised:
             share /= 2
             if share < 1e-10:  # the rest is rounding
                 break
-        theta, value = theta - share * step, new
+        theta = theta - share * step
+        z, value = theta @ design, new
     slope = float(theta[0]) / spread
     return Sigmoid(slope, float(theta[1]) - slope * centre)
 

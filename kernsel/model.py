@@ -147,11 +147,7 @@ class Model:
         ModelError
             The model is of a regression, or has no calibration.
         """
-        if self.labels is None:
-            raise ModelError(f"{self.target!r} is a regression: it has no probabilities, but prediction intervals")
-        if self.calibration is None:
-            raise ModelError("this model was made without a calibration and has no probabilities; select it anew")
-        return self.calibration.probabilities(np.atleast_2d(self.decision(table).T))
+        return self.outputs_to_probabilities(self.decision(table))
 
     def predict_interval(self, table: pd.DataFrame | npt.ArrayLike, coverage: float = 0.9) -> Floats:
         """Return prediction intervals for new rows of a regression: jackknife+ or CV+, see ``kernsel.intervals``.
@@ -208,6 +204,14 @@ class Model:
         labels = np.array(self.labels, dtype=None if len({type(label) for label in self.labels}) == 1 else object)
         chosen = (F >= 0).astype(int) if F.ndim == 1 else F.argmax(axis=1)
         return np.asarray(labels[chosen])
+
+    def outputs_to_probabilities(self, F: Floats) -> Floats:
+        """Turn outputs of `decision` into probabilities of the classes."""
+        if self.labels is None:
+            raise ModelError(f"{self.target!r} is a regression: it has no probabilities, but prediction intervals")
+        if self.calibration is None:
+            raise ModelError("this model was made without a calibration and has no probabilities; select it anew")
+        return self.calibration.probabilities(np.atleast_2d(F.T))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file: arrays and JSON in an ``.npz``, no pickle, with a checksum over all of it.

@@ -76,7 +76,7 @@ def _predictions(
     elif decision:
         columns |= {f"decision {label}": F[:, i] for i, label in enumerate(model.labels or [])}
     if proba:
-        P = model.predict_proba(frame)
+        P = model.outputs_to_probabilities(F)
         columns |= {f"probability {label}": P[:, i] for i, label in enumerate(model.labels or [])}
     if interval is not None:
         ends = model.predict_interval(frame, interval)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import types
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +17,11 @@ import pytest
 from typer.testing import CliRunner
 
 from kernsel import __version__
+from kernsel.calibration import Calibration, Sigmoid
 from kernsel.cli import app
 from kernsel.data import prepare
 from kernsel.errors import SelectionError, SelectionWarning
+from kernsel.intervals import Intervals
 from kernsel.kernels import Linear
 from kernsel.model import Model
 
@@ -295,6 +298,45 @@ def test_several_classes_have_a_decision_each(tmp_path):
     linear_model(prepare(table)).save(tmp_path / "m.npz")
     lines = run("predict", tmp_path / "m.npz", tmp_path / "t.csv", "--decision").stdout.splitlines()
     assert lines[0] == "prediction,decision x,decision y,decision z"
+    error = run("predict", tmp_path / "m.npz", tmp_path / "t.csv", "--proba", code=2).stderr
+    assert "made without a calibration" in error
+
+
+def test_probabilities_of_the_classes(tmp_path):
+    table = pd.DataFrame({"a": np.arange(30.0), "b": np.arange(30) % 7, "y": np.array(list("xyz"))[np.arange(30) % 3]})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    calibration = Calibration("sigmoid", (Sigmoid(2.0, 0.1), Sigmoid(1.0, 0.0), Sigmoid(3.0, -1.0)))
+    fitted = replace(linear_model(prepare(table)), calibration=calibration)
+    fitted.save(tmp_path / "m.npz")
+    run("predict", tmp_path / "m.npz", tmp_path / "t.csv", "--proba", "--decision", "--output", tmp_path / "p.csv")
+    found = pd.read_csv(tmp_path / "p.csv")
+    assert list(found)[4:] == ["probability x", "probability y", "probability z"]
+    np.testing.assert_allclose(found.iloc[:, 4:], fitted.predict_proba(table), rtol=1e-12)
+    error = run("predict", tmp_path / "m.npz", tmp_path / "t.csv", "--interval", "0.9", code=2).stderr
+    assert "--interval is for a regression" in error
+
+
+def test_intervals_of_a_regression(tmp_path):
+    table = pd.DataFrame({"a": np.arange(20.0), "b": np.arange(20) / 3})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    plain = linear_model(prepare(table))
+    residuals = np.linspace(0.1, 1.0, 20)[None]
+    ends = Intervals(
+        np.stack([plain.coefficients] * 2), np.zeros((2, 1)), residuals, np.array([0, 10, 20]), np.ones(20)
+    )
+    fitted = replace(plain, intervals=ends)
+    fitted.save(tmp_path / "m.npz")
+    run("predict", tmp_path / "m.npz", tmp_path / "t.csv", "--interval", "0.9", "--output", tmp_path / "p.csv")
+    found = pd.read_csv(tmp_path / "p.csv")
+    assert list(found) == ["prediction", "lower", "upper"]
+    np.testing.assert_allclose(found[["lower", "upper"]], fitted.predict_interval(table, 0.9), rtol=1e-9, atol=1e-9)
+    half = residuals[0, 18] * table["b"].std(ddof=0)  # the ceil(0.9 * 21) = 19th smallest
+    np.testing.assert_allclose(found["upper"], found["prediction"] + half)
+    arguments = ("predict", tmp_path / "m.npz", tmp_path / "t.csv")
+    assert "must lie between 0 and 1, not 90.0" in run(*arguments, "--interval", "90", code=2).stderr
+    assert "--proba is for classes" in run(*arguments, "--proba", code=2).stderr
+    plain.save(tmp_path / "m.npz")
+    assert "has no prediction intervals" in run(*arguments, "--interval", "0.9", code=2).stderr
 
 
 @pytest.mark.parametrize(
