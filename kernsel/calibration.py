@@ -145,7 +145,7 @@ def calibrate(kind: str, F: Array, Y: Array, s: Array) -> Calibration:
 def cross_fitted(kind: str, F: Array, Y: Array, s: Array, starts: Indices) -> Array:
     """Return the probabilities (n, classes) of held-out rows by curves that were fitted without their block of folds.
 
-    So no row has a part in its own curve. (It has one in the fits behind the outputs that the curve was fitted on, as
+    Of one fold alone there is no other to fit a curve on, and they are NaN. No row has a part in its own curve. (It has one in the fits behind the outputs that the curve was fitted on, as
     in every calibration that is nested in one cross-validation.)
 
     Parameters
@@ -159,8 +159,8 @@ def cross_fitted(kind: str, F: Array, Y: Array, s: Array, starts: Indices) -> Ar
         Bounds of the folds; the last one is n.
     """
     blocks = blocks_of(starts)
-    P = np.empty((F.shape[1], max(2, len(F))))
-    for block in range(blocks.max() + 1):
+    P = np.full((F.shape[1], max(2, len(F))), np.nan)
+    for block in range(blocks.max() + 1 if blocks.any() else 0):
         own = blocks == block
         P[own] = calibrate(kind, F[:, ~own], Y[:, ~own], s[~own]).probabilities(F[:, own])
     return P

@@ -37,9 +37,12 @@ def standard_error(values: Array, starts: Indices, s: Array) -> Array:
     Returns
     -------
     (...) array
+        NaN if there is one fold only.
     """
     held = int(starts[-1])
     weights = np.add.reduceat(s[:held], starts[:-1])
+    if weights.size == 1:
+        return np.full(values.shape[:-1], np.nan)
     with np.errstate(over="ignore", invalid="ignore"):  # the outputs of a fit that failed may be infinite
         sums = np.add.reduceat(values[..., :held] * s[:held], starts[:-1], axis=-1)
         mean = sums.sum(axis=-1, keepdims=True) / weights.sum()
@@ -74,9 +77,11 @@ def jackknife(statistic: Callable[[Indices], float], starts: Indices, s: Array) 
     Returns
     -------
     float or None
-        None if the statistic isn't finite without some block.
+        None if the statistic isn't finite without some block, or if there is one fold only.
     """
     blocks, s = blocks_of(starts), s[: starts[-1]]
+    if not blocks.any():
+        return None
     h = s.sum() / np.bincount(blocks, s)
     without = np.array([statistic(np.flatnonzero(blocks != block)) for block in range(len(h))])
     pseudo = h * statistic(np.arange(len(blocks))) - (h - 1) * without

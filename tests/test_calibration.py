@@ -146,6 +146,7 @@ def test_cross_fitted_rows_have_no_part_in_their_own_curve(kind):
     other = cross_fitted(kind, F, changed, np.ones(40), starts)
     np.testing.assert_array_equal(P[7:20], other[7:20])
     assert np.abs(P[:7] - other[:7]).max() > 0.01
+    assert np.isnan(cross_fitted(kind, F, Y, np.ones(40), np.array([0, 40]))).all()
     own = calibrate(kind, F[:, 7:], Y[:, 7:], np.ones(33)).probabilities(F[:, :7])
     np.testing.assert_array_equal(P[:7], own)
 

@@ -70,6 +70,12 @@ def test_blocks_are_whole_folds(t):
     assert len(np.unique(np.stack([folds, blocks]), axis=1).T) == t
 
 
+def test_one_fold_alone_tells_nothing_of_the_error():
+    starts, s = np.array([0, 3]), np.ones(3)
+    assert np.isnan(standard_error(np.arange(3.0), starts, s))
+    assert jackknife(lambda which: 1.0, starts, s) is None
+
+
 def test_a_statistic_that_is_lost_without_a_block_has_no_standard_error():
     labels = np.array([0, 0, 1, 1])
 
