@@ -33,9 +33,9 @@ DOCUMENT = {
 }
 DATA = {
     *("rows", "features", "task", "target", "labels", "source", "notes", "folds", "representation", "rank"),
-    "measure",
+    *("measure", "holdout", "repeats", "weight", "errors"),
 }
-OPTIONS = {"learner", "kernels", "criterion", "grid", "extend", "verify", "rank", "seed"}
+OPTIONS = {"learner", "kernels", "criterion", "grid", "extend", "verify", "rank", "seed", "folds"}
 QUICK = {"grid": tables.SMALL, "folds": 5, "extend": False}
 FEW = {"grid": {"tau": [1.0], "lambda": [1e-2, 1e-1]}, "folds": 3, "extend": False}
 

@@ -33,7 +33,7 @@ def predict(
 ) -> None:
     """Predict the rows of a table, as CSV.
 
-    It has a column prediction, with one row for each row of the table.
+    It has a column prediction, or one for each of several targets, with one row for each row of the table.
     """
     with console.guarded():
         from kernsel.data.files import atomic_write, check_writable
@@ -61,7 +61,10 @@ def _predictions(model: Model, frame: pd.DataFrame, decision: bool) -> pd.DataFr
     import pandas as pd
 
     F = model.decision(frame)
-    columns = {"prediction": model.outputs_to_predictions(F)}
+    predictions = model.outputs_to_predictions(F)
+    if isinstance(model.target, list):
+        return pd.DataFrame(predictions, columns=[f"prediction {name}" for name in model.target])
+    columns = {"prediction": predictions}
     if decision and F.ndim == 1:
         columns["decision"] = F
     elif decision:

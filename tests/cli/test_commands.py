@@ -53,6 +53,7 @@ def linear_model(dataset) -> Model:
 class Result:
     def __init__(self, dataset, options):
         self.model = linear_model(dataset)
+        self.data = {"notes": [*dataset.notes, "a note of the selection"]}
         self.warnings = ["the winner is on the edge"]
         self.options = {name: value for name, value in options.items() if name != "progress"}
 
@@ -98,7 +99,7 @@ def test_select_prints_the_notes_and_the_table(fake, data):
     assert "  target: the last column, 'kind' (name another one as the target if that is wrong)" in lines
     assert "  task: classification, because the target holds text (2 distinct)" in lines
     assert "  scaling: fitted once on the whole table, because all folds share one Gram matrix" in lines
-    assert lines[-1] == "the table of the winner"
+    assert lines[-2:] == ["  a note of the selection", "the table of the winner"]
     assert result.stderr == "kernsel: warning: the winner is on the edge\n"
 
 
@@ -122,8 +123,9 @@ def test_options_reach_the_selection(fake, data):
     assert options() == {
         "learner": "None",
         "kernel": "'gaussian'",
-        "criterion": "'newton-cv'",
+        "criterion": "None",
         "folds": "10",
+        "repeats": "1",
         "grid": "'auto'",
         "verify": "5",
         "extend": "True",
@@ -132,12 +134,15 @@ def test_options_reach_the_selection(fake, data):
         "rank": "None",
         "order": "None",
     }
-    given = "--learner krr --kernel gaussian --kernel linear --criterion bif --order inf --folds 5 --grid paper"
+    given = (
+        "--learner krr --kernel gaussian --kernel linear --criterion bif --order inf --folds 5 --grid paper --repeats 3"
+    )
     assert options(*given.split(), *["--verify", "0", "--no-extend", "--pure", "--rank", "0.25", "--seed", "7"]) == {
         "learner": "'krr'",
         "kernel": "['gaussian', 'linear']",
         "criterion": "'bif'",
         "folds": "5",
+        "repeats": "3",
         "grid": "'paper'",
         "verify": "0",
         "extend": "False",
