@@ -145,8 +145,8 @@ def calibrate(kind: str, F: Array, Y: Array, s: Array) -> Calibration:
 def cross_fitted(kind: str, F: Array, Y: Array, s: Array, starts: Indices) -> Array:
     """Return the probabilities (n, classes) of held-out rows by curves that were fitted without their block of folds.
 
-    Of one fold alone there is no other to fit a curve on, and they are NaN. No row has a part in its own curve. (It has one in the fits behind the outputs that the curve was fitted on, as
-    in every calibration that is nested in one cross-validation.)
+    So no row has a part in its own curve. (It has one in the fits behind the outputs that the curve was fitted on, as
+    in every calibration that is nested in one cross-validation.) For one fold alone there is no curve: NaN.
 
     Parameters
     ----------

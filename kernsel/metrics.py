@@ -43,26 +43,26 @@ class Value(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Metrics:
-    """Scorers, and the rows they are for.
+    """Scorers, and the data set they are for.
+
+    Weights of rows count, those of classes don't: they say what a mistake costs, not how often rows are there.
 
     Parameters
     ----------
     scorers : mapping of str to scorer
         By scikit-learn's names; higher is better.
-    rows : Rows
     dataset : Dataset
     calibration : str or None
         The kind of calibration behind probabilities.
     """
 
     scorers: Mapping[str, Any]
-    rows: Rows
     dataset: Dataset
     calibration: str | None
 
     @classmethod
     def of(cls, names: str | Sequence[str], rows: Rows, dataset: Dataset, calibration: str | None) -> Metrics:
-        """Look up scorers, and try them.
+        """Look up scorers, and try them on the rows of a data set.
 
         Raises
         ------
@@ -70,63 +70,70 @@ class Metrics:
             There is no such scorer, or it is for another kind of task, target or rows.
         """
         names = [names] if isinstance(names, str) else list(names)
-        metrics = cls({name: _scorer(name, dataset.task) for name in names}, rows, dataset, calibration)
+        metrics = cls({name: _scorer(name, dataset.task) for name in names}, dataset, calibration)
         # Any outputs will do to learn whether a scorer suits; the mean of a target is among its possible values.
         F = rows.Y if dataset.task == "classification" else np.zeros_like(rows.Y) + rows.Y.mean(axis=1, keepdims=True)
-        heldout = metrics._heldout(F)
-        everything = np.arange(rows.held)
-        for name in names:
+        heldout = metrics._heldout(rows, F)
+        for name, scorer in metrics.scorers.items():
             try:
-                metrics._score(name, heldout, everything)
+                heldout.score(scorer, np.arange(rows.held))
             except (TypeError, ValueError) as error:
                 reason = " ".join(str(error).split())
-                if rows.weights is not None and "sample_weight" in reason:
+                if heldout.weights is not None and "sample_weight" in reason:
                     reason = "it takes no sample weights"
                 raise OptionError(
                     f"metric {name!r} can't be computed here ({reason}); leave it out or use another one"
                 ) from error
         return metrics
 
-    def evaluate(self, F: Array) -> dict[str, Value]:
-        """Return each metric of held-out outputs ``F (k, n)``, sorted by fold."""
-        heldout = self._heldout(F)
-        return {name: self._value(name, heldout) for name in self.scorers}
+    def evaluate(self, rows: Rows, F: Array) -> dict[str, Value]:
+        """Return each metric of held-out outputs ``F (k, n)`` of rows that are sorted by fold."""
+        heldout = self._heldout(rows, F)
+        return {name: heldout.value(scorer) for name, scorer in self.scorers.items()}
 
-    def _value(self, name: str, heldout: Any) -> Value:
-        def score(which: Indices) -> float:
-            try:
-                return self._score(name, heldout, which)
-            except ValueError:  # such as one class only, without some block of folds
-                return math.nan
-
-        value = score(np.arange(self.rows.held))
-        if not math.isfinite(value):
-            return Value(None, None)
-        return Value(value, jackknife(score, self.rows.starts, self.rows.s))
-
-    def _score(self, name: str, heldout: Any, which: Indices) -> float:
-        options = {} if self.rows.weights is None else {"sample_weight": self.rows.s[which]}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # scikit-learn's, of metrics that are undefined: they have no value
-            return float(self.scorers[name](heldout, which, self._truth[which], **options))
-
-    @cached_property
-    def _truth(self) -> NDArray[Any]:
-        Y = self.rows.Y[:, : self.rows.held]
-        return _codes(Y) if self.dataset.task == "classification" else self._in_units(Y)
-
-    def _heldout(self, F: Array) -> Any:
-        F = F[:, : self.rows.held]
+    def _heldout(self, rows: Rows, F: Array) -> _HeldOut:
+        F, Y = F[:, : rows.held], rows.Y[:, : rows.held]
+        plain = self.dataset.sample.plain
+        weights = None if plain is None else plain[rows.order[: rows.held]]
+        s = np.ones(rows.held) if weights is None else weights
         if self.dataset.task == "regression":
-            return _Values(self._in_units(F))
-        s, starts, Y = self.rows.s, self.rows.starts, self.rows.Y
+            return _HeldOut(_Values(self._in_units(F)), self._in_units(Y), weights, rows.starts)
         kind = self.calibration or "sigmoid"
-        held = self.rows.held
-        return _Classes(F, lambda: cross_fitted(kind, F, Y[:, :held], s[:held], starts))
+        estimator = _Classes(F, lambda: cross_fitted(kind, F, Y, s, rows.starts))
+        return _HeldOut(estimator, _codes(Y), weights, rows.starts)
 
     def _in_units(self, F: Array) -> Array:
         values = F.T * self.dataset.output_scale + self.dataset.output_shift
         return values[:, 0] if len(F) == 1 else values
+
+
+@dataclass(frozen=True, eq=False)
+class _HeldOut:
+    """Held-out rows as a scorer wants them: an estimator that has looked them up, the truth, weights and folds."""
+
+    estimator: Any
+    truth: NDArray[Any]
+    weights: Array | None
+    starts: Indices
+
+    def value(self, scorer: Any) -> Value:
+        def score(which: Indices) -> float:
+            try:
+                return self.score(scorer, which)
+            except ValueError:  # such as one class only, without some block of folds
+                return math.nan
+
+        value = score(np.arange(len(self.truth)))
+        if not math.isfinite(value):
+            return Value(None, None)
+        s = np.ones(len(self.truth)) if self.weights is None else self.weights
+        return Value(value, jackknife(score, self.starts, s))
+
+    def score(self, scorer: Any, which: Indices) -> float:
+        options = {} if self.weights is None else {"sample_weight": self.weights[which]}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # scikit-learn's, of metrics that are undefined: they have no value
+            return float(scorer(self.estimator, which, self.truth[which], **options))
 
 
 def _scorer(name: Any, task: str) -> Any:

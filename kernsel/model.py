@@ -68,8 +68,8 @@ class Model:
         ``"regression"`` or ``"classification"``.
     labels : list or None
         The classes.
-    target : str
-        Name of the target.
+    target : str or list of str
+        Name of the target, or of several.
     encoder : Encoder or None
         Encodes new tables. Without one, new rows are taken as they are.
     output_shift, output_scale : (k,) arrays
@@ -89,7 +89,7 @@ class Model:
     bias: Floats
     task: str
     labels: list[Any] | None
-    target: str
+    target: str | list[str]
     encoder: Encoder | None
     output_shift: Floats
     output_scale: Floats
@@ -122,7 +122,7 @@ class Model:
 
         Returns
         -------
-        (n,) array
+        (n,) array, or (n, k) for k targets
         """
         return self.outputs_to_predictions(self.decision(table))
 
@@ -200,7 +200,7 @@ class Model:
     def outputs_to_predictions(self, F: Floats) -> npt.NDArray[Any]:
         """Turn outputs of `decision` into predictions."""
         if self.labels is None:
-            return np.asarray(F * self.output_scale[0] + self.output_shift[0])
+            return np.asarray(F * self.output_scale + self.output_shift)
         labels = np.array(self.labels, dtype=None if len({type(label) for label in self.labels}) == 1 else object)
         chosen = (F >= 0).astype(int) if F.ndim == 1 else F.argmax(axis=1)
         return np.asarray(labels[chosen])

@@ -7,7 +7,7 @@ import math
 import platform
 import time
 import warnings as python_warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from kernsel.calibration import Calibration, calibrate, cross_fitted, read_calib
 from kernsel.criteria import HeldOutCriterion, Scores
 from kernsel.data import Dataset, from_arrays
 from kernsel.errors import OptionError, SelectionError, SelectionWarning
-from kernsel.folds import deal
+from kernsel.folds import Folds, make_folds
 from kernsel.intervals import Intervals
 from kernsel.kernels import Kernel, Statistics
 from kernsel.model import Model
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
-    from kernsel.metrics import Metrics
+    from kernsel.metrics import Metrics, Value
 
 Array = NDArray[np.float64]
 
@@ -50,8 +50,12 @@ def select(
     *,
     learner: str | Any | None = None,
     kernel: str | Kernel | Sequence[str | Kernel] = "gaussian",
-    criterion: str | Any = "newton-cv",
-    folds: int = 10,
+    criterion: str | Any | None = None,
+    folds: int | str | Any = 10,
+    repeats: int = 1,
+    groups: npt.ArrayLike | None = None,
+    weights: npt.ArrayLike | None = None,
+    class_weight: str | Mapping[Any, float] | None = None,
     grid: Grid = "auto",
     verify: int = 5,
     rank: int | float | str | None = None,
@@ -69,22 +73,36 @@ def select(
     """Choose kernel, parameters and lambda, and fit the winner.
 
     Minimises the criterion over kernels x parameters x lambda, re-scores the leading candidates by exact k-fold
-    cross-validation, and fits the best of them on all rows: ``min (1/n) sum_i V(y_i, f(x_i)) + lambda ||f||^2``.
+    cross-validation, and fits the best of them on all rows: ``min (1/S) sum_i s_i V(y_i, f(x_i)) + lambda ||f||^2``
+    with the weights s_i of the rows, 1 by default, and their sum S.
 
     Parameters
     ----------
     X : (n, d) array or DataFrame
         Features; text columns of a DataFrame are encoded one-hot.
-    y : (n,) array
-        Target: numbers, or labels of any kind.
+    y : (n,) or (n, k) array
+        Target: numbers, or labels of any kind. Several columns are targets of one regression.
     learner : str or Learner, optional
         ``svm`` for classes and ``krr`` for a regression by default.
     kernel : str, Kernel or list of them
         Parameters that have a value stay; the others are searched.
     criterion : str or Criterion
-        Such as ``newton-cv``, ``cv``, ``bif``, ``fbif`` or ``"bif(order=3)"``.
-    folds : int
-        Folds of the cross-validation, stratified for classes.
+        Such as ``newton-cv``, ``cv``, ``bif``, ``fbif`` or ``"bif(order=3)"``. By default ``newton-cv``, but ``cv``
+        where a fold's fit is not trained on all other rows: those folds can only be refitted.
+    folds : int, str, array, splitter or iterable of pairs
+        A number of folds, dealt at random: stratified for classes, of whole groups if there are ``groups``.
+        ``"loo"``, ``"logo"`` (leave one group out) or ``"time:N"`` (N folds in the order of the rows, each fit trained
+        on all rows before). The fold of each row, negative for rows that are never held out. A splitter of
+        scikit-learn's kind, or pairs (rows to train on, rows to hold out), whose rows to hold out don't overlap.
+    repeats : int
+        How often a number of folds is dealt: scores and errors are means over the deals.
+    groups : (n,) array, optional
+        Labels of any kind; rows of one group are held out together.
+    weights : (n,) array, optional
+        How much each row counts, in the fit and in every mean: a row of weight 2 is one that is there twice, one of
+        weight 0 is left out.
+    class_weight : "balanced" or mapping of label to weight, optional
+        Multiplied into the weights; balanced, all classes have the same total.
     grid : {"auto", "paper"} or mapping
         Scaled by the data, that of FBIF18, or values by the name of the parameter and ``"lambda"``.
     verify : int
@@ -131,11 +149,12 @@ def select(
         The choice stands, but something about it should be known; the texts are also in ``Selection.warnings``.
     """
     result = select_dataset(
-        from_arrays(X, y, task, standardize),
+        from_arrays(X, y, task, standardize, weights=weights, groups=groups, class_weight=class_weight),
         learner=learner,
         kernel=kernel,
         criterion=criterion,
         folds=folds,
+        repeats=repeats,
         grid=grid,
         verify=verify,
         rank=rank,
@@ -156,8 +175,9 @@ def select_dataset(
     *,
     learner: str | Any | None = None,
     kernel: str | Kernel | Sequence[str | Kernel] = "gaussian",
-    criterion: str | Any = "newton-cv",
-    folds: int = 10,
+    criterion: str | Any | None = None,
+    folds: int | str | Any = 10,
+    repeats: int = 1,
     grid: Grid = "auto",
     verify: int = 5,
     rank: int | float | str | None = None,
@@ -176,7 +196,7 @@ def select_dataset(
     ----------
     dataset : Dataset
         From ``kernsel.data``.
-    learner, kernel, criterion, folds, grid, verify, rank, extend, pure, order : optional
+    learner, kernel, criterion, folds, repeats, grid, verify, rank, extend, pure, order : optional
         As in :func:`select`.
     metric, one_se, calibration, seed, progress : optional
         As in :func:`select`.
@@ -188,6 +208,12 @@ def select_dataset(
     """
     started = time.perf_counter()
     part = read_learner(learner, dataset.task)
+    dealt = _deal(folds, repeats, dataset, seed)
+    notes = list(dataset.notes)
+    if criterion is None:
+        criterion = "newton-cv" if dealt[0].training is None else "cv"
+        if dealt[0].training is not None:
+            notes.append("criterion: cv, for a fold whose fit isn't trained on all other rows can only be refitted")
     scorer = read_criterion(criterion, order, pure)
     kernels = [read_kernel(each) for each in (kernel if isinstance(kernel, list | tuple) else [kernel])]
     if not kernels:
@@ -196,12 +222,13 @@ def select_dataset(
         raise OptionError(f"verify is the number of leading candidates to check, at least 0, not {verify}")
     columns = read_rank(rank, dataset.n)
     kind = read_calibration(calibration, part, dataset.task)
+    deals = [_rows(dataset, deal, seed) for deal in dealt]
+    rows = deals[0]
     if one_se:
-        _check_one_se(scorer, verify)
-    rows = _rows(dataset, folds, seed)
+        _check_one_se(scorer, verify, rows)
     metrics = _metrics(metric, rows, dataset, kind)
     compile_updates(part, columns is None)
-    judge = _Judge(rows, dataset, metrics)
+    judge = _Judge(deals, dataset, scorer, metrics)
     grids = make_grids(kernels, grid, rows)
     search = GridSearch(rows, part, scorer, columns, judge.candidates, grids, extend, progress)
     search.run()
@@ -214,7 +241,7 @@ def select_dataset(
         candidates = search.candidates()
         leading = [c for c in candidates[:verify] if c.failed is None]
         new = [c for c in leading if (c.kernel, c.lam) not in checked]
-        checked.update({(c.kernel, c.lam): c for c in _verified(new, rows, part, scorer, columns, judge)})
+        checked.update({(c.kernel, c.lam): c for c in _verified(new, judge, part, columns)})
         best = min((checked[c.kernel, c.lam] for c in leading), key=lambda c: c.rank, default=candidates[0])
         # What verification put first may lie on an edge as well.
         if (best.kernel, best.lam) == (candidates[0].kernel, candidates[0].lam) or not search.beyond(best):
@@ -238,7 +265,7 @@ def select_dataset(
         best, limit = simplest(
             candidates,
             lowest,
-            lambda c: c if c.verified is not None else _verified([c], rows, part, scorer, columns, judge)[0],
+            lambda c: c if c.verified is not None else _verified([c], judge, part, columns)[0],
         )
         candidates = [best, *(c for c in candidates if (c.kernel, c.lam) != (best.kernel, best.lam))]
         choice = (
@@ -256,15 +283,16 @@ def select_dataset(
     fit_together([path])
     held = path.exact([len(CONTINUATION) - 1]).f[:, 0] if verify or best.exact else _approximate(path, scorer)
     if metrics is not None and not best.metrics:
-        best = candidates[0] = replace(best, metrics=metrics.evaluate(held))
+        best = candidates[0] = replace(best, metrics=metrics.evaluate(rows, held))
     warnings += [
         f"metric '{name}' is not defined for the held-out predictions of the choice"
         for name, each in best.metrics.items()
         if each.value is None
     ]
-    curves, probabilities = _probabilities(kind, held, rows)
+    curves, probabilities = _probabilities(kind, held, rows, dataset)
     model = _model(path, dataset, part, rows.n, curves)
-    outputs = rows.as_given(held).T if len(held) > 1 else rows.as_given(held[0])
+    outputs = held[:, : rows.held].T if len(held) > 1 else held[0, : rows.held]
+    places = dataset.places[rows.order[: rows.held]]
     ended = time.perf_counter()
     return Selection(
         best=best,
@@ -272,11 +300,11 @@ def select_dataset(
         learner=part.name,
         criterion=scorer.name,
         model=model,
-        heldout=model.outputs_to_predictions(outputs),
-        outputs=outputs,
-        probabilities=probabilities,
+        heldout=_placed(model.outputs_to_predictions(outputs), places, dataset.given),
+        outputs=_placed(outputs, places, dataset.given),
+        probabilities=None if probabilities is None else _placed(probabilities, places, dataset.given),
         warnings=warnings,
-        conversions={**best.kernel.conversions(), **part.conversions(rows.n, best.lam)},
+        conversions={**best.kernel.conversions(), **part.conversions(rows.total, best.lam)},
         data={
             "rows": rows.n,
             "features": dataset.d,
@@ -284,8 +312,12 @@ def select_dataset(
             "target": dataset.target,
             "labels": dataset.labels,
             "source": dataset.source,
-            "notes": dataset.notes,
+            "notes": notes,
             "folds": len(rows.left),
+            "holdout": dealt[0].text + f", dealt {repeats} times" * (repeats > 1),
+            "repeats": repeats,
+            "weight": rows.total,
+            "errors": judge.by_target(held) if isinstance(dataset.target, list) else None,
             "representation": path.problem.describe(),
             "rank": int(path.problem.matrix.shape[1]),
             "choice": choice,
@@ -296,6 +328,7 @@ def select_dataset(
             "kernels": [str(each) for each in kernels],
             "criterion": {"name": scorer.name, **_finite(dataclasses.asdict(scorer))},
             "grid": grid if isinstance(grid, str) else {name: np.ravel(axis).tolist() for name, axis in grid.items()},
+            "folds": folds if isinstance(folds, str | int) else dealt[0].text,
             "extend": extend,
             "verify": verify,
             "metrics": [] if metrics is None else list(metrics.scorers),
@@ -314,26 +347,45 @@ def select_dataset(
     )
 
 
-def _rows(dataset: Dataset, folds: int, seed: int) -> Rows:
-    """Split into folds, stratified for classes, and sort the rows by fold."""
-    n = dataset.n
-    if folds != int(folds) or not 2 <= folds <= n:
-        raise OptionError(f"{folds} folds can't be made of {n} rows: use 2 to {n} folds")
-    labels = np.zeros(n, np.int64)
-    if dataset.task == "classification":
-        labels = np.where(dataset.Y[0] > 0, 1, 0) if dataset.k == 1 else dataset.Y.argmax(axis=0)
-    order, starts = deal(labels, folds, seed)
+def _deal(folds: Any, repeats: int, dataset: Dataset, seed: int) -> list[Folds]:
+    """Make the folds, as often as asked for."""
+    if repeats != int(repeats) or repeats < 1:
+        raise OptionError(f"repeats is how often the folds are dealt, a whole number from 1, not {repeats!r}")
+    first = make_folds(folds, dataset, seed)
+    if repeats > 1 and not first.dealt:
+        raise OptionError(f"repeats: there is one way only to make {first.text}; give a number of folds, or no repeats")
+    return [first, *(make_folds(folds, dataset, (seed, repeat)) for repeat in range(1, repeats))]
+
+
+def _rows(dataset: Dataset, folds: Folds, seed: int) -> Rows:
+    """Sort the rows by fold."""
+    order = folds.order
     X, Y = np.ascontiguousarray(dataset.X[order]), np.ascontiguousarray(dataset.Y[:, order])
-    return Rows(X, Y, starts, order, Statistics(X), seed)
+    weights = None if dataset.weights is None else dataset.weights[order]
+    training = None if folds.training is None else np.ascontiguousarray(folds.training[:, order])
+    return Rows(X, Y, folds.starts, order, Statistics(X), seed, weights, training)
 
 
-def _check_one_se(criterion: Any, verify: int) -> None:
+def _placed(values: NDArray[Any], places: NDArray[np.int64], n: int) -> NDArray[Any]:
+    """Put values at their places among n rows; rows without one get NaN, or None where values aren't numbers."""
+    placed: NDArray[Any]
+    if values.dtype.kind == "f":
+        placed = np.full((n, *values.shape[1:]), np.nan)
+    else:
+        placed = np.full(n, None) if len(places) < n else np.empty(n, values.dtype)
+    placed[places] = values
+    return placed
+
+
+def _check_one_se(criterion: Any, verify: int, rows: Rows) -> None:
     if not isinstance(criterion, HeldOutCriterion):
         raise OptionError(
             f"one_se needs a criterion that is a mean over held-out rows, and '{criterion.name}' isn't: use newton-cv"
         )
     if verify == 0:
         raise OptionError("one_se compares with a verified candidate: let verify be at least 1")
+    if rows.left.size == 1:
+        raise OptionError("one_se needs a standard error over folds, and there is one fold only: hold out more")
 
 
 def _metrics(metric: str | Sequence[str], rows: Rows, dataset: Dataset, calibration: str | None) -> Metrics | None:
@@ -344,26 +396,39 @@ def _metrics(metric: str | Sequence[str], rows: Rows, dataset: Dataset, calibrat
     return Metrics.of(metric, rows, dataset, calibration)
 
 
-def _probabilities(kind: str | None, held: Array, rows: Rows) -> tuple[Calibration | None, Array | None]:
-    """Return the calibration for new rows, and the probabilities of the rows themselves, cross-fitted."""
+def _probabilities(
+    kind: str | None, held: Array, rows: Rows, dataset: Dataset
+) -> tuple[Calibration | None, Array | None]:
+    """Return the calibration for new rows, and the probabilities of the held-out rows themselves, cross-fitted."""
     if kind is None:
         return None, None
-    F, Y, s = held[:, : rows.held], rows.Y[:, : rows.held], rows.s[: rows.held]
-    P = np.full((max(2, len(F)), rows.n), np.nan)
-    P[:, : rows.held] = cross_fitted(kind, F, Y, s, rows.starts).T
-    return calibrate(kind, F, Y, s), rows.as_given(P).T
+    plain = dataset.sample.plain
+    s = np.ones(rows.held) if plain is None else plain[rows.order[: rows.held]]
+    F, Y = held[:, : rows.held], rows.Y[:, : rows.held]
+    return calibrate(kind, F, Y, s), cross_fitted(kind, F, Y, s, rows.starts)
 
 
 @dataclass(frozen=True, eq=False)
 class _Judge:
     """Turns scores and held-out outputs into candidates, with the error that people understand."""
 
-    rows: Rows
+    deals: list[Rows]
     dataset: Dataset
+    criterion: Any
     metrics: Metrics | None
 
     def candidates(self, path: Path, scores: Scores) -> list[Candidate]:
-        """Return one candidate for each lambda of a path."""
+        """Return one candidate for each lambda of a path: means over the deals, of which the path is on the first."""
+        others = [
+            make_path(Problem(rows, path.problem.kernel, path.problem.rank), path.learner, path.lams)
+            for rows in self.deals[1:]
+        ]
+        if others:
+            fit_together(others)
+        deals = [(path, scores), *((other, self.criterion.score(other)) for other in others)]
+        return [_averaged(same) for same in zip(*(self._candidates(*deal) for deal in deals), strict=True)]
+
+    def _candidates(self, path: Path, scores: Scores) -> list[Candidate]:
         held = scores.heldout
         found = []
         for k, lam in enumerate(path.lams):
@@ -372,37 +437,95 @@ class _Judge:
                 candidate = replace(
                     candidate,
                     score=float(scores.score[k]),
-                    score_se=None if scores.score_se is None else float(scores.score_se[k]),
+                    score_se=None if scores.score_se is None else _known(float(scores.score_se[k])),
                     reliability=None if scores.reliability is None else float(scores.reliability[k]),
                     scored_by=None if scores.scored_by is None else scores.scored_by[k],
                     loss=math.inf if scores.loss is None else float(scores.loss[k]),
                     exact=held is not None and bool(held.exact[k]),
-                    **({} if held is None else self.errors(held.f[:, k])),
+                    **({} if held is None else self.errors(path.rows, held.f[:, k])),
                 )
             found.append(candidate)
         return found
 
-    def errors(self, F: Array) -> dict[str, Any]:
-        """Return the error of held-out outputs (k, n) and its standard error."""
-        Y, rows = self.rows.Y, self.rows
+    def errors(self, rows: Rows, F: Array) -> dict[str, Any]:
+        """Return the error of held-out outputs (k, n) and its standard error.
+
+        Of several targets each counts in units of its own standard deviation.
+        """
+        Y = rows.Y
         if self.dataset.task == "classification":
             wrong = (F >= 0) != (Y > 0) if len(Y) == 1 else (F.argmax(axis=0) != Y.argmax(axis=0))[None]
             mean, spread = _over_folds(wrong[0].astype(np.float64), rows)
             return {"error": mean, "error_se": spread}
-        mean, spread = _over_folds((F[0] - Y[0]) ** 2, rows)
-        root, scale = math.sqrt(mean), float(self.dataset.output_scale[0])
-        return {"error": root * scale, "error_se": scale * spread / (2 * root) if root > 0 else 0.0}
+        mean, spread = _over_folds(((F - Y) ** 2).mean(axis=0), rows)
+        root, scale = math.sqrt(mean), float(self.dataset.output_scale[0]) if len(Y) == 1 else 1.0
+        if spread is not None:
+            spread = scale * spread / (2 * root) if root > 0 else 0.0
+        return {"error": root * scale, "error_se": spread}
+
+    def by_target(self, F: Array) -> dict[str, float]:
+        """Return the RMSE of held-out outputs (k, n) of the first deal for each target, in its units."""
+        rows = self.deals[0]
+        roots = np.sqrt(rows.mean((F - rows.Y) ** 2)) * self.dataset.output_scale
+        return dict(zip(self.dataset.target, map(float, roots), strict=True))
 
 
-def _over_folds(values: Array, rows: Rows) -> tuple[float, float]:
-    """Return the mean over rows, and the standard error of the mean over folds."""
-    return float(rows.mean(values)), float(standard_error(values, rows.starts, rows.s))
+def _over_folds(values: Array, rows: Rows) -> tuple[float, float | None]:
+    """Return the weighted mean over held-out rows and its standard error over folds, None for one fold alone."""
+    return float(rows.mean(values)), _known(float(standard_error(values, rows.starts, rows.s)))
 
 
-def _verified(
-    leading: list[Candidate], rows: Rows, learner: Any, criterion: Any, rank: int | None, judge: _Judge
-) -> list[Candidate]:
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _averaged(deals: Sequence[Candidate]) -> Candidate:
+    """Return the mean of one candidate's figures over deals; it has failed if it did in any.
+
+    The standard error is averaged as well: more deals of the same rows don't make it smaller.
+    """
+    first = deals[0]
+    if len(deals) == 1:
+        return first
+    failed = next((each.failed for each in deals if each.failed is not None), None)
+    if failed is not None:
+        return replace(first, failed=failed, score=math.inf, verified=None if first.verified is None else math.inf)
+    means: dict[str, Any] = {
+        name: float(np.mean([getattr(each, name) for each in deals]))
+        for name in ("score", "score_se", "loss", "error", "error_se", "verified")
+        if getattr(first, name) is not None
+    }
+    metrics = {name: _mean_metric([each.metrics[name] for each in deals]) for name in first.metrics}
+    ratios = [each.reliability for each in deals if each.reliability is not None]
+    return replace(
+        first,
+        **means,
+        reliability=max(ratios, default=None),
+        scored_by=next((each.scored_by for each in deals if each.scored_by is not None), None),
+        exact=all(each.exact for each in deals),
+        metrics=metrics,
+    )
+
+
+def _mean_metric(deals: Sequence[Value]) -> Value:
+    """Return the mean over deals of a metric and of its standard error; None where one of them has none."""
+    value, se = (
+        None if any(part is None for part in parts) else float(np.mean(parts)) for parts in zip(*deals, strict=True)
+    )
+    return type(deals[0])(value, se)
+
+
+def _verified(leading: list[Candidate], judge: _Judge, learner: Any, rank: int | None) -> list[Candidate]:
     """Re-score candidates by exact refits, at the representation in force; their order is kept."""
+    deals = [_verified_on(rows, leading, judge, learner, rank) for rows in judge.deals]
+    return [_averaged(same) for same in zip(*deals, strict=True)]
+
+
+def _verified_on(
+    rows: Rows, leading: list[Candidate], judge: _Judge, learner: Any, rank: int | None
+) -> list[Candidate]:
+    """Re-score candidates on one deal of the rows."""
+    criterion = judge.criterion
     # What is exact already needs its held-out outputs again for metrics only.
     done = {id(c) for c in leading if c.exact and judge.metrics is None}
     result = {id(c): replace(c, verified=c.score) for c in leading if id(c) in done}
@@ -425,8 +548,8 @@ def _verified(
                     verified=verified,
                     score_se=score_se,
                     loss=float(rows.mean(losses)),
-                    metrics={} if judge.metrics is None else judge.metrics.evaluate(F),
-                    **judge.errors(F),
+                    metrics={} if judge.metrics is None else judge.metrics.evaluate(rows, F),
+                    **judge.errors(rows, F),
                 )
             else:
                 result[id(candidate)] = replace(candidate, verified=math.inf, failed=f"not verified: {reason}")

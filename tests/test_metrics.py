@@ -11,6 +11,7 @@ from kernsel.errors import OptionError
 from kernsel.kernels import Statistics
 from kernsel.metrics import Metrics
 from kernsel.problem import Rows
+from kernsel.selection import select_dataset
 
 FEW = {"grid": {"tau": [1.0, 3.0], "lambda": [1e-2, 1e-1]}, "folds": 5, "extend": False}
 
@@ -91,10 +92,9 @@ def problem(weights=None, again=None, folds=4, n=24, seed=0):
     starts = np.arange(folds + 1) * n // folds
     F = np.where(y == "out", 0.5, -0.5) + rng.normal(size=n)
     again = np.arange(n) if again is None else again
-    dataset = tables.from_arrays(X[again], y[again])
-    rows = Rows(
-        dataset.X, dataset.Y, np.searchsorted(again, starts), np.arange(again.size), Statistics(X), weights=weights
-    )
+    dataset = tables.from_arrays(X[again], y[again], weights=weights)
+    bounds = np.searchsorted(again, starts)
+    rows = Rows(dataset.X, dataset.Y, bounds, np.arange(again.size), Statistics(X), weights=dataset.weights)
     return rows, dataset, F[again][None]
 
 
@@ -102,19 +102,56 @@ def problem(weights=None, again=None, folds=4, n=24, seed=0):
 def test_a_weight_of_two_is_a_repeated_row(name):
     weights = np.random.default_rng(1).integers(1, 4, 24)
     rows, dataset, F = problem(weights.astype(float))
-    weighted = Metrics.of(name, rows, dataset, None).evaluate(F)
+    weighted = Metrics.of(name, rows, dataset, None).evaluate(rows, F)
     rows, dataset, F = problem(again=np.repeat(np.arange(24), weights))
-    repeated = Metrics.of(name, rows, dataset, None).evaluate(F)
+    repeated = Metrics.of(name, rows, dataset, None).evaluate(rows, F)
     assert weighted[name] == pytest.approx(repeated[name])
     rows, dataset, F = problem()
-    assert weighted[name].value != pytest.approx(Metrics.of(name, rows, dataset, None).evaluate(F)[name].value)
+    assert weighted[name].value != pytest.approx(Metrics.of(name, rows, dataset, None).evaluate(rows, F)[name].value)
+
+
+def test_weights_of_classes_do_not_count():
+    """They say what a mistake costs: the share of mistakes and the probabilities are those of the rows as they are."""
+    X, y = tables.circles(200, flips=0.2)
+    y = np.where(np.random.default_rng(3).random(200) < 0.75, "in", y)
+    data = tables.from_arrays(X, y, class_weight="balanced")
+    result = select_dataset(data, metric=["accuracy", "neg_brier_score"], **FEW)
+    assert result.best.metrics["accuracy"].value == pytest.approx(np.mean(result.heldout == y))
+    share = np.mean(y == "out")
+    assert share < 0.2
+    assert result.probabilities[:, 1].mean() == pytest.approx(share, abs=0.02)
+    assert result.model.predict_proba(X)[:, 1].mean() == pytest.approx(share, abs=0.1)
+    brier = np.mean((result.probabilities[:, 1] - (y == "out")) ** 2)
+    assert result.best.metrics["neg_brier_score"].value == pytest.approx(-brier)
+    both = tables.from_arrays(X, y, class_weight="balanced", weights=np.arange(1.0, 201.0))
+    np.testing.assert_allclose(both.sample.plain, np.arange(1.0, 201.0))
+
+
+def test_repeated_folds_have_the_mean_of_their_metrics():
+    X, y = tables.circles()
+    results = [tables.choose(X, y, metric="roc_auc", repeats=r, **{**FEW, "verify": 4}) for r in (1, 2, 3)]
+    first, second, third = ({(c.kernel, c.lam): c.metrics["roc_auc"] for c in result.candidates} for result in results)
+    for key in first:
+        other = 2 * np.array(second[key]) - first[key]
+        last = 3 * np.array(third[key]) - first[key] - other
+        assert (0.5 < other[0] < 1) & (0.5 < last[0] < 1)
+        assert not np.allclose(other, first[key])
+
+
+def test_several_targets():
+    X, y = tables.waves()
+    Y = np.stack([y, 100 * y**2], axis=1)
+    result = tables.choose(X, Y, metric=["r2", "neg_mean_absolute_error"], **FEW)
+    assert result.best.metrics["r2"].value == pytest.approx(sklearn_metrics.r2_score(Y, result.heldout))
+    error = sklearn_metrics.mean_absolute_error(Y, result.heldout)
+    assert result.best.metrics["neg_mean_absolute_error"].value == pytest.approx(-error)
 
 
 def test_rows_that_are_never_held_out_are_not_scored():
     rows, dataset, F = problem()
     partial = replace(rows, starts=rows.starts[:-1])
     F[:, partial.held :] = np.nan
-    value = Metrics.of(["accuracy", "neg_log_loss"], partial, dataset, "sigmoid").evaluate(F)
+    value = Metrics.of(["accuracy", "neg_log_loss"], partial, dataset, "sigmoid").evaluate(partial, F)
     expected = np.mean((F[0, : partial.held] >= 0) == (rows.Y[0, : partial.held] > 0))
     assert value["accuracy"].value == pytest.approx(expected)
     assert 0 > value["neg_log_loss"].value > -1.5
@@ -122,7 +159,7 @@ def test_rows_that_are_never_held_out_are_not_scored():
 
 def test_an_output_of_zero_is_the_second_label():
     rows, dataset, F = problem()
-    value = Metrics.of("recall", rows, dataset, None).evaluate(np.zeros_like(F))
+    value = Metrics.of("recall", rows, dataset, None).evaluate(rows, np.zeros_like(F))
     assert value["recall"].value == 1.0
 
 
@@ -132,7 +169,7 @@ def test_without_a_fold_that_has_all_of_a_class_there_is_no_error():
     order = np.argsort(rows.Y[0], kind="stable")
     few = int((rows.Y[0] < 0).sum())
     sorted_rows = replace(rows, Y=rows.Y[:, order], starts=np.array([0, few, 24]))
-    value, se = Metrics.of("roc_auc", sorted_rows, dataset, None).evaluate(F[:, order])["roc_auc"]
+    value, se = Metrics.of("roc_auc", sorted_rows, dataset, None).evaluate(sorted_rows, F[:, order])["roc_auc"]
     assert 0 <= value <= 1
     assert se is None
 
@@ -186,7 +223,7 @@ def test_every_scorer_is_for_classes_or_for_a_regression():
     for name in sklearn_metrics.get_scorer_names():
         for rows, data in ((classes, dataset), (regression, values)):
             try:
-                Metrics.of(name, rows, data, None).evaluate(F)
+                Metrics.of(name, rows, data, None).evaluate(rows, F)
             except OptionError as error:
                 assert "is for a" in str(error) or "can't be computed" in str(error)  # noqa: PT017
             else:

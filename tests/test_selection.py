@@ -33,10 +33,10 @@ DOCUMENT = {
 }
 DATA = {
     *("rows", "features", "task", "target", "labels", "source", "notes", "folds", "representation", "rank"),
-    *("measure", "choice"),
+    *("measure", "choice", "holdout", "repeats", "weight", "errors"),
 }
 OPTIONS = {
-    *("learner", "kernels", "criterion", "grid", "extend", "verify", "rank", "seed"),
+    *("learner", "kernels", "criterion", "grid", "extend", "verify", "rank", "seed", "folds"),
     *("metrics", "one_se", "calibration"),
 }
 QUICK = {"grid": tables.SMALL, "folds": 5, "extend": False}

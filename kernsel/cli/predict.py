@@ -37,7 +37,7 @@ def predict(
 ) -> None:
     """Predict the rows of a table, as CSV.
 
-    It has a column prediction, with one row for each row of the table.
+    It has a column prediction, or one for each of several targets, with one row for each row of the table.
     """
     with console.guarded():
         from kernsel.data.files import atomic_write, check_writable
@@ -67,10 +67,13 @@ def predict(
 def _predictions(
     model: Model, frame: pd.DataFrame, decision: bool, proba: bool, interval: float | None
 ) -> pd.DataFrame:
+    import numpy as np
     import pandas as pd
 
     F = model.decision(frame)
-    columns = {"prediction": model.outputs_to_predictions(F)}
+    predictions = np.atleast_2d(model.outputs_to_predictions(F).T)
+    names = [f" {name}" for name in model.target] if isinstance(model.target, list) else [""]
+    columns = {f"prediction{name}": values for name, values in zip(names, predictions, strict=True)}
     if decision and F.ndim == 1:
         columns["decision"] = F
     elif decision:
@@ -79,6 +82,7 @@ def _predictions(
         P = model.outputs_to_probabilities(F)
         columns |= {f"probability {label}": P[:, i] for i, label in enumerate(model.labels or [])}
     if interval is not None:
-        ends = model.predict_interval(frame, interval)
-        columns |= {"lower": ends[..., 0], "upper": ends[..., 1]}
+        ends = model.predict_interval(frame, interval).reshape(len(frame), len(names), 2)
+        for k, name in enumerate(names):
+            columns |= {f"lower{name}": ends[:, k, 0], f"upper{name}": ends[:, k, 1]}
     return pd.DataFrame(columns)

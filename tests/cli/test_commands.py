@@ -56,6 +56,7 @@ def linear_model(dataset) -> Model:
 class Result:
     def __init__(self, dataset, options):
         self.model = linear_model(dataset)
+        self.data = {"notes": [*dataset.notes, "a note of the selection"]}
         self.warnings = ["the winner is on the edge"]
         self.options = {name: value for name, value in options.items() if name != "progress"}
 
@@ -101,7 +102,7 @@ def test_select_prints_the_notes_and_the_table(fake, data):
     assert "  target: the last column, 'kind' (name another one as the target if that is wrong)" in lines
     assert "  task: classification, because the target holds text (2 distinct)" in lines
     assert "  scaling: fitted once on the whole table, because all folds share one Gram matrix" in lines
-    assert lines[-1] == "the table of the winner"
+    assert lines[-2:] == ["  a note of the selection", "the table of the winner"]
     assert result.stderr == "kernsel: warning: the winner is on the edge\n"
 
 
@@ -125,8 +126,9 @@ def test_options_reach_the_selection(fake, data):
     assert options() == {
         "learner": "None",
         "kernel": "'gaussian'",
-        "criterion": "'newton-cv'",
+        "criterion": "None",
         "folds": "10",
+        "repeats": "1",
         "grid": "'auto'",
         "verify": "5",
         "extend": "True",
@@ -138,13 +140,16 @@ def test_options_reach_the_selection(fake, data):
         "rank": "None",
         "order": "None",
     }
-    given = "--learner krr --kernel gaussian --kernel linear --criterion bif --order inf --folds 5 --grid paper"
+    given = (
+        "--learner krr --kernel gaussian --kernel linear --criterion bif --order inf --folds 5 --grid paper --repeats 3"
+    )
     given += " --metric accuracy --metric roc_auc --one-se --calibration isotonic"
     assert options(*given.split(), *["--verify", "0", "--no-extend", "--pure", "--rank", "0.25", "--seed", "7"]) == {
         "learner": "'krr'",
         "kernel": "['gaussian', 'linear']",
         "criterion": "'bif'",
         "folds": "5",
+        "repeats": "3",
         "grid": "'paper'",
         "verify": "0",
         "extend": "False",
@@ -330,6 +335,14 @@ def test_intervals_of_a_regression(tmp_path):
     found = pd.read_csv(tmp_path / "p.csv")
     assert list(found) == ["prediction", "lower", "upper"]
     np.testing.assert_allclose(found[["lower", "upper"]], fitted.predict_interval(table, 0.9), rtol=1e-9, atol=1e-9)
+    several = pd.DataFrame({"a": table["a"], "b": table["b"], "c": table["a"] ** 2})
+    pair = prepare(several, ["b", "c"])
+    ends = Intervals(np.ones((2, 2, 1)), np.zeros((2, 2)), residuals[[0, 0]], np.array([0, 10, 20]), np.ones(20))
+    replace(linear_model(pair), intervals=ends).save(tmp_path / "pair.npz")
+    run("predict", tmp_path / "pair.npz", tmp_path / "t.csv", "--interval", "0.9", "--output", tmp_path / "q.csv")
+    assert list(pd.read_csv(tmp_path / "q.csv")) == [
+        *("prediction b", "prediction c", "lower b", "upper b", "lower c", "upper c")
+    ]
     half = residuals[0, 18] * table["b"].std(ddof=0)  # the ceil(0.9 * 21) = 19th smallest
     np.testing.assert_allclose(found["upper"], found["prediction"] + half)
     arguments = ("predict", tmp_path / "m.npz", tmp_path / "t.csv")

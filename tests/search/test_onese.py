@@ -124,6 +124,8 @@ def test_where_there_is_no_standard_error():
         tables.choose(X, y, criterion=Flat(), one_se=True)
     with pytest.raises(OptionError, match="let verify be at least 1"):
         tables.choose(X, y, one_se=True, verify=0)
+    with pytest.raises(OptionError, match="there is one fold only: hold out more"):
+        tables.choose(X, y, one_se=True, folds=[(np.arange(20), np.arange(20, 30))])
     grid = {"tau": [1.0], "lambda": [0.1, 1.0]}
     result = tables.choose(X, y, criterion=Flat(), folds=3, grid=grid, verify=0, extend=False)
     assert [each.score_se for each in result.candidates] == [None, None]
