@@ -36,6 +36,29 @@ def squared_hinge(y, f):
     return slack**2, -2 * y * slack, 2.0 * (slack > 0)
 
 
+def huber_insensitive(epsilon, h):
+    """The Huberised epsilon-insensitive loss, for ``epsilon >= h``."""
+
+    def loss(y, f):
+        r, size = y - f, np.abs(y - f)
+        band, beyond = np.abs(size - epsilon) <= h, size > epsilon + h
+        value = np.where(beyond, size - epsilon, np.where(band, (size - epsilon + h) ** 2 / (4 * h), 0.0))
+        slope = np.where(beyond, 1.0, np.where(band, (size - epsilon + h) / (2 * h), 0.0))
+        return value, -np.sign(r) * slope, band / (2 * h)
+
+    return loss
+
+
+def squared_insensitive(epsilon):
+    """The quadratic epsilon-insensitive loss."""
+
+    def loss(y, f):
+        r, slack = y - f, np.maximum(np.abs(y - f) - epsilon, 0)
+        return slack**2, -2 * np.sign(r) * slack, 2.0 * (slack > 0)
+
+    return loss
+
+
 def folds(starts):
     """The rows of each fold."""
     return [np.arange(lo, hi) for lo, hi in pairwise(starts)]

@@ -1,4 +1,4 @@
-"""Kernel ridge regression."""
+"""Kernel ridge regression, and the same with a bias: the least-squares support vector machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kernsel.learners.base import Learner
 
 @dataclass(frozen=True)
 class Krr(Learner):
-    """Square loss ``V(y, f) = (y - f)^2``; on classes it fits their codes -1 and +1.
+    """Square loss ``V(y, f) = (y - f)^2`` without a bias; on classes it fits their codes -1 and +1.
 
     scikit-learn's ``KernelRidge`` has ``alpha = n lambda``.
     """
@@ -22,8 +22,34 @@ class Krr(Learner):
     @property
     def loss(self) -> losses.Loss:
         """The square loss."""
-        return losses.Loss("square", losses.square, square=True)
+        return losses.SQUARE
 
-    def conversions(self, n: int, lam: float) -> dict[str, float]:
+    @property
+    def counterpart(self) -> str:
+        """The class ``KernelRidge``, which has no bias."""
+        return "KernelRidge"
+
+    def conversions(self, n: float, lam: float) -> dict[str, float]:
         """Return the ``alpha`` of scikit-learn's ``KernelRidge``."""
         return {"alpha": n * lam}
+
+
+@dataclass(frozen=True)
+class Lssvm(Krr):
+    """Least-squares support vector machine: square loss ``V(y, f) = (y - f)^2`` with a bias (BIF14).
+
+    Its coefficients solve the bordered system ``[[K + n lambda I, 1], [1', 0]]``; ``n lambda`` is the inverse of the
+    ``gamma`` of Suykens & Vandewalle 1999.
+    """
+
+    name: ClassVar[str] = "lssvm"
+
+    @property
+    def bias(self) -> bool:
+        """There is a bias."""
+        return True
+
+    @property
+    def counterpart(self) -> str:
+        """The class ``KernelRidge``, which has no bias."""
+        return "KernelRidge has no bias"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,22 @@ from numpy.typing import NDArray
 from kernsel.numerics import jit, newton
 
 Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What outputs are scored by where that is not the loss they were fitted with.
+
+    Parameters
+    ----------
+    name : str
+        The field's name for it.
+    value : callable
+        ``(y, f) -> measure``, NumPy, element by element.
+    """
+
+    name: str
+    value: Callable[[Array, Array], Array]
 
 
 @dataclass(frozen=True)
@@ -28,6 +45,8 @@ class Loss:
         ``V = (y - f)^2``: one eigendecomposition then serves every lambda.
     piecewise_quadratic : bool
         The third derivative is zero wherever it exists, so that the influence series has all orders.
+    measure : Measure or None
+        What ``values`` and ``value`` give, if not the loss itself.
     """
 
     name: str
@@ -35,6 +54,12 @@ class Loss:
     parameters: tuple[float, ...] = ()
     square: bool = False
     piecewise_quadratic: bool = True
+    measure: Measure | None = None
+
+    @property
+    def scored_by(self) -> str:
+        """The name of what ``values`` and ``value`` give."""
+        return f"{self.name} loss" if self.measure is None else self.measure.name
 
     def expand(self, Y: Array, s: Array, f: Array) -> tuple[Array, Array, Array]:
         """Return the loss and ``s`` times its derivatives at outputs ``f (k, L, n)`` for targets ``Y (k, n)``."""
@@ -43,11 +68,13 @@ class Loss:
         return v, d1, d2
 
     def values(self, Y: Array, f: Array) -> Array:
-        """Return the loss of outputs ``f (k, L, n)`` for targets ``Y (k, n)``, element by element."""
+        """Return what outputs ``f (k, L, n)`` for targets ``Y (k, n)`` are scored by, element by element."""
+        if self.measure is not None:
+            return self.measure.value(Y[:, None, :], f)
         return self.expand(Y, np.ones(Y.shape[1]), f)[0]
 
     def value(self, Y: Array, f: Array) -> Array:
-        """Return the loss of outputs ``f (k, n)`` for targets ``Y (k, n)``, element by element."""
+        """Return what outputs ``f (k, n)`` for targets ``Y (k, n)`` are scored by, element by element."""
         return self.values(Y, f[:, None, :])[:, 0]
 
 
@@ -67,3 +94,73 @@ def huber_hinge(y: float, f: float, parameters: Array) -> tuple[float, float, fl
         return 1.0 - u, -y, 0.0
     t = 1.0 + h - u
     return t * t / (4.0 * h), -y * t / (2.0 * h), 1.0 / (2.0 * h)
+
+
+@jit.pointer(jit.LOSS)
+def squared_hinge(y: float, f: float, parameters: Array) -> tuple[float, float, float]:
+    """``(1 - y f)_+^2``."""
+    slack = 1.0 - y * f
+    if slack <= 0.0:
+        return 0.0, 0.0, 0.0
+    return slack * slack, -2.0 * y * slack, 2.0
+
+
+@jit.pointer(jit.LOSS)
+def logistic(y: float, f: float, parameters: Array) -> tuple[float, float, float]:
+    """``log(1 + exp(-y f))``, by exponentials of what is not positive, which can't overflow."""
+    u = y * f
+    e = np.exp(-abs(u))
+    p = (1.0 if u < 0.0 else e) / (1.0 + e)  # 1 / (1 + exp(u))
+    return max(-u, 0.0) + np.log1p(e), -y * p, e / (1.0 + e) ** 2
+
+
+@jit.inline
+def smooth_kink(t: float, h: float) -> tuple[float, float, float]:
+    """Return ``max(0, t)`` with a parabola of half-width h around its kink, and its first two derivatives."""
+    if t > h:
+        return t, 1.0, 0.0
+    if t < -h:
+        return 0.0, 0.0, 0.0
+    return (t + h) ** 2 / (4.0 * h), (t + h) / (2.0 * h), 1.0 / (2.0 * h)
+
+
+@jit.pointer(jit.LOSS)
+def huber_insensitive(y: float, f: float, parameters: Array) -> tuple[float, float, float]:
+    """``(|y - f| - epsilon)_+``, ``epsilon = parameters[0]``, with parabolas of half-width ``h = parameters[1]``."""
+    epsilon, h, r = parameters[0], parameters[1], y - f
+    above, below = smooth_kink(r - epsilon, h), smooth_kink(-r - epsilon, h)
+    return above[0] + below[0], below[1] - above[1], above[2] + below[2]
+
+
+@jit.pointer(jit.LOSS)
+def squared_insensitive(y: float, f: float, parameters: Array) -> tuple[float, float, float]:
+    """``(|y - f| - epsilon)_+^2`` with ``epsilon = parameters[0]``."""
+    r = y - f
+    slack = abs(r) - parameters[0]
+    if slack <= 0.0:
+        return 0.0, 0.0, 0.0
+    return slack * slack, (-2.0 if r > 0.0 else 2.0) * slack, 2.0
+
+
+def _hinge(y: Array, f: Array) -> Array:
+    return np.maximum(1.0 - y * f, 0.0)
+
+
+def _absolute_error(y: Array, f: Array) -> Array:
+    return np.abs(y - f)
+
+
+def _squared_error(y: Array, f: Array) -> Array:
+    return (y - f) ** 2
+
+
+HINGE = Measure("hinge loss", _hinge)
+ABSOLUTE_ERROR = Measure("absolute error", _absolute_error)
+SQUARED_ERROR = Measure("squared error", _squared_error)
+
+SQUARE = Loss("square", square, square=True)
+HUBER_HINGE = Loss("huber-hinge", huber_hinge)
+SQUARED_HINGE = Loss("squared-hinge", squared_hinge)
+LOGISTIC = Loss("logistic", logistic, piecewise_quadratic=False)
+HUBER_INSENSITIVE = Loss("huber-epsilon-insensitive", huber_insensitive)
+SQUARED_INSENSITIVE = Loss("squared-epsilon-insensitive", squared_insensitive)

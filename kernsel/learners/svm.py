@@ -1,42 +1,83 @@
-"""Support vector machine."""
+"""Support vector machines for classes: with the hinge loss, and with its square."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from kernsel.errors import OptionError
 from kernsel.learners import losses
-from kernsel.learners.base import Learner
+from kernsel.learners.base import Array, Learner, Tunable, geometric, half_penalty
 
 
 @dataclass(frozen=True)
-class Svm(Learner):
+class Svm(Tunable):
     """Huber hinge: with ``u = y f``, 0 above ``1 + h``, ``1 - u`` below ``1 - h``, ``(1 + h - u)^2 / (4 h)`` between.
 
     The hinge loss is its limit for h to 0; scikit-learn's ``SVC`` has ``C = 1 / (2 n lambda)`` and a bias.
 
     Parameters
     ----------
-    h : float
-        Half-width of the smoothed kink, greater than 0 (FBIF18 uses 0.05).
+    h : float or None
+        Half-width of the smoothed kink, greater than 0 (FBIF18 uses 0.05). None leaves it free to be searched.
+    bias : bool
+        Whether there is a bias.
     """
 
     name: ClassVar[str] = "svm"
     tasks: ClassVar[tuple[str, ...]] = ("classification",)
+    searchable: ClassVar[tuple[str, ...]] = ("h",)
+    positive: ClassVar[tuple[str, ...]] = ("h",)
+    measure: ClassVar[losses.Measure] = losses.HINGE
 
-    h: float = 0.05
+    h: float | None = 0.05
+    bias: bool = False
 
-    def __post_init__(self) -> None:
-        if not (self.h > 0 and math.isfinite(self.h)):
-            raise OptionError(f"learner 'svm': h must be a finite number greater than 0, not {self.h!r}")
+    def axes(self, Y: Array) -> dict[str, Array]:
+        """Return half-widths from a quarter of FBIF18's 0.05 up to the whole margin, nearly."""
+        return dict.fromkeys(self.free, geometric(0.0125, 4.0, 4))
 
     @property
     def loss(self) -> losses.Loss:
         """The Huber hinge."""
-        return losses.Loss("huber-hinge", losses.huber_hinge, (float(self.h),))
+        return self._loss(losses.HUBER_HINGE, "h")
 
-    def conversions(self, n: int, lam: float) -> dict[str, float]:
+    @property
+    def counterpart(self) -> str:
+        """The class ``SVC``."""
+        return "SVC" if self.bias else "SVC adds a bias"
+
+    def conversions(self, n: float, lam: float) -> dict[str, float]:
         """Return the ``C`` of scikit-learn's ``SVC``."""
-        return {"C": 1.0 / (2.0 * n * lam)}
+        return {"C": half_penalty(n, lam)}
+
+
+@dataclass(frozen=True)
+class L2Svm(Learner):
+    """Squared hinge ``V(y, f) = (1 - y f)_+^2``.
+
+    scikit-learn's ``LinearSVC`` has it for the linear kernel, with ``C = 1 / (2 n lambda)``.
+
+    Parameters
+    ----------
+    bias : bool
+        Whether there is a bias.
+    """
+
+    name: ClassVar[str] = "l2svm"
+    tasks: ClassVar[tuple[str, ...]] = ("classification",)
+
+    bias: bool = False
+
+    @property
+    def loss(self) -> losses.Loss:
+        """The squared hinge."""
+        return losses.SQUARED_HINGE
+
+    @property
+    def counterpart(self) -> str:
+        """The class ``LinearSVC``, which penalises its bias."""
+        return "LinearSVC" + " penalises the bias" * self.bias
+
+    def conversions(self, n: float, lam: float) -> dict[str, float]:
+        """Return the ``C`` of scikit-learn's ``LinearSVC``."""
+        return {"C": half_penalty(n, lam)}

@@ -6,12 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reference
-from kernsel.errors import OptionError
-from kernsel.learners import Krr, Svm
+from kernsel.learners import Klr, Krr, L2Svm, Lssvm, Qsvr, Svm, Svr
 
-LEARNERS = [Krr(), Svm(), Svm(h=0.5), Svm(h=1e-3)]
-TWINS = [reference.square, *(reference.huber_hinge(h) for h in (0.05, 0.5, 1e-3))]
-learners = pytest.mark.parametrize("learner", LEARNERS, ids=str)
+TWINS = {
+    Krr(): reference.square,
+    Lssvm(): reference.square,
+    **{Svm(h=h): reference.huber_hinge(h) for h in (0.05, 0.5, 1e-3)},
+    L2Svm(): reference.squared_hinge,
+    Klr(): reference.logistic,
+    **{Qsvr(epsilon=e): reference.squared_insensitive(e) for e in (0.1, 2.0, 0.0)},
+    **{Svr(epsilon=e, h=h): reference.huber_insensitive(e, h) for e, h in [(0.1, 0.05), (2.0, 1e-3), (0.5, 0.5)]},
+}
+learners = pytest.mark.parametrize("learner", [*TWINS, Svr(epsilon=0.1, h=0.5), Svr(epsilon=0.0)], ids=str)
+twins = pytest.mark.parametrize(("learner", "twin"), TWINS.items(), ids=map(str, TWINS))
 outputs = st.floats(-50, 50)
 signs = st.sampled_from([-1.0, 1.0])
 
@@ -22,7 +29,7 @@ def expand(learner, y, f):
     return [part[0, 0] for part in learner.loss.expand(np.full((1, f.size), y), np.ones(f.size), f[None, None])]
 
 
-@pytest.mark.parametrize(("learner", "twin"), list(zip(LEARNERS, TWINS, strict=True)), ids=map(str, LEARNERS))
+@twins
 @given(y=signs, f=outputs)
 def test_the_compiled_loss_is_its_slow_twin(learner, twin, y, f):
     expected = twin(np.array([y]), np.array([f]))
@@ -34,11 +41,12 @@ def test_the_compiled_loss_is_its_slow_twin(learner, twin, y, f):
 def test_derivatives_are_finite_differences(learner, y, f):
     step = 1e-5
     v, d1, d2 = expand(learner, y, [f - step, f, f + step])
-    np.testing.assert_allclose((v[2] - v[0]) / (2 * step), d1[1], rtol=1e-6, atol=2e-2 if len(set(d2)) > 1 else 1e-6)
-    if len(set(d2)) == 1:  # within one piece
-        np.testing.assert_allclose((d1[2] - d1[0]) / (2 * step), d2[1], rtol=1e-4, atol=1e-4)
-    else:  # the second derivative jumps, the first doesn't
+    across = learner.loss.piecewise_quadratic and len(set(d2)) > 1
+    np.testing.assert_allclose((v[2] - v[0]) / (2 * step), d1[1], rtol=1e-6, atol=2e-2 if across else 1e-6)
+    if across:  # the second derivative jumps, the first doesn't
         assert abs(d1[2] - d1[0]) <= 2 * step * d2.max() * (1 + 1e-6)
+    else:
+        np.testing.assert_allclose((d1[2] - d1[0]) / (2 * step), d2[1], rtol=1e-4, atol=1e-4)
 
 
 @learners
@@ -58,6 +66,15 @@ def test_the_huber_hinge_is_within_a_quarter_of_h_of_the_hinge(y, f):
         assert -1e-12 <= excess <= h / 4 + 1e-12
 
 
+@given(r=st.floats(-3, 3), epsilon=st.floats(0, 1), h=st.floats(0.01, 2))
+def test_the_huberised_tube_is_the_moving_average_of_the_tube(r, epsilon, h):
+    """Over the window h, also where the two kinks are so near each other that their parabolas overlap."""
+    u, step = np.linspace(-h, h, 4001, retstep=True)
+    tube = np.maximum(np.abs(r + u) - epsilon, 0)
+    average = (tube[1:] + tube[:-1]).sum() * step / 2 / (2 * h)
+    assert expand(Svr(epsilon=epsilon, h=h), 0.0, -r)[0][0] == pytest.approx(average, abs=step)
+
+
 @pytest.mark.parametrize("h", [0.05, 0.5, 1e-3])
 def test_the_pieces_of_the_huber_hinge_join(h):
     for u, value, slope in [(1 - h, h, -1.0), (1 + h, 0.0, 0.0), (1.0, h / 4, -0.5)]:
@@ -65,6 +82,44 @@ def test_the_pieces_of_the_huber_hinge_join(h):
             v, d1, _ = expand(Svm(h=h), y, y * np.array([u - 1e-12, u + 1e-12]))
             np.testing.assert_allclose(v, value, atol=1e-11)
             np.testing.assert_allclose(y * d1, slope, atol=1e-11 / h)
+
+
+@pytest.mark.parametrize(
+    ("learner", "y", "f", "expected"),
+    [
+        (Svm(h=0.25), 1.0, 0.75, (0.25, -1.0, 2.0)),
+        (Svm(h=0.25), -1.0, -1.25, (0.0, 0.0, 2.0)),
+        (L2Svm(), 1.0, 1.0, (0.0, 0.0, 0.0)),
+        (Qsvr(epsilon=0.5), 1.0, 0.5, (0.0, 0.0, 0.0)),
+        (Svr(epsilon=0.5, h=0.25), 1.0, 0.75, (0.0, 0.0, 2.0)),
+        (Svr(epsilon=0.5, h=0.25), 1.0, 1.75, (0.25, 1.0, 2.0)),
+        (Krr(), 1.0, 1.0, (0.0, 0.0, 2.0)),
+        (Klr(), 1.0, 0.0, (np.log(2), -0.5, 0.25)),
+    ],
+    ids=str,
+)
+def test_derivatives_at_kinks_are_those_of_the_table(learner, y, f, expected):
+    assert np.ravel(expand(learner, y, f)).tolist() == list(expected)
+
+
+@pytest.mark.parametrize("u", [710.0, -710.0, 1e5, -1e5, 1e300, -1e300])
+def test_the_logistic_loss_does_not_overflow(u):
+    for y in (-1.0, 1.0):
+        v, d1, d2 = expand(Klr(), y, y * u)
+        assert v[0] == max(-u, 0.0) or 0 < v[0] < 1e-300
+        assert y * d1[0] == pytest.approx(0.0 if u > 0 else -1.0, abs=1e-300)
+        assert 0 <= d2[0] < 1e-300
+
+
+def test_quadratic_tubes_without_width_are_the_square_loss():
+    f = np.linspace(-3, 3, 50)  # even: not at the target itself
+    np.testing.assert_allclose(expand(Qsvr(epsilon=0.0), 0.0, f), expand(Krr(), 0.0, f), rtol=1e-14)
+
+
+def test_a_tube_without_width_is_the_loss_of_huber():
+    r, h = np.linspace(-3, 3, 61), 0.5
+    huber = np.where(np.abs(r) <= h, r**2 / (2 * h), np.abs(r) - h / 2)
+    np.testing.assert_allclose(expand(Svr(epsilon=0.0, h=h), 0.0, r)[0], huber + h / 2, rtol=1e-14)
 
 
 @learners
@@ -83,17 +138,35 @@ def test_what_is_not_a_number_stays_so(learner):
     assert all(np.isnan(part).any() for part in expand(learner, 1.0, np.nan)[:2])
 
 
-def test_only_the_square_loss_says_so():
-    assert [each.loss.square for each in LEARNERS] == [True, False, False, False]
-    assert all(each.loss.piecewise_quadratic for each in LEARNERS)
+def test_what_losses_say_of_themselves():
+    assert {each.name for each in TWINS if each.loss.square} == {"krr", "lssvm"}
+    assert {each.name for each in TWINS if not each.loss.piecewise_quadratic} == {"klr"}
+    assert {each.name: each.loss.scored_by for each in TWINS} == {
+        "krr": "square loss",
+        "lssvm": "square loss",
+        "svm": "huber-hinge loss",
+        "l2svm": "squared-hinge loss",
+        "klr": "logistic loss",
+        "qsvr": "squared-epsilon-insensitive loss",
+        "svr": "huber-epsilon-insensitive loss",
+    }
 
 
-@pytest.mark.parametrize("h", [0.0, -1.0, np.inf, np.nan])
-def test_a_kink_without_width_is_refused(h):
-    with pytest.raises(OptionError, match="learner 'svm': h must be a finite number greater than 0"):
-        Svm(h=h)
-
-
-def test_conversions():
-    assert Krr().conversions(50, 0.01) == {"alpha": 0.5}
-    assert Svm().conversions(50, 0.01) == {"C": 1.0}
+@pytest.mark.parametrize(
+    ("family", "values", "name", "measure"),
+    [
+        (Svm, [{"h": 0.01}, {"h": 1.0}], "hinge loss", lambda y, f: np.maximum(0, 1 - y * f)),
+        (Svr, [{"epsilon": 0.0}, {"epsilon": 1.0, "h": 0.5}], "absolute error", lambda y, f: np.abs(y - f)),
+        (Qsvr, [{"epsilon": 0.0}, {"epsilon": 1.0}], "squared error", lambda y, f: (y - f) ** 2),
+    ],
+)
+def test_comparable_learners_of_a_family_have_one_measure(family, values, name, measure):
+    rng = np.random.default_rng(0)
+    Y, F = np.sign(rng.normal(size=(2, 9))), rng.normal(size=(2, 4, 9))
+    for each in values:
+        loss = family(**each, comparable=True).loss
+        assert loss.scored_by == name
+        np.testing.assert_allclose(loss.values(Y, F), measure(Y[:, None], F))
+        np.testing.assert_allclose(loss.value(Y, F[:, 1]), measure(Y, F[:, 1]))
+        fitted = family(**each).loss  # what is fitted stays the same
+        np.testing.assert_array_equal(loss.expand(Y, np.ones(9), F), fitted.expand(Y, np.ones(9), F))

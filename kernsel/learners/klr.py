@@ -1,0 +1,43 @@
+"""Kernel logistic regression."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kernsel.learners import losses
+from kernsel.learners.base import Learner, half_penalty
+
+
+@dataclass(frozen=True)
+class Klr(Learner):
+    """Logistic loss ``V(y, f) = log(1 + exp(-y f))``: f is the log-odds of the class +1.
+
+    scikit-learn's ``LogisticRegression`` has it for the linear kernel, with ``C = 1 / (2 n lambda)``. The loss has a
+    third derivative, so the influence series of ``bif`` ends with its first order.
+
+    Parameters
+    ----------
+    bias : bool
+        Whether there is a bias.
+    """
+
+    name: ClassVar[str] = "klr"
+    tasks: ClassVar[tuple[str, ...]] = ("classification",)
+    log_odds: ClassVar[bool] = True
+
+    bias: bool = False
+
+    @property
+    def loss(self) -> losses.Loss:
+        """The logistic loss."""
+        return losses.LOGISTIC
+
+    @property
+    def counterpart(self) -> str:
+        """The class ``LogisticRegression``."""
+        return "LogisticRegression" + " adds a bias" * (not self.bias)
+
+    def conversions(self, n: float, lam: float) -> dict[str, float]:
+        """Return the ``C`` of scikit-learn's ``LogisticRegression``."""
+        return {"C": half_penalty(n, lam)}

@@ -1,0 +1,106 @@
+"""Support vector regression: with the epsilon-insensitive loss, and with its square."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kernsel.learners import losses
+from kernsel.learners.base import Array, Tunable, geometric, half_penalty
+
+
+@dataclass(frozen=True)
+class _Tube(Tunable):
+    """Regression that doesn't count residuals within epsilon."""
+
+    tasks: ClassVar[tuple[str, ...]] = ("regression",)
+
+    epsilon: float | None = 0.1
+    bias: bool = True
+
+    def axes(self, Y: Array) -> dict[str, Array]:
+        """Return values of epsilon from 1/32 of the targets' standard deviation to all of it."""
+        return {"epsilon": geometric(_spread(Y) / 32.0, 2.0, 6)} if "epsilon" in self.free else {}
+
+    def conversions(self, n: float, lam: float) -> dict[str, float]:
+        """Return ``C`` and ``epsilon`` in scikit-learn's terms, for targets as they are fitted."""
+        return {"C": half_penalty(n, lam), **({} if self.epsilon is None else {"epsilon": self.epsilon})}
+
+
+@dataclass(frozen=True)
+class Svr(_Tube):
+    """Huberised epsilon-insensitive loss: with ``r = y - f``, ``V = g(r - epsilon) + g(-r - epsilon)``.
+
+    g is the kink ``max(0, t)`` with a parabola in its place: 0 below -h, ``(t + h)^2 / (4 h)`` up to h, t beyond. For
+    ``epsilon >= h`` that is 0 in the tube, ``(|r| - epsilon + h)^2 / (4 h)`` within h of its wall and ``|r| - epsilon``
+    outside; for ``epsilon = 0`` it is Huber's loss (and h / 2). The epsilon-insensitive loss is its limit for h to 0;
+    scikit-learn's ``SVR`` has ``C = 1 / (2 n lambda)``.
+
+    Parameters
+    ----------
+    epsilon : float or None
+        Half-width of the tube, at least 0, in the units of the targets; ``select`` standardises them. None leaves it
+        free to be searched.
+    bias : bool
+        Whether there is a bias.
+    h : float or None
+        Half-width of the smoothed kinks, greater than 0. None leaves it free to be searched.
+    """
+
+    name: ClassVar[str] = "svr"
+    searchable: ClassVar[tuple[str, ...]] = ("epsilon", "h")
+    positive: ClassVar[tuple[str, ...]] = ("h",)
+    measure: ClassVar[losses.Measure] = losses.ABSOLUTE_ERROR
+
+    h: float | None = 0.05
+
+    def axes(self, Y: Array) -> dict[str, Array]:
+        """Return values of epsilon as for all such tubes, and half-widths around 0.05 standard deviations."""
+        widths = {"h": geometric(_spread(Y) / 80.0, 4.0, 3)} if "h" in self.free else {}
+        return super().axes(Y) | widths
+
+    @property
+    def loss(self) -> losses.Loss:
+        """The Huberised epsilon-insensitive loss."""
+        return self._loss(losses.HUBER_INSENSITIVE, "epsilon", "h")
+
+    @property
+    def counterpart(self) -> str:
+        """The class ``SVR``."""
+        return "SVR" if self.bias else "SVR adds a bias"
+
+
+@dataclass(frozen=True)
+class Qsvr(_Tube):
+    """Quadratic epsilon-insensitive loss ``V(y, f) = (|y - f| - epsilon)_+^2`` (BIF14).
+
+    For ``epsilon = 0`` it is the square loss. scikit-learn's ``LinearSVR`` has it for the linear kernel, with
+    ``C = 1 / (2 n lambda)``.
+
+    Parameters
+    ----------
+    epsilon : float or None
+        Half-width of the tube, at least 0, in the units of the targets; ``select`` standardises them. None leaves it
+        free to be searched.
+    bias : bool
+        Whether there is a bias.
+    """
+
+    name: ClassVar[str] = "qsvr"
+    searchable: ClassVar[tuple[str, ...]] = ("epsilon",)
+    measure: ClassVar[losses.Measure] = losses.SQUARED_ERROR
+
+    @property
+    def loss(self) -> losses.Loss:
+        """The quadratic epsilon-insensitive loss."""
+        return self._loss(losses.SQUARED_INSENSITIVE, "epsilon")
+
+    @property
+    def counterpart(self) -> str:
+        """The class ``LinearSVR``, which penalises its bias."""
+        return "LinearSVR" + " penalises the bias" * self.bias
+
+
+def _spread(Y: Array) -> float:
+    """Return the standard deviation of targets (k, n), or 1 if they are constant."""
+    return float(Y.std()) or 1.0
