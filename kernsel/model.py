@@ -5,7 +5,7 @@ With the m rows r_j and the coefficients a of the model, the output number i of 
     f_i(x) = b_i + sum_j a_ij k(x, r_j),
 
 and the prediction is ``f * scale + shift`` for a regression, the second label where f >= 0 (else the first) for two
-classes, and the label of the largest output for more.
+classes, and the label of the largest output (the first of equals) for more.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import struct
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,10 +25,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from kernsel.calibration import Calibration
 from kernsel.data.columns import Floats, as_matrix
 from kernsel.data.encoding import Encoder
 from kernsel.data.files import atomic_write
-from kernsel.errors import DataError, KernselError, ModelError
+from kernsel.errors import DataError, KernselError, ModelError, OptionError
+from kernsel.intervals import MOST, Intervals
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,6 +47,7 @@ _UNREADABLE = (
 """What NumPy and zipfile raise on a file that is damaged or none of theirs: flags, sizes and text in it are garbage."""
 
 _ARRAYS = ("rows", "coefficients", "bias", "output_shift", "output_scale")
+_OF_INTERVALS = ("coefficients", "biases", "residuals", "starts", "weights")
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,14 +68,18 @@ class Model:
         ``"regression"`` or ``"classification"``.
     labels : list or None
         The classes.
-    target : str
-        Name of the target.
+    target : str or list of str
+        Name of the target, or of several.
     encoder : Encoder or None
         Encodes new tables. Without one, new rows are taken as they are.
     output_shift, output_scale : (k,) arrays
         Turn outputs into the units of a regression's target.
     provenance : dict
         Where it comes from: anything that JSON holds.
+    calibration : Calibration or None
+        Turns outputs into probabilities of the classes.
+    intervals : Intervals or None
+        The fits without a fold and their residuals, for prediction intervals of a regression.
     """
 
     kernel: Any
@@ -82,14 +89,16 @@ class Model:
     bias: Floats
     task: str
     labels: list[Any] | None
-    target: str
+    target: str | list[str]
     encoder: Encoder | None
     output_shift: Floats
     output_scale: Floats
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    calibration: Calibration | None = None
+    intervals: Intervals | None = None
 
     def decision(self, table: pd.DataFrame | npt.ArrayLike) -> Floats:
-        """Return the outputs f of new rows.
+        """Return the outputs f of new rows; for two classes, the margin of the second label, which is chosen from 0 on.
 
         Parameters
         ----------
@@ -100,14 +109,7 @@ class Model:
         -------
         (n,) array if k = 1, else (n, k)
         """
-        X = self.encoder.transform(table) if self.encoder is not None else as_matrix(table)
-        if X.shape[1] != self.rows.shape[1]:
-            raise DataError(f"X has {X.shape[1]} columns where the model has {self.rows.shape[1]}")
-        F = np.empty((len(X), len(self.bias)))
-        block = max(1, BLOCK_BYTES // (8 * max(1, len(self.rows))))
-        for start in range(0, len(X), block):
-            part = slice(start, start + block)
-            F[part] = self.kernel(X[part], self.rows) @ self.coefficients.T + self.bias
+        F = self._by_blocks(table, lambda K: K @ self.coefficients.T + self.bias, len(self.rows))
         return F[:, 0] if F.shape[1] == 1 else F
 
     def predict(self, table: pd.DataFrame | npt.ArrayLike) -> npt.NDArray[Any]:
@@ -120,17 +122,96 @@ class Model:
 
         Returns
         -------
-        (n,) array
+        (n,) array, or (n, k) for k targets
         """
         return self.outputs_to_predictions(self.decision(table))
+
+    def predict_proba(self, table: pd.DataFrame | npt.ArrayLike) -> Floats:
+        """Return the probabilities of the classes for new rows.
+
+        They are calibrated apart from the outputs' signs: a row near the boundary may be predicted as one label and
+        have a probability of just over 1/2 for the other.
+
+        Parameters
+        ----------
+        table : DataFrame or (n, d) array
+            As in `decision`.
+
+        Returns
+        -------
+        (n, classes) array
+            In the order of ``labels``; rows sum to 1.
+
+        Raises
+        ------
+        ModelError
+            The model is of a regression, or has no calibration.
+        """
+        return self.outputs_to_probabilities(self.decision(table))
+
+    def predict_interval(self, table: pd.DataFrame | npt.ArrayLike, coverage: float = 0.9) -> Floats:
+        """Return prediction intervals for new rows of a regression: jackknife+ or CV+, see ``kernsel.intervals``.
+
+        Parameters
+        ----------
+        table : DataFrame or (n, d) array
+            As in `decision`.
+        coverage : float
+            The share of rows whose truth should lie within, between 0 and 1; guaranteed is
+            ``2 * coverage - 1`` (for k folds less ``sqrt(2 / n)``).
+
+        Returns
+        -------
+        (n, 2) array if k = 1, else (n, k, 2)
+            Lower and upper ends in the target's units, infinite if there are too few rows for the coverage.
+
+        Raises
+        ------
+        OptionError
+            The coverage isn't between 0 and 1.
+        ModelError
+            The model is of classes, or its fits without a fold were not kept.
+        """
+        if not 0 < coverage < 1:
+            raise OptionError(f"the coverage of an interval must lie between 0 and 1, not {coverage!r}; 0.9 is usual")
+        if self.labels is not None:
+            raise ModelError(f"{self.target!r} has classes: they have no intervals, but probabilities")
+        if self.intervals is None:
+            raise ModelError(
+                "this model has no prediction intervals, as the coefficients of its folds were not kept (they are up "
+                f"to {MOST:.0e} numbers); select with fewer folds, or with a lower rank"
+            )
+        intervals = self.intervals
+        widest = max(len(self.rows), intervals.weights.size, intervals.biases.size)
+        ends = self._by_blocks(table, lambda K: intervals.bounds(K, coverage), widest)
+        ends = ends * self.output_scale[:, None] + self.output_shift[:, None]
+        return ends[:, 0] if ends.shape[1] == 1 else ends
+
+    def _by_blocks(self, table: pd.DataFrame | npt.ArrayLike, work: Callable[[Floats], Floats], width: int) -> Floats:
+        """Apply ``work`` to the kernel between new rows and the model's, in blocks of rows ``width`` numbers wide."""
+        X = self.encoder.transform(table) if self.encoder is not None else as_matrix(table)
+        if X.shape[1] != self.rows.shape[1]:
+            raise DataError(f"X has {X.shape[1]} columns where the model has {self.rows.shape[1]}")
+        block = max(1, BLOCK_BYTES // (8 * max(1, width)))
+        # One block at least, so that no rows give a result of the right shape.
+        starts = range(0, max(1, len(X)), block)
+        return np.concatenate([work(self.kernel(X[start : start + block], self.rows)) for start in starts])
 
     def outputs_to_predictions(self, F: Floats) -> npt.NDArray[Any]:
         """Turn outputs of `decision` into predictions."""
         if self.labels is None:
-            return np.asarray(F * self.output_scale[0] + self.output_shift[0])
+            return np.asarray(F * self.output_scale + self.output_shift)
         labels = np.array(self.labels, dtype=None if len({type(label) for label in self.labels}) == 1 else object)
         chosen = (F >= 0).astype(int) if F.ndim == 1 else F.argmax(axis=1)
         return np.asarray(labels[chosen])
+
+    def outputs_to_probabilities(self, F: Floats) -> Floats:
+        """Turn outputs of `decision` into probabilities of the classes."""
+        if self.labels is None:
+            raise ModelError(f"{self.target!r} is a regression: it has no probabilities, but prediction intervals")
+        if self.calibration is None:
+            raise ModelError("this model was made without a calibration and has no probabilities; select it anew")
+        return self.calibration.probabilities(np.atleast_2d(F.T))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file: arrays and JSON in an ``.npz``, no pickle, with a checksum over all of it.
@@ -151,10 +232,14 @@ class Model:
             "encoder": None if self.encoder is None else self.encoder.to_json(),
             "provenance": dict(self.provenance),
         }
+        if self.calibration is not None:
+            header["calibration"] = self.calibration.to_json()
         contents = {
             "header": np.array(json.dumps(header)),
             **{name: getattr(self, name) for name in _ARRAYS},
         }
+        if self.intervals is not None:
+            contents |= {f"intervals_{name}": getattr(self.intervals, name) for name in _OF_INTERVALS}
         contents["checksum"] = np.array(_checksum(contents))
         atomic_write(path, lambda stream: np.savez_compressed(stream, allow_pickle=False, **contents))
 
@@ -180,6 +265,11 @@ class Model:
         encoder = None if header["encoder"] is None else Encoder.from_json(header["encoder"])
         arrays = {name: np.ascontiguousarray(contents[name]) for name in _ARRAYS}
         values = {name: header[name] for name in ("learner", "task", "labels", "target", "provenance")}
+        # Files of before calibrations and intervals lack them.
+        if "calibration" in header:
+            values["calibration"] = Calibration.from_json(header["calibration"])
+        if "intervals_starts" in contents:
+            values["intervals"] = Intervals(*(contents[f"intervals_{name}"] for name in _OF_INTERVALS))
         fields: dict[str, Any] = arrays | values
         return cls(kernel=kernel, encoder=encoder, **fields)
 

@@ -10,11 +10,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernsel.errors import IncompatibleError
 from kernsel.numerics import heldout, heldout_features, heldout_kernel, newton, spectral
 from kernsel.numerics.jit import Compiled, compile_ahead, one_blas_thread, share
 from kernsel.problem import Problem, Rows
@@ -24,6 +26,9 @@ Indices = NDArray[np.int64]
 
 REFIT_BYTES = 2**28
 """Refits of folds are done in groups whose outputs fit in this."""
+
+TRUST = 0.5
+"""A fold is refitted where its Newton step changes more than this share of the curvature of the rows it keeps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,25 +42,29 @@ class HeldOut:
         Why there are no usable outputs for that lambda.
     exact : (L,) array of bool
         Whether these are the outputs of refits, not an approximation to them.
+    refitted : (L,) array of int
+        Folds (of any output) that were refitted, as the approximation could not be trusted there.
     """
 
     f: Array
     failed: list[str | None]
     exact: NDArray[np.bool_]
+    refitted: NDArray[np.int64]
 
     @staticmethod
-    def of(f: Array, status: NDArray[np.int64], exact: bool) -> HeldOut:
+    def of(f: Array, status: NDArray[np.int64], exact: bool, refitted: NDArray[np.int64] | None = None) -> HeldOut:
         """Give each lambda its reason from the worst status (outputs, L) and from values that are not finite."""
-        worst = status.reshape(-1, f.shape[1]).max(axis=0)
+        L = f.shape[1]
+        worst = status.reshape(-1, L).max(axis=0)
         finite = np.logical_and.reduce(np.isfinite(f), axis=(0, 2))
         worst = np.where(finite | (worst != newton.CONVERGED), worst, newton.NOT_FINITE)
         failed = [newton.REASONS.get(int(s)) for s in worst]
-        return HeldOut(f, failed, np.full(f.shape[1], exact))
+        return HeldOut(f, failed, np.full(L, exact), np.zeros(L, np.int64) if refitted is None else refitted)
 
 
 @dataclass(frozen=True, eq=False)
 class Fits:
-    """Fits on all rows: coefficients or weights ``x (k, L, .)``, outputs ``f (k, L, n)``, statuses (k, L)."""
+    """Fits: coefficients or weights ``x (k, L, .)``, a bias last, outputs ``f (k, L, n)``, statuses (k, L)."""
 
     x: Array
     f: Array
@@ -81,6 +90,11 @@ class Path(ABC):
     def rows(self) -> Rows:
         """The data."""
         return self.problem.rows
+
+    @property
+    def bias(self) -> bool:
+        """Whether the learner has an unpenalised bias."""
+        return bool(self.learner.bias)
 
     @abstractmethod
     def prepare(self) -> None:
@@ -113,8 +127,28 @@ class Path(ABC):
         return self._ratio()
 
     @abstractmethod
+    def _solution(self, k: int) -> Array:
+        """Solution (outputs, .) of the fit for lambda number ``k``: coefficients or weights, a bias last."""
+
+    @abstractmethod
+    def _refitted(self, k: int) -> Array:
+        """Solutions (t, outputs, .) without each fold for lambda number ``k``."""
+
     def coefficients(self, k: int) -> Array:
         """Weights (outputs, m) of the kernel functions at the rows of ``points()``, for lambda number ``k``."""
+        return self._expand(self._solution(k))[0]
+
+    def intercepts(self, k: int) -> Array:
+        """Bias of each output for lambda number ``k``, 0 for a learner without one."""
+        return self._expand(self._solution(k))[1]
+
+    def refits(self, k: int) -> tuple[Array, Array]:
+        """Return coefficients (t, outputs, m) and biases (t, outputs) of the exact fits without each fold."""
+        return self._expand(self._refitted(k))
+
+    def _expand(self, x: Array) -> tuple[Array, Array]:
+        x, b = (x[..., :-1], x[..., -1]) if self.bias else (x, np.zeros(x.shape[:-1]))
+        return x if self.problem.full else x @ self.problem.factor[2].T, b
 
     def points(self) -> Array:
         """The rows (m, d) whose kernel functions make up the model: all, or the landmarks."""
@@ -128,21 +162,34 @@ class Path(ABC):
         """
         if not self.problem.full:
             return self.influence(1)
-        f, status, _ = self._update(heldout_kernel.nystrom_influence, 1, self.problem.nystrom(share))
-        return HeldOut.of(f, status, exact=False)
+        self._need_whole_folds()
+        V = self.problem.nystrom(share)
+        if self.bias:
+            V = np.column_stack([V, np.ones(self.rows.n)])
+        f, status, _ = self._update(heldout_kernel.nystrom_influence, 1, V)
+        return HeldOut.of(f, status.max(axis=2), exact=False)
 
-    def _update(self, update: Compiled, order: int, V: Array | None = None) -> tuple[Array, NDArray[np.int64], Array]:
-        """Apply a fold update to every fit; return outputs, statuses (k, L) and ratios (k, L, t)."""
-        rows, fits = self.rows, self.fits
-        _, d1, d2 = self.learner.loss.expand(rows.Y, np.ones(rows.n), fits.f)
+    def _need_whole_folds(self) -> None:
+        if self.rows.training is not None:
+            raise IncompatibleError(
+                "the influence function leaves a fold out of a fit on all rows, and these splits train on other rows "
+                "than all but the fold: use the criterion cv"
+            )
+
+    def _update(
+        self, update: Compiled, order: int, V: Array | None = None, trust: float = np.inf
+    ) -> tuple[Array, NDArray[np.int64], Array]:
+        """Apply a fold update to every fit; return outputs (k, L, n), statuses and ratios (k, L, t)."""
+        rows, fits, loss = self.rows, self.fits, self.learner.loss
+        _, d1, d2 = loss.expand(rows.Y, rows.s, fits.f)
         f, rho = fits.f.copy(), np.zeros((*fits.f.shape[:2], rows.left.size))
         if V is None:
             V = np.zeros((rows.n, 0))
         status = heldout.update_folds(
-            update, self.problem.matrix, V, fits.x, fits.f, d1, d2, float(rows.n), self.lams,
-            rows.starts, rows.left, order, f, rho,
+            update, self.problem.matrix(self.bias), int(self.bias), V, fits.x, fits.f, d1, d2, self.lams, rows.starts,
+            rows.left, order, loss.pointer, np.array(loss.parameters), rows.Y, rows.s, trust, f, rho,
         )  # fmt: skip
-        return f, np.maximum(status, fits.status), rho
+        return f, np.maximum(status, fits.status[:, :, None]), rho
 
 
 class SquarePath(Path):
@@ -153,52 +200,123 @@ class SquarePath(Path):
         problem = self.problem
         return not problem.full and spectral.products_are_cheaper(self.rows.starts, problem.width, self.lams)
 
+    @property
+    def _spectrum(self) -> tuple[Array, Array]:
+        return self.problem.spectrum_with_bias if self.bias else self.problem.spectrum
+
+    @property
+    def _root(self) -> Array | float:
+        return 1.0 if self.rows.weights is None else np.sqrt(self.rows.s)
+
     def prepare(self) -> None:
-        _ = self.problem.products if self._by_products else self.problem.spectrum
+        _ = self.problem.products if self._by_products else self._spectrum
 
     @cached_property
     def fits(self) -> Fits:
-        U, ev = self.problem.spectrum
-        f = spectral.outputs(U, ev, self.rows.Y, self.lams)
-        # For the square loss the updates read f alone.
-        return Fits(np.zeros((*f.shape[:2], 0)), f, np.zeros(f.shape[:2], np.int64))
+        f = spectral.outputs(*self._spectrum, self.rows.Y * self._root, self.rows.total * self.lams) / self._root
+        # The one update of the square loss, in the coordinates of the Gram matrix, reads f, and a bias.
+        x = self._coefficients(self.lams) if self.bias and self.problem.full else np.zeros((*f.shape[:2], 0))
+        return Fits(x, f, np.zeros(f.shape[:2], np.int64))
 
     def exact(self, which: Sequence[int] | None = None) -> HeldOut:
         rows = self.rows
         lams = self.lams if which is None else self.lams[list(which)]
+        if rows.training is not None:
+            return self._trained(lams)
+        Y = rows.Y * self._root
         if self._by_products:
-            f, status = spectral.heldout_features(self.problem.matrix, self.problem.products, rows.Y, lams, rows.starts)
+            Z, G = self.problem.weighted, self.problem.products
+            if self.bias:
+                Z = np.column_stack([Z, np.sqrt(rows.s)])
+                G = Z.T @ Z
+            f, status = spectral.heldout_features(Z, G, int(self.bias), Y, lams, rows.starts, rows.total, rows.left)
         else:
-            f, status = spectral.heldout_square(*self.problem.spectrum, rows.Y, lams, rows.starts)
-        return HeldOut.of(f, status, exact=True)
+            f, status = spectral.heldout_square(*self._spectrum, Y, lams, rows.starts, rows.total, rows.left)
+        return HeldOut.of(f / self._root, status, exact=True)
+
+    def _trained(self, lams: Array) -> HeldOut:
+        """Held-out outputs of fits on rows of their own."""
+        rows = self.rows
+        f = np.zeros((len(rows.Y), lams.size, rows.n))
+        matrix = self.problem.matrix(self.bias)
+        for fold, (lo, hi) in enumerate(pairwise(rows.starts)):
+            x = self._fit_on(self._kept(fold), lams)
+            f[:, :, lo:hi] = x[..., : matrix.shape[1]] @ matrix[lo:hi].T
+            if self.bias and self.problem.full:
+                f[:, :, lo:hi] += x[..., -1:]
+        return HeldOut.of(f, np.zeros(f.shape[:2], np.int64), exact=True)
+
+    def _kept(self, fold: int) -> NDArray[np.bool_]:
+        """Say which rows the fit without a fold is trained on."""
+        rows = self.rows
+        if rows.training is not None:
+            return np.asarray(rows.training[fold])
+        kept = np.ones(rows.n, np.bool_)
+        kept[rows.starts[fold] : rows.starts[fold + 1]] = False
+        return kept
+
+    def _fit_on(self, kept: NDArray[np.bool_], lams: Array) -> Array:
+        """Return solutions (k, L, .) of fits on some rows."""
+        rows = self.rows
+        ridges = rows.s[kept].sum() * lams
+        root = np.sqrt(rows.s[kept])
+        Y = rows.Y[:, kept] * root
+        if not self.problem.full:
+            return spectral.weights(self.problem.matrix(self.bias)[kept] * root[:, None], int(self.bias), Y, ridges)
+        K = self.problem.gram[np.ix_(kept, kept)] * root * root[:, None]
+        spectrum = spectral.spectrum_of_gram(K, root if self.bias else None)
+        return self._with_intercepts(spectral.coefficients(*spectrum, Y, ridges) * root, kept)
+
+    def _coefficients(self, lams: Array) -> Array:
+        """Return coefficients (k, L, n), and the bias last, of fits on all rows."""
+        rows = self.rows
+        a = spectral.coefficients(*self._spectrum, rows.Y * self._root, rows.total * lams) * self._root
+        return self._with_intercepts(a, np.ones(rows.n, np.bool_))
+
+    def _with_intercepts(self, a: Array, kept: NDArray[np.bool_]) -> Array:
+        """Spread coefficients of the ``kept`` rows over all, and put the bias behind them: residuals sum to 0."""
+        rows = self.rows
+        x = np.zeros((*a.shape[:2], rows.n + self.bias))
+        x[:, :, np.flatnonzero(kept)] = a
+        if self.bias:
+            s, K = rows.s[kept], self.problem.gram[np.ix_(kept, kept)]
+            x[:, :, -1] = (rows.Y[:, None, kept] - a @ K) @ s / s.sum()
+        return x
 
     def newton_step(self) -> HeldOut:
         return self.exact()
 
     def influence(self, order: int) -> HeldOut:
-        U, ev = self.problem.spectrum
-        f, rho = spectral.influence_square(U, ev, self.rows.Y, self.lams, self.rows.starts, order)
+        f, rho = self._series(order)
         self.ratio = rho.max(axis=0)
-        return HeldOut.of(f, np.zeros(f.shape[:2], np.int64), exact=False)
+        return HeldOut.of(f / self._root, np.zeros(f.shape[:2], np.int64), exact=False)
 
     def _ratio(self) -> Array:
-        U, ev = self.problem.spectrum
-        _, rho = spectral.influence_square(U, ev, self.rows.Y, self.lams, self.rows.starts, 0)
-        largest: Array = rho.max(axis=0)
+        largest: Array = self._series(0)[1].max(axis=0)
         return largest
 
-    def coefficients(self, k: int) -> Array:
-        if self.problem.full:
-            return spectral.coefficients(*self.problem.spectrum, self.rows.Y, self.lams[k])
-        Z, _, T, _ = self.problem.factor
-        return spectral.weights(Z, self.problem.products, self.rows.Y, self.lams[k]) @ T.T
+    def _series(self, order: int) -> tuple[Array, Array]:
+        self._need_whole_folds()
+        rows = self.rows
+        return spectral.influence_square(
+            *self._spectrum, rows.Y * self._root, self.lams, rows.starts, rows.total, rows.left, order
+        )
+
+    def _solution(self, k: int) -> Array:
+        lams = self.lams[k : k + 1]
+        x = self._coefficients(lams) if self.problem.full else self._fit_on(np.ones(self.rows.n, np.bool_), lams)
+        return x[:, 0]
+
+    def _refitted(self, k: int) -> Array:
+        folds = range(self.rows.left.size)
+        return np.stack([self._fit_on(self._kept(fold), self.lams[k : k + 1])[:, 0] for fold in folds])
 
 
 class SmoothPath(Path):
     """Any other smooth loss: damped Newton, in the coordinates of the Gram matrix or of the low-rank features."""
 
     def prepare(self) -> None:
-        _ = self.problem.matrix
+        _ = self.problem.matrix(self.bias)
 
     @property
     def _solver(self) -> Compiled:
@@ -211,61 +329,79 @@ class SmoothPath(Path):
     def exact(self, which: Sequence[int] | None = None) -> HeldOut:
         chosen = np.arange(self.lams.size) if which is None else np.asarray(list(which))
         rows, fits = self.rows, self.fits
-        k, folds, n = len(rows.Y), rows.left.size, rows.n
-        out, status = np.empty((k, chosen.size, n)), fits.status[:, chosen].copy()
-        group = max(1, REFIT_BYTES // (16 * k * chosen.size * n))
+        k, folds = len(rows.Y), rows.left.size
+        out, status = fits.f[:, chosen].copy(), fits.status[:, chosen].copy()
+        group = max(1, REFIT_BYTES // (16 * k * chosen.size * rows.n))
         for first in range(0, folds, group):
-            members = range(first, min(first + group, folds))
-            jobs = [(c, fold) for c in range(k) for fold in members]
-            weights = np.ones((len(jobs), n))
-            for job, (_, fold) in enumerate(jobs):
-                weights[job, rows.starts[fold] : rows.starts[fold + 1]] = 0.0
-            outputs = np.array([c for c, _ in jobs])
-            x, f = (np.ascontiguousarray(values[np.ix_(outputs, chosen)]) for values in (fits.x, fits.f))
-            solved = self._solve(
-                self.problem.matrix[None], np.zeros(len(jobs), np.int64), rows.Y[outputs], weights,
-                self.lams[chosen], self.learner.loss, False, x, f,
-            )  # fmt: skip
+            jobs = [(c, fold) for c in range(k) for fold in range(first, min(first + group, folds))]
+            refitted = self._refit(jobs, chosen)
             for job, (c, fold) in enumerate(jobs):
                 held = slice(rows.starts[fold], rows.starts[fold + 1])
-                out[c, :, held] = f[job, :, held]
-                status[c] = np.maximum(status[c], solved[job])
+                out[c, :, held] = refitted.f[job, :, held]
+                status[c] = np.maximum(status[c], refitted.status[job])
         return HeldOut.of(out, status, exact=True)
 
+    def _refit(self, jobs: Sequence[tuple[int, int]], which: Indices) -> Fits:
+        """Fit each (output, fold) without its fold, for the lambda numbered ``which``, from the fit on all rows."""
+        rows, fits = self.rows, self.fits
+        outputs, folds = (np.array(numbers) for numbers in zip(*jobs, strict=True))
+        weights = np.tile(rows.s, (len(jobs), 1))
+        for job, fold in enumerate(folds):
+            if rows.training is not None:
+                weights[job, ~rows.training[fold]] = 0.0
+            else:
+                weights[job, rows.starts[fold] : rows.starts[fold + 1]] = 0.0
+        x, f = (np.ascontiguousarray(values[np.ix_(outputs, which)]) for values in (fits.x, fits.f))
+        G = self.problem.matrix(self.bias)[None]
+        status = self._solve(G, np.zeros(len(jobs), np.int64), rows.Y[outputs], weights, self.lams[which], False, x, f)
+        return Fits(x, f, status)
+
     def _solve(
-        self, G: Array, which: Indices, Y: Array, S: Array, lams: Array, loss: Any, follow: bool, x: Array, f: Array
+        self, G: Array, which: Indices, Y: Array, S: Array, lams: Array, follow: bool, x: Array, f: Array
     ) -> NDArray[np.int64]:
+        loss = self.learner.loss
         result: NDArray[np.int64] = newton.solve_paths(
-            self._solver, G, which, Y, S, lams, loss.pointer, np.array(loss.parameters), follow, x, f
+            self._solver, G, int(self.bias), which, Y, S, lams, loss.pointer, np.array(loss.parameters), follow, x, f
         )
         return result
 
     def newton_step(self) -> HeldOut:
+        """Folds whose system is singular, or whose curvature the step changes by more than ``TRUST``, are refitted."""
+        if self.rows.training is not None:
+            return self.exact()
         update = heldout_kernel.newton_step if self.problem.full else heldout_features.newton_step
-        f, status, _ = self._update(update, 0)
-        singular = np.flatnonzero((status == newton.SINGULAR).any(axis=0) & ~self.fits.status.any(axis=0))
-        if singular.size:  # a fold's system could not be factorised: refit there
-            refitted = self.exact(singular.tolist())
-            f[:, singular] = refitted.f
-            status[:, singular] = [[0 if reason is None else newton.UNFINISHED for reason in refitted.failed]]
-        return HeldOut.of(f, status, exact=False)
+        f, status, _ = self._update(update, 0, trust=TRUST)
+        again = np.isin(status, (newton.SINGULAR, newton.MOVED)) & (self.fits.status == newton.CONVERGED)[:, :, None]
+        for k in np.flatnonzero(again.any(axis=(0, 2))):
+            jobs = [(int(c), int(fold)) for c, fold in np.argwhere(again[:, k])]
+            refitted = self._refit(jobs, np.array([k]))
+            for job, (c, fold) in enumerate(jobs):
+                held = slice(self.rows.starts[fold], self.rows.starts[fold + 1])
+                f[c, k, held] = refitted.f[job, 0, held]
+                status[c, k, fold] = refitted.status[job, 0]
+        return HeldOut.of(f, status.max(axis=2), exact=False, refitted=again.sum(axis=(0, 2)))
 
     def influence(self, order: int) -> HeldOut:
         f, status, rho = self._influence(order)
         self.ratio = rho.max(axis=(0, 2))
-        return HeldOut.of(f, status, exact=False)
+        return HeldOut.of(f, status.max(axis=2), exact=False)
 
     def _ratio(self) -> Array:
         rho: Array = self._influence(0)[2].max(axis=(0, 2))
         return rho
 
     def _influence(self, order: int) -> tuple[Array, NDArray[np.int64], Array]:
+        self._need_whole_folds()
         update = heldout_kernel.influence if self.problem.full else heldout_features.influence
         return self._update(update, order)
 
-    def coefficients(self, k: int) -> Array:
-        x = self.fits.x[:, k]
-        return x if self.problem.full else x @ self.problem.factor[2].T
+    def _solution(self, k: int) -> Array:
+        return self.fits.x[:, k]
+
+    def _refitted(self, k: int) -> Array:
+        outputs, folds = len(self.rows.Y), self.rows.left.size
+        jobs = [(c, fold) for fold in range(folds) for c in range(outputs)]
+        return self._refit(jobs, np.array([k])).x[:, 0].reshape(folds, outputs, -1)
 
 
 def compile_updates(learner: Any, full: bool) -> None:
@@ -289,7 +425,7 @@ def fit_together(paths: Sequence[Path]) -> None:
     smooth = [path for path in paths if isinstance(path, SmoothPath)]
     groups: dict[Any, list[SmoothPath]] = {}
     for path in smooth:
-        groups.setdefault((path.problem.matrix.shape, path.problem.full), []).append(path)
+        groups.setdefault((path.problem.matrix(path.bias).shape, path.problem.full), []).append(path)
     for group in groups.values():
         for path, fits in zip(group, _fit(group), strict=True):
             path.__dict__["fits"] = fits
@@ -298,11 +434,13 @@ def fit_together(paths: Sequence[Path]) -> None:
 def _fit(paths: list[SmoothPath]) -> list[Fits]:
     """Fit paths of one shape of representation, side by side; they share learner and lambda."""
     first = paths[0]
-    G = np.stack([path.problem.matrix for path in paths]) if len(paths) > 1 else first.problem.matrix[None]
-    Y = first.rows.Y
-    k, n = Y.shape
+    rows, L = first.rows, first.lams.size
+    matrices = [path.problem.matrix(path.bias) for path in paths]
+    G = np.stack(matrices) if len(paths) > 1 else matrices[0][None]
+    k, n = rows.Y.shape
     which = np.repeat(np.arange(len(paths)), k)
-    x, f = np.zeros((which.size, first.lams.size, G.shape[2])), np.zeros((which.size, first.lams.size, n))
-    targets = np.tile(Y, (len(paths), 1))
-    status = first._solve(G, which, targets, np.ones(targets.shape), first.lams, first.learner.loss, True, x, f)
+    width = G.shape[2] + (first.bias and first.problem.full)
+    x, f = np.zeros((which.size, L, width)), np.zeros((which.size, L, n))
+    weights = np.tile(rows.s, (which.size, 1))
+    status = first._solve(G, which, np.tile(rows.Y, (len(paths), 1)), weights, first.lams, True, x, f)
     return [Fits(x[i : i + k], f[i : i + k], status[i : i + k]) for i in range(0, which.size, k)]

@@ -139,25 +139,48 @@ class Problem:
         return lowrank.pivoted_cholesky(lambda i: kernel(X, X[i]), kernel.diag(X), self.rank, self.rows.seed)
 
     @property
-    def matrix(self) -> Array:
-        """Gram matrix or features: what the solvers work on."""
-        return self.gram if self.full else self.factor[0]
-
-    @property
     def width(self) -> int:
-        """Columns of ``matrix``."""
+        """Columns of the Gram matrix, or at most of the features."""
         return self.rows.n if self.rank is None else self.rank
 
     @_once
+    def with_bias(self) -> Array:
+        """Low-rank features and a column of ones, (n, r + 1)."""
+        return np.column_stack([self.factor[0], np.ones(self.rows.n)])
+
+    def matrix(self, bias: bool) -> Array:
+        """Return what the solvers work on: the Gram matrix, or the features, with a column of ones for a bias."""
+        if self.full:
+            return self.gram
+        return self.with_bias if bias else self.factor[0]
+
+    @_once
+    def weighted(self) -> Array:
+        """Gram matrix or features in the coordinates of ``S^1/2``, where S are the sample weights."""
+        matrix = self.matrix(bias=False)
+        if self.rows.weights is None:
+            return matrix
+        root = np.sqrt(self.rows.s)[:, None]
+        return np.ascontiguousarray(root * matrix * root.T if self.full else root * matrix)
+
+    @_once
     def products(self) -> Array:
-        """Products ``Z' Z`` of the low-rank features, (r, r)."""
-        products: Array = self.factor[0].T @ self.factor[0]
-        return products
+        """Products ``Z' Z`` of the weighted low-rank features, (r, r)."""
+        return np.asarray(self.weighted.T @ self.weighted)
 
     @_once
     def spectrum(self) -> tuple[Array, Array]:
-        """Orthonormal U (n, r) and eigenvalues (r,) of the representation."""
-        return spectral.spectrum_of_gram(self.gram) if self.full else spectral.spectrum_of_features(self.factor[0])
+        """Orthonormal U (n, r) and eigenvalues (r,) of the weighted representation."""
+        return self._spectrum(None)
+
+    @_once
+    def spectrum_with_bias(self) -> tuple[Array, Array]:
+        """The same with the direction of an unpenalised bias first; see ``numerics.spectral``."""
+        return self._spectrum(np.sqrt(self.rows.s))
+
+    def _spectrum(self, free: Array | None) -> tuple[Array, Array]:
+        of = spectral.spectrum_of_gram if self.full else spectral.spectrum_of_features
+        return of(self.weighted, free)
 
     def nystrom(self, share: float) -> Array:
         """Nystrom factor (n, c) of the Gram matrix from ``share * n`` landmarks drawn uniformly (FBIF18, Section 4)."""

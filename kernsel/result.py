@@ -25,6 +25,8 @@ from kernsel.search.grid import Candidate, parameters_of
 if TYPE_CHECKING:
     import pandas as pd
 
+    from kernsel.metrics import Value
+
 FORMAT, VERSION = "kernsel-selection", 1
 RUNNERS_UP = 4
 
@@ -43,11 +45,14 @@ class Selection:
         Their names.
     model : Model
         The winner fitted on all rows.
-    heldout : (n,) array
+    heldout : (n,) array, or (n, k) for k targets
         Predictions for each row by fits without its fold, in the order of the data: values in the target's units, or
-        labels.
+        labels. NaN or None for rows that no fold held out. Of repeated folds those of the first deal.
     outputs : (n,) or (n, k) array
         The held-out outputs f behind them; for classes the margin of the decision.
+    probabilities : (n, classes) array or None
+        Held-out probabilities of the classes, in the order of the labels: each row's by a calibration that was fitted
+        without its fold, so that their Brier score and log-loss are honest. NaN for a row that is never held out.
     warnings : list of str
         What should be known before the choice is used.
     conversions : dict
@@ -63,6 +68,7 @@ class Selection:
     model: Model
     heldout: NDArray[Any]
     outputs: NDArray[np.float64]
+    probabilities: NDArray[np.float64] | None
     warnings: list[str]
     conversions: Mapping[str, float]
     data: Mapping[str, Any]
@@ -82,6 +88,8 @@ class Selection:
                 **{f"learner.{name}": value for name, value in _tuned(candidate).items()},
                 "lambda": candidate.lam,
                 **{key: value for key, value in self._entry(candidate).items() if key in _MEASURED},
+                **{name: metric.value for name, metric in candidate.metrics.items()},
+                **{f"{name}_se": metric.se for name, metric in candidate.metrics.items()},
             }
             for candidate in self.candidates
         )
@@ -96,11 +104,13 @@ class Selection:
             "criterion": self.criterion,
             "score": _number(candidate.score),
             "verified": _number(candidate.verified),
+            "score_se": _number(candidate.score_se),
             "error": _number(candidate.error),
             "error_se": _number(candidate.error_se),
             "reliability": _number(candidate.reliability),
             "scored_by": candidate.scored_by,
             "failed": candidate.failed,
+            "metrics": {name: {"value": m.value, "se": m.se} for name, m in candidate.metrics.items()},
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -124,16 +134,18 @@ class Selection:
 
     def summary(self) -> str:
         """Return the result for people: the winner, the runners-up, and what the figures mean."""
-        regression = self.data["task"] == "regression"
-        what = f"RMSE in units of {self.data['target']!r}" if regression else "misclassified"
+        what = self._measure()
         rows = [self._line(candidate) for candidate in self.candidates[: 1 + RUNNERS_UP] if candidate.failed is None]
         counterpart = getattr(self.best.learner, "counterpart", "")
         terms = ", ".join(f"{name} = {value:.4g}" for name, value in self.conversions.items())
         lines = [
             f"selected: {self._choice()}",
             f"  in scikit-learn's terms: {terms}" + (f" ({counterpart})" if counterpart else ""),
-            f"  held-out error: {self._error(self.best)} {what} ({self.data['folds']} folds)",
+            f"  held-out error: {self._error(self.best)} {what} ({self.data['holdout']})",
+            *self._by_target(),
+            *(f"  held-out {name}: {_figure(metric)}" for name, metric in self.best.metrics.items()),
             f"  representation: {self.data['representation']}",
+            *([f"  choice: {self.data['choice']}"] if self.options["one_se"] else []),
             "",
             *_aligned([("", *self._parts(), "lambda", self.criterion, "verified", "error +- s.e.", "rho"), *rows]),
             "",
@@ -164,6 +176,20 @@ class Selection:
         """What the candidates differ in, besides lambda."""
         return ["kernel", self.learner] if _tuned(self.best) else ["kernel"]
 
+    def _measure(self) -> str:
+        """What the error is."""
+        if self.data["task"] == "classification":
+            return "misclassified"
+        target = self.data["target"]
+        several = isinstance(target, list)
+        return "RMSE in standard deviations of the targets" if several else f"RMSE in units of {target!r}"
+
+    def _by_target(self) -> list[str]:
+        """The errors of several targets."""
+        errors = self.data["errors"] or {}
+        listed = ", ".join(f"{name} {error:.4g}" for name, error in errors.items())
+        return [f"  each in its own units: {listed}"] if listed else []
+
     def _line(self, candidate: Candidate) -> tuple[str, ...]:
         return (
             ">" if candidate is self.best else "",
@@ -177,17 +203,25 @@ class Selection:
         )
 
     def _error(self, candidate: Candidate) -> str:
-        if candidate.error is None or candidate.error_se is None:
+        if candidate.error is None:
             return "-"
         if self.data["task"] == "regression":
-            return f"{candidate.error:.4g} +- {candidate.error_se:.2g}"
-        return f"{100 * candidate.error:.1f} % +- {100 * candidate.error_se:.1f}"
+            error, form, factor = f"{candidate.error:.4g}", ".2g", 1
+        else:
+            error, form, factor = f"{100 * candidate.error:.1f} %", ".1f", 100
+        return error if candidate.error_se is None else f"{error} +- {factor * candidate.error_se:{form}}"
 
     def __repr__(self) -> str:
         return f"<Selection: {self._choice()}>"
 
 
-_MEASURED = {"score", "verified", "error", "error_se", "reliability", "scored_by", "failed"}
+_MEASURED = {"score", "score_se", "verified", "error", "error_se", "reliability", "scored_by", "failed"}
+
+
+def _figure(metric: Value) -> str:
+    if metric.value is None:
+        return "not defined"
+    return f"{metric.value:.4g}" + (f" +- {metric.se:.2g}" if metric.se is not None else "")
 
 
 def _number(value: float | None) -> float | None:

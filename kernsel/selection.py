@@ -7,7 +7,7 @@ import math
 import platform
 import time
 import warnings as python_warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,22 +15,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 import kernsel
+from kernsel.calibration import Calibration, calibrate, cross_fitted, read_calibration
 from kernsel.criteria import HeldOutCriterion, Scores
 from kernsel.data import Dataset, from_arrays
 from kernsel.errors import OptionError, SelectionError, SelectionWarning
-from kernsel.folds import deal
+from kernsel.folds import Folds, make_folds
+from kernsel.intervals import Intervals
 from kernsel.kernels import Kernel, Statistics
 from kernsel.model import Model
 from kernsel.numerics.jit import one_blas_thread, threads
 from kernsel.options import read_criterion, read_kernel, read_learner, read_rank
 from kernsel.paths import Path, compile_updates, fit_together, make_path
 from kernsel.problem import Problem, Rows
+from kernsel.resampling import standard_error
 from kernsel.result import Selection, described
 from kernsel.search.grid import Candidate, Grid, GridSearch, Progress, make_grids
+from kernsel.search.onese import simplest
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
+
+    from kernsel.metrics import Metrics, Value
 
 Array = NDArray[np.float64]
 
@@ -44,14 +50,21 @@ def select(
     *,
     learner: str | Any | None = None,
     kernel: str | Kernel | Sequence[str | Kernel] = "gaussian",
-    criterion: str | Any = "newton-cv",
-    folds: int = 10,
+    criterion: str | Any | None = None,
+    folds: int | str | Any = 10,
+    repeats: int = 1,
+    groups: npt.ArrayLike | None = None,
+    weights: npt.ArrayLike | None = None,
+    class_weight: str | Mapping[Any, float] | None = None,
     grid: Grid = "auto",
     verify: int = 5,
     rank: int | float | str | None = None,
     extend: bool = True,
     pure: bool = False,
     order: float | None = None,
+    metric: str | Sequence[str] = (),
+    one_se: bool = False,
+    calibration: str | None = None,
     task: str = "auto",
     standardize: bool = True,
     seed: int = 0,
@@ -60,23 +73,37 @@ def select(
     """Choose kernel, parameters and lambda, and fit the winner.
 
     Minimises the criterion over kernels x parameters x lambda, re-scores the leading candidates by exact k-fold
-    cross-validation, and fits the best of them on all rows: ``min (1/n) sum_i V(y_i, f(x_i)) + lambda ||f||^2``.
+    cross-validation, and fits the best of them on all rows: ``min (1/S) sum_i s_i V(y_i, f(x_i)) + lambda ||f||^2``
+    with the weights s_i of the rows, 1 by default, and their sum S.
 
     Parameters
     ----------
     X : (n, d) array or DataFrame
         Features; text columns of a DataFrame are encoded one-hot.
-    y : (n,) array
-        Target: numbers, or labels of any kind.
+    y : (n,) or (n, k) array
+        Target: numbers, or labels of any kind. Several columns are targets of one regression.
     learner : str or Learner, optional
         ``svm`` for classes and ``krr`` for a regression by default. A parameter that is None, as in
         ``"svr(epsilon=None)"``, is searched; candidates are then compared by a measure without parameters.
     kernel : str, Kernel or list of them
         Parameters that have a value stay; the others are searched.
     criterion : str or Criterion
-        Such as ``newton-cv``, ``cv``, ``bif``, ``fbif`` or ``"bif(order=3)"``.
-    folds : int
-        Folds of the cross-validation, stratified for classes.
+        Such as ``newton-cv``, ``cv``, ``bif``, ``fbif`` or ``"bif(order=3)"``. By default ``newton-cv``, but ``cv``
+        where a fold's fit is not trained on all other rows: those folds can only be refitted.
+    folds : int, str, array, splitter or iterable of pairs
+        A number of folds, dealt at random: stratified for classes, of whole groups if there are ``groups``.
+        ``"loo"``, ``"logo"`` (leave one group out) or ``"time:N"`` (N folds in the order of the rows, each fit trained
+        on all rows before). The fold of each row, negative for rows that are never held out. A splitter of
+        scikit-learn's kind, or pairs (rows to train on, rows to hold out), whose rows to hold out don't overlap.
+    repeats : int
+        How often a number of folds is dealt: scores and errors are means over the deals.
+    groups : (n,) array, optional
+        Labels of any kind; rows of one group are held out together.
+    weights : (n,) array, optional
+        How much each row counts, in the fit and in every mean: a row of weight 2 is one that is there twice, one of
+        weight 0 is left out.
+    class_weight : "balanced" or mapping of label to weight, optional
+        Multiplied into the weights; balanced, all classes have the same total.
     grid : {"auto", "paper"} or mapping
         Scaled by the data, that of FBIF18, or values by the name of the parameter (of a kernel or the learner) and
         ``"lambda"``; ``"rest": "paper"`` is for what isn't named.
@@ -91,6 +118,14 @@ def select(
         Leave ``bif`` and ``fbif`` as published, also where they can't be trusted.
     order : int or inf, optional
         Of ``bif``.
+    metric : str or list of str
+        Names of scikit-learn scorers, such as ``"roc_auc"``: further figures from the exact held-out predictions of the
+        verified candidates. They don't take part in the choice. The second of two labels is the positive one.
+    one_se : bool
+        Choose the largest lambda (then the widest kernel) within one standard error of the best candidate.
+    calibration : {"sigmoid", "isotonic", "none"}, optional
+        How outputs become probabilities of classes: by Platt's sigmoid, the default, or isotonic regression, fitted on
+        held-out outputs; or not at all, for a learner whose outputs are log-odds.
     task : {"auto", "regression", "classification"}
         What to learn.
     standardize : bool
@@ -116,17 +151,21 @@ def select(
         The choice stands, but something about it should be known; the texts are also in ``Selection.warnings``.
     """
     result = select_dataset(
-        from_arrays(X, y, task, standardize),
+        from_arrays(X, y, task, standardize, weights=weights, groups=groups, class_weight=class_weight),
         learner=learner,
         kernel=kernel,
         criterion=criterion,
         folds=folds,
+        repeats=repeats,
         grid=grid,
         verify=verify,
         rank=rank,
         extend=extend,
         pure=pure,
         order=order,
+        metric=metric,
+        one_se=one_se,
+        calibration=calibration,
         seed=seed,
         progress=progress,
     )
@@ -141,14 +180,18 @@ def select_dataset(
     *,
     learner: str | Any | None = None,
     kernel: str | Kernel | Sequence[str | Kernel] = "gaussian",
-    criterion: str | Any = "newton-cv",
-    folds: int = 10,
+    criterion: str | Any | None = None,
+    folds: int | str | Any = 10,
+    repeats: int = 1,
     grid: Grid = "auto",
     verify: int = 5,
     rank: int | float | str | None = None,
     extend: bool = True,
     pure: bool = False,
     order: float | None = None,
+    metric: str | Sequence[str] = (),
+    one_se: bool = False,
+    calibration: str | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Selection:
@@ -158,7 +201,9 @@ def select_dataset(
     ----------
     dataset : Dataset
         From ``kernsel.data``.
-    learner, kernel, criterion, folds, grid, verify, rank, extend, pure, order, seed, progress : optional
+    learner, kernel, criterion, folds, repeats, grid, verify, rank, extend, pure, order : optional
+        As in :func:`select`.
+    metric, one_se, calibration, seed, progress : optional
         As in :func:`select`.
 
     Returns
@@ -168,6 +213,12 @@ def select_dataset(
     """
     started = time.perf_counter()
     part = read_learner(learner, dataset.task)
+    dealt = _deal(folds, repeats, dataset, seed)
+    notes = list(dataset.notes)
+    if criterion is None:
+        criterion = "newton-cv" if dealt[0].training is None else "cv"
+        if dealt[0].training is not None:
+            notes.append("criterion: cv, for a fold whose fit isn't trained on all other rows can only be refitted")
     scorer = read_criterion(criterion, order, pure)
     kernels = [read_kernel(each) for each in (kernel if isinstance(kernel, list | tuple) else [kernel])]
     if not kernels:
@@ -175,8 +226,13 @@ def select_dataset(
     if verify < 0:
         raise OptionError(f"verify is the number of leading candidates to check, at least 0, not {verify}")
     columns = read_rank(rank, dataset.n)
-    rows = _rows(dataset, folds, seed)
-    judge = _Judge(rows, dataset)
+    kind = read_calibration(calibration, part, dataset.task)
+    deals = [_rows(dataset, deal, seed) for deal in dealt]
+    rows = deals[0]
+    if one_se:
+        _check_one_se(scorer, verify, rows)
+    metrics = _metrics(metric, rows, dataset, kind)
+    judge = _Judge(deals, dataset, scorer, metrics)
     grids = make_grids(kernels, grid, rows, part)
     compile_updates(next(grids[0].learners()), columns is None)
     search = GridSearch(rows, scorer, columns, judge.candidates, grids, extend, progress)
@@ -190,7 +246,7 @@ def select_dataset(
         candidates = search.candidates()
         leading = [c for c in candidates[:verify] if c.failed is None]
         new = [c for c in leading if c.key not in checked]
-        checked.update({c.key: c for c in _verified(new, rows, scorer, columns, judge)})
+        checked.update({c.key: c for c in _verified(new, judge, columns)})
         best = min((checked[c.key] for c in leading), key=lambda c: c.rank, default=candidates[0])
         # What verification put first may lie on an edge as well.
         if best.key == candidates[0].key or not search.beyond(best):
@@ -208,18 +264,40 @@ def select_dataset(
             )
         ordered = sorted((checked[c.key] for c in leading), key=lambda c: c.rank)
         candidates = sorted([*ordered, *candidates[len(leading) :]], key=lambda candidate: candidate.failed is not None)
-    best = candidates[0]
+    choice = f"lowest {scorer.name}" + ", verified by exact refits" * bool(leading)
+    if one_se:
+        lowest = candidates[0]
+        best, limit = simplest(
+            candidates,
+            lowest,
+            lambda c: c if c.verified is not None else _verified([c], judge, columns)[0],
+        )
+        candidates = [best, *(c for c in candidates if c.key != best.key)]
+        choice = (
+            f"largest lambda within one standard error ({limit - lowest.value:.3g}) of the lowest {scorer.name}, "
+            f"{lowest.value:.5g} by {described(lowest)}"
+        )
     failed = sum(candidate.failed is not None for candidate in candidates)
     if failed:
         reasons = sorted({str(c.failed) for c in candidates if c.failed is not None})
         warnings.append(f"{failed} of {len(candidates)} candidates failed ({'; '.join(reasons)})")
     verified = time.perf_counter()
 
+    best = candidates[0]
     path = make_path(Problem(rows, best.kernel, columns), best.learner, best.lam * CONTINUATION)
     fit_together([path])
     held = path.exact([len(CONTINUATION) - 1]).f[:, 0] if verify or best.exact else _approximate(path, scorer)
-    model = _model(path, dataset, part, rows.n)
-    outputs = rows.as_given(held).T if len(held) > 1 else rows.as_given(held[0])
+    if metrics is not None and not best.metrics:
+        best = candidates[0] = replace(best, metrics=metrics.evaluate(rows, held))
+    warnings += [
+        f"metric '{name}' is not defined for the held-out predictions of the choice"
+        for name, each in best.metrics.items()
+        if each.value is None
+    ]
+    curves, probabilities = _probabilities(kind, held, rows, dataset)
+    model = _model(path, dataset, best.learner, rows.n, curves)
+    outputs = held[:, : rows.held].T if len(held) > 1 else held[0, : rows.held]
+    places = dataset.places[rows.order[: rows.held]]
     measure = best.learner.loss.scored_by
     ended = time.perf_counter()
     return Selection(
@@ -228,10 +306,11 @@ def select_dataset(
         learner=part.name,
         criterion=scorer.name,
         model=model,
-        heldout=model.outputs_to_predictions(outputs),
-        outputs=outputs,
+        heldout=_placed(model.outputs_to_predictions(outputs), places, dataset.given),
+        outputs=_placed(outputs, places, dataset.given),
+        probabilities=None if probabilities is None else _placed(probabilities, places, dataset.given),
         warnings=warnings,
-        conversions={**best.kernel.conversions(), **best.learner.conversions(rows.n, best.lam)},
+        conversions={**best.kernel.conversions(), **best.learner.conversions(rows.total, best.lam)},
         data={
             "rows": rows.n,
             "features": dataset.d,
@@ -239,10 +318,15 @@ def select_dataset(
             "target": dataset.target,
             "labels": dataset.labels,
             "source": dataset.source,
-            "notes": dataset.notes,
+            "notes": notes,
             "folds": len(rows.left),
+            "holdout": dealt[0].text + f", dealt {repeats} times" * (repeats > 1),
+            "repeats": repeats,
+            "weight": rows.total,
+            "errors": judge.by_target(held) if isinstance(dataset.target, list) else None,
             "representation": path.problem.describe(),
-            "rank": int(path.problem.matrix.shape[1]),
+            "rank": int(path.problem.matrix(bias=False).shape[1]),
+            "choice": choice,
             "measure": "its own measure" if hasattr(scorer, "measure") else f"mean held-out {measure}",
         },
         options={
@@ -250,8 +334,12 @@ def select_dataset(
             "kernels": [str(each) for each in kernels],
             "criterion": {"name": scorer.name, **_finite(dataclasses.asdict(scorer))},
             "grid": grid if isinstance(grid, str) else {name: _listed(axis) for name, axis in grid.items()},
+            "folds": folds if isinstance(folds, str | int) else dealt[0].text,
             "extend": extend,
             "verify": verify,
+            "metrics": [] if metrics is None else list(metrics.scorers),
+            "one_se": one_se,
+            "calibration": kind,
             "rank": columns,
             "seed": seed,
         },
@@ -265,28 +353,88 @@ def select_dataset(
     )
 
 
-def _rows(dataset: Dataset, folds: int, seed: int) -> Rows:
-    """Split into folds, stratified for classes, and sort the rows by fold."""
-    n = dataset.n
-    if folds != int(folds) or not 2 <= folds <= n:
-        raise OptionError(f"{folds} folds can't be made of {n} rows: use 2 to {n} folds")
-    labels = np.zeros(n, np.int64)
-    if dataset.task == "classification":
-        labels = np.where(dataset.Y[0] > 0, 1, 0) if dataset.k == 1 else dataset.Y.argmax(axis=0)
-    order, starts = deal(labels, folds, seed)
+def _deal(folds: Any, repeats: int, dataset: Dataset, seed: int) -> list[Folds]:
+    """Make the folds, as often as asked for."""
+    if repeats != int(repeats) or repeats < 1:
+        raise OptionError(f"repeats is how often the folds are dealt, a whole number from 1, not {repeats!r}")
+    first = make_folds(folds, dataset, seed)
+    if repeats > 1 and not first.dealt:
+        raise OptionError(f"repeats: there is one way only to make {first.text}; give a number of folds, or no repeats")
+    return [first, *(make_folds(folds, dataset, (seed, repeat)) for repeat in range(1, repeats))]
+
+
+def _rows(dataset: Dataset, folds: Folds, seed: int) -> Rows:
+    """Sort the rows by fold."""
+    order = folds.order
     X, Y = np.ascontiguousarray(dataset.X[order]), np.ascontiguousarray(dataset.Y[:, order])
-    return Rows(X, Y, starts, order, Statistics(X), seed)
+    weights = None if dataset.weights is None else dataset.weights[order]
+    training = None if folds.training is None else np.ascontiguousarray(folds.training[:, order])
+    return Rows(X, Y, folds.starts, order, Statistics(X), seed, weights, training)
+
+
+def _placed(values: NDArray[Any], places: NDArray[np.int64], n: int) -> NDArray[Any]:
+    """Put values at their places among n rows; rows without one get NaN, or None where values aren't numbers."""
+    placed: NDArray[Any]
+    if values.dtype.kind == "f":
+        placed = np.full((n, *values.shape[1:]), np.nan)
+    else:
+        placed = np.full(n, None) if len(places) < n else np.empty(n, values.dtype)
+    placed[places] = values
+    return placed
+
+
+def _check_one_se(criterion: Any, verify: int, rows: Rows) -> None:
+    if not isinstance(criterion, HeldOutCriterion):
+        raise OptionError(
+            f"one_se needs a criterion that is a mean over held-out rows, and '{criterion.name}' isn't: use newton-cv"
+        )
+    if verify == 0:
+        raise OptionError("one_se compares with a verified candidate: let verify be at least 1")
+    if rows.left.size == 1:
+        raise OptionError("one_se needs a standard error over folds, and there is one fold only: hold out more")
+
+
+def _metrics(metric: str | Sequence[str], rows: Rows, dataset: Dataset, calibration: str | None) -> Metrics | None:
+    if not metric:
+        return None
+    from kernsel.metrics import Metrics  # imports scikit-learn, which takes longer than a small selection
+
+    return Metrics.of(metric, rows, dataset, calibration)
+
+
+def _probabilities(
+    kind: str | None, held: Array, rows: Rows, dataset: Dataset
+) -> tuple[Calibration | None, Array | None]:
+    """Return the calibration for new rows, and the probabilities of the held-out rows themselves, cross-fitted."""
+    if kind is None:
+        return None, None
+    plain = dataset.sample.plain
+    s = np.ones(rows.held) if plain is None else plain[rows.order[: rows.held]]
+    F, Y = held[:, : rows.held], rows.Y[:, : rows.held]
+    return calibrate(kind, F, Y, s), cross_fitted(kind, F, Y, s, rows.starts)
 
 
 @dataclass(frozen=True, eq=False)
 class _Judge:
     """Turns scores and held-out outputs into candidates, with the error that people understand."""
 
-    rows: Rows
+    deals: list[Rows]
     dataset: Dataset
+    criterion: Any
+    metrics: Metrics | None
 
     def candidates(self, path: Path, scores: Scores) -> list[Candidate]:
-        """Return one candidate for each lambda of a path."""
+        """Return one candidate for each lambda of a path: means over the deals, of which the path is on the first."""
+        others = [
+            make_path(Problem(rows, path.problem.kernel, path.problem.rank), path.learner, path.lams)
+            for rows in self.deals[1:]
+        ]
+        if others:
+            fit_together(others)
+        deals = [(path, scores), *((other, self.criterion.score(other)) for other in others)]
+        return [_averaged(same) for same in zip(*(self._candidates(*deal) for deal in deals), strict=True)]
+
+    def _candidates(self, path: Path, scores: Scores) -> list[Candidate]:
         held = scores.heldout
         found = []
         for k, lam in enumerate(path.lams):
@@ -295,40 +443,99 @@ class _Judge:
                 candidate = replace(
                     candidate,
                     score=float(scores.score[k]),
+                    score_se=None if scores.score_se is None else _known(float(scores.score_se[k])),
                     reliability=None if scores.reliability is None else float(scores.reliability[k]),
                     scored_by=None if scores.scored_by is None else scores.scored_by[k],
                     loss=math.inf if scores.loss is None else float(scores.loss[k]),
                     exact=held is not None and bool(held.exact[k]),
-                    **({} if held is None else self.errors(held.f[:, k])),
+                    **({} if held is None else self.errors(path.rows, held.f[:, k])),
                 )
             found.append(candidate)
         return found
 
-    def errors(self, F: Array) -> dict[str, Any]:
-        """Return the error of held-out outputs (k, n) and its standard error."""
-        Y, starts = self.rows.Y, self.rows.starts
+    def errors(self, rows: Rows, F: Array) -> dict[str, Any]:
+        """Return the error of held-out outputs (k, n) and its standard error.
+
+        Of several targets each counts in units of its own standard deviation.
+        """
+        Y = rows.Y
         if self.dataset.task == "classification":
             wrong = (F >= 0) != (Y > 0) if len(Y) == 1 else (F.argmax(axis=0) != Y.argmax(axis=0))[None]
-            mean, spread = _over_folds(wrong[0].astype(np.float64), starts)
+            mean, spread = _over_folds(wrong[0].astype(np.float64), rows)
             return {"error": mean, "error_se": spread}
-        mean, spread = _over_folds((F[0] - Y[0]) ** 2, starts)
-        root, scale = math.sqrt(mean), float(self.dataset.output_scale[0])
-        return {"error": root * scale, "error_se": scale * spread / (2 * root) if root > 0 else 0.0}
+        mean, spread = _over_folds(((F - Y) ** 2).mean(axis=0), rows)
+        root, scale = math.sqrt(mean), float(self.dataset.output_scale[0]) if len(Y) == 1 else 1.0
+        if spread is not None:
+            spread = scale * spread / (2 * root) if root > 0 else 0.0
+        return {"error": root * scale, "error_se": spread}
+
+    def by_target(self, F: Array) -> dict[str, float]:
+        """Return the RMSE of held-out outputs (k, n) of the first deal for each target, in its units."""
+        rows = self.deals[0]
+        roots = np.sqrt(rows.mean((F - rows.Y) ** 2)) * self.dataset.output_scale
+        return dict(zip(self.dataset.target, map(float, roots), strict=True))
 
 
-def _over_folds(values: Array, starts: NDArray[np.int64]) -> tuple[float, float]:
-    """Return the mean over rows, and the standard error of the mean over folds."""
-    sizes = np.diff(starts)
-    folds = np.add.reduceat(values, starts[:-1]) / sizes
-    return float(values.mean()), float(folds.std(ddof=1) / math.sqrt(sizes.size))
+def _over_folds(values: Array, rows: Rows) -> tuple[float, float | None]:
+    """Return the weighted mean over held-out rows and its standard error over folds, None for one fold alone."""
+    return float(rows.mean(values)), _known(float(standard_error(values, rows.starts, rows.s)))
 
 
-def _verified(leading: list[Candidate], rows: Rows, criterion: Any, rank: int | None, judge: _Judge) -> list[Candidate]:
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _averaged(deals: Sequence[Candidate]) -> Candidate:
+    """Return the mean of one candidate's figures over deals; it has failed if it did in any.
+
+    The standard error is averaged as well: more deals of the same rows don't make it smaller.
+    """
+    first = deals[0]
+    if len(deals) == 1:
+        return first
+    failed = next((each.failed for each in deals if each.failed is not None), None)
+    if failed is not None:
+        return replace(first, failed=failed, score=math.inf, verified=None if first.verified is None else math.inf)
+    means: dict[str, Any] = {
+        name: float(np.mean([getattr(each, name) for each in deals]))
+        for name in ("score", "score_se", "loss", "error", "error_se", "verified")
+        if getattr(first, name) is not None
+    }
+    metrics = {name: _mean_metric([each.metrics[name] for each in deals]) for name in first.metrics}
+    ratios = [each.reliability for each in deals if each.reliability is not None]
+    return replace(
+        first,
+        **means,
+        reliability=max(ratios, default=None),
+        scored_by=next((each.scored_by for each in deals if each.scored_by is not None), None),
+        exact=all(each.exact for each in deals),
+        metrics=metrics,
+    )
+
+
+def _mean_metric(deals: Sequence[Value]) -> Value:
+    """Return the mean over deals of a metric and of its standard error; None where one of them has none."""
+    value, se = (
+        None if any(part is None for part in parts) else float(np.mean(parts)) for parts in zip(*deals, strict=True)
+    )
+    return type(deals[0])(value, se)
+
+
+def _verified(leading: list[Candidate], judge: _Judge, rank: int | None) -> list[Candidate]:
     """Re-score candidates by exact refits, at the representation in force; their order is kept."""
-    result = {id(c): replace(c, verified=c.score) for c in leading if c.exact}
+    deals = [_verified_on(rows, leading, judge, rank) for rows in judge.deals]
+    return [_averaged(same) for same in zip(*deals, strict=True)]
+
+
+def _verified_on(rows: Rows, leading: list[Candidate], judge: _Judge, rank: int | None) -> list[Candidate]:
+    """Re-score candidates on one deal of the rows."""
+    criterion = judge.criterion
+    # What is exact already needs its held-out outputs again for metrics only.
+    done = {id(c) for c in leading if c.exact and judge.metrics is None}
+    result = {id(c): replace(c, verified=c.score) for c in leading if id(c) in done}
     together: dict[tuple[Kernel, Any], list[Candidate]] = {}
     for candidate in leading:
-        if not candidate.exact:
+        if id(candidate) not in done:
             together.setdefault((candidate.kernel, candidate.learner), []).append(candidate)
     problems = {kernel: Problem(rows, kernel, rank) for kernel, _ in together}
     for (kernel, learner), members in together.items():
@@ -338,9 +545,17 @@ def _verified(leading: list[Candidate], rows: Rows, criterion: Any, rank: int | 
         for k, candidate in enumerate(sorted(members, key=lambda c: -c.lam)):
             F, reason = held.f[:, k], held.failed[k]
             if reason is None:
-                loss = float(rows.mean(learner.loss.value(rows.Y, F).mean(axis=0)))
-                value = criterion.mean(path, F) if isinstance(criterion, HeldOutCriterion) else loss
-                result[id(candidate)] = replace(candidate, verified=value, loss=loss, **judge.errors(F))
+                losses = learner.loss.value(rows.Y, F).mean(axis=0)
+                values = criterion.values(path, F) if isinstance(criterion, HeldOutCriterion) else losses
+                verified, score_se = _over_folds(values, rows)
+                result[id(candidate)] = replace(
+                    candidate,
+                    verified=verified,
+                    score_se=score_se,
+                    loss=float(rows.mean(losses)),
+                    metrics={} if judge.metrics is None else judge.metrics.evaluate(rows, F),
+                    **judge.errors(rows, F),
+                )
             else:
                 result[id(candidate)] = replace(candidate, verified=math.inf, failed=f"not verified: {reason}")
     return [result[id(candidate)] for candidate in leading]
@@ -353,10 +568,15 @@ def _approximate(path: Path, criterion: Any) -> Array:
     return path.exact([path.lams.size - 1]).f[:, 0]
 
 
-def _model(path: Path, dataset: Dataset, learner: Any, n: int) -> Model:
+def _model(path: Path, dataset: Dataset, learner: Any, n: int, calibration: Calibration | None) -> Model:
     """Make the predictor of the last fit of a path; rows without weight are left out."""
-    coefficients = path.coefficients(path.lams.size - 1)
+    last = path.lams.size - 1
+    coefficients = path.coefficients(last)
     used = (coefficients != 0).any(axis=0)
+    regression = dataset.task == "regression"
+    intervals = Intervals.of(path, last) if regression and hasattr(path, "refits") else None
+    if intervals is not None:
+        used |= intervals.used
     if not used.any():
         used[:1] = True
     return Model(
@@ -364,7 +584,7 @@ def _model(path: Path, dataset: Dataset, learner: Any, n: int) -> Model:
         learner=learner.name,
         rows=np.ascontiguousarray(path.points()[used]),
         coefficients=np.ascontiguousarray(coefficients[:, used]),
-        bias=np.zeros(len(coefficients)),
+        bias=path.intercepts(path.lams.size - 1),
         task=dataset.task,
         labels=dataset.labels,
         target=dataset.target,
@@ -377,6 +597,8 @@ def _model(path: Path, dataset: Dataset, learner: Any, n: int) -> Model:
             "rows": n,
             "source": dataset.source,
         },
+        calibration=calibration,
+        intervals=None if intervals is None else intervals.restricted(used),
     )
 
 

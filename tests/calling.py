@@ -1,6 +1,7 @@
 """Short calls of the compiled loops, for one target and plain arrays."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -12,8 +13,11 @@ NOTHING = np.zeros((0, 0))
 
 @dataclass(frozen=True)
 class Fits:
-    """Fits of one target for all ``lams (L,)``: ``x (L, n or r)``, and ``f, v, d1, d2 (L, n)``; ``status (L,)``."""
+    """Fits of one target for all ``lams (L,)``: ``x (L, .)``, and ``f, v, d1, d2 (L, n)``; ``status (L,)``."""
 
+    loss: Any
+    y: np.ndarray
+    s: np.ndarray
     x: np.ndarray
     f: np.ndarray
     v: np.ndarray
@@ -26,27 +30,39 @@ def array(*values):
     return np.array(values, dtype=float)
 
 
-def fit(problem, loss, G, y, lams, s=None, follow=True):
+def fit(problem, loss, G, y, lams, s=None, follow=True, bias=0):
     """Fit by ``newton.in_kernel`` (G is K) or ``newton.in_features`` (G is Z), from zero."""
     s = np.ones(y.size) if s is None else s
-    x, f = np.zeros((1, lams.size, G.shape[1])), np.zeros((1, lams.size, y.size))
+    width = G.shape[1] + (bias if problem is newton.in_kernel else 0)
+    x, f = np.zeros((1, lams.size, width)), np.zeros((1, lams.size, y.size))
     v, d1, d2 = (np.empty(f.shape) for _ in range(3))
     with one_blas_thread():
         status = newton.solve_paths(
-            problem, G[None], np.zeros(1, np.int64), y[None], s[None], lams, loss.compiled, loss.parameters, follow,
-            x, f,
+            problem, G[None], bias, np.zeros(1, np.int64), y[None], s[None], lams, loss.compiled, loss.parameters,
+            follow, x, f,
         )  # fmt: skip
         newton.expand(loss.compiled, loss.parameters, y[None], s, f, v, d1, d2)
-    return Fits(x[0], f[0], v[0], d1[0], d2[0], status[0])
+    return Fits(loss, y, s, x[0], f[0], v[0], d1[0], d2[0], status[0])
 
 
-def update(function, G, fits, lams, starts, order=0, V=NOTHING):
-    """Update all folds; returns the held-out outputs ``(L, n)``, the ratios ``(L, t)`` and the status ``(L,)``."""
+def update(function, G, fits, lams, starts, order=0, V=NOTHING, bias=0, trust=np.inf):
+    """Update all folds; returns the held-out outputs ``(L, n)``, the ratios ``(L, t)`` and the statuses ``(L, t)``."""
     n, L = fits.f.shape[1], lams.size
     out, rho = np.zeros((1, L, n)), np.zeros((1, L, starts.size - 1))
     with one_blas_thread():
         status = heldout.update_folds(
-            function, G, V, fits.x[None], fits.f[None], fits.d1[None], fits.d2[None], float(n), lams,
-            starts, n - np.diff(starts).astype(float), order, out, rho,
+            function, G, bias, V, fits.x[None], fits.f[None], fits.d1[None], fits.d2[None], lams,
+            starts, kept(fits.s, starts), order, fits.loss.compiled, fits.loss.parameters, fits.y[None], fits.s, trust,
+            out, rho,
         )  # fmt: skip
     return out[0], rho[0], status[0]
+
+
+def kept(s, starts):
+    """The weight that the fit without each fold keeps."""
+    return s.sum() - np.add.reduceat(s, starts[:-1])
+
+
+def folds(starts, s):
+    """The folds as the formulas of the square loss take them: bounds, all weight, kept weight."""
+    return starts, float(s.sum()), kept(s, starts)

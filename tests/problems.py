@@ -10,7 +10,7 @@ import reference
 
 @dataclass(frozen=True)
 class Problem:
-    """A Gram matrix, features of it, labels, real targets (two rows), and the bounds of unequal folds."""
+    """A Gram matrix, features of it, labels, real targets (two rows), weights, and the bounds of unequal folds."""
 
     K: np.ndarray
     Z: np.ndarray
@@ -18,13 +18,18 @@ class Problem:
     Y: np.ndarray
     starts: np.ndarray
     lam: float
+    s: np.ndarray
 
     @property
     def n(self):
         return len(self.y)
 
+    def features(self, bias=0):
+        """Features, with a column of ones for a bias."""
+        return np.ascontiguousarray(np.column_stack([self.Z, np.ones((self.n, bias))]))
 
-def make(seed, n=30, d=2, tau=1.0, starts=None, lam=0.01, grid=False, flips=0.2):
+
+def make(seed, n=30, d=2, tau=1.0, starts=None, lam=0.01, grid=False, flips=0.2, weighted=False):
     """Points in d dimensions, a Gaussian kernel, noisy labels; ``grid`` rounds the points, so that some coincide."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
@@ -33,7 +38,8 @@ def make(seed, n=30, d=2, tau=1.0, starts=None, lam=0.01, grid=False, flips=0.2)
     y = np.where((X[:, 0] > 0) ^ (rng.random(n) < flips), 1.0, -1.0)
     Y = np.stack([np.sin(X[:, 0]) + 0.3 * rng.normal(size=n), y])
     starts = even(n, 5) if starts is None else np.array(starts)
-    return Problem(K, np.ascontiguousarray(reference.features(K)), y, Y, starts, lam)
+    s = rng.exponential(size=n) + 0.05 if weighted else np.ones(n)
+    return Problem(K, np.ascontiguousarray(reference.features(K)), y, Y, starts, lam, s)
 
 
 def even(n, t):
@@ -46,7 +52,7 @@ def starts_of(sizes):
 
 
 @st.composite
-def problems(draw, largest=9, lams=(-16, 3), widths=(-6, 8)):
+def problems(draw, largest=9, lams=(-16, 3), widths=(-6, 8), weighted=False):
     """Unequal folds (from single rows to most rows), coinciding points, narrow to nearly flat kernels."""
     sizes = draw(st.lists(st.integers(1, largest), min_size=2, max_size=6))
     return make(
@@ -58,4 +64,5 @@ def problems(draw, largest=9, lams=(-16, 3), widths=(-6, 8)):
         lam=2.0 ** draw(st.integers(*lams)),
         grid=draw(st.booleans()),
         flips=draw(st.sampled_from([0.0, 0.2, 0.5])),
+        weighted=weighted and draw(st.booleans()),
     )

@@ -187,7 +187,7 @@ def test_tables_of_other_columns_are_refused_by_name():
         (pd.DataFrame(np.eye(3)), [1, 2], "X has 3 rows and y has 2"),
         (np.eye(3) * 1j, [1, 2, 3], "complex"),
         ([["a", 1], ["b", 2]], [1, 2], "give a DataFrame if it has text columns"),
-        (np.eye(3), np.ones((3, 2)), r"y must be one column, but its shape is \(3, 2\)"),
+        (np.eye(3), np.ones((3, 2, 2)), r"y must be one column, but its shape is \(3, 2, 2\)"),
         (np.ones((1, 2)), [1], "the table has 1 row"),
     ],
 )

@@ -148,9 +148,9 @@ def test_an_unreadable_file(tmp_path):
 def test_an_unknown_column_is_met_with_a_suggestion(tmp_path):
     path = table(tmp_path / "t.csv", header=["Height", "weight", "Outcome"])
     with pytest.raises(DataError, match="has no column 'outcom'; did you mean 'Outcome'?"):
-        read_table(path, "outcom")
+        prepare(read_table(path), "outcom")
     with pytest.raises(DataError, match="its columns are 'Height', 'weight', 'Outcome'"):
-        read_table(path, "zzz")
+        prepare(read_table(path), "zzz")
 
 
 def test_svmlight_is_dense_with_the_files_own_numbers(tmp_path):

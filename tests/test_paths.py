@@ -1,5 +1,8 @@
 """A path answers every question about held-out rows as the slow twins do, in full and in low rank, for every output."""
 
+from dataclasses import replace
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -8,6 +11,7 @@ import reference
 import tables
 import tolerances
 from kernsel import paths
+from kernsel.errors import IncompatibleError
 from kernsel.kernels import Gaussian, Linear
 from kernsel.learners import Krr, Loss, Svm
 from kernsel.numerics import lowrank, newton
@@ -15,66 +19,183 @@ from kernsel.paths import HeldOut, fit_together, make_path
 from kernsel.problem import Problem
 
 LAMS = (0.3, 0.01)
-LEARNERS = [(Krr(), reference.square, 2.0), (Svm(h=0.5), reference.huber_hinge(0.5), 1.0)]
-learners = pytest.mark.parametrize(("learner", "twin", "curvature"), LEARNERS, ids=["krr", "svm"])
+
+
+class BiasedKrr(Krr):
+    """The square loss with a bias."""
+
+    bias = True
+
+
+class BiasedSvm(Svm):
+    """The Huber hinge with a bias."""
+
+    bias = True
+
+
+LEARNERS = [
+    (Krr(), reference.square, 2.0),
+    (BiasedKrr(), reference.square, 2.0),
+    (Svm(h=0.5), reference.huber_hinge(0.5), 1.0),
+    (BiasedSvm(h=0.5), reference.huber_hinge(0.5), 1.0),
+]
+learners = pytest.mark.parametrize(
+    ("learner", "twin", "curvature"), LEARNERS, ids=["krr", "krr and bias", "svm", "svm and bias"]
+)
 ranks = pytest.mark.parametrize("rank", [None, 8], ids=["full", "rank 8"])
+weights = pytest.mark.parametrize("weighted", [False, True], ids=["", "weights"])
 
 
 def check(path, held, slow, curvature):
-    """Compare with ``slow(Z, y, lam, w)`` for every output and lambda, w being the fit on all rows."""
-    Z, Y, twin = tables.slow_features(path), path.rows.Y, held.f
+    """Compare with ``slow(Z, y, lam)`` for every output and lambda, on the rows that are held out."""
+    Z, Y, n = slow_features(path), path.rows.Y, path.rows.held
     assert held.failed == [None] * path.lams.size
     for c, y in enumerate(Y):
         for k, lam in enumerate(path.lams):
-            atol = tolerances.curved(Z @ Z.T, lam, curvature)
-            np.testing.assert_allclose(twin[c, k], slow(Z, y, lam), rtol=0, atol=atol * (1 + np.abs(y).max()))
+            atol = tolerances.weighted(path.rows.s) * tolerances.curved(Z @ Z.T, lam, curvature)
+            expected = slow(Z, y, lam)[:n]
+            np.testing.assert_allclose(held.f[c, k, :n], expected, rtol=0, atol=atol * (1 + np.abs(y).max()))
 
 
-def fitted(twin, Z, y, lam):
-    return reference.fit(twin, Z, y, np.ones(y.size), lam)
+def slow_features(path):
+    return np.column_stack([tables.slow_features(path), np.ones((path.rows.n, int(path.bias)))])
+
+
+def fitted(path, twin, Z, y, lam):
+    return reference.fit(twin, Z, y, path.rows.s, lam, int(path.bias))
+
+
+def make_path_for(learner, rank, weighted=False):
+    """Rows in four folds, and five that are never held out where they are weighted."""
+    rows = tables.make_rows(sizes=(5, 9, 2, 14, 5) if weighted else (5, 9, 2, 14))
+    if weighted:
+        rows = replace(rows, starts=rows.starts[:-1], weights=np.random.default_rng(1).exponential(size=rows.n) + 0.05)
+    return tables.path_on(rows, learner, LAMS, rank=rank)
 
 
 @learners
 @ranks
-def test_exact_is_brute_force(learner, twin, curvature, rank):
-    path = tables.path_on(tables.make_rows(), learner, LAMS, rank=rank)
-    held = path.exact()
+@weights
+def test_exact_is_brute_force(learner, twin, curvature, rank, weighted):
+    path = make_path_for(learner, rank, weighted)
+    held, rows = path.exact(), path.rows
     assert held.exact.all()
-    check(path, held, lambda Z, y, lam: reference.refits(twin, Z, y, lam, path.rows.starts), curvature)
+    assert not held.refitted.any()
+    refits = reference.refits
+    check(
+        path, held, lambda Z, y, lam: refits(twin, Z, y, lam, rows.starts, rows.s, int(path.bias)), curvature
+    )  # fmt: skip
     one = path.exact([1])
-    np.testing.assert_allclose(one.f[:, 0], held.f[:, 1], atol=tolerances.PENALTY)
+    np.testing.assert_allclose(one.f[:, 0, : rows.held], held.f[:, 1, : rows.held], atol=tolerances.PENALTY)
 
 
 @learners
 @ranks
-def test_the_newton_step_is_the_dense_one(learner, twin, curvature, rank):
-    path = tables.path_on(tables.make_rows(), learner, LAMS, rank=rank)
-    held, starts = path.newton_step(), path.rows.starts
+@weights
+def test_refits_are_the_models_without_each_fold(learner, twin, curvature, rank, weighted):
+    path = make_path_for(learner, rank, weighted)
+    rows = path.rows
+    K = path.problem.kernel(rows.X, path.points())
+    for k in range(len(LAMS)):
+        coefficients, intercepts = path.refits(k)
+        assert path.bias or not intercepts.any()
+        held = path.exact([k]).f[:, 0]
+        for fold, (lo, hi) in enumerate(pairwise(rows.starts)):
+            f = coefficients[fold] @ K[lo:hi].T + intercepts[fold][:, None]
+            np.testing.assert_allclose(f, held[:, lo:hi], atol=1e-6)
+
+
+@learners
+@ranks
+def test_a_fold_can_have_a_training_set_of_its_own(learner, twin, curvature, rank):
+    path = make_path_for(learner, rank, weighted=True)
+    rows = path.rows
+    training = np.random.default_rng(2).random((4, rows.n)) < 0.6
+    for fold, (lo, hi) in enumerate(pairwise(rows.starts)):
+        training[fold, lo:hi] = False
+    rows = replace(rows, training=training)
+    np.testing.assert_allclose(rows.left, training @ rows.s)
+    path = tables.path_on(rows, learner, LAMS, rank=rank)
+
+    def refits(Z, y, lam):
+        out = np.zeros(rows.n)
+        for T, S in zip(training, reference.folds(rows.starts), strict=True):
+            out[S] = Z[S] @ reference.fit(twin, Z[T], y[T], rows.s[T], lam, int(path.bias))
+        return out
+
+    for held in (path.exact(), path.newton_step()):
+        assert held.exact.all()
+        check(path, held, refits, curvature)
+    for approximation in (lambda: path.influence(1), lambda: path.nystrom_influence(0.5), lambda: path.ratio):
+        with pytest.raises(IncompatibleError, match="use the criterion cv"):
+            approximation()
+
+
+@learners
+@ranks
+@weights
+def test_the_newton_step_is_the_dense_one(monkeypatch, learner, twin, curvature, rank, weighted):
+    monkeypatch.setattr(paths, "TRUST", np.inf)
+    path = make_path_for(learner, rank, weighted)
+    held, rows, bias = path.newton_step(), path.rows, int(path.bias)
     assert held.exact.all() == learner.loss.square
     step = reference.newton_step
-    check(path, held, lambda Z, y, lam: step(twin, Z, y, lam, fitted(twin, Z, y, lam), starts), curvature)
+    check(
+        path,
+        held,
+        lambda Z, y, lam: step(twin, Z, y, lam, fitted(path, twin, Z, y, lam), rows.starts, rows.s, bias),
+        curvature,
+    )
+
+
+@ranks
+def test_folds_that_the_step_changes_too_much_are_refitted(monkeypatch, rank):
+    exact = make_path_for(Svm(h=0.2), rank).exact()
+    refitted, errors = [], []
+    for trust in (0.0, 0.3, 0.6, np.inf):
+        monkeypatch.setattr(paths, "TRUST", trust)
+        held = make_path_for(Svm(h=0.2), rank).newton_step()
+        assert not held.exact.any()
+        refitted.append(int(held.refitted[1]))
+        errors.append(np.abs(held.f[:, 1] - exact.f[:, 1]).max())
+    assert refitted == sorted(refitted, reverse=True)
+    assert len(set(refitted)) > 2
+    assert refitted[-1] == 0
+    assert errors == sorted(errors)
 
 
 @learners
 @ranks
+@weights
 @pytest.mark.parametrize("order", [1, 3])
-def test_the_influence_is_the_dense_series(learner, twin, curvature, rank, order):
-    path = tables.path_on(tables.make_rows(), learner, LAMS, rank=rank)
-    held, starts = path.influence(order), path.rows.starts
+def test_the_influence_is_the_dense_series(learner, twin, curvature, rank, weighted, order):
+    path = make_path_for(learner, rank, weighted)
+    held, rows, bias = path.influence(order), path.rows, int(path.bias)
     assert not held.exact.any()
     series = reference.series
-    check(path, held, lambda Z, y, lam: series(twin, Z, y, lam, fitted(twin, Z, y, lam), starts, order), curvature)
+    check(
+        path,
+        held,
+        lambda Z, y, lam: series(
+            twin, Z, y, lam, fitted(path, twin, Z, y, lam), rows.starts, order, 1.0, rows.s, bias
+        ),
+        curvature,
+    )  # fmt: skip
 
 
 @learners
 @ranks
-def test_the_ratio_is_the_largest_over_folds_and_outputs(learner, twin, curvature, rank):
-    path = tables.path_on(tables.make_rows(), learner, LAMS, rank=rank)
-    Z = tables.slow_features(path)
+@weights
+def test_the_ratio_is_the_largest_over_folds_and_outputs(learner, twin, curvature, rank, weighted):
+    path = make_path_for(learner, rank, weighted)
+    Z, rows, bias = slow_features(path), path.rows, int(path.bias)
     for k, lam in enumerate(LAMS):
         expected = max(
-            reference.ratios(twin, Z, y, lam, fitted(twin, Z, y, lam), path.rows.starts).max() for y in path.rows.Y
-        )
+            reference.ratios(
+                twin, Z, y, lam, fitted(path, twin, Z, y, lam), rows.starts, rows.s, bias
+            ).max()
+            for y in rows.Y
+        )  # fmt: skip
         # The folds are of very different sizes, which outputs follow one by one; rho is stopped early.
         assert path.ratio[k] == pytest.approx(expected, rel=tolerances.RHO)
 
@@ -100,7 +221,7 @@ def test_nystrom_influence_of_the_hinge():
     held, Z = path.nystrom_influence(0.2), reference.features(K)
     for y, f in zip(path.rows.Y, held.f, strict=True):
         for k, lam in enumerate(LAMS):
-            whole = Z @ fitted(reference.huber_hinge(0.05), Z, y, lam)
+            whole = Z @ fitted(path, reference.huber_hinge(0.05), Z, y, lam)
             expected = reference.nystrom_influence_hinge(K, V, y, lam, 0.05, whole, path.rows.starts)
             np.testing.assert_allclose(f[k], expected, atol=1e3 * tolerances.PENALTY)
 
@@ -113,14 +234,16 @@ def test_nystrom_influence_in_low_rank_is_the_first_order(learner, twin, curvatu
 
 @learners
 @ranks
-def test_the_coefficients_are_those_of_the_fit(learner, twin, curvature, rank):
-    path = tables.path_on(tables.make_rows(), learner, LAMS, rank=rank)
+@weights
+def test_the_coefficients_are_those_of_the_fit(learner, twin, curvature, rank, weighted):
+    path = make_path_for(learner, rank, weighted)
     K = path.problem.kernel(path.rows.X, path.points())
     for k, lam in enumerate(LAMS):
-        f = path.coefficients(k) @ K.T
+        f = path.coefficients(k) @ K.T + path.intercepts(k)[:, None]
+        assert path.intercepts(k).any() == path.bias
         np.testing.assert_allclose(f, path.fits.f[:, k], atol=1e-7)
-        Z = tables.slow_features(path)
-        slow = [Z @ fitted(twin, Z, y, lam) for y in path.rows.Y]
+        Z = slow_features(path)
+        slow = [Z @ fitted(path, twin, Z, y, lam) for y in path.rows.Y]
         np.testing.assert_allclose(f, slow, atol=tolerances.curved(K @ K.T, lam, curvature) * 10)
 
 
@@ -229,8 +352,8 @@ def test_a_singular_newton_system_is_refitted(monkeypatch):
     path = tables.path_on(tables.make_rows(), Svm(h=0.5), LAMS)
     update = path._update
 
-    def singular(*args):
-        f, status, rho = update(*args)
+    def singular(*args, **kwargs):
+        f, status, rho = update(*args, **kwargs)
         status[0, 0] = newton.SINGULAR
         return f, status, rho
 

@@ -87,7 +87,7 @@ def test_the_table_has_a_row_for_every_candidate(classes):
     table = classes.table
     assert isinstance(table, pd.DataFrame)
     assert list(table.columns) == [
-        *("kernel", "tau", "lambda", "score", "verified", "error", "error_se", "reliability"),
+        *("kernel", "tau", "lambda", "score", "verified", "score_se", "error", "error_se", "reliability"),
         *("scored_by", "failed"),
     ]
     assert len(table) == len(classes.candidates) == 9

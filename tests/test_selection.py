@@ -24,8 +24,19 @@ from kernsel.learners import Krr, Svm
 from kernsel.paths import HeldOut
 
 ENTRY = {
-    *("kernel", "parameters", "lambda", "learner", "criterion", "score", "verified", "error", "error_se"),
-    *("reliability", "scored_by", "failed"),
+    *(
+        "kernel",
+        "parameters",
+        "lambda",
+        "learner",
+        "learner_parameters",
+        "criterion",
+        "score",
+        "verified",
+        "error",
+        "error_se",
+    ),
+    *("reliability", "scored_by", "failed", "score_se", "metrics"),
 }
 DOCUMENT = {
     *("format", "version", "best", "candidates", "data", "options", "conversions", "timing", "environment"),
@@ -33,9 +44,12 @@ DOCUMENT = {
 }
 DATA = {
     *("rows", "features", "task", "target", "labels", "source", "notes", "folds", "representation", "rank"),
-    "measure",
+    *("measure", "choice", "holdout", "repeats", "weight", "errors"),
 }
-OPTIONS = {"learner", "kernels", "criterion", "grid", "extend", "verify", "rank", "seed"}
+OPTIONS = {
+    *("learner", "kernels", "criterion", "grid", "extend", "verify", "rank", "seed", "folds"),
+    *("metrics", "one_se", "calibration"),
+}
 QUICK = {"grid": tables.SMALL, "folds": 5, "extend": False}
 FEW = {"grid": {"tau": [1.0], "lambda": [1e-2, 1e-1]}, "folds": 3, "extend": False}
 
@@ -90,7 +104,7 @@ def test_the_document_is_the_contract(criterion, task):
         assert entry["learner"] == ("svm" if task == "binary" else "krr")
         assert entry["criterion"] == criterion.partition("(")[0]
         assert entry["failed"] is None
-        assert all(isinstance(entry[key], float) for key in ("lambda", "score", "error", "error_se"))
+        assert all(isinstance(entry[key], float) for key in ("lambda", "score", "score_se", "error", "error_se"))
         assert entry["reliability"] is None or 0 <= entry["reliability"] <= 1
     assert [entry["verified"] is not None for entry in document["candidates"]] == [True] * 5 + [False] * 4
     assert set(document["conversions"]) == {"gamma", "C" if task == "binary" else "alpha"}

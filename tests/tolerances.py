@@ -16,6 +16,12 @@ DIFFERENCES = 1e-5
 PENALTY = 1e-9
 """Relative, on J: a solver stops where the next step promises 1e-13 of J; SciPy's own stops are near 1e-10."""
 
+SUMS = 1e-11
+"""Means of some hundred numbers of the size 1, and differences of such means times their number."""
+
+LBFGS = 2e-4
+"""On probabilities: scikit-learn's sigmoid stops at a gradient of 1e-6 a row, in outputs that are not scaled."""
+
 
 def conditioned(largest, ridge, n):
     """Error of a solve with a matrix of largest eigenvalue ``largest`` and the given ridge: EPS times its condition.
@@ -37,3 +43,8 @@ def curved(K, lam, curvature=2.0):
     that converges quadratically: 1e-9 is what is seen of that, at worst.
     """
     return max(1e-9, conditioned(curvature * np.trace(K), 2 * lam, len(K)))
+
+
+def weighted(s):
+    """By how much sample weights worsen the conditioning: the ridge of a row is divided by its weight."""
+    return s.max() / s.min()

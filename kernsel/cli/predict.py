@@ -30,10 +30,14 @@ def predict(
     decision: Annotated[
         bool, typer.Option("--decision", help="Write the outputs that decide between the classes, too.")
     ] = False,
+    proba: Annotated[bool, typer.Option("--proba", help="Write the probabilities of the classes, too.")] = False,
+    interval: Annotated[
+        float | None, typer.Option(metavar="SHARE", help="Write intervals that hold this share of the values, too.")
+    ] = None,
 ) -> None:
     """Predict the rows of a table, as CSV.
 
-    It has a column prediction, with one row for each row of the table.
+    It has a column prediction, or one for each of several targets, with one row for each row of the table.
     """
     with console.guarded():
         from kernsel.data.files import atomic_write, check_writable
@@ -47,23 +51,38 @@ def predict(
         from kernsel.model import load
 
         fitted = load(model)
-        if decision and fitted.labels is None:
-            raise OptionError(f"--decision is for classes, but {model} is a regression; leave it out")
+        for option, given in (("--decision", decision), ("--proba", proba)):
+            if given and fitted.labels is None:
+                raise OptionError(f"{option} is for classes, but {model} is a regression; leave it out")
+        if interval is not None and fitted.labels is not None:
+            raise OptionError(f"--interval is for a regression, but {model} has classes; use --proba")
         frame = read_table(table, expected=fitted.encoder.columns if fitted.encoder else None)
-        text = _predictions(fitted, frame, decision).to_csv(index=False, lineterminator="\n")
+        text = _predictions(fitted, frame, decision, proba, interval).to_csv(index=False, lineterminator="\n")
         if output is None:
             sys.stdout.write(text)
         else:
             atomic_write(output, lambda stream: stream.write(text.encode()))
 
 
-def _predictions(model: Model, frame: pd.DataFrame, decision: bool) -> pd.DataFrame:
+def _predictions(
+    model: Model, frame: pd.DataFrame, decision: bool, proba: bool, interval: float | None
+) -> pd.DataFrame:
+    import numpy as np
     import pandas as pd
 
     F = model.decision(frame)
-    columns = {"prediction": model.outputs_to_predictions(F)}
+    predictions = np.atleast_2d(model.outputs_to_predictions(F).T)
+    names = [f" {name}" for name in model.target] if isinstance(model.target, list) else [""]
+    columns = {f"prediction{name}": values for name, values in zip(names, predictions, strict=True)}
     if decision and F.ndim == 1:
         columns["decision"] = F
     elif decision:
         columns |= {f"decision {label}": F[:, i] for i, label in enumerate(model.labels or [])}
+    if proba:
+        P = model.outputs_to_probabilities(F)
+        columns |= {f"probability {label}": P[:, i] for i, label in enumerate(model.labels or [])}
+    if interval is not None:
+        ends = model.predict_interval(frame, interval).reshape(len(frame), len(names), 2)
+        for k, name in enumerate(names):
+            columns |= {f"lower{name}": ends[:, k, 0], f"upper{name}": ends[:, k, 1]}
     return pd.DataFrame(columns)

@@ -18,7 +18,8 @@ def select(
         Path, typer.Argument(metavar="DATA", readable=False, help="The table: CSV with a header, Parquet or svmlight.")
     ],
     target: Annotated[
-        str | None, typer.Option(metavar="COL", help="The column to predict [default: the last one].")
+        str | None,
+        typer.Option(metavar="COL", help="The column to predict, or several of numbers: a,b [default: the last one]."),
     ] = None,
     task: Annotated[str, typer.Option(metavar="auto|regression|classification", help="What to learn.")] = "auto",
     learner: Annotated[
@@ -30,10 +31,28 @@ def select(
         typer.Option(metavar="NAME", help="gaussian, 'gaussian + 0.5*linear' ...; repeatable [default: gaussian]."),
     ] = None,
     criterion: Annotated[
-        str, typer.Option(metavar="NAME", help="What scores: NAME or 'NAME(key=value)'.")
-    ] = "newton-cv",
+        str | None,
+        typer.Option(metavar="NAME", help="NAME or 'NAME(key=value)' [default: newton-cv, or cv for time:N]."),
+    ] = None,
     order: Annotated[str | None, typer.Option(metavar="R|inf", help="Order of the criterion bif.")] = None,
-    folds: Annotated[int, typer.Option(metavar="N", min=2, help="Folds of the cross-validation.")] = 10,
+    folds: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N|loo|logo|time:N",
+            help="A number of folds, leave one out, leave one group out, N in the order of the rows [default: 10].",
+        ),
+    ] = None,
+    groups: Annotated[
+        str | None, typer.Option(metavar="COL", help="A column of groups, whose rows are held out together.")
+    ] = None,
+    fold_column: Annotated[
+        str | None, typer.Option(metavar="COL", help="A column with the fold of each row; negative: never held out.")
+    ] = None,
+    repeats: Annotated[int, typer.Option(metavar="R", min=1, help="How often the folds are dealt.")] = 1,
+    weights: Annotated[str | None, typer.Option(metavar="COL", help="A column of weights of the rows.")] = None,
+    class_weight: Annotated[
+        str | None, typer.Option(metavar="balanced", help="Give all classes the same total weight.")
+    ] = None,
     grid: Annotated[
         list[str] | None,
         typer.Option(
@@ -51,6 +70,17 @@ def select(
     pure: Annotated[
         bool, typer.Option("--pure", help="Never replace an approximation that is unreliable by a better one.")
     ] = False,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A scikit-learn scorer to report of held-out predictions; repeatable."),
+    ] = None,
+    one_se: Annotated[
+        bool, typer.Option("--one-se", help="Choose the largest lambda within one standard error of the best.")
+    ] = False,
+    calibration: Annotated[
+        str | None,
+        typer.Option(metavar="sigmoid|isotonic|none", help="How outputs become probabilities [default: sigmoid]."),
+    ] = None,
     rank: Annotated[
         str | None,
         typer.Option(metavar="K|SHARE|full", help="Rank of the kernel matrix [default: full up to 2000 rows]."),
@@ -68,11 +98,24 @@ def select(
     """Select and fit a kernel model for a table."""
     with console.guarded():
         options = {"rank": _rank(rank), "order": _order(order), "grid": _grid(grid or [])}
+        if folds is not None and fold_column is not None:
+            raise OptionError(f"--folds {folds} and --fold-column {fold_column}: give one of them")
         _check_files(data, output, model)
         _set_threads(threads)
-        from kernsel.data import prepare, read_table
+        from kernsel.data import assign_roles, prepare, read_table
+        from kernsel.folds import check_text
 
-        dataset = prepare(read_table(data, target), target, task, standardize)
+        way = check_text(folds or "10")
+        roles = assign_roles(read_table(data), target, weights, groups, fold_column)
+        dataset = prepare(
+            roles.frame,
+            roles.targets,
+            task,
+            standardize,
+            weights=roles.weights,
+            groups=roles.groups,
+            class_weight=class_weight,
+        )
         chatty = not (json or quiet)
         if chatty:
             typer.echo(f"{data}: {dataset.n} rows, {dataset.d} features")
@@ -90,14 +133,20 @@ def select(
                 learner=learner,
                 kernel=kernel or "gaussian",
                 criterion=criterion,
-                folds=folds,
+                folds=way if roles.folds is None else roles.folds,
+                repeats=repeats,
                 verify=verify,
                 extend=extend,
                 pure=pure,
+                metric=metric or (),
+                one_se=one_se,
+                calibration=calibration,
                 seed=seed,
                 progress=report,
                 **options,
             )
+        for note in result.data["notes"][len(dataset.notes) :] if chatty else ():
+            typer.echo(f"  {note}")
         document = result.to_json()
         if output is not None:
             atomic_write(output, lambda stream: stream.write(f"{document}\n".encode()))

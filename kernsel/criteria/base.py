@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.paths import HeldOut, Path
+from kernsel.resampling import standard_error
 
 Array = NDArray[np.float64]
 
@@ -33,6 +34,8 @@ class Scores:
         The held-out outputs, if the criterion made any.
     scored_by : list of L str or None
         The criterion that scored instead, where the one asked for is not to be trusted.
+    score_se : (L,) array or None
+        Standard error of the score over folds, if it is a mean over rows.
     """
 
     score: Array
@@ -41,6 +44,7 @@ class Scores:
     reliability: Array | None = None
     heldout: HeldOut | None = None
     scored_by: list[str | None] | None = None
+    score_se: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -61,23 +65,23 @@ class HeldOutCriterion(ABC):
         """Return rho of each fit of a path, or None if the outputs are exact."""
         return None
 
-    def mean(self, path: Path, F: Array) -> float:
-        """Return the mean of this criterion's measure over held-out outputs F (k, n) of a path."""
+    def values(self, path: Path, F: Array) -> Array:
+        """Return this criterion's measure (n,) of held-out outputs F (k, n) of a path, row by row."""
         measure = getattr(self, "measure", None)
         Y = path.rows.Y
-        values = path.learner.loss.value(Y, F).mean(axis=0) if measure is None else measure(Y, F)
-        return float(path.rows.mean(values))
+        return np.asarray(path.learner.loss.value(Y, F).mean(axis=0) if measure is None else measure(Y, F))
 
     def score(self, path: Path) -> Scores:
         """Score a path; a fit whose mean is not finite has failed."""
-        held = self.heldout(path)
-        loss = path.rows.mean(path.learner.loss.values(path.rows.Y, held.f).mean(axis=0))
+        held, rows = self.heldout(path), path.rows
+        losses = path.learner.loss.values(rows.Y, held.f).mean(axis=0)
+        loss, values = rows.mean(losses), losses
         if hasattr(self, "measure"):
-            usable = [reason is None for reason in held.failed]
-            score = np.array([self.mean(path, held.f[:, k]) if usable[k] else np.inf for k in range(loss.size)])
-        else:
-            score = loss
+            values = np.full_like(losses, np.inf)
+            for k in (k for k, reason in enumerate(held.failed) if reason is None):
+                values[k] = self.values(path, held.f[:, k])
+        score, score_se = rows.mean(values), standard_error(values, rows.starts, rows.s)
         finite = np.isfinite(score)
         failed = [r or (None if ok else "the score is not finite") for r, ok in zip(held.failed, finite, strict=True)]
         reliability = None if held.exact.all() else self.reliability(path)
-        return Scores(score, failed, loss, reliability, held)
+        return Scores(score, failed, loss, reliability, held, score_se=score_se)

@@ -48,7 +48,8 @@ class _Influence(HeldOutCriterion):
         step = path.newton_step()
         held.f[:, beyond] = step.f[:, beyond]
         failed = [step.failed[k] if beyond[k] else held.failed[k] for k in range(beyond.size)]
-        return HeldOut(held.f, failed, np.where(beyond, step.exact, held.exact))
+        refitted = np.where(beyond, step.refitted, held.refitted)
+        return HeldOut(held.f, failed, np.where(beyond, step.exact, held.exact), refitted)
 
     def reliability(self, path: Path) -> Array | None:
         """Return rho of each fit."""

@@ -3,5 +3,6 @@
 from kernsel.data.dataset import Dataset, from_arrays, prepare
 from kernsel.data.encoding import Encoder
 from kernsel.data.reading import read_table
+from kernsel.data.roles import Roles, assign_roles
 
-__all__ = ["Dataset", "Encoder", "from_arrays", "prepare", "read_table"]
+__all__ = ["Dataset", "Encoder", "Roles", "assign_roles", "from_arrays", "prepare", "read_table"]

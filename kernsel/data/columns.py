@@ -88,6 +88,16 @@ def first_text(column: pd.Series) -> str:
     return f"{column.dtype} values"
 
 
+def missing(values: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+    """Return which values of an array, list or column are missing: None or NaN."""
+    if hasattr(values, "isna"):
+        return np.asarray(values.isna())
+    array = np.asarray(values)
+    if array.dtype.kind != "O":
+        return np.asarray(array != array)
+    return np.array([value is None or value != value for value in array], dtype=bool)
+
+
 def check_missing(column: pd.Series, name: str) -> None:
     """Raise a DataError if values are missing from a column."""
     gaps = column.isna().to_numpy()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
@@ -12,7 +12,8 @@ import numpy.typing as npt
 from kernsel.data.columns import Floats, as_matrix, as_text, check_missing, check_values, numbers
 from kernsel.data.encoding import Encoder
 from kernsel.data.names import check_column, check_unique, listed
-from kernsel.data.target import Target, as_vector, encode_target, mean_and_scale, plain_column, plain_vector
+from kernsel.data.sample import Indices, Sample, class_weights, read_sample
+from kernsel.data.target import as_vector, class_codes, encode_targets, mean_and_scale, split_targets
 from kernsel.errors import DataError
 
 if TYPE_CHECKING:
@@ -36,14 +37,16 @@ class Dataset:
         ``"regression"`` or ``"classification"``.
     labels : list or None
         The classes; with two of them the second is +1.
-    target : str
-        Name of the target.
+    target : str or list of str
+        Name of the target, or of several.
     encoder : Encoder
         What made ``X``.
     output_shift, output_scale : (k,) arrays
         A prediction in the target's units is ``output * scale + shift``.
     notes : list of str
         What was inferred, changed or left out.
+    sample : Sample
+        Which rows of the table as given these are, their weights and their groups.
     source : str or None
         The file that it comes from.
     """
@@ -52,11 +55,12 @@ class Dataset:
     Y: Floats
     task: str
     labels: list[Any] | None
-    target: str
+    target: str | list[str]
     encoder: Encoder
     output_shift: Floats
     output_scale: Floats
     notes: list[str]
+    sample: Sample
     source: str | None = None
 
     @property
@@ -71,33 +75,69 @@ class Dataset:
 
     @property
     def k(self) -> int:
-        """Number of targets: classes if there are more than two, else 1."""
+        """Number of outputs: classes if there are more than two, else 1, or targets of a regression."""
         return len(self.Y)
+
+    @property
+    def codes(self) -> Indices | None:
+        """Numbers (n,) of the classes, None for a regression."""
+        return class_codes(self.Y) if self.labels is not None else None
+
+    @property
+    def weights(self) -> Floats | None:
+        """Weights (n,) of the rows, None where every row counts 1."""
+        return self.sample.weights
+
+    @property
+    def groups(self) -> Indices | None:
+        """Group numbers (n,), None without groups."""
+        return self.sample.groups
+
+    @property
+    def places(self) -> Indices:
+        """Where the rows stood in the table as given, (n,)."""
+        return self.sample.places
+
+    @property
+    def given(self) -> int:
+        """Number of rows of the table as given, those of weight 0 among them."""
+        return self.sample.given
 
 
 def prepare(
     frame: pd.DataFrame,
-    target: str | None = None,
+    target: str | Sequence[str] | None = None,
     task: str = "auto",
     standardize: bool = True,
     standardize_target: bool = True,
+    *,
+    weights: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
+    class_weight: str | Mapping[Any, float] | None = None,
 ) -> Dataset:
     """Turn a table into a data set.
 
     Parameters
     ----------
     frame : DataFrame
-        One column a feature, and the target.
-    target : str, optional
-        The last column by default.
+        One column a feature, and the target. ``attrs["aside"]`` may name columns that were taken out of it and aren't
+        features of a later table either.
+    target : str or list of str, optional
+        The last column by default. Several must be numbers.
     task : str
         ``"auto"``, ``"regression"`` or ``"classification"``. Automatic: text, truth values, two distinct values or
-        at most 10 distinct whole numbers are classes.
+        at most 10 distinct whole numbers are classes; several targets are a regression.
     standardize : bool
         Centre numeric columns and divide them by their standard deviation. Constant columns are left out then, for
         they would be zero; without it they stay.
     standardize_target : bool
         The same for the target of a regression.
+    weights : (n,) array, optional
+        How much each row counts: a row of weight 2 is one that is there twice, one of weight 0 is left out.
+    groups : (n,) array, optional
+        Labels of any kind: rows that belong together.
+    class_weight : "balanced" or mapping of label to weight, optional
+        Multiplied into the weights of the rows.
 
     Raises
     ------
@@ -112,11 +152,18 @@ def prepare(
         target = names[-1]
         notes.append(f"target: the last column, {target!r} (name another one as the target if that is wrong)")
     source = frame.attrs.get("source")
-    check_column(names, target, source or "the table")
+    targets = [target] if isinstance(target, str) else list(target)
+    for name in targets:
+        check_column(names, name, source or "the table")
     check_unique(names, source or "the table")
-    place = names.index(target)
-    features = frame.iloc[:, [j for j in range(len(names)) if j != place]]
-    return _from_frame(features, frame.iloc[:, place], target, task, standardize, standardize_target, notes, source)
+    check_unique(targets, "the targets")
+    features = frame.iloc[:, [j for j, name in enumerate(names) if name not in targets]]
+    columns = {name: frame.iloc[:, names.index(name)] for name in targets}
+    sample = read_sample(len(frame), weights, groups)
+    aside = (*targets, *frame.attrs.get("aside", ()))
+    return _dataset(
+        features, columns, aside, task, standardize, standardize_target, sample, class_weight, notes, source
+    )
 
 
 def from_arrays(
@@ -125,6 +172,10 @@ def from_arrays(
     task: str = "auto",
     standardize: bool = False,
     standardize_target: bool = True,
+    *,
+    weights: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
+    class_weight: str | Mapping[Any, float] | None = None,
 ) -> Dataset:
     """Turn features and target given apart into a data set.
 
@@ -132,10 +183,12 @@ def from_arrays(
     ----------
     X : (n, d) array or DataFrame
         The columns of an array are called ``x0, x1, ...``; a DataFrame may have text columns.
-    y : (n,) array, list or Series
-        Numbers, or labels of any kind.
+    y : (n,) or (n, k) array, list, Series or DataFrame
+        Numbers, or labels of any kind; several columns are targets of one regression.
     task : str
     standardize, standardize_target : bool
+    weights, groups : (n,) array, optional
+    class_weight : "balanced" or mapping of label to weight, optional
         As in `prepare`.
 
     Raises
@@ -143,43 +196,83 @@ def from_arrays(
     DataError
         They can't be used; the message names the column.
     """
-    name = str(getattr(y, "name", None) or "y")
+    table = X if _is_frame(X) else as_matrix(X)
+    columns = {
+        name: column if hasattr(column, "iloc") else as_vector(column) for name, column in split_targets(y).items()
+    }
     if _is_frame(X):
         import pandas as pd
 
-        values = y if isinstance(y, pd.Series) else pd.Series(as_vector(y), name=name)
-        _check_lengths(len(X), len(values))
-        return _from_frame(X, values, name, task, standardize, standardize_target, [], None)
-    matrix, values = as_matrix(X), as_vector(y)
-    _check_lengths(len(matrix), len(values))
-    _check_rows(len(matrix))
-    columns = tuple(f"x{j}" for j in range(matrix.shape[1]))
-    notes: list[str] = []
-    kept, mean, scale = _fit_numeric(matrix, columns, standardize, notes)
-    encoder = Encoder(columns, tuple(columns[j] for j in kept), mean, scale, {}, name)
-    values = plain_vector(values, name)
-    floats = values.astype(np.float64) if values.dtype.kind in "iuf" else None
-    encoded = encode_target(values, floats, name, task, standardize_target)
-    return _assemble(encoder, np.ascontiguousarray((matrix[:, kept] - mean) / scale), encoded, notes, None)
+        columns = {name: pd.Series(each) for name, each in columns.items()}
+    for column in columns.values():
+        _check_lengths(len(table), len(column))
+    sample = read_sample(len(table), weights, groups)
+    return _dataset(
+        table, columns, tuple(columns), task, standardize, standardize_target, sample, class_weight, [], None
+    )
 
 
-def _from_frame(
-    features: pd.DataFrame,
-    target: pd.Series,
-    name: str,
+def _dataset(
+    table: Any,
+    columns: Mapping[str, Any],
+    aside: tuple[str, ...],
     task: str,
     standardize: bool,
     standardize_target: bool,
+    sample: Sample,
+    class_weight: str | Mapping[Any, float] | None,
     notes: list[str],
     source: str | None,
 ) -> Dataset:
+    """Leave out rows without weight, encode the target, weigh the classes, encode the features."""
+    _check_rows(len(table))
+    notes = [*notes, *sample.notes]
+    table = sample.rows(table)
+    columns = {name: sample.rows(column) for name, column in columns.items()}
+    target = encode_targets(columns, task, standardize_target, sample.weights)
+    if class_weight is not None:
+        by_class = class_weights(class_weight, target, sample.weights)
+        notes.append(f"class weights: {class_weight}")
+        weights = by_class if sample.weights is None else by_class * sample.weights
+        sample = replace(sample, weights=weights, by_class=by_class)
+    if sample.weights is not None:
+        notes.append(
+            f"weights: {sample.places.size} rows weigh {sample.weights.sum():.6g} together; every mean over rows is "
+            "weighted, that of the errors too"
+        )
+    fit = _fit_frame if _is_frame(table) else _fit_matrix
+    encoder, X = fit(table, aside, standardize, sample.weights, notes)
+    if not encoder.used:
+        raise DataError("no column is left to learn from: all are constant or differ in every row; add features")
+    return Dataset(
+        X=X,
+        Y=target.Y,
+        task=target.task,
+        labels=target.labels,
+        target=next(iter(columns)) if len(columns) == 1 else list(columns),
+        encoder=encoder,
+        output_shift=target.shift,
+        output_scale=target.scale,
+        notes=[*notes, target.note, *_shared(encoder)],
+        sample=sample,
+        source=source,
+    )
+
+
+def _fit_matrix(
+    matrix: Floats, aside: tuple[str, ...], standardize: bool, weights: Floats | None, notes: list[str]
+) -> tuple[Encoder, Floats]:
+    columns = tuple(f"x{j}" for j in range(matrix.shape[1]))
+    kept, mean, scale = _fit_numeric(matrix, columns, standardize, weights, notes)
+    encoder = Encoder(columns, tuple(columns[j] for j in kept), mean, scale, {}, aside)
+    return encoder, np.ascontiguousarray((matrix[:, kept] - mean) / scale)
+
+
+def _fit_frame(
+    features: pd.DataFrame, aside: tuple[str, ...], standardize: bool, weights: Floats | None, notes: list[str]
+) -> tuple[Encoder, Floats]:
     columns = tuple(str(column) for column in features.columns)
     check_unique(columns, "the table")
-    _check_rows(len(features))
-    check_missing(target, name)
-    floats = numbers(target.rename(name))
-    encoded = encode_target(plain_column(target, floats), floats, name, task, standardize_target)
-
     numeric: dict[str, Floats] = {}
     categories: dict[str, tuple[str, ...]] = {}
     for j, column in enumerate(columns):
@@ -197,8 +290,8 @@ def _from_frame(
             categories[column] = tuple(kinds)
             notes.append(f"column {column!r} is text: one 0/1 column for each of its {len(kinds)} values")
     matrix = np.column_stack([*numeric.values()]) if numeric else np.empty((len(features), 0))
-    kept, mean, scale = _fit_numeric(matrix, tuple(numeric), standardize, notes)
-    encoder = Encoder(columns, tuple(list(numeric)[j] for j in kept), mean, scale, categories, name)
+    kept, mean, scale = _fit_numeric(matrix, tuple(numeric), standardize, weights, notes)
+    encoder = Encoder(columns, tuple(list(numeric)[j] for j in kept), mean, scale, categories, aside)
     size = len(features) * len(encoder.features) * 8
     if size > MAX_ENCODED_BYTES:
         raise DataError(
@@ -206,24 +299,7 @@ def _from_frame(
             f"{size / 2**30:.0f} GB; leave out the column with the most values, "
             f"{max(categories, key=lambda column: len(categories[column]))!r}"
         )
-    return _assemble(encoder, encoder.transform(features), encoded, notes, source)
-
-
-def _assemble(encoder: Encoder, X: Floats, target: Target, notes: list[str], source: str | None) -> Dataset:
-    if not encoder.used:
-        raise DataError("no column is left to learn from: all are constant or differ in every row; add features")
-    return Dataset(
-        X=X,
-        Y=target.Y,
-        task=target.task,
-        labels=target.labels,
-        target=encoder.target,
-        encoder=encoder,
-        output_shift=target.shift,
-        output_scale=target.scale,
-        notes=[*notes, target.note, *_shared(encoder)],
-        source=source,
-    )
+    return encoder, encoder.transform(features)
 
 
 def _shared(encoder: Encoder) -> list[str]:
@@ -235,7 +311,7 @@ def _shared(encoder: Encoder) -> list[str]:
 
 
 def _fit_numeric(
-    matrix: Floats, names: Sequence[str], standardize: bool, notes: list[str]
+    matrix: Floats, names: Sequence[str], standardize: bool, weights: Floats | None, notes: list[str]
 ) -> tuple[list[int], Floats, Floats]:
     """Check every column; return those to keep, their means and their scales."""
     kept, mean, scale, dropped = [], [], [], []
@@ -246,7 +322,7 @@ def _fit_numeric(
         if constant and standardize:
             dropped.append(name)
             continue
-        centre, spread = mean_and_scale(column) if standardize else (0.0, 1.0)
+        centre, spread = mean_and_scale(column, weights) if standardize else (0.0, 1.0)
         kept.append(j)
         mean.append(centre)
         scale.append(spread)

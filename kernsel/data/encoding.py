@@ -31,15 +31,15 @@ class Encoder:
     Parameters
     ----------
     columns : tuple of str
-        All columns of the table it was fitted on, but the target, in their order.
+        All columns of the table it was fitted on, but those ignored, in their order.
     numeric : tuple of str
         The numeric ones in use.
     mean, scale : (len(numeric),) arrays
         In the units of each column.
     categories : dict of str to tuple of str
         The one-hot encoded columns in use, each with its categories.
-    target : str
-        May be present in a later table, and is ignored there.
+    ignored : tuple of str
+        What may be present in a later table without being a feature: the target, weights, groups.
     """
 
     columns: tuple[str, ...]
@@ -47,7 +47,7 @@ class Encoder:
     mean: Floats
     scale: Floats
     categories: Mapping[str, tuple[str, ...]]
-    target: str
+    ignored: tuple[str, ...]
 
     @property
     def features(self) -> list[str]:
@@ -92,7 +92,7 @@ class Encoder:
     def _transform_frame(self, frame: Any) -> Floats:
         names = [str(column) for column in frame.columns]
         missing = [name for name in self.used if name not in names]
-        extra = [name for name in names if name not in self.columns and name != self.target]
+        extra = [name for name in names if name not in (*self.columns, *self.ignored)]
         faults = {"it lacks": missing, "it has besides": extra}
         if missing or extra:
             text = "; ".join(f"{fault} {listed(found)}" for fault, found in faults.items() if found)
@@ -144,7 +144,7 @@ class Encoder:
             "mean": self.mean.tolist(),
             "scale": self.scale.tolist(),
             "categories": {name: list(values) for name, values in self.categories.items()},
-            "target": self.target,
+            "ignored": list(self.ignored),
         }
 
     @classmethod
@@ -156,5 +156,5 @@ class Encoder:
             mean=np.array(document["mean"], dtype=np.float64),
             scale=np.array(document["scale"], dtype=np.float64),
             categories={name: tuple(values) for name, values in document["categories"].items()},
-            target=document["target"],
+            ignored=tuple(document["ignored"] if "ignored" in document else [document["target"]]),  # as 0.1.0 wrote it
         )

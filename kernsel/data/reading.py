@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kernsel.data.csvfile import read_csv
-from kernsel.data.names import check_column, check_unique
+from kernsel.data.names import check_unique
 from kernsel.errors import DataError
 
 if TYPE_CHECKING:
@@ -23,9 +23,7 @@ MAX_DENSE_BYTES = 8 * 2**30
 """A sparse file that would need more than this as a dense array is refused."""
 
 
-def read_table(
-    path: str | os.PathLike[str], target: str | None = None, expected: Iterable[str] | None = None
-) -> pd.DataFrame:
+def read_table(path: str | os.PathLike[str], expected: Iterable[str] | None = None) -> pd.DataFrame:
     """Read a table with one named column a feature.
 
     Parameters
@@ -34,8 +32,6 @@ def read_table(
         ``.parquet`` and ``.pq`` are read as Parquet (needs pyarrow), ``.svmlight``, ``.libsvm``, ``.svm`` as svmlight
         with the features ``f1, f2, ...`` and a last column ``target``; anything else as CSV with a header, separated
         by comma, semicolon or tab, in UTF-8.
-    target : str, optional
-        A column that must be there.
     expected : iterable of str, optional
         For svmlight, which doesn't say how many features there are: the features that the table shall have.
 
@@ -60,8 +56,6 @@ def read_table(
     frame.attrs["source"] = str(path)
     if not len(frame):
         raise DataError(f"{path} has a header but no rows; give a table with at least one row")
-    if target is not None:
-        check_column(frame.columns, target, str(path))
     return frame
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from kernsel.data.columns import Floats, as_text, check_values, missing_values
+from kernsel.data.columns import Floats, as_text, check_missing, check_values, missing, missing_values, numbers
+from kernsel.data.names import check_unique, listed
 from kernsel.errors import DataError, OptionError
 
 if TYPE_CHECKING:
@@ -45,8 +47,69 @@ class Target:
     scale: Floats
     note: str
 
+    @property
+    def codes(self) -> npt.NDArray[np.int64] | None:
+        """Numbers (n,) of the classes, or None."""
+        return class_codes(self.Y) if self.labels is not None else None
 
-def encode_target(values: npt.NDArray[Any], floats: Floats | None, name: str, task: str, standardize: bool) -> Target:
+
+def class_codes(Y: Floats) -> npt.NDArray[np.int64]:
+    """Return the numbers (n,) of the classes that Y (k, n) encodes."""
+    return np.asarray(Y[0] > 0 if len(Y) == 1 else Y.argmax(axis=0), dtype=np.int64)
+
+
+def encode_targets(columns: Mapping[str, Any], task: str, standardize: bool, weights: Floats | None = None) -> Target:
+    """Encode one target, or several numeric ones that are learnt together.
+
+    Parameters
+    ----------
+    columns : mapping of name to (n,) array or Series
+    task, standardize, weights : optional
+        As in `encode_target`.
+    """
+    if len(columns) == 1:
+        ((name, column),) = columns.items()
+        return encode_target(*_read(column, name), name, task, standardize, weights)
+    if task == "classification":
+        raise OptionError(
+            f"the targets {listed(list(columns))} can't be classes: several targets are learnt by regression only; "
+            "choose one of them"
+        )
+    each = [
+        encode_target(*_read(column, name), name, "regression", standardize, weights)
+        for name, column in columns.items()
+    ]
+    Y, shift, scale = (np.concatenate([getattr(target, part) for target in each]) for part in ("Y", "shift", "scale"))
+    return Target(Y, "regression", None, shift, scale, f"task: regression of {len(each)} targets together")
+
+
+def split_targets(y: Any) -> dict[str, Any]:
+    """Return the columns of a target by name: ``y``, or ``y0, y1, ...`` if they have none."""
+    if hasattr(y, "columns"):
+        names = [str(column) for column in y.columns]
+        check_unique(names, "y")
+        if not names:
+            raise DataError("y has no columns; give at least one target")
+        return {name: y.iloc[:, j] for j, name in enumerate(names)}
+    values = np.asarray(y)
+    if values.ndim == 2 and values.shape[1] > 1:
+        return {f"y{j}": values[:, j] for j in range(values.shape[1])}
+    return {str(getattr(y, "name", None) or "y"): y}
+
+
+def _read(column: Any, name: str) -> tuple[npt.NDArray[Any], Floats | None]:
+    """Return the values of a target, and the same as numbers if they are meant as numbers."""
+    if hasattr(column, "iloc"):
+        check_missing(column, name)
+        floats = numbers(column.rename(name))
+        return plain_column(column, floats), floats
+    values = plain_vector(as_vector(column), name)
+    return values, values.astype(np.float64) if values.dtype.kind in "iuf" else None
+
+
+def encode_target(
+    values: npt.NDArray[Any], floats: Floats | None, name: str, task: str, standardize: bool, weights: Floats | None
+) -> Target:
     """Infer the task, if it is ``"auto"``, and encode the target for it.
 
     Parameters
@@ -61,6 +124,8 @@ def encode_target(values: npt.NDArray[Any], floats: Floats | None, name: str, ta
         One of ``TASKS``.
     standardize : bool
         Centre a regression target and divide it by its standard deviation (divisor n).
+    weights : (n,) array or None
+        Of the rows, for mean and deviation.
     """
     if task not in TASKS:
         raise OptionError(f"unknown task {task!r}; it is one of {', '.join(TASKS)}")
@@ -82,7 +147,7 @@ def encode_target(values: npt.NDArray[Any], floats: Floats | None, name: str, ta
     else:
         note = f"task: {task}, as asked for"
     if task == "regression":
-        return _regression(values, floats, name, standardize, note)
+        return _regression(values, floats, name, standardize, weights, note)
     if len(labels) > max(2, len(values) // 2):
         raise DataError(
             f"target {name!r} has {len(labels)} distinct values in {len(values)} rows, too many for classes; "
@@ -105,7 +170,14 @@ def _infer(labels: npt.NDArray[Any], floats: Floats | None, n: int) -> tuple[str
     return "regression", f"has {count} distinct numbers"
 
 
-def _regression(values: npt.NDArray[Any], floats: Floats | None, name: str, standardize: bool, note: str) -> Target:
+def _regression(
+    values: npt.NDArray[Any],
+    floats: Floats | None,
+    name: str,
+    standardize: bool,
+    weights: Floats | None,
+    note: str,
+) -> Target:
     if floats is None:
         if values.dtype.kind not in "biuf":
             raise DataError(
@@ -113,7 +185,7 @@ def _regression(values: npt.NDArray[Any], floats: Floats | None, name: str, stan
                 "choose the task classification or another target"
             )
         floats = values.astype(np.float64)
-    shift, scale = (mean_and_scale(floats)) if standardize else (0.0, 1.0)
+    shift, scale = mean_and_scale(floats, weights) if standardize else (0.0, 1.0)
     Y = np.ascontiguousarray(((floats - shift) / scale)[None])
     return Target(Y, "regression", None, np.array([shift]), np.array([scale]), note)
 
@@ -129,12 +201,13 @@ def _native(label: Any) -> Any:
     return label.item() if isinstance(label, np.generic) else label
 
 
-def mean_and_scale(values: Floats) -> tuple[float, float]:
-    """Return the mean and the standard deviation (divisor n) of unequal values; nothing over- or underflows."""
-    mean = float(values.mean())
+def mean_and_scale(values: Floats, weights: Floats | None = None) -> tuple[float, float]:
+    """Return mean and standard deviation (divisor n) of unequal values, weighted; nothing over- or underflows."""
+    shares = None if weights is None else weights / weights.sum()
+    mean = float(np.average(values, weights=shares))
     deviation = np.abs(values - mean)
     largest = float(deviation.max())
-    return mean, largest * float(np.sqrt(np.mean((deviation / largest) ** 2)))
+    return mean, largest * float(np.sqrt(np.average((deviation / largest) ** 2, weights=shares)))
 
 
 def as_vector(y: npt.ArrayLike) -> npt.NDArray[Any]:
@@ -168,7 +241,7 @@ def plain_vector(values: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
     """Turn an array of objects into numbers or truth values if that is what it holds."""
     if values.dtype.kind != "O":
         return values
-    gaps = np.array([value is None or value != value for value in values])
+    gaps = missing(values)
     if gaps.any():
         raise DataError(missing_values(gaps, name))
     if all(isinstance(value, bool | np.bool_) for value in values):

@@ -140,12 +140,15 @@ def damped_cholesky(A):
     """
     original = np.empty(A.shape)
     copy_lower(A, original)
-    return ridged_cholesky(original, 0.0, A)
+    return ridged_cholesky(original, 0.0, 0, A)
 
 
 @inline
-def ridged_cholesky(H, ridge, R):
-    """Fill ``R`` with the factor of ``H + ridge I``, with a jitter as in ``damped_cholesky`` where that is needed."""
+def ridged_cholesky(H, ridge, free, R):
+    """Fill ``R`` with the factor of ``H + ridge I``, with a jitter as in ``damped_cholesky`` where that is needed.
+
+    The last ``free`` rows get no ridge.
+    """
     n = H.shape[0]
     mean = 0.0
     for i in range(n):
@@ -154,7 +157,7 @@ def ridged_cholesky(H, ridge, R):
     for _ in range(6):
         copy_lower(H, R)
         for i in range(n):
-            R[i, i] += ridge + jitter
+            R[i, i] += (ridge if i < n - free else 0.0) + jitter
         if cholesky(R) == 0:
             return 0
         jitter = max(100.0 * jitter, 1e-14 * mean)

@@ -8,6 +8,7 @@ predicted without its fold, ``f^{-S}_S``, approximately for a curved loss. Curve
 the spectral radius of ``L^-1 (Z_S' D_S Z_S - (N_S / N) Z' D Z) / (N - N_S)`` with ``N L = Z' D Z + mu I``; order
 infinity is the Newton step (mathematics of BIF14, its Theorem 2 with the factor corrected).
 
+An unpenalised bias is one more column, of ones, without a ridge; N are sums of weights, which are in ``d1`` and ``d2``.
 The updates are in ``heldout_kernel`` and ``heldout_features``, by the coordinates of the fit.
 """
 
@@ -16,35 +17,62 @@ from __future__ import annotations
 import numpy as np
 from numba.core import types
 
-from kernsel.numerics.jit import Compiled, f8, f8_1, f8_2, f8_3, i8, i8_1, jit, one_blas_thread, share
+from kernsel.numerics.jit import LOSS, Compiled, f8, f8_1, f8_2, f8_3, i8, i8_1, inline, jit, one_blas_thread, share
 
-UPDATE = types.FunctionType(i8(f8_2, f8_2, f8_1, f8_1, f8_1, f8_1, f8, f8, i8_1, f8_1, i8, f8_1, f8_1))
-"""``(K or Z, V, a or w, f, d1, d2, N, lam, starts, left, order, out, rho) -> status``."""
+UPDATE = types.FunctionType(
+    types.void(
+        f8_2, i8, f8_2, f8_1, f8_1, f8_1, f8_1, f8, f8, i8_1, f8_1, i8, LOSS, f8_1, f8_1, f8_1, f8, f8_1, f8_1, i8_1
+    )
+)  # fmt: skip
+"""``(K or Z, bias, V, a or w, f, d1, d2, N, lam, starts, left, order, loss, parameters, y, s, trust,
+out, rho, status)``; ``status`` is that of each fold: 0, or a key of ``newton.REASONS``.
+"""
 
 
-@jit((i8, i8, UPDATE, f8_2, f8_2, f8_3, f8_3, f8_3, f8_3, f8, f8_1, i8_1, f8_1, i8, f8_3, f8_3, i8[:, ::1]))
-def _updates(first, step, update, G, V, x, f, d1, d2, N, lams, starts, left, order, out, rho, status):
-    q, L = status.shape
+@inline
+def moved(loss, parameters, y, s, f, d2):
+    """Return by how much the curvature of a row changes where its output becomes ``f``."""
+    _, _, h = loss(y, f, parameters)
+    return abs(s * h - d2)
+
+
+@jit(
+    (
+        i8, i8, UPDATE, f8_2, i8, f8_2, f8_3, f8_3, f8_3, f8_3, f8, f8_1, i8_1, f8_1, i8, LOSS, f8_1, f8_2, f8_1, f8,
+        f8_3, f8_3, i8[:, :, ::1],
+    )
+)  # fmt: skip
+def _updates(
+    first, step, update, G, bias, V, x, f, d1, d2, N, lams, starts, left, order, loss, parameters, Y, s, trust,
+    out, rho, status,
+):  # fmt: skip
+    q, L = f.shape[:2]
     for job in range(first, q * L, step):
         j, k = job // L, job % L
-        status[j, k] = update(
-            G, V, x[j, k], f[j, k], d1[j, k], d2[j, k], N, lams[k], starts, left, order, out[j, k], rho[j, k]
-        )
+        update(
+            G, bias, V, x[j, k], f[j, k], d1[j, k], d2[j, k], N, lams[k], starts, left, order, loss, parameters, Y[j],
+            s, trust, out[j, k], rho[j, k], status[j, k],
+        )  # fmt: skip
 
 
 def update_folds(
     update: Compiled,
     G: np.ndarray,
+    bias: int,
     V: np.ndarray,
     x: np.ndarray,
     f: np.ndarray,
     d1: np.ndarray,
     d2: np.ndarray,
-    N: float,
     lams: np.ndarray,
     starts: np.ndarray,
     left: np.ndarray,
     order: int,
+    loss: Compiled,
+    parameters: np.ndarray,
+    Y: np.ndarray,
+    s: np.ndarray,
+    trust: float,
     out: np.ndarray,
     rho: np.ndarray,
 ) -> np.ndarray:
@@ -56,21 +84,32 @@ def update_folds(
         ``heldout_kernel.newton_step`` or another function of the type ``UPDATE``.
     G, V : (n, n) or (n, r); (n, c)
         The Gram matrix or the features; the Nystrom factor where ``nystrom_influence`` wants it.
+    bias : int
+        1 with an unpenalised bias: the last of x, and the last column of features and of V, of ones.
     x, f, d1, d2 : (q, L, .), (q, L, n)
-        The fits: coefficients or weights, outputs, and the derivatives there.
+        The fits: coefficients or weights, outputs, and the weighted derivatives there.
+    starts, left : (t + 1,), (t,)
+        The folds, and the weight that the fit without each keeps.
     order : int
         Of the BIF; 0 asks for ``rho`` alone.
+    loss, parameters, Y, s : pointer, (p,), (q, n), (n,)
+        Loss, targets and weights.
+    trust : float
+        A Newton step that changes more than this share of a fold's curvature has the status ``MOVED``.
     out : (q, L, n); rho : (q, L, t)
         Overwritten: held-out outputs, and the ratio of the series a fold.
 
     Returns
     -------
-    (q, L) int
+    (q, L, t) int
         0, or a key of ``newton.REASONS``.
     """
-    status = np.zeros(f.shape[:2], np.int64)
+    status = np.zeros(rho.shape, np.int64)
     loop = _updates.code  # compiled here, not by several threads at once
-    job = (update.code, G, V, x, f, d1, d2, N, lams, starts, left, order, out, rho, status)
+    job = (
+        update.code, G, bias, V, x, f, d1, d2, float(s.sum()), lams, starts, left, order, loss.code, parameters, Y, s,
+        trust, out, rho, status,
+    )  # fmt: skip
     with one_blas_thread():
-        share(lambda first, step: loop(first, step, *job), status.size)
+        share(lambda first, step: loop(first, step, *job), f.shape[0] * f.shape[1])
     return status

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernsel.numerics.blas import add_products, copy_lower, damped_solve, mirror, ridged_cholesky, solve_rows
-from kernsel.numerics.heldout import UPDATE
+from kernsel.numerics.blas import add_products, copy_lower, damped_solve, inner, mirror, ridged_cholesky, solve_rows
+from kernsel.numerics.heldout import UPDATE, moved
 from kernsel.numerics.jit import inline, pointer
-from kernsel.numerics.newton import CONVERGED, SINGULAR
+from kernsel.numerics.newton import CONVERGED, MOVED, SINGULAR
 from kernsel.numerics.radius import LANCZOS_STEPS, dominant_vector, tridiagonal_radius, uneven
 
 
@@ -30,7 +30,7 @@ def curved_features(Z, d2, lo, hi):
 
 
 @pointer(UPDATE)
-def newton_step(Z, V, w, f, d1, d2, N, lam, starts, left, order, out, rho):
+def newton_step(Z, bias, V, w, f, d1, d2, N, lam, starts, left, order, loss, parameters, y, s, trust, out, rho, status):
     """``delta = [mu' I + Z' D Z - Z_S' D_S Z_S]^-1 (2 N_S lam w + Z_S' d1_S)``, ``f^{-S}_S = Z_S (w + delta)``.
 
     A fold with few curved rows is taken away from the factor of the whole system by Woodbury's formula.
@@ -38,27 +38,30 @@ def newton_step(Z, V, w, f, d1, d2, N, lam, starts, left, order, out, rho):
     n, r = Z.shape
     H = np.zeros((r, r))
     add_products(curved_features(Z, d2, 0, n), 1.0, H)
-    R, factorised_for = np.empty((r, r)), -1.0
+    R, factorised_for, failed = np.empty((r, r)), -1.0, False
     for fold in range(left.size):
         lo, hi = starts[fold], starts[fold + 1]
         mu = 2.0 * left[fold] * lam
         ZS = Z[lo:hi]
-        delta = np.dot(d1[lo:hi], ZS) + (2.0 * (N - left[fold]) * lam) * w
+        delta = pull_of_fold(ZS, d1[lo:hi], w, 2.0 * (N - left[fold]) * lam, bias)
         C = curved_features(Z, d2, lo, hi)
         m = C.shape[0]
+        status[fold] = SINGULAR
+        if bias and curvature(d2, 0, lo) + curvature(d2, hi, n) == 0.0:
+            continue  # no curved row is left to say where the bias should be
         if 4 * m > r:
-            shorter = np.empty((r, r))
+            shorter, own = np.empty((r, r)), np.empty((r, r))
             copy_lower(H, shorter)
             add_products(C, -1.0, shorter)
-            for j in range(r):
-                shorter[j, j] += mu
-            if damped_solve(shorter, delta) != 0:
-                return SINGULAR
+            if ridged_cholesky(shorter, mu, bias, own) != 0:
+                continue
+            solve_rows(own, delta.reshape(1, r))
         else:
             if left[fold] != factorised_for:
-                if ridged_cholesky(H, mu, R) != 0:
-                    return SINGULAR
+                failed = ridged_cholesky(H, mu, bias, R) != 0
                 factorised_for = left[fold]
+            if failed:
+                continue
             solve_rows(R, delta.reshape(1, r))
             if m:
                 Y = C.copy()
@@ -66,17 +69,39 @@ def newton_step(Z, V, w, f, d1, d2, N, lam, starts, left, order, out, rho):
                 small = np.eye(m) - np.dot(C, Y.T)
                 v = np.dot(C, delta)
                 if damped_solve(small, v) != 0:
-                    return SINGULAR
+                    continue
                 delta += np.dot(v, Y)
         delta += w
-        predicted = np.dot(ZS, delta)
+        change, whole = 0.0, 0.0
+        for i in range(n):
+            if d2[i] > 0.0 and (i < lo or i >= hi):
+                change += moved(loss, parameters, y[i], s[i], inner(Z[i], delta), d2[i])
+                whole += d2[i]
+        status[fold] = MOVED if change > trust * whole else CONVERGED
         for j in range(lo, hi):
-            out[j] = predicted[j - lo]
-    return CONVERGED
+            out[j] = inner(Z[j], delta)
+
+
+@inline
+def pull_of_fold(ZS, d1, w, shrink, bias):
+    """Return ``Z_S' d1_S + shrink w``, where the weight of a bias, the last one, isn't shrunk."""
+    pull = np.dot(d1, ZS)
+    for j in range(w.size - bias):
+        pull[j] += shrink * w[j]
+    return pull
+
+
+@inline
+def curvature(d2, lo, hi):
+    """Return the sum of the curvature of some rows."""
+    total = 0.0
+    for i in range(lo, hi):
+        total += d2[i]
+    return total
 
 
 @pointer(UPDATE)
-def influence(Z, V, w, f, d1, d2, N, lam, starts, left, order, out, rho):
+def influence(Z, bias, V, w, f, d1, d2, N, lam, starts, left, order, loss, parameters, y, s, trust, out, rho, status):
     """BIF of the given order, and ``rho`` of each fold: with ``N L = H + mu I`` and ``H = Z' D Z`` the terms are
 
     ``e_1 = N / (N - N_S) (N L)^-1 (2 N_S lam w + Z_S' d1_S)``, ``e_{k+1} = (N L)^-1 E e_k`` with
@@ -88,16 +113,17 @@ def influence(Z, V, w, f, d1, d2, N, lam, starts, left, order, out, rho):
     add_products(curved_features(Z, d2, 0, n), 1.0, H)
     mirror(H)
     R = np.empty((r, r))
-    if ridged_cholesky(H, mu, R) != 0:
-        return SINGULAR
+    failed = (bias == 1 and curvature(d2, 0, n) == 0.0) or ridged_cholesky(H, mu, bias, R) != 0
     for fold in range(left.size):
+        status[fold] = SINGULAR if failed else CONVERGED
+        if failed:
+            continue
         lo, hi = starts[fold], starts[fold + 1]
-        ZS = Z[lo:hi]
         C = curved_features(Z, d2, lo, hi)
         kept, gone = N / left[fold], (N - left[fold]) / left[fold]
-        e = kept * (np.dot(d1[lo:hi], ZS) + (2.0 * (N - left[fold]) * lam) * w)
+        e = kept * pull_of_fold(Z[lo:hi], d1[lo:hi], w, 2.0 * (N - left[fold]) * lam, bias)
         solve_rows(R, e.reshape(1, r))
-        rho[fold] = ratio(R, mu, C, kept, gone)
+        rho[fold] = ratio(R, mu, bias, C, kept, gone)
         if order == 0:
             continue
         total = w + e
@@ -105,14 +131,12 @@ def influence(Z, V, w, f, d1, d2, N, lam, starts, left, order, out, rho):
             e = kept * np.dot(np.dot(C, e), C) - gone * np.dot(H, e)
             solve_rows(R, e.reshape(1, r))
             total += e
-        predicted = np.dot(ZS, total)
         for j in range(lo, hi):
-            out[j] = predicted[j - lo]
-    return CONVERGED
+            out[j] = inner(Z[j], total)
 
 
 @inline
-def ratio(R, mu, C, kept, gone):
+def ratio(R, mu, bias, C, kept, gone):
     """Return the spectral radius of ``L^-1 (kept C' C - gone (L - mu I))``, self-adjoint in the product of L.
 
     As ``heldout_kernel.ratio``: from the leading eigenvector of ``C L^-1 C'`` a few steps of Lanczos' lead to the end.
@@ -140,7 +164,9 @@ def ratio(R, mu, C, kept, gone):
         if not beta[k] > least:
             break
         now, now_L = x / beta[k], Lx / beta[k]
-        Lx = kept * np.dot(np.dot(C, now), C) - gone * (now_L - mu * now)
+        Lx = kept * np.dot(np.dot(C, now), C) - gone * now_L
+        for i in range(r - bias):
+            Lx[i] += gone * mu * now[i]
         alpha[k] = np.dot(now, Lx)
         x = Lx.copy()
         solve_rows(R, x.reshape(1, r))

@@ -1,17 +1,27 @@
 """Updates of the folds' held-out outputs in the coordinates of the Gram matrix: see ``heldout``.
 
 Nothing but K is needed, no features and no decomposition of it, and all folds of one fit cost ``O(n^2 + |A|^3)``. With
-scaled curved rows, ``D^1/2 K D^1/2``, each update reads off one inverse.
+scaled curved rows, ``D^1/2 K D^1/2``, each update reads off one inverse. A bias is treated as one more curved row, the
+last one, that borders the matrix with ``D^1/2 1``.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from kernsel.numerics.blas import add_products, damped_cholesky, damped_solve, inner, inverse, solve_rows, times
-from kernsel.numerics.heldout import UPDATE
+from kernsel.numerics.blas import (
+    add_products,
+    damped_cholesky,
+    damped_solve,
+    inner,
+    inverse,
+    ridged_cholesky,
+    solve_rows,
+    times,
+)
+from kernsel.numerics.heldout import UPDATE, moved
 from kernsel.numerics.jit import inline, pointer
-from kernsel.numerics.newton import CONVERGED, SINGULAR, add_rows, curved_rows, scaled_block
+from kernsel.numerics.newton import CONVERGED, MOVED, SINGULAR, add_rows, curved_rows, scaled_block
 from kernsel.numerics.radius import LANCZOS_STEPS, dominant_vector, tridiagonal_radius, uneven
 
 
@@ -37,65 +47,99 @@ def add_to_fold(K, rows, first, last, coefficients, lo, hi, out):
 
 
 @inline
-def scaled_inverse(K, rows, root, ridge):
-    """Return a status and ``(D^1/2 K D^1/2 + ridge I)^-1`` on the curved rows."""
+def scaled_inverse(K, bias, rows, root, ridge, M):
+    """Fill ``M`` with ``(D^1/2 K D^1/2 + ridge I)^-1`` on the curved rows, bordered for a bias; return a status.
+
+    ``[B r; r' 0]^-1 = [B^-1 - u u' / t, u / t; u' / t, -1 / t]`` with ``u = B^-1 r`` and ``t = r' u``.
+    """
+    m = root.size
     B = scaled_block(K, rows, root, ridge)
-    status = damped_cholesky(B)
-    if status == 0:
-        inverse(B)
-    return status, B
+    if damped_cholesky(B) != 0 or (bias and m == 0):
+        return SINGULAR
+    inverse(B)
+    u, t = np.zeros(m), 0.0
+    if bias:
+        times(B, root, u)
+        t = 1.0 / inner(root, u)
+        M[m, m] = -t
+    for i in range(m):
+        for j in range(m):
+            M[i, j] = B[i, j] - t * u[i] * u[j]
+        if bias:
+            M[i, m] = t * u[i]
+            M[m, i] = t * u[i]
+    return CONVERGED
 
 
 @pointer(UPDATE)
-def newton_step(K, V, a, f, d1, d2, N, lam, starts, left, order, out, rho):
+def newton_step(K, bias, V, a, f, d1, d2, N, lam, starts, left, order, loss, parameters, y, s, trust, out, rho, status):
     """One Newton step from the fit towards each fold's own fit, with ``mu' = 2 (N - N_S) lam``.
 
     Without the fold, straight rows get the coefficient ``-d1_i / mu'`` and the curved rows B = A without C
-    ``(K_BB + mu' D^-1) a_B = f_B - d1_B / d2_B - (K a)_B`` of the straight ones. The system of B is read off the
-    inverse M for all of A: ``a_B = u_B - M_BC M_CC^-1 u_C`` with ``u = M [right-hand side of B; 0]``.
+    ``(K_BB + mu' D^-1) a_B + b = f_B - d1_B / d2_B - (K a)_B`` of the straight ones, where with a bias all coefficients
+    sum to 0. The system of B is read off the inverse M for all of A: ``a_B = u_B - M_BC M_CC^-1 u_C`` with
+    ``u = M [right-hand side of B; 0]``.
     """
     n = f.size
     rows, straight, coefficients = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
     count = curved_rows(d2, rows)
     root = roots(d2, rows, count)
-    m = 0
+    m, pull = 0, 0.0
     for i in range(n):
         if not d2[i] > 0.0 and d1[i] != 0.0:
             straight[m] = i
             coefficients[m] = -d1[i]
+            pull += d1[i]
             m += 1
-    base, h, u, x = np.zeros(n), np.empty(n), np.empty(count), np.empty(count)
+    base, h, u, x = np.zeros(n), np.empty(n), np.empty(count + bias), np.empty(count + bias)
     add_rows(K, straight, m, coefficients, base)
-    M, factorised_for = np.empty((0, 0)), -1.0
+    M, factorised_for, singular = np.empty((count + bias, count + bias)), -1.0, False
     for fold in range(left.size):
         lo, hi = starts[fold], starts[fold + 1]
         mu = 2.0 * left[fold] * lam
         if left[fold] != factorised_for:
-            status, M = scaled_inverse(K, rows, root, mu)
-            if status != 0:
-                return SINGULAR
+            singular = scaled_inverse(K, bias, rows, root, mu, M) != 0
             factorised_for = left[fold]
+        status[fold] = SINGULAR
+        if singular:
+            continue
         for i in range(n):
             h[i] = base[i]
         first, last = part(straight, m, lo, hi)
+        kept_pull = pull
         for i in range(first, last):
             k, c = K[straight[i]], coefficients[i]
+            kept_pull += c
             for j in range(n):
                 h[j] -= c * k[j]
         first, last = part(rows, count, lo, hi)
         for i in range(count):
             k = rows[i]
             u[i] = 0.0 if first <= i < last else root[i] * (f[k] - d1[k] / d2[k] - h[k] / mu)
+        b = 0.0
+        if bias:
+            u[count] = kept_pull / mu
+            if last - first == count:  # no curved row is left to say where the bias should be
+                continue
         times(M, u, x)
         if last > first and without_rows(M, first, last, x) != 0:
-            return SINGULAR
+            continue
+        if bias:
+            b = x[count]
+        change, whole = 0.0, 0.0
+        for i in range(count):
+            if i < first or i >= last:
+                k = rows[i]
+                there = f[k] - (d1[k] + mu * root[i] * x[i]) / d2[k]
+                change += moved(loss, parameters, y[k], s[k], there, d2[k])
+                whole += d2[k]
+        status[fold] = MOVED if change > trust * whole else CONVERGED
         for j in range(lo, hi):
-            out[j] = h[j] / mu
+            out[j] = h[j] / mu + b
         for i in range(count):
             x[i] *= root[i]
         add_to_fold(K, rows, 0, first, x, lo, hi, out)
         add_to_fold(K, rows, last, count, x, lo, hi, out)
-    return CONVERGED
 
 
 @inline
@@ -125,31 +169,36 @@ def without_rows(M, first, last, x):
 
 
 @inline
-def gradient_of_fold(K, f, d1, lam, weight, lo, hi, rows, out):
-    """Fill ``out = 2 N_S lam f + K_{:,S} d1_S``: by how much the fold's loss pulls at every row."""
+def gradient_of_fold(K, f, b, d1, lam, weight, lo, hi, rows, out):
+    """Fill ``out = 2 N_S lam (f - b) + K_{:,S} d1_S``: by how much the fold's loss pulls at every row."""
     for i in range(f.size):
-        out[i] = 2.0 * weight * lam * f[i]
+        out[i] = 2.0 * weight * lam * (f[i] - b)
     for i in range(hi - lo):
         rows[i] = lo + i
     add_rows(K, rows, hi - lo, d1[lo:hi], out)
 
 
 @pointer(UPDATE)
-def influence(K, V, a, f, d1, d2, N, lam, starts, left, order, out, rho):
+def influence(K, bias, V, a, f, d1, d2, N, lam, starts, left, order, loss, parameters, y, s, trust, out, rho, status):
     """BIF of the given order, and ``rho`` of each fold.
 
     With ``M = (D^1/2 K D^1/2 + mu I)^-1`` on A and ``c = (N 1_S - N_S) / (N - N_S)`` the scaled terms of the series,
-    ``e_k = D^1/2 E_k``, follow ``e_1 = (mu / mu') M D^1/2 kappa_A`` and ``e_{k+1} = (I - mu M)(c e_k)``.
+    ``e_k = D^1/2 E_k``, follow ``e_1 = (mu / mu') M D^1/2 kappa_A`` and ``e_{k+1} = (I - mu M)(c e_k)``. The row of a
+    bias has ``sum d1_S`` in place of kappa, and ``c = 0``; its part of M u is what the bias changes by.
     """
     n = f.size
     mu = 2.0 * N * lam
     rows, fold_rows, kappa = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
     count = curved_rows(d2, rows)
+    size = count + bias
     root = roots(d2, rows, count)
-    status, M = scaled_inverse(K, rows, root, mu)
-    if status != 0:
-        return SINGULAR
-    c, e, x, z = np.empty(count), np.empty(count), np.empty(count), np.empty(count)
+    M = np.empty((size, size))
+    if scaled_inverse(K, bias, rows, root, mu, M) != 0:
+        for fold in range(left.size):
+            status[fold] = SINGULAR
+        return
+    c, e, x, z = np.zeros(size), np.empty(size), np.empty(size), np.empty(size)
+    b = a[n] if bias else 0.0
     for fold in range(left.size):
         lo, hi = starts[fold], starts[fold + 1]
         gone, shorter = N - left[fold], 2.0 * left[fold] * lam
@@ -159,26 +208,27 @@ def influence(K, V, a, f, d1, d2, N, lam, starts, left, order, out, rho):
         rho[fold] = ratio(M, mu, c, first, last)
         if order == 0:
             continue
-        gradient_of_fold(K, f, d1, lam, gone, lo, hi, fold_rows, kappa)
+        gradient_of_fold(K, f, b, d1, lam, gone, lo, hi, fold_rows, kappa)
         for i in range(count):
             e[i] = root[i] * kappa[rows[i]]
+        if bias:
+            e[count] = d1[lo:hi].sum()
         times(M, e, z)
-        for i in range(count):
+        for i in range(size):
             x[i] = -z[i] / shorter
             e[i] = z[i] * (mu / shorter)
         for _ in range(order - 1):
-            for i in range(count):
+            for i in range(size):
                 e[i] *= c[i]
             times(M, e, z)
-            for i in range(count):
+            for i in range(size):
                 x[i] += z[i]
                 e[i] -= mu * z[i]
         for i in range(count):
             x[i] *= root[i]
         for j in range(lo, hi):
-            out[j] = f[j] + kappa[j] / shorter
+            out[j] = f[j] + kappa[j] / shorter + (x[count] if bias else 0.0)
         add_to_fold(K, rows, 0, count, x, lo, hi, out)
-    return CONVERGED
 
 
 @inline
@@ -196,8 +246,8 @@ def ratio(M, mu, c, first, last):
         B[i, i] += 1.0
     v = dominant_vector(B)
     x = np.empty(c.size)
-    for i in range(c.size):
-        x[i] = 0.3 * uneven(i) / np.sqrt(c.size)  # for where the other rows decide
+    for i in range(c.size):  # for where the other rows decide; a bias has no curvature of its own
+        x[i] = 0.3 * uneven(i) / np.sqrt(c.size) if c[i] != 0.0 else 0.0
     for i in range(m):
         x[first + i] += v[i]
     return lanczos(M, mu, c, x)
@@ -229,11 +279,14 @@ def lanczos(M, mu, c, x):
 
 
 @pointer(UPDATE)
-def nystrom_influence(K, V, a, f, d1, d2, N, lam, starts, left, order, out, rho):
+def nystrom_influence(
+    K, bias, V, a, f, d1, d2, N, lam, starts, left, order, loss, parameters, y, s, trust, out, rho, status
+):  # fmt: skip
     """Nystrom BIF of first order (FBIF18): the fit on K, and ``K ~ V V'`` in the inverse only.
 
     ``f^{-S} = f + (kappa - V (mu I + V' D V)^-1 V' D kappa) / mu'`` with the curved rows in D: for the hinge this is
-    FBIF18's formula with its sign and its mask corrected, for the square loss its Section 4.2.
+    FBIF18's formula with its sign and its mask corrected, for the square loss its Section 4.2. With a bias V has a last
+    column of ones, without a ridge, and ``mu sum d1_S`` is taken off its entry of ``V' D kappa``.
     """
     n, c = V.shape
     mu = 2.0 * N * lam
@@ -243,23 +296,25 @@ def nystrom_influence(K, V, a, f, d1, d2, N, lam, starts, left, order, out, rho)
     for i in range(count):
         for j in range(c):
             scaled[i, j] = np.sqrt(d2[rows[i]]) * V[rows[i], j]
-    B = np.zeros((c, c))
+    B, R = np.zeros((c, c)), np.empty((c, c))
     add_products(scaled, 1.0, B)
-    for j in range(c):
-        B[j, j] += mu
-    if damped_cholesky(B) != 0:
-        return SINGULAR
+    singular = (bias == 1 and count == 0) or ridged_cholesky(B, mu, bias, R) != 0
+    b = a[n] if bias else 0.0
     for fold in range(left.size):
+        status[fold] = SINGULAR if singular else CONVERGED
+        if singular:
+            continue
         lo, hi = starts[fold], starts[fold + 1]
-        gradient_of_fold(K, f, d1, lam, N - left[fold], lo, hi, rows, kappa)
+        gradient_of_fold(K, f, b, d1, lam, N - left[fold], lo, hi, rows, kappa)
         for k in range(c):
             q[k] = 0.0
         for i in range(n):
             if d2[i] > 0.0:
                 for k in range(c):
                     q[k] += d2[i] * kappa[i] * V[i, k]
-        solve_rows(B, q.reshape(1, c))
+        if bias:
+            q[c - 1] -= mu * d1[lo:hi].sum()
+        solve_rows(R, q.reshape(1, c))
         shorter = 2.0 * left[fold] * lam
         for j in range(lo, hi):
             out[j] = f[j] + (kappa[j] - inner(V[j], q)) / shorter
-    return CONVERGED

@@ -1,8 +1,9 @@
 """Damped Newton for smooth convex losses: every fit of the library that has no closed form.
 
-A problem is ``J = (1/N) sum_i s_i V(y_i, f_i) + lam ||f||^2``; a fold is left out by ``s_i = 0`` on its rows, and its
-held-out outputs are the ``f_i`` there. Many problems (outputs, folds, kernels) are solved side by side, each along
-its path of ``lam`` from the largest down, so that a fit starts where its neighbour ended.
+A problem is ``J = (1/N) sum_i s_i V(y_i, f_i + b) + lam ||f||^2`` with ``N = sum s`` and, if asked for, an unpenalised
+bias b; a fold is left out by ``s_i = 0`` on its rows, and its held-out outputs are those there. Many problems (outputs,
+folds, kernels) are solved side by side, each along its path of ``lam`` from the largest down, so that a fit starts
+where its neighbour ended.
 
 The step is guarded by a line search on the convex ``J``; undamped steps cycle. Where the loss is piecewise quadratic
 (Huber hinge, square) a full step that leaves the set of curved rows as it was has reached the minimum exactly.
@@ -13,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numba.core import types
 
-from kernsel.numerics.blas import add_products, damped_solve, inner, ridged_cholesky, solve_rows
+from kernsel.numerics.blas import add_products, damped_cholesky, inner, ridged_cholesky, solve_rows
 from kernsel.numerics.jit import (
     LOSS,
     Compiled,
@@ -31,15 +32,17 @@ from kernsel.numerics.jit import (
     share,
 )
 
-CONVERGED, UNFINISHED, NOT_FINITE, SINGULAR = 0, 1, 2, 3
+CONVERGED, UNFINISHED, NOT_FINITE, SINGULAR, MOVED = 0, 1, 2, 3, 4
 REASONS = {
     UNFINISHED: "the fit did not converge",
     NOT_FINITE: "the fit met values that are not finite",
     SINGULAR: "the Newton system is singular to working precision",
+    MOVED: "a Newton step changed too much of a fold's curvature",
 }
 
 MAX_STEPS = 200
 DECREMENT = 1e-13  # relative to J: the last step of a quadratically convergent iteration squares what is left
+NEGLIGIBLE = 1e-16  # the same relative to J at f = 0: where one class is left, J falls to 0 for ever
 CURVED = 1e-12  # less curvature than this counts as none (the gradient stays exact), so that D^-1 is finite
 
 
@@ -56,6 +59,16 @@ def derivatives(loss, parameters, y, s, f, d1, d2):
         else:
             d1[i] = 0.0
             d2[i] = 0.0
+    return total
+
+
+@inline
+def at_zero(loss, parameters, y, s):
+    """Return ``sum s V(y, 0)``."""
+    total = 0.0
+    for i in range(y.size):
+        v, _, _ = loss(y[i], 0.0, parameters)
+        total += s[i] * v
     return total
 
 
@@ -158,17 +171,19 @@ def curved_rows(d2, rows):
     return count
 
 
-PROBLEM = types.FunctionType(i8(f8_2, f8_1, f8_1, f8, LOSS, f8_1, f8_1, f8_1))
-"""One fit: ``(K or Z, y, s, lam, loss, parameters, a or w, f) -> status``."""
+PROBLEM = types.FunctionType(i8(f8_2, i8, f8_1, f8_1, f8, LOSS, f8_1, f8_1, f8_1))
+"""One fit: ``(K or Z, bias, y, s, lam, loss, parameters, a or w, f) -> status``; ``bias`` is 0 or 1."""
 
 
 @pointer(PROBLEM)
-def in_kernel(K, y, s, lam, loss, parameters, a, f):
+def in_kernel(K, bias, y, s, lam, loss, parameters, a, f):
     """Minimise ``J`` from the coefficients ``a`` with ``f = K a``, both overwritten. Returns a status.
 
     With the curved rows A (``d2 > 0``) and ``mu = 2 N lam`` the step to ``a + da`` solves, for all other rows,
     ``a_i + da_i = -d1_i / mu``, and for A ``(K_AA + mu D^-1) da_A = -(d1_A + mu a_A) / d2_A - K_AB da_B``, here scaled
     by ``D^1/2`` on both sides so that it stays well conditioned where the curvature varies.
+
+    With a bias, ``f = K a_1..n + a_n+1``: its step ``db`` is added to the left side for A, and makes ``sum a = 0``.
     """
     n = y.size
     N = s.sum()
@@ -176,58 +191,104 @@ def in_kernel(K, y, s, lam, loss, parameters, a, f):
     d1, d2, da, df = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     rows, steps = np.empty(n, np.int64), np.empty(n)
     old_d2, intercepts = np.empty(n), np.empty(n)
-    full = False
+    full, b, db, negligible = False, 0.0, 0.0, NEGLIGIBLE * at_zero(loss, parameters, y, s) / N
     for _ in range(MAX_STEPS):
+        if bias:
+            b = a[n]
         total = derivatives(loss, parameters, y, s, f, d1, d2)
-        J = total / N + lam * inner(a, f)
+        J = total / N + lam * inner_above(a, f, b)
         if not np.isfinite(J):
             return NOT_FINITE
         if same_pieces(y, s, f, d1, d2, old_d2, intercepts) and full:
             return CONVERGED
-        count = 0
+        count, pull, missing = 0, 0.0, 0.0
         for i in range(n):
             df[i] = 0.0
+            pull += d1[i]
+            missing -= a[i]
             da[i] = 0.0 if d2[i] > 0.0 else -d1[i] / mu - a[i]
             if da[i] != 0.0:
+                missing -= da[i]
                 rows[count] = i
                 steps[count] = da[i]
                 count += 1
         add_rows(K, rows, count, steps, df)
         count = curved_rows(d2, rows)
         if count:
-            root, t = np.empty(count), np.empty(count)
+            root, t = np.empty(count), np.empty((1 + bias, count))
             for i in range(count):
                 k = rows[i]
                 root[i] = np.sqrt(d2[k])
-                t[i] = -(d1[k] + mu * a[k]) / root[i] - root[i] * df[k]
-            if damped_solve(scaled_block(K, rows, root, mu), t) != 0:
+                t[0, i] = -(d1[k] + mu * a[k]) / root[i] - root[i] * df[k]
+                t[bias, i] = root[i] if bias else t[0, i]
+            B = scaled_block(K, rows, root, mu)
+            if damped_cholesky(B) != 0:
                 return SINGULAR
+            solve_rows(B, t)
+            if bias:
+                db = (inner(root, t[0]) - missing) / inner(root, t[1])
             for i in range(count):
-                steps[i] = root[i] * t[i]
+                steps[i] = root[i] * (t[0, i] - db * t[bias, i])
                 da[rows[i]] = steps[i]
             add_rows(K, rows, count, steps, df)
-        q1 = inner(da, f)
+        q1, q2 = inner_above(da, f, b), inner(da, df)
         slope = inner(d1, df) / N + 2.0 * lam * q1
+        if bias and count == 0:
+            db = lone_bias_step(pull / N, slope, y, f)
+            if db != 0.0:
+                slope, q1, q2 = 0.0, 0.0, 0.0
+                for i in range(n):
+                    da[i] = df[i] = 0.0
+        for i in range(n):
+            df[i] += db
+        slope += db * pull / N
         if not np.isfinite(slope):
             return NOT_FINITE
         if slope >= 0.0:  # rounding is all that is left
             return CONVERGED
-        step = line_search(loss, parameters, y, s, f, df, N, lam, J, slope, q1, inner(da, df))
+        step = line_search(loss, parameters, y, s, f, df, N, lam, J, slope, q1, q2)
         for i in range(n):
             a[i] += step * da[i]
             f[i] += step * df[i]
-        full = step == 1.0
-        if full and -slope <= DECREMENT * J:
+        if bias:
+            a[n] += step * db
+        full = step == 1.0 and (count > 0 or bias == 0)
+        if step == 1.0 and -slope <= DECREMENT * J + negligible:
             return CONVERGED
     return UNFINISHED
 
 
+@inline
+def lone_bias_step(pull, slope, y, f):
+    """Return the step of a bias where no row has curvature, which would say how far to go.
+
+    The other coefficients are settled first, by a step with this ``slope``. Then the bias goes beyond every row, from
+    where the line search finds its way back to a minimum.
+    """
+    if -slope > 0.01 * abs(pull):
+        return 0.0
+    reach = 1.0
+    for i in range(f.size):
+        reach = max(reach, abs(y[i]) + abs(f[i]))
+    return -2.0 * reach * np.sign(pull)
+
+
+@inline
+def inner_above(a, f, b):
+    """Return ``sum_i a_i (f_i - b)`` over the rows of f."""
+    total = 0.0
+    for i in range(f.size):
+        total += a[i] * (f[i] - b)
+    return total
+
+
 @pointer(PROBLEM)
-def in_features(Z, y, s, lam, loss, parameters, w, f):
+def in_features(Z, bias, y, s, lam, loss, parameters, w, f):
     """Minimise ``J`` from ``w`` with ``f = Z w``, both overwritten. Returns a status.
 
-    Of ``H = Z' diag(weights) Z`` only the rows whose curvature changed since the last step are added or taken away.
-    (From one ``lam`` to the next it is made anew: rounding errors would grow along the path.)
+    With a bias the last column of Z are ones, and its weight isn't penalised. Of ``H = Z' diag(weights) Z`` only the
+    rows whose curvature changed since the last step are added or taken away. (From one ``lam`` to the next it is made
+    anew: rounding errors would grow along the path.)
     """
     n, r = Z.shape
     N = s.sum()
@@ -236,42 +297,55 @@ def in_features(Z, y, s, lam, loss, parameters, w, f):
     old_d2, intercepts = np.empty(n), np.empty(n)
     H, weights = np.zeros((r, r)), np.zeros(n)
     R = np.empty((r, r))
-    full = False
+    ridged = r - bias
+    full, negligible = False, NEGLIGIBLE * at_zero(loss, parameters, y, s) / N
     for _ in range(MAX_STEPS):
         total = derivatives(loss, parameters, y, s, f, d1, d2)
-        J = total / N + lam * inner(w, w)
+        J = total / N + lam * inner(w[:ridged], w)
         if not np.isfinite(J):
             return NOT_FINITE
         if same_pieces(y, s, f, d1, d2, old_d2, intercepts) and full:
             return CONVERGED
-        update_products(Z, d2, weights, H)
+        flat = update_products(Z, d2, weights, H) == 0 and bias == 1
+        if flat:
+            H[ridged, ridged] = N
         gradient = np.dot(d1, Z)
         for i in range(r):
-            gradient[i] += mu * w[i]
+            gradient[i] += mu * w[i] if i < ridged else 0.0
             p[i] = -gradient[i]
-        if ridged_cholesky(H, mu, R) != 0:
+        if ridged_cholesky(H, mu, bias, R) != 0:
             return SINGULAR
         solve_rows(R, p.reshape(1, r))
+        if flat:
+            slope = inner(gradient[:ridged], p) / N
+            p[ridged] = lone_bias_step(gradient[ridged] / N, slope, y, f)
+            if p[ridged] != 0.0:
+                for i in range(ridged):
+                    p[i] = 0.0
         slope = inner(gradient, p) / N
         if not np.isfinite(slope):
             return NOT_FINITE
         if slope >= 0.0:
             return CONVERGED
         df = np.dot(Z, p)
-        step = line_search(loss, parameters, y, s, f, df, N, lam, J, slope, inner(w, p), inner(p, p))
+        q1, q2 = inner(w[:ridged], p), inner(p[:ridged], p)
+        step = line_search(loss, parameters, y, s, f, df, N, lam, J, slope, q1, q2)
         for i in range(r):
             w[i] += step * p[i]
         for i in range(n):
             f[i] += step * df[i]
-        full = step == 1.0
-        if full and -slope <= DECREMENT * J:
+        full = step == 1.0 and not flat
+        if step == 1.0 and -slope <= DECREMENT * J + negligible:
             return CONVERGED
     return UNFINISHED
 
 
 @inline
 def update_products(Z, d2, weights, H):
-    """Turn ``H = Z' diag(weights) Z`` into ``Z' diag(d2) Z`` by the rows that changed, or anew where those are many."""
+    """Turn ``H = Z' diag(weights) Z`` into ``Z' diag(d2) Z`` by the rows that changed, or anew where those are many.
+
+    Returns the number of curved rows.
+    """
     n, r = Z.shape
     changed, curved = 0, 0
     for i in range(n):
@@ -300,10 +374,11 @@ def update_products(Z, d2, weights, H):
         add_products(G, sign, H)
     for i in range(n):
         weights[i] = d2[i]
+    return curved
 
 
 @inline
-def solve_path(problem, G, y, s, lams, loss, parameters, follow, x, f, status):
+def solve_path(problem, G, bias, y, s, lams, loss, parameters, follow, x, f, status):
     """Solve one problem for all ``lams``."""
     for k in range(lams.size):
         if follow and k > 0:
@@ -312,18 +387,19 @@ def solve_path(problem, G, y, s, lams, loss, parameters, follow, x, f, status):
                 x[k, i] = x[k - 1, i] if usable else 0.0
             for i in range(f.shape[1]):
                 f[k, i] = f[k - 1, i] if usable else 0.0
-        status[k] = problem(G, y, s, lams[k], loss, parameters, x[k], f[k])
+        status[k] = problem(G, bias, y, s, lams[k], loss, parameters, x[k], f[k])
 
 
-@jit((i8, i8, PROBLEM, f8_3, i8_1, f8_2, f8_2, f8_1, LOSS, f8_1, b1, f8_3, f8_3, i8[:, ::1]))
-def _paths(first, step, problem, G, which, Y, S, lams, loss, parameters, follow, x, f, status):
+@jit((i8, i8, PROBLEM, f8_3, i8, i8_1, f8_2, f8_2, f8_1, LOSS, f8_1, b1, f8_3, f8_3, i8[:, ::1]))
+def _paths(first, step, problem, G, bias, which, Y, S, lams, loss, parameters, follow, x, f, status):
     for j in range(first, which.size, step):
-        solve_path(problem, G[which[j]], Y[j], S[j], lams, loss, parameters, follow, x[j], f[j], status[j])
+        solve_path(problem, G[which[j]], bias, Y[j], S[j], lams, loss, parameters, follow, x[j], f[j], status[j])
 
 
 def solve_paths(
     problem: Compiled,
     G: np.ndarray,
+    bias: int,
     which: np.ndarray,
     Y: np.ndarray,
     S: np.ndarray,
@@ -339,10 +415,12 @@ def solve_paths(
     Parameters
     ----------
     problem : pointer
-        ``in_kernel``: ``G`` holds Gram matrices (p, n, n), ``x`` the coefficients with ``f = G x``;
-        ``in_features``: ``G`` holds features (p, n, r), ``x`` the weights with ``f = G x``.
+        ``in_kernel``: ``G`` holds Gram matrices (p, n, n), ``x`` the coefficients, and the bias behind them;
+        ``in_features``: ``G`` holds features (p, n, r), a bias' column of ones last, ``x`` the weights.
     G : (p, n, n) or (p, n, r); which : (q,)
         The matrices, and which one a problem uses.
+    bias : int
+        1 with an unpenalised bias, else 0.
     Y, S : (q, n)
         Targets and weights of each problem.
     lams : (L,)
@@ -351,8 +429,8 @@ def solve_paths(
         The loss and its parameters.
     follow : bool
         Start each fit where that of the next larger ``lam`` ended; otherwise at what ``x`` and ``f`` hold.
-    x : (q, L, n or r); f : (q, L, n)
-        Overwritten by the solutions; ``f = G x`` on entry.
+    x : (q, L, n + bias or r); f : (q, L, n)
+        Overwritten by the solutions; on entry f are the outputs of x.
 
     Returns
     -------
@@ -361,7 +439,7 @@ def solve_paths(
     """
     status = np.zeros(x.shape[:2], np.int64)
     loop = _paths.code  # compiled here, not by several threads at once
-    job = (problem.code, G, which, Y, S, lams, loss.code, parameters, follow, x, f, status)
+    job = (problem.code, G, bias, which, Y, S, lams, loss.code, parameters, follow, x, f, status)
     with one_blas_thread():
         share(lambda first, step: loop(first, step, *job), which.size)
     return status

@@ -2,6 +2,11 @@
 
 ``K = U diag(ev) U'`` with orthonormal ``U (n, r)``, from a Gram matrix or from low-rank features; eigenvalues that are
 rounding are dropped, not clamped. Targets are rows: ``Y (k, n)``.
+
+With sample weights s everything is in the coordinates of ``S^1/2``: ``S^1/2 K S^1/2`` and ``S^1/2 y``, and the ridge is
+``lam`` times the sum of the weights that are kept; outputs are ``S^1/2 f``. An unpenalised bias is the direction
+``S^1/2 1`` with an infinite eigenvalue, beside the spectrum of the matrix projected off it; among features it is a last
+column without a ridge.
 """
 
 from __future__ import annotations
@@ -21,27 +26,38 @@ from kernsel.numerics.blas import (
     ridged_cholesky,
     solve_rows,
 )
-from kernsel.numerics.jit import f8_1, f8_2, f8_3, i8, i8_1, inline, jit, one_blas_thread, pointer, share
+from kernsel.numerics.jit import f8, f8_1, f8_2, f8_3, i8, i8_1, inline, jit, one_blas_thread, pointer, share
 from kernsel.numerics.newton import CONVERGED, SINGULAR
-from kernsel.numerics.radius import POWER_STEPS, POWER_TOLERANCE, dominant_vector, uneven
+from kernsel.numerics.radius import LANCZOS_STEPS, dominant_vector, tridiagonal_radius, uneven
 
 
-def spectrum_of_gram(K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return ``U (n, r)`` and the eigenvalues ``ev (r,)`` of a Gram matrix that are above rounding, largest last."""
-    ev, U = np.linalg.eigh(K)
-    return _keep(U, ev, K.shape[0])
+def spectrum_of_gram(K: np.ndarray, free: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return ``U (n, r)`` and the eigenvalues ``ev (r,)`` of a Gram matrix that are above rounding, largest last.
+
+    With a direction ``free (n,)`` that isn't penalised, it comes first, with an infinite eigenvalue.
+    """
+    if free is None:
+        return _keep(*np.linalg.eigh(K)[::-1], K.shape[0])
+    e = free / np.linalg.norm(free)
+    Ke = K @ e
+    centred = K - np.outer(e, Ke) - np.outer(Ke - e * (e @ Ke), e)
+    return _with_free(*_keep(*np.linalg.eigh(centred)[::-1], K.shape[0]), e)
 
 
-def spectrum_of_features(Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def spectrum_of_features(Z: np.ndarray, free: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Return ``U (n, r')`` and the eigenvalues ``ev (r',)`` of ``Z Z'`` that are above rounding, largest last.
 
     The left singular vectors come from ``Z' Z``, at a small part of the cost of a singular value decomposition. That
-    squares the condition; one step of Newton and Schulz makes the columns orthonormal again.
+    squares the condition; one step of Newton and Schulz makes the columns orthonormal again. ``free`` is as above.
     """
+    e = None if free is None else free / np.linalg.norm(free)
+    if e is not None:
+        Z = Z - np.outer(e, e @ Z)
     ev, Q = np.linalg.eigh(Z.T @ Z)
     Q, ev = _keep(Q, ev, Z.shape[0])
     U = (Z @ Q) / np.sqrt(ev)
-    return U @ (1.5 * np.eye(ev.size) - 0.5 * (U.T @ U)), ev
+    U = U @ (1.5 * np.eye(ev.size) - 0.5 * (U.T @ U))
+    return (U, ev) if e is None else _with_free(U, ev, e)
 
 
 def _keep(U: np.ndarray, ev: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -49,47 +65,64 @@ def _keep(U: np.ndarray, ev: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray
     return np.ascontiguousarray(U[:, kept]), ev[kept]
 
 
-def outputs(U: np.ndarray, ev: np.ndarray, Y: np.ndarray, lams: np.ndarray) -> np.ndarray:
-    """Return the outputs of the fits, ``f = U diag(ev / (ev + n lam)) U' y``, as ``(k, L, n)``."""
-    shrunk = (Y @ U)[:, None, :] * (ev / (ev + U.shape[0] * lams[:, None]))
-    f: np.ndarray = shrunk @ U.T
+def _with_free(U: np.ndarray, ev: np.ndarray, e: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Put ``e`` before the others, made orthogonal to it once more: where the rest is small, rounding has tilted it."""
+    U = U - np.outer(e, e @ U)
+    return np.ascontiguousarray(np.column_stack([e, U])), np.append(np.inf, ev)
+
+
+def shrinkage(ev: np.ndarray, ridge: np.ndarray | float) -> np.ndarray:
+    """Return ``ev / (ev + ridge)``, which is 1 for an infinite ev."""
+    return 1.0 / (1.0 + ridge / ev)
+
+
+def outputs(U: np.ndarray, ev: np.ndarray, Y: np.ndarray, ridges: np.ndarray) -> np.ndarray:
+    """Return the outputs of the fits, ``f = U diag(ev / (ev + ridge)) U' y``, as ``(k, L, n)``."""
+    f: np.ndarray = ((Y @ U)[:, None, :] * shrinkage(ev, ridges[:, None])) @ U.T
     return f
 
 
-def coefficients(U: np.ndarray, ev: np.ndarray, Y: np.ndarray, lam: float) -> np.ndarray:
-    """Return ``a (k, n)`` with ``f = K a`` for one ``lam``: ``a = U diag(1 / (ev + n lam)) U' y``.
+def coefficients(U: np.ndarray, ev: np.ndarray, Y: np.ndarray, ridges: np.ndarray) -> np.ndarray:
+    """Return ``a (k, L, n)`` with ``f = K a``, and the bias: ``a = U diag(1 / (ev + ridge)) U' y``.
 
     What of y lies outside the spectrum is left out: K maps it to nothing.
     """
-    a: np.ndarray = ((Y @ U) / (ev + U.shape[0] * lam)) @ U.T
+    a: np.ndarray = ((Y @ U)[:, None, :] / (ev + ridges[:, None])) @ U.T
     return a
 
 
-def weights(Z: np.ndarray, G: np.ndarray, Y: np.ndarray, lam: float) -> np.ndarray:
-    """Return ``w (k, r)`` with ``f = Z w`` for one ``lam``: ``(G + n lam I) w = Z' y`` with ``G = Z' Z``."""
-    H = G.copy()
-    H[np.diag_indices_from(H)] += Z.shape[0] * lam
-    try:
-        w: np.ndarray = scipy.linalg.solve(H, Z.T @ Y.T, assume_a="pos").T
-    except np.linalg.LinAlgError:  # lam is below rounding: the minimum-norm solution
-        w = np.linalg.lstsq(H, Z.T @ Y.T, rcond=None)[0].T
+def weights(Z: np.ndarray, bias: int, Y: np.ndarray, ridges: np.ndarray) -> np.ndarray:
+    """Return ``w (k, L, r)`` with ``f = Z w``: ``(Z' Z + ridge I) w = Z' y``, without a ridge for a bias' column."""
+    G, right = Z.T @ Z, Z.T @ Y.T
+    penalty = np.ones(len(G))
+    penalty[len(G) - bias :] = 0.0
+    w = np.empty((len(Y), ridges.size, len(G)))
+    for k, ridge in enumerate(ridges):
+        H = G + np.diag(ridge * penalty)
+        try:
+            w[:, k] = scipy.linalg.solve(H, right, assume_a="pos").T
+        except np.linalg.LinAlgError:  # the ridge is below rounding: the minimum-norm solution
+            w[:, k] = np.linalg.lstsq(H, right, rcond=None)[0].T
     return w
 
 
 ROUNDING = 2.0**-52
 DOMINATED = 1 / 32  # the trace of products, relative to a ridge that dominates them
 
-FOLD = types.FunctionType(types.void(f8_2, f8_1, f8_2, f8_2, f8_2, f8_1, i8, i8, i8, f8_3, i8_1, f8_1))
-"""One fold: ``(U or Z, ev, Y, YU or YZ, G, lams, lo, hi, order, out, status, rho)``."""
+FOLD = types.FunctionType(types.void(f8_2, f8_1, i8, f8_2, f8_2, f8_2, f8_1, i8, i8, f8, f8, i8, f8_3, i8_1, f8_1))
+"""One fold: ``(U or Z, ev, bias, Y, YU or YZ, G, lams, lo, hi, N, left, order, out, status, rho)``."""
 
 
-@jit((i8, i8, FOLD, f8_2, f8_1, f8_2, f8_2, f8_2, f8_1, i8_1, i8, f8_3, i8[:, ::1], f8_2))
-def _folds(first, step, task, U, ev, Y, YU, G, lams, starts, order, out, status, rho):
+@jit((i8, i8, FOLD, f8_2, f8_1, i8, f8_2, f8_2, f8_2, f8_1, i8_1, f8, f8_1, i8, f8_3, i8[:, ::1], f8_2))
+def _folds(first, step, task, U, ev, bias, Y, YU, G, lams, starts, N, left, order, out, status, rho):
     for fold in range(first, starts.size - 1, step):
-        task(U, ev, Y, YU, G, lams, starts[fold], starts[fold + 1], order, out, status[fold], rho[fold])
+        task(
+            U, ev, bias, Y, YU, G, lams, starts[fold], starts[fold + 1], N, left[fold], order, out, status[fold],
+            rho[fold],
+        )  # fmt: skip
 
 
-def for_folds(task, U, ev, Y, YU, G, lams, starts, order, out, status, rho):
+def for_folds(task, U, ev, bias, Y, G, lams, starts, N, left, order):
     """Run ``task`` for every fold, side by side.
 
     Parameters
@@ -98,19 +131,30 @@ def for_folds(task, U, ev, Y, YU, G, lams, starts, order, out, status, rho):
         ``without_block`` or ``influence`` on the spectrum ``U, ev``; ``without_products`` on features in place of U.
     U, ev : (n, r), (r,)
         The spectrum.
-    Y, YU : (k, n), (k, r)
-        Targets, and their products with U.
+    bias : int
+        1 where the last column of the features is that of a bias.
+    Y : (k, n)
+        Targets.
     G : (r, r)
         The products ``Z' Z`` of the features.
+    starts, N, left : (t + 1,), float, (t,)
+        The folds, the sum of all weights, and what the fit without each fold keeps of it.
     order : int
         Of the BIF; 0 asks for ``rho`` alone.
-    out : (k, L, n); status : (t, L); rho : (t, L)
-        Overwritten: held-out outputs, 0 or a key of ``newton.REASONS``, and the ratio of the BIF's series.
+
+    Returns
+    -------
+    out : (k, L, n); status : (L,); rho : (t, L)
+        Held-out outputs (those of rows in no fold are left as zeros), the worst status over folds, 0 or a key of
+        ``newton.REASONS``, and the ratio of the BIF's series.
     """
+    out = np.zeros((Y.shape[0], lams.size, U.shape[0]))
+    status, rho = np.zeros((starts.size - 1, lams.size), np.int64), np.zeros((starts.size - 1, lams.size))
     loop = _folds.code  # compiled here, not by several threads at once
-    job = (task.code, U, ev, Y, YU, G, lams, starts, order, out, status, rho)
+    job = (task.code, U, ev, bias, Y, Y @ U, G, lams, starts, N, left, order, out, status, rho)
     with one_blas_thread():
         share(lambda first, step: loop(first, step, *job), len(status))
+    return out, status.max(axis=0), rho
 
 
 def products_are_cheaper(starts: np.ndarray, r: int, lams: np.ndarray) -> bool:
@@ -120,37 +164,39 @@ def products_are_cheaper(starts: np.ndarray, r: int, lams: np.ndarray) -> bool:
 
 
 def heldout_square(
-    U: np.ndarray, ev: np.ndarray, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray
+    U: np.ndarray, ev: np.ndarray, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray, N: float, left: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the exact held-out outputs ``(k, L, n)`` of the square loss, and a status for every ``lam``.
 
-    Without fold S the ridge is ``(n - m) lam``, and with ``A = (K + ridge I)^-1``, ``y_S - f_S = A_SS^-1 (A y)_S``.
+    Without fold S the ridge is ``left_S lam``, and with ``A = (K + ridge I)^-1``, ``y_S - f_S = A_SS^-1 (A y)_S``.
     """
     if products_are_cheaper(starts, ev.size, lams):
-        return heldout_features(np.ascontiguousarray(U * np.sqrt(ev)), np.diag(ev), Y, lams, starts)
-    out, status, _ = _run(without_block, U, ev, Y, lams, starts, 0)
+        bias = int(ev.size > 0 and np.isinf(ev[0]))  # it comes first in a spectrum, and last among features
+        scaled = np.roll(U * np.sqrt(np.where(np.isinf(ev), 1.0, ev)), -bias, axis=1)
+        return heldout_features(np.ascontiguousarray(scaled), scaled.T @ scaled, bias, Y, lams, starts, N, left)
+    out, status, _ = for_folds(without_block, U, ev, 0, Y, np.zeros((0, 0)), lams, starts, N, left, 0)
     return out, status
 
 
 def heldout_features(
-    Z: np.ndarray, G: np.ndarray, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+    Z: np.ndarray, G: np.ndarray, bias: int, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray, N: float,
+    left: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Return the same for ``K = Z Z'`` and ``G = Z' Z``, by leaving the fold out of the normal equations.
 
     Columns that overlap with no other one, as where the kernel is so narrow that it sees single points, need no system.
+    (With a bias they all overlap with its column.)
     """
     alone = columns_alone(Z, G)
-    if not alone.any():
-        out, status, _ = _run(without_products, Z, np.zeros(0), Y, lams, starts, 0, G)
-        return out, status
-    single = without_columns(Z[:, alone], Y, lams, starts)
-    if alone.all():
-        return single, np.zeros(lams.size, np.int64)
-    out, status, _ = _run(
-        without_products, np.ascontiguousarray(Z[:, ~alone]), np.zeros(0), Y, lams, starts, 0,
-        np.ascontiguousarray(G[~alone][:, ~alone]),
-    )  # fmt: skip
-    return out + single, status
+    out, status = np.zeros((len(Y), lams.size, len(Z))), np.zeros(lams.size, np.int64)
+    if not alone.all():
+        features, products = (np.ascontiguousarray(Z[:, ~alone]), G[np.ix_(~alone, ~alone)]) if alone.any() else (Z, G)
+        out, status, _ = for_folds(
+            without_products, features, np.zeros(0), bias, Y, products, lams, starts, N, left, 0
+        )  # fmt: skip
+    if alone.any():
+        out += without_columns(Z[:, alone], Y, lams, starts, left)
+    return out, status
 
 
 def columns_alone(Z: np.ndarray, G: np.ndarray) -> np.ndarray:
@@ -163,36 +209,27 @@ def columns_alone(Z: np.ndarray, G: np.ndarray) -> np.ndarray:
     return alone
 
 
-def without_columns(Z: np.ndarray, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray) -> np.ndarray:
+def without_columns(Z: np.ndarray, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray, left: np.ndarray) -> np.ndarray:
     """Return the held-out outputs ``(k, L, n)`` of orthogonal columns: ``w = Z' y / (diag(Z' Z) + ridge)``."""
-    folds = [slice(lo, hi) for lo, hi in pairwise(starts)]
+    folds = [slice(lo, hi) for lo, hi in pairwise([*starts, len(Z)])]  # what is never held out comes last
     squares = np.stack([np.einsum("ij,ij->j", Z[fold], Z[fold]) for fold in folds])
     products = np.stack([Y[:, fold] @ Z[fold] for fold in folds])
     kept = 1.0 - np.eye(len(folds))  # sums over the other folds: the fold's own part would not cancel exactly
     squares, products = kept @ squares, np.einsum("st,tkj->skj", kept, products)
-    out = np.empty((Y.shape[0], lams.size, Z.shape[0]))
-    for j, fold in enumerate(folds):
-        ridges = (Z.shape[0] - (fold.stop - fold.start)) * lams
-        w = products[j][:, None, :] / (squares[j] + ridges[:, None])
+    out = np.zeros((Y.shape[0], lams.size, Z.shape[0]))
+    for j, fold in enumerate(folds[:-1]):
+        w = products[j][:, None, :] / (squares[j] + left[j] * lams[:, None])
         out[:, :, fold] = w @ Z[fold].T
     return out
 
 
 def influence_square(
-    U: np.ndarray, ev: np.ndarray, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray, order: int
-) -> tuple[np.ndarray, np.ndarray]:
+    U: np.ndarray, ev: np.ndarray, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray, N: float, left: np.ndarray,
+    order: int,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Return the BIF of the given order for the square loss, ``(k, L, n)``, and its ratio, ``(t, L)``."""
-    out, _, rho = _run(influence, U, ev, Y, lams, starts, order)
+    out, _, rho = for_folds(influence, U, ev, 0, Y, np.zeros((0, 0)), lams, starts, N, left, order)
     return out, rho
-
-
-def _run(task, U, ev, Y, lams, starts, order, G=None):
-    out = np.empty((Y.shape[0], lams.size, U.shape[0]))
-    status, rho = np.zeros((starts.size - 1, lams.size), np.int64), np.zeros((starts.size - 1, lams.size))
-    if G is None:
-        G = np.zeros((0, 0))
-    for_folds(task, U, ev, Y, Y @ U, G, lams, starts, order, out, status, rho)
-    return out, status.max(axis=0), rho
 
 
 @inline
@@ -204,7 +241,7 @@ def scale_columns(A, factors, out):
 
 
 @pointer(FOLD)
-def without_block(U, ev, Y, YU, G, lams, lo, hi, order, out, status, rho):
+def without_block(U, ev, bias, Y, YU, G, lams, lo, hi, N, left, order, out, status, rho):
     """Hold a fold out through ``ridge A_SS = U_S diag(ridge / (ev + ridge)) U_S' + (I - U_S U_S')``.
 
     ``ridge A y`` is made in the same way: ``y - f`` would be 0 to rounding, and the outputs the targets themselves,
@@ -216,7 +253,7 @@ def without_block(U, ev, Y, YU, G, lams, lo, hi, order, out, status, rho):
     # What the spectrum doesn't span is nothing where it is complete; else a ridge below rounding is lost in it.
     beyond, rest, least = np.zeros((m, m)), np.zeros((Y.shape[0], m)), 0.0
     if r < n:
-        least = n * ROUNDING * ev[-1] if r else 0.0
+        least = n * ROUNDING * ev[-1] if r and np.isfinite(ev[-1]) else 0.0
         add_inner_products(US, -1.0, beyond)
         for i in range(m):
             beyond[i, i] += 1.0
@@ -226,7 +263,7 @@ def without_block(U, ev, Y, YU, G, lams, lo, hi, order, out, status, rho):
                 rest[c, i] = Y[c, lo + i] - f[i]
     Q, W, e = np.empty((m, m)), np.empty((m, r)), np.empty((Y.shape[0], m))
     for k in range(lams.size):
-        ridge = (n - m) * lams[k]
+        ridge = left * lams[k]
         scale_columns(US, np.sqrt(ridge / (ev + ridge)), W)
         copy_lower(beyond, Q)
         add_inner_products(W, 1.0, Q)
@@ -242,14 +279,13 @@ def without_block(U, ev, Y, YU, G, lams, lo, hi, order, out, status, rho):
 
 
 @pointer(FOLD)
-def without_products(Z, ev, Y, YZ, G, lams, lo, hi, order, out, status, rho):
+def without_products(Z, ev, bias, Y, YZ, G, lams, lo, hi, N, left, order, out, status, rho):
     """Hold a fold out by ``(G - Z_S' Z_S + ridge I) w = Z' y - Z_S' y_S``.
 
     Where the ridge is far above the trace of the products, ``w <- (right - products w) / ridge`` is at its fixed point
     after a few rounds, which are cheaper than a factorisation.
     """
-    n, r = Z.shape
-    m = hi - lo
+    r, m = Z.shape[1], hi - lo
     ZS = Z[lo:hi]
     products, right = np.empty((r, r)), np.empty((Y.shape[0], r))
     copy_lower(G, products)
@@ -264,8 +300,8 @@ def without_products(Z, ev, Y, YZ, G, lams, lo, hi, order, out, status, rho):
             right[c, j] = YZ[c, j] - inside[j]
     R, w = np.empty((r, r)), np.empty((Y.shape[0], r))
     for k in range(lams.size):
-        ridge = (n - m) * lams[k]
-        dominated = trace < DOMINATED * ridge
+        ridge = left * lams[k]
+        dominated = trace < DOMINATED * ridge and bias == 0
         for c in range(Y.shape[0]):
             for j in range(r):
                 w[c, j] = right[c, j] / ridge if dominated else right[c, j]
@@ -278,7 +314,7 @@ def without_products(Z, ev, Y, YZ, G, lams, lo, hi, order, out, status, rho):
                     for j in range(r):
                         w[c, j] = (right[c, j] - pulled[j]) / ridge
         else:
-            status[k] = CONVERGED if ridged_cholesky(products, ridge, R) == 0 else SINGULAR
+            status[k] = CONVERGED if ridged_cholesky(products, ridge, bias, R) == 0 else SINGULAR
             solve_rows(R, w)
         for c in range(Y.shape[0]):
             f = np.dot(ZS, w[c])
@@ -287,19 +323,20 @@ def without_products(Z, ev, Y, YZ, G, lams, lo, hi, order, out, status, rho):
 
 
 @pointer(FOLD)
-def influence(U, ev, Y, YU, G, lams, lo, hi, order, out, status, rho):
+def influence(U, ev, bias, Y, YU, G, lams, lo, hi, N, left, order, out, status, rho):
     """BIF of the given order for the square loss, and its ratio.
 
-    In the coordinates of U, with ``h = ev / (ev + n lam)`` and ``kappa = 2 m lam U' f + diag(ev) U_S' d1_S``, the terms
-    are ``e_1 = n / (2 (n - m)) kappa / (ev + n lam)`` and ``e_{k+1} = h ((n U_S' U_S - m I) / (n - m)) e_k``.
+    In the coordinates of U, with ``h = ev / (ev + N lam)`` and ``q = U' f / (ev + N lam)``, 1 and 0 for a bias, the
+    terms are ``e_1 = (N / (2 left)) (2 N_S lam q + h U_S' d1_S)`` and
+    ``e_{k+1} = h ((N U_S' U_S - N_S I) / left) e_k``.
     """
-    n, r = U.shape
+    r = U.shape[1]
     m = hi - lo
-    kept, gone = n / (n - m), m / (n - m)
+    kept, gone = N / left, (N - left) / left
     US = U[lo:hi]
     d1, g, e, total = np.empty(m), np.empty(r), np.empty(r), np.empty(r)
     for k in range(lams.size):
-        h = ev / (ev + n * lams[k])
+        h = 1.0 / (1.0 + N * lams[k] / ev)
         rho[k] = ratio_square(US, h, kept, gone)
         if order == 0:
             continue
@@ -311,7 +348,8 @@ def influence(U, ev, Y, YU, G, lams, lo, hi, order, out, status, rho):
                 d1[i] = 2.0 * (f[i] - Y[c, lo + i])
             pull = np.dot(d1, US)
             for j in range(r):
-                e[j] = 0.5 * kept * (2.0 * m * lams[k] * g[j] + ev[j] * pull[j]) / (ev[j] + n * lams[k])
+                shrunk = 2.0 * (N - left) * lams[k] * g[j] / (ev[j] + N * lams[k])
+                e[j] = 0.5 * kept * (shrunk + h[j] * pull[j])
                 total[j] = e[j]
             for _ in range(order - 1):
                 inside = np.dot(np.dot(US, e), US)
@@ -325,7 +363,7 @@ def influence(U, ev, Y, YU, G, lams, lo, hi, order, out, status, rho):
 
 @inline
 def ratio_square(US, h, kept, gone):
-    """Return the spectral radius of ``diag(h)(kept U_S' U_S - gone I)``, made symmetric, by power iteration.
+    """Return the spectral radius of ``diag(h)(kept U_S' U_S - gone I)``, made symmetric, by a few steps of Lanczos'.
 
     It starts from the leading eigenvector of the fold's block ``U_S diag(h) U_S'``, which is nearly there.
     """
@@ -339,15 +377,19 @@ def ratio_square(US, h, kept, gone):
     size = np.sqrt(np.dot(x, x) / r)
     for j in range(r):
         x[j] += (0.1 * size if size > 0.0 else 1.0) * uneven(j)
-    value, length = 0.0, np.sqrt(np.dot(x, x))
-    for step in range(POWER_STEPS):
-        for j in range(r):
-            x[j] /= length
-        inside = np.dot(np.dot(W, x), W)
-        for j in range(r):
-            x[j] = kept * inside[j] - gone * h[j] * x[j]
-        before = value
-        value = length = np.sqrt(np.dot(x, x))
-        if not length > 1e-150 or (step > 1 and abs(value - before) <= POWER_TOLERANCE * value):
+    alpha, beta = np.zeros(LANCZOS_STEPS), np.zeros(LANCZOS_STEPS + 1)
+    before, k, least = np.zeros(r), 0, 1e-150
+    while k < LANCZOS_STEPS:
+        beta[k] = np.sqrt(np.dot(x, x))
+        if not beta[k] > least:
             break
-    return value
+        now = x / beta[k]
+        x = kept * np.dot(np.dot(W, now), W) - gone * h * now
+        alpha[k] = np.dot(now, x)
+        x -= alpha[k] * now
+        if k:
+            x -= beta[k] * before
+        before = now
+        least = 1e-12 * (abs(alpha[k]) + (beta[k] if k else 0.0))
+        k += 1
+    return tridiagonal_radius(alpha[:k], beta[1:k])

@@ -25,7 +25,8 @@ Progress = Callable[[int, int, str], None]
 PAPER_TAU = 2.0 ** np.arange(-15.0, 16.0)
 PAPER_LAM = 2.0 ** np.arange(-15.0, 16.0, 2.0)
 RIDGES = 2.0 ** np.arange(-14.0, 9.0, 2.0)
-"""Default values of ``n lambda``: for a kernel with ``k(x, x) = 1`` from nearly interpolating to nearly constant."""
+"""Default values of ``n lambda``: for a kernel with ``k(x, x) = 1`` from nearly interpolating to nearly constant; n is
+the sum of the weights."""
 
 LEAST, LARGEST = 1e-300, 1e300  # values that can be divided and multiplied by the number of rows
 ROUNDS, STEPS = 4, 4  # extensions of the grid, and values that each adds to an axis
@@ -56,6 +57,10 @@ class Candidate:
         The reason, if there is no score.
     verified : float or None
         The criterion's value from exact refits.
+    score_se : float or None
+        Standard error over folds of the score (of ``verified`` where there is one), if it is a mean over rows.
+    metrics : mapping of str to Value
+        Further figures from exact held-out outputs, for verified candidates.
     learner : Learner or None
         None if there is only one.
     """
@@ -72,6 +77,18 @@ class Candidate:
     exact: bool = False
     failed: str | None = None
     verified: float | None = None
+    score_se: float | None = None
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def value(self) -> float:
+        """The score: the verified one, if there is one."""
+        return self.score if self.verified is None else self.verified
+
+    @property
+    def width(self) -> float:
+        """The kernel's width; 0 if it has none."""
+        return self.kernel.parameters.get(self.kernel.width or "", 0.0)
 
     @property
     def key(self) -> tuple[Kernel, Any, float]:
@@ -81,10 +98,8 @@ class Candidate:
     @property
     def rank(self) -> tuple[float, ...]:
         """Sort key: failures last; then the score, the loss, the larger lambda, the wider kernel and tube."""
-        value = self.score if self.verified is None else self.verified
-        width = self.kernel.parameters.get(self.kernel.width or "", 0.0)
         tube = (-value for value in parameters_of(self.learner).values())
-        return _rounded(value), _rounded(self.loss), -self.lam, -width, *tube
+        return _rounded(self.value), _rounded(self.loss), -self.lam, -self.width, *tube
 
 
 def _rounded(value: float) -> float:
@@ -208,8 +223,8 @@ def make_grids(kernels: Sequence[Kernel], grid: Grid, rows: Rows, learner: Any) 
 def _axes(kernel: Kernel, style: str, given: Mapping[str, Array], rows: Rows, learner: Any) -> Axes:
     values = {name: np.asarray(axis, dtype=np.float64) for name, axis in kernel.axes(rows.X).items()}
     middle = kernel.with_parameters(**{name: float(axis[axis.size // 2]) for name, axis in values.items()})
-    ridge = float(np.mean(middle.diag(rows.X))) or 1.0
-    lams = RIDGES * ridge / rows.n
+    ridge = float(rows.s @ middle.diag(rows.X) / rows.total) or 1.0
+    lams = RIDGES * ridge / rows.total
     if style == "paper":
         lams = PAPER_LAM
         values = {n: PAPER_TAU if n.rpartition(".")[2] == "tau" else axis for n, axis in values.items()}

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import types
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +17,11 @@ import pytest
 from typer.testing import CliRunner
 
 from kernsel import __version__
+from kernsel.calibration import Calibration, Sigmoid
 from kernsel.cli import app
 from kernsel.data import prepare
 from kernsel.errors import SelectionError, SelectionWarning
+from kernsel.intervals import Intervals
 from kernsel.kernels import Linear
 from kernsel.model import Model
 
@@ -53,6 +56,7 @@ def linear_model(dataset) -> Model:
 class Result:
     def __init__(self, dataset, options):
         self.model = linear_model(dataset)
+        self.data = {"notes": [*dataset.notes, "a note of the selection"]}
         self.warnings = ["the winner is on the edge"]
         self.options = {name: value for name, value in options.items() if name != "progress"}
 
@@ -98,7 +102,7 @@ def test_select_prints_the_notes_and_the_table(fake, data):
     assert "  target: the last column, 'kind' (name another one as the target if that is wrong)" in lines
     assert "  task: classification, because the target holds text (2 distinct)" in lines
     assert "  scaling: fitted once on the whole table, because all folds share one Gram matrix" in lines
-    assert lines[-1] == "the table of the winner"
+    assert lines[-2:] == ["  a note of the selection", "the table of the winner"]
     assert result.stderr == "kernsel: warning: the winner is on the edge\n"
 
 
@@ -122,26 +126,37 @@ def test_options_reach_the_selection(fake, data):
     assert options() == {
         "learner": "None",
         "kernel": "'gaussian'",
-        "criterion": "'newton-cv'",
+        "criterion": "None",
         "folds": "10",
+        "repeats": "1",
         "grid": "'auto'",
         "verify": "5",
         "extend": "True",
         "pure": "False",
+        "metric": "()",
+        "one_se": "False",
+        "calibration": "None",
         "seed": "0",
         "rank": "None",
         "order": "None",
     }
-    given = "--learner krr --kernel gaussian --kernel linear --criterion bif --order inf --folds 5 --grid paper"
+    given = (
+        "--learner krr --kernel gaussian --kernel linear --criterion bif --order inf --folds 5 --grid paper --repeats 3"
+    )
+    given += " --metric accuracy --metric roc_auc --one-se --calibration isotonic"
     assert options(*given.split(), *["--verify", "0", "--no-extend", "--pure", "--rank", "0.25", "--seed", "7"]) == {
         "learner": "'krr'",
         "kernel": "['gaussian', 'linear']",
         "criterion": "'bif'",
         "folds": "5",
+        "repeats": "3",
         "grid": "'paper'",
         "verify": "0",
         "extend": "False",
         "pure": "True",
+        "metric": "['accuracy', 'roc_auc']",
+        "one_se": "True",
+        "calibration": "'isotonic'",
         "seed": "7",
         "rank": "0.25",
         "order": "inf",
@@ -288,6 +303,53 @@ def test_several_classes_have_a_decision_each(tmp_path):
     linear_model(prepare(table)).save(tmp_path / "m.npz")
     lines = run("predict", tmp_path / "m.npz", tmp_path / "t.csv", "--decision").stdout.splitlines()
     assert lines[0] == "prediction,decision x,decision y,decision z"
+    error = run("predict", tmp_path / "m.npz", tmp_path / "t.csv", "--proba", code=2).stderr
+    assert "made without a calibration" in error
+
+
+def test_probabilities_of_the_classes(tmp_path):
+    table = pd.DataFrame({"a": np.arange(30.0), "b": np.arange(30) % 7, "y": np.array(list("xyz"))[np.arange(30) % 3]})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    calibration = Calibration("sigmoid", (Sigmoid(2.0, 0.1), Sigmoid(1.0, 0.0), Sigmoid(3.0, -1.0)))
+    fitted = replace(linear_model(prepare(table)), calibration=calibration)
+    fitted.save(tmp_path / "m.npz")
+    run("predict", tmp_path / "m.npz", tmp_path / "t.csv", "--proba", "--decision", "--output", tmp_path / "p.csv")
+    found = pd.read_csv(tmp_path / "p.csv")
+    assert list(found)[4:] == ["probability x", "probability y", "probability z"]
+    np.testing.assert_allclose(found.iloc[:, 4:], fitted.predict_proba(table), rtol=1e-12)
+    error = run("predict", tmp_path / "m.npz", tmp_path / "t.csv", "--interval", "0.9", code=2).stderr
+    assert "--interval is for a regression" in error
+
+
+def test_intervals_of_a_regression(tmp_path):
+    table = pd.DataFrame({"a": np.arange(20.0), "b": np.arange(20) / 3})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    plain = linear_model(prepare(table))
+    residuals = np.linspace(0.1, 1.0, 20)[None]
+    ends = Intervals(
+        np.stack([plain.coefficients] * 2), np.zeros((2, 1)), residuals, np.array([0, 10, 20]), np.ones(20)
+    )
+    fitted = replace(plain, intervals=ends)
+    fitted.save(tmp_path / "m.npz")
+    run("predict", tmp_path / "m.npz", tmp_path / "t.csv", "--interval", "0.9", "--output", tmp_path / "p.csv")
+    found = pd.read_csv(tmp_path / "p.csv")
+    assert list(found) == ["prediction", "lower", "upper"]
+    np.testing.assert_allclose(found[["lower", "upper"]], fitted.predict_interval(table, 0.9), rtol=1e-9, atol=1e-9)
+    several = pd.DataFrame({"a": table["a"], "b": table["b"], "c": table["a"] ** 2})
+    pair = prepare(several, ["b", "c"])
+    ends = Intervals(np.ones((2, 2, 1)), np.zeros((2, 2)), residuals[[0, 0]], np.array([0, 10, 20]), np.ones(20))
+    replace(linear_model(pair), intervals=ends).save(tmp_path / "pair.npz")
+    run("predict", tmp_path / "pair.npz", tmp_path / "t.csv", "--interval", "0.9", "--output", tmp_path / "q.csv")
+    assert list(pd.read_csv(tmp_path / "q.csv")) == [
+        *("prediction b", "prediction c", "lower b", "upper b", "lower c", "upper c")
+    ]
+    half = residuals[0, 18] * table["b"].std(ddof=0)  # the ceil(0.9 * 21) = 19th smallest
+    np.testing.assert_allclose(found["upper"], found["prediction"] + half)
+    arguments = ("predict", tmp_path / "m.npz", tmp_path / "t.csv")
+    assert "must lie between 0 and 1, not 90.0" in run(*arguments, "--interval", "90", code=2).stderr
+    assert "--proba is for classes" in run(*arguments, "--proba", code=2).stderr
+    plain.save(tmp_path / "m.npz")
+    assert "has no prediction intervals" in run(*arguments, "--interval", "0.9", code=2).stderr
 
 
 @pytest.mark.parametrize(

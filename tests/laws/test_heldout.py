@@ -23,128 +23,201 @@ def close(actual, expected, atol):
     np.testing.assert_allclose(actual, expected, rtol=0, atol=atol * (1 + np.abs(expected).max()))
 
 
-def spectrum(p, rank=None):
-    """The spectrum of K, or of a low-rank K with the K that it stands for."""
-    if rank is None or rank >= p.n:
-        return *spectral.spectrum_of_gram(p.K), p.K
-    Z = np.ascontiguousarray(p.Z[:, -rank:])
-    return *spectral.spectrum_of_features(Z), Z @ Z.T
+biases = st.sampled_from([0, 1])
 
 
-@given(problems.problems(), st.sampled_from([None, 2, 5, 12]))
-def test_exact_cv_of_the_square_loss_equals_brute_force(p, rank):
-    U, ev, K = spectrum(p, rank)
-    lams = calling.array(1.0, p.lam)
-    out, status = spectral.heldout_square(U, ev, p.Y, lams, p.starts)
+def low_rank(p, rank=None):
+    """Features of K, or of a part of it, and the K that they stand for."""
+    Z = p.Z if rank is None else np.ascontiguousarray(p.Z[:, -rank:])
+    return Z, p.K if rank is None else Z @ Z.T
+
+
+def spectrum(p, Z, K, bias):
+    """The spectrum in the coordinates of S^1/2, from the Gram matrix if there is no low rank."""
+    root = np.sqrt(p.s)
+    free = root if bias else None
+    if Z.shape[1] == p.n:
+        return spectral.spectrum_of_gram(K * root * root[:, None], free)
+    return spectral.spectrum_of_features(Z * root[:, None], free)
+
+
+def matrix(problem, p, bias):
+    return p.K if problem is newton.in_kernel else p.features(bias)
+
+
+def both_classes(p, S, s):
+    return np.unique(np.delete(p.y * (s > 0), S)).size - (s == 0).any() >= 2
+
+
+def certain(loss, p, bias, s=None):
+    """A fit whose bias is settled: some curved row says where it is, also without any one fold."""
+    s = p.s if s is None else s
+    if bias and loss is not losses.SQUARE:  # of one class alone there is no bias, or an infinite one
+        assume(all(both_classes(p, S, s) for S in [np.zeros(0, int), *reference.folds(p.starts)]))
+    w = reference.fit(loss.twin, p.features(bias), p.y, s, p.lam, bias)
+    curved = (s > 0) & (loss.twin(p.y, p.features(bias) @ w)[2] > 1e-3 * loss.curvature)
+    if bias:
+        assume(all(np.delete(curved, S).any() for S in reference.folds(p.starts)))
+    return w
+
+
+@given(problems.problems(weighted=True), st.sampled_from([None, 2, 5, 12]), biases)
+def test_exact_cv_of_the_square_loss_equals_brute_force(p, rank, bias):
+    Z, K = low_rank(p, rank)
+    lams, root = calling.array(1.0, p.lam), np.sqrt(p.s)
+    out, status = spectral.heldout_square(
+        *spectrum(p, Z, K, bias), p.Y * root, lams, *calling.folds(p.starts, p.s)
+    )  # fmt: skip
     assert not status.any()
     for k, lam in enumerate(lams):
-        close(out[:, k], reference.refits_square(K, p.Y, lam, p.starts), tolerances.exact(K, lam))
+        expected = reference.refits_square(K, p.Y, lam, p.starts, p.s, bias)
+        close(out[:, k] / root, expected, tolerances.weighted(p.s) * tolerances.exact(K, lam))
 
 
-@given(problems.problems(lams=(-8, 3)), st.sampled_from([None, 3, 10]))
-def test_exact_cv_is_exact_to_nine_digits(p, rank):
-    U, ev, K = spectrum(p, rank)
-    out, _ = spectral.heldout_square(U, ev, p.Y, calling.array(p.lam), p.starts)
-    np.testing.assert_allclose(out[:, 0], reference.refits_square(K, p.Y, p.lam, p.starts), rtol=0, atol=1e-9)
+@given(problems.problems(lams=(-8, 3)), st.sampled_from([None, 3, 10]), biases)
+def test_exact_cv_is_exact_to_nine_digits(p, rank, bias):
+    Z, K = low_rank(p, rank)
+    lams = calling.array(p.lam)
+    out, _ = spectral.heldout_square(*spectrum(p, Z, K, bias), p.Y, lams, *calling.folds(p.starts, p.s))
+    expected = reference.refits_square(K, p.Y, p.lam, p.starts, bias=bias)
+    np.testing.assert_allclose(out[:, 0], expected, rtol=0, atol=1e-9)
 
 
-@given(problems.problems(), st.sampled_from([None, 4, 15]))
-def test_both_ways_to_leave_a_fold_out_agree(p, rank):
-    U, ev, K = spectrum(p, rank)
-    G, empty = np.diag(ev), np.zeros((0, 0))
-    outs = []
-    for task, V, products in (
-        (spectral.without_block, U, empty),
-        (spectral.without_products, np.ascontiguousarray(U * np.sqrt(ev)), G),
-    ):
-        out, t = np.empty((2, 1, p.n)), p.starts.size - 1
-        status, rho = np.zeros((t, 1), np.int64), np.zeros((t, 1))
-        lams = calling.array(p.lam)
-        spectral.for_folds(task, V, ev, p.Y, p.Y @ V, products, lams, p.starts, 0, out, status, rho)
+@given(problems.problems(weighted=True), st.sampled_from([None, 4, 15]), biases)
+def test_both_ways_to_leave_a_fold_out_agree(p, rank, bias):
+    Z, K = low_rank(p, rank)
+    lams, root, folds = calling.array(p.lam), np.sqrt(p.s), calling.folds(p.starts, p.s)
+    outs = [
+        spectral.for_folds(
+            spectral.without_block, *spectrum(p, Z, K, bias), 0, p.Y * root, np.zeros((0, 0)), lams, *folds, 0
+        )
+    ]
+    Z = np.ascontiguousarray(np.column_stack([Z, np.ones((p.n, bias))]) * root[:, None])
+    outs.append(
+        spectral.for_folds(
+            spectral.without_products, Z, np.zeros(0), bias, p.Y * root, Z.T @ Z, lams, *folds, 0
+        )
+    )  # fmt: skip
+    outs.append((*spectral.heldout_features(Z, Z.T @ Z, bias, p.Y * root, lams, *folds), None))
+    for out, status, _ in outs:
         assert not status.any()
-        outs.append(out)
-    close(outs[0], outs[1], tolerances.exact(K, p.lam))
+        close(out / root, outs[0][0] / root, tolerances.weighted(p.s) * tolerances.exact(K, p.lam))
 
 
-@given(problems.problems(lams=(-10, 3)))
-def test_leave_one_out(p):
+@given(problems.problems(lams=(-10, 3), weighted=True), biases)
+def test_leave_one_out(p, bias):
     starts = np.arange(p.n + 1)
-    U, ev, K = spectrum(p)
-    out, status = spectral.heldout_square(U, ev, p.Y, calling.array(p.lam), starts)
+    lams, root = calling.array(p.lam), np.sqrt(p.s)
+    out, status = spectral.heldout_square(
+        *spectrum(p, p.Z, p.K, bias), p.Y * root, lams, *calling.folds(starts, p.s)
+    )  # fmt: skip
     assert not status.any()
-    close(out[:, 0], reference.refits_square(K, p.Y, p.lam, starts), tolerances.exact(K, p.lam))
-    A = np.linalg.inv(p.K + (p.n - 1) * p.lam * np.eye(p.n))
-    close(out[:, 0], p.Y - (p.Y @ A) / np.diag(A), tolerances.exact(K, p.lam))
+    atol = tolerances.weighted(p.s) * tolerances.exact(p.K, p.lam)
+    close(out[:, 0] / root, reference.refits_square(p.K, p.Y, p.lam, starts, p.s, bias), atol)
+    if not bias and (p.s == 1).all():
+        A = np.linalg.inv(p.K + (p.n - 1) * p.lam * np.eye(p.n))
+        close(out[:, 0], p.Y - (p.Y @ A) / np.diag(A), atol)
 
 
 @spaces
 @settings(max_examples=15)
-@given(p=problems.problems(lams=(-10, 3)), loss=st.sampled_from(losses.ALL))
-def test_exact_cv_of_any_loss_is_a_fit_with_weights_zero(problem, step, influence, p, loss):
-    expected = reference.refits(loss.twin, p.Z, p.y, p.lam, p.starts)
-    G = p.K if problem is newton.in_kernel else p.Z
+@given(p=problems.problems(lams=(-10, 3), weighted=True), loss=st.sampled_from(losses.ALL), bias=biases)
+def test_exact_cv_of_any_loss_is_a_fit_with_weights_zero(problem, step, influence, p, loss, bias):
     for S in reference.folds(p.starts):
-        s = np.ones(p.n)
+        s = p.s.copy()
         s[S] = 0
-        fits = calling.fit(problem, loss, G, p.y, calling.array(p.lam), s)
+        certain(loss, p, bias, s)
+    expected = reference.refits(loss.twin, p.features(bias), p.y, p.lam, p.starts, p.s, bias)
+    for S in reference.folds(p.starts):
+        s = p.s.copy()
+        s[S] = 0
+        fits = calling.fit(problem, loss, matrix(problem, p, bias), p.y, calling.array(p.lam), s, bias=bias)
         assert not fits.status.any()
-        close(fits.f[0, S], expected[S], tolerances.curved(p.K, p.lam, loss.curvature))
+        close(fits.f[0, S], expected[S], tolerances.weighted(p.s) * tolerances.curved(p.K, p.lam, loss.curvature))
 
 
 @spaces
-@given(p=problems.problems(lams=(-12, 3)), loss=st.sampled_from(losses.ALL))
-def test_newton_step_is_the_dense_one(problem, step, influence, p, loss):
-    G, lams = p.K if problem is newton.in_kernel else p.Z, calling.array(p.lam)
-    fits = calling.fit(problem, loss, G, p.y, lams)
-    out, _, status = calling.update(step, G, fits, lams, p.starts)
+@given(p=problems.problems(lams=(-12, 3), weighted=True), loss=st.sampled_from(losses.ALL), bias=biases)
+def test_newton_step_is_the_dense_one(problem, step, influence, p, loss, bias):
+    G, lams, w = matrix(problem, p, bias), calling.array(p.lam), certain(loss, p, bias)
+    fits = calling.fit(problem, loss, G, p.y, lams, p.s, bias=bias)
+    out, _, status = calling.update(step, G, fits, lams, p.starts, bias=bias)
     assert not fits.status.any()
     assert not status.any()
-    w = reference.fit(loss.twin, p.Z, p.y, np.ones(p.n), p.lam)
-    expected = reference.newton_step(loss.twin, p.Z, p.y, p.lam, w, p.starts)
-    close(out[0], expected, tolerances.curved(p.K, p.lam, loss.curvature))
+    expected = reference.newton_step(loss.twin, p.features(bias), p.y, p.lam, w, p.starts, p.s, bias)
+    close(out[0], expected, tolerances.weighted(p.s) * tolerances.curved(p.K, p.lam, loss.curvature))
 
 
 @spaces
-@given(p=problems.problems(lams=(-10, 3)))
-def test_newton_step_is_exact_for_the_square_loss(problem, step, influence, p):
-    G, lams = p.K if problem is newton.in_kernel else p.Z, calling.array(p.lam)
-    fits = calling.fit(problem, losses.SQUARE, G, p.Y[0], lams)
-    out, _, _ = calling.update(step, G, fits, lams, p.starts)
-    close(out[0], reference.refits_square(p.K, p.Y[0], p.lam, p.starts), tolerances.curved(p.K, p.lam))
+@given(p=problems.problems(lams=(-10, 3), weighted=True), bias=biases)
+def test_newton_step_is_exact_for_the_square_loss(problem, step, influence, p, bias):
+    G, lams = matrix(problem, p, bias), calling.array(p.lam)
+    fits = calling.fit(problem, losses.SQUARE, G, p.Y[0], lams, p.s, bias=bias)
+    out, _, _ = calling.update(step, G, fits, lams, p.starts, bias=bias)
+    expected = reference.refits_square(p.K, p.Y[0], p.lam, p.starts, p.s, bias)
+    close(out[0], expected, tolerances.weighted(p.s) * tolerances.curved(p.K, p.lam))
 
 
 @spaces
-@given(p=problems.problems(lams=(-12, 3)), loss=st.sampled_from(losses.ALL), order=st.integers(1, 4))
-def test_influence_is_the_dense_series(problem, step, influence, p, loss, order):
-    G, lams = p.K if problem is newton.in_kernel else p.Z, calling.array(p.lam)
-    fits = calling.fit(problem, loss, G, p.y, lams)
-    out, _, status = calling.update(influence, G, fits, lams, p.starts, order)
+@given(p=problems.problems(lams=(-10, 3)), bias=biases)
+def test_a_fold_whose_step_changes_much_curvature_is_marked(problem, step, influence, p, bias):
+    G, lams, loss = matrix(problem, p, bias), calling.array(p.lam), losses.WIDE_HINGE
+    w = certain(loss, p, bias)
+    fits = calling.fit(problem, loss, G, p.y, lams, bias=bias)
+    out, _, status = calling.update(step, G, fits, lams, p.starts, bias=bias, trust=0.3)
+    free, _, _ = calling.update(step, G, fits, lams, p.starts, bias=bias)
+    np.testing.assert_array_equal(out, free)
+    Z = p.features(bias)
+    d2 = loss.twin(p.y, Z @ w)[2]
+    for fold, S in enumerate(reference.folds(p.starts)):
+        kept = np.delete(np.arange(p.n), S)
+        delta = reference.step_of(loss.twin, Z, p.y, p.lam, w, S, np.ones(p.n), bias)
+        u = p.y * (Z @ (w + delta))
+        after, before = (np.abs(1 - u) <= 0.5)[kept], (d2 > 0)[kept]
+        if np.abs(np.abs(1 - u) - 0.5).min() < 1e-6:
+            continue  # rounding decides on which side of the kink a row is
+        left = (before & ~after).sum()
+        assert (status[0, fold] == newton.MOVED) == (left > 0.3 * before.sum())
+
+
+@spaces
+@given(
+    p=problems.problems(lams=(-12, 3), weighted=True), loss=st.sampled_from(losses.ALL), order=st.integers(1, 4),
+    bias=biases,
+)  # fmt: skip
+def test_influence_is_the_dense_series(problem, step, influence, p, loss, order, bias):
+    G, lams, w = matrix(problem, p, bias), calling.array(p.lam), certain(loss, p, bias)
+    fits = calling.fit(problem, loss, G, p.y, lams, p.s, bias=bias)
+    out, _, status = calling.update(influence, G, fits, lams, p.starts, order, bias=bias)
     assert not status.any()
-    w = reference.fit(loss.twin, p.Z, p.y, np.ones(p.n), p.lam)
-    expected = reference.series(loss.twin, p.Z, p.y, p.lam, w, p.starts, order)
-    close(out[0], expected, tolerances.curved(p.K, p.lam, loss.curvature))
+    expected = reference.series(loss.twin, p.features(bias), p.y, p.lam, w, p.starts, order, 1.0, p.s, bias)
+    close(out[0], expected, tolerances.weighted(p.s) * tolerances.curved(p.K, p.lam, loss.curvature))
 
 
-@given(problems.problems(lams=(-12, 3)), st.integers(1, 4), st.sampled_from([None, 3, 10]))
-def test_influence_of_the_square_loss_is_the_dense_series(p, order, rank):
-    U, ev, K = spectrum(p, rank)
-    Z = U * np.sqrt(ev)
-    out, _ = spectral.influence_square(U, ev, p.Y, calling.array(p.lam), p.starts, order)
-    for y, found in zip(p.Y, out[:, 0], strict=True):
-        w = reference.fit(reference.square, Z, y, np.ones(p.n), p.lam)
-        expected = reference.series(reference.square, Z, y, p.lam, w, p.starts, order)
-        close(found, expected, tolerances.curved(K, p.lam))
+@given(problems.problems(lams=(-12, 3), weighted=True), st.integers(1, 4), st.sampled_from([None, 3, 10]), biases)
+def test_influence_of_the_square_loss_is_the_dense_series(p, order, rank, bias):
+    Z, K = low_rank(p, rank)
+    lams, root = calling.array(p.lam), np.sqrt(p.s)
+    out, _ = spectral.influence_square(
+        *spectrum(p, Z, K, bias), p.Y * root, lams, *calling.folds(p.starts, p.s), order
+    )  # fmt: skip
+    Z = np.column_stack([Z, np.ones((p.n, bias))])
+    for y, found in zip(p.Y, out[:, 0] / root, strict=True):
+        w = reference.fit(reference.square, Z, y, p.s, p.lam, bias)
+        expected = reference.series(reference.square, Z, y, p.lam, w, p.starts, order, 1.0, p.s, bias)
+        close(found, expected, tolerances.weighted(p.s) * tolerances.curved(K, p.lam))
 
 
 @spaces
-@given(p=problems.problems(lams=(-8, 3)), loss=st.sampled_from(losses.ALL))
-def test_a_long_series_is_the_newton_step(problem, step, influence, p, loss):
-    w = reference.fit(loss.twin, p.Z, p.y, np.ones(p.n), p.lam)
-    assume(reference.ratios(loss.twin, p.Z, p.y, p.lam, w, p.starts).max() < 0.7)
-    G, lams = p.K if problem is newton.in_kernel else p.Z, calling.array(p.lam)
-    fits = calling.fit(problem, loss, G, p.y, lams)
-    series, _, _ = calling.update(influence, G, fits, lams, p.starts, 100)  # 0.7^100 is 3e-16
-    close(series, calling.update(step, G, fits, lams, p.starts)[0], tolerances.curved(p.K, p.lam, loss.curvature))
+@given(p=problems.problems(lams=(-8, 3)), loss=st.sampled_from(losses.ALL), bias=biases)
+def test_a_long_series_is_the_newton_step(problem, step, influence, p, loss, bias):
+    w = certain(loss, p, bias)
+    assume(reference.ratios(loss.twin, p.features(bias), p.y, p.lam, w, p.starts, bias=bias).max() < 0.7)
+    G, lams = matrix(problem, p, bias), calling.array(p.lam)
+    fits = calling.fit(problem, loss, G, p.y, lams, bias=bias)
+    series, _, _ = calling.update(influence, G, fits, lams, p.starts, 100, bias=bias)  # 0.7^100 is 3e-16
+    stepped, _, _ = calling.update(step, G, fits, lams, p.starts, bias=bias)
+    close(series, stepped, tolerances.curved(p.K, p.lam, loss.curvature))
 
 
 def check_ratios(found, expected):
@@ -160,18 +233,20 @@ def check_ratios(found, expected):
     tau=st.integers(-6, 8),
     exponent=st.integers(-14, 3),
     loss=st.sampled_from(losses.ALL),
+    bias=biases,
 )
-def test_rho_is_the_spectral_radius(problem, step, influence, seed, t, tau, exponent, loss):
+def test_rho_is_the_spectral_radius(problem, step, influence, seed, t, tau, exponent, loss, bias):
     p = problems.make(seed, n=60, d=1 + seed % 4, tau=2.0**tau, starts=problems.even(60, t), lam=2.0**exponent)
-    G, lams = p.K if problem is newton.in_kernel else p.Z, calling.array(p.lam)
-    fits = calling.fit(problem, loss, G, p.y, lams)
-    _, rho, _ = calling.update(influence, G, fits, lams, p.starts)
-    w = reference.fit(loss.twin, p.Z, p.y, np.ones(p.n), p.lam)
-    expected = reference.ratios(loss.twin, p.Z, p.y, p.lam, w, p.starts)
+    G, lams, w = matrix(problem, p, bias), calling.array(p.lam), certain(loss, p, bias)
+    fits = calling.fit(problem, loss, G, p.y, lams, bias=bias)
+    _, rho, _ = calling.update(influence, G, fits, lams, p.starts, bias=bias)
+    expected = reference.ratios(loss.twin, p.features(bias), p.y, p.lam, w, p.starts, bias=bias)
     check_ratios(rho[0], expected)
     if loss is losses.SQUARE:
         path = 2.0 ** np.arange(3, exponent - 1, -1)  # each lam starts where the last one ended
-        _, rho = spectral.influence_square(*spectral.spectrum_of_gram(p.K), p.Y, path, p.starts, 1)
+        _, rho = spectral.influence_square(
+            *spectrum(p, p.Z, p.K, bias), p.Y, path, *calling.folds(p.starts, p.s), 1
+        )  # fmt: skip
         check_ratios(rho[:, -1], expected)
 
 
@@ -189,10 +264,12 @@ def test_nystrom_influence_is_as_published_with_its_sign_and_mask_corrected(p, c
         close(out[0], twin(fits.f[0]), tolerances.curved(p.K, p.lam, loss.curvature))
 
 
-@given(problems.problems(lams=(-12, 3)), st.sampled_from(losses.ALL))
-def test_nystrom_influence_with_all_landmarks_is_the_influence(p, loss):
+@given(problems.problems(lams=(-12, 3), weighted=True), st.sampled_from(losses.ALL), biases)
+def test_nystrom_influence_with_all_landmarks_is_the_influence(p, loss, bias):
     lams = calling.array(p.lam)
-    fits = calling.fit(newton.in_kernel, loss, p.K, p.y, lams)
-    nystrom, _, _ = calling.update(heldout_kernel.nystrom_influence, p.K, fits, lams, p.starts, 1, p.Z)
-    full, _, _ = calling.update(heldout_kernel.influence, p.K, fits, lams, p.starts, 1)
-    close(nystrom, full, tolerances.curved(p.K, p.lam, loss.curvature))
+    certain(loss, p, bias)
+    fits = calling.fit(newton.in_kernel, loss, p.K, p.y, lams, p.s, bias=bias)
+    V = p.features(bias)
+    nystrom, _, _ = calling.update(heldout_kernel.nystrom_influence, p.K, fits, lams, p.starts, 1, V, bias=bias)
+    full, _, _ = calling.update(heldout_kernel.influence, p.K, fits, lams, p.starts, 1, bias=bias)
+    close(nystrom, full, tolerances.weighted(p.s) * tolerances.curved(p.K, p.lam, loss.curvature))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.optimize
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import calling
@@ -22,10 +22,11 @@ def matrix(problem, p):
     return p.K if problem is newton.in_kernel else p.Z
 
 
-def value(problem, fits, s, lam, k=0):
+def value(problem, fits, s, lam, bias=0):
     """``J`` at a fit, from what the solver returned."""
-    penalty = fits.x[k] @ (fits.f[k] if problem is newton.in_kernel else fits.x[k])
-    return s @ fits.v[k] / s.sum() + lam * penalty
+    x, b = (fits.x[0, :-1], fits.x[0, -1]) if bias else (fits.x[0], 0.0)
+    penalty = x @ (fits.f[0] - b if problem is newton.in_kernel else x)
+    return s @ fits.v[0] / s.sum() + lam * penalty
 
 
 @solvers
@@ -51,15 +52,52 @@ def test_the_fit_is_the_slow_twins(problem, p, loss):
 
 @solvers
 @settings(max_examples=20)
-@given(p=problems.problems(), loss=any_loss)
-def test_no_other_solver_finds_a_lower_objective(problem, p, loss):
-    s = np.ones(p.n)
-    fits = calling.fit(problem, loss, matrix(problem, p), p.y, calling.array(p.lam))
+@given(p=problems.problems(weighted=True), loss=any_loss, bias=st.sampled_from([0, 1]))
+def test_no_other_solver_finds_a_lower_objective(problem, p, loss, bias):
+    Z = p.features(bias)
+    G = p.K if problem is newton.in_kernel else Z
+    fits = calling.fit(problem, loss, G, p.y, calling.array(p.lam), p.s, bias=bias)
+    assert not fits.status.any()
     found = scipy.optimize.minimize(
-        lambda w: reference.objective(loss.twin, p.Z, p.y, s, p.lam, w)[:2],
-        np.zeros(p.n), jac=True, method="L-BFGS-B", options={"maxiter": 300, "gtol": 1e-10},
+        lambda w: reference.objective(loss.twin, Z, p.y, p.s, p.lam, w, bias)[:2],
+        np.zeros(Z.shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": 300, "gtol": 1e-10},
     )  # fmt: skip
-    assert value(problem, fits, s, p.lam) <= found.fun * (1 + tolerances.PENALTY)
+    assert value(problem, fits, p.s, p.lam, bias) <= found.fun * (1 + tolerances.PENALTY) + 1e-12
+
+
+@solvers
+@given(p=problems.problems(weighted=True), loss=any_loss)
+def test_with_a_bias_the_pulls_of_all_rows_sum_to_nothing(problem, p, loss):
+    assume(np.unique(p.y).size == 2)  # of one class alone the logistic loss has no minimum
+    G = p.K if problem is newton.in_kernel else p.features(bias=1)
+    fits = calling.fit(problem, loss, G, p.y, calling.array(p.lam), p.s, bias=1)
+    assert not fits.status.any()
+    assert abs(fits.d1[0].sum()) <= 1e-6 * np.abs(fits.d1[0]).sum() + 1e-9
+    w = reference.fit(loss.twin, p.features(bias=1), p.y, p.s, p.lam, bias=1)
+    expected = reference.objective(loss.twin, p.features(bias=1), p.y, p.s, p.lam, w, bias=1)[0]
+    assert value(problem, fits, p.s, p.lam, bias=1) <= expected * (1 + tolerances.PENALTY) + 1e-12
+
+
+@solvers
+@given(p=problems.problems(lams=(-10, 3)), shift=st.floats(-5, 5))
+def test_a_bias_takes_up_a_shift_of_the_targets(problem, p, shift):
+    G = p.K if problem is newton.in_kernel else p.features(bias=1)
+    lams = calling.array(p.lam)
+    one, other = (calling.fit(problem, losses.SQUARE, G, y, lams, bias=1) for y in (p.Y[0], p.Y[0] + shift))
+    np.testing.assert_allclose(other.f, one.f + shift, atol=100 * tolerances.curved(p.K, p.lam))
+
+
+@solvers
+@given(p=problems.problems(lams=(-10, 3)))
+def test_a_constant_kernel_adds_nothing_to_a_bias(problem, p):
+    G = np.ones((p.n, p.n)) if problem is newton.in_kernel else np.ones((p.n, 2))
+    fits = calling.fit(problem, losses.LOGISTIC, G, p.y, calling.array(p.lam), bias=1)
+    assert not fits.status.any()
+    share = (p.y > 0).mean()
+    if 0 < share < 1:
+        np.testing.assert_allclose(fits.f[0], np.log(share / (1 - share)), atol=1e-6)
+    else:  # the bias would be infinite; it goes as far as it matters
+        assert (p.y * fits.f[0] > 20).all()
 
 
 @given(problems.problems(), any_loss)

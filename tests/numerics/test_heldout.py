@@ -135,7 +135,7 @@ def test_a_matrix_that_is_not_positive_is_a_status(function):
     p, lams = problems.make(0, starts=problems.even(30, 3)), calling.array(1e-3)
     fits = calling.fit(newton.in_kernel, losses.SQUARE, p.K, p.y, lams)
     _, _, status = calling.update(function, -p.K, fits, lams, p.starts, 1)
-    assert status[0] == newton.SINGULAR
+    assert (status[0] == newton.SINGULAR).all()
 
 
 def test_many_jobs_are_the_single_ones():
@@ -144,8 +144,9 @@ def test_many_jobs_are_the_single_ones():
     together, rho, _ = calling.update(heldout_kernel.influence, p.K, fits, lams, p.starts, 2)
     for k in range(lams.size):
         one = calling.Fits(
-            fits.x[k : k + 1], fits.f[k : k + 1], fits.v, fits.d1[k : k + 1], fits.d2[k : k + 1], fits.status
-        )
+            fits.loss, fits.y, fits.s, fits.x[k : k + 1], fits.f[k : k + 1], fits.v, fits.d1[k : k + 1],
+            fits.d2[k : k + 1], fits.status,
+        )  # fmt: skip
         alone, ratio, _ = calling.update(heldout_kernel.influence, p.K, one, lams[k : k + 1], p.starts, 2)
         np.testing.assert_array_equal(together[k], alone[0])
         np.testing.assert_array_equal(rho[k], ratio[0])

@@ -84,7 +84,7 @@ def test_many_problems_side_by_side_are_the_single_ones():
     S = np.ones((3, 30))
     S[1, :10] = 0
     status = newton.solve_paths(
-        newton.in_kernel, np.stack([p.K, q.K]), np.array([0, 1, 0]), np.stack([p.y, q.y, -p.y]), S, lams,
+        newton.in_kernel, np.stack([p.K, q.K]), 0, np.array([0, 1, 0]), np.stack([p.y, q.y, -p.y]), S, lams,
         loss.compiled, loss.parameters, True, x, f,
     )  # fmt: skip
     assert not status.any()

@@ -1,0 +1,80 @@
+"""The columns of a table that are not features: by name, as a command has them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kernsel.data.columns import numbers
+from kernsel.data.names import check_column
+from kernsel.errors import DataError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class Roles:
+    """A table without the columns that say how its rows are used, and these columns.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Features and targets; ``attrs["aside"]`` names what was taken out.
+    targets : list of str or None
+        None where none is named.
+    weights, groups, folds : Series or None
+    """
+
+    frame: pd.DataFrame
+    targets: list[str] | None
+    weights: pd.Series | None
+    groups: pd.Series | None
+    folds: pd.Series | None
+
+
+def assign_roles(
+    frame: pd.DataFrame,
+    target: str | None = None,
+    weights: str | None = None,
+    groups: str | None = None,
+    folds: str | None = None,
+) -> Roles:
+    """Take the columns of weights, groups and folds out of a table.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    target : str, optional
+        The name of a column, or several names with commas between.
+    weights, groups, folds : str, optional
+        Names of columns.
+
+    Returns
+    -------
+    Roles
+
+    Raises
+    ------
+    DataError
+        A column isn't there, has two roles, or can't play its own.
+    """
+    where = frame.attrs.get("source", "the table")
+    names = [str(name) for name in frame.columns]
+    targets = None
+    if target is not None:
+        targets = [target] if target in names else [name.strip() for name in target.split(",")]
+    named = {"weights": weights, "groups": groups, "folds": folds}
+    aside = {role: name for role, name in named.items() if name is not None}
+    taken: dict[str, str] = {}
+    for role, name in [*(("target", name) for name in targets or []), *aside.items()]:
+        check_column(names, name, where)
+        if name in taken:
+            raise DataError(f"column {name!r} can't be both {taken[name]} and {role}; name two columns")
+        taken[name] = role
+    columns = {role: frame.iloc[:, names.index(name)].rename(name) for role, name in aside.items()}
+    if "weights" in columns and numbers(columns["weights"]) is None:
+        raise DataError(f"weights in column {weights!r} must be numbers, but it holds text; name another column")
+    rest = frame.iloc[:, [j for j, name in enumerate(names) if name not in aside.values()]]
+    rest.attrs = {**frame.attrs, "aside": list(aside.values())}
+    return Roles(rest, targets, columns.get("weights"), columns.get("groups"), columns.get("folds"))

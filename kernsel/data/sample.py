@@ -1,0 +1,162 @@
+"""Rows of a table beyond features and target: how much each counts, and which belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kernsel.data.columns import Floats, missing
+from kernsel.data.names import listed
+from kernsel.data.target import Target
+from kernsel.errors import DataError, OptionError
+
+Indices = npt.NDArray[np.int64]
+
+LEAST_WEIGHT, LARGEST_WEIGHT = 1e-100, 1e100
+"""Weights, and their quotients, within these can be multiplied and summed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """The rows of a table that count.
+
+    Parameters
+    ----------
+    given : int
+        Rows of the table.
+    places : (n,) array
+        Where in the table the rows are that count: those without a weight of 0.
+    weights : (n,) array or None
+        Greater than 0; None where every row counts 1.
+    groups : (n,) array or None
+        The group of each row that counts, from 0 without gaps.
+    by_class : (n,) array or None
+        The factor of each row's class in its weight.
+    """
+
+    given: int
+    places: Indices
+    weights: Floats | None
+    groups: Indices | None
+    by_class: Floats | None = None
+
+    @property
+    def plain(self) -> Floats | None:
+        """The weights without those of the classes: how often each row is there, whatever a mistake costs."""
+        if self.by_class is None or self.weights is None:
+            return self.weights
+        return np.asarray(self.weights / self.by_class)
+
+    @property
+    def notes(self) -> list[str]:
+        """What was left out."""
+        out = self.given - self.places.size
+        return [f"{out} row{'s' * (out != 1)} of weight 0 left out"] if out else []
+
+    def rows(self, table: Any) -> Any:
+        """Return the rows that count of an array, a column or a table of pandas."""
+        if self.places.size == self.given:
+            return table
+        return table.iloc[self.places] if hasattr(table, "iloc") else np.asarray(table)[self.places]
+
+
+def read_sample(n: int, weights: npt.ArrayLike | None, groups: npt.ArrayLike | None) -> Sample:
+    """Check the weights and groups of n rows.
+
+    Parameters
+    ----------
+    n : int
+    weights, groups : (n,) array or Series, or None
+        A Series has a name for messages.
+
+    Returns
+    -------
+    Sample
+    """
+    places, positive = np.arange(n), None
+    if weights is not None:
+        values = _weights(weights, n)
+        places = np.flatnonzero(values)
+        positive = values[places]
+    if groups is None:
+        return Sample(n, places, positive, None)
+    what = _name(groups, "groups")
+    _check_length(groups, n, what)
+    gaps = missing(groups)
+    if gaps.any():
+        raise DataError(f"{what}: row {int(np.argmax(gaps)) + 1} has none; give it one, or leave the row out")
+    array = np.asarray(groups)
+    array = array.astype(str) if array.dtype.kind == "O" else array
+    return Sample(n, places, positive, np.unique(array[places], return_inverse=True)[1].astype(np.int64))
+
+
+def _weights(weights: npt.ArrayLike, n: int) -> Floats:
+    what = _name(weights, "weights")
+    _check_length(weights, n, what)
+    try:
+        values = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{what} must be numbers ({error})") from error
+    bad = ~((values == 0) | ((values >= LEAST_WEIGHT) & (values <= LARGEST_WEIGHT)))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise DataError(
+            f"{what}: row {row + 1} has {values[row]:g}; a weight must be 0, or from {LEAST_WEIGHT:g} to "
+            f"{LARGEST_WEIGHT:g}"
+        )
+    positive = np.count_nonzero(values)
+    if positive < 2:
+        raise DataError(f"{what}: {positive or 'no'} row has a weight greater than 0; a selection needs at least 2")
+    return values
+
+
+def _name(values: Any, what: str) -> str:
+    name = getattr(values, "name", None)
+    return what if name is None else f"{what} in column {str(name)!r}"
+
+
+def _check_length(values: Any, n: int, what: str) -> None:
+    shape = np.shape(values)
+    if shape != (n,):
+        raise DataError(f"{what}: there must be one for each of the {n} rows, not an array of shape {shape}")
+
+
+def class_weights(class_weight: str | Mapping[Any, float], target: Target, weights: Floats | None) -> Floats:
+    """Return the weight of each row's class; "balanced" gives all c classes the same total.
+
+    Balanced, class j has the weight ``W / (c W_j)``, with the total weight W of all rows and that W_j of its own: all
+    rows together weigh as much as before. Without weights that is scikit-learn's rule.
+
+    Parameters
+    ----------
+    class_weight : "balanced" or mapping
+        Or weights by label, 1 for labels that it lacks.
+    target : Target
+    weights : (n,) array or None
+        Of the rows.
+
+    Returns
+    -------
+    (n,) array
+    """
+    labels, codes = target.labels, target.codes
+    if labels is None or codes is None:
+        raise OptionError(f"class_weight is for classes, but this is a {target.task}; leave it out, or set the task")
+    if isinstance(class_weight, str):
+        if class_weight != "balanced":
+            raise OptionError(f"class_weight {class_weight!r} is unknown: use balanced, or a dictionary of weights")
+        totals = np.bincount(codes, weights)
+        return np.asarray((totals.sum() / (totals.size * totals))[codes])
+    unknown = [str(label) for label in class_weight if label not in labels]
+    if unknown:
+        known = listed([str(label) for label in labels])
+        raise OptionError(f"class_weight: there is no class {listed(unknown)}; the classes are {known}")
+    values = [float(class_weight.get(label, 1.0)) for label in labels]
+    for label, value in zip(labels, values, strict=True):
+        if not LEAST_WEIGHT <= value <= LARGEST_WEIGHT:
+            raise OptionError(f"class_weight: class {label!r} has {value:g}; it must be a finite number greater than 0")
+    return np.array(values)[codes]

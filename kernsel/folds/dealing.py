@@ -1,0 +1,84 @@
+"""Deal rows, or whole groups of rows, to folds at random.
+
+scikit-learn has splitters, but importing them takes longer than a whole selection on a small table, and one rule of
+three lines serves here: rows are dealt like cards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Indices = NDArray[np.int64]
+Seed = int | Sequence[int]
+
+
+def deal(labels: Indices, folds: int, seed: Seed) -> Indices:
+    """Deal the rows to folds in turn, class after class, each class in random order.
+
+    The sizes of any two folds differ by at most one row, and so do their numbers of rows of any class.
+
+    Parameters
+    ----------
+    labels : (n,) array
+        Class numbers; all the same for a regression.
+    folds : int
+        At most n.
+    seed : int or sequence of int
+        Of the shuffling.
+
+    Returns
+    -------
+    (n,) array
+        The fold of each row, from 0.
+    """
+    n = len(labels)
+    shuffled = np.random.default_rng(seed).permutation(n)
+    by_class = shuffled[np.argsort(labels[shuffled], kind="stable")]
+    number = np.empty(n, np.int64)
+    number[by_class] = np.arange(n) % folds
+    return number
+
+
+def deal_groups(labels: Indices, groups: Indices, folds: int, seed: Seed) -> Indices:
+    """Deal whole groups to folds, large ones first, each to the fold that has least of what the group holds.
+
+    With the share ``u_fc`` of class c that fold f has so far and the share ``p_c`` that the group has, the group goes
+    to the fold of the least ``sum_c u_fc p_c``: that raises the sum of all ``u_fc^2``, which is least where every fold
+    has the same share of every class, as little as can be. All rows together count as one more class. With that one
+    alone (a regression) no two folds differ by more rows than the largest group has.
+
+    Groups are sorted by the power of two in their size, and are in random order within it, so that seeds differ even
+    where no two groups are of one size.
+
+    Parameters
+    ----------
+    labels : (n,) array
+        Class numbers; all the same for a regression.
+    groups : (n,) array
+        Group numbers, from 0 without gaps.
+    folds : int
+        At most the number of groups.
+    seed : int or sequence of int
+        Of the order of the groups.
+
+    Returns
+    -------
+    (n,) array
+        The fold of each row, from 0; every fold has a group.
+    """
+    sizes = np.bincount(groups)
+    counts = np.zeros((sizes.size, int(labels.max()) + 1))
+    np.add.at(counts, (groups, labels), 1.0)
+    shares = np.column_stack([counts[:, counts.any(axis=0)], sizes])
+    shares /= shares.sum(axis=0)
+    shuffled = np.random.default_rng(seed).permutation(sizes.size)
+    order = shuffled[np.argsort(-np.frexp(sizes[shuffled])[1], kind="stable")]
+    held = np.zeros((folds, shares.shape[1]))
+    fold_of = np.empty(sizes.size, np.int64)
+    for group in order:
+        fold_of[group] = f = np.argmin(held @ shares[group])
+        held[f] += shares[group]
+    return fold_of[groups]

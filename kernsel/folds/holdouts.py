@@ -1,0 +1,282 @@
+"""Read how the rows are to be held out, in any of the forms that people have it in."""
+
+from __future__ import annotations
+
+import difflib
+import numbers
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernsel.data import Dataset
+from kernsel.data.columns import missing
+from kernsel.errors import OptionError
+from kernsel.folds.dealing import Indices, Seed, deal, deal_groups
+
+FORMS = "a number of folds, loo, logo (leave one group out), or time:N (N folds in the order of the rows)"
+
+
+@dataclass(frozen=True, eq=False)
+class Folds:
+    """Which fold holds out each row.
+
+    Parameters
+    ----------
+    number : (n,) array
+        The fold of each row, from 0 without gaps; -1 for rows that are never held out.
+    text : str
+        What they are, in words.
+    training : (t, n) array of bool or None
+        The rows that each fold's fit is trained on; None for all but the fold.
+    dealt : bool
+        Whether chance made them, so that another seed makes others.
+    """
+
+    number: Indices
+    text: str
+    training: NDArray[np.bool_] | None = None
+    dealt: bool = False
+
+    @cached_property
+    def starts(self) -> Indices:
+        """Where each fold starts among the rows sorted by fold, and where the last one ends: (t + 1,)."""
+        sizes = np.bincount(self.number[self.number >= 0])
+        return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+    @cached_property
+    def order(self) -> Indices:
+        """The rows sorted by fold, those that are never held out at the end: (n,)."""
+        return np.argsort(np.where(self.number < 0, self.number.size, self.number), kind="stable")
+
+
+def make_folds(folds: Any, dataset: Dataset, seed: Seed = 0) -> Folds:
+    """Make the folds of a data set.
+
+    Parameters
+    ----------
+    folds : int, str, array, splitter or iterable of pairs
+        A number of folds, dealt at random: stratified for classes, of whole groups if the data set has groups.
+        ``"loo"``, ``"logo"`` (leave one group out), ``"time:N"`` (N folds in the order of the rows; each fit is
+        trained on all earlier rows, the first block of rows is never held out). The fold of each row: whole numbers,
+        of which negative ones are never held out, or text. A splitter of scikit-learn's kind, or pairs (rows to train
+        on, rows to hold out), whose rows to hold out don't overlap. Arrays and pairs are of the rows as given.
+    dataset : Dataset
+    seed : int or sequence of int
+        Of a deal at random.
+
+    Returns
+    -------
+    Folds
+
+    Raises
+    ------
+    OptionError
+        It is none of these, or the rows can't be held out that way.
+    """
+    made = _make(folds, dataset, seed)
+    n = made.number.size
+    held = np.diff(made.starts)
+    if not held.size:
+        raise OptionError(f"{made.text}: no row is held out; hold out some in each fold")
+    left = n - held if made.training is None else made.training.sum(axis=1)
+    if not left.all():
+        raise OptionError(
+            f"{made.text}: the fit of fold {int(np.argmin(left)) + 1} has no row to be trained on; "
+            "give more folds, or fewer rows to hold out"
+        )
+    if dataset.groups is not None:
+        _check_groups(made, dataset)
+    return made
+
+
+def _make(folds: Any, dataset: Dataset, seed: Seed) -> Folds:
+    if isinstance(folds, str):
+        folds = check_text(folds)
+    if isinstance(folds, str):
+        return _named(folds, dataset)
+    if isinstance(folds, numbers.Real) and not isinstance(folds, bool):
+        return _dealt(folds, dataset, seed)
+    if hasattr(folds, "split"):
+        everything = np.arange(dataset.n)
+        return _from_pairs(_split(folds, dataset), f"folds of {type(folds).__name__}", everything, dataset.n)
+    if not isinstance(folds, Iterable):
+        raise OptionError(f"folds can't be {folds!r}: give {FORMS}, the fold of each row, a splitter or pairs of rows")
+    if hasattr(folds, "dtype"):
+        return _from_numbers(folds, dataset)
+    listed = list(folds)
+    if all(isinstance(each, tuple | list) and len(each) == 2 for each in listed):
+        return _from_pairs(listed, "folds as given", dataset.places, dataset.given)
+    return _from_numbers(listed, dataset)
+
+
+def check_text(folds: str) -> int | str:
+    """Check the text form of folds.
+
+    Parameters
+    ----------
+    folds : str
+
+    Returns
+    -------
+    int or str
+        The number, or the text itself.
+
+    Raises
+    ------
+    OptionError
+        It is none of the known forms.
+    """
+    text = folds.strip().lower()
+    number = re.fullmatch(r"(?:time:)?(\d+)", text)
+    if number and int(number[1]) < 2:
+        raise OptionError(f"folds {folds!r}: there must be at least 2")
+    if number or text in ("loo", "logo"):
+        return int(text) if text.isdecimal() else text
+    close = difflib.get_close_matches(text, ["loo", "logo", "time:5"], n=1)
+    hint = f"did you mean {close[0]}? " if close else ""
+    raise OptionError(f"folds {folds!r} is unknown; {hint}it is {FORMS}")
+
+
+def _named(folds: str, dataset: Dataset) -> Folds:
+    if folds == "loo":
+        return Folds(np.arange(dataset.n), f"leave one out, {dataset.n} folds")
+    return _one_group_out(dataset) if folds == "logo" else _in_time(int(folds.removeprefix("time:")), dataset.n)
+
+
+def _dealt(folds: Any, dataset: Dataset, seed: Seed) -> Folds:
+    """Deal rows, or whole groups."""
+    most, what = (dataset.n, "rows") if dataset.groups is None else (_groups(dataset), "groups")
+    if folds != int(folds) or not 2 <= folds <= most:
+        raise OptionError(f"{folds} folds can't be made of {most} {what}: use 2 to {most} folds")
+    folds = int(folds)
+    labels = np.zeros(dataset.n, np.int64) if dataset.codes is None else dataset.codes
+    if dataset.groups is None:
+        return Folds(deal(labels, folds, seed), f"{folds} folds", dealt=True)
+    return Folds(deal_groups(labels, dataset.groups, folds, seed), f"{folds} folds of whole groups", dealt=True)
+
+
+def _groups(dataset: Dataset) -> int:
+    """Count the groups; OptionError if there are none, or only one."""
+    if dataset.groups is None:
+        raise OptionError("leaving one group out needs groups: name the column, or give an array, that holds them")
+    count = int(dataset.groups.max()) + 1
+    if count == 1:
+        raise OptionError(
+            "all rows are of one group, and groups are held out whole: no row would be left to learn from; "
+            "leave the groups out, or give others"
+        )
+    return count
+
+
+def _one_group_out(dataset: Dataset) -> Folds:
+    count = _groups(dataset)
+    assert dataset.groups is not None
+    return Folds(dataset.groups, f"leave one group out, {count} folds")
+
+
+def _in_time(folds: int, n: int) -> Folds:
+    """Cut n rows into blocks of one size, the first one being the longest: each is held out but the first."""
+    if folds >= n:
+        raise OptionError(f"{folds} folds in the order of time can't be made of {n} rows: use at most {n - 1}")
+    size = n // (folds + 1)
+    first = n - folds * size
+    number = np.where(np.arange(n) < first, -1, (np.arange(n) - first) // size)
+    training = number < np.arange(folds)[:, None]
+    return Folds(number, f"{folds} folds in the order of the rows", training)
+
+
+def _split(splitter: Any, dataset: Dataset) -> list[Any]:
+    """Let a splitter split the rows that count."""
+    y = np.squeeze(dataset.Y.T) if dataset.codes is None else dataset.codes
+    try:
+        return list(splitter.split(dataset.X, y, dataset.groups))
+    except (TypeError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise OptionError(f"the splitter {splitter!r} can't split these {dataset.n} rows: {reason}") from error
+
+
+def _from_pairs(pairs: list[Any], text: str, places: Indices, n: int) -> Folds:
+    """Read pairs of row numbers below n, of which those of ``places`` count."""
+    number = np.full(n, -1)
+    trained = []
+    for j, (train, test) in enumerate(pairs):
+        train, test = (_row_numbers(rows, f"{text}, fold {j + 1}", n) for rows in (train, test))
+        twice = test[number[test] >= 0]
+        if twice.size:
+            raise OptionError(
+                f"{text}: row {int(twice[0]) + 1} is held out by fold {number[twice[0]] + 1} and by fold {j + 1}, but "
+                "a row can be held out only once; for repeated folds give a number of folds and repeats"
+            )
+        number[test] = j
+        if (number[train] == j).any():
+            row = int(train[number[train] == j][0]) + 1
+            raise OptionError(f"{text}: fold {j + 1} trains on row {row}, which it holds out; do one of both")
+        trained.append(train)
+    training = None
+    if any(train.size + np.count_nonzero(number == j) < n for j, train in enumerate(trained)):
+        training = np.zeros((len(trained), n), np.bool_)
+        for j, train in enumerate(trained):
+            training[j, train] = True
+    return _restricted(number, training, places, text)
+
+
+def _row_numbers(rows: Any, where: str, n: int) -> Indices:
+    array = np.asarray(rows)
+    if array.ndim != 1 or not array.size or array.dtype.kind not in "iu":
+        raise OptionError(f"{where}: rows to train on and rows to hold out must be arrays of row numbers, not {rows!r}")
+    if array.min() < 0 or array.max() >= n:
+        raise OptionError(f"{where}: row numbers must be from 0 to {n - 1}, not {array.min()} to {array.max()}")
+    unique = np.unique(array)
+    if unique.size < array.size:
+        raise OptionError(f"{where}: a row is listed twice; list it once, and give it weight 2")
+    return np.asarray(unique, dtype=np.int64)
+
+
+def _from_numbers(values: Any, dataset: Dataset) -> Folds:
+    """Read the fold of each row as given."""
+    name = getattr(values, "name", None)
+    what = "the folds" if name is None else f"the folds in column {name!r}"
+    array = np.asarray(values)
+    if array.shape != (dataset.given,):
+        raise OptionError(f"{what}: there must be one for each of the {dataset.given} rows, not shape {array.shape}")
+    if array.dtype.kind not in "OUTiuf":
+        raise OptionError(f"{what} must be whole numbers or text, not {array.dtype}")
+    gaps = missing(values)
+    if gaps.any():
+        raise OptionError(f"{what}: row {int(np.argmax(gaps)) + 1} has none; give -1 to rows that are never held out")
+    if array.dtype.kind in "OUT":
+        array = np.unique(array.astype(str), return_inverse=True)[1]
+    if (array != np.round(array)).any():
+        row = int(np.argmax(array != np.round(array)))
+        raise OptionError(f"{what} must be whole numbers or text, but row {row + 1} has {array[row]}")
+    return _restricted(array.astype(np.int64), None, dataset.places, "folds as given")
+
+
+def _restricted(number: Indices, training: NDArray[np.bool_] | None, places: Indices, text: str) -> Folds:
+    """Keep the rows of ``places``, and number the folds that hold out some of them without gaps."""
+    number = number[places]
+    present = np.unique(number[number >= 0])
+    numbered = np.where(number < 0, -1, np.searchsorted(present, number))
+    outside = np.count_nonzero(number < 0)
+    text = f"{present.size} {text}" + (f", {outside} rows never held out" if outside else "")
+    return Folds(numbered, text, None if training is None else training[np.ix_(present, places)])
+
+
+def _check_groups(made: Folds, dataset: Dataset) -> None:
+    """Raise an OptionError if two rows of one group are in different folds."""
+    groups = dataset.groups
+    assert groups is not None
+    _, first = np.unique(groups, return_index=True)
+    apart = made.number != made.number[first[groups]]
+    if apart.any():
+        row = int(np.argmax(apart))
+        other = int(first[groups[row]])
+        raise OptionError(
+            f"{made.text}: rows {dataset.places[other] + 1} and {dataset.places[row] + 1} are of one group but not in "
+            "one fold; give a number of folds or logo, which keep groups whole, or leave the groups out"
+        )
