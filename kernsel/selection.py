@@ -339,8 +339,8 @@ class _Judge:
             make_path(Problem(rows, path.problem.kernel, path.problem.rank), path.learner, path.lams)
             for rows in self.deals[1:]
         ]
-        if others:
-            fit_together(others)
+        for other in others:  # those that are fitted side by side share their rows
+            fit_together([other])
         deals = [(path, scores), *((other, self.criterion.score(other)) for other in others)]
         return [_averaged(same) for same in zip(*(self._candidates(*deal) for deal in deals), strict=True)]
 
