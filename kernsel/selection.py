@@ -367,7 +367,7 @@ class _Judge:
 
         Of several targets each counts in units of its own standard deviation.
         """
-        Y = rows.Y
+        Y, F = rows.Y[:, : rows.held], F[:, : rows.held]
         if self.dataset.task == "classification":
             wrong = (F >= 0) != (Y > 0) if len(Y) == 1 else (F.argmax(axis=0) != Y.argmax(axis=0))[None]
             mean, spread = _over_folds(wrong[0].astype(np.float64), rows)
@@ -381,18 +381,19 @@ class _Judge:
     def by_target(self, F: Array) -> dict[str, float]:
         """Return the RMSE of held-out outputs (k, n) of the first deal for each target, in its units."""
         rows = self.deals[0]
-        roots = np.sqrt(rows.mean((F - rows.Y) ** 2)) * self.dataset.output_scale
+        held = slice(rows.held)
+        roots = np.sqrt(rows.mean((F[:, held] - rows.Y[:, held]) ** 2)) * self.dataset.output_scale
         return dict(zip(self.dataset.target, map(float, roots), strict=True))
 
 
 def _over_folds(values: Array, rows: Rows) -> tuple[float, float | None]:
-    """Return the weighted mean over held-out rows and its standard error over folds, None for one fold alone.
+    """Return the weighted mean of values (held,) and its standard error over folds, None if there is one fold alone.
 
     With the weight W_j and the mean v_j of fold j, and the mean v of all: ``t/(t-1) sum_j (W_j/W)^2 (v_j - v)^2`` is
     the square of it. For folds of one weight that is their variance over t.
     """
     s, first = rows.s[: rows.held], rows.starts[:-1]
-    W, sums = np.add.reduceat(s, first), np.add.reduceat(s * values[: rows.held], first)
+    W, sums = np.add.reduceat(s, first), np.add.reduceat(s * values, first)
     mean = float(sums.sum() / W.sum())
     if W.size == 1:
         return mean, None
