@@ -429,8 +429,8 @@ class _Judge:
             make_path(Problem(rows, path.problem.kernel, path.problem.rank), path.learner, path.lams)
             for rows in self.deals[1:]
         ]
-        if others:
-            fit_together(others)
+        for other in others:  # those that are fitted side by side share their rows
+            fit_together([other])
         deals = [(path, scores), *((other, self.criterion.score(other)) for other in others)]
         return [_averaged(same) for same in zip(*(self._candidates(*deal) for deal in deals), strict=True)]
 
@@ -458,7 +458,7 @@ class _Judge:
 
         Of several targets each counts in units of its own standard deviation.
         """
-        Y = rows.Y
+        Y, F = rows.Y[:, : rows.held], F[:, : rows.held]
         if self.dataset.task == "classification":
             wrong = (F >= 0) != (Y > 0) if len(Y) == 1 else (F.argmax(axis=0) != Y.argmax(axis=0))[None]
             mean, spread = _over_folds(wrong[0].astype(np.float64), rows)
@@ -472,7 +472,8 @@ class _Judge:
     def by_target(self, F: Array) -> dict[str, float]:
         """Return the RMSE of held-out outputs (k, n) of the first deal for each target, in its units."""
         rows = self.deals[0]
-        roots = np.sqrt(rows.mean((F - rows.Y) ** 2)) * self.dataset.output_scale
+        held = slice(rows.held)
+        roots = np.sqrt(rows.mean((F[:, held] - rows.Y[:, held]) ** 2)) * self.dataset.output_scale
         return dict(zip(self.dataset.target, map(float, roots), strict=True))
 
 

@@ -152,11 +152,10 @@ def prepare(
         target = names[-1]
         notes.append(f"target: the last column, {target!r} (name another one as the target if that is wrong)")
     source = frame.attrs.get("source")
-    targets = [target] if isinstance(target, str) else list(target)
+    targets = [target] if isinstance(target, str) else list(dict.fromkeys(target))
     for name in targets:
         check_column(names, name, source or "the table")
     check_unique(names, source or "the table")
-    check_unique(targets, "the targets")
     features = frame.iloc[:, [j for j, name in enumerate(names) if name not in targets]]
     columns = {name: frame.iloc[:, names.index(name)] for name in targets}
     sample = read_sample(len(frame), weights, groups)

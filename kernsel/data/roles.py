@@ -63,7 +63,7 @@ def assign_roles(
     names = [str(name) for name in frame.columns]
     targets = None
     if target is not None:
-        targets = [target] if target in names else [name.strip() for name in target.split(",")]
+        targets = [target] if target in names else list(dict.fromkeys(map(str.strip, target.split(","))))
     named = {"weights": weights, "groups": groups, "folds": folds}
     aside = {role: name for role, name in named.items() if name is not None}
     taken: dict[str, str] = {}

@@ -263,7 +263,9 @@ def _restricted(number: Indices, training: NDArray[np.bool_] | None, places: Ind
     present = np.unique(number[number >= 0])
     numbered = np.where(number < 0, -1, np.searchsorted(present, number))
     outside = np.count_nonzero(number < 0)
-    text = f"{present.size} {text}" + (f", {outside} rows never held out" if outside else "")
+    text = f"{present.size} {text if present.size != 1 else text.replace('folds', 'fold', 1)}" + (
+        f", {outside} rows never held out" if outside else ""
+    )
     return Folds(numbered, text, None if training is None else training[np.ix_(present, places)])
 
 

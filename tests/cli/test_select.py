@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
@@ -76,6 +78,115 @@ def test_options_that_cannot_be_met_are_one_line(tmp_path, args, message):
         data, index=False
     )
     result = run("select", data, "--quiet", *args, code=2)
+    assert result.stdout == ""
+    assert result.stderr.startswith("kernsel: error: ")
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.fixture
+def table(tmp_path):
+    """A table with a column for every role."""
+    rng = np.random.default_rng(0)
+    n = 48
+    a, b = rng.normal(size=(2, n))
+    columns = {
+        "a": a,
+        "b": b,
+        "weight": 1 + np.arange(n) % 3,
+        "site": np.array(list("uvwxyz"))[np.arange(n) // 8],
+        "fold": np.arange(n) % 4,
+        "size": np.sin(2 * a) + b + 0.1 * rng.normal(size=n),
+        "height": 100 * (a - b),
+        "kind": np.where(a + b + 0.3 * rng.normal(size=n) > 0, "up", "down"),
+    }
+    pd.DataFrame(columns).to_csv(tmp_path / "t.csv", index=False)
+    return tmp_path / "t.csv"
+
+
+ONE = ["--kernel", "gaussian(tau=2)", "--verify", 0]
+
+
+@pytest.mark.parametrize(
+    ("args", "holdout", "folds"),
+    [
+        (["--folds", 4], "4 folds", 4),
+        (["--folds", "loo"], "leave one out, 48 folds", 48),
+        (["--groups", "site", "--folds", 3], "3 folds of whole groups", 3),
+        (["--groups", "site", "--folds", "logo"], "leave one group out, 6 folds", 6),
+        (["--fold-column", "fold"], "4 folds as given", 4),
+        (["--fold-column", "site"], "6 folds as given", 6),
+        (["--folds", 4, "--repeats", 3], "4 folds, dealt 3 times", 4),
+        (["--folds", "time:3"], "3 folds in the order of the rows", 3),
+    ],
+    ids=str,
+)
+def test_ways_to_hold_out(table, args, holdout, folds):
+    done = run("select", table, "--target", "size", *args, *ONE, "--json")
+    data = json.loads(done.stdout)["data"]
+    assert (data["holdout"], data["folds"]) == (holdout, folds)
+    numeric = 5 - sum(name in args for name in ("weight", "fold"))  # a, b, weight, fold, height
+    assert data["features"] == numeric + 6 * ("site" not in args) + 2
+
+
+def test_weights_balanced_classes_and_a_model_that_knows_its_roles(table, tmp_path):
+    model = tmp_path / "model.npz"
+    done = run(
+        *("select", table, "--weights", "weight", "--groups", "site", "--class-weight", "balanced", "--folds", 3),
+        *("--model", model, *ONE),
+    )
+    assert "weights: 48 rows weigh 96 together; every mean over rows is weighted" in done.stdout
+    assert "class weights: balanced" in done.stdout
+    assert run("predict", model, table).stdout.startswith("prediction\n")
+    pd.read_csv(table).drop(columns=["kind", "weight", "site"]).to_csv(tmp_path / "new.csv", index=False)
+    assert run("predict", model, tmp_path / "new.csv").stdout == run("predict", model, table).stdout
+
+
+def test_several_targets(table, tmp_path):
+    model = tmp_path / "model.npz"
+    done = run("select", table, "--target", "size,height", "--folds", 4, "--model", model, *ONE)
+    assert "task: regression of 2 targets together" in done.stdout
+    assert "RMSE in standard deviations of the targets (4 folds)" in done.stdout
+    assert "  each in its own units: size " in done.stdout
+    predicted = pd.read_csv(io.StringIO(run("predict", model, table).stdout))
+    assert list(predicted.columns) == ["prediction size", "prediction height"]
+    truth = pd.read_csv(table)
+    for name in ("size", "height"):
+        assert np.corrcoef(predicted[f"prediction {name}"], truth[name])[0, 1] > 0.9
+
+
+def test_folds_in_time_say_that_they_are_refitted(table):
+    done = run("select", table, "--target", "size", "--folds", "time:3", *ONE)
+    assert "  criterion: cv, for a fold whose fit isn't trained on all other rows can only be refitted" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--weights", "wieght"], "has no column 'wieght'; did you mean 'weight'?"),
+        (["--groups", "sites"], "has no column 'sites'; did you mean 'site'?"),
+        (["--fold-column", "folds"], "has no column 'folds'; did you mean 'fold'?"),
+        (["--target", "size,hight"], "has no column 'hight'; did you mean 'height'?"),
+        (["--weights", "a"], "weights in column 'a': row "),
+        (["--weights", "site"], "weights in column 'site' must be numbers, but it holds text"),
+        (["--weights", "kind"], "weights in column 'kind' must be numbers"),
+        (["--weights", "weight", "--target", "weight"], "column 'weight' can't be both target and weights"),
+        (["--groups", "site", "--folds", "7"], "7 folds can't be made of 6 groups: use 2 to 6 folds"),
+        (["--folds", "logo"], "leaving one group out needs groups"),
+        (["--folds", "lol"], "folds 'lol' is unknown; did you mean loo?"),
+        (["--folds", "time:48"], "48 folds in the order of time can't be made of 48 rows"),
+        (["--folds", "3", "--fold-column", "fold"], "--folds 3 and --fold-column fold: give one of them"),
+        (["--fold-column", "a"], "the folds in column 'a' must be whole numbers or text, but row 1 has"),
+        (["--fold-column", "fold", "--repeats", "2"], "repeats: there is one way only to make 4 folds as given"),
+        (["--class-weight", "equal"], "class_weight 'equal' is unknown: use balanced"),
+        (["--class-weight", "balanced", "--target", "size"], "class_weight is for classes, but this is a regression"),
+        (["--target", "size,kind"], "target 'kind' holds text"),
+        (["--target", "size,height", "--task", "classification"], "several targets are learnt by regression only"),
+    ],
+    ids=str,
+)
+def test_roles_that_cannot_be_met_are_one_line(table, args, message):
+    result = run("select", table, "--quiet", *args, code=2)
     assert result.stdout == ""
     assert result.stderr.startswith("kernsel: error: ")
     assert message in result.stderr
