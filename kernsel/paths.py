@@ -279,8 +279,8 @@ class SquarePath(Path):
         x = np.zeros((*a.shape[:2], rows.n + self.bias))
         x[:, :, np.flatnonzero(kept)] = a
         if self.bias:
-            s, K = rows.s[kept], self.problem.gram[np.ix_(kept, kept)]
-            x[:, :, -1] = (rows.Y[:, None, kept] - a @ K) @ s / s.sum()
+            residuals = rows.Y[:, None, :] - x[:, :, :-1] @ self.problem.gram
+            x[:, :, -1] = residuals[:, :, kept] @ rows.s[kept] / rows.s[kept].sum()
         return x
 
     def newton_step(self) -> HeldOut:
@@ -308,8 +308,17 @@ class SquarePath(Path):
         return x[:, 0]
 
     def _refitted(self, k: int) -> Array:
-        folds = range(self.rows.left.size)
-        return np.stack([self._fit_on(self._kept(fold), self.lams[k : k + 1])[:, 0] for fold in folds])
+        return np.stack([self._without(fold, self.lams[k]) for fold in range(self.rows.left.size)])
+
+    def _without(self, fold: int, lam: float) -> Array:
+        """Return the solution (k, .) without a fold."""
+        rows = self.rows
+        kept = self._kept(fold)
+        if not self.problem.full or rows.training is not None:
+            return self._fit_on(kept, np.array([lam]))[:, 0]
+        place = slice(rows.starts[fold], rows.starts[fold + 1])
+        a = spectral.coefficients_without(*self._spectrum, rows.Y * self._root, rows.left[fold] * lam, place)
+        return self._with_intercepts((a * self._root)[:, None, kept], kept)[:, 0]
 
 
 class SmoothPath(Path):

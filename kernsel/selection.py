@@ -575,7 +575,7 @@ def _model(path: Path, dataset: Dataset, learner: Any, n: int, calibration: Cali
     coefficients = path.coefficients(last)
     used = (coefficients != 0).any(axis=0)
     regression = dataset.task == "regression"
-    intervals = Intervals.of(path, last) if regression and hasattr(path, "refits") else None
+    intervals = Intervals.of(path, last) if regression else None
     if intervals is not None:
         used |= intervals.used
     if not used.any():

@@ -17,7 +17,6 @@ from kernsel.errors import ModelError, OptionError
 from kernsel.intervals import Intervals
 from kernsel.kernels import Gaussian, Statistics
 from kernsel.model import load
-from kernsel.paths import Path, SquarePath
 from kernsel.problem import Rows
 
 COVERAGES = st.sampled_from([0.1, 0.5, 0.8, 0.9, 0.99])
@@ -135,26 +134,6 @@ def test_rows_that_are_never_held_out_have_no_residual():
 
 
 # Through a selection
-
-
-@pytest.fixture(autouse=True)
-def refits(monkeypatch):
-    """Brute force where a path can't refit its folds."""
-    if hasattr(Path, "refits"):
-        return
-
-    def by_hand(path, k):
-        rows, points = path.rows, path.points()
-        Z, W = path.problem.kernel(rows.X, points), path.problem.kernel(points)
-        coefficients = np.zeros((rows.left.size, len(rows.Y), len(points)))
-        for fold in range(rows.left.size):
-            kept = np.ones(rows.n, bool)
-            kept[rows.starts[fold] : rows.starts[fold + 1]] = False
-            normal = Z[kept].T @ Z[kept] + rows.left[fold] * path.lams[k] * W
-            coefficients[fold] = np.linalg.lstsq(normal, Z[kept].T @ rows.Y[:, kept].T, rcond=1e-13)[0].T
-        return coefficients, np.zeros(coefficients.shape[:2])
-
-    monkeypatch.setattr(SquarePath, "refits", by_hand, raising=False)
 
 
 @pytest.fixture

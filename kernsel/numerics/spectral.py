@@ -91,6 +91,25 @@ def coefficients(U: np.ndarray, ev: np.ndarray, Y: np.ndarray, ridges: np.ndarra
     return a
 
 
+def coefficients_without(U: np.ndarray, ev: np.ndarray, Y: np.ndarray, ridge: float, fold: slice) -> np.ndarray:
+    """Return the coefficients ``(k, n)`` of the fit without a fold, for its own ridge, with zeros in the fold.
+
+    With ``A = (K + ridge I)^-1`` they are ``A y - A_{:,S} A_SS^-1 (A y)_S``. All is made of ``ridge A = U diag(ridge /
+    (ev + ridge)) U' + (I - U U')``, which keeps its digits where the ridge is small.
+    """
+    n, r = U.shape
+    shrunk, YU = U * (ridge / (ev + ridge)), Y @ U
+    A, Ay = shrunk @ U[fold].T, YU @ shrunk.T
+    if r < n:
+        A -= U @ U[fold].T
+        A[fold] += np.eye(A.shape[1])
+        Ay += Y - YU @ U.T
+    e = scipy.linalg.lstsq(A[fold], Ay[:, fold].T, lapack_driver="gelsy")[0]
+    a: np.ndarray = (Ay - (A @ e).T) / ridge
+    a[:, fold] = 0.0
+    return a
+
+
 def weights(Z: np.ndarray, bias: int, Y: np.ndarray, ridges: np.ndarray) -> np.ndarray:
     """Return ``w (k, L, r)`` with ``f = Z w``: ``(Z' Z + ridge I) w = Z' y``, without a ridge for a bias' column."""
     G, right = Z.T @ Z, Z.T @ Y.T
