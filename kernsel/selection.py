@@ -234,7 +234,8 @@ def select_dataset(
     metrics = _metrics(metric, rows, dataset, kind)
     judge = _Judge(deals, dataset, scorer, metrics)
     grids = make_grids(kernels, grid, rows, part)
-    compile_updates(next(grids[0].learners()), columns is None)
+    *_, last = grids[0].learners()  # the first may have a closed form
+    compile_updates(last, columns is None)
     search = GridSearch(rows, scorer, columns, judge.candidates, grids, extend, progress)
     search.run()
     if search.candidates()[0].failed is not None:

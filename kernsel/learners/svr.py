@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from kernsel.learners import losses
 from kernsel.learners.base import Array, Tunable, geometric, half_penalty
 
@@ -19,8 +21,8 @@ class _Tube(Tunable):
     bias: bool = True
 
     def axes(self, Y: Array) -> dict[str, Array]:
-        """Return values of epsilon from 1/32 of the targets' standard deviation to all of it."""
-        return {"epsilon": geometric(_spread(Y) / 32.0, 2.0, 6)} if "epsilon" in self.free else {}
+        """Return for epsilon 0, and from 1/32 of the targets' standard deviation to all of it."""
+        return {"epsilon": np.append(0.0, geometric(_spread(Y) / 32.0, 2.0, 6))} if "epsilon" in self.free else {}
 
     def conversions(self, n: float, lam: float) -> dict[str, float]:
         """Return ``C`` and ``epsilon`` in scikit-learn's terms, for targets as they are fitted."""
@@ -92,8 +94,8 @@ class Qsvr(_Tube):
 
     @property
     def loss(self) -> losses.Loss:
-        """The quadratic epsilon-insensitive loss."""
-        return self._loss(losses.SQUARED_INSENSITIVE, "epsilon")
+        """The quadratic epsilon-insensitive loss; the square loss, which has closed forms, if epsilon is 0."""
+        return self._loss(losses.SQUARE if self.epsilon == 0 else losses.SQUARED_INSENSITIVE, "epsilon")
 
     @property
     def counterpart(self) -> str:

@@ -175,16 +175,16 @@ def _longer(axes: Mapping[str, Array], at: Mapping[str, float]) -> dict[str, Arr
 
 
 def _lengthened(axis: Array, value: float) -> Array | None:
-    """Continue a geometric axis beyond the end that ``value`` is at."""
-    if axis.size < 2 or not (axis > 0).all() or value not in (axis[0], axis[-1]):
+    """Continue a geometric axis beyond the end that ``value`` is at; an axis that begins with 0 ends there."""
+    if axis.size < 2 or value not in (axis[0], axis[-1]):
+        return None
+    last, before = (axis[0], axis[1]) if value == axis[0] else (axis[-1], axis[-2])
+    if not (last > 0 and before > 0):
         return None
     with np.errstate(over="ignore", under="ignore"):  # what is out of range is left out below
-        step = axis[1] / axis[0] if value == axis[0] else axis[-1] / axis[-2]
-        powers = step ** np.arange(1, STEPS + 1)
-        down, up = (axis[0] / powers)[::-1], axis[-1] * powers
-    longer = np.append(down, axis) if value == axis[0] else np.append(axis, up)
-    usable = longer[(longer >= LEAST) & (longer <= LARGEST)]
-    return usable if usable.size > axis.size else None
+        beyond = last * (last / before) ** np.arange(1, STEPS + 1)
+    usable = beyond[(beyond >= LEAST) & (beyond <= LARGEST)]
+    return np.sort(np.append(axis, usable)) if usable.size else None
 
 
 def make_grids(kernels: Sequence[Kernel], grid: Grid, rows: Rows, learner: Any) -> list[Axes]:
@@ -359,6 +359,11 @@ def _where(axes: Axes, candidate: Candidate) -> list[str]:
             (parameters_of(candidate.learner), axes.tuning),
         )
         for name, value in part.items()
-        if name in ranges and ranges[name].size > 1 and value in ranges[name][[0, -1]]
+        if name in ranges and ranges[name].size > 1 and _at_edge(ranges[name], value)
     ]
     return places + [f"lambda = {candidate.lam:.3g}"] * (candidate.lam in axes.lams[[0, -1]])
+
+
+def _at_edge(axis: Array, value: float) -> bool:
+    """Tell whether the value is an end of its axis, beyond which there might be something: nothing is below 0."""
+    return bool(value == axis[-1] or (value == axis[0] and value != 0))

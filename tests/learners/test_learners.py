@@ -98,8 +98,9 @@ def test_axes_are_values_for_what_is_free(learner, Y):
     axes = learner.axes(Y)
     assert set(axes) == set(learner.free)
     for name, axis in axes.items():
-        assert (axis > 0).all()
-        np.testing.assert_allclose(axis[1:] / axis[:-1], axis[1] / axis[0])  # so that it can be continued
+        assert axis[0] == (0.0 if name == "epsilon" else axis.min())  # 0 is an end, where nothing is beyond
+        geometric = axis[axis > 0]
+        np.testing.assert_allclose(geometric[1:] / geometric[:-1], geometric[1] / geometric[0])
         assert learner.with_parameters(**dict.fromkeys(learner.free, 0.5) | {name: axis[0]}).free == ()
         scaled = learner.axes(1000 * Y)[name]
         if learner.name != "svm" and Y.any():

@@ -279,9 +279,11 @@ def test_parameters_of_the_learner_are_searched():
     assert [each.epsilon for each in named.learners()] == [0.1, 0.2]
     assert all(each.comparable and each.h == 0.05 for each in named.learners())
     free = grid_of(Gaussian(1.0), "auto", rows, Qsvr(epsilon=None))
-    np.testing.assert_allclose([each.epsilon for each in free.learners()], rows.Y.std() * 2.0 ** np.arange(-5, 1))
+    np.testing.assert_allclose(
+        [each.epsilon for each in free.learners()], rows.Y.std() * np.r_[0, 2.0 ** np.arange(-5, 1)]
+    )
     both = grid_of(Gaussian(1.0), {"h": [0.01, 0.1], "rest": "paper"}, rows, Svr(epsilon=None))
-    assert len(list(both.learners())) == 12
+    assert len(list(both.learners())) == 14
     np.testing.assert_array_equal(both.lams, PAPER_LAM)
     assert list(grid_of(Gaussian(1.0), "auto", rows, Svr()).learners()) == [Svr()]
 
@@ -296,6 +298,18 @@ def test_a_learner_at_the_edge_extends_the_grid():
     assert done == {"h": "0.1..3.2"}
     assert {each.h for each in longer.learners(near=best)} == set(longer.tuning["h"])
     assert axes.extended(Candidate(Gaussian(1.0), 0.1, learner=Svm(h=0.15, comparable=True))) is None
+
+
+def test_zero_is_no_edge():
+    axes = grid_of(Gaussian(1.0), {"epsilon": [0.0, 0.1, 0.2], "lambda": [0.1]}, learner=Svr())
+    at = {e: Candidate(Gaussian(1.0), 0.1, learner=Svr(epsilon=e, comparable=True)) for e in (0.0, 0.1, 0.2)}
+    assert axes.extended(at[0.0]) is None
+    assert axes.extended(at[0.2])[0].tuning["epsilon"].tolist() == [0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2]
+    X, y = tables.waves()
+    grid = {"tau": [1.0], "lambda": [1e-6, 1e-3, 1.0], "epsilon": [0.0, 5.0, 10.0]}
+    result = tables.choose(X, y, learner="qsvr", grid=grid, folds=5)
+    assert result.best.learner.epsilon == 0.0
+    assert result.warnings == []
 
 
 def test_ties_go_to_the_wider_tube_at_last():
