@@ -9,6 +9,7 @@ import dataclasses
 import json
 import math
 import re
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -149,9 +150,14 @@ class Selection:
             "",
             *_aligned([("", *self._parts(), "lambda", self.criterion, "verified", "error +- s.e.", "rho"), *rows]),
             "",
-            f"  {self.criterion}: {self.data['measure']}; verified: the same by exact refits; error: {what}, with its",
-            "  standard error over folds; rho: near 0 a fold hardly moves the fit and an approximation is as good as",
-            "  exact, near 1 it is least sure",
+            *textwrap.wrap(
+                f"{self.criterion}: {self.data['measure']}; verified: the same by exact refits; error: {what}, with "
+                "its standard error over folds; rho: near 0 a fold hardly moves the fit and an approximation is as "
+                "good as exact, near 1 it is least sure",
+                width=110,
+                initial_indent="  ",
+                subsequent_indent="  ",
+            ),
         ]
         if _tuned(self.best):
             names = listing(_tuned(self.best))

@@ -101,8 +101,8 @@ def test_the_error_of_balanced_classes_is_balanced():
 
 @given(st.lists(st.integers(1, 4), min_size=2, max_size=8), st.integers(0, 9))
 @settings(max_examples=10)
-def test_the_standard_error_is_the_ratio_estimator_s(sizes, seed):
-    """With fold means v_j of weights W_j: t/(t-1) sum (W_j/W)^2 (v_j - v)^2; unequal folds, weights."""
+def test_the_standard_error_is_the_jackknife_s_over_unequal_folds(sizes, seed):
+    """The jackknife that leaves out one fold at a time: with h_j = W / W_j, (1/t) sum (pseudo_j - v)^2 / (h_j - 1)."""
     n = sum(sizes)
     if n < 6:
         return
@@ -112,12 +112,14 @@ def test_the_standard_error_is_the_ratio_estimator_s(sizes, seed):
     folds = np.repeat(np.arange(len(sizes)), sizes)
     result = choose(X, y, folds=folds, learner="krr", grid={"tau": [1.0], "lambda": [0.1]})
     wrong = (result.heldout != y).astype(float)
-    means = np.array([wrong[folds == j].mean() for j in range(len(sizes))])
-    t, W = len(sizes), np.array(sizes)
-    expected = math.sqrt(t / (t - 1) * np.sum((W / n) ** 2 * (means - wrong.mean()) ** 2))
+    t, h = len(sizes), n / np.array(sizes)
+    without = np.array([wrong[folds != j].mean() for j in range(t)])
+    pseudo = h * wrong.mean() - (h - 1) * without
+    expected = math.sqrt(np.mean((pseudo - wrong.mean()) ** 2 / (h - 1)))
     assert result.best.error == pytest.approx(wrong.mean())
     assert result.best.error_se == pytest.approx(expected, abs=1e-12)
     if len(set(sizes)) == 1:
+        means = np.array([wrong[folds == j].mean() for j in range(t)])
         assert result.best.error_se == pytest.approx(means.std(ddof=1) / math.sqrt(t), abs=1e-12)
 
 
@@ -170,10 +172,11 @@ def test_fold_by_fold_the_outputs_are_those_of_refits():
 
 
 @learners
-def test_rows_that_are_never_held_out_are_trained_on_and_have_no_outputs(learner):
+@pytest.mark.parametrize("criterion", ["cv", "newton-cv", "bif", "fbif"])
+def test_rows_that_are_never_held_out_are_trained_on_and_have_no_outputs(learner, criterion):
     X, y = data_of(learner, 30)
     folds = np.arange(30) % 5 - 1
-    result = choose(X, y, learner=learner, folds=folds, criterion="cv")
+    result = choose(X, y, learner=learner, folds=folds, criterion=criterion)
     never = folds < 0
     assert np.isnan(result.outputs[never]).all()
     assert np.isfinite(result.outputs[~never]).all()
@@ -324,6 +327,7 @@ def test_each_of_several_targets_is_as_if_alone():
     relative = [each.best.error / Y[:, j].std() for j, each in enumerate(alone)]
     assert both.best.error == pytest.approx(np.sqrt(np.mean(np.square(relative))))
     text = both.summary()
+    assert max(map(len, text.splitlines())) <= 120
     assert "RMSE in standard deviations of the targets (4 folds)" in text
     assert f"each in its own units: y0 {alone[0].best.error:.4g}, y1 {alone[1].best.error:.4g}" in text
     assert json.loads(both.to_json())["data"]["target"] == ["y0", "y1"]
