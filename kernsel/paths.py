@@ -27,6 +27,9 @@ Indices = NDArray[np.int64]
 REFIT_BYTES = 2**28
 """Refits of folds are done in groups whose outputs fit in this."""
 
+SMOOTHING = 4.0
+"""Where a fit with a narrow kink doesn't converge, the kink is made this much wider at each step of a detour."""
+
 TRUST = 0.5
 """A fold is refitted where its Newton step changes more than this share of the curvature of the rows it keeps."""
 
@@ -42,24 +45,24 @@ class HeldOut:
         Why there are no usable outputs for that lambda.
     exact : (L,) array of bool
         Whether these are the outputs of refits, not an approximation to them.
-    refitted : (L,) array of int
+    refitted : (L,) array of int, or 0
         Folds (of any output) that were refitted, as the approximation could not be trusted there.
     """
 
     f: Array
     failed: list[str | None]
     exact: NDArray[np.bool_]
-    refitted: NDArray[np.int64]
+    refitted: NDArray[np.int64] | int = 0
 
     @staticmethod
-    def of(f: Array, status: NDArray[np.int64], exact: bool, refitted: NDArray[np.int64] | None = None) -> HeldOut:
+    def of(f: Array, status: NDArray[np.int64], exact: bool, refitted: NDArray[np.int64] | int = 0) -> HeldOut:
         """Give each lambda its reason from the worst status (outputs, L) and from values that are not finite."""
         L = f.shape[1]
         worst = status.reshape(-1, L).max(axis=0)
         finite = np.logical_and.reduce(np.isfinite(f), axis=(0, 2))
         worst = np.where(finite | (worst != newton.CONVERGED), worst, newton.NOT_FINITE)
         failed = [newton.REASONS.get(int(s)) for s in worst]
-        return HeldOut(f, failed, np.full(L, exact), np.zeros(L, np.int64) if refitted is None else refitted)
+        return HeldOut(f, failed, np.full(L, exact), refitted)
 
 
 @dataclass(frozen=True, eq=False)
@@ -368,9 +371,34 @@ class SmoothPath(Path):
     def _solve(
         self, G: Array, which: Indices, Y: Array, S: Array, lams: Array, follow: bool, x: Array, f: Array
     ) -> NDArray[np.int64]:
+        """Solve many problems side by side; those that end unfinished once more, along a path of smoother losses."""
         loss = self.learner.loss
+        parameters = np.array(loss.parameters)
+        status = self._solve_with(parameters, G, which, Y, S, lams, follow, x, f)
+        jobs = np.flatnonzero((status == newton.UNFINISHED).any(axis=1))
+        if loss.smoothing is None or not jobs.size:
+            return status
+        again_x, again_f = np.zeros((jobs.size, *x.shape[1:])), np.zeros((jobs.size, *f.shape[1:]))
+        h = parameters[loss.smoothing]
+        wider = max(0.0, np.ceil(np.log(1.0 / h) / np.log(SMOOTHING)))
+        for step, width in enumerate(h * SMOOTHING ** np.arange(wider, -1.0, -1.0)):
+            smoother = parameters.copy()
+            smoother[loss.smoothing] = width
+            again = self._solve_with(
+                smoother, G, which[jobs], Y[jobs], S[jobs], lams, follow and step == 0, again_x, again_f
+            )
+        better = (status[jobs] == newton.UNFINISHED) & (again == newton.CONVERGED)
+        for new, old in ((again_x, x), (again_f, f)):
+            old[jobs] = np.where(better[:, :, None], new, old[jobs])
+        status[jobs] = np.where(better, again, status[jobs])
+        return status
+
+    def _solve_with(
+        self, parameters: Array, G: Array, which: Indices, Y: Array, S: Array, lams: Array, follow: bool, x: Array,
+        f: Array,
+    ) -> NDArray[np.int64]:  # fmt: skip
         result: NDArray[np.int64] = newton.solve_paths(
-            self._solver, G, int(self.bias), which, Y, S, lams, loss.pointer, np.array(loss.parameters), follow, x, f
+            self._solver, G, int(self.bias), which, Y, S, lams, self.learner.loss.pointer, parameters, follow, x, f
         )
         return result
 

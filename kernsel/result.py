@@ -110,6 +110,7 @@ class Selection:
             "error_se": _number(candidate.error_se),
             "reliability": _number(candidate.reliability),
             "scored_by": candidate.scored_by,
+            "refitted": candidate.refitted,
             "failed": candidate.failed,
             "metrics": {name: {"value": m.value, "se": m.se} for name, m in candidate.metrics.items()},
         }
@@ -166,6 +167,9 @@ class Selection:
             by = next(candidate.scored_by for candidate in self.candidates if candidate.scored_by)
             count = sum(candidate.scored_by is not None for candidate in self.candidates)
             lines.append(f"  *: scored by {by}, as rho is too large for {self.criterion} ({count} candidates)")
+        refitted = sum(candidate.refitted for candidate in self.candidates)
+        if refitted:
+            lines.append(f"  {refitted} folds of all candidates were refitted, as a Newton step changes them too much")
         failed = sum(candidate.failed is not None for candidate in self.candidates)
         lines.append(
             f"{len(self.candidates)} candidates"
@@ -221,7 +225,7 @@ class Selection:
         return f"<Selection: {self._choice()}>"
 
 
-_MEASURED = {"score", "score_se", "verified", "error", "error_se", "reliability", "scored_by", "failed"}
+_MEASURED = {"score", "score_se", "verified", "error", "error_se", "reliability", "scored_by", "refitted", "failed"}
 
 
 def _figure(metric: Value) -> str:

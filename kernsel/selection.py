@@ -449,6 +449,7 @@ class _Judge:
                     scored_by=None if scores.scored_by is None else scores.scored_by[k],
                     loss=math.inf if scores.loss is None else float(scores.loss[k]),
                     exact=held is not None and bool(held.exact[k]),
+                    refitted=0 if held is None else int(np.broadcast_to(held.refitted, path.lams.shape)[k]),
                     **({} if held is None else self.errors(path.rows, held.f[:, k])),
                 )
             found.append(candidate)
@@ -509,6 +510,7 @@ def _averaged(deals: Sequence[Candidate]) -> Candidate:
         first,
         **means,
         reliability=max(ratios, default=None),
+        refitted=sum(each.refitted for each in deals),
         scored_by=next((each.scored_by for each in deals if each.scored_by is not None), None),
         exact=all(each.exact for each in deals),
         metrics=metrics,

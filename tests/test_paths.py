@@ -362,3 +362,20 @@ def test_a_singular_newton_system_is_refitted(monkeypatch):
     assert held.failed == [None, None]
     np.testing.assert_allclose(held.f[:, 0], exact.f[:, 0], atol=tolerances.PENALTY)
     assert np.abs(held.f[:, 1] - exact.f[:, 1]).max() > 1e-6
+
+
+@ranks
+def test_a_very_narrow_kink_is_reached_from_wider_ones(rank):
+    X = np.random.default_rng(0).normal(size=(150, 5))
+    y = np.where(X[:, 0] + 0.5 * np.random.default_rng(1).normal(size=150) > 0, 1.0, -1.0)
+    rows = tables.Rows(X, y[None], np.array([0, 50, 100, 150]), np.arange(150), tables.Statistics(X))
+    path = tables.path_on(rows, Svm(h=1e-5, bias=True), [1e-4, 1e-5], tau=5.0, rank=rank)
+    assert not path.fits.status.any()
+    Z, h = slow_features(path), 1e-5
+    for k, lam in enumerate(path.lams):
+        # d1 lies in the subdifferential of the hinge, and with it the fit is stationary
+        u, d1 = y * path.fits.f[0, k], path.learner.loss.expand(rows.Y, rows.s, path.fits.f[:, k : k + 1])[1][0, 0]
+        assert ((u > 1 + h) <= (d1 == 0)).all()
+        assert np.abs(d1.sum()) < 1e-6 * rows.n
+        f = Z[:, :-1] @ (Z[:, :-1].T @ d1) / (-2 * rows.n * lam) + path.intercepts(k)
+        np.testing.assert_allclose(f, path.fits.f[0, k], atol=1e-3)

@@ -36,7 +36,7 @@ ENTRY = {
         "error",
         "error_se",
     ),
-    *("reliability", "scored_by", "failed", "score_se", "metrics"),
+    *("reliability", "scored_by", "refitted", "failed", "score_se", "metrics"),
 }
 DOCUMENT = {
     *("format", "version", "best", "candidates", "data", "options", "conversions", "timing", "environment"),

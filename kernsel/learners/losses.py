@@ -45,6 +45,8 @@ class Loss:
         ``V = (y - f)^2``: one eigendecomposition then serves every lambda.
     piecewise_quadratic : bool
         The third derivative is zero wherever it exists, so that the influence series has all orders.
+    smoothing : int or None
+        Which of the parameters is the half-width of smoothed kinks: the wider, the easier the fit.
     measure : Measure or None
         What ``values`` and ``value`` give, if not the loss itself.
     """
@@ -54,6 +56,7 @@ class Loss:
     parameters: tuple[float, ...] = ()
     square: bool = False
     piecewise_quadratic: bool = True
+    smoothing: int | None = None
     measure: Measure | None = None
 
     @property
@@ -159,8 +162,8 @@ ABSOLUTE_ERROR = Measure("absolute error", _absolute_error)
 SQUARED_ERROR = Measure("squared error", _squared_error)
 
 SQUARE = Loss("square", square, square=True)
-HUBER_HINGE = Loss("huber-hinge", huber_hinge)
+HUBER_HINGE = Loss("huber-hinge", huber_hinge, smoothing=0)
 SQUARED_HINGE = Loss("squared-hinge", squared_hinge)
 LOGISTIC = Loss("logistic", logistic, piecewise_quadratic=False)
-HUBER_INSENSITIVE = Loss("huber-epsilon-insensitive", huber_insensitive)
+HUBER_INSENSITIVE = Loss("huber-epsilon-insensitive", huber_insensitive, smoothing=1)
 SQUARED_INSENSITIVE = Loss("squared-epsilon-insensitive", squared_insensitive)

@@ -91,6 +91,8 @@ def line_search(loss, parameters, y, s, f, df, N, lam, J, slope, q1, q2):
 
     ``||f + step df||^2 = ||f||^2 + 2 step q1 + step^2 q2`` in the norm of the kernel.
     """
+    if -slope <= 1e-16 * abs(J):  # rounding errors are larger than what there is to gain
+        return 1.0
     total, rise = along(loss, parameters, y, s, f, df, 1.0)
     start, _ = along(loss, parameters, y, s, f, df, 0.0)
     change = (total - start) / N + lam * (2.0 * q1 + q2)

@@ -73,7 +73,8 @@ def _with_free(U: np.ndarray, ev: np.ndarray, e: np.ndarray) -> tuple[np.ndarray
 
 def shrinkage(ev: np.ndarray, ridge: np.ndarray | float) -> np.ndarray:
     """Return ``ev / (ev + ridge)``, which is 1 for an infinite ev."""
-    return 1.0 / (1.0 + ridge / ev)
+    with np.errstate(over="ignore"):  # then it is 0
+        return 1.0 / (1.0 + ridge / ev)
 
 
 def outputs(U: np.ndarray, ev: np.ndarray, Y: np.ndarray, ridges: np.ndarray) -> np.ndarray:

@@ -63,6 +63,8 @@ class Candidate:
         Further figures from exact held-out outputs, for verified candidates.
     learner : Learner or None
         None if there is only one.
+    refitted : int
+        Folds that were refitted, as the criterion's approximation could not be trusted there.
     """
 
     kernel: Kernel
@@ -79,6 +81,7 @@ class Candidate:
     verified: float | None = None
     score_se: float | None = None
     metrics: Mapping[str, Any] = field(default_factory=dict)
+    refitted: int = 0
 
     @property
     def value(self) -> float:
