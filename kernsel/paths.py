@@ -409,6 +409,7 @@ class SmoothPath(Path):
         update = heldout_kernel.newton_step if self.problem.full else heldout_features.newton_step
         f, status, _ = self._update(update, 0, trust=TRUST)
         again = np.isin(status, (newton.SINGULAR, newton.MOVED)) & (self.fits.status == newton.CONVERGED)[:, :, None]
+        status = np.where(status == newton.MOVED, self.fits.status[:, :, None], status)
         for k in np.flatnonzero(again.any(axis=(0, 2))):
             jobs = [(int(c), int(fold)) for c, fold in np.argwhere(again[:, k])]
             refitted = self._refit(jobs, np.array([k]))
@@ -480,4 +481,7 @@ def _fit(paths: list[SmoothPath]) -> list[Fits]:
     x, f = np.zeros((which.size, L, width)), np.zeros((which.size, L, n))
     weights = np.tile(rows.s, (which.size, 1))
     status = first._solve(G, which, np.tile(rows.Y, (len(paths), 1)), weights, first.lams, True, x, f)
+    largest = np.array([path.problem.kernel.diag(rows.X).max() for path in paths])[which]
+    lost = 2.0 * rows.total * first.lams < spectral.ROUNDING * n * rows.s.max() * largest[:, None]
+    status[lost] = np.maximum(status[lost], newton.SINGULAR)  # a ridge below rounding settles nothing
     return [Fits(x[i : i + k], f[i : i + k], status[i : i + k]) for i in range(0, which.size, k)]

@@ -238,25 +238,27 @@ def select_dataset(
     compile_updates(last, columns is None)
     search = GridSearch(rows, scorer, columns, judge.candidates, grids, extend, progress)
     search.run()
-    if search.candidates()[0].failed is not None:
-        first = search.candidates()[0]
-        raise SelectionError(f"all {len(search.found)} candidates failed; the first one: {first.failed}")
+    _check_any(search)
     searched = time.perf_counter()
     checked: dict[tuple[Kernel, Any, float], Candidate] = {}
     while True:
         candidates = search.candidates()
         leading = [c for c in candidates[:verify] if c.failed is None]
         new = [c for c in leading if c.key not in checked]
-        checked.update({c.key: c for c in _verified(new, judge, columns)})
+        verdicts = _verified(new, judge, columns)
+        checked.update({c.key: c for c in verdicts})
+        failed_now = {c.key: c for c in verdicts if c.failed is not None}
+        search.found.update(failed_now)
+        if failed_now:  # the next ones move up
+            continue
         best = min((checked[c.key] for c in leading), key=lambda c: c.rank, default=candidates[0])
         # What verification put first may lie on an edge as well.
         if best.key == candidates[0].key or not search.beyond(best):
             break
+    _check_any(search)
     warnings = search.said()
     if leading:
         first = checked[leading[0].key]
-        if best.failed is not None:
-            raise SelectionError(f"every verified candidate failed; the first one: {first.failed}")
         if best is not first:
             warnings.append(
                 f"verification overturned the criterion: {described(first)} came first by "
@@ -352,6 +354,13 @@ def select_dataset(
         },
         environment=_environment(),
     )
+
+
+def _check_any(search: GridSearch) -> None:
+    """Raise where no candidate is left."""
+    first = search.candidates()[0]
+    if first.failed is not None:
+        raise SelectionError(f"all {len(search.found)} candidates failed; the first one: {first.failed}")
 
 
 def _deal(folds: Any, repeats: int, dataset: Dataset, seed: int) -> list[Folds]:

@@ -415,19 +415,28 @@ def test_a_leader_whose_verification_fails_is_no_winner(monkeypatch):
 
     def failing(path, which=None):
         held = exact(path, which)
-        if which is None and path.problem.kernel == first.kernel:
+        if which is None and path.problem.kernel == first.kernel and first.lam in path.lams:
             held.failed[list(path.lams).index(first.lam)] = "no luck"
         return held
 
     monkeypatch.setattr(kernsel.paths.SmoothPath, "exact", failing)
-    result = tables.choose(X, y, verify=2, **QUICK)
-    assert result.best.failed is None
-    assert result.best.verified is not None
-    assert (result.best.kernel, result.best.lam) != (first.kernel, first.lam)
-    assert result.candidates[-1].failed == "not verified: no luck"
-    assert any("exact value is failed" in text for text in result.warnings)
-    with pytest.raises(SelectionError, match="every verified candidate failed; the first one: not verified: no luck"):
-        tables.choose(X, y, verify=1, **QUICK)
+    for verify in (1, 2):  # the next one moves up
+        result = tables.choose(X, y, verify=verify, **QUICK)
+        assert result.best.failed is None
+        assert sum(each.verified is not None and each.failed is None for each in result.candidates) == verify
+        assert (result.best.kernel, result.best.lam) != (first.kernel, first.lam)
+        assert result.candidates[-1].failed == "not verified: no luck"
+        assert any("1 of 9 candidates failed (not verified: no luck)" in text for text in result.warnings)
+
+
+def test_nothing_is_chosen_if_no_verification_works(monkeypatch):
+    def failing(path, which=None):
+        return HeldOut(path.fits.f, ["no luck"] * path.lams.size, np.ones(path.lams.size, bool))
+
+    monkeypatch.setattr(kernsel.paths.SmoothPath, "exact", failing)
+    X, y = tables.circles(40)
+    with pytest.raises(SelectionError, match="all 9 candidates failed; the first one: not verified: no luck"):
+        tables.choose(X, y, verify=2, **QUICK)
 
 
 def test_select_issues_the_warnings():

@@ -42,7 +42,7 @@ REASONS = {
 
 MAX_STEPS = 200
 DECREMENT = 1e-13  # relative to J: the last step of a quadratically convergent iteration squares what is left
-NEGLIGIBLE = 1e-16  # the same relative to J at f = 0: where one class is left, J falls to 0 for ever
+PULL = 1e-11  # of all rows on the bias: where one class is left, the logistic loss pulls for ever, less and less
 CURVED = 1e-12  # less curvature than this counts as none (the gradient stays exact), so that D^-1 is finite
 
 
@@ -59,16 +59,6 @@ def derivatives(loss, parameters, y, s, f, d1, d2):
         else:
             d1[i] = 0.0
             d2[i] = 0.0
-    return total
-
-
-@inline
-def at_zero(loss, parameters, y, s):
-    """Return ``sum s V(y, 0)``."""
-    total = 0.0
-    for i in range(y.size):
-        v, _, _ = loss(y[i], 0.0, parameters)
-        total += s[i] * v
     return total
 
 
@@ -193,7 +183,7 @@ def in_kernel(K, bias, y, s, lam, loss, parameters, a, f):
     d1, d2, da, df = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     rows, steps = np.empty(n, np.int64), np.empty(n)
     old_d2, intercepts = np.empty(n), np.empty(n)
-    full, b, db, negligible = False, 0.0, 0.0, NEGLIGIBLE * at_zero(loss, parameters, y, s) / N
+    full, b, db = False, 0.0, 0.0
     for _ in range(MAX_STEPS):
         if bias:
             b = a[n]
@@ -238,6 +228,8 @@ def in_kernel(K, bias, y, s, lam, loss, parameters, a, f):
         if bias and count == 0:
             db = lone_bias_step(pull / N, slope, y, f)
             if db != 0.0:
+                if abs(pull) <= PULL * N:
+                    return CONVERGED
                 slope, q1, q2 = 0.0, 0.0, 0.0
                 for i in range(n):
                     da[i] = df[i] = 0.0
@@ -255,7 +247,7 @@ def in_kernel(K, bias, y, s, lam, loss, parameters, a, f):
         if bias:
             a[n] += step * db
         full = step == 1.0 and (count > 0 or bias == 0)
-        if step == 1.0 and -slope <= DECREMENT * J + negligible:
+        if full and -slope <= DECREMENT * J:
             return CONVERGED
     return UNFINISHED
 
@@ -300,7 +292,7 @@ def in_features(Z, bias, y, s, lam, loss, parameters, w, f):
     H, weights = np.zeros((r, r)), np.zeros(n)
     R = np.empty((r, r))
     ridged = r - bias
-    full, negligible = False, NEGLIGIBLE * at_zero(loss, parameters, y, s) / N
+    full = False
     for _ in range(MAX_STEPS):
         total = derivatives(loss, parameters, y, s, f, d1, d2)
         J = total / N + lam * inner(w[:ridged], w)
@@ -322,6 +314,8 @@ def in_features(Z, bias, y, s, lam, loss, parameters, w, f):
             slope = inner(gradient[:ridged], p) / N
             p[ridged] = lone_bias_step(gradient[ridged] / N, slope, y, f)
             if p[ridged] != 0.0:
+                if abs(gradient[ridged]) <= PULL * N:
+                    return CONVERGED
                 for i in range(ridged):
                     p[i] = 0.0
         slope = inner(gradient, p) / N
@@ -337,7 +331,7 @@ def in_features(Z, bias, y, s, lam, loss, parameters, w, f):
         for i in range(n):
             f[i] += step * df[i]
         full = step == 1.0 and not flat
-        if step == 1.0 and -slope <= DECREMENT * J + negligible:
+        if full and -slope <= DECREMENT * J:
             return CONVERGED
     return UNFINISHED
 

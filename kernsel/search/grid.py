@@ -61,10 +61,10 @@ class Candidate:
         Standard error over folds of the score (of ``verified`` where there is one), if it is a mean over rows.
     metrics : mapping of str to Value
         Further figures from exact held-out outputs, for verified candidates.
-    learner : Learner or None
-        None if there is only one.
     refitted : int
         Folds that were refitted, as the criterion's approximation could not be trusted there.
+    learner : Learner or None
+        None if there is only one.
     """
 
     kernel: Kernel
