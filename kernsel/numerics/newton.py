@@ -246,7 +246,7 @@ def in_kernel(K, bias, y, s, lam, loss, parameters, a, f):
             f[i] += step * df[i]
         if bias:
             a[n] += step * db
-        full = step == 1.0 and (count > 0 or bias == 0)
+        full = step == 1.0 and (count > 0 or bias == 0 or abs(pull) <= PULL * N)
         if full and -slope <= DECREMENT * J:
             return CONVERGED
     return UNFINISHED
@@ -330,7 +330,7 @@ def in_features(Z, bias, y, s, lam, loss, parameters, w, f):
             w[i] += step * p[i]
         for i in range(n):
             f[i] += step * df[i]
-        full = step == 1.0 and not flat
+        full = step == 1.0 and (not flat or abs(gradient[ridged]) <= PULL * N)
         if full and -slope <= DECREMENT * J:
             return CONVERGED
     return UNFINISHED

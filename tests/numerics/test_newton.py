@@ -104,3 +104,15 @@ def test_the_radius_of_a_tridiagonal_matrix():
         )
     assert radius.tridiagonal_radius(np.empty(0), np.empty(0)) == 0
     assert radius.tridiagonal_radius(np.zeros(3), np.zeros(2)) == 0
+
+
+@solvers
+@pytest.mark.parametrize("loss", losses.ALL, ids=str)
+def test_two_classes_that_balance_leave_the_bias_where_it_is(problem, loss):
+    """With a strong ridge no row has curvature and the pulls cancel: there is nothing to do for a bias."""
+    p = problems.make(5, n=12)
+    y = np.repeat([-1.0, 1.0], 6)
+    G = p.K if problem is newton.in_kernel else p.features(bias=1)
+    fits = calling.fit(problem, loss, G, y, calling.array(8.0, 1.0), bias=1)
+    assert not fits.status.any()
+    assert np.abs(fits.x[:, -1]).max() < 1.0
