@@ -446,8 +446,10 @@ def compile_updates(learner: Any, full: bool) -> None:
     """Have the fold updates of a learner compiled while its first fits are computed."""
     if learner.loss.square:
         return
-    updates = heldout_kernel if full else heldout_features
-    compile_ahead(updates.newton_step, updates.influence)
+    if full:
+        compile_ahead(heldout_kernel.newton_step, heldout_kernel.influence, heldout_kernel.nystrom_influence)
+    else:
+        compile_ahead(heldout_features.newton_step, heldout_features.influence)
 
 
 def make_path(problem: Problem, learner: Any, lams: Iterable[float]) -> Path:

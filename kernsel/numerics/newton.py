@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numba.core import types
 
-from kernsel.numerics.blas import add_products, damped_cholesky, inner, ridged_cholesky, solve_rows
+from kernsel.numerics.blas import add_products, damped_solve, inner, ridged_cholesky, solve_rows
 from kernsel.numerics.jit import (
     LOSS,
     Compiled,
@@ -207,20 +207,21 @@ def in_kernel(K, bias, y, s, lam, loss, parameters, a, f):
         add_rows(K, rows, count, steps, df)
         count = curved_rows(d2, rows)
         if count:
-            root, t = np.empty(count), np.empty((1 + bias, count))
+            root, t, u = np.empty(count), np.empty(count), np.zeros(count)
             for i in range(count):
                 k = rows[i]
                 root[i] = np.sqrt(d2[k])
-                t[0, i] = -(d1[k] + mu * a[k]) / root[i] - root[i] * df[k]
-                t[bias, i] = root[i] if bias else t[0, i]
+                t[i] = -(d1[k] + mu * a[k]) / root[i] - root[i] * df[k]
             B = scaled_block(K, rows, root, mu)
-            if damped_cholesky(B) != 0:
+            if damped_solve(B, t) != 0:
                 return SINGULAR
-            solve_rows(B, t)
             if bias:
-                db = (inner(root, t[0]) - missing) / inner(root, t[1])
+                for i in range(count):
+                    u[i] = root[i]
+                solve_rows(B, u.reshape(1, count))
+                db = (inner(root, t) - missing) / inner(root, u)
             for i in range(count):
-                steps[i] = root[i] * (t[0, i] - db * t[bias, i])
+                steps[i] = root[i] * (t[i] - db * u[i])
                 da[rows[i]] = steps[i]
             add_rows(K, rows, count, steps, df)
         q1, q2 = inner_above(da, f, b), inner(da, df)
@@ -264,7 +265,7 @@ def lone_bias_step(pull, slope, y, f):
     reach = 1.0
     for i in range(f.size):
         reach = max(reach, abs(y[i]) + abs(f[i]))
-    return -2.0 * reach * np.sign(pull)
+    return -2.0 * reach if pull > 0.0 else 2.0 * reach if pull < 0.0 else 0.0
 
 
 @inline
