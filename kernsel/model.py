@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import numbers
 import os
 import struct
 import tokenize
@@ -172,7 +173,7 @@ class Model:
         ModelError
             The model is of classes, or its fits without a fold were not kept.
         """
-        if not 0 < coverage < 1:
+        if not isinstance(coverage, numbers.Real) or not 0 < coverage < 1:
             raise OptionError(f"the coverage of an interval must lie between 0 and 1, not {coverage!r}; 0.9 is usual")
         if self.labels is not None:
             raise ModelError(f"{self.target!r} has classes: they have no intervals, but probabilities")

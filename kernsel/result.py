@@ -189,7 +189,7 @@ class Selection:
     def _measure(self) -> str:
         """What the error is."""
         if self.data["task"] == "classification":
-            return "misclassified"
+            return "misclassified" + " (by the class weights)" * bool(self.data.get("class_weight"))
         target = self.data["target"]
         several = isinstance(target, list)
         return "RMSE in standard deviations of the targets" if several else f"RMSE in units of {target!r}"

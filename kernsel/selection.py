@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import numbers
 import platform
 import time
 import warnings as python_warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -223,7 +225,7 @@ def select_dataset(
     kernels = [read_kernel(each) for each in (kernel if isinstance(kernel, list | tuple) else [kernel])]
     if not kernels:
         raise OptionError("no kernel is given: name at least one, such as gaussian")
-    if verify < 0:
+    if not isinstance(verify, numbers.Integral) or verify < 0:
         raise OptionError(f"verify is the number of leading candidates to check, at least 0, not {verify}")
     columns = read_rank(rank, dataset.n)
     kind = read_calibration(calibration, part, dataset.task)
@@ -241,6 +243,7 @@ def select_dataset(
     _check_any(search)
     searched = time.perf_counter()
     checked: dict[tuple[Kernel, Any, float], Candidate] = {}
+    best = search.candidates()[0]
     while True:
         candidates = search.candidates()
         leading = [c for c in candidates[:verify] if c.failed is None]
@@ -256,7 +259,7 @@ def select_dataset(
         if best.key == candidates[0].key or not search.beyond(best):
             break
     _check_any(search)
-    warnings = search.said()
+    warnings = search.said() + _lone_classes(rows, dataset)
     if leading:
         first = checked[leading[0].key]
         if best is not first:
@@ -280,6 +283,11 @@ def select_dataset(
             f"largest lambda within one standard error ({limit - lowest.value:.3g}) of the lowest {scorer.name}, "
             f"{lowest.value:.5g} by {described(lowest)}"
         )
+        if where := search.edge(best):
+            warnings.append(
+                f"the choice within one standard error lies on the edge of the grid ({where}): a wider grid may hold a "
+                "simpler one"
+            )
     failed = sum(candidate.failed is not None for candidate in candidates)
     if failed:
         reasons = sorted({str(c.failed) for c in candidates if c.failed is not None})
@@ -326,6 +334,7 @@ def select_dataset(
             "holdout": dealt[0].text + f", dealt {repeats} times" * (repeats > 1),
             "repeats": repeats,
             "weight": rows.total,
+            "class_weight": dataset.sample.by_class is not None,
             "errors": judge.by_target(held) if isinstance(dataset.target, list) else None,
             "representation": path.problem.describe(),
             "rank": int(path.problem.matrix(bias=False).shape[1]),
@@ -356,6 +365,20 @@ def select_dataset(
     )
 
 
+def _lone_classes(rows: Rows, dataset: Dataset) -> list[str]:
+    """Say which classes some fold's fit never sees: its outputs say little, and those of a logistic loss nothing."""
+    if dataset.labels is None:
+        return []
+    codes = np.where(rows.Y[0] > 0, 1, 0) if len(rows.Y) == 1 else rows.Y.argmax(axis=0)
+    unseen = set()
+    for fold, (lo, hi) in enumerate(pairwise(rows.starts)):
+        kept = np.ones(rows.n, np.bool_) if rows.training is None else rows.training[fold].copy()
+        kept[lo:hi] = False
+        unseen |= set(range(len(dataset.labels))) - set(codes[kept].tolist())
+    names = ", ".join(repr(dataset.labels[code]) for code in sorted(unseen))
+    return [f"some fold's fit is trained on no row of class {names}: use fewer or other folds"] if unseen else []
+
+
 def _check_any(search: GridSearch) -> None:
     """Raise where no candidate is left."""
     first = search.candidates()[0]
@@ -365,7 +388,7 @@ def _check_any(search: GridSearch) -> None:
 
 def _deal(folds: Any, repeats: int, dataset: Dataset, seed: int) -> list[Folds]:
     """Make the folds, as often as asked for."""
-    if repeats != int(repeats) or repeats < 1:
+    if not isinstance(repeats, numbers.Integral) or repeats < 1:
         raise OptionError(f"repeats is how often the folds are dealt, a whole number from 1, not {repeats!r}")
     first = make_folds(folds, dataset, seed)
     if repeats > 1 and not first.dealt:

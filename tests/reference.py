@@ -7,6 +7,7 @@ A loss is a function ``(y, f) -> (V, dV/df, d2V/df2)`` of arrays.
 from itertools import pairwise
 
 import numpy as np
+import scipy.optimize
 
 
 def square(y, f):
@@ -41,7 +42,8 @@ def huber_insensitive(epsilon, h):
 
     def loss(y, f):
         r, size = y - f, np.abs(y - f)
-        band, beyond = np.abs(size - epsilon) <= h, size > epsilon + h
+        beyond = size - epsilon > h
+        band = ~beyond & (size - epsilon >= -h)
         value = np.where(beyond, size - epsilon, np.where(band, (size - epsilon + h) ** 2 / (4 * h), 0.0))
         slope = np.where(beyond, 1.0, np.where(band, (size - epsilon + h) / (2 * h), 0.0))
         return value, -np.sign(r) * slope, band / (2 * h)
@@ -91,8 +93,12 @@ def fit(loss, Z, y, s, lam, bias=0):
         steps += 1
         assert steps < 1000, "there is no minimum"
         J, gradient, H = objective(loss, Z, y, s, lam, w, bias)
-        if bias and H[-1, -1] == 0:  # no row has curvature: any length will do for the bias
-            H[-1, -1] = 1.0
+        if bias and H[-1, -1] == 0:  # no row has curvature: the bias goes to a minimum by itself
+            along = lambda b: objective(loss, Z, y, s, lam, np.append(w[:-1], b), bias)[0]  # noqa: B023, E731
+            if abs(gradient[-1]) > 1e-12:
+                w[-1] = scipy.optimize.minimize_scalar(along, bracket=(w[-1], w[-1] - np.sign(gradient[-1]))).x
+            J, gradient, H = objective(loss, Z, y, s, lam, w, bias)
+            H[-1, -1] = max(H[-1, -1], 0.01)
         p = -np.linalg.solve(H, gradient)
         step = 1.0
         if -gradient @ p <= 1e-14 * J:

@@ -44,7 +44,7 @@ DOCUMENT = {
 }
 DATA = {
     *("rows", "features", "task", "target", "labels", "source", "notes", "folds", "representation", "rank"),
-    *("measure", "choice", "holdout", "repeats", "weight", "errors"),
+    *("measure", "choice", "class_weight", "holdout", "repeats", "weight", "errors"),
 }
 OPTIONS = {
     *("learner", "kernels", "criterion", "grid", "extend", "verify", "rank", "seed", "folds"),

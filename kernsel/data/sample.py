@@ -155,7 +155,10 @@ def class_weights(class_weight: str | Mapping[Any, float], target: Target, weigh
     if unknown:
         known = listed([str(label) for label in labels])
         raise OptionError(f"class_weight: there is no class {listed(unknown)}; the classes are {known}")
-    values = [float(class_weight.get(label, 1.0)) for label in labels]
+    try:
+        values = [float(class_weight.get(label, 1.0)) for label in labels]
+    except (TypeError, ValueError) as error:
+        raise OptionError(f"class_weight: the weights must be numbers, not {dict(class_weight)!r}") from error
     for label, value in zip(labels, values, strict=True):
         if not LEAST_WEIGHT <= value <= LARGEST_WEIGHT:
             raise OptionError(f"class_weight: class {label!r} has {value:g}; it must be a finite number greater than 0")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import numbers
 import re
 from collections.abc import Iterable
@@ -18,6 +19,7 @@ from kernsel.data.columns import missing
 from kernsel.errors import OptionError
 from kernsel.folds.dealing import Indices, Seed, deal, deal_groups
 
+LARGEST_NUMBER = 2.0**53  # of a fold: up to here every whole number has a value of its own
 FORMS = "a number of folds, loo, logo (leave one group out), or time:N (N folds in the order of the rows)"
 
 
@@ -151,7 +153,7 @@ def _named(folds: str, dataset: Dataset) -> Folds:
 def _dealt(folds: Any, dataset: Dataset, seed: Seed) -> Folds:
     """Deal rows, or whole groups."""
     most, what = (dataset.n, "rows") if dataset.groups is None else (_groups(dataset), "groups")
-    if folds != int(folds) or not 2 <= folds <= most:
+    if not math.isfinite(folds) or folds != int(folds) or not 2 <= folds <= most:
         raise OptionError(f"{folds} folds can't be made of {most} {what}: use 2 to {most} folds")
     folds = int(folds)
     labels = np.zeros(dataset.n, np.int64) if dataset.codes is None else dataset.codes
@@ -251,8 +253,9 @@ def _from_numbers(values: Any, dataset: Dataset) -> Folds:
         raise OptionError(f"{what}: row {int(np.argmax(gaps)) + 1} has none; give -1 to rows that are never held out")
     if array.dtype.kind in "OUT":
         array = np.unique(array.astype(str), return_inverse=True)[1]
-    if (array != np.round(array)).any():
-        row = int(np.argmax(array != np.round(array)))
+    wrong = (array != np.round(array)) | (np.abs(array.astype(np.float64)) > LARGEST_NUMBER)
+    if wrong.any():
+        row = int(np.argmax(wrong))
         raise OptionError(f"{what} must be whole numbers or text, but row {row + 1} has {array[row]}")
     return _restricted(array.astype(np.int64), None, dataset.places, "folds as given")
 

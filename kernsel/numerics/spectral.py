@@ -41,7 +41,9 @@ def spectrum_of_gram(K: np.ndarray, free: np.ndarray | None = None) -> tuple[np.
     e = free / np.linalg.norm(free)
     Ke = K @ e
     centred = K - np.outer(e, Ke) - np.outer(Ke - e * (e @ Ke), e)
-    return _with_free(*_keep(*np.linalg.eigh(centred)[::-1], K.shape[0]), e)
+    # The direction gets the largest eigenvalue of all: beside its own one, 0, small ones would have tilted vectors.
+    ev, U = np.linalg.eigh(centred + 2.0 * (np.trace(K) or 1.0) * np.outer(e, e))
+    return _with_free(*_keep(U[:, :-1], ev[:-1], K.shape[0]), e)
 
 
 def spectrum_of_features(Z: np.ndarray, free: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -61,12 +63,12 @@ def spectrum_of_features(Z: np.ndarray, free: np.ndarray | None = None) -> tuple
 
 
 def _keep(U: np.ndarray, ev: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    kept = ev > n * np.finfo(float).eps * max(ev[-1], 0.0)
+    kept = ev > n * np.finfo(float).eps * max(ev[-1:].max(initial=0.0), 0.0)
     return np.ascontiguousarray(U[:, kept]), ev[kept]
 
 
 def _with_free(U: np.ndarray, ev: np.ndarray, e: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Put ``e`` before the others, made orthogonal to it once more: where the rest is small, rounding has tilted it."""
+    """Put ``e`` before the others, which are made orthogonal to it once more, to rounding."""
     U = U - np.outer(e, e @ U)
     return np.ascontiguousarray(np.column_stack([e, U])), np.append(np.inf, ev)
 

@@ -30,7 +30,7 @@ the sum of the weights."""
 
 LEAST, LARGEST = 1e-300, 1e300  # values that can be divided and multiplied by the number of rows
 ROUNDS, STEPS = 4, 4  # extensions of the grid, and values that each adds to an axis
-TIE_DIGITS = 10  # scores that agree to so many digits are tied
+TIE_DIGITS = 6  # scores that agree to so many digits are tied: what differs beyond is far below any standard error
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,7 +294,7 @@ class GridSearch:
         """Extend the grid and score what is new if ``best`` lies on its edge; say whether that was done."""
         self.remark = None
         g = next(g for g, axes in enumerate(self.grids) if best in axes)
-        where = ", ".join(_where(self.grids[g], best))
+        where = self.edge(best)
         if best.failed is not None or not where:
             return False
         longer = self.grids[g].extended(best)
@@ -312,6 +312,11 @@ class GridSearch:
         self.extensions.append(done)
         self._score(self.grids[g].kernels(best), list(self.grids[g].learners(best)), self.grids[g].lams)
         return True
+
+    def edge(self, candidate: Candidate) -> str:
+        """Return where a candidate lies on the edge of its grid, in words; nothing if it doesn't."""
+        axes = next(axes for axes in self.grids if candidate in axes)
+        return ", ".join(_where(axes, candidate))
 
     def said(self) -> list[str]:
         """Return what is to be said about the edges of the grid."""
