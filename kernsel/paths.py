@@ -207,6 +207,14 @@ class SquarePath(Path):
     def _spectrum(self) -> tuple[Array, Array]:
         return self.problem.spectrum_with_bias if self.bias else self.problem.spectrum
 
+    @cached_property
+    def _products(self) -> tuple[Array, Array]:
+        """Weighted low-rank features, with the column of a bias, and their products."""
+        if not self.bias:
+            return self.problem.weighted, self.problem.products
+        Z = np.column_stack([self.problem.weighted, np.sqrt(self.rows.s)])
+        return Z, Z.T @ Z
+
     @property
     def _root(self) -> Array | float:
         return 1.0 if self.rows.weights is None else np.sqrt(self.rows.s)
@@ -228,10 +236,7 @@ class SquarePath(Path):
             return self._trained(lams)
         Y = rows.Y * self._root
         if self._by_products:
-            Z, G = self.problem.weighted, self.problem.products
-            if self.bias:
-                Z = np.column_stack([Z, np.sqrt(rows.s)])
-                G = Z.T @ Z
+            Z, G = self._products
             f, status = spectral.heldout_features(Z, G, int(self.bias), Y, lams, rows.starts, rows.total, rows.left)
         else:
             f, status = spectral.heldout_square(*self._spectrum, Y, lams, rows.starts, rows.total, rows.left)
@@ -317,9 +322,15 @@ class SquarePath(Path):
         """Return the solution (k, .) without a fold."""
         rows = self.rows
         kept = self._kept(fold)
-        if not self.problem.full or rows.training is not None:
+        if rows.training is not None:
             return self._fit_on(kept, np.array([lam]))[:, 0]
         place = slice(rows.starts[fold], rows.starts[fold + 1])
+        if not self.problem.full:
+            Z, G = self._products
+            Y, gone = rows.Y * self._root, Z[place]
+            right = Z.T @ Y.T - gone.T @ Y[:, place].T
+            ridges = np.array([rows.left[fold] * lam])
+            return spectral.solve_weights(G - gone.T @ gone, right, int(self.bias), ridges)[:, 0]
         a = spectral.coefficients_without(*self._spectrum, rows.Y * self._root, rows.left[fold] * lam, place)
         return self._with_intercepts((a * self._root)[:, None, kept], kept)[:, 0]
 

@@ -115,10 +115,14 @@ def coefficients_without(U: np.ndarray, ev: np.ndarray, Y: np.ndarray, ridge: fl
 
 def weights(Z: np.ndarray, bias: int, Y: np.ndarray, ridges: np.ndarray) -> np.ndarray:
     """Return ``w (k, L, r)`` with ``f = Z w``: ``(Z' Z + ridge I) w = Z' y``, without a ridge for a bias' column."""
-    G, right = Z.T @ Z, Z.T @ Y.T
+    return solve_weights(Z.T @ Z, Z.T @ Y.T, bias, ridges)
+
+
+def solve_weights(G: np.ndarray, right: np.ndarray, bias: int, ridges: np.ndarray) -> np.ndarray:
+    """Return the same from the products ``G = Z' Z`` and ``right = Z' y (r, k)``."""
     penalty = np.ones(len(G))
     penalty[len(G) - bias :] = 0.0
-    w = np.empty((len(Y), ridges.size, len(G)))
+    w = np.empty((right.shape[1], ridges.size, len(G)))
     for k, ridge in enumerate(ridges):
         H = G + np.diag(ridge * penalty)
         try:
