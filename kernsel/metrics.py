@@ -23,6 +23,7 @@ from sklearn.metrics import get_scorer, get_scorer_names
 
 from kernsel.calibration import cross_fitted
 from kernsel.data import Dataset
+from kernsel.data.target import chosen_classes
 from kernsel.errors import OptionError
 from kernsel.problem import Rows
 from kernsel.resampling import jackknife
@@ -100,7 +101,7 @@ class Metrics:
             return _HeldOut(_Values(self._in_units(F)), self._in_units(Y), weights, rows.starts)
         kind = self.calibration or "sigmoid"
         estimator = _Classes(F, lambda: cross_fitted(kind, F, Y, s, rows.starts))
-        return _HeldOut(estimator, _codes(Y), weights, rows.starts)
+        return _HeldOut(estimator, chosen_classes(Y), weights, rows.starts)
 
     def _in_units(self, F: Array) -> Array:
         values = F.T * self.dataset.output_scale + self.dataset.output_shift
@@ -149,12 +150,7 @@ def _scorer(name: Any, task: str) -> Any:
     return get_scorer(name)
 
 
-def _codes(F: Array) -> Indices:
-    """Numbers of the classes that outputs (or targets) choose; ties as in ``Model.predict``."""
-    return np.asarray((F[0] >= 0) if len(F) == 1 else F.argmax(axis=0), dtype=np.int64)
-
-
-class _Values(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class _Values(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Predicts row numbers by looking them up."""
 
     def __init__(self, values: Array) -> None:
@@ -164,7 +160,7 @@ class _Values(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.values[which])
 
 
-class _Classes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class _Classes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Classifies row numbers by looking their outputs up; probabilities are computed when a scorer asks for them."""
 
     def __init__(self, F: Array, probabilities: Callable[[], Array]) -> None:
@@ -177,7 +173,7 @@ class _Classes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.probabilities()
 
     def predict(self, which: Indices) -> Indices:
-        return _codes(self.F[:, which])
+        return chosen_classes(self.F[:, which])
 
     def decision_function(self, which: Indices) -> Array:
         F = self.F[:, which]

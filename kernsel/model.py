@@ -30,6 +30,7 @@ from kernsel.calibration import Calibration
 from kernsel.data.columns import Floats, as_matrix
 from kernsel.data.encoding import Encoder
 from kernsel.data.files import atomic_write
+from kernsel.data.target import chosen_classes
 from kernsel.errors import DataError, KernselError, ModelError, OptionError
 from kernsel.intervals import MOST, Intervals
 
@@ -203,7 +204,7 @@ class Model:
         if self.labels is None:
             return np.asarray(F * self.output_scale + self.output_shift)
         labels = np.array(self.labels, dtype=None if len({type(label) for label in self.labels}) == 1 else object)
-        chosen = (F >= 0).astype(int) if F.ndim == 1 else F.argmax(axis=1)
+        chosen = chosen_classes(np.atleast_2d(F.T))
         return np.asarray(labels[chosen])
 
     def outputs_to_probabilities(self, F: Floats) -> Floats:

@@ -248,20 +248,11 @@ class SquarePath(Path):
         f = np.zeros((len(rows.Y), lams.size, rows.n))
         matrix = self.problem.matrix(self.bias)
         for fold, (lo, hi) in enumerate(pairwise(rows.starts)):
-            x = self._fit_on(self._kept(fold), lams)
+            x = self._fit_on(rows.kept(fold), lams)
             f[:, :, lo:hi] = x[..., : matrix.shape[1]] @ matrix[lo:hi].T
             if self.bias and self.problem.full:
                 f[:, :, lo:hi] += x[..., -1:]
         return HeldOut.of(f, np.zeros(f.shape[:2], np.int64), exact=True)
-
-    def _kept(self, fold: int) -> NDArray[np.bool_]:
-        """Say which rows the fit without a fold is trained on."""
-        rows = self.rows
-        if rows.training is not None:
-            return np.asarray(rows.training[fold])
-        kept = np.ones(rows.n, np.bool_)
-        kept[rows.starts[fold] : rows.starts[fold + 1]] = False
-        return kept
 
     def _fit_on(self, kept: NDArray[np.bool_], lams: Array) -> Array:
         """Return solutions (k, L, .) of fits on some rows."""
@@ -321,7 +312,7 @@ class SquarePath(Path):
     def _without(self, fold: int, lam: float) -> Array:
         """Return the solution (k, .) without a fold."""
         rows = self.rows
-        kept = self._kept(fold)
+        kept = rows.kept(fold)
         if rows.training is not None:
             return self._fit_on(kept, np.array([lam]))[:, 0]
         place = slice(rows.starts[fold], rows.starts[fold + 1])
@@ -370,10 +361,7 @@ class SmoothPath(Path):
         outputs, folds = (np.array(numbers) for numbers in zip(*jobs, strict=True))
         weights = np.tile(rows.s, (len(jobs), 1))
         for job, fold in enumerate(folds):
-            if rows.training is not None:
-                weights[job, ~rows.training[fold]] = 0.0
-            else:
-                weights[job, rows.starts[fold] : rows.starts[fold + 1]] = 0.0
+            weights[job, ~rows.kept(fold)] = 0.0
         x, f = (np.ascontiguousarray(values[np.ix_(outputs, which)]) for values in (fits.x, fits.f))
         G = self.problem.matrix(self.bias)[None]
         status = self._solve(G, np.zeros(len(jobs), np.int64), rows.Y[outputs], weights, self.lams[which], False, x, f)

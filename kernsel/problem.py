@@ -92,6 +92,14 @@ class Rows:
             return np.asarray(self.training @ self.s)
         return np.asarray(self.total - np.add.reduceat(self.s[: self.held], self.starts[:-1]))
 
+    def kept(self, fold: int) -> NDArray[np.bool_]:
+        """Say which rows the fit without a fold is trained on, (n,)."""
+        if self.training is not None:
+            return np.asarray(self.training[fold])
+        kept = np.ones(self.n, np.bool_)
+        kept[self.starts[fold] : self.starts[fold + 1]] = False
+        return kept
+
     def mean(self, values: Array) -> Array:
         """Return the weighted mean over held-out rows of ``values (..., n)``."""
         s = self.s[: self.held]

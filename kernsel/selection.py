@@ -10,7 +10,6 @@ import time
 import warnings as python_warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +19,7 @@ import kernsel
 from kernsel.calibration import Calibration, calibrate, cross_fitted, read_calibration
 from kernsel.criteria import HeldOutCriterion, Scores
 from kernsel.data import Dataset, from_arrays
+from kernsel.data.target import chosen_classes, class_codes
 from kernsel.errors import OptionError, SelectionError, SelectionWarning
 from kernsel.folds import Folds, make_folds
 from kernsel.intervals import Intervals
@@ -369,12 +369,10 @@ def _lone_classes(rows: Rows, dataset: Dataset) -> list[str]:
     """Say which classes some fold's fit never sees: its outputs say little, and those of a logistic loss nothing."""
     if dataset.labels is None:
         return []
-    codes = np.where(rows.Y[0] > 0, 1, 0) if len(rows.Y) == 1 else rows.Y.argmax(axis=0)
+    codes = class_codes(rows.Y)
     unseen = set()
-    for fold, (lo, hi) in enumerate(pairwise(rows.starts)):
-        kept = np.ones(rows.n, np.bool_) if rows.training is None else rows.training[fold].copy()
-        kept[lo:hi] = False
-        unseen |= set(range(len(dataset.labels))) - set(codes[kept].tolist())
+    for fold in range(rows.left.size):
+        unseen |= set(range(len(dataset.labels))) - set(codes[rows.kept(fold)].tolist())
     names = ", ".join(repr(dataset.labels[code]) for code in sorted(unseen))
     return [f"some fold's fit is trained on no row of class {names}: use fewer or other folds"] if unseen else []
 
@@ -494,8 +492,8 @@ class _Judge:
         """
         Y, F = rows.Y[:, : rows.held], F[:, : rows.held]
         if self.dataset.task == "classification":
-            wrong = (F >= 0) != (Y > 0) if len(Y) == 1 else (F.argmax(axis=0) != Y.argmax(axis=0))[None]
-            mean, spread = _over_folds(wrong[0].astype(np.float64), rows)
+            wrong = chosen_classes(F) != class_codes(Y)
+            mean, spread = _over_folds(wrong.astype(np.float64), rows)
             return {"error": mean, "error_se": spread}
         mean, spread = _over_folds(((F - Y) ** 2).mean(axis=0), rows)
         root, scale = math.sqrt(mean), float(self.dataset.output_scale[0]) if len(Y) == 1 else 1.0

@@ -58,6 +58,11 @@ def class_codes(Y: Floats) -> npt.NDArray[np.int64]:
     return np.asarray(Y[0] > 0 if len(Y) == 1 else Y.argmax(axis=0), dtype=np.int64)
 
 
+def chosen_classes(F: Floats) -> npt.NDArray[np.int64]:
+    """Return the numbers of the classes that outputs F (k, n) choose: at 0 the second of two, the first of equals."""
+    return np.asarray(F[0] >= 0 if len(F) == 1 else F.argmax(axis=0), dtype=np.int64)
+
+
 def encode_targets(columns: Mapping[str, Any], task: str, standardize: bool, weights: Floats | None = None) -> Target:
     """Encode one target, or several numeric ones that are learnt together.
 
