@@ -446,7 +446,7 @@ def compile_updates(learner: Any, full: bool) -> None:
     if learner.loss.square:
         return
     if full:
-        compile_ahead(heldout_kernel.newton_step, heldout_kernel.influence, heldout_kernel.nystrom_influence)
+        compile_ahead(heldout_kernel.influence, heldout_kernel.newton_step)
     else:
         compile_ahead(heldout_features.newton_step, heldout_features.influence)
 

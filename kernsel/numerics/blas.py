@@ -16,7 +16,7 @@ from numba.extending import get_cython_function_address
 
 from kernsel.numerics.jit import REORDER, inline
 
-UPPER, PLAIN, TRANSPOSED = ord("U"), ord("N"), ord("T")
+UPPER, PLAIN, TRANSPOSED = (np.frombuffer(letter, np.uint8) for letter in (b"U", b"N", b"T"))
 
 
 def _routine(module: str, name: str, count: int) -> types.ExternalFunction:
@@ -31,9 +31,37 @@ _dpotrs = _routine("cython_lapack", "dpotrs", 8)
 _dsyrk = _routine("cython_blas", "dsyrk", 10)
 
 
+# Numba's own functions (np.array of a list, reshape, sum, np.dot) take it longer to compile than these.
+
+
+@inline
+def integer(value):
+    """Return an integer as these routines take it: by its address."""
+    box = np.empty(1, np.int32)
+    box[0] = value
+    return box
+
+
+@inline
+def number(value):
+    """Return a number in the same way."""
+    box = np.empty(1)
+    box[0] = value
+    return box
+
+
+@inline(fastmath=REORDER)
+def sum_of(a):
+    """Return the sum of a vector."""
+    total = 0.0
+    for i in range(a.size):
+        total += a[i]
+    return total
+
+
 @inline(fastmath=REORDER)
 def inner(a, b):
-    """Return the inner product of two vectors; ``np.dot`` takes Numba several times as long to compile."""
+    """Return the inner product of two vectors."""
     total = 0.0
     for i in range(a.size):
         total += a[i] * b[i]
@@ -60,10 +88,8 @@ def cholesky(A):
     """Overwrite the lower triangle of ``A (n, n)`` by its Cholesky factor; return 0, or the failing row + 1."""
     if A.shape[0] == 0:  # LAPACK wants a leading dimension of at least 1
         return 0
-    integers, letters = np.empty(2, np.int32), np.empty(1, np.uint8)
-    integers[0], letters[0] = A.shape[0], UPPER
-    n, info = integers[:1], integers[1:]
-    _dpotrf(letters.ctypes, n.ctypes, A.ctypes, n.ctypes, info.ctypes)
+    n, info = integer(A.shape[0]), integer(0)
+    _dpotrf(UPPER.ctypes, n.ctypes, A.ctypes, n.ctypes, info.ctypes)
     if info[0] == 0:
         for i in range(A.shape[0]):  # not every LAPACK notices NaN and infinity
             if not 0.0 < A[i, i] < np.inf:
@@ -73,13 +99,11 @@ def cholesky(A):
 
 @inline
 def solve_rows(R, B):
-    """Overwrite each row ``b`` of ``B (k, n)`` by ``A^-1 b``, with ``R`` the Cholesky factor of ``A``."""
+    """Overwrite each row ``b`` of ``B (k, n)``, or ``b = B (n,)``, by ``A^-1 b``, with ``R`` the Cholesky factor of A."""
     if B.size == 0:
         return
-    integers = np.array([R.shape[0], B.shape[0], 0], dtype=np.int32)
-    letters = np.array([UPPER], dtype=np.uint8)
-    n, k, info = integers[:1], integers[1:2], integers[2:]
-    _dpotrs(letters.ctypes, n.ctypes, k.ctypes, R.ctypes, n.ctypes, B.ctypes, n.ctypes, info.ctypes)
+    n, k, info = integer(R.shape[0]), integer(B.size // R.shape[0]), integer(0)
+    _dpotrs(UPPER.ctypes, n.ctypes, k.ctypes, R.ctypes, n.ctypes, B.ctypes, n.ctypes, info.ctypes)
 
 
 @inline
@@ -87,10 +111,8 @@ def inverse(R):
     """Overwrite the Cholesky factor ``R (n, n)`` of ``A`` by the whole of ``A^-1``."""
     if R.shape[0] == 0:
         return
-    integers = np.array([R.shape[0], 0], dtype=np.int32)
-    letters = np.array([UPPER], dtype=np.uint8)
-    n, info = integers[:1], integers[1:]
-    _dpotri(letters.ctypes, n.ctypes, R.ctypes, n.ctypes, info.ctypes)
+    n, info = integer(R.shape[0]), integer(0)
+    _dpotri(UPPER.ctypes, n.ctypes, R.ctypes, n.ctypes, info.ctypes)
     mirror(R)
 
 
@@ -99,13 +121,10 @@ def add_products(A, alpha, C):
     """Add ``alpha A' A`` for ``A (k, n)`` to the lower triangle of ``C (n, n)``."""
     if A.shape[0] == 0:
         return
-    integers = np.array([A.shape[1], A.shape[0]], dtype=np.int32)
-    letters = np.array([UPPER, PLAIN], dtype=np.uint8)
-    scalars = np.array([alpha, 1.0])
-    n, k = integers[:1], integers[1:]
+    n, k = integer(A.shape[1]), integer(A.shape[0])
     _dsyrk(
-        letters.ctypes, letters[1:].ctypes, n.ctypes, k.ctypes, scalars.ctypes, A.ctypes, n.ctypes,
-        scalars[1:].ctypes, C.ctypes, n.ctypes,
+        UPPER.ctypes, PLAIN.ctypes, n.ctypes, k.ctypes, number(alpha).ctypes, A.ctypes, n.ctypes, number(1.0).ctypes,
+        C.ctypes, n.ctypes,
     )  # fmt: skip
 
 
@@ -114,13 +133,10 @@ def add_inner_products(A, alpha, C):
     """Add ``alpha A A'`` for ``A (n, k)`` to the lower triangle of ``C (n, n)``."""
     if A.shape[1] == 0:
         return
-    integers = np.array([A.shape[0], A.shape[1]], dtype=np.int32)
-    letters = np.array([UPPER, TRANSPOSED], dtype=np.uint8)
-    scalars = np.array([alpha, 1.0])
-    n, k = integers[:1], integers[1:]
+    n, k = integer(A.shape[0]), integer(A.shape[1])
     _dsyrk(
-        letters.ctypes, letters[1:].ctypes, n.ctypes, k.ctypes, scalars.ctypes, A.ctypes, k.ctypes,
-        scalars[1:].ctypes, C.ctypes, n.ctypes,
+        UPPER.ctypes, TRANSPOSED.ctypes, n.ctypes, k.ctypes, number(alpha).ctypes, A.ctypes, k.ctypes,
+        number(1.0).ctypes, C.ctypes, n.ctypes,
     )  # fmt: skip
 
 
@@ -140,7 +156,7 @@ def damped_cholesky(A):
     """
     original = np.empty(A.shape)
     copy_lower(A, original)
-    return ridged_cholesky(original, 0.0, 0, A)
+    return ridged_cholesky(original, 0.0, np.int64(0), A)  # a literal would be a type of its own
 
 
 @inline
@@ -169,5 +185,5 @@ def damped_solve(A, b):
     """Overwrite ``b (n,)`` by ``A^-1 b`` and ``A`` by its factor; return the status of ``damped_cholesky``."""
     status = damped_cholesky(A)
     if status == 0:
-        solve_rows(A, b.reshape(1, b.size))
+        solve_rows(A, b)
     return status

@@ -55,14 +55,14 @@ def newton_step(Z, bias, V, w, f, d1, d2, N, lam, starts, left, order, loss, par
             add_products(C, -1.0, shorter)
             if ridged_cholesky(shorter, mu, bias, own) != 0:
                 continue
-            solve_rows(own, delta.reshape(1, r))
+            solve_rows(own, delta)
         else:
             if left[fold] != factorised_for:
                 failed = ridged_cholesky(H, mu, bias, R) != 0
                 factorised_for = left[fold]
             if failed:
                 continue
-            solve_rows(R, delta.reshape(1, r))
+            solve_rows(R, delta)
             if m:
                 Y = C.copy()
                 solve_rows(R, Y)
@@ -122,14 +122,14 @@ def influence(Z, bias, V, w, f, d1, d2, N, lam, starts, left, order, loss, param
         C = curved_features(Z, d2, lo, hi)
         kept, gone = N / left[fold], (N - left[fold]) / left[fold]
         e = kept * pull_of_fold(Z[lo:hi], d1[lo:hi], w, 2.0 * (N - left[fold]) * lam, bias)
-        solve_rows(R, e.reshape(1, r))
+        solve_rows(R, e)
         rho[fold] = ratio(R, mu, bias, C, kept, gone)
         if order == 0:
             continue
         total = w + e
         for _ in range(order - 1):
             e = kept * np.dot(np.dot(C, e), C) - gone * np.dot(H, e)
-            solve_rows(R, e.reshape(1, r))
+            solve_rows(R, e)
             total += e
         for j in range(lo, hi):
             out[j] = inner(Z[j], total)
@@ -151,7 +151,7 @@ def ratio(R, mu, bias, C, kept, gone):
         v = dominant_vector(np.dot(C, Y.T))
     x = np.dot(v, Y)
     if m > r:
-        solve_rows(R, x.reshape(1, r))
+        solve_rows(R, x)
     size = np.sqrt(np.dot(x, x) / r)
     for i in range(r):
         x[i] += (0.1 * size if size > 0.0 else 1.0) * uneven(i)
@@ -169,7 +169,7 @@ def ratio(R, mu, bias, C, kept, gone):
             Lx[i] += gone * mu * now[i]
         alpha[k] = np.dot(now, Lx)
         x = Lx.copy()
-        solve_rows(R, x.reshape(1, r))
+        solve_rows(R, x)
         x -= alpha[k] * now
         Lx -= alpha[k] * now_L
         if k:

@@ -17,6 +17,7 @@ from kernsel.numerics.blas import (
     inverse,
     ridged_cholesky,
     solve_rows,
+    sum_of,
     times,
 )
 from kernsel.numerics.heldout import UPDATE, moved
@@ -38,12 +39,13 @@ def part(rows, count, lo, hi):
 
 
 @inline
-def add_to_fold(K, rows, first, last, coefficients, lo, hi, out):
-    """Add ``sum_i coefficients[i] K[rows[i], lo:hi]`` over ``first <= i < last`` to ``out[lo:hi]``."""
-    for i in range(first, last):
-        k, c = K[rows[i]], coefficients[i]
-        for j in range(lo, hi):
-            out[j] += c * k[j]
+def add_to_fold(K, rows, count, coefficients, lo, hi, out):
+    """Add ``sum_i coefficients[i] K[rows[i], lo:hi]`` over ``i < count`` to ``out[lo:hi]``."""
+    for i in range(count):
+        k, c = rows[i], coefficients[i]
+        if c != 0.0:
+            for j in range(lo, hi):
+                out[j] += c * K[k, j]
 
 
 @inline
@@ -84,13 +86,11 @@ def newton_step(K, bias, V, a, f, d1, d2, N, lam, starts, left, order, loss, par
     rows, straight, coefficients = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
     count = curved_rows(d2, rows)
     root = roots(d2, rows, count)
-    m, pull = 0, 0.0
-    for i in range(n):
-        if not d2[i] > 0.0 and d1[i] != 0.0:
-            straight[m] = i
-            coefficients[m] = -d1[i]
-            pull += d1[i]
-            m += 1
+    m = straight_rows(d1, d2, straight)
+    pull = 0.0
+    for i in range(m):
+        coefficients[i] = -d1[straight[i]]
+        pull -= coefficients[i]
     base, h, u, x = np.zeros(n), np.empty(n), np.empty(count + bias), np.empty(count + bias)
     add_rows(K, straight, m, coefficients, base)
     M, factorised_for, singular = np.empty((count + bias, count + bias)), -1.0, False
@@ -137,9 +137,19 @@ def newton_step(K, bias, V, a, f, d1, d2, N, lam, starts, left, order, loss, par
         for j in range(lo, hi):
             out[j] = h[j] / mu + b
         for i in range(count):
-            x[i] *= root[i]
-        add_to_fold(K, rows, 0, first, x, lo, hi, out)
-        add_to_fold(K, rows, last, count, x, lo, hi, out)
+            x[i] *= 0.0 if first <= i < last else root[i]
+        add_to_fold(K, rows, count, x, lo, hi, out)
+
+
+@inline
+def straight_rows(d1, d2, rows):
+    """Fill ``rows`` with the rows that pull without curvature; return their number."""
+    count = 0
+    for i in range(d1.size):
+        if not d2[i] > 0.0 and d1[i] != 0.0:
+            rows[count] = i
+            count += 1
+    return count
 
 
 @inline
@@ -212,7 +222,7 @@ def influence(K, bias, V, a, f, d1, d2, N, lam, starts, left, order, loss, param
         for i in range(count):
             e[i] = root[i] * kappa[rows[i]]
         if bias:
-            e[count] = d1[lo:hi].sum()
+            e[count] = sum_of(d1[lo:hi])
         times(M, e, z)
         for i in range(size):
             x[i] = -z[i] / shorter
@@ -228,7 +238,7 @@ def influence(K, bias, V, a, f, d1, d2, N, lam, starts, left, order, loss, param
             x[i] *= root[i]
         for j in range(lo, hi):
             out[j] = f[j] + kappa[j] / shorter + (x[count] if bias else 0.0)
-        add_to_fold(K, rows, 0, count, x, lo, hi, out)
+        add_to_fold(K, rows, count, x, lo, hi, out)
 
 
 @inline
@@ -313,8 +323,8 @@ def nystrom_influence(
                 for k in range(c):
                     q[k] += d2[i] * kappa[i] * V[i, k]
         if bias:
-            q[c - 1] -= mu * d1[lo:hi].sum()
-        solve_rows(R, q.reshape(1, c))
+            q[c - 1] -= mu * sum_of(d1[lo:hi])
+        solve_rows(R, q)
         shorter = 2.0 * left[fold] * lam
         for j in range(lo, hi):
             out[j] = f[j] + (kappa[j] - inner(V[j], q)) / shorter

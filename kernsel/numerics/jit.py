@@ -28,7 +28,7 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -72,15 +72,15 @@ def jit(signature: Any, *, fastmath: set[str] | bool = False) -> Callable[[Any],
     fastmath : set of str
         Numba fast-math flags: ``REORDER``, ``CONTRACT`` or none.
     """
-    return lambda function: Compiled(function, signature, fastmath)
+    return lambda function: Compiled(function, signature, {"fastmath": fastmath, "no_cfunc_wrapper": True})
 
 
 class Compiled:
     """A function that is compiled when it is first called or passed to another one."""
 
-    def __init__(self, function: Any, signature: Any, fastmath: set[str] | bool) -> None:
+    def __init__(self, function: Any, signature: Any, options: Mapping[str, Any]) -> None:
         functools.update_wrapper(self, function)
-        self._options = (function, signature, fastmath)
+        self._options = (function, signature, {"nogil": True, "error_model": "numpy", **options})
         self._lock = threading.Lock()
         self._code: Dispatcher | None = None
 
@@ -104,26 +104,32 @@ class Compiled:
         return self.code(*(a.code if isinstance(a, Compiled) else a for a in args))
 
 
+class Pointer(Compiled):
+    """A function that compiled loops call by its address; it has no entry for Python, which saves compile time."""
+
+    def __call__(self, *args: Any) -> Any:
+        raise TypeError(f"{self.address} is called by compiled loops only")
+
+
 def inline(function: Any = None, *, fastmath: set[str] | bool = False) -> Any:
     """Compile a small function that only other compiled functions call; it becomes part of their machine code.
 
     It keeps its own fast-math flags there: ``@inline`` or ``@inline(fastmath=CONTRACT)``.
     """
-    decorate = numba.njit(fastmath=fastmath, error_model="numpy")
+    decorate = numba.njit(fastmath=fastmath, error_model="numpy", no_cfunc_wrapper=True)
     return decorate if function is None else decorate(function)
 
 
-def pointer(kind: types.FunctionType) -> Callable[[Any], Compiled]:
+def pointer(kind: types.FunctionType) -> Callable[[Any], Pointer]:
     """Compile a function of the type ``kind`` so that it can be passed to a compiled loop as a function pointer.
 
     The loop is then compiled once, whatever it is given, and without the body of the function in it.
     """
-    return jit(kind.signature)
+    return lambda function: Pointer(function, kind.signature, {"no_cpython_wrapper": True})
 
 
-def _compile(function: Any, signature: Any, fastmath: Any) -> Dispatcher:
+def _compile(function: Any, signature: Any, options: dict[str, Any]) -> Dispatcher:
     global _uncached
-    options: dict[str, Any] = {"fastmath": fastmath, "nogil": True, "error_model": "numpy"}
     try:
         try:
             dispatcher = _cached(function, signature, options)

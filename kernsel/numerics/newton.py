@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numba.core import types
 
-from kernsel.numerics.blas import add_products, damped_solve, inner, ridged_cholesky, solve_rows
+from kernsel.numerics.blas import add_products, damped_solve, inner, ridged_cholesky, solve_rows, sum_of
 from kernsel.numerics.jit import (
     LOSS,
     Compiled,
@@ -163,6 +163,18 @@ def curved_rows(d2, rows):
     return count
 
 
+@inline
+def changed_rows(da, rows, steps):
+    """Fill ``rows`` and ``steps`` with the entries of ``da`` that aren't 0; return their number."""
+    count = 0
+    for i in range(da.size):
+        if da[i] != 0.0:
+            rows[count] = i
+            steps[count] = da[i]
+            count += 1
+    return count
+
+
 PROBLEM = types.FunctionType(i8(f8_2, i8, f8_1, f8_1, f8, LOSS, f8_1, f8_1, f8_1))
 """One fit: ``(K or Z, bias, y, s, lam, loss, parameters, a or w, f) -> status``; ``bias`` is 0 or 1."""
 
@@ -178,7 +190,7 @@ def in_kernel(K, bias, y, s, lam, loss, parameters, a, f):
     With a bias, ``f = K a_1..n + a_n+1``: its step ``db`` is added to the left side for A, and makes ``sum a = 0``.
     """
     n = y.size
-    N = s.sum()
+    N = sum_of(s)
     mu = 2.0 * N * lam
     d1, d2, da, df = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     rows, steps = np.empty(n, np.int64), np.empty(n)
@@ -193,17 +205,13 @@ def in_kernel(K, bias, y, s, lam, loss, parameters, a, f):
             return NOT_FINITE
         if same_pieces(y, s, f, d1, d2, old_d2, intercepts) and full:
             return CONVERGED
-        count, pull, missing = 0, 0.0, 0.0
+        pull, missing = 0.0, 0.0
         for i in range(n):
             df[i] = 0.0
-            pull += d1[i]
-            missing -= a[i]
             da[i] = 0.0 if d2[i] > 0.0 else -d1[i] / mu - a[i]
-            if da[i] != 0.0:
-                missing -= da[i]
-                rows[count] = i
-                steps[count] = da[i]
-                count += 1
+            pull += d1[i]
+            missing -= a[i] + da[i]
+        count = changed_rows(da, rows, steps)
         add_rows(K, rows, count, steps, df)
         count = curved_rows(d2, rows)
         if count:
@@ -218,7 +226,7 @@ def in_kernel(K, bias, y, s, lam, loss, parameters, a, f):
             if bias:
                 for i in range(count):
                     u[i] = root[i]
-                solve_rows(B, u.reshape(1, count))
+                solve_rows(B, u)
                 db = (inner(root, t) - missing) / inner(root, u)
             for i in range(count):
                 steps[i] = root[i] * (t[i] - db * u[i])
@@ -286,7 +294,7 @@ def in_features(Z, bias, y, s, lam, loss, parameters, w, f):
     anew: rounding errors would grow along the path.)
     """
     n, r = Z.shape
-    N = s.sum()
+    N = sum_of(s)
     mu = 2.0 * N * lam
     d1, d2, p = np.empty(n), np.empty(n), np.empty(r)
     old_d2, intercepts = np.empty(n), np.empty(n)
@@ -310,7 +318,7 @@ def in_features(Z, bias, y, s, lam, loss, parameters, w, f):
             p[i] = -gradient[i]
         if ridged_cholesky(H, mu, bias, R) != 0:
             return SINGULAR
-        solve_rows(R, p.reshape(1, r))
+        solve_rows(R, p)
         if flat:
             slope = inner(gradient[:ridged], p) / N
             p[ridged] = lone_bias_step(gradient[ridged] / N, slope, y, f)
