@@ -17,12 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.errors import IncompatibleError
-from kernsel.numerics import heldout, heldout_features, heldout_kernel, newton, spectral
-from kernsel.numerics.jit import Compiled, compile_ahead, one_blas_thread, share
+from kernsel.numerics import factored, heldout, heldout_features, heldout_kernel, newton, spectral
+from kernsel.numerics.jit import Compiled, compile_ahead
 from kernsel.problem import Problem, Rows
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
+
+FACTORED_ROWS = 300
+"""Rows from which a few ridges are factorised; below, an eigendecomposition takes milliseconds."""
 
 REFIT_BYTES = 2**28
 """Refits of folds are done in groups whose outputs fit in this."""
@@ -98,10 +101,6 @@ class Path(ABC):
     def bias(self) -> bool:
         """Whether the learner has an unpenalised bias."""
         return bool(self.learner.bias)
-
-    @abstractmethod
-    def prepare(self) -> None:
-        """Compute the representation that the fits need."""
 
     @property
     @abstractmethod
@@ -216,11 +215,23 @@ class SquarePath(Path):
         return Z, Z.T @ Z
 
     @property
+    def _free(self) -> Array | None:
+        """The direction of a bias."""
+        return np.sqrt(self.rows.s) if self.bias else None
+
+    @property
     def _root(self) -> Array | float:
         return 1.0 if self.rows.weights is None else np.sqrt(self.rows.s)
 
-    def prepare(self) -> None:
-        _ = self.problem.products if self._by_products else self._spectrum
+    def _by_factors(self, lams: Array) -> bool:
+        """Whether so few ridges are wanted of so large a Gram matrix that each has a factorisation of its own."""
+        problem, rows = self.problem, self.rows
+        return (
+            problem.full
+            and rows.n >= FACTORED_ROWS
+            and not problem.has_spectrum
+            and factored.factors_are_cheaper(lams, rows.left)
+        )
 
     @cached_property
     def fits(self) -> Fits:
@@ -238,6 +249,8 @@ class SquarePath(Path):
         if self._by_products:
             Z, G = self._products
             f, status = spectral.heldout_features(Z, G, int(self.bias), Y, lams, rows.starts, rows.total, rows.left)
+        elif self._by_factors(lams):
+            f, status = factored.heldout_factored(self.problem.weighted, self._free, Y, lams, rows.starts, rows.left)
         else:
             f, status = spectral.heldout_square(*self._spectrum, Y, lams, rows.starts, rows.total, rows.left)
         return HeldOut.of(f / self._root, status, exact=True)
@@ -262,15 +275,22 @@ class SquarePath(Path):
         Y = rows.Y[:, kept] * root
         if not self.problem.full:
             return spectral.weights(self.problem.matrix(self.bias)[kept] * root[:, None], int(self.bias), Y, ridges)
-        K = self.problem.gram[np.ix_(kept, kept)] * root * root[:, None]
-        spectrum = spectral.spectrum_of_gram(K, root if self.bias else None)
-        return self._with_intercepts(spectral.coefficients(*spectrum, Y, ridges) * root, kept)
+        K, free = self.problem.weighted[np.ix_(kept, kept)], root if self.bias else None
+        if self._by_factors(lams):
+            a = factored.coefficients_factored(K, free, Y, ridges)
+        else:
+            a = spectral.coefficients(*spectral.spectrum_of_gram(K, free), Y, ridges)
+        return self._with_intercepts(a * root, kept)
 
     def _coefficients(self, lams: Array) -> Array:
         """Return coefficients (k, L, n), and the bias last, of fits on all rows."""
         rows = self.rows
-        a = spectral.coefficients(*self._spectrum, rows.Y * self._root, rows.total * lams) * self._root
-        return self._with_intercepts(a, np.ones(rows.n, np.bool_))
+        Y, ridges = rows.Y * self._root, rows.total * lams
+        if self._by_factors(lams):
+            a = factored.coefficients_factored(self.problem.weighted, self._free, Y, ridges)
+        else:
+            a = spectral.coefficients(*self._spectrum, Y, ridges)
+        return self._with_intercepts(a * self._root, np.ones(rows.n, np.bool_))
 
     def _with_intercepts(self, a: Array, kept: NDArray[np.bool_]) -> Array:
         """Spread coefficients of the ``kept`` rows over all, and put the bias behind them: residuals sum to 0."""
@@ -313,7 +333,7 @@ class SquarePath(Path):
         """Return the solution (k, .) without a fold."""
         rows = self.rows
         kept = rows.kept(fold)
-        if rows.training is not None:
+        if rows.training is not None or self._by_factors(np.array([lam])):
             return self._fit_on(kept, np.array([lam]))[:, 0]
         place = slice(rows.starts[fold], rows.starts[fold + 1])
         if not self.problem.full:
@@ -329,16 +349,24 @@ class SquarePath(Path):
 class SmoothPath(Path):
     """Any other smooth loss: damped Newton, in the coordinates of the Gram matrix or of the low-rank features."""
 
-    def prepare(self) -> None:
-        _ = self.problem.matrix(self.bias)
-
     @property
     def _solver(self) -> Compiled:
         return newton.in_kernel if self.problem.full else newton.in_features
 
     @cached_property
     def fits(self) -> Fits:
-        return _fit([self])[0]
+        rows, problem = self.rows, self.problem
+        G = problem.matrix(self.bias)
+        k, n = rows.Y.shape
+        x, f = (
+            np.zeros((k, self.lams.size, G.shape[1] + (self.bias and problem.full))),
+            np.zeros((k, self.lams.size, n)),
+        )
+        weights = np.tile(rows.s, (k, 1))
+        status = self._solve(G[None], np.zeros(k, np.int64), rows.Y, weights, self.lams, True, x, f)
+        lost = 2.0 * rows.total * self.lams < spectral.ROUNDING * n * rows.s.max() * problem.kernel.diag(rows.X).max()
+        status[:, lost] = np.maximum(status[:, lost], newton.SINGULAR)  # a ridge below rounding settles nothing
+        return Fits(x, f, status)
 
     def exact(self, which: Sequence[int] | None = None) -> HeldOut:
         chosen = np.arange(self.lams.size) if which is None else np.asarray(list(which))
@@ -455,34 +483,3 @@ def make_path(problem: Problem, learner: Any, lams: Iterable[float]) -> Path:
     """Return the path of a learner on a problem; lambda is put in descending order."""
     descending = np.sort(np.array(list(lams), dtype=np.float64))[::-1]
     return (SquarePath if learner.loss.square else SmoothPath)(problem, learner, descending)
-
-
-def fit_together(paths: Sequence[Path]) -> None:
-    """Prepare the representations of the paths in parallel, then fit those that need a solver, side by side."""
-    with one_blas_thread():
-        share(lambda first, step: [path.prepare() for path in paths[first::step]], len(paths))
-    smooth = [path for path in paths if isinstance(path, SmoothPath)]
-    groups: dict[Any, list[SmoothPath]] = {}
-    for path in smooth:
-        groups.setdefault((path.problem.matrix(path.bias).shape, path.problem.full), []).append(path)
-    for group in groups.values():
-        for path, fits in zip(group, _fit(group), strict=True):
-            path.__dict__["fits"] = fits
-
-
-def _fit(paths: list[SmoothPath]) -> list[Fits]:
-    """Fit paths of one shape of representation, side by side; they share learner and lambda."""
-    first = paths[0]
-    rows, L = first.rows, first.lams.size
-    matrices = [path.problem.matrix(path.bias) for path in paths]
-    G = np.stack(matrices) if len(paths) > 1 else matrices[0][None]
-    k, n = rows.Y.shape
-    which = np.repeat(np.arange(len(paths)), k)
-    width = G.shape[2] + (first.bias and first.problem.full)
-    x, f = np.zeros((which.size, L, width)), np.zeros((which.size, L, n))
-    weights = np.tile(rows.s, (which.size, 1))
-    status = first._solve(G, which, np.tile(rows.Y, (len(paths), 1)), weights, first.lams, True, x, f)
-    largest = np.array([path.problem.kernel.diag(rows.X).max() for path in paths])[which]
-    lost = 2.0 * rows.total * first.lams < spectral.ROUNDING * n * rows.s.max() * largest[:, None]
-    status[lost] = np.maximum(status[lost], newton.SINGULAR)  # a ridge below rounding settles nothing
-    return [Fits(x[i : i + k], f[i : i + k], status[i : i + k]) for i in range(0, which.size, k)]

@@ -186,6 +186,11 @@ class Problem:
         """The same with the direction of an unpenalised bias first; see ``numerics.spectral``."""
         return self._spectrum(np.sqrt(self.rows.s))
 
+    @property
+    def has_spectrum(self) -> bool:
+        """Whether an eigendecomposition is there already."""
+        return not self.__dict__.keys().isdisjoint(("spectrum", "spectrum_with_bias"))
+
     def _spectrum(self, free: Array | None) -> tuple[Array, Array]:
         of = spectral.spectrum_of_gram if self.full else spectral.spectrum_of_features
         return of(self.weighted, free)

@@ -26,8 +26,8 @@ from kernsel.intervals import Intervals
 from kernsel.kernels import Kernel, Statistics
 from kernsel.model import Model
 from kernsel.numerics.jit import one_blas_thread, threads
-from kernsel.options import read_criterion, read_kernel, read_learner, read_rank
-from kernsel.paths import Path, compile_updates, fit_together, make_path
+from kernsel.options import read_criterion, read_kernel, read_learner, read_rank, read_search
+from kernsel.paths import Path, compile_updates, make_path
 from kernsel.problem import Problem, Rows
 from kernsel.resampling import standard_error
 from kernsel.result import Selection, described
@@ -59,6 +59,7 @@ def select(
     weights: npt.ArrayLike | None = None,
     class_weight: str | Mapping[Any, float] | None = None,
     grid: Grid = "auto",
+    search: str = "auto",
     verify: int = 5,
     rank: int | float | str | None = None,
     extend: bool = True,
@@ -109,6 +110,9 @@ def select(
     grid : {"auto", "paper"} or mapping
         Scaled by the data, that of FBIF18, or values by the name of the parameter (of a kernel or the learner) and
         ``"lambda"``; ``"rest": "paper"`` is for what isn't named.
+    search : {"auto", "grid", "halving"}
+        Score every candidate, or all at a small rank, the better half at twice that rank, and so on, and the last few
+        and their neighbours at the representation in force. By default the latter from 1000 rows.
     verify : int
         Leading candidates that are re-scored exactly.
     rank : int, float, "full" or None
@@ -160,6 +164,7 @@ def select(
         folds=folds,
         repeats=repeats,
         grid=grid,
+        search=search,
         verify=verify,
         rank=rank,
         extend=extend,
@@ -186,6 +191,7 @@ def select_dataset(
     folds: int | str | Any = 10,
     repeats: int = 1,
     grid: Grid = "auto",
+    search: str = "auto",
     verify: int = 5,
     rank: int | float | str | None = None,
     extend: bool = True,
@@ -203,7 +209,7 @@ def select_dataset(
     ----------
     dataset : Dataset
         From ``kernsel.data``.
-    learner, kernel, criterion, folds, repeats, grid, verify, rank, extend, pure, order : optional
+    learner, kernel, criterion, folds, repeats, grid, search, verify, rank, extend, pure, order : optional
         As in :func:`select`.
     metric, one_se, calibration, seed, progress : optional
         As in :func:`select`.
@@ -228,6 +234,7 @@ def select_dataset(
     if not isinstance(verify, numbers.Integral) or verify < 0:
         raise OptionError(f"verify is the number of leading candidates to check, at least 0, not {verify}")
     columns = read_rank(rank, dataset.n)
+    ladder = read_search(search, dataset.n, columns, one_se)
     kind = read_calibration(calibration, part, dataset.task)
     deals = [_rows(dataset, deal, seed) for deal in dealt]
     rows = deals[0]
@@ -238,28 +245,28 @@ def select_dataset(
     grids = make_grids(kernels, grid, rows, part)
     *_, last = grids[0].learners()  # the first may have a closed form
     compile_updates(last, columns is None)
-    search = GridSearch(rows, scorer, columns, judge.candidates, grids, extend, progress)
-    search.run()
-    _check_any(search)
+    searching = GridSearch(rows, scorer, columns, judge.candidates, grids, extend, progress, ladder)
+    searching.run()
+    _check_any(searching)
     searched = time.perf_counter()
     checked: dict[tuple[Kernel, Any, float], Candidate] = {}
-    best = search.candidates()[0]
+    best = searching.candidates()[0]
     while True:
-        candidates = search.candidates()
+        candidates = searching.candidates()
         leading = [c for c in candidates[:verify] if c.failed is None]
         new = [c for c in leading if c.key not in checked]
         verdicts = _verified(new, judge, columns)
         checked.update({c.key: c for c in verdicts})
         failed_now = {c.key: c for c in verdicts if c.failed is not None}
-        search.found.update(failed_now)
+        searching.found.update(failed_now)
         if failed_now:  # the next ones move up
             continue
-        best = min((checked[c.key] for c in leading), key=lambda c: c.rank, default=candidates[0])
-        # What verification put first may lie on an edge as well.
-        if best.key == candidates[0].key or not search.beyond(best):
+        best = min((checked[c.key] for c in leading), key=lambda c: c.order, default=candidates[0])
+        # What verification put first may have better neighbours, or lie on an edge, as well.
+        if best.key == candidates[0].key or not searching.explore(best):
             break
-    _check_any(search)
-    warnings = search.said() + _lone_classes(rows, dataset)
+    _check_any(searching)
+    warnings = searching.said() + _lone_classes(rows, dataset)
     if leading:
         first = checked[leading[0].key]
         if best is not first:
@@ -268,7 +275,7 @@ def select_dataset(
                 f"{scorer.name} ({first.score:.4g}), but its exact value is {_shown(first.verified)} against "
                 f"{_shown(best.verified)} of the choice"
             )
-        ordered = sorted((checked[c.key] for c in leading), key=lambda c: c.rank)
+        ordered = sorted((checked[c.key] for c in leading), key=lambda c: c.order)
         candidates = sorted([*ordered, *candidates[len(leading) :]], key=lambda candidate: candidate.failed is not None)
     choice = f"lowest {scorer.name}" + ", verified by exact refits" * bool(leading)
     if one_se:
@@ -283,7 +290,7 @@ def select_dataset(
             f"largest lambda within one standard error ({limit - lowest.value:.3g}) of the lowest {scorer.name}, "
             f"{lowest.value:.5g} by {described(lowest)}"
         )
-        if where := search.edge(best):
+        if where := searching.edge(best):
             warnings.append(
                 f"the choice within one standard error lies on the edge of the grid ({where}): a wider grid may hold a "
                 "simpler one"
@@ -296,7 +303,6 @@ def select_dataset(
 
     best = candidates[0]
     path = make_path(Problem(rows, best.kernel, columns), best.learner, best.lam * CONTINUATION)
-    fit_together([path])
     held = path.exact([len(CONTINUATION) - 1]).f[:, 0] if verify or best.exact else _approximate(path, scorer)
     if metrics is not None and not best.metrics:
         best = candidates[0] = replace(best, metrics=metrics.evaluate(rows, held))
@@ -346,6 +352,7 @@ def select_dataset(
             "kernels": [str(each) for each in kernels],
             "criterion": {"name": scorer.name, **_finite(dataclasses.asdict(scorer))},
             "grid": grid if isinstance(grid, str) else {name: _listed(axis) for name, axis in grid.items()},
+            "search": "halving" if ladder else "grid",
             "folds": folds if isinstance(folds, str | int) else dealt[0].text,
             "extend": extend,
             "verify": verify,
@@ -460,8 +467,6 @@ class _Judge:
             make_path(Problem(rows, path.problem.kernel, path.problem.rank), path.learner, path.lams)
             for rows in self.deals[1:]
         ]
-        for other in others:  # those that are fitted side by side share their rows
-            fit_together([other])
         deals = [(path, scores), *((other, self.criterion.score(other)) for other in others)]
         return [_averaged(same) for same in zip(*(self._candidates(*deal) for deal in deals), strict=True)]
 
@@ -574,7 +579,6 @@ def _verified_on(rows: Rows, leading: list[Candidate], judge: _Judge, rank: int 
     problems = {kernel: Problem(rows, kernel, rank) for kernel, _ in together}
     for (kernel, learner), members in together.items():
         path = make_path(problems[kernel], learner, [c.lam for c in members])
-        fit_together([path])
         held = path.exact()
         for k, candidate in enumerate(sorted(members, key=lambda c: -c.lam)):
             F, reason = held.f[:, k], held.failed[k]

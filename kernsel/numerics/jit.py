@@ -28,7 +28,7 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -250,6 +250,27 @@ def share(work: Callable[[int, int], object], jobs: int) -> None:
         _busy(work, 0, workers)
         for other in others:
             other.result()
+
+
+def share_each(work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
+    """Yield ``work(item)`` for each item, in their order; each is done by one thread from beginning to end.
+
+    For whole tasks, Python and all; where there are fewer of them than threads, each gets all threads in its turn.
+    """
+    workers = threads()
+    if workers == 1 or len(items) < workers:
+        yield from map(work, items)
+        return
+    pool = ThreadPoolExecutor(workers)
+    try:
+        yield from pool.map(lambda item: _alone(work, item), items)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _alone(work: Callable[[Any], Any], item: Any) -> Any:
+    _worker.busy = True
+    return work(item)
 
 
 def _busy(work: Callable[[int, int], object], first: int, step: int) -> None:
