@@ -105,12 +105,6 @@ class Rows:
         s = self.s[: self.held]
         return np.asarray(values[..., : self.held] @ s / s.sum())
 
-    def as_given(self, values: Array) -> Array:
-        """Bring ``values (..., n)`` into the order of the data as given."""
-        restored = np.empty_like(values)
-        restored[..., self.order] = values
-        return restored
-
 
 class Problem:
     """A kernel on rows, in full or by low-rank features.

@@ -292,11 +292,8 @@ def test_lambda_descends():
     assert path.lams.tolist() == [3.0, 1.0, 0.1]
 
 
-def test_rows_return_to_their_places():
+def test_a_fold_leaves_the_other_rows():
     rows = tables.make_rows()
-    given = np.empty_like(rows.X)
-    given[rows.order] = rows.X
-    np.testing.assert_array_equal(rows.as_given(rows.X.T), given.T)
     np.testing.assert_array_equal(rows.left, rows.n - np.array([5, 9, 2, 14]))
 
 
