@@ -199,8 +199,11 @@ class SquarePath(Path):
 
     @cached_property
     def _by_products(self) -> bool:
-        problem = self.problem
-        return not problem.full and spectral.products_are_cheaper(self.rows.starts, problem.width, self.lams)
+        problem, r = self.problem, self.problem.width
+        if problem.full:
+            return False
+        spectrum = 0.0 if problem.has_spectrum else 4.0 * self.rows.n * r**2 + 10.0 * r**3
+        return spectral.products_are_cheaper(self.rows.starts, r, self.lams, spectrum)
 
     @property
     def _spectrum(self) -> tuple[Array, Array]:

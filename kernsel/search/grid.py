@@ -1,7 +1,7 @@
 """Grid search over kernels, their parameters and lambda, extended where the winner lies on the edge.
 
 Either every candidate is scored at the representation in force, or by *successive halving over the rank*: all at a
-small rank, the better half at twice that rank, and so on; the last few, and all that lie around the best of them, at
+small rank, the better third at twice that rank, and so on; the last few, and all that lie around the best of them, at
 the representation in force. The best is then no worse there than any neighbour in the grid.
 """
 
@@ -11,6 +11,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,10 @@ from numpy.typing import NDArray
 
 from kernsel.criteria import Scores
 from kernsel.errors import OptionError
-from kernsel.kernels import Kernel
+from kernsel.kernels import Kernel, Statistics
 from kernsel.numerics.jit import share_each
 from kernsel.paths import Path, make_path
-from kernsel.problem import Problem, Rows
+from kernsel.problem import Landmarks, Problem, Rows
 
 Array = NDArray[np.float64]
 Grid = str | Mapping[str, Sequence[float]]
@@ -36,7 +37,7 @@ the sum of the weights."""
 
 LEAST, LARGEST = 1e-300, 1e300  # values that can be divided and multiplied by the number of rows
 ROUNDS, STEPS = 4, 4  # extensions of the grid, and values that each adds to an axis
-FINALISTS = 16  # candidates that successive halving leaves for the representation in force
+KEPT, FINALISTS = 3, 16  # successive halving leaves one in so many at each rank, and so many in the end
 TIE_DIGITS = 6  # scores that agree to so many digits are tied: what differs beyond is far below any standard error
 
 
@@ -109,7 +110,7 @@ class Candidate:
         """What it is a candidate of."""
         return self.kernel, self.learner, self.lam
 
-    @property
+    @cached_property
     def order(self) -> tuple[float, ...]:
         """Sort key: failures last; before them what was left at lower ranks; then the score, the loss, the larger
         lambda, the wider kernel and tube."""
@@ -309,7 +310,7 @@ class GridSearch:
 
     def run(self) -> None:
         """Score the grids, and go on from the best candidate as long as there is anything better to hope for."""
-        self._halve([key for axes in self.grids for key in axes.points()])
+        self._halve(list(dict.fromkeys(key for axes in self.grids for key in axes.points())))
         while self.explore(self.candidates()[0]):
             pass
 
@@ -368,18 +369,30 @@ class GridSearch:
                 break
             self._score(keys, rank)
             best = sorted(keys, key=lambda key: self.found[key].order)
-            keys = best[: max(FINALISTS, len(keys) // 2) if level < len(self.ladder) else FINALISTS]
+            keys = best[: max(FINALISTS, len(keys) // KEPT) if level < len(self.ladder) else FINALISTS]
         self._score(keys, self.rank)
+
+    def _landmarks(self, rank: int | None) -> Landmarks | None:
+        """Return landmarks for all kernels at a lower rank than that in force: drawn uniformly, ever more of them."""
+        if rank is None or rank == self.rank:
+            return None
+        drawn = np.random.default_rng(self.rows.seed).permutation(self.rows.n)[:rank]
+        return Landmarks(drawn, Statistics(self.rows.X, self.rows.X[drawn]))
 
     def _score(self, keys: Iterable[Key], rank: int | None) -> None:
         """Score candidates at one representation; those of one kernel share all that they can."""
+        landmarks = self._landmarks(rank)
         lams: dict[Kernel, dict[Any, list[float]]] = {}
         for kernel, learner, lam in keys:
             lams.setdefault(kernel, {}).setdefault(learner, []).append(lam)
         # Many lambda of a kernel take longest: first, so that no thread is left with them alone.
         work = sorted(lams.items(), key=lambda item: -sum(map(len, item[1].values())))
         total, done = sum(len(each) for paths in lams.values() for each in paths.values()), 0
-        for kernel, candidates in share_each(lambda item: (item[0], self._on_kernel(item[0], item[1], rank)), work):
+
+        def on_kernel(item: tuple[Kernel, dict[Any, list[float]]]) -> tuple[Kernel, list[Candidate]]:
+            return item[0], self._on_kernel(item[0], item[1], rank, landmarks)
+
+        for kernel, candidates in share_each(on_kernel, work):
             for candidate in candidates:
                 left = None if rank == self.rank else rank
                 self.found[candidate.key] = replace(candidate, rank=left)
@@ -387,8 +400,10 @@ class GridSearch:
             if self.progress is not None:
                 self.progress(done, total, str(kernel))
 
-    def _on_kernel(self, kernel: Kernel, lams: Mapping[Any, list[float]], rank: int | None) -> list[Candidate]:
-        problem = Problem(self.rows, kernel, rank)
+    def _on_kernel(
+        self, kernel: Kernel, lams: Mapping[Any, list[float]], rank: int | None, landmarks: Landmarks | None
+    ) -> list[Candidate]:
+        problem = Problem(self.rows, kernel, rank, landmarks)
         paths = [make_path(problem, learner, each) for learner, each in lams.items()]
         return [candidate for path in paths for candidate in self.assess(path, self.criterion.score(path))]
 
