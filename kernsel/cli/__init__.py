@@ -13,9 +13,10 @@ from kernsel.cli.example import example
 from kernsel.cli.plugins import plugins
 from kernsel.cli.predict import predict
 from kernsel.cli.select import select
+from kernsel.cli.warmup import warmup
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
-for _command in (select, predict, example, plugins):
+for _command in (select, predict, example, plugins, warmup):
     app.command()(_command)
 
 

@@ -99,7 +99,7 @@ def cholesky(A):
 
 @inline
 def solve_rows(R, B):
-    """Overwrite each row ``b`` of ``B (k, n)``, or ``b = B (n,)``, by ``A^-1 b``, with ``R`` the Cholesky factor of A."""
+    """Overwrite each row ``b`` of ``B (k, n)``, or ``b = B (n,)``, by ``A^-1 b``; ``R`` is the Cholesky factor of A."""
     if B.size == 0:
         return
     n, k, info = integer(R.shape[0]), integer(B.size // R.shape[0]), integer(0)
