@@ -19,6 +19,7 @@ import kernsel
 from kernsel.calibration import Calibration, calibrate, cross_fitted, read_calibration
 from kernsel.criteria import HeldOutCriterion
 from kernsel.data import Dataset, from_arrays
+from kernsel.data.sample import column_name
 from kernsel.data.target import class_codes
 from kernsel.errors import OptionError, SelectionError, SelectionWarning
 from kernsel.folds import Folds, make_folds
@@ -347,6 +348,10 @@ def select_dataset(
             "criterion": {"name": scorer.name, **_finite(dataclasses.asdict(scorer))},
             "grid": grid if isinstance(grid, str) else {name: _listed(axis) for name, axis in grid.items()},
             "folds": folds if isinstance(folds, str | int) else dealt[0].text,
+            "fold_column": column_name(folds),
+            "weights": dataset.sample.origin.get("weights"),
+            "groups": dataset.sample.origin.get("groups"),
+            "class_weight": dataset.sample.class_weight,
             "extend": extend,
             "verify": verify,
             "metrics": [] if metrics is None else list(metrics.scorers),

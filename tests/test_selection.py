@@ -18,10 +18,12 @@ import reference
 import tables
 import tolerances
 from kernsel.criteria import BIF, CV, FBIF, HeldOutCriterion, Scores
+from kernsel.data import from_arrays
 from kernsel.errors import DataError, IncompatibleError, OptionError, SelectionError, SelectionWarning
 from kernsel.kernels import Gaussian, Laplacian
 from kernsel.learners import Krr, Svm
 from kernsel.paths import HeldOut
+from kernsel.selection import select_dataset
 
 ENTRY = {
     *(
@@ -48,7 +50,7 @@ DATA = {
 }
 OPTIONS = {
     *("learner", "kernels", "criterion", "grid", "extend", "verify", "rank", "seed", "folds"),
-    *("metrics", "one_se", "calibration"),
+    *("metrics", "one_se", "calibration", "weights", "groups", "fold_column", "class_weight"),
 }
 QUICK = {"grid": tables.SMALL, "folds": 5, "extend": False}
 FEW = {"grid": {"tau": [1.0], "lambda": [1e-2, 1e-1]}, "folds": 3, "extend": False}
@@ -122,6 +124,21 @@ def test_the_document_of_awkward_values_is_strict_json():
     assert document["options"]["grid"] == {"tau": [1e-300, 1.0, 1e300], "lambda": [1e-300, 1e-3, 1e300]}
     assert result.best.kernel == Gaussian(1.0)
     assert result.best.lam == 1e-3
+
+
+def test_the_document_says_where_weights_groups_and_folds_come_from():
+    X, y = tables.circles(30)
+    series = {name: pd.Series(np.arange(30) % 3 + 1, name=name) for name in ("w", "g", "f")}
+    roles = {"weights": series["w"], "groups": series["g"], "class_weight": {"in": 2}}
+    keys = ("weights", "groups", "fold_column", "class_weight")
+
+    def written(folds, **roles):
+        result = select_dataset(from_arrays(X, y, **roles), folds=folds, grid=FEW["grid"], extend=False)
+        return [strictly(result.to_json())["options"][key] for key in keys]
+
+    assert written(series["f"], **roles) == ["w", "g", "f", {"in": 2.0}]
+    assert written(series["f"].to_numpy(), weights=np.arange(1.0, 31.0)) == [True, None, None, None]
+    assert written(3, class_weight="balanced") == [None, None, None, "balanced"]
 
 
 def test_a_scalar_in_the_grid_is_written_as_a_list():
