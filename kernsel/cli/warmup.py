@@ -17,10 +17,10 @@ from kernsel.errors import CompilationError, CompilationWarning
 def warmup(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
-    """Compile the numerical loops of all learners and criteria, of plugins too, and keep them on disk.
+    """Compile all numerical loops ahead of selections.
 
-    A selection compiles what it needs and is not there yet. After a warm-up nothing is left to compile, until kernsel
-    is upgraded or the processor is another one.
+    A selection compiles what it needs and is not on disk yet. After a warm-up that is nothing, for plugins too, until
+    kernsel is upgraded or the processor is another one.
     """
     with console.guarded():
         started = time.perf_counter()
