@@ -713,6 +713,11 @@ def test_parts_as_text_are_the_objects(options, learner, criterion):
     [
         ({"learner": "svmm"}, kernsel.errors.KernselError, "svmm.*did you mean 'svm'"),
         ({"learner": "svm(c=1)"}, OptionError, "has no parameter 'c'"),
+        ({"learner": "svm(C=1)"}, OptionError, "no parameter 'C': the regularisation is lambda, .* lambda=0.01,0.1"),
+        ({"learner": "krr(alpha=1)"}, OptionError, "no parameter 'alpha': the regularisation is lambda"),
+        ({"learner": "krr(bias=true)"}, OptionError, "'krr' has no parameter 'bias': lssvm is krr with a bias"),
+        ({"learner": "krr(epsilon=0.1)"}, OptionError, "no parameter 'epsilon': .* svr and qsvr have one"),
+        ({"learner": "lssvm(bias=false)"}, OptionError, "no parameter 'bias': it always has one; krr is the same"),
         ({"learner": "svm(h=0)"}, OptionError, "h must be a finite number greater than 0"),
         ({"criterion": "fbiff"}, kernsel.errors.KernselError, "fbiff.*did you mean 'fbif'"),
         ({"criterion": "bif(order=0)"}, OptionError, "order must be a whole number"),

@@ -56,6 +56,7 @@ class Group(TyperGroup):
     """The commands; a command line that can't be read is one line on stderr and exit code 2, like any other error."""
 
     def main(self, *args: Any, **options: Any) -> Any:
+        """Run the command that is asked for, and end the process."""
         try:
             code = super().main(*args, **{**options, "standalone_mode": False})
         except USAGE_ERROR as error:
