@@ -118,12 +118,19 @@ class Judge:
             spread = np.where(root > 0, scale * spread / (2 * np.where(root > 0, root, 1.0)), 0.0 * spread)
         return root * scale, spread
 
-    def by_target(self, F: Array) -> dict[str, float]:
-        """Return the RMSE of held-out outputs (k, n) of the first deal for each target, in its units."""
-        rows = self.deals[0]
-        held = slice(rows.held)
-        roots = np.sqrt(rows.mean((F[:, held] - rows.Y[:, held]) ** 2)) * self.dataset.output_scale
-        return dict(zip(self.dataset.target, map(float, roots), strict=True))
+    def by_target(self, deals: Sequence[Array]) -> dict[str, float]:
+        """Return the RMSE for each target, in its units: its mean over the held-out outputs (k, n) of all deals."""
+        roots = [
+            np.sqrt(rows.mean((F[:, : rows.held] - rows.Y[:, : rows.held]) ** 2)) * self.dataset.output_scale
+            for rows, F in zip(self.deals, deals, strict=True)
+        ]
+        return dict(zip(self.dataset.target, map(float, np.mean(roots, axis=0)), strict=True))
+
+    def measured(self, deals: Sequence[Array]) -> dict[str, Value]:
+        """Return the metrics of held-out outputs (k, n): their means over all deals."""
+        assert self.metrics is not None
+        found = [self.metrics.evaluate(rows, F) for rows, F in zip(self.deals, deals, strict=True)]
+        return {name: _mean_metric([each[name] for each in found]) for name in found[0]}
 
 
 def _known(value: float) -> float | None:

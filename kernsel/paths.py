@@ -278,22 +278,25 @@ class SquarePath(Path):
         Y = rows.Y[:, kept] * root
         if not self.problem.full:
             return spectral.weights(self.problem.matrix(self.bias)[kept] * root[:, None], int(self.bias), Y, ridges)
-        K, free = self.problem.weighted[np.ix_(kept, kept)], root if self.bias else None
         if self._by_factors(lams):
-            a = factored.coefficients_factored(K, free, Y, ridges)
-        else:
-            a = spectral.coefficients(*spectral.spectrum_of_gram(K, free), Y, ridges)
-        return self._with_intercepts(a * root, kept)
+            return self._solved(ridges, np.broadcast_to(kept, (lams.size, rows.n)).copy())
+        spectrum = spectral.spectrum_of_gram(self.problem.weighted[np.ix_(kept, kept)], root if self.bias else None)
+        return self._with_intercepts(spectral.coefficients(*spectrum, Y, ridges) * root, kept)
 
     def _coefficients(self, lams: Array) -> Array:
         """Return coefficients (k, L, n), and the bias last, of fits on all rows."""
         rows = self.rows
-        Y, ridges = rows.Y * self._root, rows.total * lams
         if self._by_factors(lams):
-            a = factored.coefficients_factored(self.problem.weighted, self._free, Y, ridges)
-        else:
-            a = spectral.coefficients(*self._spectrum, Y, ridges)
+            return self._solved(rows.total * lams, np.ones((lams.size, rows.n), np.bool_))
+        a = spectral.coefficients(*self._spectrum, rows.Y * self._root, rows.total * lams)
         return self._with_intercepts(a * self._root, np.ones(rows.n, np.bool_))
+
+    def _solved(self, ridges: Array, kept: NDArray[np.bool_]) -> Array:
+        """Return solutions (k, q, .) of fits on rows of their own, ``kept (q, n)``, by a factorisation each."""
+        Y = self.rows.Y * self._root
+        a = factored.coefficients_factored(self.problem.weighted, self._free, Y, ridges, kept) * self._root
+        fits = [self._with_intercepts(a[:, q : q + 1, each], each) for q, each in enumerate(kept)]
+        return np.concatenate(fits, axis=1)
 
     def _with_intercepts(self, a: Array, kept: NDArray[np.bool_]) -> Array:
         """Spread coefficients of the ``kept`` rows over all, and put the bias behind them: residuals sum to 0."""
@@ -330,13 +333,17 @@ class SquarePath(Path):
         return x[:, 0]
 
     def _refitted(self, k: int) -> Array:
-        return np.stack([self._without(fold, self.lams[k]) for fold in range(self.rows.left.size)])
+        folds = range(self.rows.left.size)
+        if self._by_factors(self.lams[k : k + 1]):
+            kept = np.stack([self.rows.kept(fold) for fold in folds])
+            return self._solved(self.rows.left * self.lams[k], kept).swapaxes(0, 1)
+        return np.stack([self._without(fold, self.lams[k]) for fold in folds])
 
     def _without(self, fold: int, lam: float) -> Array:
         """Return the solution (k, .) without a fold."""
         rows = self.rows
         kept = rows.kept(fold)
-        if rows.training is not None or self._by_factors(np.array([lam])):
+        if rows.training is not None:
             return self._fit_on(kept, np.array([lam]))[:, 0]
         place = slice(rows.starts[fold], rows.starts[fold + 1])
         if not self.problem.full:

@@ -19,6 +19,7 @@ import kernsel
 from kernsel.calibration import Calibration, calibrate, cross_fitted, read_calibration
 from kernsel.criteria import HeldOutCriterion
 from kernsel.data import Dataset, from_arrays
+from kernsel.data.sample import column_name
 from kernsel.data.target import class_codes
 from kernsel.errors import OptionError, SelectionError, SelectionWarning
 from kernsel.folds import Folds, make_folds
@@ -99,7 +100,8 @@ def select(
         on all rows before). The fold of each row, negative for rows that are never held out. A splitter of
         scikit-learn's kind, or pairs (rows to train on, rows to hold out), whose rows to hold out don't overlap.
     repeats : int
-        How often a number of folds is dealt: scores and errors are means over the deals.
+        How often a number of folds is dealt: scores, errors and metrics are means over the deals. What belongs to a
+        row (outputs, probabilities, intervals) is that of the first deal.
     groups : (n,) array, optional
         Labels of any kind; rows of one group are held out together.
     weights : (n,) array, optional
@@ -302,10 +304,15 @@ def select_dataset(
     verified = time.perf_counter()
 
     best = candidates[0]
-    path = make_path(Problem(rows, best.kernel, columns), best.learner, best.lam * CONTINUATION)
-    held = path.exact([len(CONTINUATION) - 1]).f[:, 0] if verify or best.exact else _approximate(path, scorer)
-    if metrics is not None and not best.metrics:
-        best = candidates[0] = replace(best, metrics=metrics.evaluate(rows, held))
+    path = _refit(best, rows, columns)
+    approximate = None if verify or best.exact else scorer
+    held = _heldout(path, approximate)
+    unmeasured, several = metrics is not None and not best.metrics, isinstance(dataset.target, list)
+    every = [held]  # by deal
+    if unmeasured or several:
+        every += [_heldout(_refit(best, other, columns), approximate) for other in deals[1:]]
+    if unmeasured:
+        best = candidates[0] = replace(best, metrics=judge.measured(every))
     warnings += [
         f"metric '{name}' is not defined for the held-out predictions of the choice"
         for name, each in best.metrics.items()
@@ -341,7 +348,7 @@ def select_dataset(
             "repeats": repeats,
             "weight": rows.total,
             "class_weight": dataset.sample.by_class is not None,
-            "errors": judge.by_target(held) if isinstance(dataset.target, list) else None,
+            "errors": judge.by_target(every) if several else None,
             "representation": path.problem.describe(),
             "rank": int(path.problem.matrix(bias=False).shape[1]),
             "choice": choice,
@@ -354,6 +361,10 @@ def select_dataset(
             "grid": grid if isinstance(grid, str) else {name: _listed(axis) for name, axis in grid.items()},
             "search": "halving" if ladder else "grid",
             "folds": folds if isinstance(folds, str | int) else dealt[0].text,
+            "fold_column": column_name(folds),
+            "weights": dataset.sample.origin.get("weights"),
+            "groups": dataset.sample.origin.get("groups"),
+            "class_weight": dataset.sample.class_weight,
             "extend": extend,
             "verify": verify,
             "metrics": [] if metrics is None else list(metrics.scorers),
@@ -452,8 +463,13 @@ def _probabilities(
     return calibrate(kind, F, Y, s), cross_fitted(kind, F, Y, s, rows.starts)
 
 
-def _approximate(path: Path, criterion: Any) -> Array:
-    """Held-out outputs of the last fit of a path as the criterion sees them, exact if it makes none."""
+def _refit(winner: Candidate, rows: Rows, rank: int | None) -> Path:
+    """Fit a candidate on the rows of a deal, from larger lambda down; the last fit is its own."""
+    return make_path(Problem(rows, winner.kernel, rank), winner.learner, winner.lam * CONTINUATION)
+
+
+def _heldout(path: Path, criterion: Any) -> Array:
+    """Held-out outputs of the last fit of a path: as a criterion sees them, exact without one or if it makes none."""
     if isinstance(criterion, HeldOutCriterion):
         return criterion.heldout(path).f[:, -1]
     return path.exact([path.lams.size - 1]).f[:, 0]

@@ -8,11 +8,10 @@ factor ``K + ridge I = R R'`` the blocks are ``A_SS = (R^-1)_{:,S}' (R^-1)_{:,S}
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg
 from numba.core import types
 
 from kernsel.numerics.blas import add_products, cholesky, copy_lower, inner, invert_factor, solve_rows
-from kernsel.numerics.jit import f8, f8_1, f8_2, f8_3, i8, i8_1, jit, one_blas_thread, share
+from kernsel.numerics.jit import b1, f8, f8_1, f8_2, f8_3, i8, i8_1, jit, one_blas_thread, share
 from kernsel.numerics.newton import SINGULAR
 from kernsel.numerics.spectral import ROUNDING
 
@@ -100,17 +99,56 @@ def heldout_factored(
     return out, status.max(axis=1)
 
 
-def coefficients_factored(K: np.ndarray, root: np.ndarray | None, Y: np.ndarray, ridges: np.ndarray) -> np.ndarray:
-    """Return ``a (k, L, n)`` of the fits, ``f = K a`` and the bias: ``a = M y``."""
-    right = Y.T if root is None else np.column_stack([Y.T, root])
-    a = np.empty((len(Y), ridges.size, len(K)))
-    for k, ridge in enumerate(ridges):
-        A = K + ridge * np.eye(len(K))
-        try:
-            x = scipy.linalg.solve(A, right, assume_a="pos", overwrite_a=True).T
-        except np.linalg.LinAlgError:  # the ridge is below rounding: the minimum-norm solution
-            x = np.linalg.lstsq(K + ridge * np.eye(len(K)), right, rcond=None)[0].T
-        if root is not None:
-            x = x[:-1] - np.outer(x[:-1] @ root, x[-1]) / (root @ x[-1])
-        a[:, k] = x
-    return a
+@jit(types.void(i8, i8, f8_2, b1[:, ::1], f8_1, f8_2, f8_3, i8_1))
+def _solves(first, step, K, kept, ridges, right, out, status):
+    n = K.shape[0]
+    rows = np.empty(n, np.int64)
+    for job in range(first, ridges.size, step):
+        m = 0
+        for i in range(n):
+            if kept[job, i]:
+                rows[m] = i
+                m += 1
+        A, B = np.empty((m, m)), np.empty((right.shape[0], m))
+        for i in range(m):
+            for j in range(i + 1):
+                A[i, j] = K[rows[i], rows[j]]
+            A[i, i] += ridges[job]
+            for c in range(right.shape[0]):
+                B[c, i] = right[c, rows[i]]
+        if cholesky(A) != 0:
+            status[job] = SINGULAR
+            continue
+        solve_rows(A, B)
+        for c in range(right.shape[0]):
+            for i in range(m):
+                out[job, c, rows[i]] = B[c, i]
+
+
+def coefficients_factored(
+    K: np.ndarray, root: np.ndarray | None, Y: np.ndarray, ridges: np.ndarray, kept: np.ndarray
+) -> np.ndarray:
+    """Return ``a (k, q, n)`` of q fits on some of the rows, and zeros for the others.
+
+    With ``f = K a`` and the bias, ``a = M y`` where K, y and the direction of the bias are those of the rows ``kept``.
+
+    Parameters
+    ----------
+    K, root, Y : (n, n), (n,) or None, (k, n)
+        As above.
+    ridges, kept : (q,), (q, n) bool
+        Of each fit.
+    """
+    right = Y if root is None else np.vstack([Y, root])
+    x, status = np.zeros((ridges.size, *right.shape)), np.zeros(ridges.size, np.int64)
+    loop = _solves.code
+    with one_blas_thread():
+        share(lambda first, step: loop(first, step, K, kept, ridges, right, x, status), ridges.size)
+    for job in np.flatnonzero(status):  # the ridge is below rounding: the minimum-norm solution
+        rows = kept[job]
+        A = K[np.ix_(rows, rows)] + ridges[job] * np.eye(int(rows.sum()))
+        x[job][:, rows] = np.linalg.lstsq(A, right[:, rows].T, rcond=None)[0].T
+    if root is not None:
+        u, x = x[:, -1], x[:, :-1]
+        x = x - ((x @ root) / (u @ root)[:, None])[:, :, None] * u[:, None]
+    return np.ascontiguousarray(x.transpose(1, 0, 2))

@@ -112,8 +112,7 @@ class Candidate:
 
     @cached_property
     def order(self) -> tuple[float, ...]:
-        """Sort key: failures last; before them what was left at lower ranks; then the score, the loss, the larger
-        lambda, the wider kernel and tube."""
+        """Sort key: failures last; then the rank, score, loss, larger lambda, wider kernel and tube."""
         tube = (-value for value in parameters_of(self.learner).values())
         score, rank = _rounded(self.value), math.inf if self.rank is None else self.rank
         return score == math.inf, -rank, score, _rounded(self.loss), -self.lam, -self.width, *tube

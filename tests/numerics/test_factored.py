@@ -33,7 +33,7 @@ def test_coefficients_are_those_of_the_eigendecomposition(bias, p):
     K, free = p.K * root * root[:, None], root if bias else None
     ridges = p.s.sum() * calling.array(p.lam, 1.0)
     slow = spectral.coefficients(*spectral.spectrum_of_gram(K, free), p.Y * root, ridges)
-    fast = factored.coefficients_factored(K, free, p.Y * root, ridges)
+    fast = factored.coefficients_factored(K, free, p.Y * root, ridges, np.ones((2, p.n), bool))
     atol = tolerances.weighted(p.s) * tolerances.exact(p.K, p.lam) * (1 + np.abs(p.Y).max())
     np.testing.assert_allclose(fast @ K, slow @ K, rtol=0, atol=100 * atol)
 
@@ -45,7 +45,9 @@ def test_a_ridge_below_rounding_is_said(lam):
     starts, _, left = calling.folds(problems.even(12, 3), np.ones(12))
     _, status = factored.heldout_factored(K, None, Y, calling.array(lam), starts, left)
     assert status.tolist() == [newton.SINGULAR]
-    assert np.isfinite(factored.coefficients_factored(K, None, Y, calling.array(12 * lam))).all()
+    assert np.isfinite(
+        factored.coefficients_factored(K, None, Y, calling.array(12 * lam), np.ones((1, 12), bool))
+    ).all()
 
 
 def test_few_ridges_are_factorised_and_many_are_not():
