@@ -13,7 +13,7 @@ from kernsel.errors import IncompatibleError, OptionError, PluginError
 from kernsel.kernels import Kernel, parse
 
 FULL_RANK_ROWS = 2000
-HALVING_ROWS = 1000  # below, the whole grid takes a second or so
+HALVING_ROWS = 1000  # times outputs; below, the whole grid takes a second or so
 FIRST_RANK = 50
 DEFAULT_LEARNERS = {"classification": "svm", "regression": "krr"}
 
@@ -75,13 +75,13 @@ def read_rank(rank: int | float | str | None, n: int) -> int | None:
     return min(int(rank), n)
 
 
-def read_search(search: str, n: int, rank: int | None, one_se: bool) -> tuple[int, ...]:
+def read_search(search: str, n: int, outputs: int, rank: int | None, one_se: bool) -> tuple[int, ...]:
     """Return the ranks of successive halving, none where every candidate is scored at the representation in force."""
     if search not in ("auto", "grid", "halving"):
         raise OptionError(f"search {search!r} is unknown: use auto, grid or halving")
     if search == "halving" and one_se:
         raise OptionError("one_se compares all candidates at the representation in force: use search grid with it")
-    if search == "grid" or one_se or (search == "auto" and n < HALVING_ROWS):
+    if search == "grid" or one_se or (search == "auto" and n * outputs < HALVING_ROWS):
         return ()
     largest = n // 8 if rank is None else rank // 2
     doublings = range(max(largest // FIRST_RANK, 0).bit_length())

@@ -114,7 +114,8 @@ def select(
         ``"lambda"``; ``"rest": "paper"`` is for what isn't named.
     search : {"auto", "grid", "halving"}
         Score every candidate, or all at a small rank, the better third at twice that rank, and so on, and the last few
-        and their neighbours at the representation in force. By default the latter from 1000 rows.
+        and their neighbours at the representation in force. By default the latter from 1000 rows, or fewer
+        where there are more than two classes.
     verify : int
         Leading candidates that are re-scored exactly.
     rank : int, float, "full" or None
@@ -236,7 +237,7 @@ def select_dataset(
     if not isinstance(verify, numbers.Integral) or verify < 0:
         raise OptionError(f"verify is the number of leading candidates to check, at least 0, not {verify}")
     columns = read_rank(rank, dataset.n)
-    ladder = read_search(search, dataset.n, columns, one_se)
+    ladder = read_search(search, dataset.n, len(dataset.Y), columns, one_se)
     kind = read_calibration(calibration, part, dataset.task)
     deals = [_rows(dataset, deal, seed) for deal in dealt]
     rows = deals[0]

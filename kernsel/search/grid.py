@@ -37,7 +37,7 @@ the sum of the weights."""
 
 LEAST, LARGEST = 1e-300, 1e300  # values that can be divided and multiplied by the number of rows
 ROUNDS, STEPS = 4, 4  # extensions of the grid, and values that each adds to an axis
-KEPT, FINALISTS = 3, 16  # successive halving leaves one in so many at each rank, and so many in the end
+KEPT, FINALISTS = 3, 10  # successive halving leaves one in so many at each rank, and so many in the end
 TIE_DIGITS = 6  # scores that agree to so many digits are tied: what differs beyond is far below any standard error
 
 

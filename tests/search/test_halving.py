@@ -69,27 +69,29 @@ def test_the_grid_is_extended_from_the_choice():
 
 
 @pytest.mark.parametrize(
-    ("search", "n", "rank", "expected"),
+    ("search", "n", "outputs", "rank", "expected"),
     [
-        ("auto", 999, None, ()),
-        ("auto", 1000, None, (50, 100)),
-        ("auto", 2000, None, (50, 100, 200)),
-        ("auto", 2000, 200, (50, 100)),
-        ("auto", 5000, 500, (50, 100, 200)),
-        ("grid", 5000, 500, ()),
-        ("halving", 300, None, ()),
-        ("halving", 400, None, (50,)),
-        ("halving", 5000, 60, ()),
+        ("auto", 999, 1, None, ()),
+        ("auto", 999, 2, None, (50, 100)),
+        ("auto", 300, 4, None, ()),
+        ("auto", 1000, 1, None, (50, 100)),
+        ("auto", 2000, 1, None, (50, 100, 200)),
+        ("auto", 2000, 1, 200, (50, 100)),
+        ("auto", 5000, 1, 500, (50, 100, 200)),
+        ("grid", 5000, 1, 500, ()),
+        ("halving", 300, 1, None, ()),
+        ("halving", 400, 1, None, (50,)),
+        ("halving", 5000, 1, 60, ()),
     ],
 )
-def test_the_ranks(search, n, rank, expected):
-    assert read_search(search, n, rank, one_se=False) == expected
+def test_the_ranks(search, n, outputs, rank, expected):
+    assert read_search(search, n, outputs, rank, one_se=False) == expected
 
 
 def test_one_standard_error_looks_at_all_candidates():
-    assert read_search("auto", 5000, None, one_se=True) == ()
+    assert read_search("auto", 5000, 1, None, one_se=True) == ()
     with pytest.raises(OptionError, match="use search grid"):
-        read_search("halving", 5000, None, one_se=True)
+        read_search("halving", 5000, 1, None, one_se=True)
 
 
 def test_an_unknown_search_is_refused():
