@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.errors import IncompatibleError
-from kernsel.numerics import factored, heldout, heldout_features, heldout_kernel, newton, spectral
+from kernsel.numerics import factored, heldout, heldout_features, heldout_kernel, krylov, newton, spectral
 from kernsel.numerics.jit import Compiled, compile_ahead
 from kernsel.problem import Problem, Rows
 
@@ -26,6 +26,9 @@ Indices = NDArray[np.int64]
 
 FACTORED_ROWS = 300
 """Rows from which a few ridges are factorised; below, an eigendecomposition takes milliseconds."""
+
+KRYLOV_ROWS, KRYLOV_SYSTEMS = 700, 100
+"""Rows from which, and folds times outputs up to which, conjugate gradients beat an eigendecomposition."""
 
 REFIT_BYTES = 2**28
 """Refits of folds are done in groups whose outputs fit in this."""
@@ -226,6 +229,18 @@ class SquarePath(Path):
     def _root(self) -> Array | float:
         return 1.0 if self.rows.weights is None else np.sqrt(self.rows.s)
 
+    def _by_krylov(self, lams: Array) -> bool:
+        """Whether a large Gram matrix is only multiplied: with few folds, and no bias, for more than a few ridges."""
+        problem, rows = self.problem, self.rows
+        return (
+            problem.full
+            and not self.bias
+            and rows.n >= KRYLOV_ROWS
+            and rows.left.size * len(rows.Y) <= KRYLOV_SYSTEMS
+            and not problem.has_spectrum
+            and not factored.factors_are_cheaper(lams, rows.left)
+        )
+
     def _by_factors(self, lams: Array) -> bool:
         """Whether so few ridges are wanted of so large a Gram matrix that each has a factorisation of its own."""
         problem, rows = self.problem, self.rows
@@ -252,11 +267,21 @@ class SquarePath(Path):
         if self._by_products:
             Z, G = self._products
             f, status = spectral.heldout_features(Z, G, int(self.bias), Y, lams, rows.starts, rows.total, rows.left)
-        elif self._by_factors(lams):
-            f, status = factored.heldout_factored(self.problem.weighted, self._free, Y, lams, rows.starts, rows.left)
+        elif self._by_krylov(lams):
+            f, done = krylov.heldout_krylov(self.problem.weighted, Y, lams, rows.starts, rows.left)
+            status = np.zeros(lams.size, np.int64)
+            if not done.all():
+                f[:, ~done], status[~done] = self._without_folds(Y, lams[~done])
         else:
-            f, status = spectral.heldout_square(*self._spectrum, Y, lams, rows.starts, rows.total, rows.left)
+            f, status = self._without_folds(Y, lams)
         return HeldOut.of(f / self._root, status, exact=True)
+
+    def _without_folds(self, Y: Array, lams: Array) -> tuple[Array, NDArray[np.int64]]:
+        """Return held-out outputs and statuses by direct methods on the Gram matrix or the spectrum."""
+        rows = self.rows
+        if self._by_factors(lams):
+            return factored.heldout_factored(self.problem.weighted, self._free, Y, lams, rows.starts, rows.left)
+        return spectral.heldout_square(*self._spectrum, Y, lams, rows.starts, rows.total, rows.left)
 
     def _trained(self, lams: Array) -> HeldOut:
         """Held-out outputs of fits on rows of their own."""

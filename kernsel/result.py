@@ -171,6 +171,9 @@ class Selection:
         refitted = sum(candidate.refitted for candidate in self.candidates)
         if refitted:
             lines.append(f"  {refitted} folds of all candidates were refitted, as a Newton step changes them too much")
+        left = [candidate.rank for candidate in self.candidates if candidate.rank is not None]
+        if left:
+            lines.append(f"  {len(left)} candidates were left behind at ranks {min(left)} to {max(left)}")
         failed = sum(candidate.failed is not None for candidate in self.candidates)
         lines.append(
             f"{len(self.candidates)} candidates"

@@ -14,7 +14,7 @@ from kernsel import paths
 from kernsel.errors import IncompatibleError
 from kernsel.kernels import Gaussian, Linear
 from kernsel.learners import Krr, Loss, Svm
-from kernsel.numerics import lowrank, newton
+from kernsel.numerics import krylov, lowrank, newton
 from kernsel.paths import HeldOut, make_path
 from kernsel.problem import Problem
 
@@ -260,6 +260,17 @@ def test_a_factorisation_a_ridge_gives_what_one_spectrum_gives(monkeypatch, lear
     for fast, slow in zip(factorised.refits(1), decomposed.refits(1), strict=True):
         np.testing.assert_allclose(fast, slow, atol=1e-9)
     assert not factorised.problem.has_spectrum
+
+
+@weights
+def test_conjugate_gradients_give_what_one_spectrum_gives(monkeypatch, weighted):
+    lams = 2.0 ** np.arange(4, -24, -2)  # the last ones don't converge
+    slow = make_path(make_path_for(Krr(), None, weighted).problem, Krr(), lams).exact()
+    monkeypatch.setattr(paths, "KRYLOV_ROWS", 0)
+    monkeypatch.setattr(krylov, "STEPS", 10)
+    fast = make_path(make_path_for(Krr(), None, weighted).problem, Krr(), lams).exact()
+    assert fast.failed == slow.failed
+    np.testing.assert_allclose(fast.f, slow.f, rtol=0, atol=1e-8)
 
 
 @ranks

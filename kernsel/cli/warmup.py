@@ -6,6 +6,7 @@ import signal
 import time
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
@@ -63,7 +64,9 @@ def _compiled(addresses: Sequence[str], processes: int) -> Iterator[str]:
 
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _leave_interrupts_to_parent) as pool:
         try:
-            for each in as_completed([pool.submit(_compile, address) for address in addresses]):
+            with _uninterrupted():  # the processes are started here; one that is half started can't be ended quietly
+                jobs = [pool.submit(_compile, address) for address in addresses]
+            for each in as_completed(jobs):
                 yield each.result()
         except BrokenProcessPool as error:
             raise CompilationError(
@@ -73,6 +76,19 @@ def _compiled(addresses: Sequence[str], processes: int) -> Iterator[str]:
             for child in multiprocessing.active_children():
                 child.kill()
             raise
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let Ctrl-C wait until the block has ended, where the system can."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _leave_interrupts_to_parent() -> None:

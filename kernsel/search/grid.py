@@ -71,11 +71,11 @@ class Candidate:
         Further figures from exact held-out outputs, for verified candidates.
     refitted : int
         Folds that were refitted, as the criterion's approximation could not be trusted there.
-    learner : Learner or None
-        None if there is only one.
     rank : int or None
         Of the representation that the score is from, if successive halving left the candidate at a lower one than that
         in force.
+    learner : Learner or None
+        None if there is only one.
     """
 
     kernel: Kernel
