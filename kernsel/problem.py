@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.numerics import lowrank, spectral
+from kernsel.streaming import Stream, needed
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -145,6 +146,17 @@ class Problem:
         X, kernel = self.rows.X, self.kernel
         assert self.rank is not None
         return lowrank.pivoted_cholesky(lambda i: kernel(X, X[i]), kernel.diag(X), self.rank, self.rows.seed)
+
+    @_once
+    def streamed(self) -> bool:
+        """Whether low-rank features are computed block by block, where the learner allows it."""
+        return self.rank is not None and needed(self.rows, self.rank)
+
+    @_once
+    def stream(self) -> Stream:
+        """Products of low-rank features that are never held together."""
+        assert self.rank is not None
+        return Stream.of(self.rows, self.kernel, self.rank)
 
     @property
     def width(self) -> int:

@@ -1,0 +1,150 @@
+"""The square loss on more rows than their low-rank features would fit for: see ``numerics.streaming``.
+
+One pass over the rows gives the products of the features for every segment of rows that folds keep or leave whole.
+From them come the fits without each fold, for every lambda and learner; a second pass gives their held-out outputs,
+which costs little beside the first: ``n r L`` operations against ``n r^2``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernsel.numerics import lowrank, spectral, streaming
+from kernsel.numerics.jit import one_blas_thread, share
+
+if TYPE_CHECKING:
+    from kernsel.problem import Rows
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+FEATURES_BYTES = 2**28
+"""Features that would be larger than this are computed block by block, where the products of the segments fit."""
+
+PRODUCTS_BYTES = 2**30
+"""Room for the products of all segments of rows."""
+
+SAMPLE = 10
+"""Rows for each landmark, drawn at random, among which the landmarks are chosen."""
+
+LONGEST = 8
+"""No segment is longer than this part of the rows, so that threads can share them."""
+
+
+def needed(rows: Rows, rank: int) -> bool:
+    """Say whether features of this rank are too large to be held, and products of the segments aren't."""
+    return 8 * rows.n * rank > FEATURES_BYTES and 8 * (len(_segments(rows)) - 1) * rank**2 <= PRODUCTS_BYTES
+
+
+def _segments(rows: Rows) -> Indices:
+    """Return the bounds of runs of rows that every fit takes or leaves as a whole."""
+    bounds = {*rows.starts.tolist(), rows.n}
+    if rows.training is not None:
+        changes = (rows.training[:, 1:] != rows.training[:, :-1]).any(axis=0)
+        bounds |= set((np.flatnonzero(changes) + 1).tolist())
+    ends = sorted(bounds | {0})
+    pieces = [
+        np.linspace(lo, hi, -(-(hi - lo) * LONGEST // rows.n), endpoint=False).astype(np.int64)
+        for lo, hi in pairwise(ends)
+    ]
+    return np.concatenate([*pieces, [rows.n]])
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """Products of low-rank features over segments of rows, and fits from them.
+
+    Parameters
+    ----------
+    rows : Rows
+    landmarks : (r,) array
+        Numbers of rows.
+    features : numerics.streaming.Features
+    lost : float
+        Share of the trace of the sampled rows' Gram matrix that the features leave out.
+    bounds : (m + 1,) array
+        Of the segments.
+    products : (m, r, r) array
+        ``Z_B' Z_B`` of each segment; all is weighted here.
+    right : (m, k + 1, r) array
+        ``Z_B' y_B`` for the targets, and for a target of ones: what a bias needs.
+    targets : (m, k + 1, k + 1) array
+        Products of these targets.
+    """
+
+    rows: Rows
+    landmarks: Indices
+    features: streaming.Features
+    lost: float
+    bounds: Indices
+    products: Array
+    right: Array
+    targets: Array
+
+    @classmethod
+    def of(cls, rows: Rows, kernel: Any, rank: int) -> Stream:
+        """Choose landmarks among some of the rows, and pass once over all."""
+        sampled = lowrank.uniform_landmarks(rows.n, SAMPLE * rank, rows.seed)
+        sample = rows.X[sampled]
+        diag = kernel.diag(sample)
+        _, chosen, T, residual = lowrank.pivoted_cholesky(lambda i: kernel(sample, sample[i]), diag, rank, rows.seed)
+        features = streaming.Features(kernel, sample[chosen], T, sample)
+        bounds = _segments(rows)
+        root = None if rows.weights is None else np.sqrt(rows.s)
+        Y = np.vstack([rows.Y, np.ones(rows.n)])
+        if root is not None:
+            Y *= root
+        products, right = streaming.sums(features, rows.X, Y, root, bounds)
+        targets = np.stack([Y[:, lo:hi] @ Y[:, lo:hi].T for lo, hi in pairwise(bounds)])
+        return cls(rows, sampled[chosen], features, residual / diag.sum(), bounds, products, right, targets)
+
+    def describe(self) -> str:
+        """The representation in words."""
+        n, m = self.rows.n, min(self.rows.n, SAMPLE * self.features.rank)
+        return (
+            f"rank {self.features.rank} of n = {n} in blocks of rows (randomly pivoted Cholesky of {m} random rows), "
+            f"{100 * self.lost:.2g} % of their trace left"
+        )
+
+    def heldout(self, lams: Array, bias: bool) -> tuple[Array, NDArray[np.int64]]:
+        """Return the outputs (k, L, n) of the fits without each fold at its rows, and the worst status over folds."""
+        rows, t = self.rows, self.rows.left.size
+        w = np.empty((t, len(rows.Y), lams.size, self.features.rank + bias))
+        status = np.zeros((t, lams.size), np.int64)
+
+        def work(first: int, step: int) -> None:
+            for fold in range(first, t, step):
+                w[fold], status[fold] = streaming.solve(*self._system(fold, bias), int(bias), rows.left[fold] * lams)
+
+        with one_blas_thread():
+            share(work, t)
+        return self._outputs(w, rows.starts), status.max(axis=0)
+
+    def fits(self, lams: Array, bias: bool) -> tuple[Array, NDArray[np.int64]]:
+        """Return the outputs (k, L, n) of the fits on all rows, and their statuses (L,)."""
+        w, status = streaming.solve(*self._system(None, bias), int(bias), self.rows.total * lams)
+        return self._outputs(w[None], np.array([0, self.rows.n])), status
+
+    def _outputs(self, w: Array, starts: Indices) -> Array:
+        r = self.features.rank
+        b = w[..., r] if w.shape[-1] > r else np.zeros(w.shape[:-1])
+        return streaming.outputs(self.features, self.rows.X, starts, w[..., :r], b)
+
+    def solution(self, fold: int | None, lam: float, bias: bool) -> Array:
+        """Return the weights (k, r) of the fit without a fold, or on all rows, a bias last."""
+        weight = self.rows.total if fold is None else self.rows.left[fold]
+        H, right = self._system(fold, bias)
+        return spectral.solve_weights(H, right.T, int(bias), np.array([weight * lam]))[:, 0]
+
+    def _system(self, fold: int | None, bias: bool) -> tuple[Array, Array]:
+        """Return the products of the rows that a fit keeps and their right-hand sides (k, .), with those of a bias."""
+        kept = (np.ones(self.rows.n, np.bool_) if fold is None else self.rows.kept(fold))[self.bounds[:-1]]
+        G, q, y = (np.tensordot(kept.astype(np.float64), each, 1) for each in (self.products, self.right, self.targets))
+        if not bias:
+            return G, q[:-1]
+        return np.block([[G, q[-1:].T], [q[-1:], y[-1:, -1:]]]), np.column_stack([q[:-1], y[:-1, -1]])
