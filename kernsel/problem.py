@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.numerics import lowrank, spectral
-from kernsel.streaming import Stream, needed
+from kernsel.streaming import Stream, needed, stream_on
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -93,6 +93,11 @@ class Rows:
             return np.asarray(self.training @ self.s)
         return np.asarray(self.total - np.add.reduceat(self.s[: self.held], self.starts[:-1]))
 
+    @_once
+    def streams(self) -> dict[Any, Stream]:
+        """Products of features by kernel and rank: see ``kernsel.streaming``."""
+        return {}
+
     def kept(self, fold: int) -> NDArray[np.bool_]:
         """Say which rows the fit without a fold is trained on, (n,)."""
         if self.training is not None:
@@ -156,7 +161,7 @@ class Problem:
     def stream(self) -> Stream:
         """Products of low-rank features that are never held together."""
         assert self.rank is not None
-        return Stream.of(self.rows, self.kernel, self.rank)
+        return stream_on(self.rows, self.kernel, self.rank)
 
     @property
     def width(self) -> int:

@@ -29,6 +29,9 @@ FEATURES_BYTES = 2**28
 PRODUCTS_BYTES = 2**30
 """Room for the products of all segments of rows."""
 
+KEPT_BYTES = 2**28
+"""Products of the last kernels are kept within this, so that no other pass is needed to verify and refit the winner."""
+
 SAMPLE = 10
 """Rows for each landmark, drawn at random, among which the landmarks are chosen."""
 
@@ -39,6 +42,17 @@ LONGEST = 8
 def needed(rows: Rows, rank: int) -> bool:
     """Say whether features of this rank are too large to be held, and products of the segments aren't."""
     return 8 * rows.n * rank > FEATURES_BYTES and 8 * (len(_segments(rows)) - 1) * rank**2 <= PRODUCTS_BYTES
+
+
+def stream_on(rows: Rows, kernel: Any, rank: int) -> Stream:
+    """Pass over the rows, unless that was done for one of the last kernels."""
+    made = rows.streams.get((kernel, rank))
+    if made is None:
+        made = rows.streams[kernel, rank] = Stream.of(rows, kernel, rank)
+        others = list(rows.streams)[:-1]
+        while others and sum(each.products.nbytes for each in list(rows.streams.values())) > KEPT_BYTES:
+            rows.streams.pop(others.pop(0), None)  # another thread may have done so
+    return made
 
 
 def _segments(rows: Rows) -> Indices:
