@@ -69,6 +69,15 @@ def _segments(rows: Rows) -> Indices:
     return np.concatenate([*pieces, [rows.n]])
 
 
+def landmarks_of(rows: Rows, kernel: Any, rank: int) -> tuple[Indices, streaming.Features, float]:
+    """Choose landmarks among some of the rows; return them, their features, and the share of the trace that is lost."""
+    sampled = lowrank.uniform_landmarks(rows.n, SAMPLE * rank, rows.seed)
+    sample = rows.X[sampled]
+    diag = kernel.diag(sample)
+    _, chosen, T, residual = lowrank.pivoted_cholesky(lambda i: kernel(sample, sample[i]), diag, rank, rows.seed)
+    return sampled[chosen], streaming.Features(kernel, sample[chosen], T, sample), residual / diag.sum()
+
+
 @dataclass(frozen=True, eq=False)
 class Stream:
     """Products of low-rank features over segments of rows, and fits from them.
@@ -103,11 +112,7 @@ class Stream:
     @classmethod
     def of(cls, rows: Rows, kernel: Any, rank: int) -> Stream:
         """Choose landmarks among some of the rows, and pass once over all."""
-        sampled = lowrank.uniform_landmarks(rows.n, SAMPLE * rank, rows.seed)
-        sample = rows.X[sampled]
-        diag = kernel.diag(sample)
-        _, chosen, T, residual = lowrank.pivoted_cholesky(lambda i: kernel(sample, sample[i]), diag, rank, rows.seed)
-        features = streaming.Features(kernel, sample[chosen], T, sample)
+        landmarks, features, lost = landmarks_of(rows, kernel, rank)
         bounds = _segments(rows)
         root = None if rows.weights is None else np.sqrt(rows.s)
         Y = np.vstack([rows.Y, np.ones(rows.n)])
@@ -115,7 +120,7 @@ class Stream:
             Y *= root
         products, right = streaming.sums(features, rows.X, Y, root, bounds)
         targets = np.stack([Y[:, lo:hi] @ Y[:, lo:hi].T for lo, hi in pairwise(bounds)])
-        return cls(rows, sampled[chosen], features, residual / diag.sum(), bounds, products, right, targets)
+        return cls(rows, landmarks, features, lost, bounds, products, right, targets)
 
     def describe(self) -> str:
         """The representation in words."""
@@ -133,7 +138,7 @@ class Stream:
 
         def work(first: int, step: int) -> None:
             for fold in range(first, t, step):
-                w[fold], status[fold] = streaming.solve(*self._system(fold, bias), int(bias), rows.left[fold] * lams)
+                w[fold], status[fold] = self.weights(fold, lams, bias)
 
         with one_blas_thread():
             share(work, t)
@@ -141,8 +146,12 @@ class Stream:
 
     def fits(self, lams: Array, bias: bool) -> tuple[Array, NDArray[np.int64]]:
         """Return the outputs (k, L, n) of the fits on all rows, and their statuses (L,)."""
-        w, status = streaming.solve(*self._system(None, bias), int(bias), self.rows.total * lams)
+        w, status = self.weights(None, lams, bias)
         return self._outputs(w[None], np.array([0, self.rows.n])), status
+
+    def weights(self, fold: int | None, lams: Array, bias: bool) -> tuple[Array, NDArray[np.int64]]:
+        """Return weights (k, L, .) of the fits without a fold, or on all rows, a bias last, and their statuses (L,)."""
+        return streaming.solve(*self._system(fold, bias), int(bias), self._weight(fold) * lams)
 
     def _outputs(self, w: Array, starts: Indices) -> Array:
         r = self.features.rank
@@ -151,9 +160,11 @@ class Stream:
 
     def solution(self, fold: int | None, lam: float, bias: bool) -> Array:
         """Return the weights (k, r) of the fit without a fold, or on all rows, a bias last."""
-        weight = self.rows.total if fold is None else self.rows.left[fold]
         H, right = self._system(fold, bias)
-        return spectral.solve_weights(H, right.T, int(bias), np.array([weight * lam]))[:, 0]
+        return spectral.solve_weights(H, right.T, int(bias), np.array([self._weight(fold) * lam]))[:, 0]
+
+    def _weight(self, fold: int | None) -> float:
+        return float(self.rows.total if fold is None else self.rows.left[fold])
 
     def _system(self, fold: int | None, bias: bool) -> tuple[Array, Array]:
         """Return the products of the rows that a fit keeps and their right-hand sides (k, .), with those of a bias."""
