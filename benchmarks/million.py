@@ -3,7 +3,7 @@
     python benchmarks/million.py [--rows 1000000] [--rank 1000] [--parquet] [--skip-select] [--skip-stages]
 
 The data are those of friedman1 (20 features of which 5 matter, unit noise); the grid has 3 widths and 16 lambda, with
-10 folds. Selections run in processes of their own, which read the rows from a memory map (with ``--parquet`` also from a
+10 folds. Selections run in processes of their own, which read the rows from a memory map (``--parquet``: and from a
 Parquet file, by pyarrow) and report their peak memory. A stage is timed on one width, beside what it would take at
 the rate of large matrix products and of exponentials that this machine reaches in the same run.
 """
@@ -163,10 +163,9 @@ def floors(n: int, rank: int, d: int, flops: float, exponentials: float) -> dict
 def conditioning(n: int, rank: int) -> None:
     """Print time and error of the products with none, some and all pivots eliminated from the blocks."""
     rows = sorted_rows(n)
-    print(
-        "\n| tau | eliminated from blocks | pass, s | largest error of a held-out output, n lambda = 2^-10 | the same, 1 |"
-    )
-    print("|---|---|---|---|---|")
+    print("\nLargest error of a held-out output for two values of n lambda:")
+    print("\n| tau | eliminated from blocks | pass, s | 2^-10 | 1 |")
+    print("|---" * 5 + "|")
     usual = streaming.MAGNIFIED
     for tau in (3.0, *WIDTHS, 2400.0):
         found = {}
