@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -366,16 +366,14 @@ class StreamedPath(Path):
         return self.exact()
 
     def influence(self, order: int) -> HeldOut:
-        return self._beyond()
+        self._need_whole_folds()
+        f, rho = self.problem.stream.influence(self.lams, order, self.bias)
+        self.ratio = rho.max(axis=0)
+        return HeldOut.of(f, np.zeros(f.shape[:2], np.int64), exact=False)
 
     def _ratio(self) -> Array:
-        return self._beyond()
-
-    def _beyond(self) -> NoReturn:
-        raise IncompatibleError(
-            f"the influence function needs the features of all {self.rows.n} rows together, which take too much "
-            "memory: use the criterion newton-cv, which is exact for the square loss and no slower, or a lower rank"
-        )
+        _ = self.influence(1)
+        return self.ratio
 
     def _solution(self, k: int) -> Array:
         return self.problem.stream.solution(None, self.lams[k], self.bias)

@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
 
 from kernsel.numerics import lowrank, spectral, streaming
@@ -168,8 +169,42 @@ class Stream:
 
     def _system(self, fold: int | None, bias: bool) -> tuple[Array, Array]:
         """Return the products of the rows that a fit keeps and their right-hand sides (k, .), with those of a bias."""
-        kept = (np.ones(self.rows.n, np.bool_) if fold is None else self.rows.kept(fold))[self.bounds[:-1]]
-        G, q, y = (np.tensordot(kept.astype(np.float64), each, 1) for each in (self.products, self.right, self.targets))
+        kept = np.ones(self.rows.n, np.bool_) if fold is None else self.rows.kept(fold)
+        return self._sums(kept[self.bounds[:-1]], bias)
+
+    def _sums(self, segments: NDArray[np.bool_], bias: bool) -> tuple[Array, Array]:
+        """Return the same of some segments."""
+        each = (self.products, self.right, self.targets)
+        G, q, y = (np.tensordot(segments.astype(np.float64), values, 1) for values in each)
         if not bias:
             return G, q[:-1]
         return np.block([[G, q[-1:].T], [q[-1:], y[-1:, -1:]]]), np.column_stack([q[:-1], y[:-1, -1]])
+
+    def influence(self, lams: Array, order: int, bias: bool) -> tuple[Array, Array]:
+        """Return the BIF of the given order, (k, L, n), and its ratio, (t, L), for folds that leave out their own rows.
+
+        With ``L = Z' Z + N lam I`` (no ridge for a bias) and ``E = (N Z_S' Z_S - N_S Z' Z) / (N - N_S)`` the terms are
+        ``e_1 = N / (N - N_S) L^-1 (N_S lam w + Z_S' (f_S - y_S))`` and ``e_{k+1} = L^-1 E e_k``; the ratio is the
+        spectral radius of ``L^-1 E``.
+        """
+        rows, t = self.rows, self.rows.left.size
+        H, right = self._system(None, bias)
+        penalised = np.arange(len(H)) < self.features.rank
+        w, rho = np.empty((t, len(rows.Y), lams.size, len(H))), np.empty((t, lams.size))
+        for k, lam in enumerate(lams):
+            L = H + np.diag(rows.total * lam * penalised)
+            factor = scipy.linalg.cho_factor(L, lower=True)
+            fit = scipy.linalg.cho_solve(factor, right.T)
+            for fold, left in enumerate(rows.left):
+                G, q = self._sums(~rows.kept(fold)[self.bounds[:-1]], bias)
+                kept, gone = rows.total / left, (rows.total - left) / left
+                E = kept * G - gone * H
+                rho[fold, k] = np.abs(scipy.linalg.eigh(E, L, eigvals_only=True)).max()
+                pull = (rows.total - left) * lam * penalised[:, None] * fit + G @ fit - q.T
+                e = kept * scipy.linalg.cho_solve(factor, pull)
+                x = fit + e
+                for _ in range(order - 1):
+                    e = scipy.linalg.cho_solve(factor, E @ e)
+                    x += e
+                w[fold, :, k] = x.T
+        return self._outputs(w, rows.starts), rho

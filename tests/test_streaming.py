@@ -226,10 +226,31 @@ def test_what_fits_is_held_and_what_has_too_many_folds_is_not_streamed(monkeypat
     assert not Problem(rows, Gaussian(1.0)).streamed
 
 
-def test_the_influence_function_is_refused():
-    path = path_on(make_rows(0, (5, 9, 2, 14)), Krr())
-    for ask in (lambda: path.influence(1), lambda: path.ratio):
-        with pytest.raises(IncompatibleError, match="use the criterion newton-cv"):
+@pytest.mark.parametrize("learner", [Krr(), Lssvm()], ids=["krr", "lssvm"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["", "weights"])
+@pytest.mark.parametrize("order", [1, 3])
+def test_the_influence_is_the_dense_series(learner, weighted, order):
+    path = path_on(make_rows(0, (5, 9, 2, 14), 7 * weighted, weighted), learner)
+    rows, bias = path.rows, int(path.bias)
+    landmarks, T = path._landmarks
+    Z = np.column_stack([path.problem.kernel(rows.X, rows.X[landmarks]) @ T, np.ones((rows.n, bias))])
+    held, ratio = path.influence(order), path.ratio
+    assert not held.exact.any()
+    for k, lam in enumerate(path.lams):
+        atol = tolerances.weighted(rows.s) * tolerances.exact(Z @ Z.T, lam)
+        largest = 0.0
+        for y, f in zip(rows.Y, held.f[:, k], strict=True):
+            w = reference.fit(reference.square, Z, y, rows.s, lam, bias)
+            expected = reference.series(reference.square, Z, y, lam, w, rows.starts, order, s=rows.s, bias=bias)
+            np.testing.assert_allclose(f[: rows.held], expected[: rows.held], rtol=0, atol=atol)
+            largest = max(largest, *reference.ratios(reference.square, Z, y, lam, w, rows.starts, rows.s, bias))
+        np.testing.assert_allclose(ratio[k], largest, rtol=1e-9)
+
+
+def test_the_influence_needs_folds_that_leave_out_their_own_rows():
+    path = path_on(make_rows(0, (5, 9, 2, 14), training=True), Krr())
+    for ask in (lambda: path.influence(1), lambda: path.ratio, lambda: path.nystrom_influence(0.5)):
+        with pytest.raises(IncompatibleError, match="use the criterion cv"):
             ask()
 
 
