@@ -31,6 +31,10 @@ MOST = 10_000_000
 """More numbers than this are not kept: the coefficients of every fold."""
 
 
+BLOCK_BYTES = 2**26
+"""The kernel between held-out rows and the model's is computed in blocks of about this size."""
+
+
 @dataclass(frozen=True, eq=False)
 class Intervals:
     """What the fits without a fold leave behind for prediction intervals.
@@ -62,10 +66,13 @@ class Intervals:
             return None
         coefficients, biases = path.refits(k)
         residuals = np.empty((len(rows.Y), rows.held))
+        block = max(1, BLOCK_BYTES // (8 * len(points)))
         for fold, (a, b) in enumerate(zip(coefficients, biases, strict=True)):
-            held = slice(rows.starts[fold], rows.starts[fold + 1])
-            outputs = a @ path.problem.kernel(rows.X[held], points).T + b[:, None]
-            residuals[:, held] = np.abs(rows.Y[:, held] - outputs)
+            lo, hi = rows.starts[fold : fold + 2]
+            for start in range(lo, hi, block):
+                held = slice(start, min(start + block, hi))
+                outputs = a @ path.problem.kernel(rows.X[held], points).T + b[:, None]
+                residuals[:, held] = np.abs(rows.Y[:, held] - outputs)
         return cls(coefficients, biases, residuals, rows.starts, rows.s[: rows.held].copy())
 
     @property

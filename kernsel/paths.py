@@ -153,11 +153,25 @@ class Path(ABC):
 
     def _expand(self, x: Array) -> tuple[Array, Array]:
         x, b = (x[..., :-1], x[..., -1]) if self.bias else (x, np.zeros(x.shape[:-1]))
-        return x if self.problem.full else x @ self.problem.factor[2].T, b
+        return x if self.problem.full else x @ self._landmarks[1].T, b
+
+    @property
+    def _landmarks(self) -> tuple[Indices, Array]:
+        """Landmarks of a low rank, and the map T from the kernel's values there to features."""
+        return self.problem.factor[1:3]
 
     def points(self) -> Array:
         """The rows (m, d) whose kernel functions make up the model: all, or the landmarks."""
-        return self.rows.X if self.problem.full else self.rows.X[self.problem.factor[1]]
+        return self.rows.X if self.problem.full else self.rows.X[self._landmarks[0]]
+
+    @property
+    def rank(self) -> int:
+        """Number of features, or of rows."""
+        return self.rows.n if self.problem.full else len(self._landmarks[0])
+
+    def describe(self) -> str:
+        """The representation in words."""
+        return self.problem.describe()
 
     def nystrom_influence(self, share: float) -> HeldOut:
         """First-order influence with the inverse approximated from ``share * n`` uniform landmarks (FBIF18).
@@ -381,6 +395,46 @@ class SquarePath(Path):
         return self._with_intercepts((a * self._root)[:, None, kept], kept)[:, 0]
 
 
+class StreamedPath(Path):
+    """The square loss from low-rank features that are never held together."""
+
+    @property
+    def _landmarks(self) -> tuple[Indices, Array]:
+        return self.problem.stream.landmarks, self.problem.stream.features.T
+
+    def describe(self) -> str:
+        return self.problem.stream.describe()
+
+    @cached_property
+    def fits(self) -> Fits:
+        f, status = self.problem.stream.fits(self.lams, self.bias)
+        return Fits(np.zeros((*f.shape[:2], 0)), f, np.tile(status, (len(f), 1)))
+
+    def exact(self, which: Sequence[int] | None = None) -> HeldOut:
+        lams = self.lams if which is None else self.lams[list(which)]
+        return HeldOut.of(*self.problem.stream.heldout(lams, self.bias), exact=True)
+
+    def newton_step(self) -> HeldOut:
+        return self.exact()
+
+    def influence(self, order: int) -> HeldOut:
+        self._need_whole_folds()
+        f, rho = self.problem.stream.influence(self.lams, order, self.bias)
+        self.ratio = rho.max(axis=0)
+        return HeldOut.of(f, np.zeros(f.shape[:2], np.int64), exact=False)
+
+    def _ratio(self) -> Array:
+        _ = self.influence(1)
+        return self.ratio
+
+    def _solution(self, k: int) -> Array:
+        return self.problem.stream.solution(None, self.lams[k], self.bias)
+
+    def _refitted(self, k: int) -> Array:
+        stream, folds = self.problem.stream, range(self.rows.left.size)
+        return np.stack([stream.solution(fold, self.lams[k], self.bias) for fold in folds])
+
+
 class SmoothPath(Path):
     """Any other smooth loss: damped Newton, in the coordinates of the Gram matrix or of the low-rank features."""
 
@@ -393,10 +447,8 @@ class SmoothPath(Path):
         rows, problem = self.rows, self.problem
         G = problem.matrix(self.bias)
         k, n = rows.Y.shape
-        x, f = (
-            np.zeros((k, self.lams.size, G.shape[1] + (self.bias and problem.full))),
-            np.zeros((k, self.lams.size, n)),
-        )
+        width = G.shape[1] + (self.bias and problem.full)
+        x, f = np.zeros((k, self.lams.size, width)), np.zeros((k, self.lams.size, n))
         weights = np.tile(rows.s, (k, 1))
         status = self._solve(G[None], np.zeros(k, np.int64), rows.Y, weights, self.lams, True, x, f)
         lost = 2.0 * rows.total * self.lams < spectral.ROUNDING * n * rows.s.max() * problem.kernel.diag(rows.X).max()
@@ -517,4 +569,6 @@ def compile_updates(learner: Any, full: bool) -> None:
 def make_path(problem: Problem, learner: Any, lams: Iterable[float]) -> Path:
     """Return the path of a learner on a problem; lambda is put in descending order."""
     descending = np.sort(np.array(list(lams), dtype=np.float64))[::-1]
-    return (SquarePath if learner.loss.square else SmoothPath)(problem, learner, descending)
+    if not learner.loss.square:
+        return SmoothPath(problem, learner, descending)
+    return (StreamedPath if problem.streamed else SquarePath)(problem, learner, descending)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.numerics import lowrank, spectral
+from kernsel.streaming import Stream, needed, stream_on
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -92,6 +93,11 @@ class Rows:
             return np.asarray(self.training @ self.s)
         return np.asarray(self.total - np.add.reduceat(self.s[: self.held], self.starts[:-1]))
 
+    @_once
+    def streams(self) -> dict[Any, Stream]:
+        """Products of features by kernel and rank: see ``kernsel.streaming``."""
+        return {}
+
     def kept(self, fold: int) -> NDArray[np.bool_]:
         """Say which rows the fit without a fold is trained on, (n,)."""
         if self.training is not None:
@@ -162,6 +168,17 @@ class Problem:
             Z, kept, T = lowrank.landmark_factor(C, C[chosen])
             return Z, chosen[kept], T, float(kernel.diag(X).sum() - np.vdot(Z, Z))
         return lowrank.pivoted_cholesky(lambda i: kernel(X, X[i]), kernel.diag(X), self.rank, self.rows.seed)
+
+    @_once
+    def streamed(self) -> bool:
+        """Whether low-rank features are computed block by block, where the learner allows it."""
+        return self.rank is not None and needed(self.rows, self.rank)
+
+    @_once
+    def stream(self) -> Stream:
+        """Products of low-rank features that are never held together."""
+        assert self.rank is not None
+        return stream_on(self.rows, self.kernel, self.rank)
 
     @property
     def width(self) -> int:

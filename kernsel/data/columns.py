@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,8 @@ from kernsel.errors import DataError
 if TYPE_CHECKING:
     import pandas as pd
 
+MAX_DENSE_BYTES = 8 * 2**30
+"""Sparse data that would need more than this as a dense array are refused."""
 LARGEST = 1e150
 """Beyond this a square overflows, and with it every distance."""
 FEW = 20
@@ -23,10 +26,8 @@ Floats = npt.NDArray[np.float64]
 
 
 def as_matrix(X: npt.ArrayLike) -> Floats:
-    """Convert to a float64 matrix (n, d), or say why not."""
-    if hasattr(X, "toarray"):
-        raise DataError("X is a sparse matrix; give a dense one (X.toarray())")
-    array = np.asarray(X)
+    """Convert to a float64 matrix (n, d), or say why not; a sparse one becomes dense if it isn't too large for that."""
+    array = np.asarray(_dense(X) if hasattr(X, "toarray") else X)
     if array.ndim != 2:
         raise DataError(f"X must have two dimensions (rows, columns), not {array.ndim}")
     if array.dtype.kind == "c":
@@ -35,6 +36,17 @@ def as_matrix(X: npt.ArrayLike) -> Floats:
         return np.ascontiguousarray(array, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"X holds what isn't a number ({error}); give a DataFrame if it has text columns") from error
+
+
+def _dense(X: Any) -> Any:
+    """Return a sparse matrix as a dense one, or say why not."""
+    size = 8 * math.prod(X.shape)
+    if size > MAX_DENSE_BYTES:
+        raise DataError(
+            f"X is sparse, and with {' x '.join(map(str, X.shape))} values it takes {size / 2**30:.0f} GB as the dense "
+            "matrix that is worked on; choose fewer features or rows"
+        )
+    return X.toarray()
 
 
 def numbers(column: pd.Series) -> Floats | None:

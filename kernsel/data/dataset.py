@@ -265,7 +265,10 @@ def _fit_matrix(
     columns = tuple(f"x{j}" for j in range(matrix.shape[1]))
     kept, mean, scale = _fit_numeric(matrix, columns, standardize, weights, notes)
     encoder = Encoder(columns, tuple(columns[j] for j in kept), mean, scale, {}, aside)
-    return encoder, np.ascontiguousarray((matrix[:, kept] - mean) / scale)
+    X = np.ascontiguousarray(matrix[:, kept])  # a copy: what follows is done in place
+    X -= mean
+    X /= scale
+    return encoder, X
 
 
 def _fit_frame(

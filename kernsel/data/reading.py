@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kernsel.data.columns import MAX_DENSE_BYTES
 from kernsel.data.csvfile import read_csv
 from kernsel.data.names import check_unique
 from kernsel.errors import DataError
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 SVMLIGHT = (".svmlight", ".libsvm", ".svm")
 PARQUET = (".parquet", ".pq")
-MAX_DENSE_BYTES = 8 * 2**30
-"""A sparse file that would need more than this as a dense array is refused."""
 
 
 def read_table(path: str | os.PathLike[str], expected: Iterable[str] | None = None) -> pd.DataFrame:
@@ -86,7 +85,9 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     try:
         frame = pd.read_parquet(path)
     except ImportError as error:
-        raise DataError(f"{path}: Parquet needs pyarrow; install it (pip install pyarrow) or give a CSV") from error
+        raise DataError(
+            f"{path}: Parquet needs pyarrow; install it (pip install 'kernsel[parquet]') or give a CSV"
+        ) from error
     except (OSError, ValueError) as error:  # pyarrow's own errors are ValueErrors
         raise DataError(f"{path} isn't a Parquet file ({' '.join(str(error).split())[:80]})") from error
     frame.columns = [str(name) for name in frame.columns]

@@ -1,0 +1,210 @@
+"""The square loss on more rows than their low-rank features would fit for: see ``numerics.streaming``.
+
+One pass over the rows gives the products of the features for every segment of rows that folds keep or leave whole.
+From them come the fits without each fold, for every lambda and learner; a second pass gives their held-out outputs,
+which costs little beside the first: ``n r L`` operations against ``n r^2``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from kernsel.numerics import lowrank, spectral, streaming
+from kernsel.numerics.jit import one_blas_thread, share
+
+if TYPE_CHECKING:
+    from kernsel.problem import Rows
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+FEATURES_BYTES = 2**28
+"""Features that would be larger than this are computed block by block, where the products of the segments fit."""
+
+PRODUCTS_BYTES = 2**30
+"""Room for the products of all segments of rows."""
+
+KEPT_BYTES = 2**28
+"""Products of the last kernels are kept within this, so that no other pass is needed to verify and refit the winner."""
+
+SAMPLE = 10
+"""Rows for each landmark, drawn at random, among which the landmarks are chosen."""
+
+LONGEST = 8
+"""No segment is longer than this part of the rows, so that threads can share them."""
+
+
+def needed(rows: Rows, rank: int) -> bool:
+    """Say whether features of this rank are too large to be held, and products of the segments aren't."""
+    return 8 * rows.n * rank > FEATURES_BYTES and 8 * (len(_segments(rows)) - 1) * rank**2 <= PRODUCTS_BYTES
+
+
+def stream_on(rows: Rows, kernel: Any, rank: int) -> Stream:
+    """Pass over the rows, unless that was done for one of the last kernels."""
+    made = rows.streams.get((kernel, rank))
+    if made is None:
+        made = rows.streams[kernel, rank] = Stream.of(rows, kernel, rank)
+        others = list(rows.streams)[:-1]
+        while others and sum(each.products.nbytes for each in list(rows.streams.values())) > KEPT_BYTES:
+            rows.streams.pop(others.pop(0), None)  # another thread may have done so
+    return made
+
+
+def _segments(rows: Rows) -> Indices:
+    """Return the bounds of runs of rows that every fit takes or leaves as a whole."""
+    bounds = {*rows.starts.tolist(), rows.n}
+    if rows.training is not None:
+        changes = (rows.training[:, 1:] != rows.training[:, :-1]).any(axis=0)
+        bounds |= set((np.flatnonzero(changes) + 1).tolist())
+    ends = sorted(bounds | {0})
+    pieces = [
+        np.linspace(lo, hi, -(-(hi - lo) * LONGEST // rows.n), endpoint=False).astype(np.int64)
+        for lo, hi in pairwise(ends)
+    ]
+    return np.concatenate([*pieces, [rows.n]])
+
+
+def landmarks_of(rows: Rows, kernel: Any, rank: int) -> tuple[Indices, streaming.Features, float]:
+    """Choose landmarks among some of the rows; return them, their features, and the share of the trace that is lost."""
+    sampled = lowrank.uniform_landmarks(rows.n, SAMPLE * rank, rows.seed)
+    sample = rows.X[sampled]
+    diag = kernel.diag(sample)
+    _, chosen, T, residual = lowrank.pivoted_cholesky(lambda i: kernel(sample, sample[i]), diag, rank, rows.seed)
+    return sampled[chosen], streaming.Features(kernel, sample[chosen], T, sample), residual / diag.sum()
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """Products of low-rank features over segments of rows, and fits from them.
+
+    Parameters
+    ----------
+    rows : Rows
+    landmarks : (r,) array
+        Numbers of rows.
+    features : numerics.streaming.Features
+    lost : float
+        Share of the trace of the sampled rows' Gram matrix that the features leave out.
+    bounds : (m + 1,) array
+        Of the segments.
+    products : (m, r, r) array
+        ``Z_B' Z_B`` of each segment; all is weighted here.
+    right : (m, k + 1, r) array
+        ``Z_B' y_B`` for the targets, and for a target of ones: what a bias needs.
+    targets : (m, k + 1, k + 1) array
+        Products of these targets.
+    """
+
+    rows: Rows
+    landmarks: Indices
+    features: streaming.Features
+    lost: float
+    bounds: Indices
+    products: Array
+    right: Array
+    targets: Array
+
+    @classmethod
+    def of(cls, rows: Rows, kernel: Any, rank: int) -> Stream:
+        """Choose landmarks among some of the rows, and pass once over all."""
+        landmarks, features, lost = landmarks_of(rows, kernel, rank)
+        bounds = _segments(rows)
+        root = None if rows.weights is None else np.sqrt(rows.s)
+        Y = np.vstack([rows.Y, np.ones(rows.n)])
+        if root is not None:
+            Y *= root
+        products, right = streaming.sums(features, rows.X, Y, root, bounds)
+        targets = np.stack([Y[:, lo:hi] @ Y[:, lo:hi].T for lo, hi in pairwise(bounds)])
+        return cls(rows, landmarks, features, lost, bounds, products, right, targets)
+
+    def describe(self) -> str:
+        """The representation in words."""
+        n, m = self.rows.n, min(self.rows.n, SAMPLE * self.features.rank)
+        return (
+            f"rank {self.features.rank} of n = {n} in blocks of rows (randomly pivoted Cholesky of {m} random rows), "
+            f"{100 * self.lost:.2g} % of their trace left"
+        )
+
+    def heldout(self, lams: Array, bias: bool) -> tuple[Array, NDArray[np.int64]]:
+        """Return the outputs (k, L, n) of the fits without each fold at its rows, and the worst status over folds."""
+        rows, t = self.rows, self.rows.left.size
+        w = np.empty((t, len(rows.Y), lams.size, self.features.rank + bias))
+        status = np.zeros((t, lams.size), np.int64)
+
+        def work(first: int, step: int) -> None:
+            for fold in range(first, t, step):
+                w[fold], status[fold] = self.weights(fold, lams, bias)
+
+        with one_blas_thread():
+            share(work, t)
+        return self._outputs(w, rows.starts), status.max(axis=0)
+
+    def fits(self, lams: Array, bias: bool) -> tuple[Array, NDArray[np.int64]]:
+        """Return the outputs (k, L, n) of the fits on all rows, and their statuses (L,)."""
+        w, status = self.weights(None, lams, bias)
+        return self._outputs(w[None], np.array([0, self.rows.n])), status
+
+    def weights(self, fold: int | None, lams: Array, bias: bool) -> tuple[Array, NDArray[np.int64]]:
+        """Return weights (k, L, .) of the fits without a fold, or on all rows, a bias last, and their statuses (L,)."""
+        return streaming.solve(*self._system(fold, bias), int(bias), self._weight(fold) * lams)
+
+    def _outputs(self, w: Array, starts: Indices) -> Array:
+        r = self.features.rank
+        b = w[..., r] if w.shape[-1] > r else np.zeros(w.shape[:-1])
+        return streaming.outputs(self.features, self.rows.X, starts, w[..., :r], b)
+
+    def solution(self, fold: int | None, lam: float, bias: bool) -> Array:
+        """Return the weights (k, r) of the fit without a fold, or on all rows, a bias last."""
+        H, right = self._system(fold, bias)
+        return spectral.solve_weights(H, right.T, int(bias), np.array([self._weight(fold) * lam]))[:, 0]
+
+    def _weight(self, fold: int | None) -> float:
+        return float(self.rows.total if fold is None else self.rows.left[fold])
+
+    def _system(self, fold: int | None, bias: bool) -> tuple[Array, Array]:
+        """Return the products of the rows that a fit keeps and their right-hand sides (k, .), with those of a bias."""
+        kept = np.ones(self.rows.n, np.bool_) if fold is None else self.rows.kept(fold)
+        return self._sums(kept[self.bounds[:-1]], bias)
+
+    def _sums(self, segments: NDArray[np.bool_], bias: bool) -> tuple[Array, Array]:
+        """Return the same of some segments."""
+        each = (self.products, self.right, self.targets)
+        G, q, y = (np.tensordot(segments.astype(np.float64), values, 1) for values in each)
+        if not bias:
+            return G, q[:-1]
+        return np.block([[G, q[-1:].T], [q[-1:], y[-1:, -1:]]]), np.column_stack([q[:-1], y[:-1, -1]])
+
+    def influence(self, lams: Array, order: int, bias: bool) -> tuple[Array, Array]:
+        """Return the BIF of the given order, (k, L, n), and its ratio, (t, L), for folds that leave out their own rows.
+
+        With ``L = Z' Z + N lam I`` (no ridge for a bias) and ``E = (N Z_S' Z_S - N_S Z' Z) / (N - N_S)`` the terms are
+        ``e_1 = N / (N - N_S) L^-1 (N_S lam w + Z_S' (f_S - y_S))`` and ``e_{k+1} = L^-1 E e_k``; the ratio is the
+        spectral radius of ``L^-1 E``.
+        """
+        rows, t = self.rows, self.rows.left.size
+        H, right = self._system(None, bias)
+        penalised = np.arange(len(H)) < self.features.rank
+        w, rho = np.empty((t, len(rows.Y), lams.size, len(H))), np.empty((t, lams.size))
+        for k, lam in enumerate(lams):
+            L = H + np.diag(rows.total * lam * penalised)
+            factor = scipy.linalg.cho_factor(L, lower=True)
+            fit = scipy.linalg.cho_solve(factor, right.T)
+            for fold, left in enumerate(rows.left):
+                G, q = self._sums(~rows.kept(fold)[self.bounds[:-1]], bias)
+                kept, gone = rows.total / left, (rows.total - left) / left
+                E = kept * G - gone * H
+                rho[fold, k] = np.abs(scipy.linalg.eigh(E, L, eigvals_only=True)).max()
+                pull = (rows.total - left) * lam * penalised[:, None] * fit + G @ fit - q.T
+                e = kept * scipy.linalg.cho_solve(factor, pull)
+                x = fit + e
+                for _ in range(order - 1):
+                    e = scipy.linalg.cho_solve(factor, E @ e)
+                    x += e
+                w[fold, :, k] = x.T
+        return self._outputs(w, rows.starts), rho
