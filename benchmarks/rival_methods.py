@@ -211,7 +211,7 @@ def halving(task: Task, repeat: int, cells: int) -> Outcome:
 def liquidsvm(task: Task, repeat: int, cells: int) -> Outcome:
     """Search by liquidSVM on the same grid and blocks; it predicts by a vote of the folds' fits, each fold's best."""
     known = sysconfig.get_config_var
-    # The name that its loader asks for is gone since Python 3.?; it is called EXT_SUFFIX now.
+    # Its loader asks for a name that Python no longer has; it is called EXT_SUFFIX now.
     sysconfig.get_config_var = lambda name: known("EXT_SUFFIX" if name == "SO" else name)  # type: ignore[assignment]
     from liquidSVM import SVM
 

@@ -1,6 +1,6 @@
 """Every way to choose among the same 496 candidates, on the same rows and folds, in one run.
 
-    python benchmarks/rivals.py [--learners krr svm svr] [--methods kernsel liquidSVM …] [--rows 2000] [--cells 12]
+    python benchmarks/rivals.py [--learners krr svm svr] [--methods kernsel liquidSVM …] [--rows 2000] [--cells 12] [--limit 1800]
 
 31 widths x 16 lambda (the grid of FBIF18), 10 folds (blocks), as many rows to test on. Each method has a process of its
 own. Time is the wall clock of the selection alone, without imports and compilation; a method that would take minutes is
@@ -95,9 +95,14 @@ def prepare(learner: str, n: int) -> None:
     np.savez(exact_table(learner, n), loss=loss, error=error)
 
 
-def run(*arguments: str) -> tuple[str, str]:
+def run(limit: float | None, *arguments: str) -> tuple[str, str]:
     """Run this script in a process of its own; return what it printed, and the last line of what went wrong."""
-    done = subprocess.run([sys.executable, __file__, *arguments], capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(
+            [sys.executable, __file__, *arguments], capture_output=True, text=True, check=False, timeout=limit
+        )
+    except subprocess.TimeoutExpired:
+        return "", f"stopped after {limit:.0f} s"
     if done.returncode == 0:
         return done.stdout, ""
     return "", (done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1]
@@ -110,13 +115,13 @@ def report(learner: str, methods: list[str], args: argparse.Namespace) -> None:
     sizes = ["--rows", str(args.rows), "--repeat", str(args.repeat), "--cells", str(args.cells)]
     if not exact_table(learner, args.rows).exists():
         start = time.perf_counter()
-        _, wrong = run("--learners", learner, "--prepare", *sizes)
+        _, wrong = run(None, "--learners", learner, "--prepare", *sizes)
         if wrong:
             raise SystemExit(f"the exact table of {learner} failed: {wrong}")
         print(f"exact table of {learner}: {time.perf_counter() - start:.0f} s", flush=True)
     found = {}
     for method in methods:
-        text, wrong = run("--learners", learner, "--child", method, *sizes)
+        text, wrong = run(args.limit, "--learners", learner, "--child", method, *sizes)
         found[method] = json.loads(text.splitlines()[-1]) if text else wrong
         print(f"# {learner}, {method}: {found[method]}", file=sys.stderr, flush=True)
     ours = found.get("kernsel")
@@ -158,6 +163,7 @@ def main() -> None:
     cli.add_argument("--rows", type=int, default=2000)
     cli.add_argument("--repeat", type=int, default=3, help="runs of kernsel, of which the median counts")
     cli.add_argument("--cells", type=int, default=12, help="cells that slow rivals are timed on")
+    cli.add_argument("--limit", type=float, default=1800, help="seconds after which a method is stopped")
     cli.add_argument("--child", help=argparse.SUPPRESS)
     cli.add_argument("--prepare", action="store_true", help=argparse.SUPPRESS)
     args = cli.parse_args()
