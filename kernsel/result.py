@@ -111,6 +111,7 @@ class Selection:
             "reliability": _number(candidate.reliability),
             "scored_by": candidate.scored_by,
             "refitted": candidate.refitted,
+            "rank": candidate.rank,
             "failed": candidate.failed,
             "metrics": {name: {"value": m.value, "se": m.se} for name, m in candidate.metrics.items()},
         }
@@ -225,7 +226,18 @@ class Selection:
         return f"<Selection: {self._choice()}>"
 
 
-_MEASURED = {"score", "score_se", "verified", "error", "error_se", "reliability", "scored_by", "refitted", "failed"}
+_MEASURED = {
+    "score",
+    "score_se",
+    "verified",
+    "error",
+    "error_se",
+    "reliability",
+    "scored_by",
+    "refitted",
+    "rank",
+    "failed",
+}
 
 
 def _figure(metric: Value) -> str:
