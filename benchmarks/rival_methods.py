@@ -231,9 +231,7 @@ def liquidsvm(task: Task, repeat: int, cells: int) -> Outcome:
     model.select()
     seconds = time.perf_counter() - start
     gamma, lam, validation = trained[:, 3], trained[:, 5], trained[:, 7]
-    means = [
-        np.mean(validation[np.isclose(gamma, np.sqrt(2 * t), 1e-6) & np.isclose(lam, v, 1e-6)]) for t, v in CELLS
-    ]
+    means = [np.mean(validation[np.isclose(gamma, np.sqrt(2 * t), 1e-6) & np.isclose(lam, v, 1e-6)]) for t, v in CELLS]
     if np.isnan(means).any() or len(trained) != len(CELLS) * FOLDS:
         raise RuntimeError("it didn't train the grid it was given")
     outputs = model.test(task.X_test, task.y_test)[0][:, 0]

@@ -1,6 +1,6 @@
 """Every way to choose among the same 496 candidates, on the same rows and folds, in one run.
 
-    python benchmarks/rivals.py [--learners krr svm svr] [--methods kernsel liquidSVM …] [--rows 2000] [--cells 12] [--limit 1800]
+    python benchmarks/rivals.py [--learners krr svm svr] [--methods kernsel liquidSVM …] [--rows 2000] [--cells 12]
 
 31 widths x 16 lambda (the grid of FBIF18), 10 folds (blocks), as many rows to test on. Each method has a process of its
 own. Time is the wall clock of the selection alone, without imports and compilation; a method that would take minutes is
