@@ -2,10 +2,10 @@
 
     python benchmarks/gram.py [--rows 5000] [--columns 20] [--repeat 9]
 
-The floor of a symmetric matrix: n(n+1)/2 pairs, each with ``d`` multiply-adds at the rate of a large matrix product, and
-one exponential at the rate of the faster of NumPy's and kernsel's loop on data that stay in the cache, both on all
-cores. A new matrix of n² numbers must also be written to memory that the system hands out page by page: that is timed by
-itself and is no part of the floor. Beside it scikit-learn's rbf_kernel. Medians of several rounds, in turn.
+The floor of a symmetric matrix: n(n+1)/2 pairs, each with ``d`` multiply-adds at the rate of a large matrix product,
+and one exponential at the rate of the faster of NumPy's and kernsel's loop on data that stay in the cache, both on all
+cores. A new matrix of n² numbers must also be written to memory that the system hands out page by page: that is timed
+by itself and is no part of the floor. Beside it scikit-learn's rbf_kernel. Medians of several rounds, in turn.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@
 The rival's time is that of a few cells of its grid, timed with both cores (``n_jobs=2``), multiplied by the number of
 cells; the cells are drawn from all over the grid, as its time depends on them. With ``--one`` it is that of a single
 candidate: KernelRidge with its defaults, or SVC with C = 10 and its default width, ten folds on one process or two,
-whichever is faster. kernsel scores every candidate, verifies five and refits; it is timed after one warm-up run, so that
-nothing is compiled.
+whichever is faster. kernsel scores every candidate, verifies five and refits; it is timed after one warm-up run, so
+that nothing is compiled.
 """
 
 from __future__ import annotations

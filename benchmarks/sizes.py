@@ -3,14 +3,15 @@
     python benchmarks/sizes.py [--rows 4177 8192 20640] [--learners krr svm] [--fits 4]
     python benchmarks/sizes.py --data FILE            # CSV with a header, target last; or svmlight
 
-31 widths x 16 lambda (the grid of FBIF18), 10 folds. Without a file the data are friedman1 (5 of 20 features matter, unit
-noise). ``svm`` on a numeric target learns whether it is above its median, ``krr`` on two labels learns -1 and 1.
+31 widths x 16 lambda (the grid of FBIF18), 10 folds. Without a file the data are friedman1 (5 of 20 features matter,
+unit noise). ``svm`` on a numeric target learns whether it is above its median, ``krr`` on two labels learns -1 and 1.
 
-The rival is KernelRidge or SVC. Here one cell of ten folds takes minutes: one fold is timed (fit and prediction) in each
-of a few cells from all over the grid, with all cores, and multiplied by the number of folds and cells: an estimate.
+The rival is KernelRidge or SVC. Here one cell of ten folds takes minutes: one fold is timed (fit and prediction) in
+each of a few cells from all over the grid, with all cores, and multiplied by the number of folds and cells.
 
-The choice is checked at a rank several times higher: the leaders and all cells within two widths and one lambda of the
-choice are scored by exact 10-fold cross-validation there; what is printed is the value of the choice over the lowest.
+The choice is checked at a higher rank, or in full where that isn't lower than the number of rows: the leaders and all
+cells within two widths and one lambda of the choice are scored by exact 10-fold cross-validation there; what is printed
+is the value of the choice over the lowest.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def check(task: Task, selection: kernsel.Selection, rank: int) -> tuple[float, f
     taus = {*PAPER_TAU[max(0, i - 2) : i + 3].tolist(), *(tau for tau, _ in leaders)}
     lams = {*PAPER_LAM[max(0, j - 1) : j + 2].tolist(), *(lam for _, lam in leaders)}
     grid = {"tau": sorted(taus), "lambda": sorted(lams)}
-    _, checked = select(task, grid=grid, criterion="cv", verify=0, rank=min(rank, task.n))
+    _, checked = select(task, grid=grid, criterion="cv", verify=0, rank=rank if rank < task.n else "full")
     values = {cell(c): c.score for c in checked.candidates}
     return values[best], min(values.values())
 
