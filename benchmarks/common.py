@@ -94,11 +94,12 @@ def select(task: Task, **options: Any) -> tuple[float, kernsel.Selection]:
 
 
 def warm_up(task: Task, **options: Any) -> None:
-    """Let kernsel compile or load what a selection needs, on a few rows."""
-    few = min(300, task.n)
+    """Let kernsel compile or load what a selection needs, on few rows but with a search by halving as on many."""
+    few = min(800, task.n)
     small = Task(task.learner, task.X[:few], task.y[:few], task.X_test, task.y_test)
     rank = options.get("rank")
-    select(small, **(options | {"rank": min(rank, few // 3) if isinstance(rank, int) else rank}))
+    rank = min(rank, few // 3) if isinstance(rank, int) else rank
+    select(small, **({"search": "halving"} | options | {"rank": rank}))
 
 
 def cell(candidate: Any) -> Cell:
