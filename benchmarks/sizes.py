@@ -4,7 +4,7 @@
     python benchmarks/sizes.py --data FILE            # CSV with a header, target last; or svmlight
 
 31 widths x 16 lambda (the grid of FBIF18), 10 folds. Without a file the data are friedman1 (5 of 20 features matter,
-unit noise). ``svm`` on a numeric target learns whether it is above its median, ``krr`` on two labels learns -1 and 1.
+unit noise). ``svm`` on a numeric target learns whether it is above its median, ``krr`` on labels takes them as numbers.
 
 The rival is KernelRidge or SVC. Here one cell of ten folds takes minutes: one fold is timed (fit and prediction) in
 each of a few cells from all over the grid, with all cores, and multiplied by the number of folds and cells.
