@@ -188,23 +188,32 @@ class Stream:
         spectral radius of ``L^-1 E``.
         """
         rows, t = self.rows, self.rows.left.size
+        w, rho = np.empty((t, len(rows.Y), lams.size, self.features.rank + bias)), np.empty((t, lams.size))
+        for k, lam in enumerate(lams):
+            try:
+                w[:, :, k], rho[:, k] = self._series(lam, order, bias)
+            except np.linalg.LinAlgError:  # the ridge is below rounding
+                w[:, :, k], rho[:, k] = np.nan, np.inf
+        return self._outputs(w, rows.starts), rho
+
+    def _series(self, lam: float, order: int, bias: bool) -> tuple[Array, Array]:
+        """Return the weights (t, k, .) and ratios (t,) of ``influence`` for one lambda."""
+        total, ratios, weights = self.rows.total, [], []
         H, right = self._system(None, bias)
         penalised = np.arange(len(H)) < self.features.rank
-        w, rho = np.empty((t, len(rows.Y), lams.size, len(H))), np.empty((t, lams.size))
-        for k, lam in enumerate(lams):
-            L = H + np.diag(rows.total * lam * penalised)
-            factor = scipy.linalg.cho_factor(L, lower=True)
-            fit = scipy.linalg.cho_solve(factor, right.T)
-            for fold, left in enumerate(rows.left):
-                G, q = self._sums(~rows.kept(fold)[self.bounds[:-1]], bias)
-                kept, gone = rows.total / left, (rows.total - left) / left
-                E = kept * G - gone * H
-                rho[fold, k] = np.abs(scipy.linalg.eigh(E, L, eigvals_only=True)).max()
-                pull = (rows.total - left) * lam * penalised[:, None] * fit + G @ fit - q.T
-                e = kept * scipy.linalg.cho_solve(factor, pull)
-                x = fit + e
-                for _ in range(order - 1):
-                    e = scipy.linalg.cho_solve(factor, E @ e)
-                    x += e
-                w[fold, :, k] = x.T
-        return self._outputs(w, rows.starts), rho
+        L = H + np.diag(total * lam * penalised)
+        factor = scipy.linalg.cho_factor(L, lower=True)
+        fit = scipy.linalg.cho_solve(factor, right.T)
+        for fold, left in enumerate(self.rows.left):
+            G, q = self._sums(~self.rows.kept(fold)[self.bounds[:-1]], bias)
+            kept, gone = total / left, (total - left) / left
+            E = kept * G - gone * H
+            ratios.append(np.abs(scipy.linalg.eigh(E, L, eigvals_only=True)).max())
+            pull = (total - left) * lam * penalised[:, None] * fit + G @ fit - q.T
+            e = kept * scipy.linalg.cho_solve(factor, pull)
+            x = fit + e
+            for _ in range(order - 1):
+                e = scipy.linalg.cho_solve(factor, E @ e)
+                x += e
+            weights.append(x.T)
+        return np.stack(weights), np.array(ratios)

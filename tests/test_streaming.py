@@ -247,6 +247,15 @@ def test_the_influence_is_the_dense_series(learner, weighted, order):
         np.testing.assert_allclose(ratio[k], largest, rtol=1e-9)
 
 
+def test_a_ridge_below_rounding_has_no_influence_function():
+    rows = make_rows(0, (5, 9, 2, 14))
+    path = tables.path_on(rows, Lssvm(), [0.1, 1e-300], tau=1e14, rank=RANK)  # two constant features
+    held = path.influence(1)
+    assert held.failed[0] is None
+    assert held.failed[1] is not None
+    assert path.ratio[1] == np.inf
+
+
 def test_the_influence_needs_folds_that_leave_out_their_own_rows():
     path = path_on(make_rows(0, (5, 9, 2, 14), training=True), Krr())
     for ask in (lambda: path.influence(1), lambda: path.ratio, lambda: path.nystrom_influence(0.5)):
