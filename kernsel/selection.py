@@ -113,7 +113,7 @@ def select(
         Scaled by the data, that of FBIF18, or values by the name of the parameter (of a kernel or the learner) and
         ``"lambda"``; ``"rest": "paper"`` is for what isn't named.
     search : {"auto", "grid", "halving"}
-        Score every candidate, or all at a small rank, the better third at twice that rank, and so on, and the last few
+        Score every candidate, or all at a small rank, the best quarter at twice that rank, and so on, and the last few
         and their neighbours at the representation in force. By default the latter from 1000 rows, or fewer
         where there are more than two classes.
     verify : int

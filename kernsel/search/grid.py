@@ -1,7 +1,7 @@
 """Grid search over kernels, their parameters and lambda, extended where the winner lies on the edge.
 
 Either every candidate is scored at the representation in force, or by *successive halving over the rank*: all at a
-small rank, the better third at twice that rank, and so on; the last few, and all that lie around the best of them, at
+small rank, the best quarter at twice that rank, and so on; the last few, and all that lie around the best of them, at
 the representation in force. The best is then no worse there than any neighbour in the grid.
 """
 
@@ -37,7 +37,7 @@ the sum of the weights."""
 
 LEAST, LARGEST = 1e-300, 1e300  # values that can be divided and multiplied by the number of rows
 ROUNDS, STEPS = 4, 4  # extensions of the grid, and values that each adds to an axis
-KEPT, FINALISTS = 3, 10  # successive halving leaves one in so many at each rank, and so many in the end
+KEPT, FINALISTS = 4, 10  # successive halving leaves one in so many at each rank, and so many in the end
 TIE_DIGITS = 6  # scores that agree to so many digits are tied: what differs beyond is far below any standard error
 
 
