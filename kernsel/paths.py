@@ -557,8 +557,8 @@ class SmoothPath(Path):
 
 
 def compile_updates(learner: Any, full: bool) -> None:
-    """Have the fold updates of a learner compiled while its first fits are computed."""
-    if learner.loss.square:
+    """Have the fold updates of a learner compiled while the search begins; ``full`` if it does with Gram matrices."""
+    if not getattr(learner, "free", ()) and learner.loss.square:
         return
     if full:
         compile_ahead(heldout_kernel.influence, heldout_kernel.newton_step)

@@ -238,6 +238,7 @@ def select_dataset(
         raise OptionError(f"verify is the number of leading candidates to check, at least 0, not {verify}")
     columns = read_rank(rank, dataset.n)
     ladder = read_search(search, dataset.n, len(dataset.Y), columns, one_se)
+    compile_updates(part, columns is None and not ladder)
     kind = read_calibration(calibration, part, dataset.task)
     deals = [_rows(dataset, deal, seed) for deal in dealt]
     rows = deals[0]
@@ -246,8 +247,6 @@ def select_dataset(
     metrics = _metrics(metric, rows, dataset, kind)
     judge = Judge(deals, dataset, scorer, metrics)
     grids = make_grids(kernels, grid, rows, part)
-    *_, last = grids[0].learners()  # the first may have a closed form
-    compile_updates(last, columns is None)
     searching = GridSearch(rows, scorer, columns, judge.candidates, grids, extend, progress, ladder)
     searching.run()
     _check_any(searching)
