@@ -2,7 +2,7 @@
 
 Either every candidate is scored at the representation in force, or by *successive halving over the rank*: all at a
 small rank, the best quarter at twice that rank, and so on; the last few, and all that lie around the best of them, at
-the representation in force. The best is then no worse there than any neighbour in the grid.
+the representation in force. Each kernel has finalists of its own. The best is then no worse there than any neighbour in the grid.
 """
 
 from __future__ import annotations
@@ -309,7 +309,8 @@ class GridSearch:
 
     def run(self) -> None:
         """Score the grids, and go on from the best candidate as long as there is anything better to hope for."""
-        self._halve(list(dict.fromkeys(key for axes in self.grids for key in axes.points())))
+        for axes in self.grids:  # each on its own: a low rank costs some kernels more than others
+            self._halve([key for key in axes.points() if key not in self.found])
         while self.explore(self.candidates()[0]):
             pass
 
