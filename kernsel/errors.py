@@ -30,6 +30,10 @@ class ModelError(KernselError, ValueError):
     """A model file is damaged, foreign or of an unknown version."""
 
 
+class CompilationError(KernselError, OSError):
+    """The machine code can't be kept on disk, and was asked to be."""
+
+
 class PluginError(KernselError, LookupError):
     """A part of the registry can't be had."""
 

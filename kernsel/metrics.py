@@ -25,6 +25,7 @@ from kernsel.calibration import cross_fitted
 from kernsel.data import Dataset
 from kernsel.data.target import chosen_classes
 from kernsel.errors import OptionError
+from kernsel.parameters import listing
 from kernsel.problem import Rows
 from kernsel.resampling import jackknife
 
@@ -139,13 +140,15 @@ class _HeldOut:
 
 def _scorer(name: Any, task: str) -> Any:
     known = get_scorer_names()
+    usual = {"regression": "r2, neg_mean_absolute_error", "classification": "accuracy, roc_auc, neg_log_loss"}
     if not isinstance(name, str) or name not in known:
-        close = difflib.get_close_matches(str(name), known, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise OptionError(f"metric {name!r} is none of scikit-learn's scorers{hint or ': ' + ', '.join(known)}")
+        close = difflib.get_close_matches(str(name), known)
+        hint = f"did you mean {listing(map(repr, close), 'or')}?" if close else f"use one such as {usual[task]};"
+        raise OptionError(
+            f"metric {name!r} is none of scikit-learn's scorers; {hint} sklearn.metrics.get_scorer_names() lists them"
+        )
     kind = "regression" if OF_REGRESSIONS.fullmatch(name) else "classification"
     if kind != task:
-        usual = {"regression": "r2, neg_mean_absolute_error", "classification": "accuracy, roc_auc, neg_log_loss"}
         raise OptionError(f"metric {name!r} is for a {kind}, and this is a {task}: use one such as {usual[task]}")
     return get_scorer(name)
 

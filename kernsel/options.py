@@ -13,6 +13,8 @@ from kernsel.errors import IncompatibleError, OptionError, PluginError
 from kernsel.kernels import Kernel, parse
 
 FULL_RANK_ROWS = 2000
+HALVING_ROWS = 1000  # times outputs; below, the whole grid takes a second or so
+FIRST_RANK = 50
 DEFAULT_LEARNERS = {"classification": "svm", "regression": "krr"}
 
 
@@ -71,6 +73,19 @@ def read_rank(rank: int | float | str | None, n: int) -> int | None:
     if rank != int(rank) or rank < 1:
         raise OptionError(f"rank must be a whole number from 1, or a share of the rows up to 1.0, not {rank!r}")
     return min(int(rank), n)
+
+
+def read_search(search: str, n: int, outputs: int, rank: int | None, one_se: bool) -> tuple[int, ...]:
+    """Return the ranks of successive halving, none where every candidate is scored at the representation in force."""
+    if search not in ("auto", "grid", "halving"):
+        raise OptionError(f"search {search!r} is unknown: use auto, grid or halving")
+    if search == "halving" and one_se:
+        raise OptionError("one_se compares all candidates at the representation in force: use search grid with it")
+    if search == "grid" or one_se or (search == "auto" and n * outputs < HALVING_ROWS):
+        return ()
+    largest = n // 8 if rank is None else rank // 2
+    doublings = range(max(largest // FIRST_RANK, 0).bit_length())
+    return tuple(FIRST_RANK * 2**k for k in doublings)
 
 
 def _check_memory(n: int) -> None:

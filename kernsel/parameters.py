@@ -69,7 +69,7 @@ def make(who: str, part: type[Part], values: Mapping[str, Any]) -> Part:
     who : str
         What is being made, for messages.
     part : type
-        A dataclass.
+        A dataclass. It may say in ``elsewhere`` what to use instead of a parameter that it lacks.
     values : mapping
         The value of each field that is given.
 
@@ -86,6 +86,8 @@ def make(who: str, part: type[Part], values: Mapping[str, Any]) -> Part:
     known = {field.name: field for field in fields(part) if field.init}  # type: ignore[arg-type]  # any dataclass
     for key in values:
         if key not in known:
+            if elsewhere := getattr(part, "elsewhere", {}).get(key):
+                raise OptionError(f"{who} has no parameter {key!r}: {elsewhere}")
             has = f"its parameters are {', '.join(known)}" if known else "it has none"
             raise OptionError(f"{who} has no parameter {key!r}{meant(key, known)} ({has})")
     if missing := [name for name, field in known.items() if name not in values and _required(field)]:

@@ -17,12 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.errors import IncompatibleError
-from kernsel.numerics import heldout, heldout_features, heldout_kernel, newton, spectral
-from kernsel.numerics.jit import Compiled, compile_ahead, one_blas_thread, share
+from kernsel.numerics import factored, heldout, heldout_features, heldout_kernel, krylov, newton, spectral
+from kernsel.numerics.jit import Compiled, compile_ahead
 from kernsel.problem import Problem, Rows
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
+
+FACTORED_ROWS = 300
+"""Rows from which a few ridges are factorised; below, an eigendecomposition takes milliseconds."""
+
+KRYLOV_ROWS, KRYLOV_SYSTEMS = 700, 100
+"""Rows from which, and folds times outputs up to which, conjugate gradients beat an eigendecomposition."""
 
 REFIT_BYTES = 2**28
 """Refits of folds are done in groups whose outputs fit in this."""
@@ -98,10 +104,6 @@ class Path(ABC):
     def bias(self) -> bool:
         """Whether the learner has an unpenalised bias."""
         return bool(self.learner.bias)
-
-    @abstractmethod
-    def prepare(self) -> None:
-        """Compute the representation that the fits need."""
 
     @property
     @abstractmethod
@@ -214,8 +216,11 @@ class SquarePath(Path):
 
     @cached_property
     def _by_products(self) -> bool:
-        problem = self.problem
-        return not problem.full and spectral.products_are_cheaper(self.rows.starts, problem.width, self.lams)
+        problem, r = self.problem, self.problem.width
+        if problem.full:
+            return False
+        spectrum = 0.0 if problem.has_spectrum else 4.0 * self.rows.n * r**2 + 10.0 * r**3
+        return spectral.products_are_cheaper(self.rows.starts, r, self.lams, spectrum)
 
     @property
     def _spectrum(self) -> tuple[Array, Array]:
@@ -230,11 +235,35 @@ class SquarePath(Path):
         return Z, Z.T @ Z
 
     @property
+    def _free(self) -> Array | None:
+        """The direction of a bias."""
+        return np.sqrt(self.rows.s) if self.bias else None
+
+    @property
     def _root(self) -> Array | float:
         return 1.0 if self.rows.weights is None else np.sqrt(self.rows.s)
 
-    def prepare(self) -> None:
-        _ = self.problem.products if self._by_products else self._spectrum
+    def _by_krylov(self, lams: Array) -> bool:
+        """Whether a large Gram matrix is only multiplied: with few folds, and no bias, for more than a few ridges."""
+        problem, rows = self.problem, self.rows
+        return (
+            problem.full
+            and not self.bias
+            and rows.n >= KRYLOV_ROWS
+            and rows.left.size * len(rows.Y) <= KRYLOV_SYSTEMS
+            and not problem.has_spectrum
+            and not factored.factors_are_cheaper(lams, rows.left)
+        )
+
+    def _by_factors(self, lams: Array) -> bool:
+        """Whether so few ridges are wanted of so large a Gram matrix that each has a factorisation of its own."""
+        problem, rows = self.problem, self.rows
+        return (
+            problem.full
+            and rows.n >= FACTORED_ROWS
+            and not problem.has_spectrum
+            and factored.factors_are_cheaper(lams, rows.left)
+        )
 
     @cached_property
     def fits(self) -> Fits:
@@ -252,9 +281,21 @@ class SquarePath(Path):
         if self._by_products:
             Z, G = self._products
             f, status = spectral.heldout_features(Z, G, int(self.bias), Y, lams, rows.starts, rows.total, rows.left)
+        elif self._by_krylov(lams):
+            f, done = krylov.heldout_krylov(self.problem.weighted, Y, lams, rows.starts, rows.left)
+            status = np.zeros(lams.size, np.int64)
+            if not done.all():
+                f[:, ~done], status[~done] = self._without_folds(Y, lams[~done])
         else:
-            f, status = spectral.heldout_square(*self._spectrum, Y, lams, rows.starts, rows.total, rows.left)
+            f, status = self._without_folds(Y, lams)
         return HeldOut.of(f / self._root, status, exact=True)
+
+    def _without_folds(self, Y: Array, lams: Array) -> tuple[Array, NDArray[np.int64]]:
+        """Return held-out outputs and statuses by direct methods on the Gram matrix or the spectrum."""
+        rows = self.rows
+        if self._by_factors(lams):
+            return factored.heldout_factored(self.problem.weighted, self._free, Y, lams, rows.starts, rows.left)
+        return spectral.heldout_square(*self._spectrum, Y, lams, rows.starts, rows.total, rows.left)
 
     def _trained(self, lams: Array) -> HeldOut:
         """Held-out outputs of fits on rows of their own."""
@@ -276,15 +317,25 @@ class SquarePath(Path):
         Y = rows.Y[:, kept] * root
         if not self.problem.full:
             return spectral.weights(self.problem.matrix(self.bias)[kept] * root[:, None], int(self.bias), Y, ridges)
-        K = self.problem.gram[np.ix_(kept, kept)] * root * root[:, None]
-        spectrum = spectral.spectrum_of_gram(K, root if self.bias else None)
+        if self._by_factors(lams):
+            return self._solved(ridges, np.broadcast_to(kept, (lams.size, rows.n)).copy())
+        spectrum = spectral.spectrum_of_gram(self.problem.weighted[np.ix_(kept, kept)], root if self.bias else None)
         return self._with_intercepts(spectral.coefficients(*spectrum, Y, ridges) * root, kept)
 
     def _coefficients(self, lams: Array) -> Array:
         """Return coefficients (k, L, n), and the bias last, of fits on all rows."""
         rows = self.rows
-        a = spectral.coefficients(*self._spectrum, rows.Y * self._root, rows.total * lams) * self._root
-        return self._with_intercepts(a, np.ones(rows.n, np.bool_))
+        if self._by_factors(lams):
+            return self._solved(rows.total * lams, np.ones((lams.size, rows.n), np.bool_))
+        a = spectral.coefficients(*self._spectrum, rows.Y * self._root, rows.total * lams)
+        return self._with_intercepts(a * self._root, np.ones(rows.n, np.bool_))
+
+    def _solved(self, ridges: Array, kept: NDArray[np.bool_]) -> Array:
+        """Return solutions (k, q, .) of fits on rows of their own, ``kept (q, n)``, by a factorisation each."""
+        Y = self.rows.Y * self._root
+        a = factored.coefficients_factored(self.problem.weighted, self._free, Y, ridges, kept) * self._root
+        fits = [self._with_intercepts(a[:, q : q + 1, each], each) for q, each in enumerate(kept)]
+        return np.concatenate(fits, axis=1)
 
     def _with_intercepts(self, a: Array, kept: NDArray[np.bool_]) -> Array:
         """Spread coefficients of the ``kept`` rows over all, and put the bias behind them: residuals sum to 0."""
@@ -321,7 +372,11 @@ class SquarePath(Path):
         return x[:, 0]
 
     def _refitted(self, k: int) -> Array:
-        return np.stack([self._without(fold, self.lams[k]) for fold in range(self.rows.left.size)])
+        folds = range(self.rows.left.size)
+        if self._by_factors(self.lams[k : k + 1]):
+            kept = np.stack([self.rows.kept(fold) for fold in folds])
+            return self._solved(self.rows.left * self.lams[k], kept).swapaxes(0, 1)
+        return np.stack([self._without(fold, self.lams[k]) for fold in folds])
 
     def _without(self, fold: int, lam: float) -> Array:
         """Return the solution (k, .) without a fold."""
@@ -346,9 +401,6 @@ class StreamedPath(Path):
     @property
     def _landmarks(self) -> tuple[Indices, Array]:
         return self.problem.stream.landmarks, self.problem.stream.features.T
-
-    def prepare(self) -> None:
-        _ = self.problem.stream
 
     def describe(self) -> str:
         return self.problem.stream.describe()
@@ -386,16 +438,22 @@ class StreamedPath(Path):
 class SmoothPath(Path):
     """Any other smooth loss: damped Newton, in the coordinates of the Gram matrix or of the low-rank features."""
 
-    def prepare(self) -> None:
-        _ = self.problem.matrix(self.bias)
-
     @property
     def _solver(self) -> Compiled:
         return newton.in_kernel if self.problem.full else newton.in_features
 
     @cached_property
     def fits(self) -> Fits:
-        return _fit([self])[0]
+        rows, problem = self.rows, self.problem
+        G = problem.matrix(self.bias)
+        k, n = rows.Y.shape
+        width = G.shape[1] + (self.bias and problem.full)
+        x, f = np.zeros((k, self.lams.size, width)), np.zeros((k, self.lams.size, n))
+        weights = np.tile(rows.s, (k, 1))
+        status = self._solve(G[None], np.zeros(k, np.int64), rows.Y, weights, self.lams, True, x, f)
+        lost = 2.0 * rows.total * self.lams < spectral.ROUNDING * n * rows.s.max() * problem.kernel.diag(rows.X).max()
+        status[:, lost] = np.maximum(status[:, lost], newton.SINGULAR)  # a ridge below rounding settles nothing
+        return Fits(x, f, status)
 
     def exact(self, which: Sequence[int] | None = None) -> HeldOut:
         chosen = np.arange(self.lams.size) if which is None else np.asarray(list(which))
@@ -514,34 +572,3 @@ def make_path(problem: Problem, learner: Any, lams: Iterable[float]) -> Path:
     if not learner.loss.square:
         return SmoothPath(problem, learner, descending)
     return (StreamedPath if problem.streamed else SquarePath)(problem, learner, descending)
-
-
-def fit_together(paths: Sequence[Path]) -> None:
-    """Prepare the representations of the paths in parallel, then fit those that need a solver, side by side."""
-    with one_blas_thread():
-        share(lambda first, step: [path.prepare() for path in paths[first::step]], len(paths))
-    smooth = [path for path in paths if isinstance(path, SmoothPath)]
-    groups: dict[Any, list[SmoothPath]] = {}
-    for path in smooth:
-        groups.setdefault((path.problem.matrix(path.bias).shape, path.problem.full), []).append(path)
-    for group in groups.values():
-        for path, fits in zip(group, _fit(group), strict=True):
-            path.__dict__["fits"] = fits
-
-
-def _fit(paths: list[SmoothPath]) -> list[Fits]:
-    """Fit paths of one shape of representation, side by side; they share learner and lambda."""
-    first = paths[0]
-    rows, L = first.rows, first.lams.size
-    matrices = [path.problem.matrix(path.bias) for path in paths]
-    G = np.stack(matrices) if len(paths) > 1 else matrices[0][None]
-    k, n = rows.Y.shape
-    which = np.repeat(np.arange(len(paths)), k)
-    width = G.shape[2] + (first.bias and first.problem.full)
-    x, f = np.zeros((which.size, L, width)), np.zeros((which.size, L, n))
-    weights = np.tile(rows.s, (which.size, 1))
-    status = first._solve(G, which, np.tile(rows.Y, (len(paths), 1)), weights, first.lams, True, x, f)
-    largest = np.array([path.problem.kernel.diag(rows.X).max() for path in paths])[which]
-    lost = 2.0 * rows.total * first.lams < spectral.ROUNDING * n * rows.s.max() * largest[:, None]
-    status[lost] = np.maximum(status[lost], newton.SINGULAR)  # a ridge below rounding settles nothing
-    return [Fits(x[i : i + k], f[i : i + k], status[i : i + k]) for i in range(0, which.size, k)]

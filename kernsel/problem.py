@@ -111,11 +111,21 @@ class Rows:
         s = self.s[: self.held]
         return np.asarray(values[..., : self.held] @ s / s.sum())
 
-    def as_given(self, values: Array) -> Array:
-        """Bring ``values (..., n)`` into the order of the data as given."""
-        restored = np.empty_like(values)
-        restored[..., self.order] = values
-        return restored
+
+@dataclass(frozen=True, eq=False)
+class Landmarks:
+    """Points whose columns of the Gram matrix stand for all others, the same for every kernel.
+
+    Parameters
+    ----------
+    indices : (c,) array
+        Which rows they are.
+    statistics : object
+        What kernels know of all rows and these, shared by every kernel.
+    """
+
+    indices: Indices
+    statistics: Any
 
 
 class Problem:
@@ -128,12 +138,15 @@ class Problem:
         Without free parameters.
     rank : int or None
         Landmarks of the low-rank representation (randomly pivoted Cholesky); None for the whole Gram matrix.
+    landmarks : Landmarks, optional
+        Take these, which saves choosing some for this kernel.
     """
 
-    def __init__(self, rows: Rows, kernel: Any, rank: int | None = None) -> None:
+    def __init__(self, rows: Rows, kernel: Any, rank: int | None = None, landmarks: Landmarks | None = None) -> None:
         self.rows = rows
         self.kernel = kernel
         self.rank = rank
+        self.landmarks = landmarks
 
     @property
     def full(self) -> bool:
@@ -150,6 +163,10 @@ class Problem:
         """Low-rank features Z (n, r), landmarks, the map T with ``Z = k(X, landmarks) T``, and the residual's trace."""
         X, kernel = self.rows.X, self.kernel
         assert self.rank is not None
+        if self.landmarks is not None:
+            C, chosen = kernel.evaluate(self.landmarks.statistics), self.landmarks.indices
+            Z, kept, T = lowrank.landmark_factor(C, C[chosen])
+            return Z, chosen[kept], T, float(kernel.diag(X).sum() - np.vdot(Z, Z))
         return lowrank.pivoted_cholesky(lambda i: kernel(X, X[i]), kernel.diag(X), self.rank, self.rows.seed)
 
     @_once
@@ -202,6 +219,11 @@ class Problem:
     def spectrum_with_bias(self) -> tuple[Array, Array]:
         """The same with the direction of an unpenalised bias first; see ``numerics.spectral``."""
         return self._spectrum(np.sqrt(self.rows.s))
+
+    @property
+    def has_spectrum(self) -> bool:
+        """Whether an eigendecomposition is there already."""
+        return not self.__dict__.keys().isdisjoint(("spectrum", "spectrum_with_bias"))
 
     def _spectrum(self, free: Array | None) -> tuple[Array, Array]:
         of = spectral.spectrum_of_gram if self.full else spectral.spectrum_of_features

@@ -85,21 +85,16 @@ def claims(kind: str | None = None) -> list[Claim]:
     for each in kinds:
         if each not in GROUPS:
             raise OptionError(f"there is no kind of part called {each!r}; there are {', '.join(GROUPS)}")
-    found = [
-        (kind, entry, distribution)
-        for distribution, entry in _entries()
-        for kind in kinds
-        if entry.group == GROUPS[kind]
-    ]
+    found = [(kind, entry, origin) for origin, entry in _entries() for kind in kinds if entry.group == GROUPS[kind]]
     count = Counter((kind, entry.name) for kind, entry, _ in found)
-    own = {(kind, entry.name) for kind, entry, distribution in found if _is_builtin(distribution)}
+    own = {(kind, entry.name) for kind, entry, origin in found if origin.builtin}
 
-    def claim(kind: str, entry: metadata.EntryPoint, distribution: metadata.Distribution) -> Claim:
-        builtin, rivals = _is_builtin(distribution), count[kind, entry.name] > 1
+    def claim(kind: str, entry: metadata.EntryPoint, origin: _Origin) -> Claim:
+        builtin, rivals = origin.builtin, count[kind, entry.name] > 1
         state: Literal["ok", "shadowed", "ambiguous"] = "ok"
         if rivals and not builtin:
             state = "shadowed" if (kind, entry.name) in own else "ambiguous"
-        return Claim(kind, entry.name, entry.value, _name(distribution), _version(distribution), builtin, state)
+        return Claim(kind, entry.name, entry.value, origin.name, origin.version, builtin, state)
 
     order = list(GROUPS)
     return sorted(
@@ -197,7 +192,25 @@ def build(kind: str, text: str) -> Any:
     return parameters.make(f"{kind} {name!r}", get(kind, name), values)
 
 
-def _entries() -> Iterator[tuple[metadata.Distribution, metadata.EntryPoint]]:
+@dataclass(frozen=True)
+class _Origin:
+    """A distribution: its metadata are a file that is read anew each time one of them is asked for."""
+
+    name: str
+    version: str
+
+    @property
+    def builtin(self) -> bool:
+        return _normal(self.name) == "kernsel"
+
+
+def _origin(distribution: metadata.Distribution) -> _Origin:
+    fields = distribution.metadata
+    name, version = (next(iter(fields.get_all(key, [])), None) for key in ("Name", "Version"))
+    return _Origin(name or "a distribution without a name", version or "of no version")
+
+
+def _entries() -> Iterator[tuple[_Origin, metadata.EntryPoint]]:
     off = _plugins_are_off()
     seen = set()
     for distribution in metadata.distributions():
@@ -208,17 +221,18 @@ def _entries() -> Iterator[tuple[metadata.Distribution, metadata.EntryPoint]]:
             entries = distribution.entry_points
         except (TypeError, ValueError) as error:  # it is no text, or has lines without "="
             warnings.warn(
-                f"the entry points of {_name(distribution)} can't be read ({parameters.first_line(error)}), "
+                f"the entry points of {_origin(distribution).name} can't be read ({parameters.first_line(error)}), "
                 "so it is left out; reinstall or uninstall it",
                 PluginWarning,
                 stacklevel=3,
             )
             continue
-        name = _normal(_name(distribution))
+        origin = _origin(distribution)
+        name = _normal(origin.name)
         # The first on the path is the one that is imported.
-        if name not in seen and (not off or _is_builtin(distribution)):
+        if name not in seen and (not off or origin.builtin):
             seen.add(name)
-            yield from ((distribution, entry) for entry in entries)
+            yield from ((origin, entry) for entry in entries)
 
 
 def _plugins_are_off() -> bool:
@@ -228,28 +242,12 @@ def _plugins_are_off() -> bool:
     return value == "off"
 
 
-def _name(distribution: metadata.Distribution) -> str:
-    return _field(distribution, "Name", "a distribution without a name")
-
-
-def _version(distribution: metadata.Distribution) -> str:
-    return _field(distribution, "Version", "of no version")
-
-
-def _field(distribution: metadata.Distribution, key: str, default: str) -> str:
-    return next(iter(distribution.metadata.get_all(key, [])), default)
-
-
 def _normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _same(one: str, other: str) -> bool:
     return _normal(one) == _normal(other)
-
-
-def _is_builtin(distribution: metadata.Distribution) -> bool:
-    return _same(_name(distribution), "kernsel")
 
 
 def _load(claim: Claim) -> type[Any]:

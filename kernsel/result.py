@@ -111,6 +111,7 @@ class Selection:
             "reliability": _number(candidate.reliability),
             "scored_by": candidate.scored_by,
             "refitted": candidate.refitted,
+            "rank": candidate.rank,
             "failed": candidate.failed,
             "metrics": {name: {"value": m.value, "se": m.se} for name, m in candidate.metrics.items()},
         }
@@ -170,6 +171,9 @@ class Selection:
         refitted = sum(candidate.refitted for candidate in self.candidates)
         if refitted:
             lines.append(f"  {refitted} folds of all candidates were refitted, as a Newton step changes them too much")
+        left = [candidate.rank for candidate in self.candidates if candidate.rank is not None]
+        if left:
+            lines.append(f"  {len(left)} candidates were left behind at ranks {min(left)} to {max(left)}")
         failed = sum(candidate.failed is not None for candidate in self.candidates)
         lines.append(
             f"{len(self.candidates)} candidates"
@@ -225,7 +229,18 @@ class Selection:
         return f"<Selection: {self._choice()}>"
 
 
-_MEASURED = {"score", "score_se", "verified", "error", "error_se", "reliability", "scored_by", "refitted", "failed"}
+_MEASURED = {
+    "score",
+    "score_se",
+    "verified",
+    "error",
+    "error_se",
+    "reliability",
+    "scored_by",
+    "refitted",
+    "rank",
+    "failed",
+}
 
 
 def _figure(metric: Value) -> str:

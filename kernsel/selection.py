@@ -9,7 +9,7 @@ import platform
 import time
 import warnings as python_warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,19 +17,20 @@ from numpy.typing import NDArray
 
 import kernsel
 from kernsel.calibration import Calibration, calibrate, cross_fitted, read_calibration
-from kernsel.criteria import HeldOutCriterion, Scores
+from kernsel.criteria import HeldOutCriterion
 from kernsel.data import Dataset, from_arrays
-from kernsel.data.target import chosen_classes, class_codes
+from kernsel.data.sample import column_name
+from kernsel.data.target import class_codes
 from kernsel.errors import OptionError, SelectionError, SelectionWarning
 from kernsel.folds import Folds, make_folds
 from kernsel.intervals import Intervals
+from kernsel.judging import Judge
 from kernsel.kernels import Kernel, Statistics
 from kernsel.model import Model
 from kernsel.numerics.jit import one_blas_thread, threads
-from kernsel.options import read_criterion, read_kernel, read_learner, read_rank
-from kernsel.paths import Path, compile_updates, fit_together, make_path
+from kernsel.options import read_criterion, read_kernel, read_learner, read_rank, read_search
+from kernsel.paths import Path, compile_updates, make_path
 from kernsel.problem import Problem, Rows
-from kernsel.resampling import standard_error
 from kernsel.result import Selection, described
 from kernsel.search.grid import Candidate, Grid, GridSearch, Progress, make_grids
 from kernsel.search.onese import simplest
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
-    from kernsel.metrics import Metrics, Value
+    from kernsel.metrics import Metrics
 
 Array = NDArray[np.float64]
 
@@ -59,6 +60,7 @@ def select(
     weights: npt.ArrayLike | None = None,
     class_weight: str | Mapping[Any, float] | None = None,
     grid: Grid = "auto",
+    search: str = "auto",
     verify: int = 5,
     rank: int | float | str | None = None,
     extend: bool = True,
@@ -98,7 +100,8 @@ def select(
         on all rows before). The fold of each row, negative for rows that are never held out. A splitter of
         scikit-learn's kind, or pairs (rows to train on, rows to hold out), whose rows to hold out don't overlap.
     repeats : int
-        How often a number of folds is dealt: scores and errors are means over the deals.
+        How often a number of folds is dealt: scores, errors and metrics are means over the deals. What belongs to a
+        row (outputs, probabilities, intervals) is that of the first deal.
     groups : (n,) array, optional
         Labels of any kind; rows of one group are held out together.
     weights : (n,) array, optional
@@ -109,6 +112,10 @@ def select(
     grid : {"auto", "paper"} or mapping
         Scaled by the data, that of FBIF18, or values by the name of the parameter (of a kernel or the learner) and
         ``"lambda"``; ``"rest": "paper"`` is for what isn't named.
+    search : {"auto", "grid", "halving"}
+        Score every candidate, or all at a small rank, the best quarter at twice that rank, and so on, and the last few
+        and their neighbours at the representation in force. By default the latter from 1000 rows, or fewer
+        where there are more than two classes.
     verify : int
         Leading candidates that are re-scored exactly.
     rank : int, float, "full" or None
@@ -160,6 +167,7 @@ def select(
         folds=folds,
         repeats=repeats,
         grid=grid,
+        search=search,
         verify=verify,
         rank=rank,
         extend=extend,
@@ -186,6 +194,7 @@ def select_dataset(
     folds: int | str | Any = 10,
     repeats: int = 1,
     grid: Grid = "auto",
+    search: str = "auto",
     verify: int = 5,
     rank: int | float | str | None = None,
     extend: bool = True,
@@ -203,7 +212,7 @@ def select_dataset(
     ----------
     dataset : Dataset
         From ``kernsel.data``.
-    learner, kernel, criterion, folds, repeats, grid, verify, rank, extend, pure, order : optional
+    learner, kernel, criterion, folds, repeats, grid, search, verify, rank, extend, pure, order : optional
         As in :func:`select`.
     metric, one_se, calibration, seed, progress : optional
         As in :func:`select`.
@@ -228,38 +237,39 @@ def select_dataset(
     if not isinstance(verify, numbers.Integral) or verify < 0:
         raise OptionError(f"verify is the number of leading candidates to check, at least 0, not {verify}")
     columns = read_rank(rank, dataset.n)
+    ladder = read_search(search, dataset.n, len(dataset.Y), columns, one_se)
     kind = read_calibration(calibration, part, dataset.task)
     deals = [_rows(dataset, deal, seed) for deal in dealt]
     rows = deals[0]
     if one_se:
         _check_one_se(scorer, verify, rows)
     metrics = _metrics(metric, rows, dataset, kind)
-    judge = _Judge(deals, dataset, scorer, metrics)
+    judge = Judge(deals, dataset, scorer, metrics)
     grids = make_grids(kernels, grid, rows, part)
     *_, last = grids[0].learners()  # the first may have a closed form
     compile_updates(last, columns is None)
-    search = GridSearch(rows, scorer, columns, judge.candidates, grids, extend, progress)
-    search.run()
-    _check_any(search)
+    searching = GridSearch(rows, scorer, columns, judge.candidates, grids, extend, progress, ladder)
+    searching.run()
+    _check_any(searching)
     searched = time.perf_counter()
     checked: dict[tuple[Kernel, Any, float], Candidate] = {}
-    best = search.candidates()[0]
+    best = searching.candidates()[0]
     while True:
-        candidates = search.candidates()
+        candidates = searching.candidates()
         leading = [c for c in candidates[:verify] if c.failed is None]
         new = [c for c in leading if c.key not in checked]
-        verdicts = _verified(new, judge, columns)
+        verdicts = judge.verified(new, columns)
         checked.update({c.key: c for c in verdicts})
         failed_now = {c.key: c for c in verdicts if c.failed is not None}
-        search.found.update(failed_now)
+        searching.found.update(failed_now)
         if failed_now:  # the next ones move up
             continue
-        best = min((checked[c.key] for c in leading), key=lambda c: c.rank, default=candidates[0])
-        # What verification put first may lie on an edge as well.
-        if best.key == candidates[0].key or not search.beyond(best):
+        best = min((checked[c.key] for c in leading), key=lambda c: c.order, default=candidates[0])
+        # What verification put first may have better neighbours, or lie on an edge, as well.
+        if best.key == candidates[0].key or not searching.explore(best):
             break
-    _check_any(search)
-    warnings = search.said() + _lone_classes(rows, dataset)
+    _check_any(searching)
+    warnings = searching.said() + _lone_classes(rows, dataset)
     if leading:
         first = checked[leading[0].key]
         if best is not first:
@@ -268,7 +278,7 @@ def select_dataset(
                 f"{scorer.name} ({first.score:.4g}), but its exact value is {_shown(first.verified)} against "
                 f"{_shown(best.verified)} of the choice"
             )
-        ordered = sorted((checked[c.key] for c in leading), key=lambda c: c.rank)
+        ordered = sorted((checked[c.key] for c in leading), key=lambda c: c.order)
         candidates = sorted([*ordered, *candidates[len(leading) :]], key=lambda candidate: candidate.failed is not None)
     choice = f"lowest {scorer.name}" + ", verified by exact refits" * bool(leading)
     if one_se:
@@ -276,14 +286,14 @@ def select_dataset(
         best, limit = simplest(
             candidates,
             lowest,
-            lambda c: c if c.verified is not None else _verified([c], judge, columns)[0],
+            lambda c: c if c.verified is not None else judge.verified([c], columns)[0],
         )
         candidates = [best, *(c for c in candidates if c.key != best.key)]
         choice = (
             f"largest lambda within one standard error ({limit - lowest.value:.3g}) of the lowest {scorer.name}, "
             f"{lowest.value:.5g} by {described(lowest)}"
         )
-        if where := search.edge(best):
+        if where := searching.edge(best):
             warnings.append(
                 f"the choice within one standard error lies on the edge of the grid ({where}): a wider grid may hold a "
                 "simpler one"
@@ -295,11 +305,15 @@ def select_dataset(
     verified = time.perf_counter()
 
     best = candidates[0]
-    path = make_path(Problem(rows, best.kernel, columns), best.learner, best.lam * CONTINUATION)
-    fit_together([path])
-    held = path.exact([len(CONTINUATION) - 1]).f[:, 0] if verify or best.exact else _approximate(path, scorer)
-    if metrics is not None and not best.metrics:
-        best = candidates[0] = replace(best, metrics=metrics.evaluate(rows, held))
+    path = _refit(best, rows, columns)
+    approximate = None if verify or best.exact else scorer
+    held = _heldout(path, approximate)
+    unmeasured, several = metrics is not None and not best.metrics, isinstance(dataset.target, list)
+    every = [held]  # by deal
+    if unmeasured or several:
+        every += [_heldout(_refit(best, other, columns), approximate) for other in deals[1:]]
+    if unmeasured:
+        best = candidates[0] = replace(best, metrics=judge.measured(every))
     warnings += [
         f"metric '{name}' is not defined for the held-out predictions of the choice"
         for name, each in best.metrics.items()
@@ -335,7 +349,7 @@ def select_dataset(
             "repeats": repeats,
             "weight": rows.total,
             "class_weight": dataset.sample.by_class is not None,
-            "errors": judge.by_target(held) if isinstance(dataset.target, list) else None,
+            "errors": judge.by_target(every) if several else None,
             "representation": path.describe(),
             "rank": path.rank,
             "choice": choice,
@@ -346,7 +360,12 @@ def select_dataset(
             "kernels": [str(each) for each in kernels],
             "criterion": {"name": scorer.name, **_finite(dataclasses.asdict(scorer))},
             "grid": grid if isinstance(grid, str) else {name: _listed(axis) for name, axis in grid.items()},
+            "search": "halving" if ladder else "grid",
             "folds": folds if isinstance(folds, str | int) else dealt[0].text,
+            "fold_column": column_name(folds),
+            "weights": dataset.sample.origin.get("weights"),
+            "groups": dataset.sample.origin.get("groups"),
+            "class_weight": dataset.sample.class_weight,
             "extend": extend,
             "verify": verify,
             "metrics": [] if metrics is None else list(metrics.scorers),
@@ -445,158 +464,13 @@ def _probabilities(
     return calibrate(kind, F, Y, s), cross_fitted(kind, F, Y, s, rows.starts)
 
 
-@dataclass(frozen=True, eq=False)
-class _Judge:
-    """Turns scores and held-out outputs into candidates, with the error that people understand."""
-
-    deals: list[Rows]
-    dataset: Dataset
-    criterion: Any
-    metrics: Metrics | None
-
-    def candidates(self, path: Path, scores: Scores) -> list[Candidate]:
-        """Return one candidate for each lambda of a path: means over the deals, of which the path is on the first."""
-        others = [
-            make_path(Problem(rows, path.problem.kernel, path.problem.rank), path.learner, path.lams)
-            for rows in self.deals[1:]
-        ]
-        for other in others:  # those that are fitted side by side share their rows
-            fit_together([other])
-        deals = [(path, scores), *((other, self.criterion.score(other)) for other in others)]
-        return [_averaged(same) for same in zip(*(self._candidates(*deal) for deal in deals), strict=True)]
-
-    def _candidates(self, path: Path, scores: Scores) -> list[Candidate]:
-        held = scores.heldout
-        found = []
-        for k, lam in enumerate(path.lams):
-            candidate = Candidate(path.problem.kernel, float(lam), learner=path.learner, failed=scores.failed[k])
-            if candidate.failed is None:
-                candidate = replace(
-                    candidate,
-                    score=float(scores.score[k]),
-                    score_se=None if scores.score_se is None else _known(float(scores.score_se[k])),
-                    reliability=None if scores.reliability is None else float(scores.reliability[k]),
-                    scored_by=None if scores.scored_by is None else scores.scored_by[k],
-                    loss=math.inf if scores.loss is None else float(scores.loss[k]),
-                    exact=held is not None and bool(held.exact[k]),
-                    refitted=0 if held is None else int(np.broadcast_to(held.refitted, path.lams.shape)[k]),
-                    **({} if held is None else self.errors(path.rows, held.f[:, k])),
-                )
-            found.append(candidate)
-        return found
-
-    def errors(self, rows: Rows, F: Array) -> dict[str, Any]:
-        """Return the error of held-out outputs (k, n) and its standard error.
-
-        Of several targets each counts in units of its own standard deviation.
-        """
-        Y, F = rows.Y[:, : rows.held], F[:, : rows.held]
-        if self.dataset.task == "classification":
-            wrong = chosen_classes(F) != class_codes(Y)
-            mean, spread = _over_folds(wrong.astype(np.float64), rows)
-            return {"error": mean, "error_se": spread}
-        mean, spread = _over_folds(((F - Y) ** 2).mean(axis=0), rows)
-        root, scale = math.sqrt(mean), float(self.dataset.output_scale[0]) if len(Y) == 1 else 1.0
-        if spread is not None:
-            spread = scale * spread / (2 * root) if root > 0 else 0.0
-        return {"error": root * scale, "error_se": spread}
-
-    def by_target(self, F: Array) -> dict[str, float]:
-        """Return the RMSE of held-out outputs (k, n) of the first deal for each target, in its units."""
-        rows = self.deals[0]
-        held = slice(rows.held)
-        roots = np.sqrt(rows.mean((F[:, held] - rows.Y[:, held]) ** 2)) * self.dataset.output_scale
-        return dict(zip(self.dataset.target, map(float, roots), strict=True))
+def _refit(winner: Candidate, rows: Rows, rank: int | None) -> Path:
+    """Fit a candidate on the rows of a deal, from larger lambda down; the last fit is its own."""
+    return make_path(Problem(rows, winner.kernel, rank), winner.learner, winner.lam * CONTINUATION)
 
 
-def _over_folds(values: Array, rows: Rows) -> tuple[float, float | None]:
-    """Return the weighted mean over held-out rows and its standard error over folds, None for one fold alone."""
-    return float(rows.mean(values)), _known(float(standard_error(values, rows.starts, rows.s)))
-
-
-def _known(value: float) -> float | None:
-    return None if math.isnan(value) else value
-
-
-def _averaged(deals: Sequence[Candidate]) -> Candidate:
-    """Return the mean of one candidate's figures over deals; it has failed if it did in any.
-
-    The standard error is averaged as well: more deals of the same rows don't make it smaller.
-    """
-    first = deals[0]
-    if len(deals) == 1:
-        return first
-    failed = next((each.failed for each in deals if each.failed is not None), None)
-    if failed is not None:
-        return replace(first, failed=failed, score=math.inf, verified=None if first.verified is None else math.inf)
-    means: dict[str, Any] = {
-        name: float(np.mean([getattr(each, name) for each in deals]))
-        for name in ("score", "score_se", "loss", "error", "error_se", "verified")
-        if getattr(first, name) is not None
-    }
-    metrics = {name: _mean_metric([each.metrics[name] for each in deals]) for name in first.metrics}
-    ratios = [each.reliability for each in deals if each.reliability is not None]
-    return replace(
-        first,
-        **means,
-        reliability=max(ratios, default=None),
-        refitted=sum(each.refitted for each in deals),
-        scored_by=next((each.scored_by for each in deals if each.scored_by is not None), None),
-        exact=all(each.exact for each in deals),
-        metrics=metrics,
-    )
-
-
-def _mean_metric(deals: Sequence[Value]) -> Value:
-    """Return the mean over deals of a metric and of its standard error; None where one of them has none."""
-    value, se = (
-        None if any(part is None for part in parts) else float(np.mean(parts)) for parts in zip(*deals, strict=True)
-    )
-    return type(deals[0])(value, se)
-
-
-def _verified(leading: list[Candidate], judge: _Judge, rank: int | None) -> list[Candidate]:
-    """Re-score candidates by exact refits, at the representation in force; their order is kept."""
-    deals = [_verified_on(rows, leading, judge, rank) for rows in judge.deals]
-    return [_averaged(same) for same in zip(*deals, strict=True)]
-
-
-def _verified_on(rows: Rows, leading: list[Candidate], judge: _Judge, rank: int | None) -> list[Candidate]:
-    """Re-score candidates on one deal of the rows."""
-    criterion = judge.criterion
-    # What is exact already needs its held-out outputs again for metrics only.
-    done = {id(c) for c in leading if c.exact and judge.metrics is None}
-    result = {id(c): replace(c, verified=c.score) for c in leading if id(c) in done}
-    together: dict[tuple[Kernel, Any], list[Candidate]] = {}
-    for candidate in leading:
-        if id(candidate) not in done:
-            together.setdefault((candidate.kernel, candidate.learner), []).append(candidate)
-    problems = {kernel: Problem(rows, kernel, rank) for kernel, _ in together}
-    for (kernel, learner), members in together.items():
-        path = make_path(problems[kernel], learner, [c.lam for c in members])
-        fit_together([path])
-        held = path.exact()
-        for k, candidate in enumerate(sorted(members, key=lambda c: -c.lam)):
-            F, reason = held.f[:, k], held.failed[k]
-            if reason is None:
-                losses = learner.loss.value(rows.Y, F).mean(axis=0)
-                values = criterion.values(path, F) if isinstance(criterion, HeldOutCriterion) else losses
-                verified, score_se = _over_folds(values, rows)
-                result[id(candidate)] = replace(
-                    candidate,
-                    verified=verified,
-                    score_se=score_se,
-                    loss=float(rows.mean(losses)),
-                    metrics={} if judge.metrics is None else judge.metrics.evaluate(rows, F),
-                    **judge.errors(rows, F),
-                )
-            else:
-                result[id(candidate)] = replace(candidate, verified=math.inf, failed=f"not verified: {reason}")
-    return [result[id(candidate)] for candidate in leading]
-
-
-def _approximate(path: Path, criterion: Any) -> Array:
-    """Held-out outputs of the last fit of a path as the criterion sees them, exact if it makes none."""
+def _heldout(path: Path, criterion: Any) -> Array:
+    """Held-out outputs of the last fit of a path: as a criterion sees them, exact without one or if it makes none."""
     if isinstance(criterion, HeldOutCriterion):
         return criterion.heldout(path).f[:, -1]
     return path.exact([path.lams.size - 1]).f[:, 0]

@@ -257,6 +257,28 @@ def test_repeats_are_means_over_deals(learner):
     assert (three.data["repeats"], first.data["repeats"]) == (3, 1)
 
 
+@pytest.mark.parametrize("verify", [0, 1])
+def test_metrics_and_errors_by_target_are_means_over_deals(verify):
+    X, y = tables.circles(40, flips=0.2)
+    classes = from_arrays(X, y)
+    targets = from_arrays(X, np.column_stack((*tables.waves(40)[1:], X[:, 0] ** 2)))
+    options = {"grid": {"tau": [1.0], "lambda": [1e-3]}, "extend": False, "seed": 3, "verify": verify}
+
+    def three_and_singles(data, **more):
+        yield select_dataset(data, folds=5, repeats=3, **options, **more)
+        for repeat in range(3):
+            yield select_dataset(data, folds=kernsel_folds(data, repeat), **options, **more)
+
+    three, *singles = three_and_singles(classes, learner="svm", metric=["roc_auc", "neg_log_loss"])
+    for name, value in three.best.metrics.items():
+        np.testing.assert_allclose(value, np.mean([each.best.metrics[name] for each in singles], axis=0), rtol=1e-7)
+        assert value.value != pytest.approx(singles[0].best.metrics[name].value, rel=1e-7)
+    three, *singles = three_and_singles(targets, learner="krr")
+    for name, value in three.data["errors"].items():
+        assert value == pytest.approx(np.mean([each.data["errors"][name] for each in singles]), rel=1e-7)
+        assert value != pytest.approx(singles[0].data["errors"][name], rel=1e-7)
+
+
 def kernsel_folds(data, repeat):
     """The fold of each row in deal number ``repeat`` of seed 3."""
     from kernsel.folds import deal
@@ -278,12 +300,12 @@ def test_one_repeat_is_none_and_more_steady_the_choice():
 
 
 def test_a_candidate_that_fails_in_one_deal_has_failed():
+    from kernsel.judging import averaged
     from kernsel.search.grid import Candidate
-    from kernsel.selection import _averaged
 
     deals = [Candidate(Gaussian(1.0), 0.1, score, 1.0, error=0.5, error_se=0.1) for score in (1.0, 2.0)]
-    assert _averaged(deals).score == 1.5
-    failed = _averaged([deals[0], dataclasses.replace(deals[1], failed="it broke", score=math.inf)])
+    assert averaged(deals).score == 1.5
+    failed = averaged([deals[0], dataclasses.replace(deals[1], failed="it broke", score=math.inf)])
     assert (failed.failed, failed.score, failed.verified) == ("it broke", math.inf, None)
 
 

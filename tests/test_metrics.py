@@ -187,8 +187,12 @@ def test_the_choice_warns_of_what_is_not_defined():
 @pytest.mark.parametrize(
     ("metric", "message"),
     [
-        ("acuracy", "metric 'acuracy' is none of scikit-learn's scorers; did you mean 'accuracy'"),
-        ("zzz", "none of scikit-learn's scorers: accuracy, .* v_measure_score"),
+        (
+            "acuracy",
+            "metric 'acuracy' is none of scikit-learn's scorers; did you mean 'accuracy' or .*get_scorer_names",
+        ),
+        ("f1_mcro", "did you mean '?f1_micro'?.* or 'f1_macro'"),
+        ("zzz", r"none of scikit-learn's scorers; use one such as accuracy, .*; sklearn.metrics.get_scorer_names\(\)"),
         (7, "metric 7 is none of"),
         (["accuracy", "r2"], "metric 'r2' is for a regression, and this is a classification: use one such as accuracy"),
         ("f1_samples", "metric 'f1_samples' can't be computed here"),

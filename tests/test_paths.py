@@ -14,8 +14,8 @@ from kernsel import paths
 from kernsel.errors import IncompatibleError
 from kernsel.kernels import Gaussian, Linear
 from kernsel.learners import Krr, Loss, Svm
-from kernsel.numerics import lowrank, newton
-from kernsel.paths import HeldOut, fit_together, make_path
+from kernsel.numerics import krylov, lowrank, newton
+from kernsel.paths import HeldOut, make_path
 from kernsel.problem import Problem
 
 LAMS = (0.3, 0.01)
@@ -247,6 +247,32 @@ def test_the_coefficients_are_those_of_the_fit(learner, twin, curvature, rank, w
         np.testing.assert_allclose(f, slow, atol=tolerances.curved(K @ K.T, lam, curvature) * 10)
 
 
+@pytest.mark.parametrize("learner", [Krr(), BiasedKrr()], ids=["krr", "krr and bias"])
+@weights
+def test_a_factorisation_a_ridge_gives_what_one_spectrum_gives(monkeypatch, learner, weighted):
+    decomposed = make_path_for(learner, None, weighted)
+    _ = decomposed.fits
+    monkeypatch.setattr(paths, "FACTORED_ROWS", 0)
+    factorised = make_path_for(learner, None, weighted)
+    np.testing.assert_allclose(factorised.exact([1]).f, decomposed.exact([1]).f, atol=1e-11)
+    np.testing.assert_allclose(factorised.coefficients(1), decomposed.coefficients(1), atol=1e-9)
+    np.testing.assert_allclose(factorised.intercepts(1), decomposed.intercepts(1), atol=1e-10)
+    for fast, slow in zip(factorised.refits(1), decomposed.refits(1), strict=True):
+        np.testing.assert_allclose(fast, slow, atol=1e-9)
+    assert not factorised.problem.has_spectrum
+
+
+@weights
+def test_conjugate_gradients_give_what_one_spectrum_gives(monkeypatch, weighted):
+    lams = 2.0 ** np.arange(4, -24, -2)  # the last ones don't converge
+    slow = make_path(make_path_for(Krr(), None, weighted).problem, Krr(), lams).exact()
+    monkeypatch.setattr(paths, "KRYLOV_ROWS", 0)
+    monkeypatch.setattr(krylov, "STEPS", 10)
+    fast = make_path(make_path_for(Krr(), None, weighted).problem, Krr(), lams).exact()
+    assert fast.failed == slow.failed
+    np.testing.assert_allclose(fast.f, slow.f, rtol=0, atol=1e-8)
+
+
 @ranks
 def test_groups_of_refits_do_not_change_them(monkeypatch, rank):
     rows = tables.make_rows()
@@ -254,19 +280,6 @@ def test_groups_of_refits_do_not_change_them(monkeypatch, rank):
     monkeypatch.setattr(paths, "REFIT_BYTES", 1)
     one_by_one = tables.path_on(rows, Svm(), LAMS, rank=rank).exact()
     np.testing.assert_array_equal(one_by_one.f, whole.f)
-
-
-@ranks
-@pytest.mark.parametrize("learner", [Krr(), Svm()], ids=["krr", "svm"])
-def test_a_fit_does_not_depend_on_its_company(learner, rank):
-    rows, widths = tables.make_rows(), (0.5, 1.0, 2.0)
-    together = [tables.path_on(rows, learner, LAMS, tau, rank) for tau in widths]
-    fit_together(together)
-    for path, tau in zip(together, widths, strict=True):
-        alone = tables.path_on(rows, learner, LAMS, tau, rank)
-        fit_together([alone])
-        np.testing.assert_array_equal(path.fits.f, alone.fits.f)
-        np.testing.assert_array_equal(path.newton_step().f, alone.newton_step().f)
 
 
 @pytest.mark.parametrize("lam", [1e-12, 1e-16, 1e-20, 1e-300])
@@ -292,11 +305,8 @@ def test_lambda_descends():
     assert path.lams.tolist() == [3.0, 1.0, 0.1]
 
 
-def test_rows_return_to_their_places():
+def test_a_fold_leaves_the_other_rows():
     rows = tables.make_rows()
-    given = np.empty_like(rows.X)
-    given[rows.order] = rows.X
-    np.testing.assert_array_equal(rows.as_given(rows.X.T), given.T)
     np.testing.assert_array_equal(rows.left, rows.n - np.array([5, 9, 2, 14]))
 
 

@@ -88,7 +88,7 @@ def test_the_table_has_a_row_for_every_candidate(classes):
     assert isinstance(table, pd.DataFrame)
     assert list(table.columns) == [
         *("kernel", "tau", "lambda", "score", "verified", "score_se", "error", "error_se", "reliability"),
-        *("scored_by", "refitted", "failed"),
+        *("scored_by", "refitted", "rank", "failed"),
     ]
     assert len(table) == len(classes.candidates) == 9
     assert table.loc[0, "tau"] == classes.best.kernel.tau

@@ -9,13 +9,21 @@ from typing import Annotated
 
 import typer
 
+from kernsel.cli.console import Group
 from kernsel.cli.example import example
 from kernsel.cli.plugins import plugins
 from kernsel.cli.predict import predict
 from kernsel.cli.select import select
+from kernsel.cli.warmup import warmup
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
-for _command in (select, predict, example, plugins):
+app = typer.Typer(
+    cls=Group,
+    invoke_without_command=True,  # it shows the help
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+for _command in (select, predict, example, plugins, warmup):
     app.command()(_command)
 
 
@@ -34,8 +42,12 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _kernsel(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
     ] = False,
 ) -> None:
     """Select kernel models: kernel, its parameters and the regularisation, by fast and exact cross-validation."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(2)

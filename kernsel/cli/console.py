@@ -10,12 +10,16 @@ from contextlib import contextmanager
 from typing import Any, TextIO
 
 import typer
+from typer.core import TyperGroup
 
 from kernsel import errors
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 WARNINGS = tuple(kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, UserWarning))
+
+USAGE_ERROR: Any = typer.BadParameter.__base__
+"""Click's UsageError: some versions of Typer need Click, others have one of their own."""
 
 Reporter = Callable[[int, int, str], None]
 
@@ -46,6 +50,21 @@ def guarded() -> Iterator[None]:
             # What is still buffered would fail again when Python ends.
             os.dup2(os.open(os.devnull, os.O_WRONLY), _stdout_number())
             raise typer.Exit(BROKEN_PIPE) from error
+
+
+class Group(TyperGroup):
+    """The commands; a command line that can't be read is one line on stderr and exit code 2, like any other error."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run the command that is asked for, and end the process."""
+        try:
+            code = super().main(*args, **{**options, "standalone_mode": False})
+        except USAGE_ERROR as error:
+            context = getattr(error, "ctx", None)
+            help_of = context.command_path if context is not None else "kernsel"
+            say(f"error: {error.format_message().rstrip('.')} ({help_of} --help says what there is)")
+            sys.exit(2)
+        sys.exit(code)
 
 
 def _stdout_number() -> int:

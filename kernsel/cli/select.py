@@ -60,6 +60,14 @@ def select(
             help="Scaled by the data, or powers of two; or the values of a parameter or lambda, repeatable.",
         ),
     ] = None,
+    search: Annotated[
+        str,
+        typer.Option(
+            metavar="auto|grid|halving",
+            help="Score every candidate, or halve them at growing rank [default: halving from 1000 rows].",
+            show_default=False,
+        ),
+    ] = "auto",
     verify: Annotated[
         int,
         typer.Option(metavar="N", min=0, help="Leading candidates to verify by exact held-out predictions."),
@@ -135,6 +143,7 @@ def select(
                 criterion=criterion,
                 folds=way if roles.folds is None else roles.folds,
                 repeats=repeats,
+                search=search,
                 verify=verify,
                 extend=extend,
                 pure=pure,

@@ -34,5 +34,5 @@ class NewtonCV(HeldOutCriterion):
         return path.newton_step()
 
     def reliability(self, path: Path) -> Array | None:
-        """Return rho of each fit."""
-        return path.ratio
+        """Return rho of each fit; None at a rank that is not the one in force, where the score is provisional."""
+        return path.ratio if path.problem.landmarks is None else None

@@ -233,7 +233,8 @@ def _dataset(
         by_class = class_weights(class_weight, target, sample.weights)
         notes.append(f"class weights: {class_weight}")
         weights = by_class if sample.weights is None else by_class * sample.weights
-        sample = replace(sample, weights=weights, by_class=by_class)
+        asked = class_weight if isinstance(class_weight, str) else {str(k): float(v) for k, v in class_weight.items()}
+        sample = replace(sample, weights=weights, by_class=by_class, class_weight=asked)
     if sample.weights is not None:
         notes.append(
             f"weights: {sample.places.size} rows weigh {sample.weights.sum():.6g} together; every mean over rows is "

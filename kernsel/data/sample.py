@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,10 @@ class Sample:
         The group of each row that counts, from 0 without gaps.
     by_class : (n,) array or None
         The factor of each row's class in its weight.
+    class_weight : str, dict or None
+        What these factors were asked for as: ``"balanced"``, or weights by label.
+    origin : mapping
+        Where ``weights`` and ``groups`` come from, as far as they are given: the name of a column, or True.
     """
 
     given: int
@@ -43,6 +47,8 @@ class Sample:
     weights: Floats | None
     groups: Indices | None
     by_class: Floats | None = None
+    class_weight: str | dict[str, float] | None = None
+    origin: Mapping[str, str | bool] = field(default_factory=dict)
 
     @property
     def plain(self) -> Floats | None:
@@ -82,8 +88,10 @@ def read_sample(n: int, weights: npt.ArrayLike | None, groups: npt.ArrayLike | N
         values = _weights(weights, n)
         places = np.flatnonzero(values)
         positive = values[places]
+    given = {"weights": weights, "groups": groups}
+    origin = {role: column_name(values) or True for role, values in given.items() if values is not None}
     if groups is None:
-        return Sample(n, places, positive, None)
+        return Sample(n, places, positive, None, origin=origin)
     what = _name(groups, "groups")
     _check_length(groups, n, what)
     gaps = missing(groups)
@@ -91,7 +99,8 @@ def read_sample(n: int, weights: npt.ArrayLike | None, groups: npt.ArrayLike | N
         raise DataError(f"{what}: row {int(np.argmax(gaps)) + 1} has none; give it one, or leave the row out")
     array = np.asarray(groups)
     array = array.astype(str) if array.dtype.kind == "O" else array
-    return Sample(n, places, positive, np.unique(array[places], return_inverse=True)[1].astype(np.int64))
+    numbers = np.unique(array[places], return_inverse=True)[1].astype(np.int64)
+    return Sample(n, places, positive, numbers, origin=origin)
 
 
 def _weights(weights: npt.ArrayLike, n: int) -> Floats:
@@ -115,8 +124,14 @@ def _weights(weights: npt.ArrayLike, n: int) -> Floats:
 
 
 def _name(values: Any, what: str) -> str:
-    name = getattr(values, "name", None)
-    return what if name is None else f"{what} in column {str(name)!r}"
+    name = column_name(values)
+    return what if name is None else f"{what} in column {name!r}"
+
+
+def column_name(values: Any) -> str | None:
+    """Return the name of a Series, None for what has none."""
+    name = getattr(values, "name", None) if hasattr(values, "iloc") else None
+    return None if name is None else str(name)
 
 
 def _check_length(values: Any, n: int, what: str) -> None:

@@ -28,6 +28,10 @@ class Learner:
 
     name: ClassVar[str]
     tasks: ClassVar[tuple[str, ...]]
+    elsewhere: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("C", "alpha", "lam"), "the regularisation is lambda, whose values belong to the grid, as lambda=0.01,0.1"
+    )
+    """What to use instead of parameters that people may expect here."""
 
     @property
     def bias(self) -> bool:

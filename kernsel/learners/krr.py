@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -18,6 +19,11 @@ class Krr(Learner):
 
     name: ClassVar[str] = "krr"
     tasks: ClassVar[tuple[str, ...]] = ("regression", "classification")
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        **Learner.elsewhere,
+        "bias": "lssvm is krr with a bias",
+        "epsilon": "the square loss has no tube; svr and qsvr have one",
+    }
 
     @property
     def loss(self) -> losses.Loss:
@@ -43,6 +49,7 @@ class Lssvm(Krr):
     """
 
     name: ClassVar[str] = "lssvm"
+    elsewhere: ClassVar[Mapping[str, str]] = {**Krr.elsewhere, "bias": "it always has one; krr is the same without"}
 
     @property
     def bias(self) -> bool:

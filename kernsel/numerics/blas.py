@@ -17,6 +17,7 @@ from numba.extending import get_cython_function_address
 from kernsel.numerics.jit import REORDER, inline
 
 UPPER, PLAIN, TRANSPOSED = (np.frombuffer(letter, np.uint8) for letter in (b"U", b"N", b"T"))
+# "N" also says that a triangular matrix has a diagonal of its own
 
 
 def _routine(module: str, name: str, count: int) -> types.ExternalFunction:
@@ -27,6 +28,7 @@ def _routine(module: str, name: str, count: int) -> types.ExternalFunction:
 
 _dpotrf = _routine("cython_lapack", "dpotrf", 5)
 _dpotri = _routine("cython_lapack", "dpotri", 5)
+_dtrtri = _routine("cython_lapack", "dtrtri", 6)
 _dpotrs = _routine("cython_lapack", "dpotrs", 8)
 _dsyrk = _routine("cython_blas", "dsyrk", 10)
 
@@ -99,7 +101,7 @@ def cholesky(A):
 
 @inline
 def solve_rows(R, B):
-    """Overwrite each row ``b`` of ``B (k, n)``, or ``b = B (n,)``, by ``A^-1 b``, with ``R`` the Cholesky factor of A."""
+    """Overwrite each row b of ``B (k, n)``, or ``b = B (n,)``, by ``A^-1 b``; ``R`` is the Cholesky factor of A."""
     if B.size == 0:
         return
     n, k, info = integer(R.shape[0]), integer(B.size // R.shape[0]), integer(0)
@@ -114,6 +116,13 @@ def inverse(R):
     n, info = integer(R.shape[0]), integer(0)
     _dpotri(UPPER.ctypes, n.ctypes, R.ctypes, n.ctypes, info.ctypes)
     mirror(R)
+
+
+@inline
+def invert_factor(R):
+    """Overwrite the Cholesky factor ``R (n, n)``, of whose upper triangle nothing is read or left, by ``R^-1``."""
+    n, info = integer(R.shape[0]), integer(0)
+    _dtrtri(UPPER.ctypes, PLAIN.ctypes, n.ctypes, R.ctypes, n.ctypes, info.ctypes)
 
 
 @inline

@@ -14,7 +14,8 @@ not at import, for that one signature, and kept on disk so that no later process
 * A cache that can't be written is no error. The order is: ``NUMBA_CACHE_DIR``, beside the module, the user's cache
   folder, no cache; the last says so once. A damaged cache is written anew.
 * Numba holds one lock while it compiles. A command that finds nothing compiled lets a second process compile the part
-  that it will need last (``compile_ahead``), into the same cache.
+  that it will need last (``compile_ahead``), into the same cache; ``kernsel warmup`` has several compile all there
+  is (``missing``).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -75,6 +76,10 @@ def jit(signature: Any, *, fastmath: set[str] | bool = False) -> Callable[[Any],
     return lambda function: Compiled(function, signature, {"fastmath": fastmath, "no_cfunc_wrapper": True})
 
 
+defined: list[Compiled] = []
+"""All functions of the modules that have been imported."""
+
+
 class Compiled:
     """A function that is compiled when it is first called or passed to another one."""
 
@@ -83,6 +88,7 @@ class Compiled:
         self._options = (function, signature, {"nogil": True, "error_model": "numpy", **options})
         self._lock = threading.Lock()
         self._code: Dispatcher | None = None
+        defined.append(self)
 
     @property
     def code(self) -> Dispatcher:
@@ -173,11 +179,10 @@ def compile_ahead(*functions: Compiled) -> None:
     if not ahead or _second is not None or not sys.executable:
         return
     try:
-        missing = [f for f in functions if f._code is None and not _on_disk(numba.njit(cache=True)(f._options[0]))]
+        addresses = missing(f for f in functions if f._code is None)
     except RuntimeError:  # no folder can hold the cache: another process could not hand anything over
         return
-    if len(missing) > 1:
-        addresses = tuple(f.address for f in missing)
+    if len(addresses) > 1:
         # The same modules as here, whatever lies in the current folder.
         call = (
             f"import sys; sys.path[:] = {sys.path!r}; "
@@ -186,6 +191,16 @@ def compile_ahead(*functions: Compiled) -> None:
         quiet: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
         _second = _Second(subprocess.Popen([sys.executable, "-P", "-c", call], **quiet), addresses)
         atexit.register(_second.process.kill)
+
+
+def missing(functions: Iterable[Compiled]) -> tuple[str, ...]:
+    """Return the addresses of what is not on disk; RuntimeError where no folder can hold it."""
+    return tuple(f.address for f in functions if not _on_disk(_cacheable(f._options[0], f._options[2]), f._options[1]))
+
+
+def cache_folder(functions: Iterable[Compiled]) -> str:
+    """Return the folder that holds the cache of these functions."""
+    return str(os.path.commonpath([_cacheable(f._options[0], f._options[2])._cache.cache_path for f in functions]))
 
 
 def compile_these(addresses: Iterable[str]) -> None:
@@ -197,14 +212,20 @@ def compile_these(addresses: Iterable[str]) -> None:
 
 def _cached(function: Any, signature: Any, options: dict[str, Any], anew: bool = False) -> Dispatcher:
     """Load the machine code from disk, or compile it and keep it there; ``anew`` throws away what was kept."""
+    dispatcher = _cacheable(function, options)
+    if anew:
+        dispatcher._cache.flush()
+    if anew or not _on_disk(dispatcher, signature):
+        _announce()
+    dispatcher.compile(signature)
+    return dispatcher
+
+
+def _cacheable(function: Any, options: dict[str, Any]) -> Dispatcher:
+    """Return the function with a place on disk, before it is compiled or loaded."""
     dispatcher = numba.njit(cache=True, **options)(function)
     file = dispatcher._cache._cache_file
     file._source_stamp = (file._source_stamp, _sources())  # Numba's own stamp is that of the function's file alone
-    if anew:
-        dispatcher._cache.flush()
-    if anew or not _on_disk(dispatcher):
-        _announce()
-    dispatcher.compile(signature)
     return dispatcher
 
 
@@ -215,9 +236,13 @@ def _sources() -> str:
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
-def _on_disk(dispatcher: Dispatcher) -> bool:
-    index = getattr(getattr(dispatcher._cache, "_cache_file", None), "_index_path", "")
-    return os.path.exists(index)
+def _on_disk(dispatcher: Dispatcher, signature: Any) -> bool:
+    """Say whether the index names machine code of these sources for this processor."""
+    cache = dispatcher._cache
+    try:
+        return cache._index_key(signature, dispatcher.targetctx.codegen()) in cache._cache_file._load_index()
+    except Exception:  # noqa: BLE001  # a damaged file can raise anything when it is unpickled
+        return False
 
 
 def _first_line(error: BaseException) -> str:
@@ -250,6 +275,27 @@ def share(work: Callable[[int, int], object], jobs: int) -> None:
         _busy(work, 0, workers)
         for other in others:
             other.result()
+
+
+def share_each(work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
+    """Yield ``work(item)`` for each item, in their order; each is done by one thread from beginning to end.
+
+    For whole tasks, Python and all; where there are fewer of them than threads, each gets all threads in its turn.
+    """
+    workers = threads()
+    if workers == 1 or len(items) < workers:
+        yield from map(work, items)
+        return
+    pool = ThreadPoolExecutor(workers)
+    try:
+        yield from pool.map(lambda item: _alone(work, item), items)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _alone(work: Callable[[Any], Any], item: Any) -> Any:
+    _worker.busy = True
+    return work(item)
 
 
 def _busy(work: Callable[[int, int], object], first: int, step: int) -> None:

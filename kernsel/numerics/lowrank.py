@@ -65,6 +65,30 @@ def nystrom_factor(C: Array, W: Array) -> tuple[Array, Array, int]:
     return C @ T, T, T.shape[1]
 
 
+def landmark_factor(C: Array, W: Array) -> tuple[Array, Indices, Array]:
+    """Factorise the Nystrom approximation for given landmarks by pivoted Cholesky of their block.
+
+    Parameters
+    ----------
+    C : (n, c) array
+        Columns of the kernel matrix.
+    W : (c, c) array
+        The rows of C that belong to the landmarks, symmetric.
+
+    Returns
+    -------
+    Z : (n, r) array
+        ``C W^+ C' ~ Z Z'``, up to a residual of the landmarks' block that is rounding.
+    kept : (r,) array
+        The landmarks that the others don't make superfluous, as columns of C.
+    T : (r, r) array
+        ``Z = C[:, kept] T``.
+    """
+    kept, L = _independent(W, len(C) * _EPS * float(np.diag(W).max(initial=0.0)))
+    T = np.ascontiguousarray(scipy.linalg.solve_triangular(L, np.eye(kept.size), lower=True).T)
+    return C[:, kept] @ T, kept, T
+
+
 def pivoted_cholesky(
     columns: Columns, diag: Array, rank: int, seed: int, tol: float = 0.0, block: int | None = None
 ) -> tuple[Array, Indices, Array, float]:

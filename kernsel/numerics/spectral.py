@@ -183,10 +183,14 @@ def for_folds(task, U, ev, bias, Y, G, lams, starts, N, left, order):
     return out, status.max(axis=0), rho
 
 
-def products_are_cheaper(starts: np.ndarray, r: int, lams: np.ndarray) -> bool:
-    """Say whether folds are left out with fewer operations by ``r x r`` products than by their own blocks."""
+def products_are_cheaper(starts: np.ndarray, r: int, lams: np.ndarray, spectrum: float = 0.0) -> bool:
+    """Say whether folds are left out with fewer operations by ``r x r`` products than by their own blocks.
+
+    For those a spectrum is needed, which takes ``spectrum`` operations if it isn't there yet.
+    """
     m = float(np.diff(starts).max())
-    return m * r**2 + lams.size * r**3 / 3 < lams.size * (m**2 * r + m**3 / 3)
+    blocks = lams.size * (m**2 * r + m**3 / 3) + spectrum / (len(starts) - 1)
+    return m * r**2 + lams.size * r**3 / 3 < blocks
 
 
 def heldout_square(
@@ -231,7 +235,9 @@ def columns_alone(Z: np.ndarray, G: np.ndarray) -> np.ndarray:
     bound = ROUNDING * np.outer(length, length)
     alone: np.ndarray = (np.abs(G) > bound).sum(axis=0) <= 1
     if alone.any():  # what cancels over all rows need not without a fold
-        alone[alone] = (np.abs(Z[:, alone]).T @ np.abs(Z) > bound[alone]).sum(axis=1) <= 1
+        size = np.abs(Z)
+        with_all = size.T @ size.sum(axis=1) - np.einsum("ij,ij->j", size, size)
+        alone &= with_all <= ROUNDING * length * length.min(initial=np.inf)
     return alone
 
 

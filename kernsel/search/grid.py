@@ -1,11 +1,17 @@
-"""Grid search over kernels, their parameters and lambda, extended where the winner lies on the edge."""
+"""Grid search over kernels, their parameters and lambda, extended where the winner lies on the edge.
+
+Either every candidate is scored at the representation in force, or by *successive halving over the rank*: all at a
+small rank, the best quarter at twice that rank, and so on; the last few, and all that lie around the best of them, at
+the representation in force. The best is then no worse there than any neighbour in the grid.
+"""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,14 +19,15 @@ from numpy.typing import NDArray
 
 from kernsel.criteria import Scores
 from kernsel.errors import OptionError
-from kernsel.kernels import Kernel
-from kernsel.numerics.jit import threads
-from kernsel.paths import Path, fit_together, make_path
-from kernsel.problem import Problem, Rows
+from kernsel.kernels import Kernel, Statistics
+from kernsel.numerics.jit import share_each
+from kernsel.paths import Path, make_path
+from kernsel.problem import Landmarks, Problem, Rows
 
 Array = NDArray[np.float64]
 Grid = str | Mapping[str, Sequence[float]]
 Progress = Callable[[int, int, str], None]
+Key = tuple[Kernel, Any, float]
 
 PAPER_TAU = 2.0 ** np.arange(-15.0, 16.0)
 PAPER_LAM = 2.0 ** np.arange(-15.0, 16.0, 2.0)
@@ -30,6 +37,7 @@ the sum of the weights."""
 
 LEAST, LARGEST = 1e-300, 1e300  # values that can be divided and multiplied by the number of rows
 ROUNDS, STEPS = 4, 4  # extensions of the grid, and values that each adds to an axis
+KEPT, FINALISTS = 4, 10  # successive halving leaves one in so many at each rank, and so many in the end
 TIE_DIGITS = 6  # scores that agree to so many digits are tied: what differs beyond is far below any standard error
 
 
@@ -63,6 +71,9 @@ class Candidate:
         Further figures from exact held-out outputs, for verified candidates.
     refitted : int
         Folds that were refitted, as the criterion's approximation could not be trusted there.
+    rank : int or None
+        Of the representation that the score is from, if successive halving left the candidate at a lower one than that
+        in force.
     learner : Learner or None
         None if there is only one.
     """
@@ -82,6 +93,7 @@ class Candidate:
     score_se: float | None = None
     metrics: Mapping[str, Any] = field(default_factory=dict)
     refitted: int = 0
+    rank: int | None = None
 
     @property
     def value(self) -> float:
@@ -94,15 +106,16 @@ class Candidate:
         return self.kernel.parameters.get(self.kernel.width or "", 0.0)
 
     @property
-    def key(self) -> tuple[Kernel, Any, float]:
+    def key(self) -> Key:
         """What it is a candidate of."""
         return self.kernel, self.learner, self.lam
 
-    @property
-    def rank(self) -> tuple[float, ...]:
-        """Sort key: failures last; then the score, the loss, the larger lambda, the wider kernel and tube."""
+    @cached_property
+    def order(self) -> tuple[float, ...]:
+        """Sort key: failures last; then the rank, score, loss, larger lambda, wider kernel and tube."""
         tube = (-value for value in parameters_of(self.learner).values())
-        return _rounded(self.value), _rounded(self.loss), -self.lam, -self.width, *tube
+        score, rank = _rounded(self.value), math.inf if self.rank is None else self.rank
+        return score == math.inf, -rank, score, _rounded(self.loss), -self.lam, -self.width, *tube
 
 
 def _rounded(value: float) -> float:
@@ -129,13 +142,25 @@ class Axes:
     learner: Any
     tuning: dict[str, Array] = field(default_factory=dict)
 
-    def kernels(self, near: Candidate | None = None) -> Iterator[Kernel]:
-        """Walk the kernels of the grid, or those no more than ``STEPS`` values away from a candidate's on each axis."""
-        return _walk(self.kernel, self.values, None if near is None else near.kernel.parameters)
+    def kernels(self, near: Candidate | None = None, reach: int = STEPS) -> Iterator[Kernel]:
+        """Walk the kernels of the grid, or those no more than ``reach`` values away from a candidate's on each axis."""
+        return _walk(self.kernel, self.values, None if near is None else near.kernel.parameters, reach)
 
-    def learners(self, near: Candidate | None = None) -> Iterator[Any]:
+    def learners(self, near: Candidate | None = None, reach: int = STEPS) -> Iterator[Any]:
         """Walk the learners of the grid in the same way."""
-        return _walk(self.learner, self.tuning, None if near is None else parameters_of(near.learner))
+        return _walk(self.learner, self.tuning, None if near is None else parameters_of(near.learner), reach)
+
+    def points(self, near: Candidate | None = None) -> list[Key]:
+        """Return what is to be scored: the whole grid, or the surroundings of a candidate with every lambda."""
+        learners = list(self.learners(near))
+        return [(k, learner, lam) for k in self.kernels(near) for learner in learners for lam in self.lams.tolist()]
+
+    def neighbours(self, candidate: Candidate) -> list[Key]:
+        """Return what is no more than one value away from a candidate on each axis."""
+        place = int(np.searchsorted(self.lams, candidate.lam))
+        lams = self.lams[max(place - 1, 0) : place + 2].tolist()
+        learners = list(self.learners(candidate, 1))
+        return [(k, learner, lam) for k in self.kernels(candidate, 1) for learner in learners for lam in lams]
 
     def __contains__(self, candidate: Candidate) -> bool:
         return (
@@ -156,7 +181,7 @@ class Axes:
         return Axes(self.kernel, self.values | values, lam, self.learner, self.tuning | tuning), done
 
 
-def _walk(part: Any, axes: Mapping[str, Array], near: Mapping[str, float] | None) -> Iterator[Any]:
+def _walk(part: Any, axes: Mapping[str, Array], near: Mapping[str, float] | None, reach: int) -> Iterator[Any]:
     """Give the free parameters of a kernel or learner the values of a grid, or of its surroundings of a point."""
     if not axes:
         yield part
@@ -164,7 +189,7 @@ def _walk(part: Any, axes: Mapping[str, Array], near: Mapping[str, float] | None
     ranges = list(axes.values())
     if near is not None:
         places = [int(np.searchsorted(axis, near[name])) for name, axis in axes.items()]
-        ranges = [axis[max(i - STEPS, 0) : i + STEPS + 1] for axis, i in zip(ranges, places, strict=True)]
+        ranges = [axis[max(i - reach, 0) : i + reach + 1] for axis, i in zip(ranges, places, strict=True)]
     for point in itertools.product(*ranges):
         yield part.with_parameters(**dict(zip(axes, map(float, point), strict=True)))
 
@@ -266,6 +291,8 @@ class GridSearch:
     extend : bool
         Whether it may be.
     progress : callable or None
+    ladder : sequence of int, ascending
+        Ranks of successive halving, below that in force; with none every candidate is scored there.
     """
 
     rows: Rows
@@ -275,25 +302,31 @@ class GridSearch:
     grids: list[Axes]
     extend: bool = True
     progress: Progress | None = None
-    found: dict[tuple[Kernel, Any, float], Candidate] = field(default_factory=dict)
+    ladder: Sequence[int] = ()
+    found: dict[Key, Candidate] = field(default_factory=dict)
     extensions: list[dict[str, str]] = field(default_factory=list)
     remark: str | None = None
 
     def run(self) -> None:
-        """Score the grids, and extend them as long as the best candidate lies on an edge."""
-        for axes in self.grids:
-            self._score(axes.kernels(), list(axes.learners()), axes.lams)
-        while self.beyond(self.candidates()[0]):
+        """Score the grids, and go on from the best candidate as long as there is anything better to hope for."""
+        self._halve(list(dict.fromkeys(key for axes in self.grids for key in axes.points())))
+        while self.explore(self.candidates()[0]):
             pass
 
     def candidates(self) -> list[Candidate]:
         """Return all candidates so far, best first."""
-        return sorted(self.found.values(), key=lambda candidate: candidate.rank)
+        return sorted(self.found.values(), key=lambda candidate: candidate.order)
 
-    def beyond(self, best: Candidate) -> bool:
-        """Extend the grid and score what is new if ``best`` lies on its edge; say whether that was done."""
+    def explore(self, best: Candidate) -> bool:
+        """Score what lies around ``best``, or beyond the edge of the grid where it lies on one, unless that is done.
+
+        Returns whether there was anything to score.
+        """
         self.remark = None
         g = next(g for g, axes in enumerate(self.grids) if best in axes)
+        if best.failed is None and (left := [k for k in self.grids[g].neighbours(best) if self._unsettled(k)]):
+            self._score(left, self.rank)
+            return True
         where = self.edge(best)
         if best.failed is not None or not where:
             return False
@@ -310,8 +343,11 @@ class GridSearch:
             return False
         self.grids[g], done = longer
         self.extensions.append(done)
-        self._score(self.grids[g].kernels(best), list(self.grids[g].learners(best)), self.grids[g].lams)
+        self._halve([key for key in self.grids[g].points(best) if key not in self.found])
         return True
+
+    def _unsettled(self, key: Key) -> bool:
+        return key not in self.found or self.found[key].rank is not None
 
     def edge(self, candidate: Candidate) -> str:
         """Return where a candidate lies on the edge of its grid, in words; nothing if it doesn't."""
@@ -325,38 +361,50 @@ class GridSearch:
         extended = [f"the best candidate lay on the edge of the grid: extended {listed}"] if listed else []
         return extended + ([self.remark] if self.remark is not None else [])
 
-    def _score(self, kernels: Iterable[Kernel], learners: Sequence[Any], lams: Array) -> None:
-        """Score the candidates that are not there yet."""
-        work = []
-        for kernel in kernels:
-            missing = {
-                learner: tuple(float(lam) for lam in lams if (kernel, learner, float(lam)) not in self.found)
-                for learner in learners
-            }
-            plan = tuple((learner, each) for learner, each in missing.items() if each)
-            if plan:
-                work.append((kernel, plan, sum(len(each) for _, each in plan)))
-        # Paths of one learner and one set of lambda are solved side by side; all learners share a kernel's problem.
-        work.sort(key=lambda item: item[2], reverse=True)
-        total, done = sum(count for _, _, count in work), 0
-        size = threads()
-        for plan, same in itertools.groupby(work, key=lambda item: item[1]):
-            for batch in _batched(iter(same), size):
-                problems = [Problem(self.rows, kernel, self.rank) for kernel, _, _ in batch]
-                for learner, each in plan:
-                    paths = [make_path(problem, learner, each) for problem in problems]
-                    fit_together(paths)
-                    for path in paths:
-                        for candidate in self.assess(path, self.criterion.score(path)):
-                            self.found[candidate.key] = candidate
-                        done += path.lams.size
-                        if self.progress is not None:
-                            self.progress(done, total, str(path.problem.kernel))
+    def _halve(self, keys: list[Key]) -> None:
+        """Score candidates by successive halving, or all of them where there is no ladder or they are few."""
+        for level, rank in enumerate(self.ladder, 1):
+            if len(keys) <= FINALISTS:
+                break
+            self._score(keys, rank)
+            best = sorted(keys, key=lambda key: self.found[key].order)
+            keys = best[: max(FINALISTS, len(keys) // KEPT) if level < len(self.ladder) else FINALISTS]
+        self._score(keys, self.rank)
 
+    def _landmarks(self, rank: int | None) -> Landmarks | None:
+        """Return landmarks for all kernels at a lower rank than that in force: drawn uniformly, ever more of them."""
+        if rank is None or rank == self.rank:
+            return None
+        drawn = np.random.default_rng(self.rows.seed).permutation(self.rows.n)[:rank]
+        return Landmarks(drawn, Statistics(self.rows.X, self.rows.X[drawn]))
 
-def _batched(items: Iterator[Any], size: int) -> Iterator[tuple[Any, ...]]:
-    while batch := tuple(itertools.islice(items, size)):
-        yield batch
+    def _score(self, keys: Iterable[Key], rank: int | None) -> None:
+        """Score candidates at one representation; those of one kernel share all that they can."""
+        landmarks = self._landmarks(rank)
+        lams: dict[Kernel, dict[Any, list[float]]] = {}
+        for kernel, learner, lam in keys:
+            lams.setdefault(kernel, {}).setdefault(learner, []).append(lam)
+        # Many lambda of a kernel take longest: first, so that no thread is left with them alone.
+        work = sorted(lams.items(), key=lambda item: -sum(map(len, item[1].values())))
+        total, done = sum(len(each) for paths in lams.values() for each in paths.values()), 0
+
+        def on_kernel(item: tuple[Kernel, dict[Any, list[float]]]) -> tuple[Kernel, list[Candidate]]:
+            return item[0], self._on_kernel(item[0], item[1], rank, landmarks)
+
+        for kernel, candidates in share_each(on_kernel, work):
+            for candidate in candidates:
+                left = None if rank == self.rank else rank
+                self.found[candidate.key] = replace(candidate, rank=left)
+            done += len(candidates)
+            if self.progress is not None:
+                self.progress(done, total, str(kernel))
+
+    def _on_kernel(
+        self, kernel: Kernel, lams: Mapping[Any, list[float]], rank: int | None, landmarks: Landmarks | None
+    ) -> list[Candidate]:
+        problem = Problem(self.rows, kernel, rank, landmarks)
+        paths = [make_path(problem, learner, each) for learner, each in lams.items()]
+        return [candidate for path in paths for candidate in self.assess(path, self.criterion.score(path))]
 
 
 def _where(axes: Axes, candidate: Candidate) -> list[str]:

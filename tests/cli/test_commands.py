@@ -129,6 +129,7 @@ def test_options_reach_the_selection(fake, data):
         "criterion": "None",
         "folds": "10",
         "repeats": "1",
+        "search": "'auto'",
         "grid": "'auto'",
         "verify": "5",
         "extend": "True",
@@ -143,13 +144,14 @@ def test_options_reach_the_selection(fake, data):
     given = (
         "--learner krr --kernel gaussian --kernel linear --criterion bif --order inf --folds 5 --grid paper --repeats 3"
     )
-    given += " --metric accuracy --metric roc_auc --one-se --calibration isotonic"
+    given += " --search grid --metric accuracy --metric roc_auc --one-se --calibration isotonic"
     assert options(*given.split(), *["--verify", "0", "--no-extend", "--pure", "--rank", "0.25", "--seed", "7"]) == {
         "learner": "'krr'",
         "kernel": "['gaussian', 'linear']",
         "criterion": "'bif'",
         "folds": "5",
         "repeats": "3",
+        "search": "'grid'",
         "grid": "'paper'",
         "verify": "0",
         "extend": "False",
@@ -206,11 +208,32 @@ def test_the_table_is_never_overwritten(fake, data):
     assert data.read_bytes() == before
 
 
-@pytest.mark.parametrize("args", [["--folds", "1"], ["--folds", "x"], ["--nothing"], ["--threads", "0"]])
-def test_usage_errors_exit_2(fake, data, args):
-    result = run("select", data, *args, code=2)
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["select", "FILE", "--folds", "1"], "1"),
+        (["select", "FILE", "--folds", "x"], "x"),
+        (["select", "FILE", "--folds"], "'--folds' requires an argument (kernsel "),
+        (["select", "FILE", "--fold"], "No such option: --fold"),
+        (["select", "FILE", "--threads", "0"], "'--threads'"),
+        (["select", "FILE", "FILE"], "(kernsel select --help says what there is)"),
+        (["select"], "Missing argument 'DATA' (kernsel select --help says what there is)"),
+        (["selct"], "'selct'. Did you mean 'select'? (kernsel --help says what there is)"),
+        (["--nothing"], "No such option: --nothing (kernsel --help says what there is)"),
+    ],
+)
+def test_usage_errors_are_one_line_and_exit_2(fake, data, args, message):
+    result = CliRunner().invoke(app, [str(data) if arg == "FILE" else arg for arg in args], prog_name="kernsel")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("kernsel: error: ")
+    assert result.stderr.count("\n") == 1
+    assert message in result.stderr
+
+
+def test_no_command_shows_the_help():
+    result = run(code=2)
     assert result.stdout == ""
-    assert "Traceback" not in result.stderr
+    assert all(name in result.stderr for name in ("select", "predict", "example", "plugins", "warmup"))
 
 
 @pytest.mark.parametrize(

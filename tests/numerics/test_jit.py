@@ -7,7 +7,7 @@ import sys
 import numba
 import pytest
 
-from kernsel.numerics import jit
+from kernsel.numerics import jit, newton
 
 LOOPS = """
 from kernsel.numerics import jit
@@ -158,3 +158,23 @@ def test_a_second_process_compiles_what_will_be_needed(tmp_path):
     )
     assert done.stdout == "0\n", done.stderr
     assert len(list((tmp_path / "cache").rglob("*.nbi"))) == 2
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 7])
+def test_whole_tasks_are_shared_out_in_order(monkeypatch, count):
+    monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", 2)
+    done = list(jit.share_each(lambda item: (item, jit.threads()), list(range(count))))
+    assert [item for item, _ in done] == list(range(count))
+    assert all(threads == (1 if count >= 2 else 2) for _, threads in done)
+    assert jit.threads() == 2
+
+
+def test_a_task_that_fails_ends_the_sharing(monkeypatch):
+    monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", 2)
+    with pytest.raises(ZeroDivisionError):
+        list(jit.share_each(lambda item: 1 / item, [1, 0, 2]))
+
+
+def test_a_pointer_has_no_entry_for_python():
+    with pytest.raises(TypeError, match="in_kernel is called by compiled loops only"):
+        newton.in_kernel()

@@ -131,3 +131,23 @@ def test_nystrom_factor_drops_what_is_rounding():
 def test_nystrom_factor_of_zero():
     Z, T, r = lowrank.nystrom_factor(np.zeros((6, 3)), np.zeros((3, 3)))
     assert (Z.shape, T.shape, r) == ((6, 0), (3, 0), 0)
+
+
+@pytest.mark.parametrize("tau", [1e-3, 1.0, 1e4])
+def test_the_factor_of_given_landmarks_is_the_nystrom_approximation(tau):
+    K, chosen = gaussian(80, tau), np.arange(5, 45, 2)
+    C = K[:, chosen]
+    Z, kept, T = lowrank.landmark_factor(C, C[chosen])
+    np.testing.assert_allclose(Z, C[:, kept] @ T, atol=1e-12)
+    # what is made of the landmarks' columns and exact in them is the Nystrom approximation
+    np.testing.assert_allclose(Z @ Z[chosen].T, C, atol=1e-7)
+    np.testing.assert_allclose(Z[chosen] @ Z[chosen].T, C[chosen], atol=100 * 80 * EPS)
+    assert np.linalg.eigvalsh(K - Z @ Z.T).min() > -100 * 80 * EPS
+
+
+def test_landmarks_that_coincide_are_used_once():
+    K = gaussian(30, 1.0)[:, :30]
+    chosen = np.array([3, 7, 3, 11])
+    Z, kept, _ = lowrank.landmark_factor(K[:, chosen], K[np.ix_(chosen, chosen)])
+    assert sorted(chosen[kept].tolist()) == [3, 7, 11]
+    assert Z.shape == (30, 3)

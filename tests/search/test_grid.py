@@ -178,18 +178,18 @@ def test_ties():
         candidate(score=math.inf, loss=math.inf, failed="it broke", lam=5.0),
     ]
     for shuffled in (order[::-1], order[3:] + order[:3]):
-        assert sorted(shuffled, key=lambda each: each.rank) == order
+        assert sorted(shuffled, key=lambda each: each.order) == order
 
 
 def test_rounding_does_not_break_a_tie():
     low, high = candidate(score=0.5 - 1e-14, lam=1.0), candidate(score=0.5, lam=2.0)
-    assert min([low, high], key=lambda each: each.rank) is high
-    assert min([candidate(score=0.5 - 1e-5), high], key=lambda each: each.rank) is not high
+    assert min([low, high], key=lambda each: each.order) is high
+    assert min([candidate(score=0.5 - 1e-5), high], key=lambda each: each.order) is not high
 
 
 def test_what_is_verified_goes_by_that():
-    assert candidate(score=0.1, verified=0.9).rank > candidate(score=0.5, verified=0.6).rank
-    assert candidate(score=0.1, verified=math.inf).rank > candidate(score=0.5).rank
+    assert candidate(score=0.1, verified=0.9).order > candidate(score=0.5, verified=0.6).order
+    assert candidate(score=0.1, verified=math.inf).order > candidate(score=0.5).order
 
 
 def test_equal_scores_of_a_whole_selection():
@@ -314,8 +314,8 @@ def test_zero_is_no_edge():
 
 def test_ties_go_to_the_wider_tube_at_last():
     narrow, wide = (candidate(learner=Svr(epsilon=epsilon)) for epsilon in (0.1, 0.2))
-    assert min([narrow, wide], key=lambda each: each.rank) is wide
-    assert min([candidate(learner=Svr(epsilon=0.1), tau=2.0), wide], key=lambda each: each.rank).kernel.tau == 2.0
+    assert min([narrow, wide], key=lambda each: each.order) is wide
+    assert min([candidate(learner=Svr(epsilon=0.1), tau=2.0), wide], key=lambda each: each.order).kernel.tau == 2.0
 
 
 @pytest.mark.parametrize(

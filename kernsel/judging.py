@@ -1,0 +1,174 @@
+"""Judge candidates: turn scores and held-out outputs into figures that people understand, and verify the leaders."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernsel.criteria import HeldOutCriterion, Scores
+from kernsel.data import Dataset
+from kernsel.data.target import chosen_classes, class_codes
+from kernsel.kernels import Kernel
+from kernsel.paths import Path, make_path
+from kernsel.problem import Problem, Rows
+from kernsel.resampling import standard_error
+from kernsel.search.grid import Candidate
+
+if TYPE_CHECKING:
+    from kernsel.metrics import Metrics, Value
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """Turns scores and held-out outputs into candidates, with the error that people understand."""
+
+    deals: list[Rows]
+    dataset: Dataset
+    criterion: Any
+    metrics: Metrics | None
+
+    def candidates(self, path: Path, scores: Scores) -> list[Candidate]:
+        """Return one candidate for each lambda of a path: means over the deals, of which the path is on the first."""
+        others = [
+            make_path(Problem(rows, path.problem.kernel, path.problem.rank), path.learner, path.lams)
+            for rows in self.deals[1:]
+        ]
+        deals = [(path, scores), *((other, self.criterion.score(other)) for other in others)]
+        return [averaged(same) for same in zip(*(self._candidates(*deal) for deal in deals), strict=True)]
+
+    def _candidates(self, path: Path, scores: Scores) -> list[Candidate]:
+        held = scores.heldout
+        errors = (None, None) if held is None else self.errors(path.rows, held.f)
+        found = []
+        for k, lam in enumerate(path.lams):
+            candidate = Candidate(path.problem.kernel, float(lam), learner=path.learner, failed=scores.failed[k])
+            if candidate.failed is None:
+                candidate = replace(
+                    candidate,
+                    score=float(scores.score[k]),
+                    score_se=None if scores.score_se is None else _known(float(scores.score_se[k])),
+                    reliability=None if scores.reliability is None else float(scores.reliability[k]),
+                    scored_by=None if scores.scored_by is None else scores.scored_by[k],
+                    loss=math.inf if scores.loss is None else float(scores.loss[k]),
+                    exact=held is not None and bool(held.exact[k]),
+                    refitted=0 if held is None else int(np.broadcast_to(held.refitted, path.lams.shape)[k]),
+                    error=None if errors[0] is None else float(errors[0][k]),
+                    error_se=None if errors[1] is None else _known(float(errors[1][k])),
+                )
+            found.append(candidate)
+        return found
+
+    def verified(self, leading: list[Candidate], rank: int | None) -> list[Candidate]:
+        """Re-score candidates by exact refits, at the representation in force; their order is kept."""
+        deals = [self._verified_on(rows, leading, rank) for rows in self.deals]
+        return [averaged(same) for same in zip(*deals, strict=True)]
+
+    def _verified_on(self, rows: Rows, leading: list[Candidate], rank: int | None) -> list[Candidate]:
+        """Re-score candidates on one deal of the rows."""
+        # What is exact already needs its held-out outputs again for metrics only.
+        done = {id(c) for c in leading if c.exact and self.metrics is None}
+        result = {id(c): replace(c, verified=c.score) for c in leading if id(c) in done}
+        together: dict[tuple[Kernel, Any], list[Candidate]] = {}
+        for candidate in leading:
+            if id(candidate) not in done:
+                together.setdefault((candidate.kernel, candidate.learner), []).append(candidate)
+        problems = {kernel: Problem(rows, kernel, rank) for kernel, _ in together}
+        for (kernel, learner), members in together.items():
+            path = make_path(problems[kernel], learner, [c.lam for c in members])
+            held = path.exact()
+            for k, candidate in enumerate(sorted(members, key=lambda c: -c.lam)):
+                F, reason = held.f[:, k], held.failed[k]
+                if reason is None:
+                    losses = learner.loss.value(rows.Y, F).mean(axis=0)
+                    values = self.criterion.values(path, F) if isinstance(self.criterion, HeldOutCriterion) else losses
+                    error, error_se = self.errors(rows, F)
+                    result[id(candidate)] = replace(
+                        candidate,
+                        verified=float(rows.mean(values)),
+                        score_se=_known(float(standard_error(values, rows.starts, rows.s))),
+                        loss=float(rows.mean(losses)),
+                        error=float(error),
+                        error_se=_known(float(error_se)),
+                        metrics={} if self.metrics is None else self.metrics.evaluate(rows, F),
+                    )
+                else:
+                    result[id(candidate)] = replace(candidate, verified=math.inf, failed=f"not verified: {reason}")
+        return [result[id(candidate)] for candidate in leading]
+
+    def errors(self, rows: Rows, F: Array) -> tuple[Array, Array]:
+        """Return the error of held-out outputs (k, ..., n) and its standard error, NaN for one fold alone.
+
+        Of several targets each counts in units of its own standard deviation.
+        """
+        Y, F = rows.Y[:, : rows.held], F[..., : rows.held]
+        if self.dataset.task == "classification":
+            wrong = (chosen_classes(F) != class_codes(Y)).astype(np.float64)
+            return rows.mean(wrong), standard_error(wrong, rows.starts, rows.s)
+        with np.errstate(over="ignore", invalid="ignore"):  # the outputs of a fit that failed may be infinite
+            squares = ((F - Y.reshape(len(Y), *(1,) * (F.ndim - 2), -1)) ** 2).mean(axis=0)
+            root, scale = np.sqrt(rows.mean(squares)), float(self.dataset.output_scale[0]) if len(Y) == 1 else 1.0
+            spread = standard_error(squares, rows.starts, rows.s)
+            spread = np.where(root > 0, scale * spread / (2 * np.where(root > 0, root, 1.0)), 0.0 * spread)
+        return root * scale, spread
+
+    def by_target(self, deals: Sequence[Array]) -> dict[str, float]:
+        """Return the RMSE for each target, in its units: its mean over the held-out outputs (k, n) of all deals."""
+        roots = [
+            np.sqrt(rows.mean((F[:, : rows.held] - rows.Y[:, : rows.held]) ** 2)) * self.dataset.output_scale
+            for rows, F in zip(self.deals, deals, strict=True)
+        ]
+        return dict(zip(self.dataset.target, map(float, np.mean(roots, axis=0)), strict=True))
+
+    def measured(self, deals: Sequence[Array]) -> dict[str, Value]:
+        """Return the metrics of held-out outputs (k, n): their means over all deals."""
+        assert self.metrics is not None
+        found = [self.metrics.evaluate(rows, F) for rows, F in zip(self.deals, deals, strict=True)]
+        return {name: _mean_metric([each[name] for each in found]) for name in found[0]}
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def averaged(deals: Sequence[Candidate]) -> Candidate:
+    """Return the mean of one candidate's figures over deals; it has failed if it did in any.
+
+    The standard error is averaged as well: more deals of the same rows don't make it smaller.
+    """
+    first = deals[0]
+    if len(deals) == 1:
+        return first
+    failed = next((each.failed for each in deals if each.failed is not None), None)
+    if failed is not None:
+        return replace(first, failed=failed, score=math.inf, verified=None if first.verified is None else math.inf)
+    means: dict[str, Any] = {
+        name: float(np.mean([getattr(each, name) for each in deals]))
+        for name in ("score", "score_se", "loss", "error", "error_se", "verified")
+        if getattr(first, name) is not None
+    }
+    metrics = {name: _mean_metric([each.metrics[name] for each in deals]) for name in first.metrics}
+    ratios = [each.reliability for each in deals if each.reliability is not None]
+    return replace(
+        first,
+        **means,
+        reliability=max(ratios, default=None),
+        refitted=sum(each.refitted for each in deals),
+        scored_by=next((each.scored_by for each in deals if each.scored_by is not None), None),
+        exact=all(each.exact for each in deals),
+        metrics=metrics,
+    )
+
+
+def _mean_metric(deals: Sequence[Value]) -> Value:
+    """Return the mean over deals of a metric and of its standard error; None where one of them has none."""
+    value, se = (
+        None if any(part is None for part in parts) else float(np.mean(parts)) for parts in zip(*deals, strict=True)
+    )
+    return type(deals[0])(value, se)

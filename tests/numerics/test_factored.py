@@ -1,0 +1,56 @@
+"""The square loss by one factorisation a ridge: what the eigendecomposition and brute-force refits say."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+import calling
+import problems
+import reference
+import tolerances
+from kernsel.numerics import factored, newton, spectral
+
+
+@given(problems.problems(weighted=True))
+@pytest.mark.parametrize("bias", [0, 1])
+def test_folds_are_held_out_exactly(bias, p):
+    root = np.sqrt(p.s)
+    K, Y = p.K * root * root[:, None], p.Y * root
+    lams = calling.array(p.lam, p.lam / 3)
+    starts, _, left = calling.folds(p.starts, p.s)
+    f, status = factored.heldout_factored(K, root if bias else None, Y, lams, starts, left)
+    for k in np.flatnonzero(status == newton.CONVERGED):
+        for c, y in enumerate(p.Y):
+            expected = reference.refits_square(p.K, y, lams[k], p.starts, p.s, bias)
+            atol = tolerances.weighted(p.s) * tolerances.exact(p.K, lams[k]) * (1 + np.abs(y).max())
+            np.testing.assert_allclose(f[c, k] / root, expected, rtol=0, atol=10 * atol)
+
+
+@given(problems.problems(weighted=True))
+@pytest.mark.parametrize("bias", [0, 1])
+def test_coefficients_are_those_of_the_eigendecomposition(bias, p):
+    root = np.sqrt(p.s)
+    K, free = p.K * root * root[:, None], root if bias else None
+    ridges = p.s.sum() * calling.array(p.lam, 1.0)
+    slow = spectral.coefficients(*spectral.spectrum_of_gram(K, free), p.Y * root, ridges)
+    fast = factored.coefficients_factored(K, free, p.Y * root, ridges, np.ones((2, p.n), bool))
+    atol = tolerances.weighted(p.s) * tolerances.exact(p.K, p.lam) * (1 + np.abs(p.Y).max())
+    np.testing.assert_allclose(fast @ K, slow @ K, rtol=0, atol=100 * atol)
+
+
+@pytest.mark.parametrize("lam", [1e-300, 1e-18])
+def test_a_ridge_below_rounding_is_said(lam):
+    K = np.ones((12, 12))
+    Y = np.random.default_rng(0).normal(size=(1, 12))
+    starts, _, left = calling.folds(problems.even(12, 3), np.ones(12))
+    _, status = factored.heldout_factored(K, None, Y, calling.array(lam), starts, left)
+    assert status.tolist() == [newton.SINGULAR]
+    assert np.isfinite(
+        factored.coefficients_factored(K, None, Y, calling.array(12 * lam), np.ones((1, 12), bool))
+    ).all()
+
+
+def test_few_ridges_are_factorised_and_many_are_not():
+    left = np.array([90.0, 90.0, 91.0])
+    assert factored.factors_are_cheaper(np.ones(5), left)
+    assert not factored.factors_are_cheaper(np.ones(6), left)

@@ -1,0 +1,107 @@
+"""Successive halving over the rank: what it scores where, and that its choice is the exhaustive one."""
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification, make_friedman1
+
+import tables
+from kernsel.errors import OptionError
+from kernsel.options import read_search
+from kernsel.search.grid import FINALISTS
+
+GRID = {"tau": 2.0 ** np.arange(-4, 12), "lambda": 2.0 ** np.arange(-17, 4, 2)}
+
+
+def data(learner, n=600):
+    if learner == "krr":
+        return make_friedman1(n, n_features=8, noise=1.0, random_state=0)
+    return make_classification(n, 8, n_informative=5, n_clusters_per_class=3, flip_y=0.05, random_state=0)
+
+
+def choose(learner, **options):
+    X, y = data(learner)
+    return tables.choose(X, y, learner=learner, folds=5, grid=GRID, extend=False, **options)
+
+
+@pytest.mark.parametrize("rank", [None, 200], ids=["full", "rank 200"])
+@pytest.mark.parametrize("learner", ["krr", "svm"])
+def test_the_choice_is_that_of_the_whole_grid(learner, rank):
+    whole, halved = (choose(learner, rank=rank, search=search) for search in ("grid", "halving"))
+    assert halved.best.key == whole.best.key
+    assert halved.best.value == pytest.approx(whole.best.value, rel=1e-9)
+    assert halved.options["search"] == "halving"
+    assert len(halved.candidates) == len(whole.candidates)
+    np.testing.assert_array_equal(halved.heldout, whole.heldout)
+
+
+def test_those_left_behind_come_later_and_say_at_which_rank():
+    result = choose("krr", search="halving")
+    candidates = result.candidates
+    ranks = [c.rank for c in candidates]
+    in_force = ranks.count(None)
+    assert FINALISTS <= in_force < 2 * FINALISTS
+    assert ranks == [None] * in_force + [50] * (len(ranks) - in_force)
+    assert result.table["rank"].notna().sum() == len(ranks) - in_force
+
+
+def test_all_neighbours_of_the_winner_are_scored_at_the_representation_in_force():
+    result = choose("svm", search="halving")
+    tau, lam = GRID["tau"], GRID["lambda"]
+    i, j = (int(np.flatnonzero(axis == v)[0]) for axis, v in ((tau, result.best.kernel.tau), (lam, result.best.lam)))
+    around = {
+        (tau[a], lam[b])
+        for a in (i - 1, i, i + 1)
+        for b in (j - 1, j, j + 1)
+        if 0 <= a < tau.size and 0 <= b < lam.size
+    }
+    in_force = {(c.kernel.tau, c.lam) for c in result.candidates if c.rank is None}
+    assert around <= in_force
+    assert all(c.value >= result.best.value for c in result.candidates if c.verified is not None)
+
+
+def test_the_grid_is_extended_from_the_choice():
+    X, y = data("krr")
+    result = tables.choose(X, y, learner="krr", folds=5, search="halving", grid={**GRID, "tau": GRID["tau"][:5]})
+    assert result.best.kernel.tau > GRID["tau"][4]
+    assert any("extended" in text for text in result.warnings)
+
+
+@pytest.mark.parametrize(
+    ("search", "n", "outputs", "rank", "expected"),
+    [
+        ("auto", 999, 1, None, ()),
+        ("auto", 999, 2, None, (50, 100)),
+        ("auto", 300, 4, None, ()),
+        ("auto", 1000, 1, None, (50, 100)),
+        ("auto", 2000, 1, None, (50, 100, 200)),
+        ("auto", 2000, 1, 200, (50, 100)),
+        ("auto", 5000, 1, 500, (50, 100, 200)),
+        ("grid", 5000, 1, 500, ()),
+        ("halving", 300, 1, None, ()),
+        ("halving", 400, 1, None, (50,)),
+        ("halving", 5000, 1, 60, ()),
+    ],
+)
+def test_the_ranks(search, n, outputs, rank, expected):
+    assert read_search(search, n, outputs, rank, one_se=False) == expected
+
+
+def test_one_standard_error_looks_at_all_candidates():
+    assert read_search("auto", 5000, 1, None, one_se=True) == ()
+    with pytest.raises(OptionError, match="use search grid"):
+        read_search("halving", 5000, 1, None, one_se=True)
+
+
+def test_an_unknown_search_is_refused():
+    with pytest.raises(OptionError, match="search 'random' is unknown: use auto, grid or halving"):
+        choose("krr", search="random")
+
+
+def test_what_fails_at_a_low_rank_is_said():
+    X, y = data("krr")
+    grid = {"tau": GRID["tau"], "lambda": [1e-300, *GRID["lambda"]]}
+    result = tables.choose(X, y, learner="krr", folds=5, search="halving", grid=grid, extend=False)
+    assert math.isfinite(result.best.value)
+    assert result.best.lam != 1e-300
