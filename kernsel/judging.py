@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from kernsel.criteria import HeldOutCriterion, Scores
 from kernsel.data import Dataset
 from kernsel.data.target import chosen_classes, class_codes
-from kernsel.kernels import Kernel
+from kernsel.kernels import Kernel, Statistics
 from kernsel.paths import Path, make_path
-from kernsel.problem import Problem, Rows
+from kernsel.problem import Landmarks, Problem, Rows
 from kernsel.resampling import standard_error
 from kernsel.search.grid import Candidate
 
@@ -36,12 +36,17 @@ class Judge:
 
     def candidates(self, path: Path, scores: Scores) -> list[Candidate]:
         """Return one candidate for each lambda of a path: means over the deals, of which the path is on the first."""
-        others = [
-            make_path(Problem(rows, path.problem.kernel, path.problem.rank), path.learner, path.lams)
-            for rows in self.deals[1:]
-        ]
+        others = [make_path(self._on_deal(path.problem, rows), path.learner, path.lams) for rows in self.deals[1:]]
         deals = [(path, scores), *((other, self.criterion.score(other)) for other in others)]
         return [averaged(same) for same in zip(*(self._candidates(*deal) for deal in deals), strict=True)]
+
+    def _on_deal(self, problem: Problem, rows: Rows) -> Problem:
+        """Return the same kernel at the same representation, with the same landmarks, on another deal of the rows."""
+        landmarks = problem.landmarks
+        if landmarks is not None:
+            indices = np.argsort(rows.order)[self.deals[0].order[landmarks.indices]]
+            landmarks = Landmarks(indices, Statistics(rows.X, rows.X[indices]))
+        return Problem(rows, problem.kernel, problem.rank, landmarks)
 
     def _candidates(self, path: Path, scores: Scores) -> list[Candidate]:
         held = scores.heldout

@@ -173,7 +173,7 @@ class Selection:
             lines.append(f"  {refitted} folds of all candidates were refitted, as a Newton step changes them too much")
         left = [candidate.rank for candidate in self.candidates if candidate.rank is not None]
         if left:
-            lines.append(f"  {len(left)} candidates were left behind at ranks {min(left)} to {max(left)}")
+            lines.append(f"  {len(left)} candidates were left behind at rank {_span(left)}")
         failed = sum(candidate.failed is not None for candidate in self.candidates)
         lines.append(
             f"{len(self.candidates)} candidates"
@@ -241,6 +241,10 @@ _MEASURED = {
     "rank",
     "failed",
 }
+
+
+def _span(ranks: list[int]) -> str:
+    return f"{min(ranks)} to {max(ranks)}" if min(ranks) < max(ranks) else str(ranks[0])
 
 
 def _figure(metric: Value) -> str:

@@ -114,8 +114,8 @@ def select(
         ``"lambda"``; ``"rest": "paper"`` is for what isn't named.
     search : {"auto", "grid", "halving"}
         Score every candidate, or all at a small rank, the best quarter at twice that rank, and so on, and the last few
-        and their neighbours at the representation in force. By default the latter from 1000 rows, or fewer
-        where there are more than two classes.
+        and their neighbours at the representation in force. By default the latter from 1000 rows, times
+        outputs.
     verify : int
         Leading candidates that are re-scored exactly.
     rank : int, float, "full" or None
@@ -256,6 +256,8 @@ def select_dataset(
     while True:
         candidates = searching.candidates()
         leading = [c for c in candidates[:verify] if c.failed is None]
+        if searching.settle(leading):  # the order is another one now
+            continue
         new = [c for c in leading if c.key not in checked]
         verdicts = judge.verified(new, columns)
         checked.update({c.key: c for c in verdicts})

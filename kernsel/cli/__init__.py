@@ -5,11 +5,13 @@ Nothing numerical is imported before a command needs it, so that ``--help`` and 
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Annotated
 
 import typer
 
-from kernsel.cli.console import Group
+from kernsel.cli.console import INTERRUPTED, Group
 from kernsel.cli.example import example
 from kernsel.cli.plugins import plugins
 from kernsel.cli.predict import predict
@@ -29,7 +31,14 @@ for _command in (select, predict, example, plugins, warmup):
 
 def main() -> None:
     """Run the command line; exits with 0, 2 for an error that the user can mend, or 130 after Ctrl-C."""
-    app(prog_name="kernsel")
+    try:
+        app(prog_name="kernsel")
+    except SystemExit as end:
+        if end.code == INTERRUPTED:  # Python would wait for threads that are in the middle of a fit
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(INTERRUPTED)
+        raise
 
 
 def _version(wanted: bool) -> None:

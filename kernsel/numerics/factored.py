@@ -61,7 +61,7 @@ def _ridges(first, step, K, root, Y, lams, starts, left, different, least, out, 
             if root.size:
                 for i in range(m):
                     for j in range(i + 1):
-                        Q[i, j] -= u[lo + i] * u[lo + j] / t
+                        Q[i, j] -= (u[lo + i] / t) * u[lo + j]  # u is tiny where the ridge is large
             for c in range(Y.shape[0]):
                 for i in range(m):
                     e[c, i] = x[c, lo + i]

@@ -289,8 +289,8 @@ def share_each(work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any
     pool = ThreadPoolExecutor(workers)
     try:
         yield from pool.map(lambda item: _alone(work, item), items)
-    finally:
-        pool.shutdown(cancel_futures=True)
+    finally:  # after Ctrl-C what runs is not waited for
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _alone(work: Callable[[Any], Any], item: Any) -> Any:

@@ -1,8 +1,8 @@
 """Grid search over kernels, their parameters and lambda, extended where the winner lies on the edge.
 
 Either every candidate is scored at the representation in force, or by *successive halving over the rank*: all at a
-small rank, the best quarter at twice that rank, and so on; the last few, and all that lie around the best of them, at
-the representation in force. Each kernel has finalists of its own. The best is then no worse there than any neighbour in the grid.
+small rank, the best quarter at twice that rank, and so on; the last few of each kernel, and all that lie around the
+best of them, at the representation in force. The best is then no worse there than any neighbour in the grid.
 """
 
 from __future__ import annotations
@@ -346,6 +346,12 @@ class GridSearch:
         self.extensions.append(done)
         self._halve([key for key in self.grids[g].points(best) if key not in self.found])
         return True
+
+    def settle(self, candidates: Iterable[Candidate]) -> bool:
+        """Score those that were left at a lower rank at the representation in force; say whether there were any."""
+        left = [candidate.key for candidate in candidates if candidate.rank is not None]
+        self._score(left, self.rank)
+        return bool(left)
 
     def _unsettled(self, key: Key) -> bool:
         return key not in self.found or self.found[key].rank is not None

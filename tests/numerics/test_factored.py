@@ -1,5 +1,7 @@
 """The square loss by one factorisation a ridge: what the eigendecomposition and brute-force refits say."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -54,3 +56,14 @@ def test_few_ridges_are_factorised_and_many_are_not():
     left = np.array([90.0, 90.0, 91.0])
     assert factored.factors_are_cheaper(np.ones(5), left)
     assert not factored.factors_are_cheaper(np.ones(6), left)
+
+
+@pytest.mark.parametrize("lam", [1e100, 1e160, 1e250])
+def test_under_a_huge_ridge_a_bias_predicts_the_mean_of_the_other_rows(lam):
+    p = problems.make(0)
+    starts, _, left = calling.folds(p.starts, p.s)
+    f, status = factored.heldout_factored(p.K, np.ones(p.n), p.Y, calling.array(lam), starts, left)
+    assert not status.any()
+    for lo, hi in pairwise(starts):
+        others = np.delete(p.Y[0], np.arange(lo, hi)).mean()
+        np.testing.assert_allclose(f[0, 0, lo:hi], others, atol=1e-12)
