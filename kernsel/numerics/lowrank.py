@@ -70,10 +70,8 @@ def landmark_factor(C: Array, W: Array) -> tuple[Array, Indices, Array]:
 
     Parameters
     ----------
-    C : (n, c) array
-        Columns of the kernel matrix.
-    W : (c, c) array
-        The rows of C that belong to the landmarks, symmetric.
+    C, W : (n, c), (c, c) array
+        As for ``nystrom_factor``.
 
     Returns
     -------
