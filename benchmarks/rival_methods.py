@@ -193,7 +193,7 @@ def grid_search(make: Callable[[Task], tuple[Any, str, str]], whole: bool = Fals
 
 def halving(task: Task, repeat: int, cells: int) -> Outcome:
     """Search by HalvingGridSearchCV as it is."""
-    from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+    from sklearn.experimental import enable_halving_search_cv  # noqa: F401  # lets the next line find it
     from sklearn.model_selection import HalvingGridSearchCV, KFold
 
     model, width, strength = _estimator(task)
@@ -211,7 +211,7 @@ def halving(task: Task, repeat: int, cells: int) -> Outcome:
 def liquidsvm(task: Task, repeat: int, cells: int) -> Outcome:
     """Search by liquidSVM on the same grid and blocks; it predicts by a vote of the folds' fits, each fold's best."""
     known = sysconfig.get_config_var
-    # Its loader asks for a name that Python no longer has; it is called EXT_SUFFIX now.
+    # Its loader asks for a name that Python no longer has; it is called EXT_SUFFIX now. (mypy: a function is replaced.)
     sysconfig.get_config_var = lambda name: known("EXT_SUFFIX" if name == "SO" else name)  # type: ignore[assignment]
     from liquidSVM import SVM
 

@@ -72,7 +72,7 @@ def _compiled(addresses: Sequence[str], processes: int) -> Iterator[str]:
             raise CompilationError(
                 "a compiling process was ended, for want of memory perhaps; NUMBA_NUM_THREADS=1 uses one process"
             ) from error
-        except BaseException:
+        except BaseException:  # Ctrl-C above all: the pool would wait until they have compiled what they began
             for child in multiprocessing.active_children():
                 child.kill()
             raise
