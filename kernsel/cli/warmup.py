@@ -80,15 +80,23 @@ def _compiled(addresses: Sequence[str], processes: int) -> Iterator[str]:
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C wait until the block has ended, where the system can."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    """Let Ctrl-C wait until the block has ended, and leave processes that are started in it alone.
+
+    The mask is for those processes, which inherit it. It binds this thread only, and any other may take the signal, so
+    that it is caught here as well.
+    """
+    masks = hasattr(signal, "pthread_sigmask")
+    came = []
+    before = signal.signal(signal.SIGINT, lambda *_: came.append(True))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if masks else ()
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if masks:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)  # takes a signal that waited
+        signal.signal(signal.SIGINT, before)
+    if came:
+        raise KeyboardInterrupt
 
 
 def _leave_interrupts_to_parent() -> None:
