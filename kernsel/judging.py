@@ -66,6 +66,7 @@ class Judge:
                     refitted=0 if held is None else int(np.broadcast_to(held.refitted, path.lams.shape)[k]),
                     error=None if errors[0] is None else float(errors[0][k]),
                     error_se=None if errors[1] is None else _known(float(errors[1][k])),
+                    terms={name: float(term[k]) for name, term in scores.terms.items()},
                 )
             found.append(candidate)
         return found
@@ -159,6 +160,7 @@ def averaged(deals: Sequence[Candidate]) -> Candidate:
         if getattr(first, name) is not None
     }
     metrics = {name: _mean_metric([each.metrics[name] for each in deals]) for name in first.metrics}
+    terms = {name: float(np.mean([each.terms[name] for each in deals])) for name in first.terms}
     ratios = [each.reliability for each in deals if each.reliability is not None]
     return replace(
         first,
@@ -168,6 +170,7 @@ def averaged(deals: Sequence[Candidate]) -> Candidate:
         scored_by=next((each.scored_by for each in deals if each.scored_by is not None), None),
         exact=all(each.exact for each in deals),
         metrics=metrics,
+        terms=terms,
     )
 
 

@@ -89,6 +89,7 @@ class Selection:
                 **{f"learner.{name}": value for name, value in _tuned(candidate).items()},
                 "lambda": candidate.lam,
                 **{key: value for key, value in self._entry(candidate).items() if key in _MEASURED},
+                **candidate.terms,
                 **{name: metric.value for name, metric in candidate.metrics.items()},
                 **{f"{name}_se": metric.se for name, metric in candidate.metrics.items()},
             }
@@ -113,6 +114,7 @@ class Selection:
             "refitted": candidate.refitted,
             "rank": candidate.rank,
             "failed": candidate.failed,
+            "terms": dict(candidate.terms),
             "metrics": {name: {"value": m.value, "se": m.se} for name, m in candidate.metrics.items()},
         }
 

@@ -1,7 +1,7 @@
 """Criteria: what scores a learner on a kernel; lower is better."""
 
-from kernsel.criteria.base import HeldOutCriterion, Scores
+from kernsel.criteria.base import About, HeldOutCriterion, PenalisedFit, Scores
 from kernsel.criteria.crossvalidation import CV, NewtonCV
 from kernsel.criteria.influence import BIF, FBIF
 
-__all__ = ["BIF", "CV", "FBIF", "HeldOutCriterion", "NewtonCV", "Scores"]
+__all__ = ["BIF", "CV", "FBIF", "About", "HeldOutCriterion", "NewtonCV", "PenalisedFit", "Scores"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -13,6 +14,28 @@ from kernsel.paths import HeldOut, Path
 from kernsel.resampling import standard_error
 
 Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class About:
+    """What a user should know of a criterion before choosing it; a plugin's criterion may have one as ``about``.
+
+    Parameters
+    ----------
+    reference : str
+        Where it is from, with the number of the equation.
+    cost : str
+        For one kernel with its whole path of L lambda; n rows, rank c, t folds.
+    needs : str
+        What learners or tasks it is for; nothing if it is for all.
+    against : str
+        What is known against it; nothing if nothing is.
+    """
+
+    reference: str
+    cost: str
+    needs: str = ""
+    against: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +59,8 @@ class Scores:
         The criterion that scored instead, where the one asked for is not to be trusted.
     score_se : (L,) array or None
         Standard error of the score over folds, if it is a mean over rows.
+    terms : mapping of str to (L,) array
+        What the score is the sum of, such as its ``fit`` and its ``penalty``, if it is a sum.
     """
 
     score: Array
@@ -45,6 +70,7 @@ class Scores:
     heldout: HeldOut | None = None
     scored_by: list[str | None] | None = None
     score_se: Array | None = None
+    terms: Mapping[str, Array] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -81,7 +107,35 @@ class HeldOutCriterion(ABC):
             for k in (k for k, reason in enumerate(held.failed) if reason is None):
                 values[k] = self.values(path, held.f[:, k])
         score, score_se = rows.mean(values), standard_error(values, rows.starts, rows.s)
-        finite = np.isfinite(score)
-        failed = [r or (None if ok else "the score is not finite") for r, ok in zip(held.failed, finite, strict=True)]
         reliability = None if held.exact.all() else self.reliability(path)
-        return Scores(score, failed, loss, reliability, held, score_se=score_se)
+        return Scores(score, unless_finite(score, held.failed), loss, reliability, held, score_se=score_se)
+
+
+@dataclass(frozen=True)
+class PenalisedFit(ABC):
+    """The training loss and a penalty: ``R_emp(f) + penalty``, with ``R_emp = (1/S) sum_i s_i V(y_i, f(x_i))``."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def penalty(self, path: Path) -> Array:
+        """Return the penalty of each fit of a path, (L,)."""
+
+    def score(self, path: Path) -> Scores:
+        """Score a path; a fit that failed, or whose score is not finite, has failed."""
+        fit, failed = empirical_risk(path)
+        penalty = np.broadcast_to(np.asarray(self.penalty(path), np.float64), fit.shape)
+        return Scores(fit + penalty, unless_finite(fit + penalty, failed), terms={"fit": fit, "penalty": penalty})
+
+
+def empirical_risk(path: Path) -> tuple[Array, list[str | None]]:
+    """Return the mean loss at the training rows of each fit, (L,), and why there is none."""
+    rows, fits = path.rows, path.fits
+    losses = path.learner.loss.values(rows.Y, fits.f).mean(axis=0)
+    return np.asarray(losses @ rows.s / rows.total), HeldOut.of(fits.f, fits.status, exact=True).failed
+
+
+def unless_finite(score: Array, failed: list[str | None]) -> list[str | None]:
+    """Return the reasons why there is no score, with one for those that are not finite."""
+    finite = np.isfinite(score)
+    return [r or (None if ok else "the score is not finite") for r, ok in zip(failed, finite, strict=True)]

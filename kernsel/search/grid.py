@@ -74,6 +74,8 @@ class Candidate:
     rank : int or None
         Of the representation that the score is from, if successive halving left the candidate at a lower one than that
         in force.
+    terms : mapping of str to float
+        What the score is the sum of, such as its ``fit`` and its ``penalty``, if it is a sum.
     learner : Learner or None
         None if there is only one.
     """
@@ -94,6 +96,7 @@ class Candidate:
     metrics: Mapping[str, Any] = field(default_factory=dict)
     refitted: int = 0
     rank: int | None = None
+    terms: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def value(self) -> float:
