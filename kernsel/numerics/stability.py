@@ -62,8 +62,8 @@ def perturbations(scan: Scan, norm: str = "spectral") -> Array:
     norm : {"spectral", "trace", "frobenius"}
     """
     if norm == "frobenius":
-        return np.hypot(scan.diag, np.sqrt(2.0) * scan.rest)
-    trace = np.hypot(scan.diag, 2.0 * scan.rest)
+        return np.asarray(np.hypot(scan.diag, np.sqrt(2.0) * scan.rest))
+    trace = np.asarray(np.hypot(scan.diag, 2.0 * scan.rest))
     return trace if norm == "trace" else 0.5 * np.abs(scan.diag) + 0.5 * trace
 
 
