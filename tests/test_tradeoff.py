@@ -137,29 +137,23 @@ class Untold(NewtonCV):
     ("options", "error", "message"),
     [
         ({"folds": "time:4"}, OptionError, "eta can't be chosen by cross-validation where a fold's fit"),
-        (
-            {"groups": np.arange(40) // 20, "folds": 2},
-            OptionError,
-            "eta is chosen on 3 folds, but 3 folds can't be made",
-        ),
-        (
-            {"criterion": Untold()},
-            IncompatibleError,
-            "criterion 'untold' leaves eta free, but its scores have no terms",
-        ),
-        ({"criterion": "cv", "eta": 1.0}, OptionError, "criterion 'cv' has no option 'eta'; leave it out, or use cvks"),
         ({"eta": -1.0}, OptionError, "eta must be a finite number of at least 0"),
         ({"eta": "most"}, OptionError, "eta must be a finite number of at least 0, not 'most'"),
+        ({"criterion": Untold(), "eta": None}, IncompatibleError, "'untold' leaves eta free, but its scores have no"),
+        ({"criterion": "cv"}, OptionError, "criterion 'cv' has no option 'eta'; leave it out, or use cvks"),
     ],
 )
 def test_when_it_cannot_be_chosen(options, error, message):
     X, y = tables.waves(n=40)
-    dataset = from_arrays(X, y, "auto", False, groups=options.get("groups"))
-    given = {"criterion": "cvks", "eta": "cv", "grid": GRID} | {k: v for k, v in options.items() if k != "groups"}
-    if not isinstance(given["criterion"], str):
-        given["eta"] = None
     with pytest.raises(error, match=message):
-        tables.select_dataset(dataset, **given)
+        tables.choose(X, y, **{"criterion": "cvks", "eta": "cv", "grid": GRID, **options})
+
+
+def test_two_groups_are_no_three_parts():
+    X, y = tables.waves(n=40)
+    dataset = from_arrays(X, y, "auto", False, groups=np.arange(40) // 20)
+    with pytest.raises(OptionError, match="eta is chosen on 3 folds, but 3 folds can't be made of 2 groups"):
+        choose(CVKS(eta=None), dataset, 2)
 
 
 def test_a_selection_says_what_was_chosen():

@@ -1,5 +1,7 @@
 """Laws of the stability scan: the closed form is that of the eigenvalues, whatever way the squares were summed."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -47,7 +49,7 @@ def test_a_negative_diagonal_is_where_the_printed_formula_fails():
 
 @given(seeds, st.integers(2, 8), st.floats(0.01, 10.0))
 def test_the_removed_matrix_is_not_that_of_a_removed_row(seed, n, ridge):
-    """KS14, Appendix A, takes ``K^i`` with the ridge for a fit without row i: it is off by ``K(x, x_i) y_i / ridge``."""
+    """KS14, Appendix A, takes ``K^i`` for the fit without row i; that is off by ``K(x, x_i) y_i / ridge``."""
     rng = np.random.default_rng(seed)
     X, y, i = rng.normal(size=(n, 2)), rng.normal(size=n), int(rng.integers(n))
     K, kept = Gaussian(1.0)(X), np.arange(n) != i
@@ -62,7 +64,7 @@ def test_the_removed_matrix_is_not_that_of_a_removed_row(seed, n, ridge):
 def test_beta_grows_with_points(norm, seed, n, definite):
     K = symmetric(seed, n, definite)
     betas = [stability.beta(stability.scan_gram(K[:m, :m]), norm)[0] for m in range(1, n + 1)]
-    assert all(more >= less * (1 - tolerances.SCAN) for less, more in zip(betas, betas[1:], strict=False))
+    assert all(more >= less * (1 - tolerances.SCAN) for less, more in pairwise(betas))
 
 
 @given(seeds, sizes, st.floats(1e-6, 1e6))
