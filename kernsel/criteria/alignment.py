@@ -152,7 +152,7 @@ class FSM(KernelCriterion):
         reference="Nguyen & Ho, An efficient kernel matrix evaluation measure, Pattern Recognition 41, 2008",
         cost="O(n^2), O(n c) at rank c, and a Newton step for each lambda",
         needs="classes",
-        against="It looks along one line only, so that classes of several clusters look worse than they are.",
+        against="It falls to 0, its least value, as a kernel narrows to the identity: bound the grid.",
     )
 
     def value(self, path: Path) -> float:
