@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import problems
 import reference_margins
+from kernsel.numerics import ball
 from kernsel.numerics.ball import GAP, squared_radius
 from kernsel.numerics.newton import CONVERGED, UNFINISHED
 
@@ -46,6 +47,14 @@ def test_the_centre_is_a_mixture_whose_distances_bound_the_radius(p):
     assert farthest <= lower * (1 + 2 * GAP) + 1e-12
     again, _ = squared_radius(p.K, True, np.zeros(p.n), beta)
     assert again == pytest.approx(lower, rel=GAP, abs=1e-12)
+
+
+@pytest.mark.parametrize("ridge", [0.0, 0.1, 10.0])
+def test_some_rows_at_a_time(monkeypatch, ridge):
+    p = problems.make(0, n=60, tau=4.0)
+    whole = radius(p.K, ridge=ridge)
+    monkeypatch.setattr(ball, "WORKING", 6)
+    assert radius(p.Z, full=False, ridge=ridge) == pytest.approx(whole, rel=2 * GAP)
 
 
 def test_what_has_no_ball_is_not_finished():
