@@ -60,6 +60,8 @@ class Selection:
         The winner's parameters in the conventions of other libraries.
     data, options, timing, environment : dict
         What was selected on, how, in how many seconds, and with which software.
+    nested : Nested or None
+        The error of the whole selection, if it was asked for: see :func:`kernsel.nested`.
     """
 
     best: Candidate
@@ -76,6 +78,7 @@ class Selection:
     options: Mapping[str, Any]
     timing: Mapping[str, float]
     environment: Mapping[str, Any]
+    nested: Any = None
 
     @cached_property
     def table(self) -> pd.DataFrame:
@@ -131,6 +134,7 @@ class Selection:
             "timing": dict(self.timing),
             "environment": dict(self.environment),
             "warnings": list(self.warnings),
+            "nested": None if self.nested is None else self.nested.to_dict(),
         }
 
     def to_json(self) -> str:
@@ -182,6 +186,8 @@ class Selection:
             + (f", {failed} of them failed" if failed else "")
             + f", in {self.timing['total']:.2f} s"
         )
+        if self.nested is not None:
+            lines += ["", self.nested.summary()]
         return "\n".join(lines)
 
     def _choice(self) -> str:

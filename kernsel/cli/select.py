@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -87,6 +88,10 @@ def select(
     extend: Annotated[
         bool, typer.Option("--extend/--no-extend", help="Extend the grid if the winner is on its edge.")
     ] = True,
+    nested: Annotated[
+        str | None,
+        typer.Option(metavar="N|loo|logo|time:N", help="Repeat it without each outer fold: an honest error."),
+    ] = None,
     pure: Annotated[
         bool, typer.Option("--pure", help="Never replace an approximation that is unreliable by a better one.")
     ] = False,
@@ -117,7 +122,8 @@ def select(
 ) -> None:
     """Select and fit a kernel model for a table."""
     with console.guarded():
-        options = {"rank": _rank(rank), "order": _order(order), "eta": _eta(eta), "grid": _grid(grid or [])}
+        numbers = {"rank": _rank(rank), "order": _order(order), "eta": _eta(eta)}
+        options: dict[str, Any] = {"grid": _grid(grid or []), **numbers}
         if folds is not None and fold_column is not None:
             raise OptionError(f"--folds {folds} and --fold-column {fold_column}: give one of them")
         _check_files(data, output, model)
@@ -126,6 +132,7 @@ def select(
         from kernsel.folds import check_text
 
         way = check_text(folds or "10")
+        outer = None if nested is None else check_text(nested)
         roles = assign_roles(read_table(data), target, weights, groups, fold_column)
         dataset = prepare(
             roles.frame,
@@ -147,27 +154,43 @@ def select(
 
         jit.announce = None if quiet else console.say
         jit.ahead = True
+        options |= {
+            "learner": learner,
+            "kernel": kernel or "gaussian",
+            "criterion": criterion,
+            "folds": way if roles.folds is None else roles.folds,
+            "repeats": repeats,
+            "search": search,
+            "refine": refine,
+            "budget": budget,
+            "verify": verify,
+            "extend": extend,
+            "pure": pure,
+            "metric": metric or (),
+            "one_se": one_se,
+            "calibration": calibration,
+            "seed": seed,
+        }
         with console.progress(quiet) as report:
-            result = select_dataset(
-                dataset,
-                learner=learner,
-                kernel=kernel or "gaussian",
-                criterion=criterion,
-                folds=way if roles.folds is None else roles.folds,
-                repeats=repeats,
-                search=search,
-                refine=refine,
-                budget=budget,
-                verify=verify,
-                extend=extend,
-                pure=pure,
-                metric=metric or (),
-                one_se=one_se,
-                calibration=calibration,
-                seed=seed,
-                progress=report,
-                **options,
-            )
+            result = select_dataset(dataset, progress=report, **options)
+        if outer is not None:
+            from kernsel.evaluation import nested as estimate
+
+            targets = roles.targets or [str(roles.frame.columns[-1])]
+            with console.progress(quiet) as report:
+                honest = estimate(
+                    roles.frame.drop(columns=targets),
+                    roles.frame[targets] if len(targets) > 1 else roles.frame[targets[0]],
+                    outer=outer,
+                    task=dataset.task,
+                    standardize=standardize,
+                    weights=roles.weights,
+                    groups=roles.groups,
+                    class_weight=class_weight,
+                    progress=report,
+                    **options,
+                )
+            result = replace(result, nested=honest)
         for note in result.data["notes"][len(dataset.notes) :] if chatty else ():
             typer.echo(f"  {note}")
         document = result.to_json()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from kernsel.criteria.base import Array, HeldOutCriterion
+from kernsel.criteria.base import About, Array, HeldOutCriterion
 from kernsel.paths import HeldOut, Path
 
 
@@ -14,6 +14,11 @@ class CV(HeldOutCriterion):
     """Exact k-fold cross-validation: by the closed form for the square loss, by warm-started refits for others."""
 
     name: ClassVar[str] = "cv"
+    about: ClassVar[About] = About(
+        reference="Stone 1974; for the square loss the closed form of An, Liu & Venkatesh 2007",
+        cost="square loss: O(n^3 + L n^3 / t), O(n c^2 + t c^3 + L n c) at rank c; others: t refits for each lambda",
+        against="the best of many candidates has an optimistic error: see --nested",
+    )
 
     def heldout(self, path: Path) -> HeldOut:
         """Return the outputs of exact refits."""
@@ -28,6 +33,11 @@ class NewtonCV(HeldOutCriterion):
     """
 
     name: ClassVar[str] = "newton-cv"
+    about: ClassVar[About] = About(
+        reference="BIF14 at infinite order; for t = n the approximate leave-one-out of Rad & Maleki 2020",
+        cost="one fit and O(n^2 + |A|^3) for each lambda, A the rows with curvature; O(n c^2 + t c^3) at rank c",
+        against="a step may leave the curvature it was made with: such folds are refitted, and counted",
+    )
 
     def heldout(self, path: Path) -> HeldOut:
         """Return the outputs after one Newton step."""

@@ -404,6 +404,17 @@ def test_an_unknown_example(tmp_path):
     assert "no example 'iris'; there are breast-cancer" in run("example", "iris", tmp_path / "t.csv", code=2).stderr
 
 
+def test_every_part_says_what_it_is_and_every_criterion_where_it_is_from():
+    described = json.loads(run("plugins", "--describe", "--json").stdout)["plugins"]
+    assert all(row["about"]["what"] for row in described)
+    criteria = [row for row in described if row["kind"] == "criterion" and row["distribution"] == "kernsel"]
+    assert len(criteria) > 4
+    assert all(row["about"].keys() >= {"reference", "cost"} for row in criteria)
+    lines = run("plugins", "--describe").stdout.splitlines()
+    assert max(map(len, lines)) <= 110
+    assert "criterion bif" in lines
+
+
 def test_plugins_are_listed():
     listed = json.loads(run("plugins", "--json").stdout)["plugins"]
     gaussian = next(row for row in listed if row["name"] == "gaussian")

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+import kernsel
 from kernsel.cli import app
 
 CANDIDATE = {
@@ -195,3 +196,17 @@ def test_roles_that_cannot_be_met_are_one_line(table, args, message):
     assert result.stderr.startswith("kernsel: error: ")
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_the_error_of_the_whole_selection(tmp_path):
+    data = tmp_path / "data.csv"
+    run("example", "wine", data)
+    few = ["--grid", "tau=10,100", "--grid", "lambda=1e-4,1e-2", "--no-extend", "--folds", 4, "--quiet"]
+    document = json.loads(run("select", data, *few, "--nested", 3, "--json").stdout)
+    table = pd.read_csv(data)
+    features, target = table.iloc[:, :-1], table.iloc[:, -1]
+    grid = {"tau": [10, 100], "lambda": [1e-4, 1e-2]}
+    expected = kernsel.nested(features, target, outer=3, folds=4, grid=grid, extend=False)
+    assert document["nested"] == json.loads(json.dumps(expected.to_dict()))
+    assert "nested estimate over 3 folds" in run("select", data, *few, "--nested", 3).stdout
+    assert json.loads(run("select", data, *few, "--json").stdout)["nested"] is None
