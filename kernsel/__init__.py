@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kernsel import criteria as criteria
     from kernsel import errors as errors
+    from kernsel import evaluation as evaluation
     from kernsel import kernels as kernels
     from kernsel import learners as learners
     from kernsel import registry as registry
+    from kernsel.evaluation import nested as nested
     from kernsel.model import Model as Model
     from kernsel.model import load as load
     from kernsel.selection import Selection as Selection
@@ -27,15 +29,17 @@ __all__ = [
     "__version__",
     "criteria",
     "errors",
+    "evaluation",
     "kernels",
     "learners",
     "load",
+    "nested",
     "registry",
     "select",
 ]
 
-_MODULES = {"criteria", "errors", "kernels", "learners", "registry"}
-_NAMES = {"Model": "model", "Selection": "selection", "load": "model", "select": "selection"}
+_MODULES = {"criteria", "errors", "evaluation", "kernels", "learners", "registry"}
+_NAMES = {"Model": "model", "Selection": "selection", "load": "model", "nested": "evaluation", "select": "selection"}
 
 
 def __getattr__(name: str) -> Any:

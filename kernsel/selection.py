@@ -32,8 +32,10 @@ from kernsel.options import read_criterion, read_kernel, read_learner, read_rank
 from kernsel.paths import Path, compile_updates, make_path
 from kernsel.problem import Problem, Rows
 from kernsel.result import Selection, described
-from kernsel.search.grid import Candidate, Grid, GridSearch, Progress, make_grids
+from kernsel.search.grid import Candidate, Grid, GridSearch, Progress
 from kernsel.search.onese import simplest
+from kernsel.search.refine import Budget, read_method, refined
+from kernsel.search.sample import make_designs
 from kernsel.tradeoff import choose_eta, said_of_eta
 
 if TYPE_CHECKING:
@@ -62,6 +64,8 @@ def select(
     class_weight: str | Mapping[Any, float] | None = None,
     grid: Grid = "auto",
     search: str = "auto",
+    refine: str | None = None,
+    budget: int | str | None = None,
     verify: int = 5,
     rank: int | float | str | None = None,
     extend: bool = True,
@@ -111,13 +115,19 @@ def select(
         weight 0 is left out.
     class_weight : "balanced" or mapping of label to weight, optional
         Multiplied into the weights; balanced, all classes have the same total.
-    grid : {"auto", "paper"} or mapping
-        Scaled by the data, that of FBIF18, or values by the name of the parameter (of a kernel or the learner) and
-        ``"lambda"``; ``"rest": "paper"`` is for what isn't named.
+    grid : {"auto", "paper", "sobol:N", "random:N"} or mapping
+        Scaled by the data, that of FBIF18, N points for each kernel in the range of the automatic one, or values by
+        the name of the parameter (of a kernel or the learner) and ``"lambda"``; ``"rest": "paper"`` is for what isn't
+        named.
     search : {"auto", "grid", "halving"}
         Score every candidate, or all at a small rank, the best quarter at twice that rank, and so on, and the last few
         and their neighbours at the representation in force. By default the latter from 1000 rows, times
         outputs.
+    refine : {"compass", "simplex"}, optional
+        Leave the grid afterwards: from its three best minima, by compass steps or the simplex of Nelder and Mead.
+    budget : int or str, optional
+        What ``refine`` may cost: a number of candidates (200 by default), or a time such as ``"30s"`` or ``"2min"``,
+        with which the outcome depends on the machine.
     verify : int
         Leading candidates that are re-scored exactly.
     rank : int, float, "full" or None
@@ -173,6 +183,8 @@ def select(
         repeats=repeats,
         grid=grid,
         search=search,
+        refine=refine,
+        budget=budget,
         verify=verify,
         rank=rank,
         extend=extend,
@@ -201,6 +213,8 @@ def select_dataset(
     repeats: int = 1,
     grid: Grid = "auto",
     search: str = "auto",
+    refine: str | None = None,
+    budget: int | str | None = None,
     verify: int = 5,
     rank: int | float | str | None = None,
     extend: bool = True,
@@ -219,9 +233,9 @@ def select_dataset(
     ----------
     dataset : Dataset
         From ``kernsel.data``.
-    learner, kernel, criterion, folds, repeats, grid, search, verify, rank, extend, pure, order, eta : optional
+    learner, kernel, criterion, folds, repeats, grid, search, refine, budget, verify, rank, extend, pure : optional
         As in :func:`select`.
-    metric, one_se, calibration, seed, progress : optional
+    order, eta, metric, one_se, calibration, seed, progress : optional
         As in :func:`select`.
 
     Returns
@@ -244,6 +258,7 @@ def select_dataset(
     if not isinstance(verify, numbers.Integral) or verify < 0:
         raise OptionError(f"verify is the number of leading candidates to check, at least 0, not {verify}")
     columns = read_rank(rank, dataset.n)
+    method, allowed = read_method(refine), Budget.read(budget)
     ladder = read_search(search, dataset.n, len(dataset.Y), columns, one_se)
     compile_updates(part, columns is None and not ladder)
     kind = read_calibration(calibration, part, dataset.task)
@@ -258,10 +273,12 @@ def select_dataset(
         scorer, tried = choose_eta(scorer, rows, dataset, kernels, grid, part, at, progress)
         notes.append(said_of_eta(scorer.eta, tried))
     judge = Judge(deals, dataset, scorer, metrics)
-    grids = make_grids(kernels, grid, rows, part)
+    grids = make_designs(kernels, grid, rows, part)
     searching = GridSearch(rows, scorer, columns, judge.candidates, grids, extend, progress, ladder)
     searching.run()
     _check_any(searching)
+    if method is not None:
+        notes.append(refined(searching, method, allowed))
     searched = time.perf_counter()
     checked: dict[tuple[Kernel, Any, float], Candidate] = {}
     best = searching.candidates()[0]
@@ -379,6 +396,8 @@ def select_dataset(
             "eta": [{"eta": value, "error": _number(error)} for value, error in tried.items()],
             "grid": grid if isinstance(grid, str) else {name: _listed(axis) for name, axis in grid.items()},
             "search": "halving" if ladder else "grid",
+            "refine": method,
+            "budget": budget,
             "folds": folds if isinstance(folds, str | int) else dealt[0].text,
             "fold_column": column_name(folds),
             "weights": dataset.sample.origin.get("weights"),

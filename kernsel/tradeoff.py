@@ -21,7 +21,8 @@ from kernsel.kernels import Kernel, Statistics
 from kernsel.parameters import listing
 from kernsel.paths import make_path
 from kernsel.problem import Problem, Rows
-from kernsel.search.grid import Candidate, Grid, GridSearch, Progress, make_grids
+from kernsel.search.grid import Candidate, Grid, GridSearch, Progress
+from kernsel.search.sample import make_designs
 
 Indices = NDArray[np.int64]
 
@@ -56,7 +57,7 @@ def choose_eta(
         Of the same rows, in its own order.
     kernels : sequence of Kernel
     grid : str or mapping
-        As for :func:`kernsel.search.grid.make_grids`; it is neither extended nor searched by halving.
+        As for :func:`kernsel.search.sample.make_designs`; it is neither extended nor searched by halving.
     learner : Learner
     rank : int or None
         Of the representation that the inner searches score at.
@@ -144,7 +145,7 @@ def _winners(
     """Return the best candidate by each eta, from one search with eta = 1."""
     rank = None if rank is None else min(rank, inner.n)
     assess = replace(judge, deals=[inner]).candidates
-    grids = make_grids(kernels, grid, inner, learner)
+    grids = make_designs(kernels, grid, inner, learner)
     search = GridSearch(inner, judge.criterion, rank, assess, grids, extend=False, progress=progress)
     search.run()
     standing = [candidate for candidate in search.candidates() if candidate.failed is None]

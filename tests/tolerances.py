@@ -16,6 +16,9 @@ DIFFERENCES = 1e-5
 PENALTY = 1e-9
 """Relative, on J: a solver stops where the next step promises 1e-13 of J; SciPy's own stops are near 1e-10."""
 
+FITTED = 1e-7
+"""On what is made of a fit, of the size 1: the solver stops on the value of J, and outputs are off by its root."""
+
 SUMS = 1e-11
 """Means of some hundred numbers of the size 1, and differences of such means times their number."""
 

@@ -60,8 +60,8 @@ def select(
     grid: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="auto|paper|NAME=V,V...",
-            help="Scaled by the data, or powers of two; or the values of a parameter or lambda, repeatable.",
+            metavar="auto|paper|sobol:N|NAME=V,V...",
+            help="Scaled by the data, powers of two, or N points; or values of a parameter or lambda, repeatable.",
         ),
     ] = None,
     search: Annotated[
@@ -72,6 +72,14 @@ def select(
             show_default=False,
         ),
     ] = "auto",
+    refine: Annotated[
+        str | None,
+        typer.Option(metavar="compass|simplex", help="Leave the grid afterwards, from its best minima."),
+    ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(metavar="N|Ns|Nmin", help="What --refine may cost: candidates or a time [default: 200]."),
+    ] = None,
     verify: Annotated[
         int,
         typer.Option(metavar="N", min=0, help="Leading candidates to verify by exact held-out predictions."),
@@ -148,6 +156,8 @@ def select(
                 folds=way if roles.folds is None else roles.folds,
                 repeats=repeats,
                 search=search,
+                refine=refine,
+                budget=budget,
                 verify=verify,
                 extend=extend,
                 pure=pure,

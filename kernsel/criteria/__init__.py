@@ -1,8 +1,36 @@
 """Criteria: what scores a learner on a kernel; lower is better."""
 
+from kernsel.criteria.alignment import FSM, Alignment, CenteredAlignment, Separability
 from kernsel.criteria.base import About, HeldOutCriterion, PenalisedFit, Scores
 from kernsel.criteria.crossvalidation import CV, NewtonCV
+from kernsel.criteria.evidence import Evidence
 from kernsel.criteria.influence import BIF, FBIF
+from kernsel.criteria.leaveoneout import BR, ELOO, GCV, LOO
+from kernsel.criteria.margins import GACV, RadiusMargin, Span, XiAlpha
 from kernsel.criteria.stability import CVKS, RKS
 
-__all__ = ["BIF", "CV", "CVKS", "FBIF", "RKS", "About", "HeldOutCriterion", "NewtonCV", "PenalisedFit", "Scores"]
+__all__ = [
+    "BIF",
+    "BR",
+    "CV",
+    "CVKS",
+    "ELOO",
+    "FBIF",
+    "FSM",
+    "GACV",
+    "GCV",
+    "LOO",
+    "RKS",
+    "About",
+    "Alignment",
+    "CenteredAlignment",
+    "Evidence",
+    "HeldOutCriterion",
+    "NewtonCV",
+    "PenalisedFit",
+    "RadiusMargin",
+    "Scores",
+    "Separability",
+    "Span",
+    "XiAlpha",
+]

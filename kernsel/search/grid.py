@@ -135,6 +135,29 @@ def parameters_of(learner: Any) -> dict[str, float]:
     return dict(getattr(learner, "parameters", {}))
 
 
+@dataclass(frozen=True)
+class Coordinate:
+    """A continuous parameter where a candidate lies, for a search that leaves the grid.
+
+    Parameters
+    ----------
+    of : {"kernel", "learner", "lambda"}
+    name : str
+    value : float
+    step : float
+        Of the grid there, in the logarithm.
+    low, high : float
+        The range of the grid.
+    """
+
+    of: str
+    name: str
+    value: float
+    step: float
+    low: float
+    high: float
+
+
 @dataclass
 class Axes:
     """The grid of one kernel and the learner: values of the free parameters of each, and of lambda, all ascending."""
@@ -165,6 +188,22 @@ class Axes:
         learners = list(self.learners(candidate, 1))
         return [(k, learner, lam) for k in self.kernels(candidate, 1) for learner in learners for lam in lams]
 
+    def coordinates(self, candidate: Candidate) -> list[Coordinate]:
+        """Return the continuous parameters of a candidate, those that have more than one value in the grid."""
+        axes = [
+            *(("kernel", name, axis, candidate.kernel.parameters[name]) for name, axis in self.values.items()),
+            *(("learner", name, axis, parameters_of(candidate.learner)[name]) for name, axis in self.tuning.items()),
+            ("lambda", "lambda", self.lams, candidate.lam),
+        ]
+        found = []
+        for of, name, axis, value in axes:
+            if axis.size > 1 and continuous(name, axis):
+                i = int(np.searchsorted(axis, value))
+                near = axis[max(i - 1, 0) : i + 2]
+                step = float(np.log(near[-1] / near[0])) / (near.size - 1)
+                found.append(Coordinate(of, name, float(value), step, float(axis[0]), float(axis[-1])))
+        return found
+
     def __contains__(self, candidate: Candidate) -> bool:
         return (
             candidate.lam in self.lams
@@ -181,7 +220,7 @@ class Axes:
         if not done:
             return None
         lam = lams.get("lambda", self.lams)
-        return Axes(self.kernel, self.values | values, lam, self.learner, self.tuning | tuning), done
+        return replace(self, values=self.values | values, lams=lam, tuning=self.tuning | tuning), done
 
 
 def _walk(part: Any, axes: Mapping[str, Array], near: Mapping[str, float] | None, reach: int) -> Iterator[Any]:
@@ -195,6 +234,11 @@ def _walk(part: Any, axes: Mapping[str, Array], near: Mapping[str, float] | None
         ranges = [axis[max(i - reach, 0) : i + reach + 1] for axis, i in zip(ranges, places, strict=True)]
     for point in itertools.product(*ranges):
         yield part.with_parameters(**dict(zip(axes, map(float, point), strict=True)))
+
+
+def continuous(name: str, axis: Array) -> bool:
+    """Tell whether a parameter may have any value in the range of its axis, on a logarithmic scale."""
+    return bool(name.rpartition(".")[2] != "degree" and axis[0] > 0)
 
 
 def _longer(axes: Mapping[str, Array], at: Mapping[str, float]) -> dict[str, Array]:
@@ -239,7 +283,7 @@ def make_grids(kernels: Sequence[Kernel], grid: Grid, rows: Rows, learner: Any) 
     given = dict(grid) if isinstance(grid, Mapping) else {"rest": grid}
     style = given.pop("rest", "auto")
     if style not in ("auto", "paper"):
-        raise OptionError(f"grid {style!r} is unknown: use auto, paper, or a dictionary of values")
+        raise OptionError(f"grid {style!r} is unknown: use auto, paper, sobol:N, random:N, or a dictionary of values")
     values = {name: _axis(name, each) for name, each in given.items()}
     free = list(dict.fromkeys(name for kernel in kernels for name in kernel.free))
     known = [*free, "lambda", *getattr(learner, "searchable", ())]
@@ -327,17 +371,22 @@ class GridSearch:
         Returns whether there was anything to score.
         """
         self.remark = None
-        g = next(g for g, axes in enumerate(self.grids) if best in axes)
+        g = next((g for g, axes in enumerate(self.grids) if best in axes), None)
+        if g is None:  # it was found off the grid, inside its range
+            return False
         if best.failed is None and (left := [k for k in self.grids[g].neighbours(best) if self._unsettled(k)]):
-            self._score(left, self.rank)
+            self.score(left)
             return True
         where = self.edge(best)
         if best.failed is not None or not where:
             return False
         longer = self.grids[g].extended(best)
-        if not self.extend or longer is None or len(self.extensions) == ROUNDS:
+        unbounded = getattr(self.criterion, "unbounded", None)
+        if not self.extend or unbounded or longer is None or len(self.extensions) == ROUNDS:
             why = (
-                "and the grid was not extended"
+                f"and the grid was not extended, for {unbounded}"
+                if unbounded
+                else "and the grid was not extended"
                 if not self.extend
                 else "which can't be extended"
                 if longer is None
@@ -353,7 +402,7 @@ class GridSearch:
     def settle(self, candidates: Iterable[Candidate]) -> bool:
         """Score those that were left at a lower rank at the representation in force; say whether there were any."""
         left = [candidate.key for candidate in candidates if candidate.rank is not None]
-        self._score(left, self.rank)
+        self.score(left)
         return bool(left)
 
     def _unsettled(self, key: Key) -> bool:
@@ -361,8 +410,12 @@ class GridSearch:
 
     def edge(self, candidate: Candidate) -> str:
         """Return where a candidate lies on the edge of its grid, in words; nothing if it doesn't."""
-        axes = next(axes for axes in self.grids if candidate in axes)
-        return ", ".join(_where(axes, candidate))
+        axes = self.axes_of(candidate)
+        return "" if axes is None else ", ".join(_where(axes, candidate))
+
+    def axes_of(self, candidate: Candidate) -> Axes | None:
+        """Return the grid that a candidate is on; None if it was found off every grid."""
+        return next((axes for axes in self.grids if candidate in axes), None)
 
     def said(self) -> list[str]:
         """Return what is to be said about the edges of the grid."""
@@ -379,6 +432,10 @@ class GridSearch:
             self._score(keys, rank)
             best = sorted(keys, key=lambda key: self.found[key].order)
             keys = best[: max(FINALISTS, len(keys) // KEPT) if level < len(self.ladder) else FINALISTS]
+        self.score(keys)
+
+    def score(self, keys: Iterable[Key]) -> None:
+        """Score candidates at the representation in force."""
         self._score(keys, self.rank)
 
     def _landmarks(self, rank: int | None) -> Landmarks | None:

@@ -1,0 +1,209 @@
+"""Nested cross-validation: the error of rows that took no part in choosing either."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernsel.data import Dataset, from_arrays
+from kernsel.data.target import class_codes
+from kernsel.errors import OptionError
+from kernsel.folds import make_folds
+from kernsel.resampling import standard_error
+from kernsel.result import described
+from kernsel.selection import select_dataset
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+    import pandas as pd
+
+    from kernsel.search.grid import Candidate
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class OuterFold:
+    """One of the selections.
+
+    Parameters
+    ----------
+    rows : int
+        Number of rows that were held out.
+    best : Candidate
+        What was chosen without them; its ``error`` is the one that the selection itself reports.
+    error : float
+        Of the held-out rows.
+    """
+
+    rows: int
+    best: Candidate
+    error: float
+
+
+@dataclass(frozen=True, eq=False)
+class Nested:
+    """The outcome of :func:`nested`.
+
+    Parameters
+    ----------
+    error, error_se : float
+        Of all held-out rows: misclassification, or RMSE in units of the target (of several targets, in standard
+        deviations of each); its standard error over folds is NaN for one fold alone.
+    reported : float
+        Mean over folds of the error that the selections themselves report for their choice.
+    folds : tuple of OuterFold
+    predictions : (n,) or (n, k) array
+        For each row, by the model that was chosen without it; NaN or None for rows that are never held out.
+    holdout : str
+        The outer folds in words.
+    """
+
+    error: float
+    error_se: float
+    reported: float
+    folds: tuple[OuterFold, ...]
+    predictions: NDArray[Any]
+    holdout: str
+
+    @property
+    def optimism(self) -> float:
+        """By how much the selections' own figures are too good."""
+        return self.error - self.reported
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the predictions, as JSON can hold it."""
+        return {
+            "holdout": self.holdout,
+            "error": self.error,
+            "error_se": None if np.isnan(self.error_se) else self.error_se,
+            "reported": self.reported,
+            "optimism": self.optimism,
+            "folds": [
+                {"rows": f.rows, "error": f.error, "kernel": f.best.kernel.spec(), "lambda": f.best.lam,
+                 "reported": f.best.error}
+                for f in self.folds
+            ],
+        }  # fmt: skip
+
+    def summary(self) -> str:
+        """Return the estimate for people."""
+        se = "" if np.isnan(self.error_se) else f" ± {self.error_se:.2g}"
+        choices = sorted({described(f.best) for f in self.folds})
+        return "\n".join(
+            [
+                f"nested estimate over {self.holdout}: error {self.error:.4g}{se} of rows that had no part in a choice",
+                f"  the selections themselves reported {self.reported:.4g}: an optimism of {self.optimism:.2g}",
+                f"  {len(choices)} different choices in {len(self.folds)} folds: {'; '.join(choices)}",
+            ]
+        )
+
+
+def nested(
+    X: pd.DataFrame | npt.ArrayLike,
+    y: npt.ArrayLike,
+    *,
+    outer: int | str | Any = 5,
+    folds: int | str | Any = 10,
+    task: str = "auto",
+    standardize: bool = True,
+    weights: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
+    class_weight: Any = None,
+    seed: int = 0,
+    progress: Callable[[int, int, str], None] | None = None,
+    **options: Any,
+) -> Nested:
+    """Hold out rows from the whole selection: encoding, scaling, search and verification.
+
+    The error that a selection reports is that of the best of many candidates on the rows that they were compared on,
+    and so too good (Cawley & Talbot 2010). Here each outer fold's rows are predicted by a model that was selected,
+    with inner folds of their own, on the others.
+
+    Parameters
+    ----------
+    X : (n, d) array or DataFrame
+    y : (n,) or (n, k) array
+    outer : int, str, splitter or iterable of pairs
+        The outer folds, in any form that ``folds`` of :func:`kernsel.select` has.
+    folds : int, str, array or splitter
+        The inner folds; an array has the fold of each of the n rows.
+    task, standardize, weights, groups, class_weight, seed : optional
+        As in :func:`kernsel.select`.
+    progress : callable, optional
+        Called as ``progress(done, total, text)`` after each outer fold.
+    **options
+        What else :func:`kernsel.select` is told.
+
+    Returns
+    -------
+    Nested
+
+    Raises
+    ------
+    DataError, OptionError, IncompatibleError, PluginError, SelectionError
+        As from :func:`kernsel.select`.
+    """
+    whole = from_arrays(X, y, task, standardize, weights=weights, groups=groups, class_weight=class_weight)
+    dealt = make_folds(outer, whole, seed)
+    if isinstance(folds, list | tuple) and len(folds) != whole.given:
+        raise OptionError("nested: inner folds as pairs of rows are of all rows; give a number of folds or a splitter")
+    places, order, starts = whole.places, dealt.order, dealt.starts
+    found, predicted = [], []
+    for fold, (low, high) in enumerate(pairwise(starts)):
+        kept = dealt.number != fold if dealt.training is None else dealt.training[fold]
+        train, test = places[kept], places[order[low:high]]
+        dataset = from_arrays(
+            _rows(X, train), _rows(y, train), whole.task, standardize,
+            weights=None if weights is None else _rows(weights, train),
+            groups=None if groups is None else _rows(groups, train),
+            class_weight=class_weight,
+        )  # fmt: skip
+        inner = _rows(folds, train) if np.ndim(folds) == 1 and not isinstance(folds, str) else folds
+        result = select_dataset(dataset, folds=inner, seed=seed, **options)
+        predicted.append(np.asarray(result.model.predict(_rows(X, test))))
+        found.append(result.best)
+        if progress is not None:
+            progress(fold + 1, starts.size - 1, "outer folds")
+    predictions, held = np.concatenate(predicted), order[: starts[-1]]
+    plain = whole.sample.plain
+    weight = np.ones(held.size) if plain is None else plain[held]
+    losses = _losses(whole, whole.Y[:, held], predictions)
+    errors = [_error(whole, losses[a:b], weight[a:b]) for a, b in pairwise(starts)]
+    error, spread = _error(whole, losses, weight), float(standard_error(losses, starts, weight))
+    placed = np.full((whole.given, *predictions.shape[1:]), np.nan if predictions.dtype.kind == "f" else None)
+    placed[places[held]] = predictions
+    return Nested(
+        error=error,
+        error_se=spread if whole.task == "classification" else spread / (2 * error) if error else 0.0,
+        reported=float(np.mean([best.error for best in found])),
+        folds=tuple(OuterFold(int(n), best, e) for n, best, e in zip(np.diff(starts), found, errors, strict=True)),
+        predictions=placed,
+        holdout=dealt.text,
+    )
+
+
+def _rows(table: Any, which: NDArray[np.int64]) -> Any:
+    """Return some rows of an array, list, Series or DataFrame."""
+    return table.iloc[which] if hasattr(table, "iloc") else np.asarray(table)[which]
+
+
+def _losses(dataset: Dataset, Y: Array, predictions: NDArray[Any]) -> Array:
+    """Return the loss (n,) of each row: 0-1, or the squared error in the target's units, of several in their own."""
+    if dataset.labels is not None:
+        codes = {label: code for code, label in enumerate(dataset.labels)}
+        return np.asarray(class_codes(Y) != np.array([codes[label] for label in predictions.tolist()]), np.float64)
+    F = (predictions.reshape(len(predictions), -1) - dataset.output_shift) / dataset.output_scale
+    unit = float(dataset.output_scale[0]) ** 2 if dataset.k == 1 else 1.0
+    return np.asarray(unit * ((F.T - Y) ** 2).mean(axis=0))
+
+
+def _error(dataset: Dataset, losses: Array, weight: Array) -> float:
+    mean = float(losses @ weight / weight.sum())
+    return mean if dataset.task == "classification" else float(np.sqrt(mean))

@@ -1,0 +1,203 @@
+"""Leave the grid: from its best minima, by compass steps or by the simplex of Nelder and Mead.
+
+Parameters move on a logarithmic scale, in units of the grid's own step at the place, within the range of the grid. What
+is not continuous (the degree of a polynomial, an axis that begins with 0) stays as it is.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernsel.errors import OptionError
+from kernsel.search.grid import Candidate, Coordinate, GridSearch, Key
+
+Array = NDArray[np.float64]
+
+STARTS = 3  # minima of the grid from which to go on
+COMPASS_STEPS = 0.5, 0.25, 0.125  # of the grid's own step; an eighth is about a tenth of a width
+PRECISION = 0.02  # of the grid's step, at which the simplex has converged
+DIGITS = 4  # of a parameter off the grid: what differs beyond is far below any standard error
+EVALUATIONS = 200  # candidates that a refinement may score unless told otherwise
+
+
+@dataclass
+class Budget:
+    """What a refinement may cost: so many candidates, or so many seconds.
+
+    Parameters
+    ----------
+    evaluations : int or None
+    seconds : float or None
+    """
+
+    evaluations: int | None = EVALUATIONS
+    seconds: float | None = None
+    used: int = field(default=0, init=False)
+    started: float = field(default=0.0, init=False)
+
+    @classmethod
+    def read(cls, budget: int | str | None) -> Budget:
+        """Return the budget: a number of candidates, or a text of seconds or minutes such as ``30s`` or ``2min``."""
+        if budget is None:
+            return cls()
+        text = str(budget)
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|min)|(\d+)", text)
+        if match is None or isinstance(budget, bool) or not float(match[1] or match[3]):
+            raise OptionError(f"budget {text} is neither a number of candidates nor a time such as 30s or 2min")
+        if match[3]:
+            return cls(int(match[3]))
+        return cls(None, float(match[1]) * (60.0 if match[2] == "min" else 1.0))
+
+    @property
+    def left(self) -> float:
+        """Candidates that may still be scored; infinity or 0 where seconds are what counts."""
+        if self.seconds is not None and time.monotonic() - self.started >= self.seconds:
+            return 0
+        return math.inf if self.evaluations is None else self.evaluations - self.used
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """A candidate, and what surrounds it: a point u is in steps of the grid from it, on a logarithmic scale."""
+
+    candidate: Candidate
+    coordinates: list[Coordinate]
+
+    @property
+    def bounds(self) -> list[tuple[float, float]]:
+        """The range of the grid, in steps from the candidate."""
+        return [(math.log(c.low / c.value) / c.step, math.log(c.high / c.value) / c.step) for c in self.coordinates]
+
+    def key(self, u: Array) -> Key:
+        """Return the candidate at a point, with its parameters rounded."""
+        low, high = np.transpose(self.bounds)
+        values: dict[str, dict[str, float]] = {"kernel": {}, "learner": {}, "lambda": {}}
+        for c, at in zip(self.coordinates, np.clip(u, low, high), strict=True):
+            values[c.of][c.name] = float(f"{c.value * math.exp(at * c.step):.{DIGITS}g}") if at else c.value
+        kernel, learner, lam = self.candidate.key
+        if values["kernel"]:
+            kernel = kernel.with_parameters(**values["kernel"])
+        if values["learner"]:
+            learner = learner.with_parameters(**values["learner"])
+        return kernel, learner, values["lambda"].get("lambda", lam)
+
+
+Score = Callable[[Iterable[Key]], list[Candidate]]
+
+
+def compass(score: Score, place: Place, budget: Budget) -> None:
+    """Compass search: try both directions of every parameter, go to the best of them, or halve the steps.
+
+    Parameters
+    ----------
+    score : callable
+    place : Place
+        Where to begin.
+    budget : Budget
+    """
+    best, u = place.candidate, np.zeros(len(place.coordinates))
+    for size in COMPASS_STEPS:
+        while budget.left > 0:
+            points = [u + sign * size * e for e in np.eye(u.size) for sign in (1.0, -1.0)]
+            points = points[: int(min(budget.left, len(points)))]
+            leader, at = min(zip(score(map(place.key, points)), points, strict=True), key=lambda each: each[0].order)
+            if not leader.order < best.order:
+                break
+            best, u = leader, at
+
+
+def simplex(score: Score, place: Place, budget: Budget) -> None:
+    """Nelder & Mead 1965, by SciPy, from a simplex of half the grid's step.
+
+    Parameters
+    ----------
+    score : callable
+    place : Place
+        Where to begin.
+    budget : Budget
+    """
+    p = len(place.coordinates)
+    start = np.vstack([np.zeros(p), 0.5 * np.eye(p)])
+    for i, (_, high) in enumerate(place.bounds):  # away from an edge
+        start[i + 1] *= 1.0 if high >= 0.5 else -1.0
+
+    def value(u: Array) -> float:
+        if budget.left <= 0:
+            raise _Spent
+        (candidate,) = score([place.key(u)])
+        return min(candidate.value, 1e300)  # differences of infinities would be NaN
+
+    from scipy.optimize import minimize  # takes a while to import
+
+    options = {"initial_simplex": start, "xatol": PRECISION, "fatol": 1e-6 * abs(place.candidate.value)}
+    with suppress(_Spent):
+        minimize(value, start[0], method="Nelder-Mead", bounds=place.bounds, options=options)
+
+
+class _Spent(Exception):
+    """The budget is used up."""
+
+
+METHODS = {"compass": compass, "simplex": simplex}
+
+
+def read_method(method: str | None) -> str | None:
+    """Return the name of a refinement, None for none; OptionError if there is no such thing."""
+    if method in (None, "none"):
+        return None
+    if method not in METHODS:
+        raise OptionError(f"refine {method!r} is unknown: use {', '.join(METHODS)} or none")
+    return method
+
+
+def refined(search: GridSearch, method: str, budget: Budget) -> str:
+    """Score candidates off the grid, and say what came of it.
+
+    Parameters
+    ----------
+    search : GridSearch
+        Run already.
+    method : {"compass", "simplex"}
+    budget : Budget
+    """
+    before = search.candidates()[0]
+    budget.started = time.monotonic()
+
+    def score(keys: Iterable[Key]) -> list[Candidate]:
+        wanted = list(keys)
+        new = [key for key in dict.fromkeys(wanted) if key not in search.found]
+        budget.used += len(new)
+        search.score(new)
+        return [search.found[key] for key in wanted]
+
+    for place in list(starts(search)):
+        METHODS[method](score, place, budget)
+    after = search.candidates()[0]
+    return (
+        f"refined by {method}: {budget.used} candidates off the grid took the score "
+        f"from {before.score:.5g} to {after.score:.5g}"
+    )
+
+
+def starts(search: GridSearch) -> Iterator[Place]:
+    """Give the best minima of the grid: candidates at the representation in force with no better one next to them."""
+    count = 0
+    for candidate in search.candidates():
+        if candidate.failed is not None or candidate.rank is not None or count == STARTS:
+            return
+        axes = search.axes_of(candidate)
+        if axes is None:
+            continue
+        near = (search.found[key] for key in axes.neighbours(candidate) if key in search.found)
+        coordinates = axes.coordinates(candidate)
+        if coordinates and not any(other.order < candidate.order for other in near):
+            count += 1
+            yield Place(candidate, coordinates)

@@ -1,0 +1,96 @@
+"""Nested cross-validation: each outer fold is a selection that has never seen it."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import kernsel
+import tables
+from kernsel.criteria import NewtonCV
+from kernsel.errors import OptionError, SelectionWarning
+from kernsel.evaluation import nested
+
+FEW = {"grid": tables.SMALL, "extend": False, "folds": 4}
+
+
+@dataclass(frozen=True)
+class Wrong(NewtonCV):
+    """The share of wrong rows."""
+
+    name: ClassVar[str] = "wrong"
+
+    def measure(self, Y, F):
+        return (Y * F <= 0).mean(axis=0)
+
+
+@pytest.mark.parametrize("data", [tables.circles, tables.waves, lambda: tables.wine()], ids=["two", "values", "three"])
+def test_each_fold_is_a_selection_without_its_rows(data):
+    X, y = data()
+    number = np.arange(len(X)) % 3
+    result = nested(X, y, outer=number, **FEW)
+    errors = []
+    for fold in range(3):
+        out = number == fold
+        choice = kernsel.select(X[~out], y[~out], **FEW)
+        predictions = choice.model.predict(X[out])
+        np.testing.assert_array_equal(result.predictions[out], predictions)
+        assert result.folds[fold].best.key == choice.best.key
+        wrong = predictions != y[out]
+        errors.append(wrong.mean() if y.dtype.kind != "f" else np.sqrt(((predictions - y[out]) ** 2).mean()))
+        assert result.folds[fold].error == pytest.approx(errors[-1])
+    sizes = np.bincount(number)
+    power = 2 if y.dtype.kind == "f" else 1
+    assert result.error**power == pytest.approx((np.array(errors) ** power) @ sizes / sizes.sum())
+    assert result.reported == pytest.approx(np.mean([f.best.error for f in result.folds]))
+
+
+def test_the_error_of_a_choice_among_many_on_noise_is_optimistic_and_the_nested_one_is_not():
+    """Labels without any relation to the features: half of new rows are wrong, whatever is chosen."""
+    rng = np.random.default_rng(0)
+    found = []
+    options = {"criterion": Wrong(), "grid": {"tau": 2.0 ** np.arange(-4, 8)}, "learner": "krr", "extend": False}
+    for _ in range(6):
+        X, y = rng.normal(size=(60, 4)), rng.permutation(np.repeat(["a", "b"], 30))
+        found.append(nested(X, y, outer=5, folds=5, **options))
+    assert np.mean([each.reported for each in found]) < 0.42
+    assert 0.45 < np.mean([each.error for each in found]) < 0.56
+    assert np.mean([each.optimism for each in found]) > 0.05
+
+
+def test_a_data_frame_with_weights_and_groups():
+    X, y = tables.circles(48)
+    frame = pd.DataFrame(X, columns=["u", "v"]).assign(colour=np.where(X[:, 0] > 0, "red", "blue"))
+    weights = np.ones(48)
+    weights[:4] = 0.0
+    result = nested(frame, pd.Series(y, name="where"), outer=3, weights=weights, groups=np.arange(48) // 2, **FEW)
+    assert [p is None for p in result.predictions[:5]] == [True] * 4 + [False]
+    assert sum(fold.rows for fold in result.folds) == 44
+    assert result.to_dict()["error"] == result.error
+    assert max(map(len, result.summary().splitlines()[:2])) <= 120
+
+
+def test_rows_in_time_order_are_predicted_from_earlier_ones():
+    X, y = tables.waves(40)
+    result = nested(X, y, outer="time:3", **FEW)
+    assert np.isnan(result.predictions[:10]).all()
+    choice = kernsel.select(X[:10], y[:10], **FEW)
+    np.testing.assert_allclose(result.predictions[10:20], choice.model.predict(X[10:20]))
+
+
+def test_several_targets_count_in_their_own_units():
+    X, y = tables.waves(40)
+    Y = np.column_stack([y, 1000 * y])
+    one, two = nested(X, y, outer=4, **FEW), nested(X, Y, outer=4, **FEW)
+    assert two.error == pytest.approx(one.error / y.std(), rel=1e-6)
+
+
+def test_pairs_of_rows_cannot_be_inner_folds():
+    X, y = tables.waves(20)
+    with pytest.raises(OptionError, match="inner folds as pairs of rows are of all rows"):
+        nested(X, y, outer=2, **{**FEW, "folds": [(np.arange(10), np.arange(10, 20))]})
+
+
+pytestmark = pytest.mark.filterwarnings(f"ignore::{SelectionWarning.__module__}.{SelectionWarning.__name__}")

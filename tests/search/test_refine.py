@@ -1,0 +1,126 @@
+"""Searches that leave the grid: they only improve, stay in its range and within their budget, and find known minima."""
+
+import math
+import time
+
+import numpy as np
+import pytest
+
+import tables
+from kernsel.errors import OptionError
+from kernsel.kernels import Gaussian
+from kernsel.learners import Krr
+from kernsel.search.grid import Axes, Candidate, GridSearch
+from kernsel.search.refine import COMPASS_STEPS, Budget, refined
+
+COARSE = {"tau": [0.1, 2.0, 40.0], "lambda": [1e-6, 1e-3, 1.0]}
+X, Y = tables.waves(80)
+
+
+def choose(**options):
+    return tables.choose(X, Y, folds=5, **{"grid": COARSE, "extend": False, **options})
+
+
+class Valley(GridSearch):
+    """A search whose scores are a known function of log tau and log lambda."""
+
+    def __init__(self, minimum, axes, twist=0.0):
+        super().__init__(None, None, None, None, [axes], extend=False)
+        self.minimum, self.twist, self.calls = minimum, twist, []
+
+    def _score(self, keys, rank):
+        for kernel, learner, lam in keys:
+            a, b = math.log(kernel.tau / self.minimum[0]), math.log(lam / self.minimum[1])
+            self.calls.append((kernel.tau, lam))
+            value = 1 + a**2 + b**2 + self.twist * a * b
+            self.found[kernel, learner, lam] = Candidate(kernel, lam, score=value, loss=value, learner=learner)
+
+
+def valley(minimum=(3.0, 0.02), twist=0.0):
+    search = Valley(minimum, Axes(Gaussian(), {"tau": 4.0 ** np.arange(-3, 4)}, 4.0 ** np.arange(-6, 1), Krr()), twist)
+    search.run()
+    return search
+
+
+@pytest.mark.parametrize("twist", [0.0, 1.5], ids=["round", "slanted"])
+@pytest.mark.parametrize(("method", "steps"), [("compass", COMPASS_STEPS[-1]), ("simplex", 0.05)])
+def test_a_minimum_between_the_points_of_the_grid_is_found(method, steps, twist):
+    search = valley(twist=twist)
+    refined(search, method, Budget())
+    best = search.candidates()[0]
+    assert abs(math.log(best.kernel.tau / 3.0)) <= steps * math.log(4)
+    assert abs(math.log(best.lam / 0.02)) <= steps * math.log(4)
+
+
+@pytest.mark.parametrize("method", ["compass", "simplex"])
+def test_it_stays_in_the_range_of_the_grid(method):
+    search = valley((1e6, 1e-9))
+    refined(search, method, Budget())
+    taus, lams = np.transpose(search.calls)
+    assert 4.0**-3 <= taus.min() <= taus.max() <= 4.0**3
+    assert 4.0**-6 <= lams.min() <= lams.max() <= 1.0
+
+
+@pytest.mark.parametrize("method", ["compass", "simplex"])
+@pytest.mark.parametrize("evaluations", [1, 7])
+def test_it_stays_within_its_budget(method, evaluations):
+    search = valley()
+    before = len(search.found)
+    refined(search, method, Budget(evaluations))
+    assert len(search.found) == before + evaluations
+
+
+def test_no_time_is_no_candidate():
+    search = valley()
+    before = len(search.found)
+    budget = Budget(None, 1e-9)
+    time.sleep(1e-3)
+    refined(search, "compass", budget)
+    assert len(search.found) <= before + 4  # the clock may stand still for one round
+
+
+@pytest.mark.parametrize("method", ["compass", "simplex"])
+def test_the_choice_is_no_worse_than_that_of_the_grid_and_of_the_model_too(method):
+    plain, fine = choose(), choose(refine=method)
+    assert fine.best.value < plain.best.value  # the grid is so coarse that there must be something better
+    assert len(fine.candidates) > len(plain.candidates)
+    assert fine.options["refine"] == method
+    assert any(note.startswith(f"refined by {method}") for note in fine.data["notes"])
+    # the score off the grid is the score of a grid with these values
+    again = choose(grid={"tau": [fine.best.kernel.tau], "lambda": [fine.best.lam]})
+    assert again.best.value == pytest.approx(fine.best.value, rel=1e-9)
+
+
+def test_parameters_of_the_learner_move_too_and_others_stay():
+    result = tables.choose(
+        X, Y, folds=5, learner="svr(epsilon=None)", kernel="polynomial(coef0=1)", refine="compass", extend=False,
+        grid={"epsilon": [0.05, 0.4], "gamma": [0.1, 1.0], "degree": [2, 3], "lambda": [1e-3, 1e-1]}, budget=40,
+    )  # fmt: skip
+    assert {c.kernel.degree for c in result.candidates} == {2, 3}
+    assert len({c.learner.epsilon for c in result.candidates}) > 2
+    assert len({c.kernel.gamma for c in result.candidates}) > 2
+
+
+def test_the_same_seed_gives_the_same_choice():
+    first, second = choose(refine="simplex"), choose(refine="simplex")
+    assert first.best.key == second.best.key
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [(None, (200, None)), (30, (30, None)), ("30", (30, None)), ("1.5s", (None, 1.5)), ("2 min", (None, 120.0))],
+)
+def test_budgets(given, expected):
+    budget = Budget.read(given)
+    assert (budget.evaluations, budget.seconds) == expected
+
+
+@pytest.mark.parametrize("given", [0, -1, "0s", "many", "5h", True])
+def test_budgets_that_are_none(given):
+    with pytest.raises(OptionError, match="neither a number of candidates nor a time"):
+        Budget.read(given)
+
+
+def test_an_unknown_method():
+    with pytest.raises(OptionError, match="use compass, simplex or none"):
+        choose(refine="anneal")
