@@ -16,8 +16,14 @@ DIFFERENCES = 1e-5
 PENALTY = 1e-9
 """Relative, on J: a solver stops where the next step promises 1e-13 of J; SciPy's own stops are near 1e-10."""
 
+SPECTRA = 1e-10
+"""Relative, on sums of the changes of all eigenvalues: each is off by EPS times the largest, up to n of the sum."""
+
 SUMS = 1e-11
 """Means of some hundred numbers of the size 1, and differences of such means times their number."""
+
+QUADRATURE = 1e-12
+"""Eigenvalues up to 1 of an operator on Gauss-Hermite nodes, so many that the rule is exact to rounding."""
 
 LBFGS = 2e-4
 """On probabilities: scikit-learn's sigmoid stops at a gradient of 1e-6 a row, in outputs that are not scaled."""

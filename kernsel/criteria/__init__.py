@@ -3,5 +3,19 @@
 from kernsel.criteria.base import About, HeldOutCriterion, PenalisedFit, Scores
 from kernsel.criteria.crossvalidation import CV, NewtonCV
 from kernsel.criteria.influence import BIF, FBIF
+from kernsel.criteria.spectral import EP, ER, SPS, SPSSurrogate
 
-__all__ = ["BIF", "CV", "FBIF", "About", "HeldOutCriterion", "NewtonCV", "PenalisedFit", "Scores"]
+__all__ = [
+    "BIF",
+    "CV",
+    "EP",
+    "ER",
+    "FBIF",
+    "SPS",
+    "About",
+    "HeldOutCriterion",
+    "NewtonCV",
+    "PenalisedFit",
+    "SPSSurrogate",
+    "Scores",
+]

@@ -62,8 +62,14 @@ def spectrum_of_features(Z: np.ndarray, free: np.ndarray | None = None) -> tuple
     return (U, ev) if e is None else _with_free(U, ev, e)
 
 
+def above_rounding(ev: np.ndarray, n: int) -> np.ndarray:
+    """Say which of ascending eigenvalues of a matrix of n rows are more than rounding, (r,) bool."""
+    kept: np.ndarray = ev > n * np.finfo(float).eps * max(ev[-1:].max(initial=0.0), 0.0)
+    return kept
+
+
 def _keep(U: np.ndarray, ev: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    kept = ev > n * np.finfo(float).eps * max(ev[-1:].max(initial=0.0), 0.0)
+    kept = above_rounding(ev, n)
     return np.ascontiguousarray(U[:, kept]), ev[kept]
 
 
