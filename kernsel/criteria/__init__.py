@@ -4,13 +4,16 @@ from kernsel.criteria.base import About, HeldOutCriterion, PenalisedFit, Scores
 from kernsel.criteria.crossvalidation import CV, NewtonCV
 from kernsel.criteria.influence import BIF, FBIF
 from kernsel.criteria.spectral import EP, ER, SPS, SPSSurrogate
+from kernsel.criteria.stability import CVKS, RKS
 
 __all__ = [
     "BIF",
     "CV",
+    "CVKS",
     "EP",
     "ER",
     "FBIF",
+    "RKS",
     "SPS",
     "About",
     "HeldOutCriterion",
