@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import platform
 import re
 import textwrap
 from collections.abc import Mapping
@@ -18,8 +19,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+import kernsel
 from kernsel.kernels import Kernel
 from kernsel.model import Model
+from kernsel.numerics.jit import threads
 from kernsel.parameters import listing
 from kernsel.search.grid import Candidate, parameters_of
 
@@ -135,7 +138,7 @@ class Selection:
 
     def to_json(self) -> str:
         """Return ``to_dict`` as one JSON document."""
-        return json.dumps(self.to_dict(), allow_nan=False, default=_plain)
+        return json.dumps(self.to_dict(), allow_nan=False, default=plain)
 
     def summary(self) -> str:
         """Return the result for people: the winner, the runners-up, and what the figures mean."""
@@ -152,7 +155,7 @@ class Selection:
             f"  representation: {self.data['representation']}",
             *([f"  choice: {self.data['choice']}"] if self.options["one_se"] else []),
             "",
-            *_aligned([("", *self._parts(), "lambda", self.criterion, "verified", "error +- s.e.", "rho"), *rows]),
+            *aligned([("", *self._parts(), "lambda", self.criterion, "verified", "error +- s.e.", "rho"), *rows]),
             "",
             *textwrap.wrap(
                 f"{self.criterion}: {self.data['measure']}; verified: {self.data['verification']}; error: {what}, with "
@@ -279,11 +282,28 @@ def _values(parameters: Mapping[str, float]) -> str:
     return ", ".join(f"{name}={value:.4g}" for name, value in parameters.items())
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Turn NumPy scalars into Python's."""
     return value.item() if hasattr(value, "item") else str(value)
 
 
-def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
+def aligned(rows: list[tuple[str, ...]]) -> list[str]:
+    """Return the lines of a table of texts."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def environment() -> dict[str, Any]:
+    """Return the software, the threads and the machine that a result is from."""
+    import numba
+    import scipy
+
+    return {
+        "kernsel": kernsel.__version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "numba": numba.__version__,
+        "threads": threads(),
+        "platform": platform.platform(),
+    }

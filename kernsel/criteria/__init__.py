@@ -1,6 +1,6 @@
 """Criteria: what scores a learner on a kernel; lower is better."""
 
-from kernsel.criteria.base import About, HeldOutCriterion, PenalisedFit, Scores
+from kernsel.criteria.base import About, HeldOutCriterion, PenalisedFit, Penalty, Scores
 from kernsel.criteria.crossvalidation import CV, NewtonCV
 from kernsel.criteria.influence import BIF, FBIF
 from kernsel.criteria.spectral import EP, ER, SPS, SPSSurrogate
@@ -19,6 +19,7 @@ __all__ = [
     "HeldOutCriterion",
     "NewtonCV",
     "PenalisedFit",
+    "Penalty",
     "SPSSurrogate",
     "Scores",
 ]

@@ -32,7 +32,7 @@ def path_of(kernel=None, learner=None, rank=None, rows=None):
 
 
 def penalty(criterion, path):
-    return float(criterion.penalty(path))
+    return float(criterion.penalty(path)[0])
 
 
 @given(problems.problems(largest=5))
@@ -45,10 +45,10 @@ def test_all_perturbed_spectra_add_up_to_the_trace(problem):
 def test_sps_and_its_surrogate_are_what_all_perturbed_spectra_say(kernel):
     path = path_of(kernel)
     K, n = path.problem.gram, path.rows.n
-    assert penalty(SPS(delta=3.0), path) == pytest.approx(3 * reference_spectral.perturbed_spectra(K) / n**2)
-    surrogate = penalty(SPSSurrogate(delta=3.0), path)
+    assert penalty(SPS(eta=3.0), path) == pytest.approx(3 * reference_spectral.perturbed_spectra(K) / n**2)
+    surrogate = penalty(SPSSurrogate(eta=3.0), path)
     assert surrogate == pytest.approx(3 * reference_spectral.first_order_changes(K) / n**2)
-    assert surrogate >= penalty(SPS(delta=3.0), path)
+    assert surrogate >= penalty(SPS(eta=3.0), path)
 
 
 def test_sps_cannot_tell_gaussian_kernels_apart_and_its_surrogate_can():
@@ -76,7 +76,7 @@ def test_ep_is_the_distance_of_the_two_spectra():
     rows = path.rows
     operator = reference_spectral.products_of_geometric(rows.X.var(axis=0), 0.7, 30)[:30]
     expected = np.abs(np.linalg.eigvalsh(path.problem.gram)[::-1] / 30 - operator).sum()
-    assert penalty(EP(delta=2.0), path) == pytest.approx(2 * expected)
+    assert penalty(EP(eta=2.0), path) == pytest.approx(2 * expected)
 
 
 def test_ep_vanishes_where_the_data_are_what_it_supposes():
@@ -153,11 +153,10 @@ def test_stand_ins_say_that_they_are():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: SPS(delta=-1.0), "criterion 'sps': delta must be a finite number from 0, not -1.0"),
-        (lambda: SPSSurrogate(delta=np.inf), "criterion 'sps-surrogate': delta must be"),
-        (lambda: ER(eta=np.nan), "criterion 'er': eta must be"),
+        (lambda: SPS(eta=-1.0), "criterion 'sps': eta must be a finite number of at least 0, not -1.0"),
+        (lambda: EP(eta=np.nan), "criterion 'ep': eta must be a finite number"),
+        (lambda: ER(eta=None).penalty(path_of()), "criterion 'er': eta has no value; give a number, or let select"),
         (lambda: ER(q=0), "criterion 'er': q must be a whole number from 1, not 0"),
-        (lambda: EP(delta=-0.1), "criterion 'ep': delta must be"),
         (lambda: registry.build("criterion", "er(q=2.5)"), "criterion 'er' can't have q=2.5"),
     ],
 )
