@@ -9,7 +9,6 @@ import dataclasses
 import json
 import math
 import platform
-import re
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import kernsel
-from kernsel.kernels import Kernel
+from kernsel.kernels import short
 from kernsel.model import Model
 from kernsel.numerics.jit import threads
 from kernsel.parameters import listing
@@ -260,11 +259,6 @@ def _figure(metric: Value) -> str:
 
 def _number(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else float(value)
-
-
-def short(kernel: Kernel) -> str:
-    """The kernel's text with its numbers to four digits."""
-    return re.sub(r"\d+\.\d+(e[+-]?\d+)?", lambda number: f"{float(number.group()):.4g}", str(kernel))
 
 
 def described(candidate: Candidate) -> str:
