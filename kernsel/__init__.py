@@ -14,17 +14,24 @@ if TYPE_CHECKING:
     from kernsel import kernels as kernels
     from kernsel import learners as learners
     from kernsel import registry as registry
+    from kernsel.bounding import Bounds as Bounds
+    from kernsel.bounding import bounds as bounds
     from kernsel.model import Model as Model
     from kernsel.model import load as load
+    from kernsel.perturbing import Stability as Stability
+    from kernsel.perturbing import stability as stability
     from kernsel.selection import Selection as Selection
     from kernsel.selection import select as select
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Bounds",
     "Model",
     "Selection",
+    "Stability",
     "__version__",
+    "bounds",
     "criteria",
     "errors",
     "kernels",
@@ -32,10 +39,20 @@ __all__ = [
     "load",
     "registry",
     "select",
+    "stability",
 ]
 
 _MODULES = {"criteria", "errors", "kernels", "learners", "registry"}
-_NAMES = {"Model": "model", "Selection": "selection", "load": "model", "select": "selection"}
+_NAMES = {
+    "Bounds": "bounding",
+    "Model": "model",
+    "Selection": "selection",
+    "Stability": "perturbing",
+    "bounds": "bounding",
+    "load": "model",
+    "select": "selection",
+    "stability": "perturbing",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -129,20 +129,10 @@ def bounds(
         There are no such bounds for the learner.
     """
     part = registry.build("learner", learner) if isinstance(learner, str) else learner
-    check_bounded(part)
-    for name, value in {"beta": beta, "kappa": kappa, "lam": lam, "M": M}.items():
-        if not (isinstance(value, numbers.Real) and 0 < value < math.inf):
-            raise OptionError(f"bounds: {name} must be a finite number greater than 0, not {value!r}")
-    if not (isinstance(delta, numbers.Real) and 0 < delta < 1):
-        raise OptionError(f"bounds: delta is a probability between 0 and 1, such as 0.05, not {delta!r}")
-    for name, count, least in (("n", n, 3), ("folds", folds, 2)):
-        if not (isinstance(count, numbers.Integral) and count >= least):
-            raise OptionError(f"bounds: {name} must be a whole number from {least}, not {count!r}")
-    largest_fold = -(-n // folds)
-    m = n - largest_fold
-    if folds > n or m < 2:
-        raise OptionError(f"bounds: {folds} folds of {n} rows leave less than 2 rows to a fit; use 2 to {n} folds")
-    with np.errstate(over="ignore", under="ignore", divide="ignore"):  # where lambda is tiny a bound is infinite
+    check_bounded(part, lam=lam, n=n, M=M, folds=folds, delta=delta)
+    _check_positive(beta=beta, kappa=kappa)
+    m = n - -(-n // folds)
+    with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):  # looked at below
         b, k, size, ridge = (np.float64(value) for value in (beta, kappa, M, lam))
         if isinstance(part, Krr):
             F = k * size / ridge
@@ -158,15 +148,31 @@ def bounds(
             cv_variance = stability**2
         deviation = np.sqrt(np.log(1.0 / delta) / (2.0 * n))
         gap = 2.0 * stability + (4.0 * n * stability + largest_loss) * deviation
-    found = map(float, (largest_loss, stability, gap, cv_variance))
+    found = [float(value) for value in (largest_loss, stability, gap, cv_variance)]
+    if not np.isfinite(found).all():
+        raise OptionError(f"bounds: lambda = {lam:g} is so small that they are beyond all numbers; give a larger one")
     return Bounds(part.name, float(beta), float(kappa), float(M), float(lam), int(n), int(folds), float(delta), *found)
 
 
-def check_bounded(learner: Any) -> None:
-    """Raise an IncompatibleError unless there are bounds for the learner."""
+def check_bounded(learner: Any, *, lam: float, n: int, M: float, folds: int, delta: float) -> None:
+    """Raise an error, before anything is computed, unless there are bounds for the learner and these numbers."""
     if not isinstance(learner, Krr | Svm) or learner.bias:
         bias = " with a bias" * bool(learner.bias)
         raise IncompatibleError(
             f"the bounds of kernel stability are for krr and svm without a bias, not for '{learner.name}'{bias}: "
             "use one of these"
         )
+    _check_positive(lam=lam, M=M)
+    if not (isinstance(delta, numbers.Real) and 0 < delta < 1):
+        raise OptionError(f"bounds: delta is a probability between 0 and 1, such as 0.05, not {delta!r}")
+    for name, count, least in (("n", n, 3), ("folds", folds, 2)):
+        if not (isinstance(count, numbers.Integral) and count >= least):
+            raise OptionError(f"bounds: {name} must be a whole number from {least}, not {count!r}")
+    if folds > n or n - -(-n // folds) < 2:
+        raise OptionError(f"bounds: {folds} folds of {n} rows leave less than 2 rows to a fit; give other folds")
+
+
+def _check_positive(**values: float) -> None:
+    for name, value in values.items():
+        if not (isinstance(value, numbers.Real) and 0 < value < math.inf):
+            raise OptionError(f"bounds: {name} must be a finite number greater than 0, not {value!r}")

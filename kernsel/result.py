@@ -8,21 +8,26 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import os
 import platform
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 import kernsel
-from kernsel.kernels import short
+from kernsel import registry
+from kernsel.errors import OptionError
+from kernsel.kernels import Kernel, from_spec, short
 from kernsel.model import Model
 from kernsel.numerics.jit import threads
-from kernsel.parameters import listing
+from kernsel.parameters import listing, make
 from kernsel.search.grid import Candidate, parameters_of
 
 if TYPE_CHECKING:
@@ -233,6 +238,71 @@ class Selection:
         return f"<Selection: {self._choice()}>"
 
 
+class Choice(NamedTuple):
+    """What a selection chose, and on what: as it is read back from its document.
+
+    Parameters
+    ----------
+    kernel : Kernel or str
+    lam : float
+    learner : Learner, str or None
+    target : str or None
+        Several with commas between.
+    task : str
+    aside : mapping
+        Columns that are no features, by what they are: ``weights``, ``groups``, ``folds``.
+    """
+
+    kernel: Kernel | str
+    lam: float
+    learner: Any = None
+    target: str | None = None
+    task: str = "auto"
+    aside: Mapping[str, str] = MappingProxyType({})
+
+
+def read_choice(path: str | os.PathLike[str]) -> Choice:
+    """Read what ``kernsel select --output`` chose.
+
+    Parameters
+    ----------
+    path : path
+        Of the JSON document.
+
+    Returns
+    -------
+    Choice
+        All of it.
+
+    Raises
+    ------
+    OptionError
+        The file isn't such a document, or names a part that isn't installed.
+    """
+    try:
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
+        if document["format"] != FORMAT or document["version"] != VERSION:
+            raise OptionError(f"{path} is a {document['format']} of version {document['version']}, not a {FORMAT}")
+        best, data, options = document["best"], document["data"], document["options"]
+        name, target = best["learner"], data["target"]
+        roles = {"weights": options["weights"], "groups": options["groups"], "folds": options["fold_column"]}
+        learner = make(f"learner {name!r}", registry.get("learner", name), best["learner_parameters"])
+        return Choice(
+            from_spec(best["kernel"]),
+            float(best["lambda"]),
+            learner,
+            target if isinstance(target, str) else ",".join(target),
+            data["task"],
+            {role: column for role, column in roles.items() if isinstance(column, str)},
+        )
+    except OSError as error:
+        raise OptionError(f"can't read {path}: {error.strerror}; give a result of kernsel select --output") from error
+    except (ValueError, KeyError, TypeError) as error:
+        if isinstance(error, OptionError):
+            raise
+        raise OptionError(f"{path} isn't a result that kernsel select --output wrote") from error
+
+
 _MEASURED = {
     "score",
     "score_se",
@@ -281,7 +351,7 @@ def plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else str(value)
 
 
-def aligned(rows: list[tuple[str, ...]]) -> list[str]:
+def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
     """Return the lines of a table of texts."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
