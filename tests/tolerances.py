@@ -25,6 +25,9 @@ SUMS = 1e-11
 QUADRATURE = 1e-12
 """Eigenvalues up to 1 of an operator on Gauss-Hermite nodes, so many that the rule is exact to rounding."""
 
+SCAN = 1e-12
+"""Relative: sums of at most some hundred squares in another order, and eigenvalues of matrices of that size."""
+
 LBFGS = 2e-4
 """On probabilities: scikit-learn's sigmoid stops at a gradient of 1e-6 a row, in outputs that are not scaled."""
 
