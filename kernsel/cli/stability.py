@@ -20,7 +20,7 @@ def stability(
         Path, typer.Argument(metavar="DATA", readable=False, help="The table: CSV with a header, Parquet or svmlight.")
     ],
     kernel: Annotated[
-        str | None, typer.Option(metavar="NAME", help="With its parameters: 'gaussian(tau=2)', 'linear + ...'.")
+        str | None, typer.Option(metavar="NAME", help="The kernel with its parameters, such as 'gaussian(tau=2)'.")
     ] = None,
     lam: Annotated[float | None, typer.Option("--lambda", metavar="VALUE", help="The regularisation.")] = None,
     result: Annotated[
