@@ -38,7 +38,7 @@ ENTRY = {
         "error",
         "error_se",
     ),
-    *("reliability", "scored_by", "refitted", "rank", "failed", "score_se", "metrics"),
+    *("reliability", "scored_by", "refitted", "rank", "failed", "score_se", "metrics", "terms"),
 }
 DOCUMENT = {
     *("format", "version", "best", "candidates", "data", "options", "conversions", "timing", "environment"),
