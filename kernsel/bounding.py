@@ -93,7 +93,8 @@ def bounds(
         krr   var(CV) <= (n / 4) [Q / n + 2 (1 - 1/k) gamma(m)]^2
         svm   var(CV) <= F^2 <= gamma^2
 
-    since the hinge loss is within F of 1. KSJ's Theorem 5 has ``gamma(m)^2`` for krr, without the term Q / n: as lambda
+    since the hinge loss is within F of 1. All are loose; for svm strong convexity alone gives ``gamma <= kappa /
+    (lambda n)``, without beta. KSJ's Theorem 5 has ``gamma(m)^2`` for krr, without the term Q / n: as lambda
     grows that falls below the variance of the targets' squares themselves.
 
     Parameters

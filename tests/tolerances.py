@@ -28,6 +28,12 @@ QUADRATURE = 1e-12
 SCAN = 1e-12
 """Relative: sums of at most some hundred squares in another order, and eigenvalues of matrices of that size."""
 
+SLACK = 1 + 1e-9
+"""A factor on bounds that are attained: what is bounded is itself computed, by solves of condition up to 1e6."""
+
+LOW_RANK = 1e-3
+"""Relative, on sums over a spectrum of which 25 of 30 eigenvalues are kept, at a width where the others are small."""
+
 LBFGS = 2e-4
 """On probabilities: scikit-learn's sigmoid stops at a gradient of 1e-6 a row, in outputs that are not scaled."""
 

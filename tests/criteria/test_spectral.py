@@ -116,7 +116,7 @@ def test_a_row_of_weight_two_is_there_twice(criterion):
 @criteria
 def test_low_rank_is_near_where_little_of_the_trace_is_left(criterion):
     full, low = path_of(Gaussian(20.0)), path_of(Gaussian(20.0), rank=25)
-    assert penalty(criterion, low) == pytest.approx(penalty(criterion, full), rel=1e-3)
+    assert penalty(criterion, low) == pytest.approx(penalty(criterion, full), rel=tolerances.LOW_RANK)
 
 
 @pytest.mark.parametrize("criterion", [SPS(), ER(), EP()], ids=lambda criterion: criterion.name)
