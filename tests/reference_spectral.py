@@ -1,5 +1,6 @@
 """Slow twins of the spectral criteria and of kernel stability: by the matrices themselves."""
 
+from functools import reduce
 from itertools import product
 
 import numpy as np
@@ -29,7 +30,7 @@ def products_of_geometric(variances, tau, terms):
     a, b = 1 / (4 * variances), 1 / (2 * tau)
     A = a + b + np.sqrt(a**2 + 2 * a * b)
     each = np.sqrt(2 * a / A) * (b / A) ** np.arange(terms)[:, None]
-    return np.sort([np.prod(factors) for factors in product(*each.T)])[::-1]
+    return np.sort(reduce(np.multiply.outer, each.T).ravel())[::-1]
 
 
 def discretised_operator(variances, tau, points):
