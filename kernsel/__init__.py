@@ -15,18 +15,25 @@ if TYPE_CHECKING:
     from kernsel import kernels as kernels
     from kernsel import learners as learners
     from kernsel import registry as registry
+    from kernsel.bounding import Bounds as Bounds
+    from kernsel.bounding import bounds as bounds
     from kernsel.evaluation import nested as nested
     from kernsel.model import Model as Model
     from kernsel.model import load as load
+    from kernsel.perturbing import Stability as Stability
+    from kernsel.perturbing import stability as stability
     from kernsel.selection import Selection as Selection
     from kernsel.selection import select as select
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Bounds",
     "Model",
     "Selection",
+    "Stability",
     "__version__",
+    "bounds",
     "criteria",
     "errors",
     "evaluation",
@@ -36,10 +43,21 @@ __all__ = [
     "nested",
     "registry",
     "select",
+    "stability",
 ]
 
 _MODULES = {"criteria", "errors", "evaluation", "kernels", "learners", "registry"}
-_NAMES = {"Model": "model", "Selection": "selection", "load": "model", "nested": "evaluation", "select": "selection"}
+_NAMES = {
+    "Bounds": "bounding",
+    "Model": "model",
+    "Selection": "selection",
+    "Stability": "perturbing",
+    "bounds": "bounding",
+    "load": "model",
+    "nested": "evaluation",
+    "select": "selection",
+    "stability": "perturbing",
+}
 
 
 def __getattr__(name: str) -> Any:

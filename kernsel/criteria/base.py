@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.errors import IncompatibleError
+from kernsel.errors import IncompatibleError, OptionError
 from kernsel.paths import HeldOut, Path
 from kernsel.resampling import standard_error
 
@@ -135,6 +137,34 @@ class PenalisedFit(ABC):
         fit, failed = empirical_risk(path)
         penalty = np.broadcast_to(np.asarray(self.penalty(path), np.float64), fit.shape)
         return Scores(fit + penalty, unless_finite(fit + penalty, failed), terms={"fit": fit, "penalty": penalty})
+
+
+@dataclass(frozen=True)
+class Penalty(ABC):
+    """A penalty ``eta cost(K)`` that knows neither learner nor lambda.
+
+    Parameters
+    ----------
+    eta : float or None
+        Weight of the penalty. None: chosen by cross-validation, see ``kernsel.tradeoff``.
+    """
+
+    name: ClassVar[str]
+    eta: float | None = 1.0
+
+    def __post_init__(self) -> None:
+        if self.eta is not None and not (isinstance(self.eta, Real) and 0 <= self.eta < math.inf):
+            raise OptionError(f"criterion '{self.name}': eta must be a finite number of at least 0, not {self.eta!r}")
+
+    @abstractmethod
+    def cost(self, path: Path) -> float:
+        """Return what the kernel of a path costs."""
+
+    def penalty(self, path: Path) -> Array:
+        """Return the penalty of each fit of a path, (L,)."""
+        if self.eta is None:
+            raise OptionError(f"criterion '{self.name}': eta has no value; give a number, or let select() choose one")
+        return np.full(path.lams.size, self.eta * self.cost(path))
 
 
 def empirical_risk(path: Path) -> tuple[Array, list[str | None]]:
