@@ -2,6 +2,22 @@
 
 from kernsel.criteria.base import About, HeldOutCriterion, PenalisedFit, Scores
 from kernsel.criteria.crossvalidation import CV, NewtonCV
+from kernsel.criteria.evidence import Evidence
 from kernsel.criteria.influence import BIF, FBIF
+from kernsel.criteria.leaveoneout import BR, ELOO, GCV, LOO
 
-__all__ = ["BIF", "CV", "FBIF", "About", "HeldOutCriterion", "NewtonCV", "PenalisedFit", "Scores"]
+__all__ = [
+    "BIF",
+    "BR",
+    "CV",
+    "ELOO",
+    "FBIF",
+    "GCV",
+    "LOO",
+    "About",
+    "Evidence",
+    "HeldOutCriterion",
+    "NewtonCV",
+    "PenalisedFit",
+    "Scores",
+]
