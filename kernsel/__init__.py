@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from kernsel.learning import learn_relevances as learn_relevances
     from kernsel.model import Model as Model
     from kernsel.model import load as load
+    from kernsel.relevance import RelevanceStudy as RelevanceStudy
+    from kernsel.relevance import study_relevances as study_relevances
     from kernsel.selection import Selection as Selection
     from kernsel.selection import select as select
 
@@ -26,6 +28,7 @@ __version__ = "0.1.0"
 __all__ = [
     "LearnedKernel",
     "Model",
+    "RelevanceStudy",
     "Selection",
     "__version__",
     "criteria",
@@ -36,16 +39,19 @@ __all__ = [
     "load",
     "registry",
     "select",
+    "study_relevances",
 ]
 
 _MODULES = {"criteria", "errors", "kernels", "learners", "registry"}
 _NAMES = {
     "LearnedKernel": "learning",
     "Model": "model",
+    "RelevanceStudy": "relevance",
     "Selection": "selection",
     "learn_relevances": "learning",
     "load": "model",
     "select": "selection",
+    "study_relevances": "relevance",
 }
 
 

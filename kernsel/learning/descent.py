@@ -26,6 +26,9 @@ LEAST, LARGEST = 1e-6, 1e4
 UNIT = 0.01
 """Relevances are moved in units of themselves, and of at least this share of the largest one."""
 
+NEGLIGIBLE = 1e-4
+"""Relevances below this share of the largest one begin on their bound, and leave it again if the gradient says so."""
+
 TOLERANCE = 1e-6
 """Of a step's gain, and of the gradient in the units of the search. Criteria are in the units of half a logarithm of a
 mean square, so that this is a millionth of a standard deviation."""
@@ -119,11 +122,17 @@ def on_scale(criterion: Criterion, start: Point, box: Box, steps: int = STEPS, t
     Point
         With the steps of the start before its own.
     """
-    units = np.maximum(start.theta, UNIT * start.theta.max())
+    largest = float(start.theta.max())
+    units = np.maximum(start.theta, UNIT * largest)
     bounds = [(box.low / unit, box.high / unit) for unit in units]
-    return _minimise(
-        criterion, start.theta / units, lambda v: v * units, lambda _: units, start, bounds, box, steps, tolerance
-    )
+
+    def descend(theta: Array) -> Point:
+        return _minimise(
+            criterion, theta / units, lambda v: v * units, lambda _: units, start, bounds, box, steps, tolerance
+        )
+
+    found = descend(np.where(start.theta < NEGLIGIBLE * largest, box.low, start.theta))
+    return descend(start.theta) if found.value > start.value + tolerance else found  # they weren't negligible
 
 
 def _minimise(
