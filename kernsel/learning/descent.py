@@ -23,11 +23,9 @@ Array = NDArray[np.float64]
 LEAST, LARGEST = 1e-6, 1e4
 """Logarithms of relevances are searched within these multiples of the largest one at the beginning."""
 
-UNIT = 0.01
-"""Relevances are moved in units of themselves, and of at least this share of the largest one."""
-
 NEGLIGIBLE = 1e-4
-"""Relevances below this share of the largest one begin on their bound, and leave it again if the gradient says so."""
+"""Relevances below this share of the largest one begin on their bound, and leave it again if the gradient says so.
+They are moved in units of this share, others in units of themselves."""
 
 TOLERANCE = 1e-6
 """Of a step's gain, and of the gradient in the units of the search. Criteria are in the units of half a logarithm of a
@@ -122,8 +120,8 @@ def on_scale(criterion: Criterion, start: Point, box: Box, steps: int = STEPS, t
     Point
         With the steps of the start before its own.
     """
-    largest = float(start.theta.max())
-    units = np.maximum(start.theta, UNIT * largest)
+    least = NEGLIGIBLE * float(start.theta.max())
+    units = np.maximum(start.theta, least)
     bounds = [(box.low / unit, box.high / unit) for unit in units]
 
     def descend(theta: Array) -> Point:
@@ -131,7 +129,7 @@ def on_scale(criterion: Criterion, start: Point, box: Box, steps: int = STEPS, t
             criterion, theta / units, lambda v: v * units, lambda _: units, start, bounds, box, steps, tolerance
         )
 
-    found = descend(np.where(start.theta < NEGLIGIBLE * largest, box.low, start.theta))
+    found = descend(np.where(start.theta < least, box.low, start.theta))
     return descend(start.theta) if found.value > start.value + tolerance else found  # they weren't negligible
 
 

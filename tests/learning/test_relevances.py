@@ -74,7 +74,7 @@ def test_the_optimum_keeps_the_conditions_at_the_bound(criterion):
     box, start = Box(least, 1e3, (1e-9, 1e2)), Point(np.full(5, 0.1), 1e-2)
     found = descent.on_scale(objective, descent.on_log_scale(objective, start, box), box, tolerance=1e-12)
     slopes = objective(found.theta, found.lam)
-    units = np.maximum(found.theta, descent.UNIT * found.theta.max())
+    units = np.maximum(found.theta, descent.NEGLIGIBLE * found.theta.max())
     low = found.theta <= least
     assert low[2:].any()
     assert not low[:2].any()
