@@ -98,6 +98,10 @@ class Dataset:
         """Where the rows stood in the table as given, (n,)."""
         return self.sample.places
 
+    def take(self, rows: Indices) -> Dataset:
+        """Return the data set of some of its rows, encoded as they are."""
+        return replace(self, X=self.X[rows], Y=np.ascontiguousarray(self.Y[:, rows]), sample=self.sample.take(rows))
+
     @property
     def given(self) -> int:
         """Number of rows of the table as given, those of weight 0 among them."""
