@@ -192,7 +192,7 @@ def _said(first: int, last: int, n: int) -> list[str]:
 
 def read_gradient(criterion: Any) -> Any:
     """Return the criterion; IncompatibleError if it has no gradient by relevances."""
-    scorer = read_criterion(criterion, None, None, False)
+    scorer = read_criterion(criterion, None, False, None)
     if not _has_gradient(scorer):
         fitting = [name for name in registry.names("criterion") if _has_gradient(_criterion(name))]
         raise IncompatibleError(
