@@ -130,6 +130,8 @@ def test_options_reach_the_selection(fake, data):
         "folds": "10",
         "repeats": "1",
         "search": "'auto'",
+        "refine": "None",
+        "budget": "None",
         "grid": "'auto'",
         "verify": "5",
         "extend": "True",
@@ -237,7 +239,7 @@ def test_usage_errors_are_one_line_and_exit_2(fake, data, args, message):
 def test_no_command_shows_the_help():
     result = run(code=2)
     assert result.stdout == ""
-    assert all(name in result.stderr for name in ("select", "predict", "example", "plugins", "warmup"))
+    assert all(name in result.stderr for name in ("select", "predict", "stability", "relevance", "plugins", "warmup"))
 
 
 @pytest.mark.parametrize(
