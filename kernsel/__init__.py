@@ -15,31 +15,61 @@ if TYPE_CHECKING:
     from kernsel import kernels as kernels
     from kernsel import learners as learners
     from kernsel import registry as registry
+    from kernsel.bounding import Bounds as Bounds
+    from kernsel.bounding import bounds as bounds
     from kernsel.evaluation import nested as nested
+    from kernsel.learning import LearnedKernel as LearnedKernel
+    from kernsel.learning import learn_relevances as learn_relevances
     from kernsel.model import Model as Model
     from kernsel.model import load as load
+    from kernsel.perturbing import Stability as Stability
+    from kernsel.perturbing import stability as stability
+    from kernsel.relevance import RelevanceStudy as RelevanceStudy
+    from kernsel.relevance import study_relevances as study_relevances
     from kernsel.selection import Selection as Selection
     from kernsel.selection import select as select
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Bounds",
+    "LearnedKernel",
     "Model",
+    "RelevanceStudy",
     "Selection",
+    "Stability",
     "__version__",
+    "bounds",
     "criteria",
     "errors",
     "evaluation",
     "kernels",
+    "learn_relevances",
     "learners",
     "load",
     "nested",
     "registry",
     "select",
+    "stability",
+    "study_relevances",
 ]
 
 _MODULES = {"criteria", "errors", "evaluation", "kernels", "learners", "registry"}
-_NAMES = {"Model": "model", "Selection": "selection", "load": "model", "nested": "evaluation", "select": "selection"}
+_NAMES = {
+    "Bounds": "bounding",
+    "LearnedKernel": "learning",
+    "Model": "model",
+    "RelevanceStudy": "relevance",
+    "Selection": "selection",
+    "Stability": "perturbing",
+    "bounds": "bounding",
+    "learn_relevances": "learning",
+    "load": "model",
+    "nested": "evaluation",
+    "select": "selection",
+    "stability": "perturbing",
+    "study_relevances": "relevance",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -8,19 +8,26 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import re
+import os
+import platform
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.kernels import Kernel
+import kernsel
+from kernsel import registry
+from kernsel.errors import OptionError
+from kernsel.kernels import Kernel, from_spec, short
 from kernsel.model import Model
-from kernsel.parameters import listing
+from kernsel.numerics.jit import threads
+from kernsel.parameters import listing, make
 from kernsel.search.grid import Candidate, parameters_of
 
 if TYPE_CHECKING:
@@ -139,7 +146,7 @@ class Selection:
 
     def to_json(self) -> str:
         """Return ``to_dict`` as one JSON document."""
-        return json.dumps(self.to_dict(), allow_nan=False, default=_plain)
+        return json.dumps(self.to_dict(), allow_nan=False, default=plain)
 
     def summary(self) -> str:
         """Return the result for people: the winner, the runners-up, and what the figures mean."""
@@ -156,7 +163,7 @@ class Selection:
             f"  representation: {self.data['representation']}",
             *([f"  choice: {self.data['choice']}"] if self.options["one_se"] else []),
             "",
-            *_aligned([("", *self._parts(), "lambda", self.criterion, "verified", "error +- s.e.", "rho"), *rows]),
+            *aligned([("", *self._parts(), "lambda", self.criterion, "verified", "error +- s.e.", "rho"), *rows]),
             "",
             *textwrap.wrap(
                 f"{self.criterion}: {self.data['measure']}; verified: {self.data['verification']}; error: {what}, with "
@@ -237,6 +244,71 @@ class Selection:
         return f"<Selection: {self._choice()}>"
 
 
+class Choice(NamedTuple):
+    """What a selection chose, and on what: as it is read back from its document.
+
+    Parameters
+    ----------
+    kernel : Kernel or str
+    lam : float
+    learner : Learner, str or None
+    target : str or None
+        Several with commas between.
+    task : str
+    aside : mapping
+        Columns that are no features, by what they are: ``weights``, ``groups``, ``folds``.
+    """
+
+    kernel: Kernel | str
+    lam: float
+    learner: Any = None
+    target: str | None = None
+    task: str = "auto"
+    aside: Mapping[str, str] = MappingProxyType({})
+
+
+def read_choice(path: str | os.PathLike[str]) -> Choice:
+    """Read what ``kernsel select --output`` chose.
+
+    Parameters
+    ----------
+    path : path
+        Of the JSON document.
+
+    Returns
+    -------
+    Choice
+        All of it.
+
+    Raises
+    ------
+    OptionError
+        The file isn't such a document, or names a part that isn't installed.
+    """
+    try:
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
+        if document["format"] != FORMAT or document["version"] != VERSION:
+            raise OptionError(f"{path} is a {document['format']} of version {document['version']}, not a {FORMAT}")
+        best, data, options = document["best"], document["data"], document["options"]
+        name, target = best["learner"], data["target"]
+        roles = {"weights": options["weights"], "groups": options["groups"], "folds": options["fold_column"]}
+        learner = make(f"learner {name!r}", registry.get("learner", name), best["learner_parameters"])
+        return Choice(
+            from_spec(best["kernel"]),
+            float(best["lambda"]),
+            learner,
+            target if isinstance(target, str) else ",".join(target),
+            data["task"],
+            {role: column for role, column in roles.items() if isinstance(column, str)},
+        )
+    except OSError as error:
+        raise OptionError(f"can't read {path}: {error.strerror}; give a result of kernsel select --output") from error
+    except (ValueError, KeyError, TypeError) as error:
+        if isinstance(error, OptionError):
+            raise
+        raise OptionError(f"{path} isn't a result that kernsel select --output wrote") from error
+
+
 _MEASURED = {
     "score",
     "score_se",
@@ -265,11 +337,6 @@ def _number(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else float(value)
 
 
-def short(kernel: Kernel) -> str:
-    """The kernel's text with its numbers to four digits."""
-    return re.sub(r"\d+\.\d+(e[+-]?\d+)?", lambda number: f"{float(number.group()):.4g}", str(kernel))
-
-
 def described(candidate: Candidate) -> str:
     """Say which candidate it is."""
     tuned = _values(_tuned(candidate))
@@ -285,11 +352,28 @@ def _values(parameters: Mapping[str, float]) -> str:
     return ", ".join(f"{name}={value:.4g}" for name, value in parameters.items())
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Turn NumPy scalars into Python's."""
     return value.item() if hasattr(value, "item") else str(value)
 
 
-def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
+def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Return the lines of a table of texts."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def environment() -> dict[str, Any]:
+    """Return the software, the threads and the machine that a result is from."""
+    import numba
+    import scipy
+
+    return {
+        "kernsel": kernsel.__version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "numba": numba.__version__,
+        "threads": threads(),
+        "platform": platform.platform(),
+    }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import numbers
-import platform
 import time
 import warnings as python_warnings
 from collections.abc import Mapping, Sequence
@@ -24,14 +23,14 @@ from kernsel.data.target import class_codes
 from kernsel.errors import OptionError, SelectionError, SelectionWarning
 from kernsel.folds import Folds, make_folds
 from kernsel.intervals import Intervals
-from kernsel.judging import Judge
-from kernsel.kernels import Kernel, Statistics
+from kernsel.judging import Judge, rows_of
+from kernsel.kernels import Kernel
 from kernsel.model import Model
-from kernsel.numerics.jit import one_blas_thread, threads
+from kernsel.numerics.jit import one_blas_thread
 from kernsel.options import read_criterion, read_kernel, read_learner, read_rank, read_search
 from kernsel.paths import Path, compile_updates, make_path
 from kernsel.problem import Problem, Rows
-from kernsel.result import Selection, described
+from kernsel.result import Selection, described, environment
 from kernsel.search.grid import Candidate, Grid, GridSearch, Progress
 from kernsel.search.onese import simplest
 from kernsel.search.refine import Budget, read_method, refined
@@ -262,7 +261,7 @@ def select_dataset(
     ladder = read_search(search, dataset.n, len(dataset.Y), columns, one_se)
     compile_updates(part, columns is None and not ladder)
     kind = read_calibration(calibration, part, dataset.task)
-    deals = [_rows(dataset, deal, seed) for deal in dealt]
+    deals = [rows_of(dataset, deal, seed) for deal in dealt]
     rows = deals[0]
     if one_se:
         _check_one_se(scorer, verify, rows)
@@ -417,7 +416,7 @@ def select_dataset(
             "refit": ended - verified,
             "total": ended - started,
         },
-        environment=_environment(),
+        environment=environment(),
     )
 
 
@@ -448,15 +447,6 @@ def _deal(folds: Any, repeats: int, dataset: Dataset, seed: int) -> list[Folds]:
     if repeats > 1 and not first.dealt:
         raise OptionError(f"repeats: there is one way only to make {first.text}; give a number of folds, or no repeats")
     return [first, *(make_folds(folds, dataset, (seed, repeat)) for repeat in range(1, repeats))]
-
-
-def _rows(dataset: Dataset, folds: Folds, seed: int) -> Rows:
-    """Sort the rows by fold."""
-    order = folds.order
-    X, Y = np.ascontiguousarray(dataset.X[order]), np.ascontiguousarray(dataset.Y[:, order])
-    weights = None if dataset.weights is None else dataset.weights[order]
-    training = None if folds.training is None else np.ascontiguousarray(folds.training[:, order])
-    return Rows(X, Y, folds.starts, order, Statistics(X), seed, weights, training)
 
 
 def _placed(values: NDArray[Any], places: NDArray[np.int64], n: int) -> NDArray[Any]:
@@ -545,21 +535,6 @@ def _model(path: Path, dataset: Dataset, learner: Any, n: int, calibration: Cali
         calibration=calibration,
         intervals=None if intervals is None else intervals.restricted(used),
     )
-
-
-def _environment() -> dict[str, Any]:
-    import numba
-    import scipy
-
-    return {
-        "kernsel": kernsel.__version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        "numba": numba.__version__,
-        "threads": threads(),
-        "platform": platform.platform(),
-    }
 
 
 def _finite(values: dict[str, Any]) -> dict[str, Any]:

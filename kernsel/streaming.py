@@ -199,7 +199,7 @@ class Stream:
             H = H[:-1, :-1] - np.outer(mean, H[-1, :-1])
             right = right[:, :-1] - total * mean
         ev, Q = np.linalg.eigh(H)
-        Q, ev = spectral.above_rounding(Q, ev, self.rows.n)
+        Q, ev = spectral.keep(Q, ev, self.rows.n)
         W = Q / np.sqrt(ev)
         C = right @ W
         if not bias:

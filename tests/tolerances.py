@@ -19,11 +19,23 @@ PENALTY = 1e-9
 FITTED = 1e-7
 """On what is made of a fit, of the size 1: the solver stops on the value of J, and outputs are off by its root."""
 
+SPECTRA = 1e-10
+"""Relative, on sums of the changes of all eigenvalues: each is off by EPS times the largest, up to n of the sum."""
+
 SUMS = 1e-11
 """Means of some hundred numbers of the size 1, and differences of such means times their number."""
 
+QUADRATURE = 1e-12
+"""Eigenvalues up to 1 of an operator on Gauss-Hermite nodes, so many that the rule is exact to rounding."""
+
 SCAN = 1e-12
 """Relative: sums of at most some hundred squares in another order, and eigenvalues of matrices of that size."""
+
+SLACK = 1 + 1e-9
+"""A factor on bounds that are attained: what is bounded is itself computed, by solves of condition up to 1e6."""
+
+LOW_RANK = 1e-3
+"""Relative, on sums over a spectrum of which 25 of 30 eigenvalues are kept, at a width where the others are small."""
 
 LBFGS = 2e-4
 """On probabilities: scikit-learn's sigmoid stops at a gradient of 1e-6 a row, in outputs that are not scaled."""
@@ -54,3 +66,8 @@ def curved(K, lam, curvature=2.0):
 def weighted(s):
     """By how much sample weights worsen the conditioning: the ridge of a row is divided by its weight."""
     return s.max() / s.min()
+
+
+STATIONARY = 1e-3
+"""On gradients at an optimum, in the units of the search: a descent ends where a step gains 1e-9, and near the optimum
+a gradient g gains g^2 / 2 over a curvature of the size 1; the rest is curvatures that are smaller."""

@@ -15,7 +15,9 @@ from kernsel.cli.console import INTERRUPTED, Group
 from kernsel.cli.example import example
 from kernsel.cli.plugins import plugins
 from kernsel.cli.predict import predict
+from kernsel.cli.relevance import relevance
 from kernsel.cli.select import select
+from kernsel.cli.stability import stability
 from kernsel.cli.warmup import warmup
 
 app = typer.Typer(
@@ -25,7 +27,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for _command in (select, predict, example, plugins, warmup):
+for _command in (select, predict, relevance, stability, example, plugins, warmup):
     app.command()(_command)
 
 

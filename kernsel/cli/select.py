@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from kernsel.cli import console
+from kernsel.cli.reading import check_outputs, read_rank, set_threads
 from kernsel.errors import OptionError
 
 
@@ -122,12 +122,12 @@ def select(
 ) -> None:
     """Select and fit a kernel model for a table."""
     with console.guarded():
-        numbers = {"rank": _rank(rank), "order": _order(order), "eta": _eta(eta)}
+        numbers = {"rank": read_rank(rank), "order": _order(order), "eta": _eta(eta)}
         options: dict[str, Any] = {"grid": _grid(grid or []), **numbers}
         if folds is not None and fold_column is not None:
             raise OptionError(f"--folds {folds} and --fold-column {fold_column}: give one of them")
-        _check_files(data, output, model)
-        _set_threads(threads)
+        check_outputs(data, {"--output": output, "--model": model})
+        set_threads(threads)
         from kernsel.data import assign_roles, prepare, read_table
         from kernsel.folds import check_text
 
@@ -205,38 +205,6 @@ def select(
                     typer.echo(f"{what} written to {path}")
         for text in result.warnings:
             console.warn(text)
-
-
-def _check_files(data: Path, output: Path | None, model: Path | None) -> None:
-    """Refuse before the work what would fail after it, or destroy the table."""
-    from kernsel.data.files import check_writable
-
-    places = {"--output": output, "--model": model}
-    for option, path in places.items():
-        if path is not None and check_writable(path).resolve() == data.resolve():
-            raise OptionError(f"{option} {path} is the table itself; choose another file")
-    if output is not None and model is not None and output.resolve() == model.resolve():
-        raise OptionError(f"--output and --model are both {output}; choose two files")
-
-
-def _set_threads(threads: int | None) -> None:
-    """Set the number of threads where the numerical libraries look for it when they are imported."""
-    if threads is not None:
-        for library in ("NUMBA", "OMP", "OPENBLAS", "MKL", "VECLIB"):
-            os.environ["VECLIB_MAXIMUM_THREADS" if library == "VECLIB" else f"{library}_NUM_THREADS"] = str(threads)
-
-
-def _rank(text: str | None) -> Any:
-    """Read ``--rank``: None, ``"full"``, a number of columns or a share of the rows."""
-    if text is None or text == "full":
-        return text
-    try:
-        value = int(text) if text.lstrip("+").isdecimal() else float(text)
-    except ValueError:
-        value = math.nan
-    if (isinstance(value, int) and value >= 1) or (isinstance(value, float) and 0 < value <= 1):
-        return value
-    raise OptionError(f"--rank {text} is none of: a whole number from 1, a share of the rows such as 0.1, full")
 
 
 def _order(text: str | None) -> Any:

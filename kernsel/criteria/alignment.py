@@ -95,7 +95,7 @@ def embedding(path: Path, centred: bool) -> Embedding:
 class Alignment(KernelCriterion):
     """Kernel-target alignment ``<K, y y'> / (||K||_F ||y y'||_F)``, from -1 to 1, with its sign changed.
 
-    Cristianini et al. 2001, Definition 1. The mean over outputs.
+    The mean over outputs (Cristianini et al. 2001).
     """
 
     name: ClassVar[str] = "alignment"
@@ -114,7 +114,7 @@ class Alignment(KernelCriterion):
 class CenteredAlignment(KernelCriterion):
     """Alignment after K and ``y y'`` have been centred in feature space, with its sign changed.
 
-    Cortes, Mohri & Rostamizadeh 2012, Definition 4. The mean over outputs; means are weighted.
+    The mean over outputs; the centre is weighted (Cortes, Mohri & Rostamizadeh 2012).
     """
 
     name: ClassVar[str] = "centered-alignment"

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from numbers import Real
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.errors import IncompatibleError
+from kernsel.errors import IncompatibleError, OptionError
 from kernsel.paths import HeldOut, Path
+from kernsel.problem import Problem
 from kernsel.resampling import standard_error
 
 Array = NDArray[np.float64]
@@ -72,6 +75,23 @@ class Scores:
     scored_by: list[str | None] | None = None
     score_se: Array | None = None
     terms: Mapping[str, Array] = field(default_factory=dict)
+
+
+class Slopes(NamedTuple):
+    """A criterion of one fit: its value, and its derivatives by the kernel's relevances theta (p,) and by log lambda.
+
+    A criterion that has them has a method ``gradient(problem, learner, lam) -> Slopes``, for learners of the square
+    loss and kernels with ``theta_vjp``; it raises ``numpy.linalg.LinAlgError`` where the ridge is below rounding.
+    """
+
+    value: float
+    theta: Array
+    lam: float
+
+    @staticmethod
+    def of(problem: Problem, lam: float, value: float, W: Array, slope: float) -> Slopes:
+        """Make them from the derivatives W (n, n) by the entries of the Gram matrix, and from that by lambda."""
+        return Slopes(value, problem.kernel.theta_vjp(problem.rows.X, W, problem.gram), lam * slope)
 
 
 @dataclass(frozen=True)
@@ -135,6 +155,34 @@ class PenalisedFit(ABC):
         fit, failed = empirical_risk(path)
         penalty = np.broadcast_to(np.asarray(self.penalty(path), np.float64), fit.shape)
         return Scores(fit + penalty, unless_finite(fit + penalty, failed), terms={"fit": fit, "penalty": penalty})
+
+
+@dataclass(frozen=True)
+class Penalty(ABC):
+    """A penalty ``eta cost(K)`` that knows neither learner nor lambda.
+
+    Parameters
+    ----------
+    eta : float or None
+        Weight of the penalty. None: chosen by cross-validation, see ``kernsel.tradeoff``.
+    """
+
+    name: ClassVar[str]
+    eta: float | None = 1.0
+
+    def __post_init__(self) -> None:
+        if self.eta is not None and not (isinstance(self.eta, Real) and 0 <= self.eta < math.inf):
+            raise OptionError(f"criterion '{self.name}': eta must be a finite number of at least 0, not {self.eta!r}")
+
+    @abstractmethod
+    def cost(self, path: Path) -> float:
+        """Return what the kernel of a path costs."""
+
+    def penalty(self, path: Path) -> Array:
+        """Return the penalty of each fit of a path, (L,)."""
+        if self.eta is None:
+            raise OptionError(f"criterion '{self.name}': eta has no value; give a number, or let select() choose one")
+        return np.full(path.lams.size, self.eta * self.cost(path))
 
 
 def empirical_risk(path: Path) -> tuple[Array, list[str | None]]:

@@ -22,7 +22,6 @@ from kernsel.paths import HeldOut, Path
 HINGES = {"huber-hinge": "svm", "squared-hinge": "l2svm"}
 """The losses of this family by name, and the learners that have them."""
 
-
 BLOCK = 1024
 """Rows of a Gram matrix of low rank that are held at a time."""
 
@@ -94,7 +93,7 @@ class Span(HeldOutCriterion):
 
     name: ClassVar[str] = "span"
     about: ClassVar[About] = About(
-        reference="Vapnik & Chapelle, Bounds on error expectation for SVM, 2000, Theorem 3; here for a smooth loss",
+        reference="Vapnik & Chapelle, Bounds on error expectation for SVM, Neural Computation 12, 2000; here smoothed",
         cost="O(L n^3) with a Gram matrix, O(L n c^2) at rank c, beyond the fits",
         needs="svm or l2svm",
         against="A share of rows has many ties, which the hinge loss of the same outputs breaks.",
@@ -122,8 +121,8 @@ class Span(HeldOutCriterion):
 class XiAlpha:
     """Bound on the leave-one-out error: the share of rows with ``rho y_i a_i R_i^2 + xi_i >= 1``, ``xi = (1 - y f)_+``.
 
-    With a bias ``R^2`` is the difference between the largest and the smallest entry of K and rho is 2 (Joachims 2000,
-    Definition 2). Without one, leaving row i out lowers ``y_i f_i`` by ``y_i a_i K_ii`` at most (Jaakkola & Haussler
+    With a bias ``R^2`` is the difference between the largest and the smallest entry of K and rho is 2 (Joachims
+    2000). Without one, leaving row i out lowers ``y_i f_i`` by ``y_i a_i K_ii`` at most (Jaakkola & Haussler
     1999): ``R_i^2 = K_ii`` and rho is 1.
 
     Parameters

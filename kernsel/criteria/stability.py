@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from numbers import Real
 from typing import ClassVar, Literal
 
-import numpy as np
-
 from kernsel import registry
-from kernsel.criteria.base import About, Array, HeldOutCriterion, PenalisedFit, Scores, unless_finite
+from kernsel.criteria.base import About, Array, HeldOutCriterion, PenalisedFit, Penalty, Scores, unless_finite
 from kernsel.errors import OptionError
 from kernsel.numerics.stability import NORMS, beta
 from kernsel.parameters import listing
@@ -19,27 +15,22 @@ from kernsel.paths import HeldOut, Path
 
 
 @dataclass(frozen=True)
-class _Stability:
+class _Stability(Penalty):
     """The penalty ``eta/n max_i |K - K^i|``, the same for every lambda and learner of a kernel.
 
     K^i is the Gram matrix K with row and column i zeroed; n is the sum of the weights, where rows have some.
     """
 
-    name: ClassVar[str]
-    eta: float | None = 1.0
     norm: Literal["spectral", "trace", "frobenius"] = "spectral"
 
     def __post_init__(self) -> None:
-        if self.eta is not None and not (isinstance(self.eta, Real) and 0 <= self.eta < math.inf):
-            raise OptionError(f"criterion '{self.name}': eta must be a finite number of at least 0, not {self.eta!r}")
+        super().__post_init__()
         if self.norm not in NORMS:
             raise OptionError(f"criterion '{self.name}': norm must be {listing(NORMS, 'or')}, not {self.norm!r}")
 
-    def penalty(self, path: Path) -> Array:
-        """Return the penalty of each fit of a path, (L,)."""
-        if self.eta is None:
-            raise OptionError(f"criterion '{self.name}': eta has no value; give a number, or let select() choose one")
-        return np.full(path.lams.size, self.eta / path.rows.total * beta(path.stability, self.norm)[0])
+    def cost(self, path: Path) -> float:
+        """Return ``max_i |K - K^i| / n``."""
+        return beta(path.stability, self.norm)[0] / path.rows.total
 
 
 @dataclass(frozen=True)

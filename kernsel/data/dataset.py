@@ -98,6 +98,10 @@ class Dataset:
         """Where the rows stood in the table as given, (n,)."""
         return self.sample.places
 
+    def take(self, rows: Indices) -> Dataset:
+        """Return the data set of some of its rows, encoded as they are."""
+        return replace(self, X=self.X[rows], Y=np.ascontiguousarray(self.Y[:, rows]), sample=self.sample.take(rows))
+
     @property
     def given(self) -> int:
         """Number of rows of the table as given, those of weight 0 among them."""
@@ -211,6 +215,25 @@ def from_arrays(
     )
 
 
+def encode(X: pd.DataFrame | npt.ArrayLike, standardize: bool = True) -> Floats:
+    """Encode features that have no target, (n, d), as those of a data set.
+
+    Parameters
+    ----------
+    X : (n, d) array or DataFrame
+    standardize : bool
+        As in `prepare`.
+
+    Raises
+    ------
+    DataError
+        They can't be used; the message names the column.
+    """
+    table = X if _is_frame(X) else as_matrix(X)
+    _check_rows(len(table))
+    return _encoded(table, (), standardize, None, [])[1]
+
+
 def _dataset(
     table: Any,
     columns: Mapping[str, Any],
@@ -240,10 +263,7 @@ def _dataset(
             f"weights: {sample.places.size} rows weigh {sample.weights.sum():.6g} together; every mean over rows is "
             "weighted, that of the errors too"
         )
-    fit = _fit_frame if _is_frame(table) else _fit_matrix
-    encoder, X = fit(table, aside, standardize, sample.weights, notes)
-    if not encoder.used:
-        raise DataError("no column is left to learn from: all are constant or differ in every row; add features")
+    encoder, X = _encoded(table, aside, standardize, sample.weights, notes)
     return Dataset(
         X=X,
         Y=target.Y,
@@ -257,6 +277,17 @@ def _dataset(
         sample=sample,
         source=source,
     )
+
+
+def _encoded(
+    table: Any, aside: tuple[str, ...], standardize: bool, weights: Floats | None, notes: list[str]
+) -> tuple[Encoder, Floats]:
+    """Encode features, and say in the notes what became of them."""
+    fit = _fit_frame if _is_frame(table) else _fit_matrix
+    encoder, X = fit(table, aside, standardize, weights, notes)
+    if not encoder.used:
+        raise DataError("no column is left to learn from: all are constant or differ in every row; add features")
+    return encoder, X
 
 
 def _fit_matrix(

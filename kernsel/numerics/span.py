@@ -37,7 +37,8 @@ def spans_in_kernel(K: Array, bias: bool, d1: Array, d2: Array, mu: float) -> tu
         return S2, SINGULAR
     R = scipy.linalg.solve_triangular(L, np.eye(A.size), lower=True)
     inverse = np.einsum("ij,ij->j", R, R)
-    S2[B] = K[B, B] - np.einsum("ij,ij->j", R @ KB, R @ KB)
+    X = R @ KB
+    S2[B] = K[B, B] - np.einsum("ij,ij->j", X, X)
     if bias:
         u = R.T @ R.sum(axis=1)
         inverse -= u**2 / u.sum()

@@ -37,13 +37,13 @@ def spectrum_of_gram(K: np.ndarray, free: np.ndarray | None = None) -> tuple[np.
     With a direction ``free (n,)`` that isn't penalised, it comes first, with an infinite eigenvalue.
     """
     if free is None:
-        return above_rounding(*np.linalg.eigh(K)[::-1], K.shape[0])
+        return keep(*np.linalg.eigh(K)[::-1], K.shape[0])
     e = free / np.linalg.norm(free)
     Ke = K @ e
     centred = K - np.outer(e, Ke) - np.outer(Ke - e * (e @ Ke), e)
     # The direction gets the largest eigenvalue of all: beside its own one, 0, small ones would have tilted vectors.
     ev, U = np.linalg.eigh(centred + 2.0 * (np.trace(K) or 1.0) * np.outer(e, e))
-    return _with_free(*above_rounding(U[:, :-1], ev[:-1], K.shape[0]), e)
+    return _with_free(*keep(U[:, :-1], ev[:-1], K.shape[0]), e)
 
 
 def spectrum_of_features(Z: np.ndarray, free: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -56,15 +56,21 @@ def spectrum_of_features(Z: np.ndarray, free: np.ndarray | None = None) -> tuple
     if e is not None:
         Z = Z - np.outer(e, e @ Z)
     ev, Q = np.linalg.eigh(Z.T @ Z)
-    Q, ev = above_rounding(Q, ev, Z.shape[0])
+    Q, ev = keep(Q, ev, Z.shape[0])
     U = (Z @ Q) / np.sqrt(ev)
     U = U @ (1.5 * np.eye(ev.size) - 0.5 * (U.T @ U))
     return (U, ev) if e is None else _with_free(U, ev, e)
 
 
-def above_rounding(U: np.ndarray, ev: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+def above_rounding(ev: np.ndarray, n: int) -> np.ndarray:
+    """Say which of ascending eigenvalues of a matrix of n rows are more than rounding, (r,) bool."""
+    kept: np.ndarray = ev > n * np.finfo(float).eps * max(ev[-1:].max(initial=0.0), 0.0)
+    return kept
+
+
+def keep(U: np.ndarray, ev: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the eigenvalues, ascending, of n rows that are not rounding errors of zero, and their vectors."""
-    kept = ev > n * np.finfo(float).eps * max(ev[-1:].max(initial=0.0), 0.0)
+    kept = above_rounding(ev, n)
     return np.ascontiguousarray(U[:, kept]), ev[kept]
 
 

@@ -1,0 +1,45 @@
+"""What several commands read alike: ranks, threads, and the files that they are to write."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from kernsel.errors import OptionError
+
+
+def read_rank(text: str | None) -> Any:
+    """Read ``--rank``: None, ``"full"``, a number of columns or a share of the rows."""
+    if text is None or text == "full":
+        return text
+    try:
+        value = int(text) if text.lstrip("+").isdecimal() else float(text)
+    except ValueError:
+        value = math.nan
+    if (isinstance(value, int) and value >= 1) or (isinstance(value, float) and 0 < value <= 1):
+        return value
+    raise OptionError(f"--rank {text} is none of: a whole number from 1, a share of the rows such as 0.1, full")
+
+
+def check_outputs(data: Path, places: Mapping[str, Path | None]) -> None:
+    """Refuse before the work what would fail after it, or destroy the table; ``places`` are files by option."""
+    from kernsel.data.files import check_writable
+
+    given = {option: path for option, path in places.items() if path is not None}
+    for option, path in given.items():
+        if check_writable(path).resolve() == data.resolve():
+            raise OptionError(f"{option} {path} is the table itself; choose another file")
+    for (one, path), (other, same) in combinations(given.items(), 2):
+        if path.resolve() == same.resolve():
+            raise OptionError(f"{one} and {other} are both {path}; choose two files")
+
+
+def set_threads(threads: int | None) -> None:
+    """Set the number of threads where the numerical libraries look for it when they are imported."""
+    if threads is not None:
+        for library in ("NUMBA", "OMP", "OPENBLAS", "MKL", "VECLIB"):
+            os.environ["VECLIB_MAXIMUM_THREADS" if library == "VECLIB" else f"{library}_NUM_THREADS"] = str(threads)

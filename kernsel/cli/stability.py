@@ -1,0 +1,120 @@
+"""``kernsel stability``: which rows move the kernel matrix most, and what that bounds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kernsel.cli import console
+from kernsel.cli.reading import check_outputs, read_rank, set_threads
+from kernsel.errors import OptionError
+
+if TYPE_CHECKING:
+    from kernsel.result import Choice
+
+
+def stability(
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", readable=False, help="The table: CSV with a header, Parquet or svmlight.")
+    ],
+    kernel: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The kernel with its parameters, such as 'gaussian(tau=2)'.")
+    ] = None,
+    lam: Annotated[float | None, typer.Option("--lambda", metavar="VALUE", help="The regularisation.")] = None,
+    result: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="FILE", help="Take what is not given from a result of kernsel select --output."),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(metavar="COL", help="The column to predict, or several of numbers: a,b [default: the last one]."),
+    ] = None,
+    task: Annotated[
+        str | None, typer.Option(metavar="auto|regression|classification", help="What to learn [default: auto].")
+    ] = None,
+    learner: Annotated[
+        str | None,
+        typer.Option(metavar="krr|svm", help="The learner [default: svm for classification, krr for regression]."),
+    ] = None,
+    norm: Annotated[
+        str, typer.Option(metavar="spectral|trace|frobenius", help="The norm of K - K^i; 2 is the spectral one.")
+    ] = "spectral",
+    folds: Annotated[int, typer.Option(metavar="N", min=2, help="Folds of the cross-validation.")] = 10,
+    repeats: Annotated[int, typer.Option(metavar="R", min=1, help="How often the folds are dealt.")] = 10,
+    delta: Annotated[
+        float, typer.Option(metavar="P", help="Probability with which the bound on the risk may fail.")
+    ] = 0.05,
+    top: Annotated[int, typer.Option(metavar="N", min=0, help="Rows to list.")] = 10,
+    rank: Annotated[
+        str | None,
+        typer.Option(metavar="K|SHARE|full", help="Rank of the fits' kernel matrix [default: full up to 2000 rows]."),
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the folds and landmarks.")] = 0,
+    standardize: Annotated[
+        bool, typer.Option("--standardize/--no-standardize", help="Scale the numeric columns.")
+    ] = True,
+    output: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result to this JSON file.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the result and warnings.")] = False,
+    threads: Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads to use [default: all].")] = None,
+) -> None:
+    """Find the rows that move the kernel matrix most, and bounds from kernel stability, beside cross-validation.
+
+    Rows are numbered from 1, the header not counted. The bounds are very loose; the output says by how much.
+    """
+    with console.guarded():
+        columns = read_rank(rank)
+        check_outputs(data, {"--output": output})
+        set_threads(threads)
+        from kernsel.assessment import assess_dataset
+        from kernsel.data import assign_roles, prepare, read_table
+        from kernsel.data.files import atomic_write
+        from kernsel.numerics import jit
+
+        given = {"kernel": kernel, "lam": lam, "learner": learner, "target": target, "task": task}
+        choice = _choice(result, {name: value for name, value in given.items() if value is not None})
+        roles = assign_roles(read_table(data), choice.target, **choice.aside)
+        dataset = prepare(roles.frame, roles.targets, choice.task, standardize)
+        chatty = not (json or quiet)
+        if chatty:
+            typer.echo(f"{data}: {dataset.n} rows, {dataset.d} features")
+            for note in dataset.notes:
+                typer.echo(f"  {note}")
+        jit.announce = None if quiet else console.say
+        with console.progress(quiet) as report:
+            found = assess_dataset(
+                dataset,
+                kernel=choice.kernel,
+                lam=choice.lam,
+                learner=choice.learner,
+                norm="spectral" if norm == "2" else norm,
+                folds=folds,
+                repeats=repeats,
+                delta=delta,
+                rank=columns,
+                top=top,
+                seed=seed,
+                progress=report,
+            )
+        document = found.to_json()
+        if output is not None:
+            atomic_write(output, lambda stream: stream.write(f"{document}\n".encode()))
+        typer.echo(document if json else found.summary())
+        if chatty and output is not None:
+            typer.echo(f"result written to {output}")
+
+
+def _choice(result: Path | None, given: dict[str, Any]) -> Choice:
+    """Return what is given, completed from the result of a selection if there is one."""
+    from kernsel.result import Choice, read_choice
+
+    if result is not None:
+        return read_choice(result)._replace(**given)
+    if not given.keys() >= {"kernel", "lam"}:
+        raise OptionError(
+            "give --kernel with its parameters, such as 'gaussian(tau=2)', and --lambda, such as 0.01; or --from with "
+            "a result that kernsel select --output wrote"
+        )
+    return Choice(**given)

@@ -1,0 +1,257 @@
+"""Bounds of kernel stability: they hold by brute force, can't be much smaller, and are not what the papers print."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import kernsel
+import problems
+import reference
+import reference_bounds as slow
+import tables
+import tolerances
+from kernsel.bounding import Bounds, bounds
+from kernsel.criteria import CV
+from kernsel.errors import IncompatibleError, OptionError
+from kernsel.folds import deal
+from kernsel.kernels import Gaussian, Statistics
+from kernsel.learners import L2Svm, Lssvm, Svm
+from kernsel.paths import make_path
+from kernsel.problem import Problem, Rows
+
+numbers = st.floats(0.05, 20)
+
+
+def krr_case(rng, n, d=2):
+    """Rows with targets up to 1, and new points near them."""
+    X = rng.uniform(-2, 2, (n, d))
+    return X, rng.uniform(-1, 1, n), rng.uniform(-2, 2, (40, d))
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(4, 9), st.integers(-12, 8))
+def test_krr_removing_any_row_moves_no_loss_more_than_the_bound(seed, n, power):
+    rng, lam = np.random.default_rng(seed), 2.0**power
+    X, y, new = krr_case(rng, n)
+    K = slow.gaussian(X, X)
+    whole, without = slow.krr_outputs(K, np.vstack([K, slow.gaussian(new, X)]), y, lam)
+    limit = bounds("krr", beta=slow.beta(K), kappa=1.0, lam=lam, n=n, folds=2)
+    outputs = limit.stability / (2 + 2 / lam)  # the first factor of the bound is that of the outputs
+    assert np.abs(whole - without).max() <= outputs * tolerances.SLACK
+    for label in (-1.0, 1.0):
+        assert np.abs((whole - label) ** 2 - (without - label) ** 2).max() <= limit.stability * tolerances.SLACK
+        assert ((without - label) ** 2).max() <= limit.largest_loss * tolerances.SLACK
+
+
+@pytest.mark.parametrize("n", [10, 40])
+def test_krr_the_bound_is_attained_where_lambda_is_large(n):
+    K, lam = np.ones((n, n)), 1e4
+    y = np.where(np.arange(n) == 0, -1.0, 1.0)
+    whole, without = slow.krr_outputs(K, K[:1], y, lam)
+    changes = np.abs((whole + 1) ** 2 - (without + 1) ** 2)
+    limit = bounds("krr", beta=slow.beta(K), kappa=1.0, lam=lam, n=n).stability
+    assert changes.max() <= limit < changes.max() * n / (n - 1) * 1.01
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 2**32 - 1), st.integers(5, 8), st.sampled_from([1e-4, 0.01, 0.3, 10.0]))
+def test_svm_removing_any_row_moves_no_loss_more_than_the_bound(seed, n, lam):
+    p = problems.make(seed, n=n, starts=[0, 2, n], grid=True)
+    whole, without = slow.svm_outputs(p.K, p.y, lam)
+    limit = bounds("svm", beta=slow.beta(p.K), kappa=1.0, lam=lam, n=n, folds=2)
+    value = reference.huber_hinge(0.05)
+    for label in (-1.0, 1.0):
+        changes = value(label, whole)[0] - value(label, without)[0]
+        assert np.abs(changes).max() <= limit.stability
+        assert value(label, without)[0].max() <= limit.largest_loss * tolerances.SLACK
+    assert np.abs(whole - without).max() <= 1 / (lam * n) * tolerances.SLACK <= limit.stability
+
+
+@pytest.mark.parametrize("lam", [0.3, 3.0, 100.0])
+def test_krr_the_risk_is_within_the_gap(lam):
+    rng, n = np.random.default_rng(1), 20
+    limit = bounds("krr", beta=slow.largest_beta(n), kappa=1.0, lam=lam, n=n, delta=0.05)
+    assert limit.vacuous_gap == (lam < 100)
+    for _ in range(20):
+        X, new = (rng.normal(size=(m, 1)) for m in (n, 2000))
+        y, truth = (np.sign(np.sin(3 * x[:, 0]) + 0.5 * rng.normal(size=len(x))) for x in (X, new))
+        a = reference.fit_square(slow.gaussian(X, X), y, np.ones(n), lam, 0)[:-1]
+        fit, risk = (((slow.gaussian(x, X) @ a - t) ** 2).mean() for x, t in ((X, y), (new, truth)))
+        assert risk <= fit + limit.gap
+
+
+@pytest.mark.parametrize("lam", [0.1, 1.0, 1e3])
+def test_krr_the_variance_of_the_cv_score_is_within_its_bound(lam):
+    variance, n = cv_variance(lam)
+    limit = bounds("krr", beta=slow.largest_beta(n), kappa=1.0, lam=lam, n=n, folds=5)
+    assert variance <= limit.cv_variance
+    assert lam < 1e3 or not limit.vacuous_variance
+
+
+def test_ksj_theorem_5_is_below_the_variance_where_lambda_is_large():
+    variance, n = cv_variance(lam=1e3)
+    printed = slow.krr_stability(slow.largest_beta(n), 1.0, 1.0, 1e3, n * 4 // 5) ** 2
+    assert printed < variance / 1e3  # its proof leaves out that the rows held out are a sample, too
+
+
+def cv_variance(lam, n=20, folds=5, samples=300):
+    """Variance of the 5-fold CV score of krr over samples, with beta, kappa and M at most those that are given."""
+    rng, scores = np.random.default_rng(0), []
+    for _ in range(samples):
+        X, y, _ = krr_case(rng, n)
+        held = reference.refits_square(slow.gaussian(X, X), y, lam, problems.even(n, folds))
+        scores.append(((y - held) ** 2).mean())
+    return np.var(scores, ddof=1), n
+
+
+def test_svm_the_variance_of_the_cv_score_is_within_its_bound():
+    rng, n, scores = np.random.default_rng(0), 20, []
+    lams = np.array([10.0, 1.0, 0.01])
+    for _ in range(60):
+        X = rng.normal(size=(n, 1))
+        y = np.sign(X[:, 0] + 0.5 * rng.normal(size=n))
+        rows = Rows(X, y[None], problems.even(n, 5), np.arange(n), Statistics(X))
+        scores.append(CV().score(make_path(Problem(rows, Gaussian(1.0)), Svm(), lams)).score)
+    for lam, variance in zip(lams, np.var(scores, axis=0, ddof=1), strict=True):
+        limit = bounds("svm", beta=slow.largest_beta(n), kappa=1.0, lam=lam, n=n, folds=5)
+        assert variance <= (1 / (2 * lam)) ** 2 <= limit.cv_variance
+
+
+@given(numbers, numbers, numbers, numbers, st.integers(6, 500), st.integers(2, 6), st.floats(0.001, 0.9))
+def test_the_formulas(beta, kappa, M, lam, n, folds, delta):
+    options = {"beta": beta, "kappa": kappa, "lam": lam, "n": n, "folds": folds, "delta": delta}
+    krr = bounds("krr", M=M, **options)
+    m, held = n - math.ceil(n / folds), n // folds
+    stability = slow.krr_stability(beta, kappa, M, lam, n)
+    largest = 2 * kappa**2 * M**2 / lam**2 + 2 * M**2
+    replaced = largest / n + (1 - held / n) * 2 * slow.krr_stability(beta, kappa, M, lam, m)
+    expected = (largest, stability, slow.gap(stability, largest, n, delta), n / 4 * replaced**2)
+    assert (krr.largest_loss, krr.stability, krr.gap, krr.cv_variance) == pytest.approx(expected)
+
+    svm = bounds(Svm(), **options)
+    stability, largest = slow.svm_stability(beta, kappa, lam), 1 + kappa / (2 * lam)
+    expected = (largest, stability, slow.gap(stability, largest, n, delta), stability**2)
+    assert (svm.largest_loss, svm.stability, svm.gap, svm.cv_variance) == pytest.approx(expected)
+    assert svm.vacuous_gap == (svm.gap >= largest)
+    assert svm.vacuous_variance == (svm.cv_variance >= largest**2 / 4)
+
+
+@given(st.integers(4, 60), st.integers(2, 12))
+def test_no_fold_leaves_less_rows_than_the_bound_takes(n, folds):
+    assume(folds <= n and n - math.ceil(n / folds) >= 2)
+    held = np.bincount(deal(np.zeros(n, int), folds, 0))
+    m = n - held.max()
+    limit = bounds("krr", beta=1.0, kappa=1.0, lam=1.0, n=n, folds=folds)
+    change = 4.0 / n + (1 - held.min() / n) * 2 * slow.krr_stability(1.0, 1.0, 1.0, 1.0, m)
+    assert limit.cv_variance == pytest.approx(n / 4 * change**2)
+
+
+def test_ks14_counts_the_rows_of_a_fold_upside_down():
+    n, k = 100, 10
+    assert (k - 1) * k / n < 1  # "the size of the training set", as printed in Sections 3 and 5.1
+    assert n - np.bincount(deal(np.zeros(n, int), k, 0)).max() == (k - 1) * n / k == 90
+
+
+@given(numbers, numbers, numbers, numbers, st.integers(2, 100))
+def test_ks14_theorems_1_and_3_lose_factors_of_their_own_proofs(beta, kappa, M, lam, m):
+    replaced = 2 * beta * kappa * M / (lam**2 * m) * (2 * kappa * M / lam + 2 * M)  # twice eq. (3): one out, one in
+    inner = kappa**2 * M**2 / (lam**3 * m) + kappa * M**2 / (lam**2 * m)
+    assert replaced**2 == pytest.approx(16 * inner**2 * beta**2)  # C_1 is printed with 8
+    replaced = 2 * slow.svm_stability(beta, kappa, lam)
+    C4 = (1 / (4 * kappa)) ** 0.25
+    right = 2 * kappa**1.5 / lam**2  # C_3 is printed as 8 lambda^2 kappa^(3/2)
+    assert replaced**2 == pytest.approx(right * beta**0.5 * (1 + C4 * beta**0.25) ** 2)
+
+
+def test_ks14_lemma_3_has_lambda_upside_down():
+    p, lam = problems.make(2, n=8, starts=[0, 4, 8]), 1e-3
+    whole, without = slow.svm_outputs(p.K, p.y, lam)
+    b = slow.beta(p.K)
+    printed = math.sqrt(2) * lam * b**0.25 * (1 + (b / 4) ** 0.25)
+    moved = np.abs(whole - without).max()
+    assert 10 * printed < moved < slow.svm_stability(b, 1.0, lam)
+
+
+@pytest.mark.parametrize("i", [0, 7])
+def test_ks14_appendix_a_forgets_what_the_zeroed_row_leaves(i):
+    rng, n, lam = np.random.default_rng(0), 12, 0.02
+    X, y, new = krr_case(rng, n)
+    K, K_new, T = slow.gaussian(X, X), slow.gaussian(new, X), np.delete(np.arange(n), i)
+    zeroed = K.copy()
+    zeroed[i] = zeroed[:, i] = 0.0
+    printed = K_new @ np.linalg.solve(zeroed + n * lam * np.eye(n), y)
+    removed = K_new[:, T] @ np.linalg.solve(K[np.ix_(T, T)] + n * lam * np.eye(n - 1), y[T])
+    np.testing.assert_allclose(printed - removed, K_new[:, i] * y[i] / (n * lam), atol=tolerances.exact(K, lam))
+    assert np.abs(printed - removed).max() > 0.1
+
+
+def test_ksj_theorem_2_is_no_bound_of_the_order_of_beta():
+    small, large = ([slow.svm_stability(b, 1.0, 1.0) for b in (scale, 16 * scale)] for scale in (1e-12, 1e12))
+    assert small[1] / small[0] == pytest.approx(16**0.25, rel=0.01)
+    assert large[1] / large[0] == pytest.approx(16**0.5, rel=0.01)
+
+
+def test_ksj_appendix_d_bounds_outputs_by_the_wrong_side_of_lambda():
+    n, lam, kappa = 6, 0.05, 1.0
+    K, y = np.ones((n, n)), np.where(np.arange(n) < 5, 1.0, -1.0)
+    rows = Rows(np.zeros((n, 1)), y[None], problems.even(n, 2), np.arange(n), Statistics(np.zeros((n, 1))))
+    path = make_path(Problem(rows, Gaussian(1.0)), Svm(), [lam])
+    np.testing.assert_array_equal(path.problem.gram, K)
+    loss = reference.huber_hinge(0.05)(y, path.fits.f[0, 0])[0].max()  # that of the one label -1
+    assert 1 + lam * kappa < 1.9 < loss <= 1 + kappa / (2 * lam)
+    a = np.abs(path.coefficients(0))
+    assert a.max() == pytest.approx(1 / (2 * n * lam))  # printed as 1 / (n lambda)
+
+
+def test_more_of_anything_that_harms_makes_the_bounds_larger():
+    base = {"beta": 2.0, "kappa": 1.0, "lam": 0.1, "n": 50, "folds": 5, "delta": 0.05}
+    for learner in ("krr", "svm"):
+        first = bounds(learner, **base)
+        for change in ({"beta": 3.0}, {"kappa": 2.0}, {"lam": 0.05}):
+            other = bounds(learner, **{**base, **change})
+            assert other.stability > first.stability
+            assert other.gap > first.gap
+            assert other.cv_variance > first.cv_variance
+        assert bounds(learner, **{**base, "delta": 0.01}).gap > first.gap
+    assert bounds("krr", **{**base, "n": 500}).gap < bounds("krr", **base).gap
+    assert bounds("svm", **{**base, "n": 500}).gap > bounds("svm", **base).gap  # as published: it knows no n
+
+
+def test_they_are_public():
+    assert kernsel.bounds is bounds
+    assert kernsel.Bounds is Bounds
+    X, _ = tables.waves()
+    found = kernsel.stability(X, "gaussian(tau=1)")
+    limit = kernsel.bounds("krr", beta=found.spectral, kappa=found.kappa, lam=0.1, n=found.n, M=2.0)
+    assert (limit.learner, limit.M, limit.n) == ("krr", 2.0, 60)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"beta": 0.0}, "bounds: beta must be a finite number greater than 0, not 0.0"),
+        ({"kappa": np.inf}, "bounds: kappa must be a finite number"),
+        ({"lam": -1.0}, "bounds: lam must be"),
+        ({"lam": "0.1"}, "bounds: lam must be"),
+        ({"M": np.nan}, "bounds: M must be"),
+        ({"delta": 1.0}, "bounds: delta is a probability between 0 and 1, such as 0.05, not 1.0"),
+        ({"delta": 0.0}, "bounds: delta is a probability"),
+        ({"n": 2}, "bounds: n must be a whole number from 3, not 2"),
+        ({"n": 10.5}, "bounds: n must be a whole number"),
+        ({"folds": 1}, "bounds: folds must be a whole number from 2, not 1"),
+        ({"n": 3, "folds": 2}, "bounds: 2 folds of 3 rows leave less than 2 rows to a fit"),
+        ({"n": 5, "folds": 6}, "bounds: 6 folds of 5 rows"),
+        ({"lam": 1e-200}, "bounds: lambda = 1e-200 is so small"),
+    ],
+)
+def test_numbers_out_of_range(change, message):
+    with pytest.raises(OptionError, match=message):
+        bounds("krr", **{"beta": 1.0, "kappa": 1.0, "lam": 0.1, "n": 50, **change})
+
+
+@pytest.mark.parametrize("learner", [Lssvm(), L2Svm(), Svm(bias=True), "klr"])
+def test_learners_without_bounds(learner):
+    with pytest.raises(IncompatibleError, match="the bounds of kernel stability are for krr and svm without a bias"):
+        bounds(learner, beta=1.0, kappa=1.0, lam=0.1, n=50)
