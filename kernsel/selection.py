@@ -268,7 +268,7 @@ def select_dataset(
     metrics = _metrics(metric, rows, dataset, kind)
     tried: dict[float, float] = {}
     if getattr(scorer, "eta", 1.0) is None:
-        at = min(ladder[-1], rows.n) if ladder else columns
+        at = ladder[-1] if ladder else columns
         scorer, tried = choose_eta(scorer, rows, dataset, kernels, grid, part, at, progress)
         notes.append(said_of_eta(scorer.eta, tried))
     judge = Judge(deals, dataset, scorer, metrics)

@@ -90,6 +90,13 @@ class Counted(CVKS):
         return super().score(path)
 
 
+def test_sampled_points_will_do_for_a_grid():
+    dataset = from_arrays(*tables.circles(n=30), "auto", False)
+    Counted.paths.clear()
+    assert choose(Counted(eta=None), dataset, grid="sobol:4")[0].eta in ETAS
+    assert len({path.problem.kernel for path in Counted.paths}) == 3 * 4
+
+
 def test_one_search_a_third_serves_every_eta():
     Counted.paths.clear()
     dataset = from_arrays(*tables.waves(n=30), "auto", False)

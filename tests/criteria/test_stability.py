@@ -124,6 +124,14 @@ def test_what_is_known_against_rks_is_so():
     assert min(last) == last[0] == min(scores.score.min() for _, scores in grid)
 
 
+def test_the_search_does_not_run_after_rks():
+    X, y = tables.circles()
+    result = tables.choose(X, y, learner="krr", criterion="rks", folds=5, grid=tables.SMALL)
+    assert result.best.kernel.tau == 0.3
+    assert len(result.candidates) == 9
+    assert any("was not extended, for rks goes on falling" in text for text in result.warnings)
+
+
 @pytest.mark.parametrize("learner", ["krr", "svm"])
 def test_verification_keeps_the_penalty(learner):
     X, y = tables.circles()
