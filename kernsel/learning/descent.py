@@ -20,8 +20,8 @@ from kernsel.errors import SelectionError
 
 Array = NDArray[np.float64]
 
-LEAST, LARGEST = 1e-6, 1e4
-"""Logarithms of relevances are searched within these multiples of the largest one at the beginning."""
+LEAST = 1e-6
+"""Logarithms of relevances are searched from this share of the largest one at the beginning."""
 
 NEGLIGIBLE = 1e-4
 """Relevances below this share of the largest one begin on their bound, and leave it again if the gradient says so.
@@ -96,10 +96,9 @@ def on_log_scale(criterion: Criterion, start: Point, box: Box, steps: int = STEP
     Point
         With the steps of the start before its own.
     """
-    largest = float(start.theta.max())
-    low, high = max(box.low, LEAST * largest), min(box.high, LARGEST * largest)
-    first = np.log(np.clip(start.theta, low, high))
-    bounds = [(np.log(low), np.log(high))] * first.size
+    low = max(box.low, LEAST * float(start.theta.max()))
+    first = np.log(np.clip(start.theta, low, box.high))
+    bounds = [(np.log(low), np.log(box.high))] * first.size
     return _minimise(criterion, first, np.exp, lambda theta: theta, start, bounds, box, steps, TOLERANCE)
 
 
