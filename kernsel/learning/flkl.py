@@ -135,9 +135,9 @@ def search(score: CrossValidation, lam: float, mu: float, evaluations: int) -> l
 
     def at(logs: Array) -> float:
         lam, mu = map(float, np.exp(logs))
-        if not score.box.lams[0] <= lam <= score.box.lams[1]:
-            return math.inf
         try:
+            if not score.box.lams[0] <= lam <= score.box.lams[1]:
+                raise SelectionError(f"lambda = {lam:.3g} is out of bounds")
             value = score(lam, mu)
         except (np.linalg.LinAlgError, SelectionError) as error:
             failed.append(str(error))

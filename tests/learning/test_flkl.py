@@ -118,6 +118,13 @@ def test_features_of_noise_are_exactly_zero():
     assert (found.theta[2:] == 0).sum() >= 6
 
 
+@pytest.mark.parametrize("learner", LEARNERS, ids=str)
+def test_it_comes_back_from_where_all_features_are_out(learner):
+    criterion = criterion_on(ARD(), learner)
+    found = criterion.learn(np.zeros(4), 0.01, 0.01, WIDE, 1e-9)
+    assert found.value == pytest.approx(criterion.learn(np.full(4, 0.1), 0.01, 0.01, WIDE, 1e-9).value, rel=1e-3)
+
+
 def test_less_penalty_fits_better_and_has_larger_relevances():
     criterion = criterion_on(ARD(), Lssvm())
     found = [criterion.learn(np.full(4, 0.1), 0.01, mu, WIDE).theta for mu in (10.0, 0.1, 0.001)]
