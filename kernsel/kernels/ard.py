@@ -34,12 +34,13 @@ class _Relevances(Kernel):
     def _read(self, name: str, value: Any) -> Value:
         if name != "theta":
             return super()._read(name, value)
-        listed = isinstance(value, Iterable) and not isinstance(value, str)
+        listed = isinstance(value, Iterable) and not isinstance(value, str) and getattr(value, "ndim", 1) == 1
         values = tuple(value) if listed else ()
         if not values or not all(_is_relevance(each) for each in values):
+            given = " ".join(repr(value).split())  # on one line
             raise OptionError(
                 f"kernel '{self.name}': theta must be finite numbers of at least 0, one for each feature, such as "
-                f"(0.5, 0.1, 0), not {value!r}"
+                f"(0.5, 0.1, 0), not {given}"
             )
         return tuple(map(float, values))
 

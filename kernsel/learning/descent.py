@@ -20,8 +20,8 @@ from kernsel.errors import SelectionError
 
 Array = NDArray[np.float64]
 
-LEAST, LARGEST = 1e-6, 1e4
-"""Logarithms of relevances are searched within these multiples of the largest one at the beginning."""
+LEAST = 1e-6
+"""Logarithms of relevances are searched from this share of the largest one at the beginning."""
 
 NEGLIGIBLE = 1e-4
 """Relevances below this share of the largest one begin on their bound, and leave it again if the gradient says so.
@@ -32,7 +32,7 @@ TOLERANCE = 1e-6
 mean square, so that this is a millionth of a standard deviation."""
 
 STEPS = 200
-
+"""A descent that takes more is stopped: what is left to gain is little then."""
 
 Criterion = Callable[[Array, float], Slopes]
 """``(theta, lam) -> Slopes``; numpy.linalg.LinAlgError where there is none."""
@@ -80,7 +80,7 @@ def logarithm(slopes: Slopes) -> Slopes:
     return Slopes(0.5 * float(np.log(value)), slopes.theta / (2.0 * value), slopes.lam / (2.0 * value))
 
 
-def on_log_scale(criterion: Criterion, start: Point, box: Box, steps: int = STEPS) -> Point:
+def on_log_scale(criterion: Criterion, start: Point, box: Box) -> Point:
     """Descend by the logarithms of relevances and lambda.
 
     Parameters
@@ -89,18 +89,16 @@ def on_log_scale(criterion: Criterion, start: Point, box: Box, steps: int = STEP
     start : Point
     box : Box
         No relevance falls below ``LEAST`` times the largest one of the start here.
-    steps : int
 
     Returns
     -------
     Point
         With the steps of the start before its own.
     """
-    largest = float(start.theta.max())
-    low, high = max(box.low, LEAST * largest), min(box.high, LARGEST * largest)
-    first = np.log(np.clip(start.theta, low, high))
-    bounds = [(np.log(low), np.log(high))] * first.size
-    return _minimise(criterion, first, np.exp, lambda theta: theta, start, bounds, box, steps, TOLERANCE)
+    low = max(box.low, LEAST * float(start.theta.max()))
+    first = np.log(np.clip(start.theta, low, box.high))
+    bounds = [(np.log(low), np.log(box.high))] * first.size
+    return _minimise(criterion, first, np.exp, lambda theta: theta, start, bounds, box, STEPS, TOLERANCE)
 
 
 def on_scale(criterion: Criterion, start: Point, box: Box, steps: int = STEPS, tolerance: float = TOLERANCE) -> Point:
@@ -112,15 +110,17 @@ def on_scale(criterion: Criterion, start: Point, box: Box, steps: int = STEPS, t
     start : Point
     box : Box
     steps : int
+        At most so many.
     tolerance : float
-        Of the gain of a step.
+        Of the gain of a step, and of the gradient.
 
     Returns
     -------
     Point
         With the steps of the start before its own.
     """
-    least = NEGLIGIBLE * float(start.theta.max())
+    largest = float(start.theta.max()) or NEGLIGIBLE * box.high  # any unit will do where all are 0
+    least = NEGLIGIBLE * largest
     units = np.maximum(start.theta, least)
     bounds = [(box.low / unit, box.high / unit) for unit in units]
 

@@ -19,6 +19,7 @@ import scipy.optimize
 from numpy.typing import NDArray
 
 from kernsel.criteria import Slopes
+from kernsel.errors import SelectionError
 from kernsel.learning import descent
 from kernsel.learning.descent import TOLERANCE, Box, Point, logarithm
 from kernsel.learning.learned import Learnt, Step
@@ -130,14 +131,16 @@ class Trial(NamedTuple):
 def search(score: CrossValidation, lam: float, mu: float, evaluations: int) -> list[Trial]:
     """Look for lambda and mu by Nelder and Mead's simplex on their logarithms; return all pairs tried, in order."""
     trials: list[Trial] = []
+    failed: list[str] = []
 
     def at(logs: Array) -> float:
         lam, mu = map(float, np.exp(logs))
-        if not score.box.lams[0] <= lam <= score.box.lams[1]:
-            return math.inf
         try:
+            if not score.box.lams[0] <= lam <= score.box.lams[1]:
+                raise SelectionError(f"lambda = {lam:.3g} is out of bounds")
             value = score(lam, mu)
-        except np.linalg.LinAlgError:
+        except (np.linalg.LinAlgError, SelectionError) as error:
+            failed.append(str(error))
             return math.inf
         trials.append(Trial(value, lam, mu, np.mean(score.thetas, axis=0)))
         return value
@@ -150,6 +153,8 @@ def search(score: CrossValidation, lam: float, mu: float, evaluations: int) -> l
         method="Nelder-Mead",
         options={"initial_simplex": simplex, "maxfev": evaluations, "xatol": CLOSE, "fatol": math.inf},
     )
+    if not trials:
+        raise SelectionError(f"first-level kernel learning failed for every lambda and mu; the first time: {failed[0]}")
     return trials
 
 

@@ -134,6 +134,8 @@ def test_many_relevances_are_shortened_for_people():
         (lambda: ARD((0.5, float("nan"))), "theta must be finite numbers"),
         (lambda: ARD(()), "theta must be finite numbers"),
         (lambda: ARD(0.5), "theta must be finite numbers"),
+        (lambda: ARD(np.array(0.5)), "theta must be finite numbers"),
+        (lambda: ARD(np.ones((2, 2))), "theta must be finite numbers"),
         (lambda: ARD("0.5"), "theta must be finite numbers"),
         (lambda: ARD((True,)), "theta must be finite numbers"),
         (lambda: ARDPolynomial((1,), 0), "degree must be a finite number greater than 0"),

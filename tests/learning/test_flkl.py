@@ -9,6 +9,7 @@ import reference_learning
 import tables
 import tolerances
 from kernsel.data import from_arrays
+from kernsel.errors import SelectionError
 from kernsel.folds import make_folds
 from kernsel.judging import rows_of
 from kernsel.kernels import ARD, ARDPolynomial, Gaussian, Polynomial
@@ -117,6 +118,13 @@ def test_features_of_noise_are_exactly_zero():
     assert (found.theta[2:] == 0).sum() >= 6
 
 
+@pytest.mark.parametrize("learner", LEARNERS, ids=str)
+def test_it_comes_back_from_where_all_features_are_out(learner):
+    criterion = criterion_on(ARD(), learner)
+    found = criterion.learn(np.zeros(4), 0.01, 0.01, WIDE, 1e-9)
+    assert found.value == pytest.approx(criterion.learn(np.full(4, 0.1), 0.01, 0.01, WIDE, 1e-9).value, rel=1e-3)
+
+
 def test_less_penalty_fits_better_and_has_larger_relevances():
     criterion = criterion_on(ARD(), Lssvm())
     found = [criterion.learn(np.full(4, 0.1), 0.01, mu, WIDE).theta for mu in (10.0, 0.1, 0.001)]
@@ -175,3 +183,21 @@ def test_the_isotropic_start_of_the_polynomial_takes_its_degree_from_there():
     assert isinstance(start.best.kernel, Polynomial)
     assert (start.kernel.degree, start.kernel.theta) == (start.best.kernel.degree, (start.best.kernel.gamma,) * 4)
     np.testing.assert_allclose(start.kernel(X), start.best.kernel(X), rtol=1e-10)
+
+
+@pytest.mark.parametrize("broken", [np.linalg.LinAlgError("singular"), SelectionError("from where they begin")])
+def test_a_pair_that_can_not_be_scored_is_passed_over(broken, monkeypatch):
+    X, y = noisy()
+    dataset, rows = rows_on(X, y)
+    start, original = begin(dataset, rows, ARD(), Lssvm()), CrossValidation.__call__
+    score = CrossValidation(rows, start.kernel, Lssvm(), start.box(rows, 0.0))
+
+    def sometimes(self, lam, mu):
+        if mu > 0.01:
+            raise broken
+        return original(self, lam, mu)
+
+    monkeypatch.setattr(CrossValidation, "__call__", sometimes)
+    assert all(trial.mu <= 0.01 for trial in flkl.search(score, 1e-2, 5e-3, 6))
+    with pytest.raises(SelectionError, match=f"failed for every lambda and mu; the first time: {broken}"):
+        flkl.search(score, 1e-2, 1e3, 2)
