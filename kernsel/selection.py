@@ -122,8 +122,9 @@ def select(
         Score every candidate, or all at a small rank, the best quarter at twice that rank, and so on, and the last few
         and their neighbours at the representation in force. By default the latter from 1000 rows, times
         outputs.
-    refine : {"compass", "simplex"}, optional
-        Leave the grid afterwards: from its three best minima, by compass steps or the simplex of Nelder and Mead.
+    refine : {"compass", "simplex", "gradient"}, optional
+        Leave the grid afterwards, from its three best minima: by compass steps, the simplex of Nelder and Mead, or,
+        for the square loss, Gaussian kernels and criteria that have one, the gradient.
     budget : int or str, optional
         What ``refine`` may cost: a number of candidates (200 by default), or a time such as ``"30s"`` or ``"2min"``,
         with which the outcome depends on the machine.
@@ -257,7 +258,7 @@ def select_dataset(
     if not isinstance(verify, numbers.Integral) or verify < 0:
         raise OptionError(f"verify is the number of leading candidates to check, at least 0, not {verify}")
     columns = read_rank(rank, dataset.n)
-    method, allowed = read_method(refine), Budget.read(budget)
+    method, allowed = read_method(refine, scorer, part, kernels, columns), Budget.read(budget)
     ladder = read_search(search, dataset.n, len(dataset.Y), columns, one_se)
     compile_updates(part, columns is None and not ladder)
     kind = read_calibration(calibration, part, dataset.task)

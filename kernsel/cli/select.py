@@ -75,7 +75,7 @@ def select(
     ] = "auto",
     refine: Annotated[
         str | None,
-        typer.Option(metavar="compass|simplex", help="Leave the grid afterwards, from its best minima."),
+        typer.Option(metavar="compass|simplex|gradient", help="Leave the grid afterwards, from its best minima."),
     ] = None,
     budget: Annotated[
         str | None,

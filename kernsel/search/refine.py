@@ -1,4 +1,4 @@
-"""Leave the grid: from its best minima, by compass steps or by the simplex of Nelder and Mead.
+"""Leave the grid: from its best minima, by compass steps, the simplex of Nelder and Mead, or the criterion's gradient.
 
 Parameters move on a logarithmic scale, in units of the grid's own step at the place, within the range of the grid. What
 is not continuous (the degree of a polynomial, an axis that begins with 0) stays as it is.
@@ -9,14 +9,17 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.errors import OptionError
+from kernsel.criteria import Slopes
+from kernsel.errors import IncompatibleError, OptionError
+from kernsel.problem import Problem
 from kernsel.search.grid import Candidate, Coordinate, GridSearch, Key
 
 Array = NDArray[np.float64]
@@ -76,12 +79,12 @@ class Place:
         """The range of the grid, in steps from the candidate."""
         return [(math.log(c.low / c.value) / c.step, math.log(c.high / c.value) / c.step) for c in self.coordinates]
 
-    def key(self, u: Array) -> Key:
+    def key(self, u: Array, digits: int = DIGITS) -> Key:
         """Return the candidate at a point, with its parameters rounded."""
         low, high = np.transpose(self.bounds)
         values: dict[str, dict[str, float]] = {"kernel": {}, "learner": {}, "lambda": {}}
         for c, at in zip(self.coordinates, np.clip(u, low, high), strict=True):
-            values[c.of][c.name] = float(f"{c.value * math.exp(at * c.step):.{DIGITS}g}") if at else c.value
+            values[c.of][c.name] = float(f"{c.value * math.exp(at * c.step):.{digits}g}") if at else c.value
         kernel, learner, lam = self.candidate.key
         if values["kernel"]:
             kernel = kernel.with_parameters(**values["kernel"])
@@ -90,39 +93,68 @@ class Place:
         return kernel, learner, values["lambda"].get("lambda", lam)
 
 
-Score = Callable[[Iterable[Key]], list[Candidate]]
+@dataclass(frozen=True, eq=False)
+class Scorer:
+    """Scores candidates off the grid, at the cost of a budget.
+
+    Parameters
+    ----------
+    search : GridSearch
+    budget : Budget
+    """
+
+    search: GridSearch
+    budget: Budget
+
+    @property
+    def left(self) -> float:
+        """Candidates that may still be scored."""
+        return self.budget.left
+
+    def __call__(self, keys: Iterable[Key]) -> list[Candidate]:
+        """Return the candidates, scored."""
+        wanted, found = list(keys), self.search.found
+        new = [key for key in dict.fromkeys(wanted) if key not in found]
+        self.budget.used += len(new)
+        self.search.score(new)
+        return [found[key] for key in wanted]
+
+    def slopes(self, key: Key) -> Slopes:
+        """Return the criterion of a candidate with its gradient."""
+        kernel, learner, lam = key
+        self.budget.used += 1
+        slopes: Slopes = self.search.criterion.gradient(Problem(self.search.rows, kernel), learner, lam)
+        return slopes
 
 
-def compass(score: Score, place: Place, budget: Budget) -> None:
+def compass(score: Scorer, place: Place) -> None:
     """Compass search: try both directions of every parameter, go to the best of them, or halve the steps.
 
     Parameters
     ----------
-    score : callable
+    score : Scorer
     place : Place
         Where to begin.
-    budget : Budget
     """
     best, u = place.candidate, np.zeros(len(place.coordinates))
     for size in COMPASS_STEPS:
-        while budget.left > 0:
+        while score.left > 0:
             points = [u + sign * size * e for e in np.eye(u.size) for sign in (1.0, -1.0)]
-            points = points[: int(min(budget.left, len(points)))]
+            points = points[: int(min(score.left, len(points)))]
             leader, at = min(zip(score(map(place.key, points)), points, strict=True), key=lambda each: each[0].order)
             if not leader.order < best.order:
                 break
             best, u = leader, at
 
 
-def simplex(score: Score, place: Place, budget: Budget) -> None:
+def simplex(score: Scorer, place: Place) -> None:
     """Nelder & Mead 1965, by SciPy, from a simplex of half the grid's step.
 
     Parameters
     ----------
-    score : callable
+    score : Scorer
     place : Place
         Where to begin.
-    budget : Budget
     """
     p = len(place.coordinates)
     start = np.vstack([np.zeros(p), 0.5 * np.eye(p)])
@@ -130,7 +162,7 @@ def simplex(score: Score, place: Place, budget: Budget) -> None:
         start[i + 1] *= 1.0 if high >= 0.5 else -1.0
 
     def value(u: Array) -> float:
-        if budget.left <= 0:
+        if score.left <= 0:
             raise _Spent
         (candidate,) = score([place.key(u)])
         return min(candidate.value, 1e300)  # differences of infinities would be NaN
@@ -146,15 +178,69 @@ class _Spent(Exception):
     """The budget is used up."""
 
 
-METHODS = {"compass": compass, "simplex": simplex}
+def gradient(score: Scorer, place: Place) -> None:
+    """Descend by the criterion's gradient in the logarithms of the width and lambda: L-BFGS-B, by SciPy.
+
+    Parameters
+    ----------
+    score : Scorer
+    place : Place
+        Where to begin.
+    """
+    steps = np.array([c.step for c in place.coordinates])
+
+    def value(u: Array) -> tuple[float, Array]:
+        if score.left <= 1:  # the last one is for the point where it ends
+            raise _Spent
+        kernel: Any
+        kernel, learner, lam = place.key(u, 17)
+        slopes = score.slopes((kernel, learner, lam))
+        # theta = 1 / (2 tau): its logarithm is less what that of tau is more
+        along = {"kernel": -float(slopes.theta[0] * kernel.theta[0]), "lambda": slopes.lam}
+        if slopes.value < best[0]:
+            best[:] = [slopes.value, u]
+        return slopes.value, steps * [along[c.of] for c in place.coordinates]
+
+    from scipy.optimize import minimize  # takes a while to import
+
+    best: list[Any] = [math.inf, np.zeros(steps.size)]
+    with suppress(_Spent, np.linalg.LinAlgError):  # a ridge below rounding is no way to go on
+        minimize(value, best[1], jac=True, method="L-BFGS-B", bounds=place.bounds, options={"ftol": 1e-7})
+    score([place.key(best[1])])
 
 
-def read_method(method: str | None) -> str | None:
-    """Return the name of a refinement, None for none; OptionError if there is no such thing."""
+METHODS = {"compass": compass, "simplex": simplex, "gradient": gradient}
+
+
+def read_method(
+    method: str | None, criterion: Any, learner: Any, kernels: Iterable[Any], rank: int | None
+) -> str | None:
+    """Return the name of a refinement, None for none.
+
+    Raises
+    ------
+    OptionError
+        There is no such thing.
+    IncompatibleError
+        A gradient is asked for where there is none.
+    """
     if method in (None, "none"):
         return None
     if method not in METHODS:
         raise OptionError(f"refine {method!r} is unknown: use {', '.join(METHODS)} or none")
+    if method == "gradient":
+        lacking = [
+            *(
+                []
+                if hasattr(criterion, "gradient")
+                else [f"criterion '{criterion.name}' has none (loo, cv, evidence do)"]
+            ),
+            *([] if getattr(learner.loss, "square", False) else [f"learner '{learner.name}' has not the square loss"]),
+            *(f"kernel '{each.name}' is not the gaussian" for each in kernels if each.name != "gaussian"),
+            *([] if rank is None else ["the rank is not full"]),
+        ]
+        if lacking:
+            raise IncompatibleError(f"refine: no gradient, as {'; '.join(lacking)}: use compass or simplex")
     return method
 
 
@@ -165,24 +251,16 @@ def refined(search: GridSearch, method: str, budget: Budget) -> str:
     ----------
     search : GridSearch
         Run already.
-    method : {"compass", "simplex"}
+    method : {"compass", "simplex", "gradient"}
     budget : Budget
     """
     before = search.candidates()[0]
     budget.started = time.monotonic()
-
-    def score(keys: Iterable[Key]) -> list[Candidate]:
-        wanted = list(keys)
-        new = [key for key in dict.fromkeys(wanted) if key not in search.found]
-        budget.used += len(new)
-        search.score(new)
-        return [search.found[key] for key in wanted]
-
     for place in list(starts(search)):
-        METHODS[method](score, place, budget)
+        METHODS[method](Scorer(search, budget), place)
     after = search.candidates()[0]
     return (
-        f"refined by {method}: {budget.used} candidates off the grid took the score "
+        f"refined by {method}: {budget.used} evaluations off the grid took the score "
         f"from {before.score:.5g} to {after.score:.5g}"
     )
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tables
-from kernsel.errors import OptionError
+from kernsel.errors import IncompatibleError, OptionError
 from kernsel.kernels import Gaussian
 from kernsel.learners import Krr
 from kernsel.search.grid import Axes, Candidate, GridSearch
@@ -121,6 +121,32 @@ def test_budgets_that_are_none(given):
         Budget.read(given)
 
 
+@pytest.mark.parametrize("criterion", ["loo", "evidence", "cv"])
+@pytest.mark.parametrize("learner", ["krr", "lssvm"])
+def test_the_gradient_finds_what_the_simplex_finds(criterion, learner):
+    grid = {"tau": [0.1, 1.0, 10.0], "lambda": [1e-5, 1e-3, 1e-1]}
+    by = {
+        method: choose(refine=method, criterion=criterion, learner=learner, grid=grid, verify=0, budget=300)
+        for method in ("simplex", "gradient")
+    }
+    assert by["gradient"].best.score <= by["simplex"].best.score + 1e-4 * abs(by["simplex"].best.score)
+    assert by["gradient"].best.score < min(c.score for c in by["gradient"].candidates if c.kernel.tau in grid["tau"])
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"criterion": "newton-cv"}, "criterion 'newton-cv' has none"),
+        ({"criterion": "cv", "learner": "svr"}, "learner 'svr' has not the square loss"),
+        ({"criterion": "cv", "kernel": "laplacian", "grid": "auto"}, "kernel 'laplacian' is not the gaussian"),
+        ({"criterion": "cv", "rank": 20}, "the rank is not full"),
+    ],
+)
+def test_there_is_no_gradient(options, reason):
+    with pytest.raises(IncompatibleError, match=f"{reason}.*use compass or simplex"):
+        choose(refine="gradient", **options)
+
+
 def test_an_unknown_method():
-    with pytest.raises(OptionError, match="use compass, simplex or none"):
+    with pytest.raises(OptionError, match="use compass, simplex, gradient or none"):
         choose(refine="anneal")
