@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import problems
@@ -15,6 +15,7 @@ from kernsel.learners import Klr, L2Svm, Svm
 from kernsel.numerics.leverage import leverages_in_features, leverages_in_kernel
 
 
+@settings(max_examples=20)
 @given(p=problems.problems(weighted=True, lams=(-12, 3)), bias=st.integers(0, 1), straight=st.booleans())
 def test_leverages_are_the_diagonal_of_the_hat_matrix(p, bias, straight):
     d2 = 2 * p.s * (np.random.default_rng(p.n).random(p.n) < 0.5 if straight else 1.0)
@@ -27,6 +28,7 @@ def test_leverages_are_the_diagonal_of_the_hat_matrix(p, bias, straight):
     np.testing.assert_allclose(leverages_in_features(Z, bias, d2, mu), np.diag(H), atol=atol)
 
 
+@settings(max_examples=20)
 @given(p=problems.problems(weighted=True, lams=(-12, 3)), bias=st.integers(0, 1))
 def test_the_ratio_of_a_single_row_is_its_leverage_but_for_its_share_of_the_weight(p, bias):
     Z, starts = p.features(bias), twins.singles(p.n)
