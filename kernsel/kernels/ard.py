@@ -20,7 +20,7 @@ from kernsel.errors import OptionError
 from kernsel.kernels.base import Array, Kernel, Statistics, Value
 from kernsel.kernels.dot import Polynomial
 from kernsel.kernels.radial import Gaussian
-from kernsel.numerics import gram, relevance
+from kernsel.numerics import gram, relevance, stability
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,9 @@ class _Relevances(Kernel):
     def evaluate(self, stats: Statistics) -> Array:
         Z = None if stats.Z is None else self._scaled(stats.Z)
         return gram.gram(self.statistic, self._scaled(stats.X), Z, self.formula())
+
+    def scan(self, X: ArrayLike, weights: Array | None = None) -> stability.Scan:
+        return stability.scan_points(self.statistic, self._scaled(X), self.formula(), weights)
 
 
 def _is_relevance(value: Any) -> bool:

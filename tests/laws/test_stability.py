@@ -9,7 +9,18 @@ from hypothesis import strategies as st
 
 import reference_stability as twin
 import tolerances
-from kernsel.kernels import Gaussian, Kernel, Laplacian, Linear, Matern32, Matern52, Polynomial, Scale
+from kernsel.kernels import (
+    ARD,
+    ARDPolynomial,
+    Gaussian,
+    Kernel,
+    Laplacian,
+    Linear,
+    Matern32,
+    Matern52,
+    Polynomial,
+    Scale,
+)
 from kernsel.kernels.base import Statistics
 from kernsel.numerics import stability
 from kernsel.numerics.stability import NORMS
@@ -108,6 +119,8 @@ KERNELS = [
     Matern52(2.0),
     Linear(),
     Polynomial(3, 0.5),
+    ARD((0.5, 0.0, 1.2)),
+    ARDPolynomial((0.5, 0.0, 1.2), 2),
     Gaussian(1.0) + 0.5 * Linear(),
     Gaussian(2.0) * Polynomial(2, 1.0),
     Scale(1e-3, Laplacian(1.0)),
