@@ -10,12 +10,11 @@ import losses
 import reference
 import tables
 import tolerances
-from kernsel import paths
 from kernsel.errors import IncompatibleError
 from kernsel.kernels import Gaussian, Linear
 from kernsel.learners import Krr, Loss, Svm
 from kernsel.numerics import krylov, lowrank, newton
-from kernsel.paths import HeldOut, make_path
+from kernsel.paths import HeldOut, make_path, smooth, square
 from kernsel.problem import Problem
 
 LAMS = (0.3, 0.01)
@@ -135,7 +134,7 @@ def test_a_fold_can_have_a_training_set_of_its_own(learner, twin, curvature, ran
 @ranks
 @weights
 def test_the_newton_step_is_the_dense_one(monkeypatch, learner, twin, curvature, rank, weighted):
-    monkeypatch.setattr(paths, "TRUST", np.inf)
+    monkeypatch.setattr(smooth, "TRUST", np.inf)
     path = make_path_for(learner, rank, weighted)
     held, rows, bias = path.newton_step(), path.rows, int(path.bias)
     assert held.exact.all() == learner.loss.square
@@ -153,7 +152,7 @@ def test_folds_that_the_step_changes_too_much_are_refitted(monkeypatch, rank):
     exact = make_path_for(Svm(h=0.2), rank).exact()
     refitted, errors = [], []
     for trust in (0.0, 0.3, 0.6, np.inf):
-        monkeypatch.setattr(paths, "TRUST", trust)
+        monkeypatch.setattr(smooth, "TRUST", trust)
         held = make_path_for(Svm(h=0.2), rank).newton_step()
         assert not held.exact.any()
         refitted.append(int(held.refitted[1]))
@@ -252,7 +251,7 @@ def test_the_coefficients_are_those_of_the_fit(learner, twin, curvature, rank, w
 def test_a_factorisation_a_ridge_gives_what_one_spectrum_gives(monkeypatch, learner, weighted):
     decomposed = make_path_for(learner, None, weighted)
     _ = decomposed.fits
-    monkeypatch.setattr(paths, "FACTORED_ROWS", 0)
+    monkeypatch.setattr(square, "FACTORED_ROWS", 0)
     factorised = make_path_for(learner, None, weighted)
     np.testing.assert_allclose(factorised.exact([1]).f, decomposed.exact([1]).f, atol=1e-11)
     np.testing.assert_allclose(factorised.coefficients(1), decomposed.coefficients(1), atol=1e-9)
@@ -266,7 +265,7 @@ def test_a_factorisation_a_ridge_gives_what_one_spectrum_gives(monkeypatch, lear
 def test_conjugate_gradients_give_what_one_spectrum_gives(monkeypatch, weighted):
     lams = 2.0 ** np.arange(4, -24, -2)  # the last ones don't converge
     slow = make_path(make_path_for(Krr(), None, weighted).problem, Krr(), lams).exact()
-    monkeypatch.setattr(paths, "KRYLOV_ROWS", 0)
+    monkeypatch.setattr(square, "KRYLOV_ROWS", 0)
     monkeypatch.setattr(krylov, "STEPS", 10)
     fast = make_path(make_path_for(Krr(), None, weighted).problem, Krr(), lams).exact()
     assert fast.failed == slow.failed
@@ -277,7 +276,7 @@ def test_conjugate_gradients_give_what_one_spectrum_gives(monkeypatch, weighted)
 def test_groups_of_refits_do_not_change_them(monkeypatch, rank):
     rows = tables.make_rows()
     whole = tables.path_on(rows, Svm(), LAMS, rank=rank).exact()
-    monkeypatch.setattr(paths, "REFIT_BYTES", 1)
+    monkeypatch.setattr(smooth, "REFIT_BYTES", 1)
     one_by_one = tables.path_on(rows, Svm(), LAMS, rank=rank).exact()
     np.testing.assert_array_equal(one_by_one.f, whole.f)
 

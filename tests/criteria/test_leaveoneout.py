@@ -12,12 +12,12 @@ import reference
 import reference_leaveoneout as twins
 import tables
 import tolerances
-from kernsel import paths, streaming
+from kernsel import streaming
 from kernsel.criteria import BR, CV, ELOO, GCV, LOO, Evidence, NewtonCV
 from kernsel.errors import IncompatibleError
 from kernsel.kernels import Gaussian, Laplacian, Linear, Matern52, Polynomial, Statistics
 from kernsel.learners import Krr, L2Svm, Lssvm, Svm
-from kernsel.paths import StreamedPath, make_path
+from kernsel.paths import StreamedPath, make_path, smooth
 from kernsel.problem import Problem, Rows
 
 LAMS = (0.3, 0.01)
@@ -99,7 +99,7 @@ def test_loo_of_the_square_loss_is_brute_force_whatever_the_folds(path_for, lear
 @pytest.mark.parametrize("rank", [None, 8], ids=["full", "rank 8"])
 @weights
 def test_loo_of_another_loss_is_one_dense_newton_step_a_row(monkeypatch, path_for, learner, rank, weighted):
-    monkeypatch.setattr(paths, "TRUST", np.inf)
+    monkeypatch.setattr(smooth, "TRUST", np.inf)
     path = path_for(learner, rank, weighted, real=False)
     twin = reference.squared_hinge if isinstance(learner, L2Svm) else reference.huber_hinge(0.5)
     rows, bias = path.rows, int(path.bias)
@@ -118,7 +118,7 @@ def test_loo_of_another_loss_is_one_dense_newton_step_a_row(monkeypatch, path_fo
 
 
 def test_a_row_whose_newton_step_goes_too_far_is_refitted(monkeypatch, path_for):
-    monkeypatch.setattr(paths, "TRUST", -1.0)
+    monkeypatch.setattr(smooth, "TRUST", -1.0)
     path = path_for(Svm(h=0.5), real=False)
     exact = CV().score(path.one_by_one)
     np.testing.assert_allclose(LOO().score(path).score, exact.score, rtol=1e-6)

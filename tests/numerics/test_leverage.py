@@ -10,9 +10,9 @@ import reference
 import reference_leaveoneout as twins
 import tables
 import tolerances
-from kernsel import paths
 from kernsel.learners import Klr, L2Svm, Svm
 from kernsel.numerics.leverage import leverages_in_features, leverages_in_kernel
+from kernsel.paths import smooth
 
 
 @settings(max_examples=20)
@@ -44,7 +44,7 @@ def test_the_ratio_of_a_single_row_is_its_leverage_but_for_its_share_of_the_weig
 def test_a_path_of_many_single_rows_takes_ratios_from_leverages(monkeypatch, learner, rank):
     path = tables.path_on(tables.make_rows(sizes=(1,) * 28), learner, (1.0, 0.01), rank=rank)
     slow = path._ratio()
-    monkeypatch.setattr(paths, "SINGLE_ROWS", 20)
+    monkeypatch.setattr(smooth, "SINGLE_ROWS", 20)
     np.testing.assert_allclose(path._ratio(), slow, rtol=tolerances.RHO, atol=1 / 29)
     assert slow[1] > 0.1
 

@@ -1,0 +1,176 @@
+"""Paths of the other losses: damped Newton, and updates of its fits for every fold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernsel.numerics import heldout_features, heldout_kernel, leverage, newton, spectral
+from kernsel.numerics.jit import Compiled, compile_ahead
+from kernsel.paths.base import Fits, HeldOut, Path
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+REFIT_BYTES = 2**28
+"""Refits of folds are done in groups whose outputs fit in this."""
+
+SMOOTHING = 4.0
+"""Where a fit with a narrow kink doesn't converge, the kink is made this much wider at each step of a detour."""
+
+SINGLE_ROWS = 50
+"""From so many folds of one row on, ratios are taken from the rows' leverages."""
+
+TRUST = 0.5
+"""A fold is refitted where its Newton step changes more than this share of the curvature of the rows it keeps."""
+
+
+class SmoothPath(Path):
+    """Any other smooth loss: damped Newton, in the coordinates of the Gram matrix or of the low-rank features."""
+
+    @property
+    def _solver(self) -> Compiled:
+        return newton.in_kernel if self.problem.full else newton.in_features
+
+    @cached_property
+    def fits(self) -> Fits:
+        rows, problem = self.rows, self.problem
+        G = problem.matrix(self.bias)
+        k, n = rows.Y.shape
+        width = G.shape[1] + (self.bias and problem.full)
+        x, f = np.zeros((k, self.lams.size, width)), np.zeros((k, self.lams.size, n))
+        weights = np.tile(rows.s, (k, 1))
+        status = self._solve(G[None], np.zeros(k, np.int64), rows.Y, weights, self.lams, True, x, f)
+        lost = 2.0 * rows.total * self.lams < spectral.ROUNDING * n * rows.s.max() * problem.kernel.diag(rows.X).max()
+        status[:, lost] = np.maximum(status[:, lost], newton.SINGULAR)  # a ridge below rounding settles nothing
+        return Fits(x, f, status)
+
+    def exact(self, which: Sequence[int] | None = None) -> HeldOut:
+        chosen = np.arange(self.lams.size) if which is None else np.asarray(list(which))
+        rows, fits = self.rows, self.fits
+        k, folds = len(rows.Y), rows.left.size
+        out, status = fits.f[:, chosen].copy(), fits.status[:, chosen].copy()
+        group = max(1, REFIT_BYTES // (16 * k * chosen.size * rows.n))
+        for first in range(0, folds, group):
+            jobs = [(c, fold) for c in range(k) for fold in range(first, min(first + group, folds))]
+            refitted = self._refit(jobs, chosen)
+            for job, (c, fold) in enumerate(jobs):
+                held = slice(rows.starts[fold], rows.starts[fold + 1])
+                out[c, :, held] = refitted.f[job, :, held]
+                status[c] = np.maximum(status[c], refitted.status[job])
+        return HeldOut.of(out, status, exact=True)
+
+    def _refit(self, jobs: Sequence[tuple[int, int]], which: Indices) -> Fits:
+        """Fit each (output, fold) without its fold, for the lambda numbered ``which``, from the fit on all rows."""
+        rows, fits = self.rows, self.fits
+        outputs, folds = (np.array(numbers) for numbers in zip(*jobs, strict=True))
+        weights = np.tile(rows.s, (len(jobs), 1))
+        for job, fold in enumerate(folds):
+            weights[job, ~rows.kept(fold)] = 0.0
+        x, f = (np.ascontiguousarray(values[np.ix_(outputs, which)]) for values in (fits.x, fits.f))
+        G = self.problem.matrix(self.bias)[None]
+        status = self._solve(G, np.zeros(len(jobs), np.int64), rows.Y[outputs], weights, self.lams[which], False, x, f)
+        return Fits(x, f, status)
+
+    def _solve(
+        self, G: Array, which: Indices, Y: Array, S: Array, lams: Array, follow: bool, x: Array, f: Array
+    ) -> NDArray[np.int64]:
+        """Solve many problems side by side; those that end unfinished once more, along a path of smoother losses."""
+        loss = self.learner.loss
+        parameters = np.array(loss.parameters)
+        status = self._solve_with(parameters, G, which, Y, S, lams, follow, x, f)
+        jobs = np.flatnonzero((status == newton.UNFINISHED).any(axis=1))
+        if loss.smoothing is None or not jobs.size:
+            return status
+        again_x, again_f = np.zeros((jobs.size, *x.shape[1:])), np.zeros((jobs.size, *f.shape[1:]))
+        h = parameters[loss.smoothing]
+        wider = max(0.0, np.ceil(np.log(1.0 / h) / np.log(SMOOTHING)))
+        for step, width in enumerate(h * SMOOTHING ** np.arange(wider, -1.0, -1.0)):
+            smoother = parameters.copy()
+            smoother[loss.smoothing] = width
+            again = self._solve_with(
+                smoother, G, which[jobs], Y[jobs], S[jobs], lams, follow and step == 0, again_x, again_f
+            )
+        better = (status[jobs] == newton.UNFINISHED) & (again == newton.CONVERGED)
+        for new, old in ((again_x, x), (again_f, f)):
+            old[jobs] = np.where(better[:, :, None], new, old[jobs])
+        status[jobs] = np.where(better, again, status[jobs])
+        return status
+
+    def _solve_with(
+        self, parameters: Array, G: Array, which: Indices, Y: Array, S: Array, lams: Array, follow: bool, x: Array,
+        f: Array,
+    ) -> NDArray[np.int64]:  # fmt: skip
+        result: NDArray[np.int64] = newton.solve_paths(
+            self._solver, G, int(self.bias), which, Y, S, lams, self.learner.loss.pointer, parameters, follow, x, f
+        )
+        return result
+
+    def newton_step(self) -> HeldOut:
+        """Folds whose system is singular, or whose curvature the step changes by more than ``TRUST``, are refitted."""
+        if self.rows.training is not None:
+            return self.exact()
+        update = heldout_kernel.newton_step if self.problem.full else heldout_features.newton_step
+        f, status, _ = self._update(update, 0, trust=TRUST)
+        again = np.isin(status, (newton.SINGULAR, newton.MOVED)) & (self.fits.status == newton.CONVERGED)[:, :, None]
+        status = np.where(status == newton.MOVED, self.fits.status[:, :, None], status)
+        for k in np.flatnonzero(again.any(axis=(0, 2))):
+            jobs = [(int(c), int(fold)) for c, fold in np.argwhere(again[:, k])]
+            refitted = self._refit(jobs, np.array([k]))
+            for job, (c, fold) in enumerate(jobs):
+                held = slice(self.rows.starts[fold], self.rows.starts[fold + 1])
+                f[c, k, held] = refitted.f[job, 0, held]
+                status[c, k, fold] = refitted.status[job, 0]
+        return HeldOut.of(f, status.max(axis=2), exact=False, refitted=again.sum(axis=(0, 2)))
+
+    def influence(self, order: int) -> HeldOut:
+        f, status, rho = self._influence(order)
+        self.ratio = rho.max(axis=(0, 2))
+        return HeldOut.of(f, status.max(axis=2), exact=False)
+
+    def _ratio(self) -> Array:
+        if self.rows.one_by_one is self.rows and self.rows.held >= SINGLE_ROWS:
+            return self._ratio_of_single_rows()
+        rho: Array = self._influence(0)[2].max(axis=(0, 2))
+        return rho
+
+    def _ratio_of_single_rows(self) -> Array:
+        """Return the largest leverages, which are the ratios of folds of one row to 1/n: see ``numerics.leverage``."""
+        rows, fits, G = self.rows, self.fits, self.problem.matrix(self.bias)
+        of = leverage.leverages_in_kernel if self.problem.full else leverage.leverages_in_features
+        _, _, d2 = self.learner.loss.expand(rows.Y, rows.s, fits.f)
+        rho = np.zeros(self.lams.size)
+        for c, k in np.ndindex(fits.status.shape):
+            try:
+                H = of(G, int(self.bias), d2[c, k], 2.0 * rows.total * float(self.lams[k]))
+                rho[k] = max(rho[k], H[: rows.held].max())
+            except np.linalg.LinAlgError:  # the ridge is below rounding
+                rho[k] = np.inf
+        return rho
+
+    def _influence(self, order: int) -> tuple[Array, NDArray[np.int64], Array]:
+        self._need_whole_folds()
+        update = heldout_kernel.influence if self.problem.full else heldout_features.influence
+        return self._update(update, order)
+
+    def _solution(self, k: int) -> Array:
+        return self.fits.x[:, k]
+
+    def _refitted(self, k: int) -> Array:
+        outputs, folds = len(self.rows.Y), self.rows.left.size
+        jobs = [(c, fold) for fold in range(folds) for c in range(outputs)]
+        return self._refit(jobs, np.array([k])).x[:, 0].reshape(folds, outputs, -1)
+
+
+def compile_updates(learner: Any, full: bool) -> None:
+    """Have the fold updates of a learner compiled while the search begins; ``full`` if it does with Gram matrices."""
+    if not getattr(learner, "free", ()) and learner.loss.square:
+        return
+    if full:
+        compile_ahead(heldout_kernel.influence, heldout_kernel.newton_step)
+    else:
+        compile_ahead(heldout_features.newton_step, heldout_features.influence)
