@@ -34,6 +34,19 @@ def test_the_number_of_threads_changes_the_order_of_sums_only(kernel, monkeypatc
     np.testing.assert_allclose(found[1], found[3], rtol=tolerances.SCAN)
 
 
+@pytest.mark.parametrize("block", [1, 60, 210, 1500])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_blocks_make_no_difference(block, weighted, monkeypatch):
+    rng = np.random.default_rng(0)
+    Z, s = rng.normal(size=(30, 4)), rng.exponential(size=30) if weighted else None
+    K, G = Z @ Z.T, Z.T @ (Z if s is None else s[:, None] * Z)
+    whole = stability.scan_gram(K, s)
+    monkeypatch.setattr(stability, "_BLOCK", block)
+    for found in (stability.scan_gram(K, s), stability.scan_features(lambda rows: Z[rows], G, 30, s)):
+        np.testing.assert_allclose(found.diag, whole.diag, rtol=tolerances.SCAN)
+        np.testing.assert_allclose(found.rest, whole.rest, rtol=tolerances.SCAN)
+
+
 def test_a_value_that_is_not_finite_is_not_hidden():
     K = np.eye(4)
     K[2, 0] = K[0, 2] = np.nan
