@@ -5,13 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.errors import IncompatibleError
-from kernsel.paths import HeldOut, Path
+from kernsel.paths import HeldOut, Path, SquarePath, StreamedPath
 from kernsel.resampling import standard_error
 
 Array = NDArray[np.float64]
@@ -142,9 +142,9 @@ def unless_finite(score: Array, failed: list[str | None]) -> list[str | None]:
     return [r or (None if ok else "the score is not finite") for r, ok in zip(failed, finite, strict=True)]
 
 
-def need_square_loss(name: str, path: Path) -> Any:
+def need_square_loss(name: str, path: Path) -> SquarePath | StreamedPath:
     """Return the path if its learner has the square loss, or raise IncompatibleError for the criterion ``name``."""
-    if not path.learner.loss.square:
+    if not isinstance(path, SquarePath | StreamedPath):
         raise IncompatibleError(
             f"criterion '{name}' needs the square loss; learner '{path.learner.name}' has another: use krr or lssvm, "
             "or the criterion newton-cv"
