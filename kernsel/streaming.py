@@ -159,24 +159,22 @@ class Stream:
 
     def energies(self, bias: bool) -> tuple[Array, Array, Array]:
         """Return how the targets spread over the spectrum: see ``spectral.energies``."""
-        ev, _, C = self._spectrum(bias)
+        ev, _, _, C = self._spectrum(bias)
         lengths = np.einsum("mcc->c", self.targets)[:-1]
         return ev, C**2, np.maximum(lengths - (C**2).sum(axis=1), 0.0)
 
     def one_by_one(self, lams: Array, bias: bool) -> tuple[Array, NDArray[np.int64]]:
         """Return the outputs (k, L, n) of the fits without each single row at that row, and statuses (L,)."""
-        rows, (ev, W, C) = self.rows, self._spectrum(bias)
-        root, left = np.sqrt(rows.s), rows.one_by_one.left
-        A = self.features.spread(W.T).T
-        centre = self._sums(np.ones(len(self.products), np.bool_), True)[0][-1, :-1] @ W / rows.total
+        rows, (ev, W, centre, C) = self.rows, self._spectrum(bias)
+        root, left, A = np.sqrt(rows.s), rows.one_by_one.left, self.features.spread(W.T).T
         f = np.zeros((len(rows.Y), lams.size, rows.n))
         blocks = list(self.features.blocks(0, rows.held))
 
         def work(first: int, step: int) -> None:
             for block in blocks[first::step]:
-                U, weight = self.features.block(rows.X[block]) @ A, root[block]
+                U, weight = self.features.block(rows.X[block]) @ A - centre, root[block]
                 if bias:
-                    U = np.column_stack([np.full(len(U), rows.total**-0.5), U - centre])
+                    U = np.column_stack([np.full(len(U), rows.total**-0.5), U])
                 ridges = lams[:, None] * left[block]
                 f[:, :, block] = streaming.without_rows(
                     weight[:, None] * U, ev, weight * rows.Y[:, block], C, ridges, weight
@@ -187,24 +185,21 @@ class Stream:
         lost = lams * left.min() <= spectral.least_ridge(ev, rows.n)
         return f, np.where(lost, newton.SINGULAR, newton.CONVERGED)
 
-    def _spectrum(self, bias: bool) -> tuple[Array, Array, Array]:
-        """Return eigenvalues (r,), W with ``U = Z W``, and the coordinates (k, r) of the targets; a bias comes first.
+    def _spectrum(self, bias: bool) -> tuple[Array, Array, Array, Array]:
+        """Return eigenvalues (r,), W and a centre with ``U = Z W - centre``, and the coordinates (k, r) of the targets.
 
-        With a bias Z is centred, and its direction is one more column of U that W leaves out, with an infinite
-        eigenvalue.
+        A bias has one more direction, the first one, with an infinite eigenvalue; U leaves it out.
         """
         H, right = self._system(None, bias)
+        mean, total = np.zeros(self.features.rank), right[:, :0]
         if bias:
             mean, total = H[-1, :-1] / H[-1, -1], right[:, -1:]
-            H = H[:-1, :-1] - np.outer(mean, H[-1, :-1])
-            right = right[:, :-1] - total * mean
+            H, right = H[:-1, :-1] - np.outer(mean, H[-1, :-1]), right[:, :-1] - total * mean
         ev, Q = np.linalg.eigh(H)
         Q, ev = spectral.keep(Q, ev, self.rows.n)
         W = Q / np.sqrt(ev)
-        C = right @ W
-        if not bias:
-            return ev, W, C
-        return np.append(np.inf, ev), W, np.column_stack([total * self.rows.total**-0.5, C])
+        C = np.column_stack([total * self.rows.total**-0.5, right @ W])
+        return np.append([np.inf] * bias, ev), W, mean @ W, C
 
     def weights(self, fold: int | None, lams: Array, bias: bool) -> tuple[Array, NDArray[np.int64]]:
         """Return weights (k, L, .) of the fits without a fold, or on all rows, a bias last, and their statuses (L,)."""

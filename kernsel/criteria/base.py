@@ -7,13 +7,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.errors import IncompatibleError, OptionError
-from kernsel.paths import HeldOut, Path
+from kernsel.paths import HeldOut, Path, SquarePath, StreamedPath
 from kernsel.problem import Problem
 from kernsel.resampling import standard_error
 
@@ -198,9 +198,9 @@ def unless_finite(score: Array, failed: list[str | None]) -> list[str | None]:
     return [r or (None if ok else "the score is not finite") for r, ok in zip(failed, finite, strict=True)]
 
 
-def need_square_loss(name: str, path: Path) -> Any:
+def need_square_loss(name: str, path: Path) -> SquarePath | StreamedPath:
     """Return the path if its learner has the square loss, or raise IncompatibleError for the criterion ``name``."""
-    if not path.learner.loss.square:
+    if not isinstance(path, SquarePath | StreamedPath):
         raise IncompatibleError(
             f"criterion '{name}' needs the square loss; learner '{path.learner.name}' has another: use krr or lssvm, "
             "or the criterion newton-cv"

@@ -116,7 +116,7 @@ class GCV:
 
     name: ClassVar[str] = "gcv"
     about: ClassVar[About] = About(
-        reference="Golub, Heath & Wahba 1979, equation 1.4",
+        reference="Golub, Heath & Wahba 1979",
         cost="O(n^3) once, O(n) a lambda",
         needs="the square loss",
         against="near interpolation rows differ in their leverage, and it may choose the narrowest kernel of all",
@@ -147,7 +147,7 @@ class BR:
 
     name: ClassVar[str] = "br"
     about: ClassVar[About] = About(
-        reference="Cawley & Talbot 2007, Section 3",
+        reference="Cawley & Talbot 2007",
         cost="O(n^3) once, O(n^2) a lambda",
         needs="the square loss; a kernel with a width",
         against="it falls without bound as the scales go to 0: the end of the grid is part of what is chosen",
@@ -168,8 +168,8 @@ class BR:
                 "another kernel, such as gaussian, or the criterion loo"
             )
         held, rows = path.one_by_one.exact(), path.rows
-        press = rows.mean((held.f - rows.Y[:, None, :]) ** 2)
-        with np.errstate(divide="ignore"):  # no residual at all: not finite, and failed
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # what is not finite has failed
+            press = rows.mean((held.f - rows.Y[:, None, :]) ** 2)
             fit = 0.5 * rows.held * np.log(0.5 * rows.held * press).mean(axis=0)
         penalty = np.full(fit.shape, 0.5 * eta.size * np.log(0.5 * eta @ eta))
         return Scores(fit + penalty, unless_finite(fit + penalty, held.failed), terms={"fit": fit, "penalty": penalty})

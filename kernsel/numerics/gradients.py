@@ -61,7 +61,7 @@ def bayesian_regularisation(
 
     ``r`` are leave-one-out residuals of the n rows that folds hold out; several outputs have a Q each, and the mean of
     the logarithms is taken. To be added is ``(d / 2) log Omega``, ``Omega = |eta|^2 / 2`` of the d scales eta of the
-    kernel, whose gradient by them is ``(d / 2) eta / Omega`` (Cawley & Talbot 2007, Section 3).
+    kernel, whose gradient by them is ``(d / 2) eta / Omega`` (Cawley & Talbot 2007).
 
     Parameters
     ----------
