@@ -8,13 +8,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from kernsel.errors import OptionError, UnknownPlugin
-from kernsel.kernels.algebra import Product, Scale, Sum, combine
+from kernsel.kernels.algebra import ALGEBRA, On, Product, Scale, Sum, combine
 from kernsel.kernels.base import Kernel, Value
 
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?:[-.:][A-Za-z_]\w*)*")
 """A name as distributions write them, ``my-package:my-kernel``: kernels are never subtracted, so "-" is a letter."""
 
-_GRAMMAR = "write kernels as name or name(parameter=number), joined by + and *, such as 'gaussian(tau=2) + 0.5*linear'"
+_GRAMMAR = (
+    "write kernels as name or name(parameter=number), joined by + and *, such as 'gaussian(tau=2) + 0.5*linear'; "
+    "behind a kernel, the features it sees, from 0, as in 'linear[0, 3]'"
+)
 
 
 def parse(text: str) -> Kernel:
@@ -24,7 +27,7 @@ def parse(text: str) -> Kernel:
     ----------
     text : str
         Names that the registry knows, each with or without parameters in parentheses; ``+``, ``*``, numbers and
-        parentheses. Nothing is executed.
+        parentheses; features in brackets behind what is to see only these. Nothing is executed.
 
     Raises
     ------
@@ -59,8 +62,9 @@ def from_spec(spec: Mapping[str, Any]) -> Kernel:
     if not isinstance(spec, Mapping) or not isinstance(spec.get("kernel"), str):
         raise OptionError(f"a kernel description needs the key 'kernel', got {spec!r}")
     name = spec["kernel"]
-    if "parts" in spec and name in ("sum", "product", "scale"):
-        return combine(name, [from_spec(part) for part in spec["parts"]], spec.get("factor"))
+    if "parts" in spec and name in ALGEBRA:
+        parts = [from_spec(part) for part in spec["parts"]]
+        return combine(name, parts, factor=spec.get("factor"), features=spec.get("features"))
     return _named(name, dict(spec.get("parameters", {})))
 
 
@@ -89,6 +93,13 @@ def _build(node: ast.expr, names: list[str]) -> Kernel | float:
             return _named(_original(key, names), {})
         case ast.Call(func=ast.Name(id=key), args=[], keywords=keywords):
             return _named(_original(key, names), dict(_keyword(keyword, names) for keyword in keywords))
+        case ast.Subscript(value=value, slice=listed):
+            part = _build(value, names)
+            elements = listed.elts if isinstance(listed, ast.Tuple) else [listed]
+            features: list[Any] = [element.value for element in elements if isinstance(element, ast.Constant)]
+            if not isinstance(part, Kernel) or len(features) < len(elements):
+                raise _Unreadable
+            return On(tuple(features), part)
         case ast.BinOp(left=left, op=ast.Add() | ast.Mult() as operation, right=right):
             return _join(_build(left, names), operation, _build(right, names))
     raise _Unreadable
