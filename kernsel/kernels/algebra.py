@@ -113,7 +113,7 @@ class Scale(Kernel):
     factor : float
         Greater than 0.
     part : Kernel
-        A multiple of a multiple is merged.
+        A multiple of a multiple is merged, also of one on some of the features.
     """
 
     name: ClassVar[str] = "scale"
@@ -131,6 +131,10 @@ class Scale(Kernel):
         if isinstance(self.part, Scale):
             object.__setattr__(self, "factor", self.factor * self.part.factor)
             object.__setattr__(self, "part", self.part.part)
+        elif isinstance(self.part, On) and isinstance(self.part.part, Scale):
+            multiple = self.part.part
+            object.__setattr__(self, "factor", self.factor * multiple.factor)
+            object.__setattr__(self, "part", On(self.part.features, multiple.part))
         if "factor" in self.part._fields():
             raise OptionError(f"kernel 'scale': '{self.part.name}' has a parameter 'factor' of its own; set that one")
 

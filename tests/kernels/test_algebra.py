@@ -84,6 +84,7 @@ def test_nested_sums_products_and_multiples_are_merged():
     assert (A + B) + C == A + (B + C) == Sum((A, B, C))
     assert (A * B) * C == A * (B * C) == Product((A, B, C))
     assert Scale(2.0, A) == 0.5 * (4 * A)
+    assert 0.5 * On((1,), 4 * A) == Scale(2.0, On((1,), A))
 
 
 @pytest.mark.parametrize("kernel", COMBINATIONS, ids=str)
