@@ -93,11 +93,14 @@ class Judge:
                 F, reason = held.f[:, k], held.failed[k]
                 if reason is None:
                     losses = learner.loss.value(rows.Y, F).mean(axis=0)
-                    values = self.criterion.values(path, F) if isinstance(self.criterion, HeldOutCriterion) else losses
+                    values, penalty = losses, 0.0
+                    if isinstance(self.criterion, HeldOutCriterion):
+                        # A penalty is the same however the held-out outputs were made.
+                        values, penalty = self.criterion.values(path, F), candidate.terms.get("penalty", 0.0)
                     error, error_se = self.errors(rows, F)
                     result[id(candidate)] = replace(
                         candidate,
-                        verified=float(rows.mean(values)),
+                        verified=float(rows.mean(values)) + penalty,
                         score_se=_known(float(standard_error(values, rows.starts, rows.s))),
                         loss=float(rows.mean(losses)),
                         error=float(error),

@@ -39,16 +39,21 @@ def _is_for(name: str, task: str) -> bool:
         return False
 
 
-def read_criterion(criterion: Any, order: float | None, pure: bool) -> Any:
-    """Return the criterion, with order and purity that were given apart; OptionError if it has no such thing."""
+def read_criterion(criterion: Any, order: float | None, pure: bool, eta: float | str | None) -> Any:
+    """Return the criterion, with options that were given apart; OptionError if it has no such thing."""
     part = registry.build("criterion", criterion) if isinstance(criterion, str) else criterion
-    fields = {field.name for field in dataclasses.fields(part)}
     changes: dict[str, Any] = {"order": order} if order is not None else {}
     if pure:
         changes["pure"] = True
+    if eta is not None:
+        changes["eta"] = None if eta == "cv" else eta
+    if not changes:
+        return part
+    fields = {field.name for field in dataclasses.fields(part)}
     for name in changes:
         if name not in fields:
-            raise OptionError(f"criterion '{part.name}' has no option '{name}'; leave it out, or use bif")
+            instead = "cvks" if name == "eta" else "bif"
+            raise OptionError(f"criterion '{part.name}' has no option '{name}'; leave it out, or use {instead}")
     return replace(part, **changes)
 
 

@@ -28,8 +28,8 @@ def parse(who: str, text: str) -> tuple[str, dict[str, Any]]:
     who : str
         What is being read, for messages.
     text : str
-        The name may hold ``-``, ``.`` and ``:``; the values are Python literals, or ``inf``, ``true``,
-        ``false`` and ``none``.
+        The name may hold ``-``, ``.`` and ``:``; the values are Python literals, ``inf``, ``true``, ``false``,
+        ``none``, or a word such as ``newton-cv``, which needs no quotes.
 
     Returns
     -------
@@ -46,9 +46,10 @@ def parse(who: str, text: str) -> tuple[str, dict[str, Any]]:
     match = re.fullmatch(r"\s*(?P<name>[\w.:-]+)\s*(?P<call>\(.*\))?\s*", text, re.DOTALL)
     if match is None:
         raise OptionError(f"{who} can't be read: write name or name(parameter=value, ...)")
+    # The name is no Python name, so a plain one stands in for it.
+    source = f"part{match['call'] or '()'}"
     try:
-        # The name is no Python name, so a plain one stands in for it.
-        call = ast.parse(f"part{match['call'] or '()'}", mode="eval").body
+        call = ast.parse(source, mode="eval").body
     except SyntaxError as error:
         raise OptionError(f"{who} can't be read ({error.msg}): write name(parameter=value, ...)") from error
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
@@ -57,7 +58,7 @@ def parse(who: str, text: str) -> tuple[str, dict[str, Any]]:
     for keyword in call.keywords:
         if keyword.arg is None or keyword.arg in values:
             raise OptionError(f"{who} can't be read: {ast.unparse(keyword)} is without a name or given twice")
-        values[keyword.arg] = _literal(who, keyword)
+        values[keyword.arg] = _literal(who, keyword, source)
     return match["name"], values
 
 
@@ -122,15 +123,18 @@ def first_line(error: BaseException) -> str:
     return (str(error).splitlines() or ["no message"])[0]
 
 
-def _literal(who: str, keyword: ast.keyword) -> Any:
-    if isinstance(keyword.value, ast.Name) and keyword.value.id in _WORDS:
-        return _WORDS[keyword.value.id]
+def _literal(who: str, keyword: ast.keyword, source: str) -> Any:
+    text = ast.get_source_segment(source, keyword.value) or ""
+    if text in _WORDS:
+        return _WORDS[text]
+    if not isinstance(keyword.value, ast.Constant) and re.fullmatch(r"[^\W\d][\w.-]*", text):
+        return text  # to Python newton-cv is a difference
     try:
         return ast.literal_eval(keyword.value)
     except ValueError as error:
         raise OptionError(
             f"{who} can't be read: {ast.unparse(keyword)} is no plain value; "
-            "it can be a number, inf, 'text', True, False or None"
+            "it can be a number, inf, a word, 'text', True, False or None"
         ) from error
 
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from kernsel.errors import IncompatibleError
 from kernsel.numerics import factored, heldout, heldout_features, heldout_kernel, krylov, newton, spectral
 from kernsel.numerics.jit import Compiled, compile_ahead
+from kernsel.numerics.stability import Scan
 from kernsel.problem import Problem, Rows
 
 Array = NDArray[np.float64]
@@ -168,6 +169,11 @@ class Path(ABC):
     def rank(self) -> int:
         """Number of features, or of rows."""
         return self.rows.n if self.problem.full else len(self._landmarks[0])
+
+    @property
+    def stability(self) -> Scan:
+        """Stability scan of the representation."""
+        return self.problem.stability
 
     def describe(self) -> str:
         """The representation in words."""
@@ -401,6 +407,10 @@ class StreamedPath(Path):
     @property
     def _landmarks(self) -> tuple[Indices, Array]:
         return self.problem.stream.landmarks, self.problem.stream.features.T
+
+    @property
+    def stability(self) -> Scan:
+        return self.problem.stream.scan()
 
     def describe(self) -> str:
         return self.problem.stream.describe()

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.numerics import lowrank, spectral
+from kernsel.numerics.stability import Scan, scan_features, scan_gram
 from kernsel.streaming import Stream, needed, stream_on
 
 Array = NDArray[np.float64]
@@ -209,6 +210,15 @@ class Problem:
     def products(self) -> Array:
         """Products ``Z' Z`` of the weighted low-rank features, (r, r)."""
         return np.asarray(self.weighted.T @ self.weighted)
+
+    @_once
+    def stability(self) -> Scan:
+        """Stability scan of the Gram matrix, or of that of the low-rank features."""
+        s = self.rows.weights
+        if self.full:
+            return scan_gram(self.gram, s)
+        Z = self.factor[0]
+        return scan_features(lambda rows: Z[rows], self.products, self.rows.n, s)
 
     @_once
     def spectrum(self) -> tuple[Array, Array]:

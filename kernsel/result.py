@@ -155,7 +155,7 @@ class Selection:
             *_aligned([("", *self._parts(), "lambda", self.criterion, "verified", "error +- s.e.", "rho"), *rows]),
             "",
             *textwrap.wrap(
-                f"{self.criterion}: {self.data['measure']}; verified: the same by exact refits; error: {what}, with "
+                f"{self.criterion}: {self.data['measure']}; verified: {self.data['verification']}; error: {what}, with "
                 "its standard error over folds; rho: near 0 a fold hardly moves the fit and an approximation is as "
                 "good as exact, near 1 it is least sure",
                 width=110,
@@ -215,7 +215,7 @@ class Selection:
             f"{candidate.score:.5g}" + "*" * (candidate.scored_by is not None),
             "-" if candidate.verified is None else f"{candidate.verified:.5g}",
             self._error(candidate),
-            "exact" if candidate.reliability is None else f"{candidate.reliability:.2f}",
+            ("exact" if candidate.exact else "-") if candidate.reliability is None else f"{candidate.reliability:.2f}",
         )
 
     def _error(self, candidate: Candidate) -> str:

@@ -34,6 +34,7 @@ from kernsel.problem import Problem, Rows
 from kernsel.result import Selection, described
 from kernsel.search.grid import Candidate, Grid, GridSearch, Progress, make_grids
 from kernsel.search.onese import simplest
+from kernsel.tradeoff import choose_eta, said_of_eta
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -66,6 +67,7 @@ def select(
     extend: bool = True,
     pure: bool = False,
     order: float | None = None,
+    eta: float | str | None = None,
     metric: str | Sequence[str] = (),
     one_se: bool = False,
     calibration: str | None = None,
@@ -127,6 +129,9 @@ def select(
         Leave ``bif`` and ``fbif`` as published, also where they can't be trusted.
     order : int or inf, optional
         Of ``bif``.
+    eta : float or "cv", optional
+        Weight of the penalty of ``rks`` and ``cvks``; ``"cv"`` chooses it by the held-out error of what it selects, on
+        three folds beforehand.
     metric : str or list of str
         Names of scikit-learn scorers, such as ``"roc_auc"``: further figures from the exact held-out predictions of the
         verified candidates. They don't take part in the choice. The second of two labels is the positive one.
@@ -173,6 +178,7 @@ def select(
         extend=extend,
         pure=pure,
         order=order,
+        eta=eta,
         metric=metric,
         one_se=one_se,
         calibration=calibration,
@@ -200,6 +206,7 @@ def select_dataset(
     extend: bool = True,
     pure: bool = False,
     order: float | None = None,
+    eta: float | str | None = None,
     metric: str | Sequence[str] = (),
     one_se: bool = False,
     calibration: str | None = None,
@@ -212,7 +219,7 @@ def select_dataset(
     ----------
     dataset : Dataset
         From ``kernsel.data``.
-    learner, kernel, criterion, folds, repeats, grid, search, verify, rank, extend, pure, order : optional
+    learner, kernel, criterion, folds, repeats, grid, search, verify, rank, extend, pure, order, eta : optional
         As in :func:`select`.
     metric, one_se, calibration, seed, progress : optional
         As in :func:`select`.
@@ -230,7 +237,7 @@ def select_dataset(
         criterion = "newton-cv" if dealt[0].training is None else "cv"
         if dealt[0].training is not None:
             notes.append("criterion: cv, for a fold whose fit isn't trained on all other rows can only be refitted")
-    scorer = read_criterion(criterion, order, pure)
+    scorer = read_criterion(criterion, order, pure, eta)
     kernels = [read_kernel(each) for each in (kernel if isinstance(kernel, list | tuple) else [kernel])]
     if not kernels:
         raise OptionError("no kernel is given: name at least one, such as gaussian")
@@ -245,6 +252,11 @@ def select_dataset(
     if one_se:
         _check_one_se(scorer, verify, rows)
     metrics = _metrics(metric, rows, dataset, kind)
+    tried: dict[float, float] = {}
+    if getattr(scorer, "eta", 1.0) is None:
+        at = min(ladder[-1], rows.n) if ladder else columns
+        scorer, tried = choose_eta(scorer, rows, dataset, kernels, grid, part, at, progress)
+        notes.append(said_of_eta(scorer.eta, tried))
     judge = Judge(deals, dataset, scorer, metrics)
     grids = make_grids(kernels, grid, rows, part)
     searching = GridSearch(rows, scorer, columns, judge.candidates, grids, extend, progress, ladder)
@@ -271,12 +283,14 @@ def select_dataset(
             break
     _check_any(searching)
     warnings = searching.said() + _lone_classes(rows, dataset)
+    held_out = isinstance(scorer, HeldOutCriterion)
     if leading:
         first = checked[leading[0].key]
         if best is not first:
+            what = "exact value" if held_out else "exact held-out loss"
             warnings.append(
                 f"verification overturned the criterion: {described(first)} came first by "
-                f"{scorer.name} ({first.score:.4g}), but its exact value is {_shown(first.verified)} against "
+                f"{scorer.name} ({first.score:.4g}), but its {what} is {_shown(first.verified)} against "
                 f"{_shown(best.verified)} of the choice"
             )
         ordered = sorted((checked[c.key] for c in leading), key=lambda c: c.order)
@@ -325,6 +339,7 @@ def select_dataset(
     outputs = held[:, : rows.held].T if len(held) > 1 else held[0, : rows.held]
     places = dataset.places[rows.order[: rows.held]]
     measure = best.learner.loss.scored_by
+    verification = "the same by exact refits" if held_out else f"mean held-out {measure} of exact refits"
     ended = time.perf_counter()
     return Selection(
         best=best,
@@ -354,12 +369,14 @@ def select_dataset(
             "representation": path.describe(),
             "rank": path.rank,
             "choice": choice,
-            "measure": "its own measure" if hasattr(scorer, "measure") else f"mean held-out {measure}",
+            "measure": scorer.measured(measure) if hasattr(scorer, "measured") else "its own measure",
+            "verification": verification,
         },
         options={
             "learner": {"name": part.name, **dataclasses.asdict(part)},
             "kernels": [str(each) for each in kernels],
             "criterion": {"name": scorer.name, **_finite(dataclasses.asdict(scorer))},
+            "eta": [{"eta": value, "error": _number(error)} for value, error in tried.items()],
             "grid": grid if isinstance(grid, str) else {name: _listed(axis) for name, axis in grid.items()},
             "search": "halving" if ladder else "grid",
             "folds": folds if isinstance(folds, str | int) else dealt[0].text,
@@ -529,6 +546,10 @@ def _environment() -> dict[str, Any]:
 def _finite(values: dict[str, Any]) -> dict[str, Any]:
     """Write infinity as text: JSON has none."""
     return {name: "inf" if value == math.inf else value for name, value in values.items()}
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def _listed(axis: Any) -> Any:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from kernsel.numerics import lowrank, spectral, streaming
 from kernsel.numerics.jit import one_blas_thread, share
+from kernsel.numerics.stability import Scan, scan_features
 
 if TYPE_CHECKING:
     from kernsel.problem import Rows
@@ -130,6 +131,12 @@ class Stream:
             f"rank {self.features.rank} of n = {n} in blocks of rows (randomly pivoted Cholesky of {m} random rows), "
             f"{100 * self.lost:.2g} % of their trace left"
         )
+
+    def scan(self) -> Scan:
+        """Scan the low-rank Gram matrix for its stability, in another pass over the rows."""
+        features, rows = self.features, self.rows
+        G = self.products.sum(axis=0)
+        return scan_features(lambda some: features.finish(features.block(rows.X[some])), G, rows.n, rows.weights)
 
     def heldout(self, lams: Array, bias: bool) -> tuple[Array, NDArray[np.int64]]:
         """Return the outputs (k, L, n) of the fits without each fold at its rows, and the worst status over folds."""

@@ -35,6 +35,10 @@ def select(
         typer.Option(metavar="NAME", help="NAME or 'NAME(key=value)' [default: newton-cv, or cv for time:N]."),
     ] = None,
     order: Annotated[str | None, typer.Option(metavar="R|inf", help="Order of the criterion bif.")] = None,
+    eta: Annotated[
+        str | None,
+        typer.Option(metavar="VALUE|cv", help="Weight of the penalty of rks and cvks, or by cross-validation."),
+    ] = None,
     folds: Annotated[
         str | None,
         typer.Option(
@@ -105,7 +109,7 @@ def select(
 ) -> None:
     """Select and fit a kernel model for a table."""
     with console.guarded():
-        options = {"rank": _rank(rank), "order": _order(order), "grid": _grid(grid or [])}
+        options = {"rank": _rank(rank), "order": _order(order), "eta": _eta(eta), "grid": _grid(grid or [])}
         if folds is not None and fold_column is not None:
             raise OptionError(f"--folds {folds} and --fold-column {fold_column}: give one of them")
         _check_files(data, output, model)
@@ -209,6 +213,16 @@ def _order(text: str | None) -> Any:
     if text.isdecimal() and int(text) >= 1:
         return int(text)
     raise OptionError(f"--order {text} is neither a whole number from 1 nor inf")
+
+
+def _eta(text: str | None) -> Any:
+    """Read ``--eta``: None, ``"cv"`` or a number."""
+    if text is None or text == "cv":
+        return text
+    try:
+        return float(text)
+    except ValueError as error:
+        raise OptionError(f"--eta {text} is neither a number nor cv") from error
 
 
 def _grid(texts: list[str]) -> Any:

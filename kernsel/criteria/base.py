@@ -91,6 +91,10 @@ class HeldOutCriterion(ABC):
         """Return rho of each fit of a path, or None if the outputs are exact."""
         return None
 
+    def measured(self, loss: str) -> str:
+        """Say what the score is, in words, for a learner with that loss."""
+        return "its own measure" if hasattr(self, "measure") else f"mean held-out {loss}"
+
     def values(self, path: Path, F: Array) -> Array:
         """Return this criterion's measure (n,) of held-out outputs F (k, n) of a path, row by row."""
         measure = getattr(self, "measure", None)
@@ -120,6 +124,10 @@ class PenalisedFit(ABC):
     @abstractmethod
     def penalty(self, path: Path) -> Array:
         """Return the penalty of each fit of a path, (L,)."""
+
+    def measured(self, loss: str) -> str:
+        """Say what the score is, in words, for a learner with that loss."""
+        return f"mean {loss} at the rows that were fitted, and a penalty"
 
     def score(self, path: Path) -> Scores:
         """Score a path; a fit that failed, or whose score is not finite, has failed."""

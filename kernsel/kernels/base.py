@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernsel.errors import OptionError
-from kernsel.numerics import gram
+from kernsel.numerics import gram, stability
 
 Array = NDArray[np.float64]
 Value = float | int
@@ -115,6 +115,11 @@ class Kernel(ABC):
     def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> Array:
         """Gram matrix of the rows of X (n, d) with those of Z (m, d), or with themselves: (n, m)."""
         return self.evaluate(Statistics(X, Z))
+
+    def scan(self, X: ArrayLike, weights: Array | None = None) -> stability.Scan:
+        """Stability scan of the rows of X (n, d), with weights (n,) or without, by blocks of the Gram matrix."""
+        rows = np.ascontiguousarray(X, dtype=np.float64)
+        return stability.scan_rows(lambda lo, hi: self(rows[lo:hi], rows[:hi]), self.diag(rows), weights)
 
     def axes(self, X: ArrayLike) -> dict[str, NDArray[Any]]:
         """Default values to search for each free parameter, ascending, in the scale of the data X (n, d)."""
@@ -238,6 +243,11 @@ class Compiled(Pairwise):
         self.require_fixed()
         points = Statistics(X, Z)
         return gram.gram(self.statistic, points.X, points.Z, self.formula())
+
+    def scan(self, X: ArrayLike, weights: Array | None = None) -> stability.Scan:
+        self.require_fixed()
+        rows = np.ascontiguousarray(X, dtype=np.float64)
+        return stability.scan_points(self.statistic, rows, self.formula(), weights)
 
 
 def width_axis(X: ArrayLike, statistic: str, *, root: bool = False, count: int = 12) -> Array:

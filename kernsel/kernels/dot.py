@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernsel.errors import OptionError
 from kernsel.kernels.base import Array, Compiled, Pairwise
-from kernsel.numerics import gram
+from kernsel.numerics import gram, stability
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,11 @@ class Linear(Pairwise):
 
     def profile(self, S: Array) -> Array:
         return S.copy()
+
+    def scan(self, X: ArrayLike, weights: Array | None = None) -> stability.Scan:
+        rows = np.ascontiguousarray(X, dtype=np.float64)
+        products = rows.T @ (rows if weights is None else weights[:, None] * rows)
+        return stability.scan_features(lambda some: rows[some], products, len(rows), weights)
 
 
 @dataclass(frozen=True)

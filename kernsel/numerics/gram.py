@@ -32,7 +32,7 @@ STATISTICS = ("inner", "sqdist", "l1")
 _INNER, _SQDIST, _L1 = range(3)
 _IDENTITY, _EXPONENTIAL, _ROOT_EXPONENTIAL, _POWER = range(4)
 
-_TILE = 120  # 112 kB lie in the second-level cache; a row of 15 cache lines (an odd number) spreads over its sets
+TILE = 120  # 112 kB lie in the second-level cache; a row of 15 cache lines (an odd number) spreads over its sets
 _CHUNK = 1024  # elements mapped at a time: 8 kB stay in the first-level cache
 _ALONE = 1 << 16  # elements below which a second thread costs more than it saves
 _NEAR = 1e-3  # below this share of |x|^2 + |z|^2 a squared distance from inner products has lost digits
@@ -112,50 +112,58 @@ def _finish(v, code, a, b, c):
         v[i] = (1.0 + u * (b + u * c)) * e * (_TINY if low else 1.0)
 
 
-@jit(
-    types.void(f8_2, f8_2, f8_2, f8_2, f8_2, f8_1, f8_1, i8_1, i8_1, b1, i8, i8, f8, f8, f8, i8, i8, f8_2),
-    fastmath=CONTRACT,
-)
-def _tiles(X, Z, A, B, Bt, xx, zz, rows, columns, symmetric, statistic, code, a, b, c, first, step, K):
-    """Compute every ``step``-th tile of K and its mirror image, for the points A, B; X, Z are the same, maybe centred.
+@inline(fastmath=CONTRACT)
+def compute_tile(X, Z, A, B, Bt, xx, zz, i0, j0, statistic, code, a, b, c, flat, T):
+    """Fill the tile ``T (h, w)``, of which ``flat`` is the memory, for the points A from i0 on and B from j0 on.
+
+    X, Z are the same points, maybe centred, and xx, zz their squared norms (see :func:`points_of`).
 
     ``|x|^2 + |z|^2 - 2 <x, z>`` loses its digits where x is near z. There the distance is computed anew from the
     differences of the points as given (the centring has rounded too), which are 0 exactly for equal points; their
     squares are never negative.
     """
-    d = X.shape[1]
-    buffer = np.empty(_TILE * _TILE)
+    h, w = T.shape
+    if statistic == _L1:
+        for i in range(h):
+            for j in range(w):
+                T[i, j] = 0.0
+            for k in range(X.shape[1]):
+                x = A[i0 + i, k]
+                for j in range(w):
+                    T[i, j] += abs(x - Bt[k, j0 + j])
+    else:
+        np.dot(X[i0 : i0 + h], Z[j0 : j0 + w].T, T)
+    if statistic == _SQDIST:
+        for i in range(h):
+            least = np.inf  # below 0: some pair of this row is near
+            for j in range(w):
+                both = xx[i0 + i] + zz[j0 + j]
+                s = both - 2.0 * T[i, j]
+                T[i, j] = s
+                least = min(least, s - _NEAR * both)
+            if least < 0.0:
+                for j in range(w):
+                    if T[i, j] - _NEAR * (xx[i0 + i] + zz[j0 + j]) < 0.0:
+                        s = 0.0
+                        for k in range(X.shape[1]):
+                            s += (A[i0 + i, k] - B[j0 + j, k]) ** 2
+                        T[i, j] = s
+    _finish(flat, code, a, b, c)
+
+
+@jit(
+    types.void(f8_2, f8_2, f8_2, f8_2, f8_2, f8_1, f8_1, i8_1, i8_1, b1, i8, i8, f8, f8, f8, i8, i8, f8_2),
+    fastmath=CONTRACT,
+)
+def _tiles(X, Z, A, B, Bt, xx, zz, rows, columns, symmetric, statistic, code, a, b, c, first, step, K):
+    """Compute every ``step``-th tile of K and its mirror image."""
+    buffer = np.empty(TILE * TILE)
     for tile in range(first, rows.size, step):
         i0, j0 = rows[tile], columns[tile]
-        h, w = min(_TILE, K.shape[0] - i0), min(_TILE, K.shape[1] - j0)
+        h, w = min(TILE, K.shape[0] - i0), min(TILE, K.shape[1] - j0)
         flat = buffer[: h * w]
         T = flat.reshape((h, w))
-        if statistic == _L1:
-            for i in range(h):
-                for j in range(w):
-                    T[i, j] = 0.0
-                for k in range(d):
-                    x = A[i0 + i, k]
-                    for j in range(w):
-                        T[i, j] += abs(x - Bt[k, j0 + j])
-        else:
-            np.dot(X[i0 : i0 + h], Z[j0 : j0 + w].T, T)
-        if statistic == _SQDIST:
-            for i in range(h):
-                least = np.inf  # below 0: some pair of this row is near
-                for j in range(w):
-                    both = xx[i0 + i] + zz[j0 + j]
-                    s = both - 2.0 * T[i, j]
-                    T[i, j] = s
-                    least = min(least, s - _NEAR * both)
-                if least < 0.0:
-                    for j in range(w):
-                        if T[i, j] - _NEAR * (xx[i0 + i] + zz[j0 + j]) < 0.0:
-                            s = 0.0
-                            for k in range(d):
-                                s += (A[i0 + i, k] - B[j0 + j, k]) ** 2
-                            T[i, j] = s
-        _finish(flat, code, a, b, c)
+        compute_tile(X, Z, A, B, Bt, xx, zz, i0, j0, statistic, code, a, b, c, flat, T)
         for i in range(h):
             for j in range(w):
                 K[i0 + i, j0 + j] = T[i, j]
@@ -174,8 +182,21 @@ def _map(s, code, a, b, c, first, step, out):
         _finish(out[low:high], code, a, b, c)
 
 
-def _shared(work: Callable[[int, int], None], elements: int) -> None:
+def share_elements(work: Callable[[int, int], None], elements: int) -> None:
+    """Share out work on so many elements of a matrix: few are left to one thread."""
     share(work, 1 if elements < _ALONE else threads())
+
+
+def points_of(statistic: str, X: Array, Z: Array | None = None) -> tuple[Array, ...]:
+    """Return the first seven arguments of :func:`compute_tile`; what a statistic doesn't need is empty."""
+    A, B = X, X if Z is None else Z
+    centred = (A, B)
+    if statistic == "sqdist":
+        centre = (A.sum(axis=0) + B.sum(axis=0)) / max(len(A) + len(B), 1)
+        centre[~np.isfinite(centre)] = 0.0  # any centre is right; a NaN must not spread from its row to all
+        centred = (A - centre, B - centre)
+    norms = (np.einsum("ij,ij->i", side, side) for side in centred)
+    return (*centred, A, B, np.ascontiguousarray(B.T) if statistic == "l1" else np.empty((0, 0)), *norms)
 
 
 def gram(statistic: str, X: Array, Z: Array | None = None, formula: Formula = _AS_IT_IS) -> Array:
@@ -194,27 +215,20 @@ def gram(statistic: str, X: Array, Z: Array | None = None, formula: Formula = _A
     K : (n, m) array
         Exactly symmetric if Z is None. Squared distances are never negative, and exactly 0 between equal points.
     """
-    A, B = X, X if Z is None else Z
-    n, m = len(A), len(B)
-    centred = (A, B)
-    if statistic == "sqdist":
-        centre = (A.sum(axis=0) + B.sum(axis=0)) / max(n + m, 1)
-        centre[~np.isfinite(centre)] = 0.0  # any centre is right; a NaN must not spread from its row to all
-        centred = (A - centre, B - centre)
-    rows, columns = np.indices((-(-n // _TILE), -(-m // _TILE))).reshape(2, -1) * _TILE
+    n, m = len(X), len(X if Z is None else Z)
+    points = points_of(statistic, X, Z)
+    rows, columns = np.indices((-(-n // TILE), -(-m // TILE))).reshape(2, -1) * TILE
     if Z is None:
         rows, columns = rows[columns <= rows], columns[columns <= rows]
-    points = (*centred, A, B, np.ascontiguousarray(B.T) if statistic == "l1" else np.empty((0, 0)))
-    xx, zz = (np.einsum("ij,ij->i", side, side) for side in centred)
     code = STATISTICS.index(statistic)
     K = np.empty((n, m))
     loop = _tiles.code  # compiled here, not by several threads at once
 
     def task(first: int, step: int) -> None:
-        loop(*points, xx, zz, rows, columns, Z is None, code, *formula, first, step, K)
+        loop(*points, rows, columns, Z is None, code, *formula, first, step, K)
 
     with one_blas_thread():
-        _shared(task, n * m)
+        share_elements(task, n * m)
     return K
 
 
@@ -237,5 +251,5 @@ def apply(formula: Formula, S: Array) -> Array:
     def task(first: int, step: int) -> None:
         loop(S.reshape(-1), *formula, first, step, K.reshape(-1))
 
-    _shared(task, S.size)
+    share_elements(task, S.size)
     return K

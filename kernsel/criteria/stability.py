@@ -1,0 +1,126 @@
+"""Kernel stability as a penalty: on the training loss (RKS), or on the loss of cross-validation (CVKS)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from numbers import Real
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from kernsel import registry
+from kernsel.criteria.base import About, Array, HeldOutCriterion, PenalisedFit, Scores, unless_finite
+from kernsel.errors import OptionError
+from kernsel.numerics.stability import NORMS, beta
+from kernsel.parameters import listing
+from kernsel.paths import HeldOut, Path
+
+
+@dataclass(frozen=True)
+class _Stability:
+    """The penalty ``eta/n max_i |K - K^i|``, the same for every lambda and learner of a kernel.
+
+    K^i is the Gram matrix K with row and column i zeroed; n is the sum of the weights, where rows have some.
+    """
+
+    name: ClassVar[str]
+    eta: float | None = 1.0
+    norm: Literal["spectral", "trace", "frobenius"] = "spectral"
+
+    def __post_init__(self) -> None:
+        if self.eta is not None and not (isinstance(self.eta, Real) and 0 <= self.eta < math.inf):
+            raise OptionError(f"criterion '{self.name}': eta must be a finite number of at least 0, not {self.eta!r}")
+        if self.norm not in NORMS:
+            raise OptionError(f"criterion '{self.name}': norm must be {listing(NORMS, 'or')}, not {self.norm!r}")
+
+    def penalty(self, path: Path) -> Array:
+        """Return the penalty of each fit of a path, (L,)."""
+        if self.eta is None:
+            raise OptionError(f"criterion '{self.name}': eta has no value; give a number, or let select() choose one")
+        return np.full(path.lams.size, self.eta / path.rows.total * beta(path.stability, self.norm)[0])
+
+
+@dataclass(frozen=True)
+class RKS(_Stability, PenalisedFit):
+    """Training loss and kernel stability: ``R_emp(f) + eta/n max_i |K - K^i|`` (KSJ, equation 5).
+
+    Parameters
+    ----------
+    eta : float or None
+        Weight of the penalty; KSJ finds 1/16 to 1/2 good. None: chosen by cross-validation.
+    norm : {"spectral", "trace", "frobenius"}
+        Norm of ``K - K^i``; the papers use the spectral one.
+    """
+
+    name: ClassVar[str] = "rks"
+    about: ClassVar[About] = About(
+        reference="Liu, Liao, Zhang, Ren & Wang, Kernel stability for model selection in kernel-based algorithms, "
+        "equation 5",
+        cost="the fits, and O(n^2) for the penalty, O(n c^2) in low rank",
+        against="nothing in it rewards a larger lambda, and for a Gaussian kernel a smaller width lowers the training "
+        "loss and the penalty alike: where lambda is searched too, it takes the most over-fitted corner of the grid",
+    )
+
+
+@dataclass(frozen=True)
+class CVKS(_Stability, HeldOutCriterion):
+    """Cross-validation and kernel stability: ``CV + eta/n max_i |K - K^i|`` (KS14, Section 5; KSJ, equation 6).
+
+    Parameters
+    ----------
+    eta : float or None
+        Weight of the penalty; KS14 uses 1, and KSJ finds 1/8 to 2 good. None: chosen by cross-validation.
+    norm : {"spectral", "trace", "frobenius"}
+        Norm of ``K - K^i``; the papers use the spectral one.
+    cv : str
+        The criterion of the cross-validation family that scores the first part: ``newton-cv``, ``cv``, ``bif``,
+        ``fbif``, or another one's name, with parameters as in ``"bif(order=3)"``.
+    """
+
+    name: ClassVar[str] = "cvks"
+    about: ClassVar[About] = About(
+        reference="Liu & Liao, Preventing over-fitting of cross-validation with kernel stability, ECML 2014, Section 5",
+        cost="that of the cross-validation, and O(n^2) for the penalty, O(n c^2) in low rank",
+        against="the penalty of a Gaussian kernel falls with its width: a large eta takes the narrowest one",
+    )
+    cv: str = "newton-cv"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.part, HeldOutCriterion) or isinstance(self.part, CVKS):
+            raise OptionError(
+                f"criterion 'cvks': cv must be a plain cross-validation such as newton-cv, cv, bif or fbif, "
+                f"not {self.cv!r}"
+            )
+
+    @cached_property
+    def part(self) -> HeldOutCriterion:
+        """The cross-validation."""
+        part: HeldOutCriterion = registry.build("criterion", self.cv)
+        return part
+
+    def heldout(self, path: Path) -> HeldOut:
+        """Return the held-out outputs of the cross-validation."""
+        return self.part.heldout(path)
+
+    def reliability(self, path: Path) -> Array | None:
+        """Return rho of each fit, as the cross-validation does."""
+        return self.part.reliability(path)
+
+    def measured(self, loss: str) -> str:
+        """Say what the score is, in words, for a learner with that loss."""
+        return f"{self.part.measured(loss)}, and eta/n times the kernel stability"
+
+    def values(self, path: Path, F: Array) -> Array:
+        """Return the measure (n,) of held-out outputs F (k, n), without the penalty."""
+        return self.part.values(path, F)
+
+    def score(self, path: Path) -> Scores:
+        """Score a path as the cross-validation does, and add the penalty."""
+        fit, penalty = self.part.score(path), self.penalty(path)
+        score = fit.score + penalty
+        return replace(
+            fit, score=score, failed=unless_finite(score, fit.failed), terms={"fit": fit.score, "penalty": penalty}
+        )
