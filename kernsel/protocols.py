@@ -7,7 +7,7 @@ Anything more is a capability, such as a criterion's ``measure``: having the att
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
 
 if TYPE_CHECKING:
     from numpy import float64
@@ -42,14 +42,14 @@ class Kernel(Protocol):
     width: ClassVar[str | None]
 
     @property
-    def parameters(self) -> Mapping[str, float]:
-        """The parameters that have a value."""
+    def parameters(self) -> Mapping[str, Any]:
+        """The parameters that have a value: numbers, or a tuple of them."""
 
     @property
     def free(self) -> tuple[str, ...]:
         """The names of the parameters that are to be searched."""
 
-    def with_parameters(self, **values: float) -> Self:
+    def with_parameters(self, **values: Any) -> Self:
         """Return the same kernel with these values."""
 
     def __call__(self, X: Array, Z: Array | None = None) -> Array:
@@ -66,6 +66,28 @@ class Kernel(Protocol):
 
     def spec(self) -> dict[str, Any]:
         """Return a description that JSON can hold and from which the kernel can be built again."""
+
+
+@runtime_checkable
+class Relevances(Kernel, Protocol):
+    """A kernel whose relevances theta, one for each feature or one for all, can be learnt by gradient."""
+
+    @property
+    def theta(self) -> tuple[float, ...] | None:
+        """The relevances (p,), of at least 0, or None if they have no values yet."""
+
+    def with_theta(self, theta: Any) -> Self:
+        """Return the same kernel with other relevances."""
+
+    def theta_vjp(self, X: Array, W: Array, K: Array | None = None) -> Array:
+        """Return ``sum_ij W_ij dK_ij/dtheta``, (p,), for W (n, n); K is the Gram matrix, if it is there already."""
+
+    @property
+    def isotropic(self) -> Kernel:
+        """The kernel that this one is where all relevances are equal, with that one to be searched."""
+
+    def from_isotropic(self, kernel: Any, d: int) -> Self:
+        """Return the kernel for d features that equals an ``isotropic`` one with a value."""
 
 
 class Learner(Protocol):

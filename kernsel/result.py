@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import re
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.kernels import Kernel
+from kernsel.kernels import short
 from kernsel.model import Model
 from kernsel.parameters import listing
 from kernsel.search.grid import Candidate, parameters_of
@@ -257,11 +256,6 @@ def _figure(metric: Value) -> str:
 
 def _number(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else float(value)
-
-
-def short(kernel: Kernel) -> str:
-    """The kernel's text with its numbers to four digits."""
-    return re.sub(r"\d+\.\d+(e[+-]?\d+)?", lambda number: f"{float(number.group()):.4g}", str(kernel))
 
 
 def described(candidate: Candidate) -> str:

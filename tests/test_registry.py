@@ -110,7 +110,7 @@ def test_metadata_without_name_and_version(tmp_path, monkeypatch):
         ("kernel", "Gaussian", "did you mean 'gaussian'?"),
         ("criterion", "kernsel:newtoncv", "did you mean 'kernsel:newton-cv'?"),
         ("criterion", "zzz", "; there are bif, c"),
-        ("kernel", "svm", "'svm' is a learner, not a kernel; kernel can be gaussian, "),
+        ("kernel", "svm", "'svm' is a learner, not a kernel; kernel can be ard, "),
         ("learner", "", "no learner is called ''"),
     ],
 )

@@ -1,12 +1,15 @@
 """Kernels: frozen values that turn data into Gram matrices."""
 
 from kernsel.kernels.algebra import On, Product, Scale, Sum
+from kernsel.kernels.ard import ARD, ARDPolynomial
 from kernsel.kernels.base import Compiled, Kernel, Pairwise, Statistics
 from kernsel.kernels.dot import Linear, Polynomial
 from kernsel.kernels.radial import Gaussian, Laplacian, Matern32, Matern52
-from kernsel.kernels.text import from_spec, parse
+from kernsel.kernels.text import from_spec, parse, short
 
 __all__ = [
+    "ARD",
+    "ARDPolynomial",
     "Compiled",
     "Gaussian",
     "Kernel",
@@ -23,4 +26,5 @@ __all__ = [
     "Sum",
     "from_spec",
     "parse",
+    "short",
 ]

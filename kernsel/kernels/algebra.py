@@ -150,7 +150,7 @@ class Scale(Kernel):
         self._known(values, self._fields())
         inner = {name: value for name, value in values.items() if name != "factor"}
         factor = values.get("factor", self.factor)
-        if factor is None:
+        if not isinstance(factor, int | float):
             raise OptionError("kernel 'scale': the factor must be a number")
         return replace(self, factor=factor, part=self.part.with_parameters(**inner))
 

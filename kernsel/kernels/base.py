@@ -19,7 +19,7 @@ from kernsel.errors import OptionError
 from kernsel.numerics import gram, stability
 
 Array = NDArray[np.float64]
-Value = float | int
+Value = float | int | tuple[float, ...]
 
 _SAMPLE = 1000  # rows whose distances set the default widths
 
@@ -89,12 +89,16 @@ class Kernel(ABC):
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if isinstance(value, numbers.Real) and not isinstance(value, bool):
-                object.__setattr__(self, field.name, self._checked(field.name, float(value)))
-            elif value is not None:
-                raise OptionError(f"kernel '{self.name}': {field.name} must be a number or None, not {value!r}")
+            if value is not None:
+                object.__setattr__(self, field.name, self._read(field.name, value))
 
-    def _checked(self, name: str, value: float) -> Value:
+    def _read(self, name: str, value: Any) -> Value:
+        """Return the value of a parameter as it is kept, checked."""
+        if not isinstance(value, numbers.Real) or isinstance(value, bool):
+            raise OptionError(f"kernel '{self.name}': {name} must be a number or None, not {value!r}")
+        return self._checked(name, float(value))
+
+    def _checked(self, name: str, value: float) -> float | int:
         if not math.isfinite(value) or (name in self.positive and value <= 0):
             wanted = "a finite number greater than 0" if name in self.positive else "a finite number"
             raise OptionError(f"kernel '{self.name}': {name} must be {wanted}, not {value!r}")
@@ -126,8 +130,8 @@ class Kernel(ABC):
         return {}
 
     @property
-    def parameters(self) -> dict[str, Value]:
-        """The parameters that have a value."""
+    def parameters(self) -> dict[str, Any]:
+        """The parameters that have a value: numbers, or a tuple of them."""
         return {name: value for name, value in self._fields().items() if value is not None}
 
     @property

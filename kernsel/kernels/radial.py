@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernsel.errors import OptionError
-from kernsel.kernels.base import Compiled, width_axis
-from kernsel.numerics import gram
+from kernsel.kernels.base import Array, Compiled, width_axis
+from kernsel.numerics import gram, relevance
+
+_LEAST = 1e-300  # relevances whose reciprocals are finite
 
 
 def _reciprocal(name: str, gamma: float, factor: float) -> float:
@@ -45,6 +49,38 @@ class Gaussian(Compiled):
     def gamma(self) -> float | None:
         """``1 / (2 tau)``, or None if tau is free."""
         return None if self.tau is None else 1 / (2 * self.tau)
+
+    @property
+    def theta(self) -> tuple[float, ...] | None:
+        """The relevance that all features share, ``1 / (2 tau)``, or None if tau is free: ``ard`` has one for each."""
+        return None if self.tau is None else (1 / (2 * self.tau),)
+
+    @property
+    def isotropic(self) -> Gaussian:
+        """The kernel with its one relevance to be searched."""
+        return Gaussian()
+
+    def from_isotropic(self, kernel: Gaussian, d: int) -> Gaussian:
+        """Return the kernel that an ``isotropic`` one is for d features: itself."""
+        return kernel
+
+    def with_theta(self, theta: Sequence[float]) -> Gaussian:
+        """Return the kernel with another relevance (1,); of 0 it is as wide as can be."""
+        return Gaussian(1 / (2 * max(float(theta[0]), _LEAST)))
+
+    def theta_vjp(self, X: ArrayLike, W: Array, K: Array | None = None) -> Array:
+        """Return ``sum_ij W_ij dk(x_i, x_j)/dtheta = -sum_ij W_ij K_ij |x_i - x_j|^2``, (1,).
+
+        Parameters
+        ----------
+        X : (n, d) array
+        W : (n, n) array
+            The derivatives of anything by the entries of the Gram matrix.
+        K : (n, n) array, optional
+            The Gram matrix, if it is there already.
+        """
+        rows = np.asarray(X, dtype=np.float64)
+        return np.array([-relevance.sums_of_squares(rows, W * (self(rows) if K is None else K)).sum()])
 
     def formula(self) -> gram.Formula:
         assert self.tau is not None

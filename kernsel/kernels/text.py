@@ -14,9 +14,12 @@ from kernsel.kernels.base import Kernel, Value
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?:[-.:][A-Za-z_]\w*)*")
 """A name as distributions write them, ``my-package:my-kernel``: kernels are never subtracted, so "-" is a letter."""
 
+_SHOWN = 4  # numbers of a vector in a short text
+
 _GRAMMAR = (
     "write kernels as name or name(parameter=number), joined by + and *, such as 'gaussian(tau=2) + 0.5*linear'; "
-    "behind a kernel, the features it sees, from 0, as in 'linear[0, 3]'"
+    "several numbers are in parentheses, as in 'ard(theta=(0.5, 0.1))'; behind a kernel, the features it sees, from 0, "
+    "as in 'linear[0, 3]'"
 )
 
 
@@ -66,6 +69,17 @@ def from_spec(spec: Mapping[str, Any]) -> Kernel:
         parts = [from_spec(part) for part in spec["parts"]]
         return combine(name, parts, factor=spec.get("factor"), features=spec.get("features"))
     return _named(name, dict(spec.get("parameters", {})))
+
+
+def short(kernel: Kernel) -> str:
+    """Return the kernel's text with its numbers to four digits, and the first few only of many relevances."""
+
+    def some(match: re.Match[str]) -> str:
+        values = match.group().strip("(),").split(", ")
+        return f"({', '.join(values[:_SHOWN])}, ... {len(values)} in all)" if len(values) > _SHOWN else match.group()
+
+    rounded = re.sub(r"\d+\.\d+(e[+-]?\d+)?", lambda number: f"{float(number.group()):.4g}", str(kernel))
+    return re.sub(r"(?<==)\([^()]*\)", some, rounded)
 
 
 class _Unreadable(Exception):
@@ -123,11 +137,17 @@ def _keyword(keyword: ast.keyword, names: list[str]) -> tuple[str, Value | None]
     match keyword.value:
         case ast.Name(id=key) if _original(key, names) == "None":
             return name, None
+        case ast.Tuple(elts=values) | ast.List(elts=values):
+            return name, tuple(_number(value, names) for value in values)
         case value:
-            number = _build(value, names)
-            if isinstance(number, Kernel):
-                raise _Unreadable
-            return name, number
+            return name, _number(value, names)
+
+
+def _number(node: ast.expr, names: list[str]) -> float:
+    number = _build(node, names)
+    if isinstance(number, Kernel):
+        raise _Unreadable
+    return number
 
 
 def _original(key: str, names: list[str]) -> str:

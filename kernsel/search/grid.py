@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from kernsel.criteria import Scores
 from kernsel.errors import OptionError
-from kernsel.kernels import Kernel, Statistics
+from kernsel.kernels import Kernel, Statistics, short
 from kernsel.numerics.jit import share_each
 from kernsel.paths import Path, make_path
 from kernsel.problem import Landmarks, Problem, Rows
@@ -106,7 +106,7 @@ class Candidate:
     @property
     def width(self) -> float:
         """The kernel's width; 0 if it has none."""
-        return self.kernel.parameters.get(self.kernel.width or "", 0.0)
+        return float(self.kernel.parameters.get(self.kernel.width or "", 0.0))
 
     @property
     def key(self) -> Key:
@@ -407,7 +407,7 @@ class GridSearch:
                 self.found[candidate.key] = replace(candidate, rank=left)
             done += len(candidates)
             if self.progress is not None:
-                self.progress(done, total, str(kernel))
+                self.progress(done, total, short(kernel))
 
     def _on_kernel(
         self, kernel: Kernel, lams: Mapping[Any, list[float]], rank: int | None, landmarks: Landmarks | None

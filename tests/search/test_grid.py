@@ -253,7 +253,7 @@ def test_progress_counts_to_the_end():
     tables.choose(X, y, grid=tables.SMALL, folds=3, extend=False, progress=lambda *call: calls.append(call))
     assert [done for done, _, _ in calls] == [3, 6, 9]
     assert {total for _, total, _ in calls} == {9}
-    assert {text for _, _, text in calls} == {f"gaussian(tau={tau})" for tau in tables.SMALL["tau"]}
+    assert {text for _, _, text in calls} == {f"gaussian(tau={tau:g})" for tau in tables.SMALL["tau"]}
 
 
 def test_a_candidate_is_scored_once():

@@ -1,0 +1,180 @@
+"""Kernels with a relevance for each feature: values, derivatives, and the ways in and out of text and files."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.gaussian_process.kernels import RBF
+from sklearn.metrics.pairwise import polynomial_kernel
+
+import kernsel
+import reference_learning
+from kernsel import kernels, protocols
+from kernsel.errors import OptionError
+from kernsel.kernels import ARD, ARDPolynomial, Gaussian, Polynomial, Statistics
+from tolerances import EPS
+
+THETA = (0.5, 0.0, 0.125, 2.0)
+LEARNABLE = [ARD(THETA), ARDPolynomial(THETA, 1), ARDPolynomial(THETA, 2), ARDPolynomial(THETA, 3, 0.5), Gaussian(1.5)]
+
+relevances = st.lists(st.one_of(st.just(0.0), st.floats(1e-6, 10.0)), min_size=1, max_size=6)
+seeds = st.integers(0, 2**32 - 1)
+
+
+def table(d, seed=0, n=23):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def test_equals_sklearn():
+    X, Z = table(4), table(4, seed=1, n=9)
+    theta = (0.5, 0.3, 0.125, 2.0)
+    lengths = 1 / np.sqrt(2 * np.array(theta))
+    np.testing.assert_allclose(ARD(theta)(X, Z), RBF(lengths)(X, Z), rtol=1e-12)
+    scaled = [rows * np.sqrt(theta) for rows in (X, Z)]
+    expected = polynomial_kernel(*scaled, degree=3, gamma=1.0, coef0=0.5)
+    np.testing.assert_allclose(ARDPolynomial(theta, 3, 0.5)(X, Z), expected, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("kernel", LEARNABLE, ids=str)
+def test_fused_stored_cross_and_diag_agree(kernel):
+    X = table(4)
+    K = kernel(X)
+    assert np.array_equal(K, K.T)
+    np.testing.assert_allclose(kernel.evaluate(Statistics(X)), K, rtol=1e-14)
+    np.testing.assert_allclose(kernel(X, X.copy()), K, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(kernel.diag(X), np.diag(K), rtol=1e-13)
+
+
+@pytest.mark.parametrize("kernel", LEARNABLE[:-1], ids=str)
+def test_a_feature_of_relevance_zero_is_out(kernel):
+    X = table(4)
+    without = kernel.with_theta(tuple(t for t in THETA if t))
+    assert np.array_equal(kernel(X), without(np.delete(X, 1, axis=1)))
+    none = kernel.with_theta((0.0,) * 4)
+    np.testing.assert_array_equal(none(X, X[:3]), np.full((23, 3), none(np.zeros((1, 4)))))
+
+
+@given(st.floats(1e-4, 10.0), st.integers(1, 5), seeds)
+def test_equal_relevances_are_the_isotropic_kernel(gamma, d, seed):
+    X, W = table(d, seed), table(23, seed + 1)
+    for kernel in (ARD(), ARDPolynomial(degree=2), Gaussian()):
+        name = "tau" if kernel.isotropic.name == "gaussian" else "gamma"
+        isotropic = kernel.isotropic.with_parameters(**{name: 1 / (2 * gamma) if name == "tau" else gamma})
+        same = kernel.from_isotropic(isotropic, d)
+        assert set(same.theta) == {isotropic.gamma}
+        np.testing.assert_allclose(same(X), isotropic(X), rtol=1e-11)
+    slopes, slope = ARD((gamma,) * d).theta_vjp(X, W), Gaussian.from_gamma(gamma).theta_vjp(X, W)
+    np.testing.assert_allclose(slopes.sum(), slope[0], rtol=1e-10, atol=1e4 * EPS * d * gamma)
+
+
+@given(relevances, st.sampled_from(["ard", 1, 2, 3]), seeds)
+def test_derivatives_are_those_of_the_dense_tensor(theta, kind, seed):
+    kernel = ARD(tuple(theta)) if kind == "ard" else ARDPolynomial(tuple(theta), kind, 0.5)
+    X, W = table(len(theta), seed, 12), table(12, seed + 1, 12)  # not symmetric
+    expected = reference_learning.tensor_vjp(kernel, X, W)
+    scale = np.abs(reference_learning.tensor_vjp(kernel, np.abs(X), np.abs(W))).max()
+    tolerance = 1e3 * EPS * max(scale, np.abs(W).sum() * np.abs(X).max() ** 2)
+    np.testing.assert_allclose(kernel.theta_vjp(X, W), expected, rtol=1e-9, atol=tolerance)
+    np.testing.assert_allclose(kernel.theta_vjp(X, W, kernel(X)), expected, rtol=1e-9, atol=tolerance)
+
+
+@pytest.mark.parametrize("kernel", LEARNABLE, ids=str)
+def test_derivatives_are_the_differences(kernel):
+    X, W = table(4, 3), table(23, 4)
+    theta = np.maximum(kernel.theta, 0.1)  # differences to both sides need room
+    step = 1e-5
+    for r in range(theta.size):
+        moved = [kernel.with_theta(theta + step * side * (np.arange(theta.size) == r))(X) for side in (1, -1)]
+        slope = np.sum(W * (moved[0] - moved[1])) / (2 * step)
+        assert kernel.with_theta(theta).theta_vjp(X, W)[r] == pytest.approx(slope, rel=1e-6)
+
+
+def test_derivatives_keep_their_digits_far_from_the_origin():
+    X, W = table(3), table(23, 1)
+    near, far = ARD((0.5,) * 3).theta_vjp(X, W), ARD((0.5,) * 3).theta_vjp(X + 2.0**20, W)
+    np.testing.assert_allclose(near, far, rtol=1e-7)  # the shift has cost X 20 binary digits already
+
+
+def test_they_are_what_can_be_learnt():
+    assert all(isinstance(kernel, protocols.Relevances) for kernel in LEARNABLE)
+    assert not isinstance(Polynomial(2, 1.0), protocols.Relevances)
+    assert Gaussian().theta is ARD().theta is None
+    wide = Gaussian(1.0).with_theta((0.0,))(table(2))
+    assert (wide == 1).all()
+
+
+@pytest.mark.parametrize(
+    "kernel", [*LEARNABLE, ARD(), ARD((0.5,)), ARDPolynomial(), ARD(THETA) + 0.5 * Gaussian()], ids=str
+)
+def test_text_and_description_lead_back(kernel):
+    assert kernels.parse(str(kernel)) == kernel
+    assert kernels.from_spec(json.loads(json.dumps(kernel.spec()))) == kernel
+    assert hash(kernels.parse(str(kernel))) == hash(kernel)
+
+
+def test_lists_and_arrays_become_tuples_of_numbers():
+    assert ARD(np.array([1, 0])) == ARD([1, 0]) == kernels.parse("ard(theta=[1, 0])") == ARD((1.0, 0.0))
+    assert ARD().free == ("theta",)
+    assert ARD().with_parameters(theta=(1, 2)).parameters == {"theta": (1.0, 2.0)}
+    assert (ARD((1,)) + Gaussian()).free == ("2.tau",)
+
+
+def test_many_relevances_are_shortened_for_people():
+    assert kernels.short(ARD((1 / 3,) * 12)) == "ard(theta=(0.3333, 0.3333, 0.3333, 0.3333, ... 12 in all))"
+    assert kernels.short(ARD((1 / 3, 0))) == "ard(theta=(0.3333, 0))"
+    assert kernels.short(ARD((0.25,)) + Gaussian(1 / 3)) == "ard(theta=(0.25,)) + gaussian(tau=0.3333)"
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ARD((0.5, -1)), "theta must be finite numbers of at least 0, one for each feature"),
+        (lambda: ARD((0.5, float("nan"))), "theta must be finite numbers"),
+        (lambda: ARD(()), "theta must be finite numbers"),
+        (lambda: ARD(0.5), "theta must be finite numbers"),
+        (lambda: ARD("0.5"), "theta must be finite numbers"),
+        (lambda: ARD((True,)), "theta must be finite numbers"),
+        (lambda: ARDPolynomial((1,), 0), "degree must be a finite number greater than 0"),
+        (lambda: ARDPolynomial((1,), 2, -1), "coef0 must be a number of at least 0"),
+        (lambda: kernels.parse("ard(theta=(0.5, linear))"), "several numbers are in parentheses"),
+        (lambda: kernels.parse("gaussian(tau=(1, 2))"), "tau must be a number or None"),
+        (lambda: ARD((1, 2))(table(3)), "theta has 2 relevances, and the rows have 3 features"),
+        (lambda: ARD((1, 2)).diag(table(3)), "theta has 2 relevances, and the rows have 3 features"),
+        (lambda: ARD()(table(3)), "learn them by kernsel.learn_relevances"),
+        (lambda: ARDPolynomial((1, 2, 3))(table(3)), "degree has no value"),
+    ],
+)
+def test_errors_say_what_is_wrong(make, message):
+    with pytest.raises(OptionError) as caught:
+        make()
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def waves():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3))
+    return X, np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=80)
+
+
+def test_a_selection_takes_it_as_it_is_and_the_model_keeps_it(waves, tmp_path):
+    X, y = waves
+    kernel = ARD((0.5, 0.0, 0.0))
+    result = kernsel.select(
+        X, y, kernel=[kernel, "gaussian"], folds=4, grid={"lambda": [1e-4, 1e-3, 1e-2, 1e-1]}, extend=False
+    )
+    assert result.best.kernel == kernel
+    assert result.table["theta"].dropna().unique().tolist() == [kernel.theta]
+    assert "ard(theta=(0.5, 0, 0))" in result.summary()
+    result.model.save(tmp_path / "model.npz")
+    loaded = kernsel.load(tmp_path / "model.npz")
+    assert loaded.kernel == kernel
+    assert np.array_equal(loaded.predict(X), result.model.predict(X))
+
+
+def test_a_selection_can_not_search_it(waves):
+    with pytest.raises(OptionError, match="so many numbers aren't searched on a grid; learn them by kernsel.learn_rel"):
+        kernsel.select(*waves, kernel="ard")
