@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from kernsel import kernels as kernels
     from kernsel import learners as learners
     from kernsel import registry as registry
+    from kernsel.learning import LearntKernel as LearntKernel
+    from kernsel.learning import learn_mkl as learn_mkl
     from kernsel.model import Model as Model
     from kernsel.model import load as load
     from kernsel.selection import Selection as Selection
@@ -22,12 +24,14 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "LearntKernel",
     "Model",
     "Selection",
     "__version__",
     "criteria",
     "errors",
     "kernels",
+    "learn_mkl",
     "learners",
     "load",
     "registry",
@@ -35,7 +39,14 @@ __all__ = [
 ]
 
 _MODULES = {"criteria", "errors", "kernels", "learners", "registry"}
-_NAMES = {"Model": "model", "Selection": "selection", "load": "model", "select": "selection"}
+_NAMES = {
+    "LearntKernel": "learning",
+    "Model": "model",
+    "Selection": "selection",
+    "learn_mkl": "learning",
+    "load": "model",
+    "select": "selection",
+}
 
 
 def __getattr__(name: str) -> Any:

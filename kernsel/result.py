@@ -151,7 +151,7 @@ class Selection:
             f"  representation: {self.data['representation']}",
             *([f"  choice: {self.data['choice']}"] if self.options["one_se"] else []),
             "",
-            *_aligned([("", *self._parts(), "lambda", self.criterion, "verified", "error +- s.e.", "rho"), *rows]),
+            *aligned([("", *self._parts(), "lambda", self.criterion, "verified", "error +- s.e.", "rho"), *rows]),
             "",
             *textwrap.wrap(
                 f"{self.criterion}: {self.data['measure']}; verified: {self.data['verification']}; error: {what}, with "
@@ -278,6 +278,7 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else str(value)
 
 
-def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
+def aligned(rows: list[tuple[str, ...]]) -> list[str]:
+    """Return the lines of a table of texts."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -247,7 +247,7 @@ def select_dataset(
     ladder = read_search(search, dataset.n, len(dataset.Y), columns, one_se)
     compile_updates(part, columns is None and not ladder)
     kind = read_calibration(calibration, part, dataset.task)
-    deals = [_rows(dataset, deal, seed) for deal in dealt]
+    deals = [sorted_by_fold(dataset, deal, seed) for deal in dealt]
     rows = deals[0]
     if one_se:
         _check_one_se(scorer, verify, rows)
@@ -431,8 +431,8 @@ def _deal(folds: Any, repeats: int, dataset: Dataset, seed: int) -> list[Folds]:
     return [first, *(make_folds(folds, dataset, (seed, repeat)) for repeat in range(1, repeats))]
 
 
-def _rows(dataset: Dataset, folds: Folds, seed: int) -> Rows:
-    """Sort the rows by fold."""
+def sorted_by_fold(dataset: Dataset, folds: Folds, seed: int) -> Rows:
+    """Return the rows of a data set, sorted by fold."""
     order = folds.order
     X, Y = np.ascontiguousarray(dataset.X[order]), np.ascontiguousarray(dataset.Y[:, order])
     weights = None if dataset.weights is None else dataset.weights[order]

@@ -103,6 +103,11 @@ class Dataset:
         """Number of rows of the table as given, those of weight 0 among them."""
         return self.sample.given
 
+    def take(self, rows: Indices) -> Dataset:
+        """Return the data set of some of these rows, encoded as they are."""
+        Y = np.ascontiguousarray(self.Y[:, rows])
+        return replace(self, X=np.ascontiguousarray(self.X[rows]), Y=Y, sample=self.sample.take(rows))
+
 
 def prepare(
     frame: pd.DataFrame,

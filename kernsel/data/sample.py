@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -62,6 +62,12 @@ class Sample:
         """What was left out."""
         out = self.given - self.places.size
         return [f"{out} row{'s' * (out != 1)} of weight 0 left out"] if out else []
+
+    def take(self, rows: Indices) -> Sample:
+        """Return some of the rows that count."""
+        groups = None if self.groups is None else np.unique(self.groups[rows], return_inverse=True)[1]
+        weights, by_class = (None if each is None else each[rows] for each in (self.weights, self.by_class))
+        return replace(self, places=self.places[rows], weights=weights, groups=groups, by_class=by_class)
 
     def rows(self, table: Any) -> Any:
         """Return the rows that count of an array, a column or a table of pandas."""

@@ -11,8 +11,8 @@ symbol     shape       meaning
 
 The optimal value of a fit, ``J(mu) = min_f (1/N) sum s V(y, f) + lam ||f||^2`` in the space of K, the mean over its
 outputs, is convex in mu and has the gradient ``-lam q`` (the envelope theorem; Rakotomamonjy et al. 2008, equation 11,
-where ``J / (2 lam)`` stands for J). The coefficients of any mu are feasible in the dual of the problem over all mu of p-norm 1,
-and so J is above its minimum by at most
+where ``J / (2 lam)`` stands for J). The coefficients of any mu are feasible in the dual of the problem over all mu of
+p-norm 1, and so J is above its minimum by at most
 
     ``lam (max_{|nu|_p = 1} nu'q - mu'q) = lam (|q|_{p*} - mu'q)``,  ``1/p + 1/p* = 1``.
 """
@@ -94,7 +94,7 @@ def reduced_gradient(fit: Fit, mu: np.ndarray, lam: float, tolerance: float) -> 
 def _descent(mu: np.ndarray, q: np.ndarray) -> np.ndarray:
     """Return the reduced gradient's direction, which sums to 0 and leaves weights of 0 that would fall."""
     largest = np.lexsort((q, mu))[-1]  # of several the one of the largest energy, whatever their order
-    direction = q - q[largest]
+    direction: np.ndarray = q - q[largest]
     direction[(mu == 0.0) & (direction < 0.0)] = 0.0
     direction[largest] -= direction.sum()
     return direction
