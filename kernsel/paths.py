@@ -6,18 +6,19 @@ answers every question about held-out rows; it is what a criterion scores.
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.errors import IncompatibleError
-from kernsel.numerics import factored, heldout, heldout_features, heldout_kernel, krylov, newton, spectral
+from kernsel.numerics import factored, heldout, heldout_features, heldout_kernel, krylov, leverage, newton, spectral
 from kernsel.numerics.jit import Compiled, compile_ahead
 from kernsel.numerics.stability import Scan
 from kernsel.problem import Problem, Rows
@@ -36,6 +37,9 @@ REFIT_BYTES = 2**28
 
 SMOOTHING = 4.0
 """Where a fit with a narrow kink doesn't converge, the kink is made this much wider at each step of a detour."""
+
+SINGLE_ROWS = 50
+"""From so many folds of one row on, ratios are taken from the rows' leverages."""
 
 TRUST = 0.5
 """A fold is refitted where its Newton step changes more than this share of the curvature of the rows it keeps."""
@@ -81,6 +85,47 @@ class Fits:
     status: NDArray[np.int64]
 
 
+@dataclass(frozen=True, eq=False)
+class LeftOver:
+    """What fits of the square loss leave of the targets, in the coordinates of ``S^1/2`` (see ``numerics.spectral``).
+
+    The residual of direction j of the spectrum is ``ridge / (ev_j + ridge)`` times the targets' coordinate there, and
+    the whole of it in the other directions; nothing is left of the direction of a bias, which is in neither.
+
+    Parameters
+    ----------
+    share : (L, r) array
+        ``ridge / (ev + ridge)``.
+    squares : (k, r) array
+        Of the targets' coordinates.
+    beyond : (k,) array
+        The targets' squared length in the other directions.
+    outside : int
+        The number of other directions.
+    failed : list of L str or None
+        Why a fit settles nothing.
+    """
+
+    share: Array
+    squares: Array
+    beyond: Array
+    outside: int
+    failed: list[str | None]
+
+    @staticmethod
+    def of(ev: Array, squares: Array, beyond: Array, n: int, ridges: Array) -> LeftOver:
+        """Make it from how the targets of n rows spread over the spectrum: see ``spectral.energies``."""
+        penalised, lost = np.isfinite(ev), ridges <= spectral.least_ridge(ev, n)
+        share = spectral.shrinkage(ridges[:, None], ev[penalised])
+        failed = [newton.REASONS[newton.SINGULAR] if each else None for each in lost]
+        return LeftOver(share, squares[:, penalised], beyond, n - ev.size, failed)
+
+    @property
+    def directions(self) -> int:
+        """The number of all directions."""
+        return int(self.share.shape[1]) + self.outside
+
+
 class Path(ABC):
     """Fits of one learner on one problem for descending lambda, and held-out outputs from them.
 
@@ -93,13 +138,23 @@ class Path(ABC):
 
     def __init__(self, problem: Problem, learner: Any, lams: Array) -> None:
         self.problem = problem
+        self.rows: Rows = problem.rows
         self.learner = learner
         self.lams = np.ascontiguousarray(lams, dtype=np.float64)
 
-    @property
-    def rows(self) -> Rows:
-        """The data."""
-        return self.problem.rows
+    @cached_property
+    def one_by_one(self) -> Self:
+        """The same path with every row that is held out in a fold of its own, whatever the folds.
+
+        The problem is the same one, and so are the fits, if they have been made.
+        """
+        if self.rows.one_by_one is self.rows:
+            return self
+        other = copy.copy(self)
+        other.rows = self.rows.one_by_one
+        for of_folds in ("ratio", "_by_products"):
+            other.__dict__.pop(of_folds, None)
+        return other
 
     @property
     def bias(self) -> bool:
@@ -296,6 +351,11 @@ class SquarePath(Path):
             f, status = self._without_folds(Y, lams)
         return HeldOut.of(f / self._root, status, exact=True)
 
+    def left_over(self) -> LeftOver:
+        """Return what the fits leave of the targets."""
+        spread = spectral.energies(*self._spectrum, self.rows.Y * self._root)
+        return LeftOver.of(*spread, self.rows.n, self.rows.total * self.lams)
+
     def _without_folds(self, Y: Array, lams: Array) -> tuple[Array, NDArray[np.int64]]:
         """Return held-out outputs and statuses by direct methods on the Gram matrix or the spectrum."""
         rows = self.rows
@@ -422,13 +482,21 @@ class StreamedPath(Path):
 
     def exact(self, which: Sequence[int] | None = None) -> HeldOut:
         lams = self.lams if which is None else self.lams[list(which)]
-        return HeldOut.of(*self.problem.stream.heldout(lams, self.bias), exact=True)
+        stream = self.problem.stream
+        held = stream.heldout if self.rows is self.problem.rows else stream.one_by_one
+        return HeldOut.of(*held(lams, self.bias), exact=True)
+
+    def left_over(self) -> LeftOver:
+        """Return what the fits leave of the targets."""
+        spread = self.problem.stream.energies(self.bias)
+        return LeftOver.of(*spread, self.rows.n, self.rows.total * self.lams)
 
     def newton_step(self) -> HeldOut:
         return self.exact()
 
     def influence(self, order: int) -> HeldOut:
         self._need_whole_folds()
+        self._need_segments()
         f, rho = self.problem.stream.influence(self.lams, order, self.bias)
         self.ratio = rho.max(axis=0)
         return HeldOut.of(f, np.zeros(f.shape[:2], np.int64), exact=False)
@@ -437,10 +505,18 @@ class StreamedPath(Path):
         _ = self.influence(1)
         return self.ratio
 
+    def _need_segments(self) -> None:
+        if self.rows is not self.problem.rows:
+            raise IncompatibleError(
+                "features that are computed block by block leave single rows out of the fits' outputs only: use the "
+                "outputs of newton_step"
+            )
+
     def _solution(self, k: int) -> Array:
         return self.problem.stream.solution(None, self.lams[k], self.bias)
 
     def _refitted(self, k: int) -> Array:
+        self._need_segments()
         stream, folds = self.problem.stream, range(self.rows.left.size)
         return np.stack([stream.solution(fold, self.lams[k], self.bias) for fold in folds])
 
@@ -549,7 +625,23 @@ class SmoothPath(Path):
         return HeldOut.of(f, status.max(axis=2), exact=False)
 
     def _ratio(self) -> Array:
+        if self.rows.one_by_one is self.rows and self.rows.held >= SINGLE_ROWS:
+            return self._ratio_of_single_rows()
         rho: Array = self._influence(0)[2].max(axis=(0, 2))
+        return rho
+
+    def _ratio_of_single_rows(self) -> Array:
+        """Return the largest leverages, which are the ratios of folds of one row to 1/n: see ``numerics.leverage``."""
+        rows, fits, G = self.rows, self.fits, self.problem.matrix(self.bias)
+        of = leverage.leverages_in_kernel if self.problem.full else leverage.leverages_in_features
+        _, _, d2 = self.learner.loss.expand(rows.Y, rows.s, fits.f)
+        rho = np.zeros(self.lams.size)
+        for c, k in np.ndindex(fits.status.shape):
+            try:
+                H = of(G, int(self.bias), d2[c, k], 2.0 * rows.total * float(self.lams[k]))
+                rho[k] = max(rho[k], H[: rows.held].max())
+            except np.linalg.LinAlgError:  # the ridge is below rounding
+                rho[k] = np.inf
         return rho
 
     def _influence(self, order: int) -> tuple[Array, NDArray[np.int64], Array]:

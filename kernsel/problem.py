@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -98,6 +98,13 @@ class Rows:
     def streams(self) -> dict[Any, Stream]:
         """Products of features by kernel and rank: see ``kernsel.streaming``."""
         return {}
+
+    @_once
+    def one_by_one(self) -> Rows:
+        """The same rows, where every one that is held out is a fold of its own, and fits are trained on all others."""
+        if self.training is None and self.left.size == self.held:
+            return self
+        return replace(self, starts=np.arange(self.held + 1), training=None)
 
     def kept(self, fold: int) -> NDArray[np.bool_]:
         """Say which rows the fit without a fold is trained on, (n,)."""

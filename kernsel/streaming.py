@@ -15,7 +15,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from kernsel.numerics import lowrank, spectral, streaming
+from kernsel.numerics import lowrank, newton, spectral, streaming
 from kernsel.numerics.jit import one_blas_thread, share
 from kernsel.numerics.stability import Scan, scan_features
 
@@ -156,6 +156,55 @@ class Stream:
         """Return the outputs (k, L, n) of the fits on all rows, and their statuses (L,)."""
         w, status = self.weights(None, lams, bias)
         return self._outputs(w[None], np.array([0, self.rows.n])), status
+
+    def energies(self, bias: bool) -> tuple[Array, Array, Array]:
+        """Return how the targets spread over the spectrum: see ``spectral.energies``."""
+        ev, _, C = self._spectrum(bias)
+        lengths = np.einsum("mcc->c", self.targets)[:-1]
+        return ev, C**2, np.maximum(lengths - (C**2).sum(axis=1), 0.0)
+
+    def one_by_one(self, lams: Array, bias: bool) -> tuple[Array, NDArray[np.int64]]:
+        """Return the outputs (k, L, n) of the fits without each single row at that row, and statuses (L,)."""
+        rows, (ev, W, C) = self.rows, self._spectrum(bias)
+        root, left = np.sqrt(rows.s), rows.one_by_one.left
+        A = self.features.spread(W.T).T
+        centre = self._sums(np.ones(len(self.products), np.bool_), True)[0][-1, :-1] @ W / rows.total
+        f = np.zeros((len(rows.Y), lams.size, rows.n))
+        blocks = list(self.features.blocks(0, rows.held))
+
+        def work(first: int, step: int) -> None:
+            for block in blocks[first::step]:
+                U, weight = self.features.block(rows.X[block]) @ A, root[block]
+                if bias:
+                    U = np.column_stack([np.full(len(U), rows.total**-0.5), U - centre])
+                ridges = lams[:, None] * left[block]
+                f[:, :, block] = streaming.without_rows(
+                    weight[:, None] * U, ev, weight * rows.Y[:, block], C, ridges, weight
+                )
+
+        with one_blas_thread():
+            share(work, len(blocks))
+        lost = lams * left.min() <= spectral.least_ridge(ev, rows.n)
+        return f, np.where(lost, newton.SINGULAR, newton.CONVERGED)
+
+    def _spectrum(self, bias: bool) -> tuple[Array, Array, Array]:
+        """Return eigenvalues (r,), W with ``U = Z W``, and the coordinates (k, r) of the targets; a bias comes first.
+
+        With a bias Z is centred, and its direction is one more column of U that W leaves out, with an infinite
+        eigenvalue.
+        """
+        H, right = self._system(None, bias)
+        if bias:
+            mean, total = H[-1, :-1] / H[-1, -1], right[:, -1:]
+            H = H[:-1, :-1] - np.outer(mean, H[-1, :-1])
+            right = right[:, :-1] - total * mean
+        ev, Q = np.linalg.eigh(H)
+        Q, ev = spectral.above_rounding(Q, ev, self.rows.n)
+        W = Q / np.sqrt(ev)
+        C = right @ W
+        if not bias:
+            return ev, W, C
+        return np.append(np.inf, ev), W, np.column_stack([total * self.rows.total**-0.5, C])
 
     def weights(self, fold: int | None, lams: Array, bias: bool) -> tuple[Array, NDArray[np.int64]]:
         """Return weights (k, L, .) of the fits without a fold, or on all rows, a bias last, and their statuses (L,)."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernsel.errors import IncompatibleError
 from kernsel.paths import HeldOut, Path
 from kernsel.resampling import standard_error
 
@@ -106,7 +107,7 @@ class HeldOutCriterion(ABC):
         held, rows = self.heldout(path), path.rows
         losses = path.learner.loss.values(rows.Y, held.f).mean(axis=0)
         loss, values = rows.mean(losses), losses
-        if hasattr(self, "measure"):
+        if hasattr(self, "measure") or type(self).values is not HeldOutCriterion.values:
             values = np.full_like(losses, np.inf)
             for k in (k for k, reason in enumerate(held.failed) if reason is None):
                 values[k] = self.values(path, held.f[:, k])
@@ -147,3 +148,13 @@ def unless_finite(score: Array, failed: list[str | None]) -> list[str | None]:
     """Return the reasons why there is no score, with one for those that are not finite."""
     finite = np.isfinite(score)
     return [r or (None if ok else "the score is not finite") for r, ok in zip(failed, finite, strict=True)]
+
+
+def need_square_loss(name: str, path: Path) -> Any:
+    """Return the path if its learner has the square loss, or raise IncompatibleError for the criterion ``name``."""
+    if not path.learner.loss.square:
+        raise IncompatibleError(
+            f"criterion '{name}' needs the square loss; learner '{path.learner.name}' has another: use krr or lssvm, "
+            "or the criterion newton-cv"
+        )
+    return path

@@ -53,6 +53,10 @@ class Combination(Kernel):
     def axes(self, X: ArrayLike) -> dict[str, NDArray[Any]]:
         return {f"{i}.{name}": axis for i, part in enumerate(self.parts, 1) for name, axis in part.axes(X).items()}
 
+    @property
+    def scales(self) -> tuple[float, ...]:
+        return tuple(scale for part in self.parts for scale in part.scales)
+
     def conversions(self) -> dict[str, float]:
         return {f"{i}.{name}": v for i, part in enumerate(self.parts, 1) for name, v in part.conversions().items()}
 
@@ -164,6 +168,10 @@ class Scale(Kernel):
 
     def axes(self, X: ArrayLike) -> dict[str, NDArray[Any]]:
         return self.part.axes(X)
+
+    @property
+    def scales(self) -> tuple[float, ...]:
+        return self.part.scales
 
     def conversions(self) -> dict[str, float]:
         return self.part.conversions()

@@ -108,6 +108,11 @@ class Kernel(ABC):
             raise OptionError(f"kernel '{self.name}': {name} must be a whole number, not {value!r}")
         return int(value)
 
+    @property
+    def scales(self) -> tuple[float, ...]:
+        """What distances or inner products of the data are multiplied by, such as ``1 / (2 tau)``, if by anything."""
+        return ()
+
     @abstractmethod
     def evaluate(self, stats: Statistics) -> Array:
         """Gram matrix from shared statistics: a new (n, m) array, which the caller may overwrite."""

@@ -62,6 +62,10 @@ class Polynomial(Compiled):
         assert self.gamma is not None
         return gram.power(self.gamma, self.coef0, self.degree)
 
+    @property
+    def scales(self) -> tuple[float, ...]:
+        return () if self.gamma is None else (self.gamma,)
+
     def axes(self, X: ArrayLike) -> dict[str, NDArray[Any]]:
         d = max(np.shape(X)[1], 1)
         values: dict[str, NDArray[Any]] = {

@@ -86,6 +86,10 @@ class Gaussian(Compiled):
         assert self.tau is not None
         return gram.exponential(1 / (2 * self.tau))
 
+    @property
+    def scales(self) -> tuple[float, ...]:
+        return () if self.gamma is None else (self.gamma,)
+
     def axes(self, X: ArrayLike) -> dict[str, NDArray[Any]]:
         return {"tau": width_axis(X, "sqdist")} if self.free else {}
 
@@ -124,6 +128,10 @@ class Laplacian(Compiled):
         assert self.sigma is not None
         return gram.exponential(1 / self.sigma)
 
+    @property
+    def scales(self) -> tuple[float, ...]:
+        return () if self.gamma is None else (self.gamma,)
+
     def axes(self, X: ArrayLike) -> dict[str, NDArray[Any]]:
         return {"sigma": width_axis(X, "l1")} if self.free else {}
 
@@ -140,6 +148,10 @@ class _Matern(Compiled):
     positive: ClassVar[tuple[str, ...]] = ("ell",)
 
     ell: float | None = None
+
+    @property
+    def scales(self) -> tuple[float, ...]:
+        return () if self.ell is None else (1 / self.ell**2,)
 
     def axes(self, X: ArrayLike) -> dict[str, NDArray[Any]]:
         return {"ell": width_axis(X, "sqdist", root=True)} if self.free else {}

@@ -37,13 +37,13 @@ def spectrum_of_gram(K: np.ndarray, free: np.ndarray | None = None) -> tuple[np.
     With a direction ``free (n,)`` that isn't penalised, it comes first, with an infinite eigenvalue.
     """
     if free is None:
-        return _keep(*np.linalg.eigh(K)[::-1], K.shape[0])
+        return above_rounding(*np.linalg.eigh(K)[::-1], K.shape[0])
     e = free / np.linalg.norm(free)
     Ke = K @ e
     centred = K - np.outer(e, Ke) - np.outer(Ke - e * (e @ Ke), e)
     # The direction gets the largest eigenvalue of all: beside its own one, 0, small ones would have tilted vectors.
     ev, U = np.linalg.eigh(centred + 2.0 * (np.trace(K) or 1.0) * np.outer(e, e))
-    return _with_free(*_keep(U[:, :-1], ev[:-1], K.shape[0]), e)
+    return _with_free(*above_rounding(U[:, :-1], ev[:-1], K.shape[0]), e)
 
 
 def spectrum_of_features(Z: np.ndarray, free: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -56,15 +56,21 @@ def spectrum_of_features(Z: np.ndarray, free: np.ndarray | None = None) -> tuple
     if e is not None:
         Z = Z - np.outer(e, e @ Z)
     ev, Q = np.linalg.eigh(Z.T @ Z)
-    Q, ev = _keep(Q, ev, Z.shape[0])
+    Q, ev = above_rounding(Q, ev, Z.shape[0])
     U = (Z @ Q) / np.sqrt(ev)
     U = U @ (1.5 * np.eye(ev.size) - 0.5 * (U.T @ U))
     return (U, ev) if e is None else _with_free(U, ev, e)
 
 
-def _keep(U: np.ndarray, ev: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+def above_rounding(U: np.ndarray, ev: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the eigenvalues, ascending, of n rows that are not rounding errors of zero, and their vectors."""
     kept = ev > n * np.finfo(float).eps * max(ev[-1:].max(initial=0.0), 0.0)
     return np.ascontiguousarray(U[:, kept]), ev[kept]
+
+
+def least_ridge(ev: np.ndarray, n: int) -> float:
+    """Return the ridge below which the directions that a spectrum of n rows doesn't span are lost in its rounding."""
+    return n * ROUNDING * float(ev[np.isfinite(ev)].max(initial=0.0)) if ev.size < n else 0.0
 
 
 def _with_free(U: np.ndarray, ev: np.ndarray, e: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -83,6 +89,15 @@ def outputs(U: np.ndarray, ev: np.ndarray, Y: np.ndarray, ridges: np.ndarray) ->
     """Return the outputs of the fits, ``f = U diag(ev / (ev + ridge)) U' y``, as ``(k, L, n)``."""
     f: np.ndarray = ((Y @ U)[:, None, :] * shrinkage(ev, ridges[:, None])) @ U.T
     return f
+
+
+def energies(U: np.ndarray, ev: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return how targets spread: ``ev (r,)`` itself, the squares of their coordinates in it (k, r), and beyond it (k,).
+
+    That is all that fits of every ridge know of the targets, as far as squared residuals go.
+    """
+    C = Y @ U
+    return ev, C**2, ((Y - C @ U.T) ** 2).sum(axis=1)
 
 
 def coefficients(U: np.ndarray, ev: np.ndarray, Y: np.ndarray, ridges: np.ndarray) -> np.ndarray:

@@ -23,6 +23,7 @@ import numpy as np
 from numba.core import types
 from numpy.typing import NDArray
 
+from kernsel.numerics import spectral
 from kernsel.numerics.blas import ridged_cholesky, solve_rows
 from kernsel.numerics.jit import f8_1, f8_2, f8_3, i8, i8_1, jit, one_blas_thread, share
 from kernsel.numerics.newton import CONVERGED, SINGULAR
@@ -156,6 +157,32 @@ def solve(H: Array, right: Array, bias: int, ridges: Array) -> tuple[Array, NDAr
     w, status = np.empty((len(right), ridges.size, len(H))), np.zeros(ridges.size, np.int64)
     _solve(H, np.ascontiguousarray(right), bias, ridges, w, status)
     return w, status
+
+
+def without_rows(U: Array, ev: Array, Y: Array, C: Array, ridges: Array, root: Array) -> Array:
+    """Return the outputs ``(k, L, b)`` of some rows, each by the fit without it: ``y_i - (y_i - f_i) / (1 - H_ii)``.
+
+    With ``h = ev / (ev + ridge)`` for each row's own ridge, ``f_i = sum_j u_ij h_j c_j``, ``H_ii = sum_j u_ij^2 h_j``.
+
+    Parameters
+    ----------
+    U : (b, r) array
+        Their rows of the orthonormal columns of the spectrum.
+    ev : (r,) array
+    Y : (k, b) array
+        Their targets; weighted, as all is here.
+    C : (k, r) array
+        The coordinates of all targets.
+    ridges : (L, b) array
+    root : (b,) array
+        The outputs are divided by it.
+    """
+    f = np.empty((len(Y), *ridges.shape))
+    for k, ridge in enumerate(ridges):
+        shrunk = U * spectral.shrinkage(ev, ridge[:, None])
+        leverage = np.einsum("ij,ij->i", U, shrunk)
+        f[:, k] = (Y - (Y - C @ shrunk.T) / (1.0 - leverage)) / root
+    return f
 
 
 def outputs(features: Features, X: Array, starts: Indices, w: Array, b: Array) -> Array:

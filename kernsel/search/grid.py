@@ -335,9 +335,12 @@ class GridSearch:
         if best.failed is not None or not where:
             return False
         longer = self.grids[g].extended(best)
-        if not self.extend or longer is None or len(self.extensions) == ROUNDS:
+        unbounded = getattr(self.criterion, "unbounded", None)
+        if not self.extend or unbounded or longer is None or len(self.extensions) == ROUNDS:
             why = (
-                "and the grid was not extended"
+                f"and the grid was not extended, for {unbounded}"
+                if unbounded
+                else "and the grid was not extended"
                 if not self.extend
                 else "which can't be extended"
                 if longer is None

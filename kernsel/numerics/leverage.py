@@ -1,0 +1,49 @@
+"""Leverages: by how much each row pulls its own output, ``H_ii`` of ``H = D^1/2 Z (Z' D Z + mu I)^-1 Z' D^1/2``.
+
+For a fold of one row the ratio of the influence series is H_ii, give or take ``g = s_i / (N - s_i)``, which is about 1/n.
+With ``L = Z' D Z + mu I`` it is the spectral radius of ``(1 + g) d_i L^-1 z_i z_i' - g L^-1 Z' D Z``. The first term has
+the one eigenvalue ``(1 + g) H_ii``, and the second one takes between 0 and g away from every eigenvalue.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg
+
+
+def leverages_in_kernel(K: np.ndarray, bias: int, d2: np.ndarray, mu: float) -> np.ndarray:
+    """Return the leverages (n,) from the Gram matrix: ``I - mu M``, with ``M = (D^1/2 K D^1/2 + mu I)^-1``.
+
+    Parameters
+    ----------
+    K : (n, n)
+        Gram matrix.
+    bias : int
+        1 with an unpenalised bias, which takes ``u u' / (r' u)`` away from M, where ``r = D^1/2 1`` and ``u = M r``.
+    d2 : (n,)
+        The curvature D; rows without any have no leverage.
+    mu : float
+        The ridge.
+    """
+    rows = np.flatnonzero(d2 > 0.0)
+    root, out = np.sqrt(d2[rows]), np.zeros(d2.size)
+    B = root[:, None] * K[np.ix_(rows, rows)] * root
+    B[np.diag_indices(rows.size)] += mu
+    R = scipy.linalg.cholesky(B, lower=True)
+    inverse = scipy.linalg.solve_triangular(R, np.eye(rows.size), lower=True)
+    M = np.einsum("ij,ij->j", inverse, inverse)
+    if bias and rows.size:
+        u = inverse.T @ (inverse @ root)
+        M -= u**2 / (root @ u)
+    out[rows] = 1.0 - mu * M
+    return out
+
+
+def leverages_in_features(Z: np.ndarray, bias: int, d2: np.ndarray, mu: float) -> np.ndarray:
+    """Return the same from features (n, r), whose last column is that of a bias, without a ridge, if there is one."""
+    C = np.sqrt(d2)[:, None] * Z
+    H = C.T @ C
+    penalised = np.arange(len(H)) < len(H) - bias
+    H[np.diag_indices(len(H))] += mu * penalised
+    R = scipy.linalg.cholesky(H, lower=True)
+    return np.asarray(np.einsum("ij,ij->j", *[scipy.linalg.solve_triangular(R, C.T, lower=True)] * 2))
