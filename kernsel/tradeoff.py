@@ -153,8 +153,8 @@ def _winners(
         raise SelectionError(f"eta can't be chosen: all candidates failed on two thirds of the rows: {reason}")
     if not standing[0].terms.keys() >= {"fit", "penalty"}:
         raise IncompatibleError(
-            f"criterion '{judge.criterion.name}' leaves eta free, but doesn't say what the terms fit and penalty of its "
-            "scores are: give eta a number"
+            f"criterion '{judge.criterion.name}' leaves eta free, but its scores have no terms fit and penalty that it "
+            "could be chosen by: give eta a number"
         )
 
     def scored(candidate: Candidate, eta: float) -> Candidate:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kernsel import registry
+from kernsel import parameters, registry
 from kernsel.errors import AmbiguousPlugin, BrokenPlugin, OptionError, PluginWarning, UnknownPlugin
 
 DISTS = Path(__file__).parent / "dists"
@@ -264,6 +264,15 @@ def test_build_without_and_with_parameters(install):
     )
 
 
+def test_a_word_needs_no_quotes(install):
+    install("sound")
+    assert registry.build("criterion", "sound(cost=1, fit=exact)").fit == "exact"
+    assert parameters.parse("it", "a(b=newton-cv, c=x.y, d=inf, e=none)") == (
+        "a",
+        {"b": "newton-cv", "c": "x.y", "d": float("inf"), "e": None},
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -287,7 +296,9 @@ def test_build_without_and_with_parameters(install):
         ("sound(cost=1, cost=2)", "cost=2 is without a name or given twice"),
         ("sound(**{'cost': 1})", "is without a name or given twice"),
         ("sound(cost=__import__('os'))", "cost=__import__('os') is no plain value"),
-        ("sound(cost=one)", "cost=one is no plain value; it can be a number, inf,"),
+        ("sound(cost=one)", "can't have cost='one': it must be a number"),
+        ("sound(cost=one + two)", "cost=one + two is no plain value; it can be a number, inf,"),
+        ("sound(cost=-one)", "cost=-one is no plain value"),
         ("", "criterion '' can't be read"),
         ("two words", "criterion 'two words' can't be read"),
     ],

@@ -38,7 +38,7 @@ ENTRY = {
         "error",
         "error_se",
     ),
-    *("reliability", "scored_by", "refitted", "rank", "failed", "score_se", "metrics"),
+    *("reliability", "scored_by", "refitted", "rank", "failed", "score_se", "metrics", "terms"),
 }
 DOCUMENT = {
     *("format", "version", "best", "candidates", "data", "options", "conversions", "timing", "environment"),
@@ -46,11 +46,11 @@ DOCUMENT = {
 }
 DATA = {
     *("rows", "features", "task", "target", "labels", "source", "notes", "folds", "representation", "rank"),
-    *("measure", "choice", "class_weight", "holdout", "repeats", "weight", "errors"),
+    *("measure", "verification", "choice", "class_weight", "holdout", "repeats", "weight", "errors"),
 }
 OPTIONS = {
     *("learner", "kernels", "criterion", "grid", "search", "extend", "verify", "rank", "seed", "folds"),
-    *("metrics", "one_se", "calibration", "weights", "groups", "fold_column", "class_weight"),
+    *("metrics", "one_se", "calibration", "weights", "groups", "fold_column", "class_weight", "eta"),
 }
 QUICK = {"grid": tables.SMALL, "folds": 5, "extend": False}
 FEW = {"grid": {"tau": [1.0], "lambda": [1e-2, 1e-1]}, "folds": 3, "extend": False}

@@ -15,6 +15,7 @@ from kernsel import streaming
 from kernsel.errors import IncompatibleError
 from kernsel.kernels import Gaussian, Statistics
 from kernsel.learners import Krr, Lssvm
+from kernsel.numerics import stability
 from kernsel.numerics import streaming as numerics
 from kernsel.paths import StreamedPath
 from kernsel.problem import Problem, Rows
@@ -283,3 +284,12 @@ def test_a_pass_is_kept_for_the_refit_while_there_is_room(monkeypatch):
     assert list(rows.streams.values())[-1] is last
     assert sum(each.products.nbytes for each in rows.streams.values()) <= 2 * room
     assert Problem(rows, kernels[0], RANK).stream is not first[0]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_stability_scan_is_that_of_the_features(weighted):
+    path = path_on(make_rows(0, (5, 9, 4), weighted=weighted), Krr())
+    K, s = gram(path), path.rows.weights
+    for norm in stability.NORMS:
+        found, expected = (stability.perturbations(scan, norm) for scan in (path.stability, stability.scan_gram(K, s)))
+        np.testing.assert_allclose(found, expected, rtol=magnified(path))

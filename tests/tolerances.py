@@ -19,6 +19,9 @@ PENALTY = 1e-9
 SUMS = 1e-11
 """Means of some hundred numbers of the size 1, and differences of such means times their number."""
 
+SCAN = 1e-12
+"""Relative: sums of at most some hundred squares in another order, and eigenvalues of matrices of that size."""
+
 LBFGS = 2e-4
 """On probabilities: scikit-learn's sigmoid stops at a gradient of 1e-6 a row, in outputs that are not scaled."""
 

@@ -140,6 +140,7 @@ def test_options_reach_the_selection(fake, data):
         "seed": "0",
         "rank": "None",
         "order": "None",
+        "eta": "None",
     }
     given = (
         "--learner krr --kernel gaussian --kernel linear --criterion bif --order inf --folds 5 --grid paper --repeats 3"
@@ -162,10 +163,13 @@ def test_options_reach_the_selection(fake, data):
         "seed": "7",
         "rank": "0.25",
         "order": "inf",
+        "eta": "None",
     }
     assert options("--rank", "full", "--order", "2")["rank"] == "'full'"
     assert options("--rank", "300", "--order", "2")["order"] == "2"
     assert options("--rank", "300")["rank"] == "300"
+    assert options("--eta", "cv")["eta"] == "'cv'"
+    assert options("--eta", "0.5")["eta"] == "0.5"
 
 
 def test_threads_are_set_for_the_libraries(fake, data, monkeypatch):

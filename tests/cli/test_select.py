@@ -69,6 +69,10 @@ def test_the_table_for_people(tmp_path):
         (["--grid", "epsilon=0.1"], "has no free parameter 'epsilon'; free here: tau, lambda, h"),
         (["--grid", "h=0"], "h must be a finite number greater than 0"),
         (["--folds", "1000"], "1000"),
+        (["--eta", "much"], "--eta much is neither a number nor cv"),
+        (["--eta", "2"], "criterion 'newton-cv' has no option 'eta'; leave it out, or use cvks"),
+        (["--criterion", "cvks", "--eta", "-1"], "eta must be a finite number of at least 0, not -1"),
+        (["--criterion", "cvks(cv=alignments)"], "alignments"),
         (["--task", "regression", "--learner", "svm"], "svm"),
     ],
 )
