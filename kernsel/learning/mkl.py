@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 import kernsel
 from kernsel import parameters
+from kernsel.criteria import NewtonCV
 from kernsel.data import Dataset, from_arrays
 from kernsel.errors import ConvergenceWarning, IncompatibleError, OptionError
 from kernsel.folds import make_folds
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 METHODS: dict[str, type[Method]] = {each.name: each for each in (KKS, Simple, Lp, Easy, Alignment, Uniform, Infinite)}
+
+STEP = 4.0
+"""Where lambda is chosen: the next one."""
 
 FORMAT, VERSION = "kernsel-mkl", 1
 
@@ -228,7 +232,8 @@ def learn_mkl(
         Whose fits ``simple``, ``lp`` and ``infinite`` look at, ``svm`` for classes and ``krr`` for a regression by
         default; of ``k-ks`` ``krr`` or ``lssvm``. The other methods have none to choose.
     lam : float, optional
-        Lambda of those fits; by default the best one for equal weights, by cross-validation.
+        Lambda of those fits. By default that of the lowest held-out loss, ever four times as large or small as the
+        last: weights are learnt with the best one for equal weights first, and with others as long as it falls.
     folds : int, str, array, splitter or iterable of pairs
         As in :func:`kernsel.select`: for ``k-ks``, and where lambda is chosen.
     rows : int
@@ -324,10 +329,10 @@ def learn_mkl_dataset(
     pool = Pool(sorted_by_fold(sample, dealt, seed), tuple(candidates))
     if part is not None and lam is None:
         searched = [_equal(each) for each in named] if way.continuous else pool.kernel(way.start(len(candidates)))
-        lam = select_dataset(
-            sample, learner=part, kernel=searched, folds=folds, search="grid", verify=0, seed=seed
-        ).best.lam
-    found = way.learn(pool, part, np.nan if lam is None else float(lam))
+        equal = select_dataset(sample, learner=part, kernel=searched, folds=folds, search="grid", verify=0, seed=seed)
+        found, lam = _best(way, pool, part, equal.best.lam)
+    else:
+        found = way.learn(pool, part, np.nan if lam is None else float(lam))
     return LearntKernel(
         kernels=found.kernels,
         weights=found.mu,
@@ -352,6 +357,25 @@ def learn_mkl_dataset(
         timing={"total": time.perf_counter() - started},
         warnings=_warnings(found, way),
     )
+
+
+def _best(method: Method, pool: Pool, learner: Any, lam: float) -> tuple[Weights, float]:
+    """Learn with lambda, and with larger and smaller ones as long as what is learnt has a lower held-out loss."""
+
+    def learn(lam: float) -> tuple[float, Weights]:
+        found = method.learn(pool, learner, lam)
+        scores = NewtonCV().score(pool.with_kernels(found.kernels).path(found.mu, learner, lam))
+        return np.inf if scores.failed[0] else float(scores.score[0]), found
+
+    best, found = learn(lam)
+    for factor in (STEP, 1.0 / STEP):
+        there = lam
+        while (other := learn(there * factor))[0] < best:
+            best, found = other
+            there *= factor
+        if there != lam:
+            return found, there
+    return found, lam
 
 
 def _equal(kernel: Kernel) -> Kernel:

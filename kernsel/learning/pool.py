@@ -14,7 +14,7 @@ from kernsel.errors import OptionError, SelectionError
 from kernsel.kernels import Kernel, Sum, short
 from kernsel.numerics import mkl, newton
 from kernsel.options import check_memory
-from kernsel.paths import make_path
+from kernsel.paths import Path, make_path
 from kernsel.problem import Problem, Rows
 
 Array = NDArray[np.float64]
@@ -71,12 +71,15 @@ class Pool:
         """Return other kernels on the same rows."""
         return Pool(self.rows, tuple(kernels))
 
+    def path(self, mu: Array, learner: Any, lam: float) -> Path:
+        """Return the path of a learner on the weighted sum, for one lambda."""
+        problem = Problem(self.rows, self.kernel(mu))
+        problem.gram = mkl.weighted_sum(self.grams, mu)
+        return make_path(problem, learner, [lam])
+
     def fit(self, mu: Array, learner: Any, lam: float) -> tuple[float, Array]:
         """Return the minimum J of the objective on the weighted sum, the mean over outputs, and coefficients (k, n)."""
-        rows = self.rows
-        problem = Problem(rows, self.kernel(mu))
-        problem.gram = K = mkl.weighted_sum(self.grams, mu)
-        path = make_path(problem, learner, [lam])
+        rows, path = self.rows, self.path(mu, learner, lam)
         if not learner.loss.square and path.fits.status.any():
             reason = newton.REASONS[int(path.fits.status.max())]
             raise SelectionError(
@@ -84,11 +87,10 @@ class Pool:
                 "larger lambda"
             )
         a = path.coefficients(0)
-        f = a @ K
-        J = learner.loss.value(rows.Y, f + path.intercepts(0)[:, None]) @ rows.s / rows.total + lam * (a * f).sum(
-            axis=1
-        )
-        return float(J.mean()), a
+        f = a @ path.problem.gram
+        outputs = f + path.intercepts(0)[:, None] if learner.bias else f
+        losses = learner.loss.value(rows.Y, outputs) @ rows.s / rows.total
+        return float(np.mean(losses + lam * np.einsum("ci,ci->c", a, f))), a
 
     def fitter(self, learner: Any, lam: float) -> mkl.Fit:
         """Return the function of mu (m,) that gives the minimum of the objective and the energies q (m,)."""

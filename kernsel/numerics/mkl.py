@@ -218,7 +218,7 @@ def least_maximum(parts: Parts, mu: np.ndarray, p: float) -> tuple[np.ndarray, l
             size = np.linalg.norm(z, p)
             point = z / size
             value, gradient, bounds, derivatives = parts(point)
-            F = value + bounds.max(initial=0.0)
+            F = float(value + bounds.max(initial=0.0))
             if not history or history[-1] > F:
                 best = point
             history.append(min([F, *history[-1:]]))
