@@ -14,38 +14,50 @@ if TYPE_CHECKING:
     from kernsel import kernels as kernels
     from kernsel import learners as learners
     from kernsel import registry as registry
-    from kernsel.learning import LearntKernel as LearntKernel
+    from kernsel.learning import LearnedKernel as LearnedKernel
+    from kernsel.learning import WeightedKernel as WeightedKernel
     from kernsel.learning import learn_mkl as learn_mkl
+    from kernsel.learning import learn_relevances as learn_relevances
     from kernsel.model import Model as Model
     from kernsel.model import load as load
+    from kernsel.relevance import RelevanceStudy as RelevanceStudy
+    from kernsel.relevance import study_relevances as study_relevances
     from kernsel.selection import Selection as Selection
     from kernsel.selection import select as select
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "LearntKernel",
+    "LearnedKernel",
     "Model",
+    "RelevanceStudy",
     "Selection",
+    "WeightedKernel",
     "__version__",
     "criteria",
     "errors",
     "kernels",
     "learn_mkl",
+    "learn_relevances",
     "learners",
     "load",
     "registry",
     "select",
+    "study_relevances",
 ]
 
 _MODULES = {"criteria", "errors", "kernels", "learners", "registry"}
 _NAMES = {
-    "LearntKernel": "learning",
+    "LearnedKernel": "learning",
     "Model": "model",
+    "RelevanceStudy": "relevance",
     "Selection": "selection",
+    "WeightedKernel": "learning",
     "learn_mkl": "learning",
+    "learn_relevances": "learning",
     "load": "model",
     "select": "selection",
+    "study_relevances": "relevance",
 }
 
 

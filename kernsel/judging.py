@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from kernsel.criteria import HeldOutCriterion, Scores
 from kernsel.data import Dataset
 from kernsel.data.target import chosen_classes, class_codes
+from kernsel.folds import Folds
 from kernsel.kernels import Kernel, Statistics
 from kernsel.paths import Path, make_path
 from kernsel.problem import Landmarks, Problem, Rows
@@ -23,6 +24,15 @@ if TYPE_CHECKING:
     from kernsel.metrics import Metrics, Value
 
 Array = NDArray[np.float64]
+
+
+def rows_of(dataset: Dataset, folds: Folds, seed: int) -> Rows:
+    """Sort the rows of a data set by fold."""
+    order = folds.order
+    X, Y = np.ascontiguousarray(dataset.X[order]), np.ascontiguousarray(dataset.Y[:, order])
+    weights = None if dataset.weights is None else dataset.weights[order]
+    training = None if folds.training is None else np.ascontiguousarray(folds.training[:, order])
+    return Rows(X, Y, folds.starts, order, Statistics(X), seed, weights, training)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,25 @@ BLOCKS = 20
 """More folds than this (leave one out has n) are put together in so many blocks of like composition."""
 
 
+def corrected_error(values: Array, held: float) -> float:
+    """Return the standard error of a mean over random splits, whose training rows overlap.
+
+    With R splits, their standard deviation s, and ``held`` rows to test on for each one to train on,
+    ``se^2 = (1/R + held) s^2`` (Nadeau & Bengio 2003, Section 3.3): more splits of the same rows don't make it vanish.
+
+    Parameters
+    ----------
+    values : (R,) array
+    held : float
+
+    Returns
+    -------
+    float
+        NaN for fewer than two splits.
+    """
+    return math.sqrt(1 / values.size + held) * float(values.std(ddof=1)) if values.size > 1 else math.nan
+
+
 def standard_error(values: Array, starts: Indices, s: Array) -> Array:
     """Return the standard error of weighted means, from how they differ between folds.
 

@@ -24,8 +24,8 @@ from kernsel.data.target import class_codes
 from kernsel.errors import OptionError, SelectionError, SelectionWarning
 from kernsel.folds import Folds, make_folds
 from kernsel.intervals import Intervals
-from kernsel.judging import Judge
-from kernsel.kernels import Kernel, Statistics
+from kernsel.judging import Judge, rows_of
+from kernsel.kernels import Kernel
 from kernsel.model import Model
 from kernsel.numerics.jit import one_blas_thread, threads
 from kernsel.options import read_criterion, read_kernel, read_learner, read_rank, read_search
@@ -247,7 +247,7 @@ def select_dataset(
     ladder = read_search(search, dataset.n, len(dataset.Y), columns, one_se)
     compile_updates(part, columns is None and not ladder)
     kind = read_calibration(calibration, part, dataset.task)
-    deals = [sorted_by_fold(dataset, deal, seed) for deal in dealt]
+    deals = [rows_of(dataset, deal, seed) for deal in dealt]
     rows = deals[0]
     if one_se:
         _check_one_se(scorer, verify, rows)
@@ -429,15 +429,6 @@ def _deal(folds: Any, repeats: int, dataset: Dataset, seed: int) -> list[Folds]:
     if repeats > 1 and not first.dealt:
         raise OptionError(f"repeats: there is one way only to make {first.text}; give a number of folds, or no repeats")
     return [first, *(make_folds(folds, dataset, (seed, repeat)) for repeat in range(1, repeats))]
-
-
-def sorted_by_fold(dataset: Dataset, folds: Folds, seed: int) -> Rows:
-    """Return the rows of a data set, sorted by fold."""
-    order = folds.order
-    X, Y = np.ascontiguousarray(dataset.X[order]), np.ascontiguousarray(dataset.Y[:, order])
-    weights = None if dataset.weights is None else dataset.weights[order]
-    training = None if folds.training is None else np.ascontiguousarray(folds.training[:, order])
-    return Rows(X, Y, folds.starts, order, Statistics(X), seed, weights, training)
 
 
 def _placed(values: NDArray[Any], places: NDArray[np.int64], n: int) -> NDArray[Any]:

@@ -20,3 +20,30 @@ def slow_kernel(kernel, X, theta):
     if kernel.name == "ard-polynomial":
         return ((X[:, None, :] * X[None, :, :]) @ theta + kernel.coef0) ** kernel.degree
     return np.exp(-((X[:, None, :] - X[None, :, :]) ** 2) @ theta)
+
+
+def first_level(K, Y, s, bias, lam):
+    """The square loss on K by the bordered system as it is printed (FLKL, equation 3), and the objective as defined."""
+    n = len(K)
+    a, b = np.zeros((len(Y), n)), np.zeros(len(Y))
+    values = []
+    for c, y in enumerate(Y):
+        system = np.zeros((n + 1, n + 1))
+        system[:n, :n] = K + s.sum() * lam * np.diag(1 / s)
+        system[:n, n] = system[n, :n] = 1
+        solved = np.linalg.solve(system, np.append(y, 0)) if bias else np.linalg.solve(system[:n, :n], y)
+        a[c], b[c] = solved[:n], solved[n] if bias else 0
+        f = K @ a[c]
+        values.append(s @ (y - f - b[c]) ** 2 / s.sum() + lam * a[c] @ K @ a[c])
+    return a, b, np.mean(values)
+
+
+def differences(function, theta, step=1e-6):
+    """Derivatives of a function of relevances (p,) to both sides, relative to each."""
+    slopes = np.empty(len(theta))
+    for r in range(len(theta)):
+        ends = [
+            function(np.where(np.arange(len(theta)) == r, t, theta)) for t in theta[r] * np.array([1 - step, 1 + step])
+        ]
+        slopes[r] = (ends[1] - ends[0]) / (2 * step * theta[r])
+    return slopes

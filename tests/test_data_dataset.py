@@ -214,3 +214,19 @@ def test_dates_are_refused():
 
 def test_a_target_in_one_column_of_two_dimensions():
     assert from_arrays(np.eye(4), np.arange(4.0)[:, None] / 3).n == 4
+
+
+def test_some_of_the_rows_are_a_data_set_too():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(12, 3)), np.arange(12) % 2
+    whole = from_arrays(X, y, weights=np.arange(12.0), groups=np.arange(12) // 3, class_weight="balanced")
+    rows = np.array([10, 4, 3])  # of the 11 that count: the one of weight 0 is out
+    some = whole.take(rows)
+    np.testing.assert_array_equal(some.X, whole.X[rows])
+    np.testing.assert_array_equal(some.Y, whole.Y[:, rows])
+    np.testing.assert_array_equal(some.weights, whole.weights[rows])
+    np.testing.assert_array_equal(some.sample.plain, whole.sample.plain[rows])
+    np.testing.assert_array_equal(some.places, [11, 5, 4])
+    np.testing.assert_array_equal(some.groups, [1, 0, 0])
+    assert (some.n, some.given, some.encoder) == (3, 12, whole.encoder)
+    assert from_arrays(X, y).take(rows).weights is None

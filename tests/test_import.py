@@ -29,7 +29,9 @@ def test_listing_the_parts_loads_no_numerical_library():
     assert not loaded("from kernsel import registry; registry.claims()") & (HEAVY | {"numpy", "typer"})
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["select", "--help"], ["plugins"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["select", "--help"], ["relevance", "--help"], ["plugins"]]
+)
 def test_the_command_line_loads_no_numerical_library(arguments):
     code = f"""
 sys.argv = ["kernsel", *{arguments!r}]
@@ -63,7 +65,7 @@ def test_every_public_name_is_there():
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones():
-    with pytest.raises(AttributeError, match=r"no attribute 'selekt'; it has Model, Selection"):
+    with pytest.raises(AttributeError, match=r"no attribute 'selekt'; it has LearnedKernel, Model, RelevanceStudy"):
         kernsel.selekt  # noqa: B018 - looking it up is what is tested
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tolerances
-from kernsel.resampling import BLOCKS, blocks_of, jackknife, standard_error
+from kernsel.resampling import BLOCKS, blocks_of, corrected_error, jackknife, standard_error
 
 
 @st.composite
@@ -84,3 +84,10 @@ def test_a_statistic_that_is_lost_without_a_block_has_no_standard_error():
 
     assert jackknife(gap, np.array([0, 2, 4]), np.ones(4)) is None
     assert jackknife(gap, np.array([0, 1, 2, 3, 4]), np.ones(4)) == 0.0
+
+
+def test_the_error_over_splits_counts_that_they_overlap():
+    values = np.random.default_rng(0).normal(size=10)
+    assert corrected_error(values, 0.25) == pytest.approx(np.sqrt(0.1 + 0.25) * np.std(values, ddof=1))
+    assert corrected_error(values, 0.0) == pytest.approx(np.std(values, ddof=1) / np.sqrt(10))
+    assert np.isnan(corrected_error(values[:1], 0.25))

@@ -51,3 +51,8 @@ def curved(K, lam, curvature=2.0):
 def weighted(s):
     """By how much sample weights worsen the conditioning: the ridge of a row is divided by its weight."""
     return s.max() / s.min()
+
+
+STATIONARY = 1e-3
+"""On gradients at an optimum, in the units of the search: a descent ends where a step gains 1e-9, and near the optimum
+a gradient g gains g^2 / 2 over a curvature of the size 1; the rest is curvatures that are smaller."""

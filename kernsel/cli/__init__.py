@@ -15,6 +15,7 @@ from kernsel.cli.console import INTERRUPTED, Group
 from kernsel.cli.example import example
 from kernsel.cli.plugins import plugins
 from kernsel.cli.predict import predict
+from kernsel.cli.relevance import relevance
 from kernsel.cli.select import select
 from kernsel.cli.warmup import warmup
 
@@ -25,7 +26,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for _command in (select, predict, example, plugins, warmup):
+for _command in (select, predict, relevance, example, plugins, warmup):
     app.command()(_command)
 
 

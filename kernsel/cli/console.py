@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TextIO
 
 import typer
@@ -79,6 +80,29 @@ def say(text: str) -> None:
 def warn(text: str) -> None:
     """Print one line of warning on stderr."""
     say(f"warning: {text}")
+
+
+def check_files(data: Path, places: Mapping[str, Path | None]) -> None:
+    """Refuse before the work what would fail after it, or destroy the table: ``places`` to write to, by option."""
+    from kernsel.data.files import check_writable
+
+    taken: dict[Path, str] = {}
+    for option, path in places.items():
+        if path is None:
+            continue
+        place = check_writable(path).resolve()
+        if place == data.resolve():
+            raise errors.OptionError(f"{option} {path} is the table itself; choose another file")
+        if place in taken:
+            raise errors.OptionError(f"{taken[place]} and {option} are both {path}; choose two files")
+        taken[place] = option
+
+
+def set_threads(threads: int | None) -> None:
+    """Set the number of threads where the numerical libraries look for it when they are imported."""
+    if threads is not None:
+        for library in ("NUMBA", "OMP", "OPENBLAS", "MKL", "VECLIB"):
+            os.environ["VECLIB_MAXIMUM_THREADS" if library == "VECLIB" else f"{library}_NUM_THREADS"] = str(threads)
 
 
 class _Printer:

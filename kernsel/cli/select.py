@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -112,8 +111,8 @@ def select(
         options = {"rank": _rank(rank), "order": _order(order), "eta": _eta(eta), "grid": _grid(grid or [])}
         if folds is not None and fold_column is not None:
             raise OptionError(f"--folds {folds} and --fold-column {fold_column}: give one of them")
-        _check_files(data, output, model)
-        _set_threads(threads)
+        console.check_files(data, {"--output": output, "--model": model})
+        console.set_threads(threads)
         from kernsel.data import assign_roles, prepare, read_table
         from kernsel.folds import check_text
 
@@ -172,25 +171,6 @@ def select(
                     typer.echo(f"{what} written to {path}")
         for text in result.warnings:
             console.warn(text)
-
-
-def _check_files(data: Path, output: Path | None, model: Path | None) -> None:
-    """Refuse before the work what would fail after it, or destroy the table."""
-    from kernsel.data.files import check_writable
-
-    places = {"--output": output, "--model": model}
-    for option, path in places.items():
-        if path is not None and check_writable(path).resolve() == data.resolve():
-            raise OptionError(f"{option} {path} is the table itself; choose another file")
-    if output is not None and model is not None and output.resolve() == model.resolve():
-        raise OptionError(f"--output and --model are both {output}; choose two files")
-
-
-def _set_threads(threads: int | None) -> None:
-    """Set the number of threads where the numerical libraries look for it when they are imported."""
-    if threads is not None:
-        for library in ("NUMBA", "OMP", "OPENBLAS", "MKL", "VECLIB"):
-            os.environ["VECLIB_MAXIMUM_THREADS" if library == "VECLIB" else f"{library}_NUM_THREADS"] = str(threads)
 
 
 def _rank(text: str | None) -> Any:

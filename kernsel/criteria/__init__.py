@@ -1,6 +1,6 @@
 """Criteria: what scores a learner on a kernel; lower is better."""
 
-from kernsel.criteria.base import About, HeldOutCriterion, PenalisedFit, Scores
+from kernsel.criteria.base import About, HeldOutCriterion, PenalisedFit, Scores, Slopes
 from kernsel.criteria.crossvalidation import CV, NewtonCV
 from kernsel.criteria.evidence import Evidence
 from kernsel.criteria.influence import BIF, FBIF
@@ -23,4 +23,5 @@ __all__ = [
     "NewtonCV",
     "PenalisedFit",
     "Scores",
+    "Slopes",
 ]

@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.errors import IncompatibleError
 from kernsel.paths import HeldOut, Path
+from kernsel.problem import Problem
 from kernsel.resampling import standard_error
 
 Array = NDArray[np.float64]
@@ -72,6 +73,23 @@ class Scores:
     scored_by: list[str | None] | None = None
     score_se: Array | None = None
     terms: Mapping[str, Array] = field(default_factory=dict)
+
+
+class Slopes(NamedTuple):
+    """A criterion of one fit: its value, and its derivatives by the kernel's relevances theta (p,) and by log lambda.
+
+    A criterion that has them has a method ``gradient(problem, learner, lam) -> Slopes``, for learners of the square
+    loss and kernels with ``theta_vjp``; it raises ``numpy.linalg.LinAlgError`` where the ridge is below rounding.
+    """
+
+    value: float
+    theta: Array
+    lam: float
+
+    @staticmethod
+    def of(problem: Problem, lam: float, value: float, W: Array, slope: float) -> Slopes:
+        """Make them from the derivatives W (n, n) by the entries of the Gram matrix, and from that by lambda."""
+        return Slopes(value, problem.kernel.theta_vjp(problem.rows.X, W, problem.gram), lam * slope)
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from kernsel.criteria.base import Array, HeldOutCriterion
+from kernsel.criteria.base import Array, HeldOutCriterion, Slopes
+from kernsel.numerics import gradients
 from kernsel.paths import HeldOut, Path
+from kernsel.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -18,6 +20,12 @@ class CV(HeldOutCriterion):
     def heldout(self, path: Path) -> HeldOut:
         """Return the outputs of exact refits."""
         return path.exact()
+
+    def gradient(self, problem: Problem, learner: Any, lam: float) -> Slopes:
+        """Return the score of the square loss with its derivatives by the kernel's relevances and log lambda."""
+        rows = problem.rows
+        found = gradients.cross_validation(problem.gram, rows.Y, rows.s, int(learner.bias), lam, rows.starts)
+        return Slopes.of(problem, lam, *found)
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from kernsel.criteria.base import About, Scores, need_square_loss, unless_finite
+from kernsel.criteria.base import About, Scores, Slopes, need_square_loss, unless_finite
+from kernsel.numerics import gradients
 from kernsel.paths import Path
+from kernsel.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -47,3 +49,8 @@ class Evidence:
             penalty = -0.5 * np.log(left.share).sum(axis=1)
         score = fit + penalty
         return Scores(score, unless_finite(score, left.failed), terms={"fit": fit, "penalty": penalty})
+
+    def gradient(self, problem: Problem, learner: Any, lam: float) -> Slopes:
+        """Return the score with its derivatives by the kernel's relevances and log lambda."""
+        rows = problem.rows
+        return Slopes.of(problem, lam, *gradients.evidence(problem.gram, rows.Y, rows.s, int(learner.bias), lam))

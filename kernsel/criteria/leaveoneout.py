@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from kernsel.criteria.base import About, Array, Scores, need_square_loss, unless_finite
+from kernsel.criteria.base import About, Array, Scores, Slopes, need_square_loss, unless_finite
 from kernsel.criteria.crossvalidation import NewtonCV
 from kernsel.data.target import chosen_classes, class_codes
 from kernsel.errors import IncompatibleError
+from kernsel.numerics import gradients
 from kernsel.paths import Path
+from kernsel.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,12 @@ class LOO(NewtonCV):
         """Score a path; the held-out outputs are left out, as they are not those of the selection's folds."""
         scores = super().score(path.one_by_one)
         return scores if path.one_by_one is path else replace(scores, heldout=None)
+
+    def gradient(self, problem: Problem, learner: Any, lam: float) -> Slopes:
+        """Return the score of the square loss with its derivatives by the kernel's relevances and log lambda."""
+        rows, alone = problem.rows, np.arange(problem.rows.held + 1)
+        found = gradients.cross_validation(problem.gram, rows.Y, rows.s, int(learner.bias), lam, alone)
+        return Slopes.of(problem, lam, *found)
 
 
 @dataclass(frozen=True)
@@ -76,6 +84,14 @@ class ELOO(LOO):
                 "both out"
             )
         return super().score(path)
+
+    def gradient(self, problem: Problem, learner: Any, lam: float) -> Slopes:
+        """Return the plain score with its derivatives by the kernel's relevances and log lambda."""
+        if self.weighted or self.zero_one:
+            raise IncompatibleError(
+                f"criterion '{self.name}' with weighted or zero_one has no gradient: leave both out to learn relevances"
+            )
+        return super().gradient(problem, learner, lam)
 
     def values(self, path: Path, F: Array) -> Array:
         """Return the measure (n,) of held-out outputs F (k, n), row by row."""
@@ -157,3 +173,11 @@ class BR:
             fit = 0.5 * rows.held * np.log(0.5 * rows.held * press).mean(axis=0)
         penalty = np.full(fit.shape, 0.5 * eta.size * np.log(0.5 * eta @ eta))
         return Scores(fit + penalty, unless_finite(fit + penalty, held.failed), terms={"fit": fit, "penalty": penalty})
+
+    def gradient(self, problem: Problem, learner: Any, lam: float) -> Slopes:
+        """Return the score with its derivatives by the kernel's relevances, which are its scales, and log lambda."""
+        rows, eta = problem.rows, np.array(problem.kernel.theta)
+        found = gradients.bayesian_regularisation(problem.gram, rows.Y, rows.s, int(learner.bias), lam, rows.starts)
+        fit, omega = Slopes.of(problem, lam, *found), 0.5 * float(eta @ eta)
+        penalty = 0.5 * eta.size * float(np.log(omega))
+        return Slopes(fit.value + penalty, fit.theta + 0.5 * eta.size * eta / omega, fit.lam)

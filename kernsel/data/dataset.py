@@ -98,15 +98,14 @@ class Dataset:
         """Where the rows stood in the table as given, (n,)."""
         return self.sample.places
 
+    def take(self, rows: Indices) -> Dataset:
+        """Return the data set of some of its rows, encoded as they are."""
+        return replace(self, X=self.X[rows], Y=np.ascontiguousarray(self.Y[:, rows]), sample=self.sample.take(rows))
+
     @property
     def given(self) -> int:
         """Number of rows of the table as given, those of weight 0 among them."""
         return self.sample.given
-
-    def take(self, rows: Indices) -> Dataset:
-        """Return the data set of some of these rows, encoded as they are."""
-        Y = np.ascontiguousarray(self.Y[:, rows])
-        return replace(self, X=np.ascontiguousarray(self.X[rows]), Y=Y, sample=self.sample.take(rows))
 
 
 def prepare(

@@ -64,9 +64,9 @@ class Sample:
         return [f"{out} row{'s' * (out != 1)} of weight 0 left out"] if out else []
 
     def take(self, rows: Indices) -> Sample:
-        """Return some of the rows that count."""
-        groups = None if self.groups is None else np.unique(self.groups[rows], return_inverse=True)[1]
+        """Return what is known of some of the rows that count; their groups are numbered anew, without gaps."""
         weights, by_class = (None if each is None else each[rows] for each in (self.weights, self.by_class))
+        groups = None if self.groups is None else np.unique(self.groups[rows], return_inverse=True)[1].astype(np.int64)
         return replace(self, places=self.places[rows], weights=weights, groups=groups, by_class=by_class)
 
     def rows(self, table: Any) -> Any:

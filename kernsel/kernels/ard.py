@@ -60,6 +60,10 @@ class _Relevances(Kernel):
         """Return the kernel with other relevances (d,), of at least 0."""
         return replace(self, theta=tuple(theta))
 
+    @property
+    def scales(self) -> tuple[float, ...]:
+        return self.theta or ()
+
     def require_fixed(self) -> None:
         if self.theta is None:
             raise OptionError(

@@ -23,6 +23,9 @@ Array = NDArray[np.float64]
 PRECISION = 1e-3
 """A free parameter is searched to this relative precision."""
 
+ROUGH = 0.1
+"""Weights are learnt to this share of the last duality gap while kernels are still to be added."""
+
 LARGEST = 10.0
 """A relevance is at most so many times the equal ones that it starts from, and the number of features."""
 
@@ -41,7 +44,7 @@ class Infinite(Method):
     tolerance : float
         The duality gap to stop at, relative to the objective.
     most : int
-        Kernels to add, at most.
+        Rounds, and so kernels, at most.
     """
 
     name: ClassVar[str] = "infinite"
@@ -55,26 +58,34 @@ class Infinite(Method):
         check(self, "tolerance", 0.0, above=True)
         check(self, "most", 1.0)
 
+    def equal(self, pool: Pool) -> tuple[Pool, Array]:
+        templates = [Template.of(kernel, pool.rows) for kernel in pool.kernels]
+        middles = pool.with_kernels([template.points[len(template.points) // 2] for template in templates])
+        return super().equal(middles)
+
     def learn(self, pool: Pool, learner: Any, lam: float) -> Weights:
         rows = pool.rows
         templates = [Template.of(kernel, rows) for kernel in pool.kernels]
         loss = learner.loss.expand(rows.Y, rows.s, np.zeros((len(rows.Y), 1, rows.n)))
         a = -loss[1][:, 0] / (2.0 * rows.total * lam)  # the coefficients' equation, at the outputs 0
-        mu, history, gap = np.ones(1), [], np.inf
         active = pool.with_kernels([most_violating(templates, rows, a)[0]])
-        for _ in range(self.most):
-            mu, values, _ = mkl.reduced_gradient(active.fitter(learner, lam), mu, lam, self.tolerance / 2.0)
+        mu, history, left = np.ones(1), [], 0.0
+        while True:
+            rough = max(self.tolerance / 2.0, ROUGH * left)
+            mu, values, _ = mkl.reduced_gradient(active.fitter(learner, lam), mu, lam, rough)
+            history.append(values[-1])
             J, a = active.fit(mu, learner, lam)
             kernel, energy = most_violating(templates, rows, a)
-            history.append(values[-1])
             gap = float(lam * (energy - mu @ mkl.energies(active.grams, a)) / J)
-            if gap <= self.tolerance or kernel in active.kernels:
-                break
-            kept = mu > 0.0
-            used = [each for each, keep in zip(active.kernels, kept, strict=True) if keep]
-            active = pool.with_kernels([*used, kernel])
-            mu = np.append(mu[kept], mu.mean()) / (1.0 + mu.mean())
-        return Weights.of(active, mu, history, max(gap, 0.0), self.tolerance)
+            known = kernel in active.kernels  # its weight is not settled yet, unless that is as good as it gets
+            if gap <= self.tolerance or len(history) == self.most or (known and rough == self.tolerance / 2.0):
+                return Weights.of(active, mu, history, max(gap, 0.0), self.tolerance)
+            left = 0.0 if known else gap
+            if not known:
+                kept = mu > 0.0
+                used = [each for each, keep in zip(active.kernels, kept, strict=True) if keep]
+                active = pool.with_kernels([*used, kernel])
+                mu = np.append(mu[kept], mu.mean()) / (1.0 + mu.mean())
 
 
 @dataclass(frozen=True, eq=False)

@@ -71,6 +71,10 @@ class Method(ABC):
         """Return equal weights (m,) of the method's norm."""
         return np.full(m, m ** (-1.0 / getattr(self, "p", self.norm)))
 
+    def equal(self, pool: Pool) -> tuple[Pool, Array]:
+        """Return what lambda is first chosen for: kernels, and equal weights of them."""
+        return pool, self.start(len(pool.kernels))
+
     def learner(self, learner: Any, task: str) -> Any:
         """Return the learner whose fits the method looks at, None if at none; IncompatibleError if it is not for it."""
         return read_learner(learner, task)

@@ -19,17 +19,19 @@ import kernsel
 from kernsel import parameters
 from kernsel.criteria import NewtonCV
 from kernsel.data import Dataset, from_arrays
-from kernsel.errors import ConvergenceWarning, IncompatibleError, OptionError
+from kernsel.errors import ConvergenceWarning, IncompatibleError, OptionError, SelectionError
 from kernsel.folds import make_folds
+from kernsel.judging import rows_of
 from kernsel.kernels import Kernel, On, short
 from kernsel.learning.families import family_of, on_grid
 from kernsel.learning.infinite import Infinite
 from kernsel.learning.methods import KKS, Alignment, Easy, Lp, Method, Simple, Uniform, Weights
 from kernsel.learning.pool import Pool, combined
+from kernsel.learning.start import part
 from kernsel.numerics.jit import one_blas_thread
 from kernsel.options import read_kernel
 from kernsel.result import aligned
-from kernsel.selection import select_dataset, sorted_by_fold
+from kernsel.search.grid import RIDGES
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -39,14 +41,11 @@ Array = NDArray[np.float64]
 
 METHODS: dict[str, type[Method]] = {each.name: each for each in (KKS, Simple, Lp, Easy, Alignment, Uniform, Infinite)}
 
-STEP = 4.0
-"""Where lambda is chosen: the next one."""
-
 FORMAT, VERSION = "kernsel-mkl", 1
 
 
 @dataclass(frozen=True, eq=False)
-class LearntKernel:
+class WeightedKernel:
     """The outcome of :func:`kernsel.learn_mkl`: weights of kernels, and their weighted sum.
 
     Parameters
@@ -184,7 +183,7 @@ class LearntKernel:
         return json.dumps(self.to_dict(), allow_nan=False)
 
     def __repr__(self) -> str:
-        return f"<LearntKernel: {self._method()}, {(self.weights > 0).sum()} of {len(self.kernels)} kernels>"
+        return f"<WeightedKernel: {self._method()}, {(self.weights > 0).sum()} of {len(self.kernels)} kernels>"
 
 
 def learn_mkl(
@@ -205,7 +204,7 @@ def learn_mkl(
     task: str = "auto",
     standardize: bool = True,
     seed: int = 0,
-) -> LearntKernel:
+) -> WeightedKernel:
     """Learn weights of kernels: multiple kernel learning.
 
     ``k = sum_m mu_m k_m / c_m`` with ``mu >= 0``, ``|mu|_p = 1`` and the mean ``c_m`` of ``k_m(x, x)``; what the
@@ -232,8 +231,8 @@ def learn_mkl(
         Whose fits ``simple``, ``lp`` and ``infinite`` look at, ``svm`` for classes and ``krr`` for a regression by
         default; of ``k-ks`` ``krr`` or ``lssvm``. The other methods have none to choose.
     lam : float, optional
-        Lambda of those fits. By default that of the lowest held-out loss, ever four times as large or small as the
-        last: weights are learnt with the best one for equal weights first, and with others as long as it falls.
+        Lambda of those fits. By default one of a grid: weights are learnt with the best one for equal weights, and on
+        from there as long as the held-out loss of what is learnt falls.
     folds : int, str, array, splitter or iterable of pairs
         As in :func:`kernsel.select`: for ``k-ks``, and where lambda is chosen.
     rows : int
@@ -251,7 +250,7 @@ def learn_mkl(
 
     Returns
     -------
-    LearntKernel
+    WeightedKernel
         The weights, and the weighted sum.
 
     Raises
@@ -262,10 +261,10 @@ def learn_mkl(
     Warns
     -----
     ConvergenceWarning
-        The method stopped before its tolerance; the text is also in ``LearntKernel.warnings``.
+        The method stopped before its tolerance; the text is also in ``WeightedKernel.warnings``.
     """
     dataset = from_arrays(X, y, task, standardize, weights=weights, groups=groups, class_weight=class_weight)
-    result = learn_mkl_dataset(
+    result = learn_mkl_on_dataset(
         dataset,
         kernel=kernel,
         method=method,
@@ -283,7 +282,7 @@ def learn_mkl(
 
 
 @one_blas_thread()  # sums in another order for every number of threads would lead to other weights
-def learn_mkl_dataset(
+def learn_mkl_on_dataset(
     dataset: Dataset,
     *,
     kernel: str | Kernel | Sequence[str | Kernel] = "gaussian",
@@ -295,7 +294,7 @@ def learn_mkl_dataset(
     folds: int | str | Any = 10,
     rows: int = 1000,
     seed: int = 0,
-) -> LearntKernel:
+) -> WeightedKernel:
     """Do what :func:`learn_mkl` does, on a data set that is already encoded, and without issuing its warnings.
 
     Parameters
@@ -307,13 +306,13 @@ def learn_mkl_dataset(
 
     Returns
     -------
-    LearntKernel
+    WeightedKernel
         As from :func:`learn_mkl`.
     """
     started = time.perf_counter()
     way = read_method(method)
-    part = way.learner(learner, dataset.task)
-    if part is None and lam is not None:
+    fitted = way.learner(learner, dataset.task)
+    if fitted is None and lam is not None:
         raise IncompatibleError(f"method '{way.name}' looks at no fits, so it has no lambda: leave it out")
     if lam is not None and not (isinstance(lam, numbers.Real) and 0 < lam < np.inf):
         raise OptionError(f"lambda must be a finite number greater than 0, not {lam!r}")
@@ -321,24 +320,24 @@ def learn_mkl_dataset(
         raise OptionError(f"family products has kernels without a grid, which method '{way.name}' needs: use infinite")
     named = [read_kernel(each) for each in (kernel if isinstance(kernel, list | tuple) else [kernel])]
     kernels = family_of(named, family, dataset.X.shape[1])
-    sample = _sample(dataset, rows, seed)
+    if not isinstance(rows, numbers.Integral) or rows < 2:
+        raise OptionError(f"rows is the number of rows to learn on, a whole number from 2, not {rows!r}")
+    sample = part(dataset, rows, seed)
     dealt = make_folds(folds, sample, seed)
     if grid and way.continuous:
         raise OptionError(f"method '{way.name}' learns free parameters and has no grid: leave it out")
     candidates = kernels if way.continuous else on_grid(kernels, grid or {}, sample.X)
-    pool = Pool(sorted_by_fold(sample, dealt, seed), tuple(candidates))
-    if part is not None and lam is None:
-        searched = [_equal(each) for each in named] if way.continuous else pool.kernel(way.start(len(candidates)))
-        equal = select_dataset(sample, learner=part, kernel=searched, folds=folds, search="grid", verify=0, seed=seed)
-        found, lam = _best(way, pool, part, equal.best.lam)
+    pool = Pool(rows_of(sample, dealt, seed), tuple(candidates))
+    if fitted is not None and lam is None:
+        found, lam = _best(way, pool, fitted)
     else:
-        found = way.learn(pool, part, np.nan if lam is None else float(lam))
-    return LearntKernel(
+        found = way.learn(pool, fitted, np.nan if lam is None else float(lam))
+    return WeightedKernel(
         kernels=found.kernels,
         weights=found.mu,
         scales=found.scales,
         method=way,
-        learner=None if part is None else part.name,
+        learner=None if fitted is None else fitted.name,
         lam=lam,
         history=found.history,
         gap=found.gap,
@@ -359,28 +358,35 @@ def learn_mkl_dataset(
     )
 
 
-def _best(method: Method, pool: Pool, learner: Any, lam: float) -> tuple[Weights, float]:
-    """Learn with lambda, and with larger and smaller ones as long as what is learnt has a lower held-out loss."""
+def _best(method: Method, pool: Pool, learner: Any) -> tuple[Weights, float]:
+    """Learn with the lambda of the lowest held-out loss: of equal weights first, then of what is learnt around it."""
 
-    def learn(lam: float) -> tuple[float, Weights]:
-        found = method.learn(pool, learner, lam)
-        scores = NewtonCV().score(pool.with_kernels(found.kernels).path(found.mu, learner, lam))
-        return np.inf if scores.failed[0] else float(scores.score[0]), found
+    def losses(pool: Pool, mu: Array, lams: Array) -> Array:
+        scores = NewtonCV().score(pool.path(mu, learner, lams))
+        return np.where([reason is None for reason in scores.failed], scores.score, np.inf)
 
-    best, found = learn(lam)
-    for factor in (STEP, 1.0 / STEP):
-        there = lam
-        while (other := learn(there * factor))[0] < best:
-            best, found = other
-            there *= factor
-        if there != lam:
-            return found, there
-    return found, lam
+    def learn(k: int) -> tuple[float, Weights]:
+        found = method.learn(pool, learner, float(lams[k]))
+        return float(losses(pool.with_kernels(found.kernels), found.mu, lams[k : k + 1])[0]), found
 
-
-def _equal(kernel: Kernel) -> Kernel:
-    """Return the kernel of equal relevances where they are free, else itself."""
-    return kernel.isotropic if kernel.free == ("theta",) and hasattr(kernel, "isotropic") else kernel
+    equal, mu = method.equal(pool)
+    lams = RIDGES[::-1] * mu.sum() / pool.rows.total  # descending, as those of a path
+    first = int(np.argmin(losses(equal, mu, lams)))
+    results = {first: learn(first)}
+    for step in (1, -1):
+        k = first
+        while 0 <= k + step < lams.size:
+            try:
+                results[k + step] = learn(k + step)
+            except SelectionError:  # the fits fail from there on
+                break
+            if results[k + step][0] >= results[k][0]:
+                break
+            k += step
+        if k != first:
+            break
+    best = min(results, key=lambda k: results[k][0])
+    return results[best][1], float(lams[best])
 
 
 def _warnings(found: Weights, method: Method) -> list[str]:
@@ -390,18 +396,6 @@ def _warnings(found: Weights, method: Method) -> list[str]:
         f"method '{method.name}' stopped at a duality gap of {found.gap:.2g} of the objective, above the tolerance "
         f"{found.tolerance:.2g}: the weights are usable, and a larger lambda brings them nearer"
     ]
-
-
-def _sample(dataset: Dataset, rows: int, seed: int) -> Dataset:
-    """Return the data set, or a random sample of its rows with the same share of each class."""
-    if not isinstance(rows, numbers.Integral) or rows < 2:
-        raise OptionError(f"rows is the number of rows to learn on, a whole number from 2, not {rows!r}")
-    if dataset.n <= rows:
-        return dataset
-    order = np.random.default_rng(seed).permutation(dataset.n)
-    if dataset.codes is not None:
-        order = order[np.argsort(dataset.codes[order], kind="stable")]
-    return dataset.take(np.sort(order[np.arange(rows) * dataset.n // rows]))
 
 
 def read_method(method: str | Method) -> Method:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -71,15 +71,15 @@ class Pool:
         """Return other kernels on the same rows."""
         return Pool(self.rows, tuple(kernels))
 
-    def path(self, mu: Array, learner: Any, lam: float) -> Path:
-        """Return the path of a learner on the weighted sum, for one lambda."""
+    def path(self, mu: Array, learner: Any, lams: Iterable[float]) -> Path:
+        """Return the path of a learner on the weighted sum."""
         problem = Problem(self.rows, self.kernel(mu))
         problem.gram = mkl.weighted_sum(self.grams, mu)
-        return make_path(problem, learner, [lam])
+        return make_path(problem, learner, lams)
 
     def fit(self, mu: Array, learner: Any, lam: float) -> tuple[float, Array]:
-        """Return the minimum J of the objective on the weighted sum, the mean over outputs, and coefficients (k, n)."""
-        rows, path = self.rows, self.path(mu, learner, lam)
+        """Return the mean minimum J of the objective on the weighted sum, over outputs, and coefficients (k, n)."""
+        rows, path = self.rows, self.path(mu, learner, [lam])
         if not learner.loss.square and path.fits.status.any():
             reason = newton.REASONS[int(path.fits.status.max())]
             raise SelectionError(

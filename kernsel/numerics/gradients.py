@@ -96,12 +96,13 @@ def evidence(K: np.ndarray, Y: np.ndarray, s: np.ndarray, bias: int, lam: float)
         As for ``cross_validation``; the ridge is ``lam`` times the sum of all weights.
     """
     root, m = np.sqrt(s), len(s) - bias
-    A, determinant = _inverse(root[:, None] * K * root, root if bias else None, s.sum() * lam)
+    A, determinant = _inverse(_weighed(K, root), root if bias else None, s.sum() * lam)
     a = (Y * root) @ A
     Q = np.einsum("ci,ci->c", a, Y * root)
     value = 0.5 * (m * np.log(Q / m).mean() + determinant - np.log(s).sum())
-    W = 0.5 * (A - (a.T * (m / (len(Y) * Q))) @ a)
-    return float(value), root[:, None] * W * root, float(s.sum() * np.trace(W))
+    A -= (a.T * (m / (len(Y) * Q))) @ a
+    A *= 0.5
+    return float(value), _weighed(A, root), float(s.sum() * np.trace(A))
 
 
 def _heldout(
@@ -110,7 +111,7 @@ def _heldout(
     """Return the mean squared held-out residual of each output, with its derivatives by K and ``lam``."""
     root, held, (k, n), t = np.sqrt(s), starts[-1], Y.shape, len(starts) - 1
     left, Y = s.sum() - np.add.reduceat(s[:held], starts[:-1]), Y * root
-    columns = _columns(root[:, None] * K * root, root if bias else None, Y, lam * left)
+    columns = _columns(_weighed(K, root), root if bias else None, Y, lam * left)
     P, R, squares = np.empty((k, n, t)), np.empty((k, n, t)), np.zeros(k)
     for fold, (lo, hi) in enumerate(pairwise(starts)):
         A, a = columns(slice(lo, hi), lam * left[fold])
@@ -120,9 +121,14 @@ def _heldout(
         P[:, :, fold] = (A @ scipy.linalg.cho_solve(factor, e)).T
         R[:, :, fold] = a - (A @ e).T
     scale = -1.0 / s[:held].sum()  # half of -2, for W is the sum of two that mirror each other
-    grams = [scale * (p @ r.T + r @ p.T) * np.outer(root, root) for p, r in zip(P, R, strict=True)]
+    grams = [_weighed(scale * (p @ r.T + r @ p.T), root) for p, r in zip(P, R, strict=True)]
     slopes = 2.0 * scale * np.einsum("cij,cij,j->c", P, R, left)
     return list(zip(squares * -scale, grams, slopes, strict=True))
+
+
+def _weighed(K: np.ndarray, root: np.ndarray) -> np.ndarray:
+    """Return ``S^1/2 K S^1/2``, K itself without weights."""
+    return K if (root == 1.0).all() else root[:, None] * K * root
 
 
 def _columns(K: np.ndarray, free: np.ndarray | None, Y: np.ndarray, ridges: np.ndarray) -> Columns:
@@ -150,13 +156,26 @@ def _columns(K: np.ndarray, free: np.ndarray | None, Y: np.ndarray, ridges: np.n
 
 def _inverse(K: np.ndarray, free: np.ndarray | None, ridge: float) -> tuple[np.ndarray, float]:
     """Return A, and ``log det H``, with a bias ``+ log(e' H^-1 e)``."""
-    R, failed = scipy.linalg.lapack.dpotrf(K + ridge * np.eye(len(K)), lower=1)
+    A = K.copy()
+    A[np.diag_indices_from(A)] += ridge
+    # LAPACK is column-major: it works in place on the transposed view, whose lower triangle is our upper one.
+    R, failed = scipy.linalg.lapack.dpotrf(A.T, lower=1, clean=0, overwrite_a=1)
     if failed:
         raise np.linalg.LinAlgError("the ridge is below rounding")
     determinant = 2.0 * float(np.log(np.diag(R)).sum())
-    A = np.tril(scipy.linalg.lapack.dpotri(R, lower=1)[0])
-    A += np.tril(A, -1).T
+    A = scipy.linalg.lapack.dpotri(R, lower=1, overwrite_c=1)[0].T
+    _mirror(A)
     if free is None:
         return A, determinant
     u = A @ free
-    return A - np.outer(u, u) / (free @ u), determinant + float(np.log(free @ u))
+    A -= np.outer(u, u / (free @ u))
+    return A, determinant + float(np.log(free @ u))
+
+
+def _mirror(A: np.ndarray, block: int = 128) -> None:
+    """Copy the upper triangle of A (n, n) to the lower one, by blocks that lie in the cache."""
+    for lo in range(0, len(A), block):
+        hi = lo + block
+        A[hi:, lo:hi] = A[lo:hi, hi:].T
+        inside = A[lo:hi, lo:hi]
+        inside[:] = np.triu(inside) + np.triu(inside, 1).T

@@ -1,0 +1,110 @@
+"""``kernsel relevance``: how much each feature counts, how sure that is, and whether it helps to know."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kernsel.cli import console
+
+
+def relevance(
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", readable=False, help="The table: CSV with a header, Parquet or svmlight.")
+    ],
+    target: Annotated[
+        str | None,
+        typer.Option(metavar="COL", help="The column to predict, or several of numbers: a,b [default: the last one]."),
+    ] = None,
+    task: Annotated[str, typer.Option(metavar="auto|regression|classification", help="What to learn.")] = "auto",
+    criterion: Annotated[
+        str,
+        typer.Option(metavar="evidence|loo|cv|br|flkl", help="What the relevances are learnt by."),
+    ] = "evidence",
+    learner: Annotated[
+        str | None,
+        typer.Option(metavar="krr|lssvm", help="A learner [default: lssvm for classification, krr for regression]."),
+    ] = None,
+    kernel: Annotated[
+        str, typer.Option(metavar="NAME", help="ard, 'ard-polynomial(degree=2)', or gaussian with one for all.")
+    ] = "ard",
+    resamples: Annotated[
+        int, typer.Option(metavar="R", min=0, help="How often a fifth of the rows is held out to see what is sure.")
+    ] = 10,
+    folds: Annotated[
+        str, typer.Option(metavar="N|loo|logo", help="Folds of the criteria cv and flkl, and of the start.")
+    ] = "5",
+    rows: Annotated[int, typer.Option(metavar="N", min=10, help="Learn on so many rows first.")] = 500,
+    polish: Annotated[int, typer.Option(metavar="N", min=0, help="Then make so many steps on all, up to 2000.")] = 5,
+    evaluations: Annotated[
+        int, typer.Option(metavar="N", min=1, help="How many pairs of lambda and mu flkl tries.")
+    ] = 40,
+    groups: Annotated[
+        str | None, typer.Option(metavar="COL", help="A column of groups, whose rows are held out together.")
+    ] = None,
+    weights: Annotated[str | None, typer.Option(metavar="COL", help="A column of weights of the rows.")] = None,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of resamples, folds and parts.")] = 0,
+    standardize: Annotated[
+        bool, typer.Option("--standardize/--no-standardize", help="Scale the numeric columns.")
+    ] = True,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the relevances to this PNG, SVG or PDF file.")
+    ] = None,
+    output: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result to this JSON file.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the result and warnings.")] = False,
+    threads: Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads to use [default: all].")] = None,
+) -> None:
+    """Learn how relevant each feature of a table is.
+
+    Relevances are those of the encoded features: numeric columns in units of their standard deviations, and one 0/1
+    column for each value of a text column.
+    """
+    with console.guarded():
+        console.check_files(data, {"--output": output, "--plot": plot})
+        console.set_threads(threads)
+        from kernsel.data import assign_roles, prepare, read_table
+        from kernsel.plotting import check_plot, plot_relevances
+
+        if plot is not None:
+            check_plot(plot)
+        roles = assign_roles(read_table(data), target, weights, groups)
+        dataset = prepare(roles.frame, roles.targets, task, standardize, weights=roles.weights, groups=roles.groups)
+        chatty = not (json or quiet)
+        if chatty:
+            typer.echo(f"{data}: {dataset.n} rows, {dataset.d} features")
+            for note in dataset.notes:
+                typer.echo(f"  {note}")
+        from kernsel.data.files import atomic_write
+        from kernsel.numerics import jit
+        from kernsel.relevance import study_on_dataset
+
+        jit.announce = None if quiet else console.say
+        with console.progress(quiet) as report:
+            study = study_on_dataset(
+                dataset,
+                resamples=resamples,
+                criterion=criterion,
+                learner=learner,
+                kernel=kernel,
+                folds=int(folds) if folds.isdecimal() else folds,
+                rows=rows,
+                polish=polish,
+                evaluations=evaluations,
+                seed=seed,
+                progress=report,
+            )
+        document = study.to_json()
+        if output is not None:
+            atomic_write(output, lambda stream: stream.write(f"{document}\n".encode()))
+        if plot is not None:
+            plot_relevances(study, plot)
+        for note in study.learned.notes[len(dataset.notes) :] if chatty else ():
+            typer.echo(f"  {note}")
+        typer.echo(document if json else study.summary())
+        if chatty:
+            for what, path in (("result", output), ("picture", plot)):
+                if path is not None:
+                    typer.echo(f"{what} written to {path}")

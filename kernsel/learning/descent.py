@@ -1,0 +1,178 @@
+"""Descend on a smooth criterion by the relevances of features, and by lambda.
+
+L-BFGS-B (Byrd, Lu, Nocedal & Zhu 1995) twice. First on the logarithms: relevances differ by powers of ten, and there
+each has a scale of its own; but none becomes 0. Then on the relevances themselves, in units of what they are by then:
+those that are small and only in the way come to lie exactly on their bound, 0, and leave it again if that helps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.optimize
+from numpy.typing import NDArray
+
+from kernsel.criteria import Slopes
+from kernsel.errors import SelectionError
+
+Array = NDArray[np.float64]
+
+LEAST, LARGEST = 1e-6, 1e4
+"""Logarithms of relevances are searched within these multiples of the largest one at the beginning."""
+
+UNIT = 0.01
+"""Relevances are moved in units of themselves, and of at least this share of the largest one."""
+
+NEGLIGIBLE = 1e-4
+"""Relevances below this share of the largest one begin on their bound, and leave it again if the gradient says so."""
+
+TOLERANCE = 1e-6
+"""Of a step's gain, and of the gradient in the units of the search. Criteria are in the units of half a logarithm of a
+mean square, so that this is a millionth of a standard deviation."""
+
+STEPS = 200
+
+
+Criterion = Callable[[Array, float], Slopes]
+"""``(theta, lam) -> Slopes``; numpy.linalg.LinAlgError where there is none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """Where a descent begins or ends.
+
+    Parameters
+    ----------
+    theta : (p,) array
+    lam : float
+    value : float
+        The criterion there; NaN where it wasn't computed.
+    path : tuple of (float, float)
+        Value and lambda after each step that led here.
+    """
+
+    theta: Array
+    lam: float
+    value: float = np.nan
+    path: tuple[tuple[float, float], ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """Bounds of a search.
+
+    Parameters
+    ----------
+    low, high : float
+        Of every relevance; the lowest may be 0.
+    lams : (float, float)
+    """
+
+    low: float
+    high: float
+    lams: tuple[float, float]
+
+
+def logarithm(slopes: Slopes) -> Slopes:
+    """Return half the logarithm of a mean of squares, with its derivatives."""
+    value = max(slopes.value, np.finfo(float).tiny)
+    return Slopes(0.5 * float(np.log(value)), slopes.theta / (2.0 * value), slopes.lam / (2.0 * value))
+
+
+def on_log_scale(criterion: Criterion, start: Point, box: Box, steps: int = STEPS) -> Point:
+    """Descend by the logarithms of relevances and lambda.
+
+    Parameters
+    ----------
+    criterion : callable
+    start : Point
+    box : Box
+        No relevance falls below ``LEAST`` times the largest one of the start here.
+    steps : int
+
+    Returns
+    -------
+    Point
+        With the steps of the start before its own.
+    """
+    largest = float(start.theta.max())
+    low, high = max(box.low, LEAST * largest), min(box.high, LARGEST * largest)
+    first = np.log(np.clip(start.theta, low, high))
+    bounds = [(np.log(low), np.log(high))] * first.size
+    return _minimise(criterion, first, np.exp, lambda theta: theta, start, bounds, box, steps, TOLERANCE)
+
+
+def on_scale(criterion: Criterion, start: Point, box: Box, steps: int = STEPS, tolerance: float = TOLERANCE) -> Point:
+    """Descend by the relevances themselves, which may become 0, and the logarithm of lambda.
+
+    Parameters
+    ----------
+    criterion : callable
+    start : Point
+    box : Box
+    steps : int
+    tolerance : float
+        Of the gain of a step.
+
+    Returns
+    -------
+    Point
+        With the steps of the start before its own.
+    """
+    largest = float(start.theta.max())
+    units = np.maximum(start.theta, UNIT * largest)
+    bounds = [(box.low / unit, box.high / unit) for unit in units]
+
+    def descend(theta: Array) -> Point:
+        return _minimise(
+            criterion, theta / units, lambda v: v * units, lambda _: units, start, bounds, box, steps, tolerance
+        )
+
+    found = descend(np.where(start.theta < NEGLIGIBLE * largest, box.low, start.theta))
+    return descend(start.theta) if found.value > start.value + tolerance else found  # they weren't negligible
+
+
+def _minimise(
+    criterion: Criterion,
+    first: Array,
+    theta_of: Callable[[Array], Array],
+    unit_of: Callable[[Array], Array],
+    start: Point,
+    bounds: list[tuple[float, float]],
+    box: Box,
+    steps: int,
+    tolerance: float,
+) -> Point:
+    """Minimise over ``(v, log lambda)`` where ``theta = theta_of(v)`` has the derivatives ``unit_of(theta)``."""
+    worst: list[float] = []
+    path: list[tuple[float, float]] = []
+
+    def at(v: Array) -> tuple[float, Array]:
+        theta = theta_of(v[:-1])
+        try:
+            slopes = criterion(theta, float(np.exp(v[-1])))
+        except np.linalg.LinAlgError as error:
+            if not worst:
+                raise SelectionError(f"the relevances can't be learnt from where they begin: {error}") from error
+            return worst[0] + 10.0, np.zeros(v.size)  # the line search turns back
+        worst[:] = [max([slopes.value, *worst])]
+        return slopes.value, np.append(slopes.theta * unit_of(theta), slopes.lam)
+
+    def keep(intermediate_result: Any) -> None:
+        path.append((float(intermediate_result.fun), float(np.exp(intermediate_result.x[-1]))))
+
+    lams = (np.log(box.lams[0]), np.log(box.lams[1]))
+    found = scipy.optimize.minimize(
+        at,
+        np.append(first, np.clip(np.log(start.lam), *lams)),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[*bounds, lams],
+        callback=keep,
+        options={"maxiter": steps, "ftol": tolerance, "gtol": tolerance},
+    )
+    theta = np.asarray(theta_of(found.x[:-1]))
+    return Point(theta, float(np.exp(found.x[-1])), float(found.fun), (*start.path, *path))

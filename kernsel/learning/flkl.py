@@ -1,0 +1,187 @@
+"""First-level kernel learning: relevances are learnt with the coefficients, under a penalty of their own (FLKL).
+
+``min over f, b, theta >= 0 of (1/N) sum_i s_i (y_i - f(x_i) - b)^2 + lam |f|^2 + mu |theta|^2``
+
+with f in the space of the kernel of theta: equation (5) of Cawley & Talbot 2014, times 2/N, so that their lambda is
+``N lam`` and their mu ``N mu``. The coefficients are solved for exactly, theta descends by L-BFGS-B; only two numbers,
+``lam`` and ``mu``, are left to be selected, by Nelder and Mead's simplex on their logarithms over the k-fold
+cross-validation of all that is learnt. A fold's fit has the same objective on its own rows.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.optimize
+from numpy.typing import NDArray
+
+from kernsel.criteria import Slopes
+from kernsel.learning import descent
+from kernsel.learning.descent import TOLERANCE, Box, Point, logarithm
+from kernsel.learning.learned import Learnt, Step
+from kernsel.learning.start import Start
+from kernsel.numerics import firstlevel
+from kernsel.numerics.jit import share_each
+from kernsel.problem import Rows
+
+Array = NDArray[np.float64]
+
+SPREAD = math.log(4.0)
+"""Sides of the first simplex."""
+
+FINE = 1e-9
+"""Tolerance of the last descent, on all rows."""
+
+CLOSE = 0.05
+"""A simplex whose sides are this short has found lambda and mu, to 5 %."""
+
+
+@dataclass(frozen=True, eq=False)
+class FirstLevel:
+    """The training criterion on some rows, as a function of the relevances.
+
+    Parameters
+    ----------
+    kernel : Relevances
+        Its own relevances don't count.
+    learner : Learner
+        Of the square loss.
+    X, Y, s : (n, d), (k, n), (n,) arrays
+        Rows, targets and weights.
+    """
+
+    kernel: Any
+    learner: Any
+    X: Array
+    Y: Array
+    s: Array
+
+    def fit(self, theta: Array, lam: float) -> tuple[Array, firstlevel.Fit]:
+        """Return the Gram matrix, and the exact solution for these relevances."""
+        K = self.kernel.with_theta(theta)(self.X)
+        return K, firstlevel.fit(K, self.Y, self.s, int(self.learner.bias), lam)
+
+    def slopes(self, theta: Array, lam: float, mu: float) -> Slopes:
+        """Return the criterion with its derivatives by theta; lambda is not to be moved."""
+        K, found = self.fit(theta, lam)
+        by_theta = self.kernel.with_theta(theta).theta_vjp(self.X, firstlevel.slopes(found, lam), K)
+        return Slopes(found.minimum + mu * float(theta @ theta), by_theta + 2.0 * mu * theta, 0.0)
+
+    def learn(self, start: Array, lam: float, mu: float, box: Box, tolerance: float = TOLERANCE) -> Point:
+        """Return the relevances of the least criterion near ``start``."""
+        return descent.on_scale(
+            lambda theta, lam: logarithm(self.slopes(theta, lam, mu)), Point(start, lam), box, tolerance=tolerance
+        )
+
+    def predict(self, theta: Array, lam: float, X: Array) -> Array:
+        """Return outputs (k, m) at new rows."""
+        found = self.fit(theta, lam)[1]
+        K = self.kernel.with_theta(theta)(X, self.X)
+        return np.asarray(found.a @ K.T + found.b[:, None])
+
+
+class CrossValidation:
+    """The k-fold cross-validation of first-level kernel learning, as a function of lambda and mu.
+
+    Each fold begins where it ended for the values before: the simplex moves little at a time.
+
+    Parameters
+    ----------
+    rows : Rows
+    kernel : Relevances
+        All folds begin with its relevances.
+    learner : Learner
+    box : Box
+    """
+
+    def __init__(self, rows: Rows, kernel: Any, learner: Any, box: Box) -> None:
+        self.rows, self.learner, self.box = rows, learner, box
+        kept = [rows.kept(fold) for fold in range(rows.left.size)]
+        self.folds = [FirstLevel(kernel, learner, rows.X[k], rows.Y[:, k], rows.s[k]) for k in kept]
+        self.thetas = [np.array(kernel.theta)] * len(kept)
+
+    def __call__(self, lam: float, mu: float) -> float:
+        """Return the mean held-out loss."""
+
+        def learnt(fold: int) -> tuple[Array, Array]:
+            theta = self.folds[fold].learn(self.thetas[fold], lam, mu, self.box).theta
+            held = slice(self.rows.starts[fold], self.rows.starts[fold + 1])
+            return theta, self.folds[fold].predict(theta, lam, self.rows.X[held])
+
+        done = list(share_each(learnt, range(len(self.folds))))
+        self.thetas = [theta for theta, _ in done]
+        F = np.concatenate([outputs for _, outputs in done], axis=1)
+        Y = self.rows.Y[:, : self.rows.held]
+        return float(self.rows.mean(self.learner.loss.value(Y, F).mean(axis=0)))
+
+
+class Trial(NamedTuple):
+    """What cross-validation says of a pair of lambda and mu, and the mean over folds of the relevances (p,) learnt."""
+
+    value: float
+    lam: float
+    mu: float
+    theta: Array
+
+
+def search(score: CrossValidation, lam: float, mu: float, evaluations: int) -> list[Trial]:
+    """Look for lambda and mu by Nelder and Mead's simplex on their logarithms; return all pairs tried, in order."""
+    trials: list[Trial] = []
+
+    def at(logs: Array) -> float:
+        lam, mu = map(float, np.exp(logs))
+        if not score.box.lams[0] <= lam <= score.box.lams[1]:
+            return math.inf
+        try:
+            value = score(lam, mu)
+        except np.linalg.LinAlgError:
+            return math.inf
+        trials.append(Trial(value, lam, mu, np.mean(score.thetas, axis=0)))
+        return value
+
+    begin = np.log([lam, mu])
+    simplex = begin + SPREAD * np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    scipy.optimize.minimize(
+        at,
+        begin,
+        method="Nelder-Mead",
+        options={"initial_simplex": simplex, "maxfev": evaluations, "xatol": CLOSE, "fatol": math.inf},
+    )
+    return trials
+
+
+def learn(first: Rows, last: Rows, start: Start, learner: Any, evaluations: int) -> Learnt:
+    """Select lambda and mu on the first rows, and learn the relevances with them on the last ones.
+
+    Parameters
+    ----------
+    first, last : Rows
+        Between them the ridge ``N lam`` and ``N mu`` are kept.
+    start : Start
+    learner : Learner
+    evaluations : int
+        At most so many pairs of lambda and mu are tried.
+    """
+    score = CrossValidation(first, start.kernel, learner, start.box(first, 0.0))
+    criterion = FirstLevel(start.kernel, learner, first.X, first.Y, first.s)
+    mu = balanced(criterion, np.array(start.kernel.theta), start.best.lam)
+    trials = search(score, start.best.lam, mu, evaluations)
+    best = min(trials, key=lambda trial: trial.value)
+    kept = first.total / last.total
+    criterion = FirstLevel(start.kernel, learner, last.X, last.Y, last.s)
+    found = criterion.learn(best.theta, best.lam * kept, best.mu * kept, start.box(last, 0.0), FINE)
+    steps = tuple(Step(first.n, trial.value, trial.lam, trial.mu) for trial in trials)
+    return Learnt(found.theta, found.lam, best.mu * kept, best.value, steps)
+
+
+def balanced(criterion: FirstLevel, theta: Array, lam: float) -> float:
+    """Return the mu for which the criterion is stationary at ``theta`` along ``theta`` itself.
+
+    Where a smaller theta would fit better anyway, a thousandth of the fit goes to the penalty.
+    """
+    fit = criterion.slopes(theta, lam, 0.0)
+    size = float(theta @ theta)
+    return max(-float(theta @ fit.theta) / (2.0 * size), 1e-3 * fit.value / size)

@@ -1,0 +1,110 @@
+"""What learning a kernel hands back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernsel.kernels import Kernel
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of learning.
+
+    Parameters
+    ----------
+    rows : int
+        The rows that it was made on.
+    value : float
+        The criterion after it.
+    lam : float
+    mu : float or None
+        The penalty of the relevances, where they have one.
+    """
+
+    rows: int
+    value: float
+    lam: float
+    mu: float | None = None
+
+
+class Learnt(NamedTuple):
+    """What a way of learning finds: on the last rows that it saw, the relevances (p,), lambda and mu; and how."""
+
+    theta: Array
+    lam: float
+    mu: float | None
+    value: float
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedKernel:
+    """A kernel whose relevances were learnt; :func:`kernsel.select` takes ``kernel`` as it is.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        With its relevances, for the features as a selection on the same table encodes and scales them.
+    lam : float
+        The regularisation that goes with them, for all rows: the ridge of the last ones learnt on, over their number.
+    mu : float or None
+        The penalty of the relevances in ``flkl``, in the same way.
+    learner, criterion : str
+        Their names.
+    value : float
+        The criterion, on the rows of the last step.
+    steps : tuple of Step
+        How it came down, first on a part of the rows if they are many.
+    features : tuple of str
+        Names of the encoded features.
+    isotropic : Kernel
+        The best kernel with one relevance for all features, from which it began.
+    notes : tuple of str
+        What was inferred, or left out.
+    """
+
+    kernel: Any
+    lam: float
+    mu: float | None
+    learner: str
+    criterion: str
+    value: float
+    steps: tuple[Step, ...]
+    features: tuple[str, ...]
+    isotropic: Kernel
+    notes: tuple[str, ...]
+
+    @property
+    def relevances(self) -> pd.Series:
+        """The relevance of each feature, by its name; they are the same where the kernel has one for all."""
+        import pandas as pd
+
+        theta = np.broadcast_to(np.array(self.kernel.theta), len(self.features))
+        return pd.Series(theta, index=list(self.features), name="relevance")
+
+    @property
+    def zero(self) -> list[str]:
+        """Names of the features whose relevance is exactly 0: they take no part."""
+        relevances = self.relevances
+        return list(relevances.index[relevances == 0])
+
+    @property
+    def history(self) -> pd.DataFrame:
+        """The steps: on how many rows, the criterion and the regularisation after each."""
+        import pandas as pd
+
+        return pd.DataFrame([vars(step) for step in self.steps])
+
+    def __repr__(self) -> str:
+        used = f"{len(self.features) - len(self.zero)} of {len(self.features)} features in use"
+        return f"<LearnedKernel: {self.kernel.name}, {used}, {self.criterion} = {self.value:.5g}>"

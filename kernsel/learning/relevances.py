@@ -1,0 +1,255 @@
+"""Learn the relevances of features: by the gradient of a criterion, or at the first level of inference."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kernsel import registry
+from kernsel.criteria import HeldOutCriterion, Slopes
+from kernsel.data import Dataset, from_arrays
+from kernsel.errors import IncompatibleError, OptionError, PluginError
+from kernsel.kernels import Kernel
+from kernsel.learning import descent, flkl
+from kernsel.learning.descent import Array, Point, logarithm
+from kernsel.learning.learned import LearnedKernel, Learnt, Step
+from kernsel.learning.start import Start, begin, check, dealt, part
+from kernsel.numerics.jit import one_blas_thread
+from kernsel.options import FULL_RANK_ROWS, read_criterion, read_kernel, read_learner
+from kernsel.problem import Problem, Rows
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pandas as pd
+
+FIRST_LEVEL = "flkl"
+
+BOUNDED = 2.0**-10
+"""The least relevance, as a share of the largest at the start, for criteria that fall without bound as all go to 0."""
+
+LEARNERS = {"classification": "lssvm", "regression": "krr"}
+
+PUBLISHED = {
+    "RBF-LOO": ("gaussian", "loo"),
+    "RBF-XVAL": ("gaussian", "cv"),
+    "RBF-FLKL": ("gaussian", "flkl"),
+    "ARD-LOO": ("ard", "loo"),
+    "ARD-XVAL": ("ard", "cv"),
+    "ARD-FLKL": ("ard", "flkl"),
+    "ARD-BR": ("ard", "br"),
+}
+"""Kernel and criterion of the methods that Cawley & Talbot 2014 compare, by the names of their tables."""
+
+
+def learn_relevances(
+    X: pd.DataFrame | npt.ArrayLike,
+    y: npt.ArrayLike,
+    *,
+    criterion: str | Any = "evidence",
+    learner: str | Any | None = None,
+    kernel: str | Kernel = "ard",
+    folds: int | str = 5,
+    rows: int = 500,
+    polish: int = 5,
+    evaluations: int = 40,
+    weights: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
+    task: str = "auto",
+    standardize: bool = True,
+    seed: int = 0,
+) -> LearnedKernel:
+    """Learn how much each feature counts: the theta_r of ``k(x, z) = exp(-sum_r theta_r (x_r - z_r)^2)``.
+
+    Minimises a criterion C of the square loss over ``theta >= 0`` and lambda, by L-BFGS-B with its gradient
+    ``dC/dtheta_r = sum_ij (dC/dK_ij) dK_ij/dtheta_r``, all d of them at O(n^3 + n^2 d). It begins at the best kernel
+    with one theta for all features. If there are more rows than ``rows``, it learns on so many and polishes the result
+    on all, or on 2000 of them.
+
+    Parameters
+    ----------
+    X : (n, d) array or DataFrame
+        Features; text columns of a DataFrame are encoded one-hot, and each of these columns has its relevance.
+    y : (n,) or (n, k) array
+        Target: numbers, or labels of any kind, which are coded -1 and +1.
+    criterion : str or Criterion
+        ``evidence``, ``loo``, ``cv``, ``br``, or another one with a gradient; or ``flkl``, which learns theta with the
+        coefficients under a penalty of its own. Few rows and many features: criteria over-fit, ``flkl`` least.
+    learner : {"krr", "lssvm"} or Learner, optional
+        ``lssvm`` for classes and ``krr`` for a regression by default.
+    kernel : str or Kernel
+        ``ard``, ``ard-polynomial``, or ``gaussian``, which has one relevance for all. One that has relevances already
+        begins with them.
+    folds : int, "loo" or "logo"
+        Of the criteria ``cv`` and ``flkl``, and of the choice of the start; as in :func:`kernsel.select`.
+    rows : int
+        Rows to learn on first.
+    polish : int
+        At most so many steps on all rows.
+    evaluations : int
+        Of ``flkl``: how many pairs of lambda and mu are tried.
+    weights, groups : (n,) array, optional
+        As in :func:`kernsel.select`.
+    task : {"auto", "regression", "classification"}
+        What to learn.
+    standardize : bool
+        Centre and scale the numeric features; relevances are then in units of their standard deviations.
+    seed : int
+        Of the folds and the part of the rows.
+
+    Returns
+    -------
+    LearnedKernel
+        Its ``kernel`` is what a selection on the same table takes; ``relevances`` names the features.
+
+    Raises
+    ------
+    DataError, OptionError, IncompatibleError, PluginError, SelectionError
+        Each says what is wrong and what to do.
+
+    References
+    ----------
+    Chapelle, Vapnik, Bousquet & Mukherjee 2002 (gradients of criteria by scales of features); Rasmussen & Williams
+    2006, equation 5.9 (of the evidence); Cawley & Talbot 2007 (``br``) and 2014 (``flkl``).
+    """
+    return learn_on_dataset(
+        from_arrays(X, y, task, standardize, weights=weights, groups=groups),
+        criterion=criterion,
+        learner=learner,
+        kernel=kernel,
+        folds=folds,
+        rows=rows,
+        polish=polish,
+        evaluations=evaluations,
+        seed=seed,
+    )
+
+
+@one_blas_thread()  # the same result for any number of threads: descents magnify rounding
+def learn_on_dataset(
+    dataset: Dataset,
+    *,
+    criterion: str | Any = "evidence",
+    learner: str | Any | None = None,
+    kernel: str | Kernel = "ard",
+    folds: int | str = 5,
+    rows: int = 500,
+    polish: int = 5,
+    evaluations: int = 40,
+    seed: int = 0,
+) -> LearnedKernel:
+    """Do what :func:`learn_relevances` does, on a data set that is already encoded.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        From ``kernsel.data``.
+    criterion, learner, kernel, folds, rows, polish, evaluations, seed : optional
+        As in :func:`learn_relevances`.
+
+    Returns
+    -------
+    LearnedKernel
+        As from :func:`learn_relevances`.
+    """
+    for name, value, least in (("rows", rows, 10), ("polish", polish, 0), ("evaluations", evaluations, 1)):
+        if not isinstance(value, numbers.Integral) or value < least:
+            raise OptionError(f"{name} must be a whole number of at least {least}, not {value!r}")
+    square = read_learner(LEARNERS[dataset.task] if learner is None else learner, dataset.task)
+    template = read_kernel(kernel)
+    check(template, square)
+    scorer = None if criterion == FIRST_LEVEL else read_gradient(criterion)
+    small, large = part(dataset, rows, seed), part(dataset, FULL_RANK_ROWS, seed)
+    first = dealt(small, folds, seed)
+    last = first if large is small else dealt(large, folds, seed)
+    start = begin(small, first, template, square)
+    if scorer is None:
+        found = flkl.learn(first, last, start, square, evaluations)
+    else:
+        found = by_gradient(first, last, start, square, scorer, polish)
+    share = last.total / (dataset.n if dataset.weights is None else float(dataset.weights.sum()))
+    return LearnedKernel(
+        kernel=start.kernel.with_theta(found.theta),
+        lam=found.lam * share,
+        mu=None if found.mu is None else found.mu * share,
+        learner=square.name,
+        criterion=FIRST_LEVEL if scorer is None else scorer.name,
+        value=found.value,
+        steps=found.steps,
+        features=tuple(dataset.encoder.features),
+        isotropic=start.best.kernel,
+        notes=(*dataset.notes, *_said(first.n, last.n, dataset.n)),
+    )
+
+
+def _said(first: int, last: int, n: int) -> list[str]:
+    """Say what part of the rows was learnt on."""
+    if first == n:
+        return []
+    return [f"learnt on {first} of {n} rows, then on {last}" + " (the most that are learnt on)" * (last < n)]
+
+
+def read_gradient(criterion: Any) -> Any:
+    """Return the criterion; IncompatibleError if it has no gradient by relevances."""
+    scorer = read_criterion(criterion, None, False, None)
+    if not _has_gradient(scorer):
+        fitting = [name for name in registry.names("criterion") if _has_gradient(_criterion(name))]
+        raise IncompatibleError(
+            f"criterion '{scorer.name}' has no gradient by the relevances of features; these have: "
+            f"{', '.join([*fitting, FIRST_LEVEL])}"
+        )
+    return scorer
+
+
+def _criterion(name: str) -> Any:
+    try:
+        return registry.get("criterion", name)
+    except PluginError:
+        return None
+
+
+def _has_gradient(criterion: Any) -> bool:
+    """Tell whether a criterion's gradient is that of its score: not where a measure of its own replaces the loss."""
+    return hasattr(criterion, "gradient") and not hasattr(criterion, "measure")
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """A criterion as a function of relevances and lambda, in the units of half a logarithm of a mean square."""
+
+    rows: Rows
+    kernel: Any
+    learner: Any
+    criterion: Any
+
+    def __call__(self, theta: Array, lam: float) -> Slopes:
+        """Return it with its derivatives."""
+        slopes = self.criterion.gradient(Problem(self.rows, self.kernel.with_theta(theta)), self.learner, lam)
+        if not self._is_mean:
+            return Slopes(*(part / self.rows.n for part in slopes))
+        return logarithm(slopes)
+
+    def shown(self, value: float) -> float:
+        """Return the criterion's own value."""
+        return math.exp(2.0 * value) if self._is_mean else value * self.rows.n
+
+    @property
+    def _is_mean(self) -> bool:
+        """Whether it is a mean of squares; else it grows with the rows, as the logarithm of a likelihood does."""
+        return isinstance(self.criterion, HeldOutCriterion)
+
+
+def by_gradient(first: Rows, last: Rows, start: Start, learner: Any, criterion: Any, polish: int) -> Learnt:
+    """Descend on a criterion on the first rows, and by a few steps on the last ones if they are others."""
+    objective = Objective(first, start.kernel, learner, criterion)
+    least = BOUNDED if hasattr(criterion, "unbounded") else 0.0
+    box = start.box(first, least)
+    point = descent.on_scale(objective, descent.on_log_scale(objective, start.point(start.best.lam), box), box)
+    steps = [Step(first.n, objective.shown(value), lam) for value, lam in point.path]
+    if last is not first:
+        objective = Objective(last, start.kernel, learner, criterion)
+        kept = Point(point.theta, point.lam * first.total / last.total)  # the ridge stays
+        point = descent.on_scale(objective, kept, start.box(last, least), polish)
+        steps += [Step(last.n, objective.shown(value), lam) for value, lam in point.path]
+    return Learnt(point.theta, point.lam, None, objective.shown(point.value), tuple(steps))

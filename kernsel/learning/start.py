@@ -1,0 +1,113 @@
+"""Where the learning of relevances begins: the rows, the kernel with one relevance for all, and the bounds."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernsel.criteria import CV
+from kernsel.data import Dataset
+from kernsel.errors import IncompatibleError, OptionError, SelectionError
+from kernsel.folds import make_folds
+from kernsel.judging import Judge, rows_of
+from kernsel.learning.descent import Box, Point
+from kernsel.options import read_search
+from kernsel.problem import Rows
+from kernsel.protocols import Relevances
+from kernsel.search.grid import Candidate, GridSearch, make_grids
+
+RIDGES = (1e-8, 1e6)
+"""Bounds of ``N lambda``, relative to the mean of k(x, x); below, rounding would be what regularises."""
+
+RANGE = 1e4
+"""Relevances are at most this many times those of the start."""
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """The beginning of learning.
+
+    Parameters
+    ----------
+    kernel : Relevances
+        With the relevances to begin with.
+    best : Candidate
+        What it equals: the best kernel with one relevance for all features, or the kernel as it was given.
+    theta : float
+        The largest relevance.
+    diagonal : float
+        The mean of k(x, x).
+    """
+
+    kernel: Any
+    best: Candidate
+    theta: float
+    diagonal: float
+
+    def point(self, lam: float) -> Point:
+        """Return it as a point of a descent."""
+        return Point(np.array(self.kernel.theta), lam)
+
+    def box(self, rows: Rows, least: float) -> Box:
+        """Return the bounds of a descent on some rows; no relevance is below ``least`` times the largest one."""
+        low, high = (bound * self.diagonal / rows.total for bound in RIDGES)
+        return Box(least * self.theta, RANGE * self.theta, (low, high))
+
+
+def check(kernel: Any, learner: Any) -> None:
+    """Raise IncompatibleError where relevances can't be learnt."""
+    if not isinstance(kernel, Relevances):
+        raise IncompatibleError(
+            f"kernel '{kernel}' has no relevances to learn: use ard, ard-polynomial or gaussian (which has one for all)"
+        )
+    if not learner.loss.square:
+        raise IncompatibleError(
+            f"relevances are learnt for the square loss, and learner '{learner.name}' has another: use krr or lssvm; "
+            "a selection with any learner can use the kernel that comes out"
+        )
+
+
+def part(dataset: Dataset, rows: int, seed: int) -> Dataset:
+    """Return so many rows of a data set, drawn at random from each class by its share; all if there are no more."""
+    n = dataset.n
+    if n <= rows:
+        return dataset
+    labels = np.zeros(n, np.int64) if dataset.codes is None else dataset.codes
+    shuffled = np.random.default_rng(seed).permutation(n)
+    by_class = shuffled[np.argsort(labels[shuffled], kind="stable")]
+    return dataset.take(np.sort(by_class[np.linspace(0, n - 1, rows).round().astype(np.int64)]))
+
+
+def dealt(dataset: Dataset, folds: int | str, seed: int) -> Rows:
+    """Return the rows of a data set, dealt to folds."""
+    if isinstance(folds, bool) or not isinstance(folds, numbers.Integral | str):
+        raise OptionError(f"folds must be a number of folds, 'loo' or 'logo' here, not {folds!r}")
+    made = make_folds(folds, dataset, seed)
+    if made.training is not None:
+        raise OptionError(f"relevances are learnt with fits on all rows but a fold, and {made.text} are others")
+    return rows_of(dataset, made, seed)
+
+
+def begin(dataset: Dataset, rows: Rows, kernel: Any, learner: Any) -> Start:
+    """Choose the kernel with one relevance for all features, and lambda, by exact cross-validation over a grid.
+
+    A kernel that has relevances is the start itself, and lambda alone is chosen.
+    """
+    isotropic = kernel.isotropic if kernel.theta is None else kernel
+    judge = Judge([rows], dataset, CV(), None)
+    ladder = read_search("auto", rows.n, len(rows.Y), None, False)
+    grids = make_grids([isotropic], "auto", rows, learner)
+    # Beyond that grid kernels are nearly flat, and rounding leaves little of a gradient.
+    search = GridSearch(rows, CV(), None, judge.candidates, grids, extend=False, ladder=ladder)
+    search.run()
+    best = search.candidates()[0]
+    if best.failed is not None:
+        raise SelectionError(f"no kernel with one relevance for all features could be scored: {best.failed}")
+    if kernel.theta is None:
+        kernel = kernel.from_isotropic(best.kernel, rows.X.shape[1])
+    if not any(kernel.theta):
+        raise OptionError(f"kernel '{kernel.name}': theta is 0 for all features, from where nothing can be learnt")
+    return Start(kernel, best, max(kernel.theta), float(rows.s @ kernel.diag(rows.X) / rows.total))

@@ -1,0 +1,177 @@
+"""First-level kernel learning: the exact inner solution, the gradient, the bound, and the search for two numbers."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import reference_learning
+import tables
+import tolerances
+from kernsel.data import from_arrays
+from kernsel.folds import make_folds
+from kernsel.judging import rows_of
+from kernsel.kernels import ARD, ARDPolynomial, Gaussian, Polynomial
+from kernsel.learners import Krr, Lssvm
+from kernsel.learning import flkl
+from kernsel.learning.descent import Box
+from kernsel.learning.flkl import CrossValidation, FirstLevel
+from kernsel.learning.start import begin
+from kernsel.numerics import firstlevel, jit
+
+LEARNERS = [Krr(), Lssvm()]
+KERNELS = [ARD((0.3, 0.1, 0.2, 0.05)), ARDPolynomial((0.3, 0.1, 0.2, 0.05), 2), Gaussian(2.0)]
+WIDE = Box(0.0, 1e3, (1e-12, 1e3))
+
+
+def noisy(n=70, d=4, seed=0):
+    """Classes that depend on the first two of d features, as codes."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, np.where(np.sin(2 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=n) > 0, 1.0, -1.0)
+
+
+def criterion_on(kernel, learner, seed=0, weighted=True, n=70, d=4):
+    X, y = noisy(n, d, seed)
+    Y = np.stack([y, X[:, 0]])
+    s = np.random.default_rng(seed + 1).uniform(0.5, 2, n) if weighted else np.ones(n)
+    return FirstLevel(kernel, learner, X, Y, s)
+
+
+def rows_on(X, y, folds=4):
+    dataset = from_arrays(X, y, "classification")
+    return dataset, rows_of(dataset, make_folds(folds, dataset), 0)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(LEARNERS), st.floats(1e-4, 10.0), st.booleans())
+def test_the_inner_solution_is_that_of_the_bordered_system(seed, learner, lam, weighted):
+    criterion = criterion_on(KERNELS[0], learner, seed, weighted, n=20)
+    K, found = criterion.fit(KERNELS[0].theta, lam)
+    a, b, value = reference_learning.first_level(K, criterion.Y, criterion.s, learner.bias, lam)
+    tolerance = tolerances.conditioned(len(K), lam, len(K)) * tolerances.weighted(criterion.s) / lam
+    np.testing.assert_allclose(found.a, a, atol=tolerance)
+    np.testing.assert_allclose(found.b, b, atol=tolerance)
+    assert found.minimum == pytest.approx(value, rel=1e-8)
+
+
+def test_a_weight_of_two_is_a_row_that_is_there_twice():
+    X, y = noisy()
+    twice = np.arange(len(X)) < 20
+    K = KERNELS[0](X)
+    repeated = np.append(np.arange(len(X)), np.flatnonzero(twice))
+    one = firstlevel.fit(K, y[None], 1.0 + twice, 1, 0.01)
+    other = firstlevel.fit(K[np.ix_(repeated, repeated)], y[None, repeated], np.ones(repeated.size), 1, 0.01)
+    assert one.minimum == pytest.approx(other.minimum, rel=1e-10)
+    np.testing.assert_allclose(one.b, other.b, rtol=1e-8)
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=str)
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_the_gradient_is_the_difference(kernel, learner):
+    criterion, theta = criterion_on(kernel, learner), np.array(kernel.theta)
+    for lam, mu in ((1e-3, 0.1), (0.1, 0.01)):
+        expected = reference_learning.differences(lambda t: criterion.slopes(t, lam, mu).value, theta)  # noqa: B023
+        np.testing.assert_allclose(criterion.slopes(theta, lam, mu).theta, expected, rtol=1e-5, atol=1e-9)
+
+
+def test_the_gradient_by_the_gram_matrix_is_that_of_the_envelope():
+    criterion = criterion_on(KERNELS[0], Lssvm())
+    theta, direction = KERNELS[0].theta, np.random.default_rng(0).normal(size=(70, 70))
+    direction += direction.T
+    K, found = criterion.fit(theta, 0.01)
+    ends = [firstlevel.fit(K + h * direction, criterion.Y, criterion.s, 1, 0.01).minimum for h in (1e-7, -1e-7)]
+    slope = np.sum(firstlevel.slopes(found, 0.01) * direction)
+    assert slope == pytest.approx((ends[0] - ends[1]) / 2e-7, rel=1e-5)
+
+
+@given(st.floats(1e-3, 5.0), st.sampled_from(LEARNERS), st.integers(0, 100))
+def test_one_relevance_is_the_special_case_of_equal_ones(gamma, learner, seed):
+    d, mu = 4, 0.1
+    one = criterion_on(Gaussian(), learner, seed, n=25).slopes(np.array([gamma]), 0.01, mu)
+    many = criterion_on(ARD(), learner, seed, n=25).slopes(np.full(d, gamma), 0.01, mu / d)
+    assert one.value == pytest.approx(many.value, rel=1e-9)
+    assert one.theta[0] == pytest.approx(many.theta.sum(), rel=1e-7, abs=1e-10)
+
+
+@pytest.mark.parametrize("mu", [1e-4, 1e-1])
+@pytest.mark.parametrize("kernel", [ARD(), ARDPolynomial(degree=2)], ids=str)
+def test_the_optimum_keeps_the_conditions_of_karush_kuhn_and_tucker(kernel, mu):
+    criterion = criterion_on(kernel, Lssvm(), d=8)
+    start = np.full(8, 0.1)
+    found = criterion.learn(start, 0.02, mu, WIDE, tolerance=1e-12)
+    slopes = criterion.slopes(found.theta, 0.02, mu)
+    assert slopes.value < criterion.slopes(start, 0.02, mu).value
+    units = np.maximum(found.theta, found.theta.max() / 100) / (2 * slopes.value)
+    at_bound = found.theta == 0
+    assert (slopes.theta[at_bound] * units[at_bound] > -tolerances.STATIONARY).all()
+    assert (np.abs(slopes.theta * units)[~at_bound] < tolerances.STATIONARY).all()
+    assert at_bound.any() or (kernel.name, mu) != ("ard", 1e-4)
+    assert (found.theta[:2] > 0).all()
+
+
+def test_features_of_noise_are_exactly_zero():
+    X, y = noisy(n=120, d=12)
+    criterion = FirstLevel(ARD(), Lssvm(), X, y[None], np.ones(120))
+    found = criterion.learn(np.full(12, 0.05), 0.03, 1e-3, WIDE)
+    assert (found.theta[:2] > 0.01).all()
+    assert (found.theta[2:] == 0).sum() >= 6
+
+
+def test_less_penalty_fits_better_and_has_larger_relevances():
+    criterion = criterion_on(ARD(), Lssvm())
+    found = [criterion.learn(np.full(4, 0.1), 0.01, mu, WIDE).theta for mu in (10.0, 0.1, 0.001)]
+    fits = [criterion.slopes(theta, 0.01, 0.0).value for theta in found]
+    assert fits[0] > fits[1] > fits[2]
+    assert found[0] @ found[0] < found[1] @ found[1] < found[2] @ found[2]
+
+
+def test_with_relevances_that_can_not_move_it_is_exact_cross_validation():
+    X, y = noisy()
+    _, rows = rows_on(X, y)
+    kernel = ARD((0.2,) * 4)
+    score = CrossValidation(rows, kernel, Lssvm(), Box(0.2, 0.2, (1e-12, 1e3)))
+    for lam in (1e-3, 0.1):
+        held = tables.make_path(tables.Problem(rows, kernel), Lssvm(), [lam]).exact()
+        expected = np.mean((held.f[0, 0] - rows.Y[0]) ** 2)
+        assert score(lam, 1.0) == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_search_keeps_its_budget_and_its_best():
+    X, y = noisy()
+    dataset, rows = rows_on(X, y)
+    start = begin(dataset, rows, ARD(), Lssvm())
+    learnt = flkl.learn(rows, rows, start, Lssvm(), 9)
+    assert len(learnt.steps) == 9
+    assert learnt.value == min(step.value for step in learnt.steps)
+    chosen = min(learnt.steps, key=lambda step: step.value)
+    assert (learnt.lam, learnt.mu) == (chosen.lam, chosen.mu)
+    assert learnt.value <= learnt.steps[0].value
+
+
+def test_the_number_of_threads_changes_nothing(monkeypatch):
+    X, y = noisy()
+    dataset, rows = rows_on(X, y)
+    start = begin(dataset, rows, ARD(), Lssvm())
+    results = []
+    for count in (1, 2, 3):
+        monkeypatch.setattr(jit, "threads", lambda count=count: count)
+        results.append(flkl.learn(rows, rows, start, Lssvm(), 5))
+    assert all(np.array_equal(each.theta, results[0].theta) for each in results)
+    assert len({each.steps for each in results}) == 1
+
+
+def test_the_penalty_begins_where_the_isotropic_kernel_is_at_rest():
+    criterion, theta = criterion_on(ARD(), Lssvm()), np.full(4, 0.02)
+    mu = flkl.balanced(criterion, theta, 0.01)
+    slopes = criterion.slopes(theta, 0.01, mu)
+    assert theta @ slopes.theta == pytest.approx(0, abs=1e-12)
+    assert flkl.balanced(criterion, np.full(4, 50.0), 0.01) > 0
+
+
+def test_the_isotropic_start_of_the_polynomial_takes_its_degree_from_there():
+    X, y = noisy()
+    dataset, rows = rows_on(X, y)
+    start = begin(dataset, rows, ARDPolynomial(), Lssvm())
+    assert isinstance(start.best.kernel, Polynomial)
+    assert (start.kernel.degree, start.kernel.theta) == (start.best.kernel.degree, (start.best.kernel.gamma,) * 4)
+    np.testing.assert_allclose(start.kernel(X), start.best.kernel(X), rtol=1e-10)
