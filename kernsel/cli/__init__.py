@@ -13,6 +13,7 @@ import typer
 
 from kernsel.cli.console import INTERRUPTED, Group
 from kernsel.cli.example import example
+from kernsel.cli.mkl import mkl
 from kernsel.cli.plugins import plugins
 from kernsel.cli.predict import predict
 from kernsel.cli.relevance import relevance
@@ -26,7 +27,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for _command in (select, predict, relevance, example, plugins, warmup):
+for _command in (select, predict, relevance, mkl, example, plugins, warmup):
     app.command()(_command)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
@@ -96,6 +96,23 @@ def check_files(data: Path, places: Mapping[str, Path | None]) -> None:
         if place in taken:
             raise errors.OptionError(f"{taken[place]} and {option} are both {path}; choose two files")
         taken[place] = option
+
+
+def read_values(texts: Sequence[str]) -> dict[str, Any]:
+    """Read the values of ``--grid NAME=V,V...`` by name."""
+    values: dict[str, Any] = {}
+    for name, _, listed in (text.partition("=") for text in texts):
+        if not name.strip() or name.strip() in values:
+            raise errors.OptionError(
+                f"--grid {name}={listed} is without a name or a second time; write NAME=V,V... once"
+            )
+        try:
+            values[name.strip()] = [float(value) for value in listed.split(",")]
+        except ValueError as error:
+            raise errors.OptionError(
+                f"--grid {name}={listed} must be numbers with commas between, like tau=1,2"
+            ) from error
+    return values
 
 
 def set_threads(threads: int | None) -> None:

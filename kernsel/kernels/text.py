@@ -14,7 +14,7 @@ from kernsel.kernels.base import Kernel, Value
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?:[-.:][A-Za-z_]\w*)*")
 """A name as distributions write them, ``my-package:my-kernel``: kernels are never subtracted, so "-" is a letter."""
 
-_SHOWN = 4  # numbers of a vector in a short text
+_SHOWN = 4  # numbers of a vector, or parts of a sum, in a short text
 
 _GRAMMAR = (
     "write kernels as name or name(parameter=number), joined by + and *, such as 'gaussian(tau=2) + 0.5*linear'; "
@@ -72,7 +72,9 @@ def from_spec(spec: Mapping[str, Any]) -> Kernel:
 
 
 def short(kernel: Kernel) -> str:
-    """Return the kernel's text with its numbers to four digits, and the first few only of many relevances."""
+    """Return the kernel's text with its numbers to four digits, and the first few only of many relevances or parts."""
+    if isinstance(kernel, Sum) and len(kernel.parts) > _SHOWN:
+        return f"{short(Sum(kernel.parts[: _SHOWN - 1]))} + ... ({len(kernel.parts)} kernels in all)"
 
     def some(match: re.Match[str]) -> str:
         values = match.group().strip("(),").split(", ")

@@ -38,7 +38,8 @@ def family_of(kernels: Sequence[Kernel], family: str, d: int) -> list[Kernel]:
         There is no such family, or it has no such kernel.
     """
     if family not in FAMILIES:
-        raise OptionError(f"family {family!r} is unknown{meant(family, FAMILIES)}: use {listing(FAMILIES, 'or')}")
+        hint = meant(family, FAMILIES) or f": use {listing(FAMILIES, 'or')}"
+        raise OptionError(f"family {family!r} is unknown{hint}")
     if family == "products":
         return [_with_relevances(kernel) for kernel in kernels]
     alone = [On((j,), kernel) for kernel in kernels for j in range(d) if d > 1] if family == "separate" else []

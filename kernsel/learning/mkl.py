@@ -26,7 +26,7 @@ from kernsel.kernels import Kernel, On, short
 from kernsel.learning.families import family_of, on_grid
 from kernsel.learning.infinite import Infinite
 from kernsel.learning.methods import KKS, Alignment, Easy, Lp, Method, Simple, Uniform, Weights
-from kernsel.learning.pool import Pool, combined
+from kernsel.learning.pool import Pool, combined, descending
 from kernsel.learning.start import part
 from kernsel.numerics.jit import one_blas_thread
 from kernsel.options import read_kernel
@@ -90,7 +90,7 @@ class WeightedKernel:
     @cached_property
     def kernel(self) -> Kernel:
         """The sum of the kernels with their weights, as any kernel: for ``kernsel.select(X, y, kernel=...)``."""
-        return combined(self.kernels, self.weights / self.scales)
+        return combined(self.kernels, self.weights, self.scales)
 
     @cached_property
     def table(self) -> pd.DataFrame:
@@ -104,12 +104,8 @@ class WeightedKernel:
                 "features": self._sees(self.kernels[i]),
                 "scale": self.scales[i],
             }
-            for i in self._order
+            for i in descending(self.weights)
         )
-
-    @property
-    def _order(self) -> list[int]:
-        return [int(i) for i in np.argsort(-self.weights, kind="stable")]
 
     def _seen(self, kernel: Kernel) -> list[str]:
         return [self.features[j] for j in kernel.features] if isinstance(kernel, On) else []
@@ -119,7 +115,7 @@ class WeightedKernel:
 
     def summary(self) -> str:
         """Return the weights for people."""
-        used = [i for i in self._order if self.weights[i] > 0]
+        used = [i for i in descending(self.weights) if self.weights[i] > 0]
         by = f" by the fits of {self.learner} with lambda = {self.lam:.4g}" if self.learner is not None else ""
         lines = [
             f"{self._method()}{by}: {len(used)} of {len(self.kernels)} kernels have a weight",
@@ -164,7 +160,7 @@ class WeightedKernel:
                     "weight": float(self.weights[i]),
                     "scale": float(self.scales[i]),
                 }
-                for i in self._order
+                for i in descending(self.weights)
             ],
             "method": {"name": self.method.name, **dataclasses.asdict(self.method)},
             "learner": self.learner,
@@ -412,6 +408,6 @@ def read_method(method: str | Method) -> Method:
         raise OptionError(f"a method must be a name such as 'k-ks', or a Method such as KKS(), not {method!r}")
     name, values = parameters.parse(f"method {method!r}", method)
     if name not in METHODS:
-        known = parameters.listing(METHODS, "or")
-        raise OptionError(f"no method is called {name!r}{parameters.meant(name, METHODS)}; it can be {known}")
+        hint = parameters.meant(name, METHODS) or f"; it can be {parameters.listing(METHODS, 'or')}"
+        raise OptionError(f"no method is called {name!r}{hint}")
     return parameters.make(f"method {name!r}", METHODS[name], values)

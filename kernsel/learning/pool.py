@@ -65,7 +65,7 @@ class Pool:
 
     def kernel(self, mu: Array) -> Kernel:
         """Return the sum of the kernels with weights mu (m,), as any kernel of the library."""
-        return combined(self.kernels, mu / self.scales)
+        return combined(self.kernels, mu, self.scales)
 
     def with_kernels(self, kernels: Sequence[Kernel]) -> Pool:
         """Return other kernels on the same rows."""
@@ -83,8 +83,8 @@ class Pool:
         if not learner.loss.square and path.fits.status.any():
             reason = newton.REASONS[int(path.fits.status.max())]
             raise SelectionError(
-                f"learner '{learner.name}' with lambda = {lam:.4g}: {reason} on the weighted sum of the kernels; give a "
-                "larger lambda"
+                f"learner '{learner.name}' with lambda = {lam:.4g}: {reason} on the weighted sum of the kernels; give "
+                "a larger lambda"
             )
         a = path.coefficients(0)
         f = a @ path.problem.gram
@@ -102,7 +102,12 @@ class Pool:
         return fit
 
 
-def combined(kernels: Sequence[Kernel], factors: Array) -> Kernel:
-    """Return the sum of multiples of kernels, without those of factor 0."""
-    parts = [float(c) * kernel for kernel, c in zip(kernels, factors, strict=True) if c > 0]
+def combined(kernels: Sequence[Kernel], mu: Array, scales: Array) -> Kernel:
+    """Return ``sum_m (mu_m / scale_m) k_m``, the largest weight first, without those of weight 0."""
+    parts = [float(mu[i] / scales[i]) * kernels[i] for i in descending(mu) if mu[i] > 0]
     return parts[0] if len(parts) == 1 else Sum(tuple(parts))
+
+
+def descending(mu: Array) -> list[int]:
+    """Return the numbers of the kernels, that of the largest weight first."""
+    return [int(i) for i in np.argsort(-mu, kind="stable")]
