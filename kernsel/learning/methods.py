@@ -258,7 +258,7 @@ class KKS(Method):
                 "method 'k-ks' needs folds whose fits are trained on all other rows; these splits aren't: give a "
                 "number of folds, or use the method simple"
             )
-        value, parts = self._objective(pool, learner, lam)
+        value, parts = stability_objective(pool, learner, lam, self.eta)
         try:
             singles = np.eye(len(pool.kernels))
             best = singles[np.argmin([value(mu) for mu in singles])]
@@ -268,26 +268,27 @@ class KKS(Method):
         mu, history = min(ends, key=lambda end: end[1][-1])
         return Weights.of(pool, mu, history)
 
-    def _objective(self, pool: Pool, learner: Any, lam: float) -> tuple[Callable[[Array], float], mkl.Parts]:
-        """Return the objective as a function of mu, and in the parts that a descent needs."""
-        rows, G, eta = pool.rows, pool.grams, self.eta / pool.rows.total
 
-        def cross_validation(K: Array) -> tuple[float, Array]:
-            return gradients.cross_validation(K, rows.Y, rows.s, int(learner.bias), lam, rows.starts)[:2]
+def stability_objective(pool: Pool, learner: Any, lam: float, eta: float) -> tuple[Callable[[Array], float], mkl.Parts]:
+    """Return ``CV_k(K) + (eta/n) max_i |K - K^i|_2`` as a function of mu, and in the parts that a descent needs."""
+    rows, G, penalty = pool.rows, pool.grams, eta / pool.rows.total
 
-        def value(mu: Array) -> float:
-            K = mkl.weighted_sum(G, mu)
-            return cross_validation(K)[0] + eta * stability.beta(stability.scan_gram(K, rows.weights))[0]
+    def cross_validation(K: Array) -> tuple[float, Array]:
+        return gradients.cross_validation(K, rows.Y, rows.s, int(learner.bias), lam, rows.starts)[:2]
 
-        def parts(mu: Array) -> tuple[float, Array, Array, Array]:
-            K = mkl.weighted_sum(G, mu)
-            error, W = cross_validation(K)
-            gradient = np.tensordot(G, W, 2)
-            if eta == 0:
-                return error, gradient, np.zeros(0), np.zeros((0, len(G)))
-            scan = stability.scan_gram(K, rows.weights)
-            slopes = mkl.perturbation_slopes(K, rows.s, scan)
-            derivatives = np.stack([np.einsum("ij,ij->i", slopes, each) for each in G], axis=1)
-            return error, gradient, eta * stability.perturbations(scan), eta * derivatives
+    def value(mu: Array) -> float:
+        K = mkl.weighted_sum(G, mu)
+        return cross_validation(K)[0] + penalty * stability.beta(stability.scan_gram(K, rows.weights))[0]
 
-        return value, parts
+    def parts(mu: Array) -> tuple[float, Array, Array, Array]:
+        K = mkl.weighted_sum(G, mu)
+        error, W = cross_validation(K)
+        gradient = np.tensordot(G, W, 2)
+        if eta == 0:
+            return error, gradient, np.zeros(0), np.zeros((0, len(G)))
+        scan = stability.scan_gram(K, rows.weights)
+        slopes = mkl.perturbation_slopes(K, rows.s, scan)
+        derivatives = np.stack([np.einsum("ij,ij->i", slopes, each) for each in G], axis=1)
+        return error, gradient, penalty * stability.perturbations(scan), penalty * derivatives
+
+    return value, parts

@@ -55,8 +55,11 @@ def energies(G: np.ndarray, a: np.ndarray) -> np.ndarray:
 
 def relative_gap(mu: np.ndarray, J: float, q: np.ndarray, lam: float, p: float) -> float:
     """Return by how much J is at most above its minimum over ``mu >= 0`` of p-norm 1, relative to J."""
-    largest = q.max() if p == 1 else np.linalg.norm(q / q.max(), p / (p - 1)) * q.max() if q.any() else 0.0
-    return float(lam * (largest - mu @ q) / J) if J > 0 else 0.0
+    size = q.max()
+    if not size > 0.0:  # nothing is fitted
+        return 0.0
+    dual_norm = 1.0 if p == 1 else np.linalg.norm(q / size, p / (p - 1.0))
+    return float(lam * (size * dual_norm - mu @ q) / J)
 
 
 def reduced_gradient(fit: Fit, mu: np.ndarray, lam: float, tolerance: float) -> Steps:
