@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernsel.errors import OptionError
 from kernsel.kernels import ARD, ARDPolynomial, Gaussian, Kernel, On, Polynomial
 from kernsel.parameters import listing, meant
+from kernsel.search.grid import read_axis
 
 Array = NDArray[np.float64]
 
@@ -78,10 +79,11 @@ def on_grid(kernels: Sequence[Kernel], grid: Mapping[str, ArrayLike], X: Array) 
             raise OptionError(
                 f"grid: no kernel has a free parameter {name!r}; free here: {listing(sorted(names) or ['none'])}"
             )
+    given = {name: read_axis(name, values) for name, values in grid.items()}
     found: dict[Kernel, None] = {}
     for kernel in kernels:
-        axes = {name: grid.get(name, axis) for name, axis in kernel.axes(X).items()}
-        values = [np.unique(np.asarray(axis, dtype=np.float64)).tolist() for axis in axes.values()]
+        axes = {name: given.get(name, axis) for name, axis in kernel.axes(X).items()}
+        values = [axis.tolist() for axis in axes.values()]
         if len(found) + math.prod(map(len, values)) > MOST:
             raise OptionError(
                 f"these kernels are more than {MOST} with their grids: give fewer values by grid, or the method "

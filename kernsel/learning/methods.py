@@ -220,7 +220,7 @@ class Lp(Method):
 
 @dataclass(frozen=True)
 class KKS(Method):
-    """k-KS: cross-validation with kernel stability, ``min_mu CV_k(K) + (eta/n) max_i |K - K^i|_2`` with ``|mu|_p = 1``.
+    """Cross-validation with kernel stability (k-KS): ``min CV_k(K) + (eta/n) max_i |K - K^i|_2`` with ``|mu|_p = 1``.
 
     ``CV_k`` is the mean squared held-out residual of exact refits. It is not convex in mu: the descent starts from
     equal weights and from the best single kernel, and the lower end counts.

@@ -315,6 +315,8 @@ def learn_mkl_on_dataset(
     if family == "products" and not way.continuous:
         raise OptionError(f"family products has kernels without a grid, which method '{way.name}' needs: use infinite")
     named = [read_kernel(each) for each in (kernel if isinstance(kernel, list | tuple) else [kernel])]
+    if not named:
+        raise OptionError("no kernel is given: name at least one, such as gaussian")
     kernels = family_of(named, family, dataset.X.shape[1])
     if not isinstance(rows, numbers.Integral) or rows < 2:
         raise OptionError(f"rows is the number of rows to learn on, a whole number from 2, not {rows!r}")

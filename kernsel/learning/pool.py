@@ -53,7 +53,7 @@ class Pool:
         check_memory(
             8 * n**2 * (m + 6),
             f"learning the weights of {m} kernels on {n} rows",
-            f"learn on fewer rows, such as --rows {max(n // 4, 100)}, or give fewer kernels",
+            f"learn on fewer rows, such as --rows {max(n // 4, 2)}, or give fewer kernels",
         )
         G = np.empty((m, n, n))
         for i, (kernel, scale) in enumerate(zip(self.kernels, self.scales, strict=True)):

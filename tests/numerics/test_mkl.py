@@ -62,7 +62,7 @@ def test_reduced_gradients_reach_the_optimum_of_the_simplex(seed, m):
     assert (mu >= 0).all()
     assert abs(mu.sum() - 1) <= m * EPS
     assert (np.diff(history) < 0).all()
-    assert J == pytest.approx(reference_mkl.best_value(G, Y[0], lam)[0], rel=OPTIMUM)
+    assert pytest.approx(reference_mkl.best_value(G, Y[0], lam)[0], rel=OPTIMUM) == J
     # The conditions of Karush, Kuhn and Tucker: used kernels have the largest energy.
     slack = lam * (q.max() - q) / J
     assert slack @ mu <= 1e-7
@@ -182,7 +182,12 @@ def test_the_least_maximum_is_found_where_it_has_a_kink(p, centre):
 
 def test_without_bounds_it_is_a_plain_minimum():
     def parts(mu):
-        return ((mu - np.array([0.9, 0.4, -1.0])) ** 2).sum(), 2 * (mu - [0.9, 0.4, -1.0]), np.zeros(0), np.zeros((0, 3))
+        return (
+            ((mu - np.array([0.9, 0.4, -1.0])) ** 2).sum(),
+            2 * (mu - [0.9, 0.4, -1.0]),
+            np.zeros(0),
+            np.zeros((0, 3)),
+        )
 
     mu, _ = mkl.least_maximum(parts, np.ones(3) / 3, 1.0)
     np.testing.assert_allclose(mu, [0.75, 0.25, 0.0], atol=1e-6)  # the projection onto the simplex
