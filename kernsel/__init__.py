@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from kernsel.bounding import bounds as bounds
     from kernsel.evaluation import nested as nested
     from kernsel.learning import LearnedKernel as LearnedKernel
+    from kernsel.learning import WeightedKernel as WeightedKernel
+    from kernsel.learning import learn_mkl as learn_mkl
     from kernsel.learning import learn_relevances as learn_relevances
     from kernsel.model import Model as Model
     from kernsel.model import load as load
@@ -38,12 +40,14 @@ __all__ = [
     "RelevanceStudy",
     "Selection",
     "Stability",
+    "WeightedKernel",
     "__version__",
     "bounds",
     "criteria",
     "errors",
     "evaluation",
     "kernels",
+    "learn_mkl",
     "learn_relevances",
     "learners",
     "load",
@@ -62,7 +66,9 @@ _NAMES = {
     "RelevanceStudy": "relevance",
     "Selection": "selection",
     "Stability": "perturbing",
+    "WeightedKernel": "learning",
     "bounds": "bounding",
+    "learn_mkl": "learning",
     "learn_relevances": "learning",
     "load": "model",
     "nested": "evaluation",

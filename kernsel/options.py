@@ -95,13 +95,20 @@ def read_search(search: str, n: int, outputs: int, rank: int | None, one_se: boo
 
 def _check_memory(n: int) -> None:
     """Refuse a Gram matrix that won't fit: distances, and matrix and work space for each of the kernels in work."""
-    needed = 8 * n**2 * 6
+    check_memory(
+        8 * n**2 * 6,
+        f"the whole Gram matrix of {n} rows",
+        "leave out --rank full, or give a number of landmarks such as --rank 1000",
+    )
+
+
+def check_memory(needed: float, what: str, instead: str) -> None:
+    """Raise OptionError where something needs more bytes than this machine has."""
     try:
         there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):  # not every system tells
         return
     if needed > there:
         raise OptionError(
-            f"the whole Gram matrix of {n} rows needs about {needed / 2**30:.0f} GB of memory, and this machine has "
-            f"{there / 2**30:.0f}: leave out --rank full, or give a number of landmarks such as --rank 1000"
+            f"{what} needs about {needed / 2**30:.0f} GB of memory, and this machine has {there / 2**30:.0f}: {instead}"
         )

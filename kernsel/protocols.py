@@ -31,6 +31,9 @@ class Statistics(Protocol):
     def l1(self) -> Array:
         """Sums of absolute differences."""
 
+    def on(self, features: tuple[int, ...]) -> Statistics:
+        """Return the statistics of the same points by some of their columns."""
+
 
 class Kernel(Protocol):
     """A positive semi-definite function k(x, z) with parameters; a parameter that is ``None`` is free."""

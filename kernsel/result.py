@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 FORMAT, VERSION = "kernsel-selection", 1
 RUNNERS_UP = 4
+LISTED = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +154,9 @@ class Selection:
         what = self._measure()
         rows = [self._line(candidate) for candidate in self.candidates[: 1 + RUNNERS_UP] if candidate.failed is None]
         counterpart = getattr(self.best.learner, "counterpart", "")
-        terms = ", ".join(f"{name} = {value:.4g}" for name, value in self.conversions.items())
+        of_many = len(self.conversions) > LISTED  # those of the parts of a long sum
+        shown = {name: value for name, value in self.conversions.items() if not (of_many and "." in name)}
+        terms = ", ".join(f"{name} = {value:.4g}" for name, value in shown.items())
         lines = [
             f"selected: {self._choice()}",
             f"  in scikit-learn's terms: {terms}" + (f" ({counterpart})" if counterpart else ""),

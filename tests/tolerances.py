@@ -71,3 +71,6 @@ def weighted(s):
 STATIONARY = 1e-3
 """On gradients at an optimum, in the units of the search: a descent ends where a step gains 1e-9, and near the optimum
 a gradient g gains g^2 / 2 over a curvature of the size 1; the rest is curvatures that are smaller."""
+
+OPTIMUM = 1e-6
+"""Relative, on a convex objective: SciPy's SLSQP, with a tolerance of 1e-13, ends within this of the minimum."""

@@ -13,6 +13,7 @@ import typer
 
 from kernsel.cli.console import INTERRUPTED, Group
 from kernsel.cli.example import example
+from kernsel.cli.mkl import mkl
 from kernsel.cli.plugins import plugins
 from kernsel.cli.predict import predict
 from kernsel.cli.relevance import relevance
@@ -27,7 +28,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for _command in (select, predict, relevance, stability, example, plugins, warmup):
+for _command in (select, predict, relevance, mkl, stability, example, plugins, warmup):
     app.command()(_command)
 
 

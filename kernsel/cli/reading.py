@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -43,3 +43,16 @@ def set_threads(threads: int | None) -> None:
     if threads is not None:
         for library in ("NUMBA", "OMP", "OPENBLAS", "MKL", "VECLIB"):
             os.environ["VECLIB_MAXIMUM_THREADS" if library == "VECLIB" else f"{library}_NUM_THREADS"] = str(threads)
+
+
+def read_values(texts: Sequence[str]) -> dict[str, Any]:
+    """Read the values of ``--grid NAME=V,V...`` by name."""
+    values: dict[str, Any] = {}
+    for name, _, listed in (text.partition("=") for text in texts):
+        if not name.strip() or name.strip() in values:
+            raise OptionError(f"--grid {name}={listed} is without a name or a second time; write NAME=V,V... once")
+        try:
+            values[name.strip()] = [float(value) for value in listed.split(",")]
+        except ValueError as error:
+            raise OptionError(f"--grid {name}={listed} must be numbers with commas between, like tau=1,2") from error
+    return values

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from kernsel.cli import console
-from kernsel.cli.reading import check_outputs, read_rank, set_threads
+from kernsel.cli.reading import check_outputs, read_rank, read_values, set_threads
 from kernsel.errors import OptionError
 
 
@@ -231,14 +231,7 @@ def _grid(texts: list[str]) -> Any:
     styles = [text for text in texts if "=" not in text] or ["auto"]
     if len(styles) > 1:
         raise OptionError(f"--grid is given as {' and as '.join(styles)}; give one of them, and values as NAME=V,V...")
-    values: dict[str, Any] = {}
-    for name, _, listed in (text.partition("=") for text in texts if "=" in text):
-        if not name.strip() or name.strip() in values:
-            raise OptionError(f"--grid {name}={listed} is without a name or a second time; write NAME=V,V... once")
-        try:
-            values[name.strip()] = [float(value) for value in listed.split(",")]
-        except ValueError as error:
-            raise OptionError(f"--grid {name}={listed} must be numbers with commas between, like tau=1,2") from error
+    values = read_values([text for text in texts if "=" in text])
     if not values:
         return styles[0]
     return values if styles == ["auto"] else {**values, "rest": styles[0]}

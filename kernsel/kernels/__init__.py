@@ -1,6 +1,6 @@
 """Kernels: frozen values that turn data into Gram matrices."""
 
-from kernsel.kernels.algebra import Product, Scale, Sum
+from kernsel.kernels.algebra import On, Product, Scale, Sum
 from kernsel.kernels.ard import ARD, ARDPolynomial
 from kernsel.kernels.base import Compiled, Kernel, Pairwise, Statistics
 from kernsel.kernels.dot import Linear, Polynomial
@@ -17,6 +17,7 @@ __all__ = [
     "Linear",
     "Matern32",
     "Matern52",
+    "On",
     "Pairwise",
     "Polynomial",
     "Product",

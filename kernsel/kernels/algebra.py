@@ -1,11 +1,16 @@
-"""Sums, products and multiples of kernels are kernels (Aronszajn 1950, part I, sections 6 and 8)."""
+"""Sums, products and multiples of kernels are kernels (Aronszajn 1950, part I, sections 6 and 8).
+
+So are restrictions: a kernel that sees some of the features only.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import numbers
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernsel.errors import OptionError
@@ -112,7 +117,7 @@ class Scale(Kernel):
     factor : float
         Greater than 0.
     part : Kernel
-        A multiple of a multiple is merged.
+        A multiple of a multiple is merged, also of one on some of the features.
     """
 
     name: ClassVar[str] = "scale"
@@ -130,6 +135,10 @@ class Scale(Kernel):
         if isinstance(self.part, Scale):
             object.__setattr__(self, "factor", self.factor * self.part.factor)
             object.__setattr__(self, "part", self.part.part)
+        elif isinstance(self.part, On) and isinstance(self.part.part, Scale):
+            multiple = self.part.part
+            object.__setattr__(self, "factor", self.factor * multiple.factor)
+            object.__setattr__(self, "part", On(self.part.features, multiple.part))
         if "factor" in self.part._fields():
             raise OptionError(f"kernel 'scale': '{self.part.name}' has a parameter 'factor' of its own; set that one")
 
@@ -175,10 +184,99 @@ class Scale(Kernel):
         return f"{self.factor!r}*{inner}"
 
 
-def combine(name: str, parts: Sequence[Kernel], factor: float | None = None) -> Kernel:
-    """Build a sum, product or multiple from its name, the inverse of their ``spec``."""
-    if name == "scale":
-        if factor is None or len(parts) != 1:
-            raise OptionError("kernel 'scale' needs a factor and one part")
-        return Scale(factor, parts[0])
+@dataclass(frozen=True)
+class On(Kernel):
+    """``k(x, z) = k_1(x_F, z_F)``, where F are some of the features; the parameters of the part keep their names.
+
+    In text it is written with the features behind the kernel, ``gaussian(tau=2)[0, 3]``.
+
+    Parameters
+    ----------
+    features : sequence of int
+        Columns of the encoded data, from 0, each once.
+    part : Kernel
+        A kernel on some features of some features is merged.
+    """
+
+    name: ClassVar[str] = "on"
+
+    features: tuple[int, ...]
+    part: Kernel
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.part, Kernel):
+            raise OptionError(f"kernel 'on': the part must be a kernel, not {self.part!r}")
+        given = self.features if isinstance(self.features, Iterable) else (self.features,)
+        features = tuple(given)
+        whole = all(isinstance(each, numbers.Integral) and not isinstance(each, bool) for each in features)
+        if not features or not whole or min(features) < 0 or len(set(features)) < len(features):
+            raise OptionError(
+                f"kernel 'on': the features must be different whole numbers from 0, not {self.features!r}"
+            )
+        inner = self.part
+        if isinstance(inner, On):
+            _check_features(inner.features, len(features))
+            features = tuple(features[j] for j in inner.features)
+            object.__setattr__(self, "part", inner.part)
+        object.__setattr__(self, "features", tuple(map(int, features)))
+
+    @property
+    def width(self) -> str | None:  # type: ignore[override]  # a class attribute elsewhere, here it is the part's
+        """The width of the part, if it has one."""
+        return self.part.width
+
+    def _fields(self) -> dict[str, Value | None]:
+        return self.part._fields()
+
+    def with_parameters(self, **values: Value | None) -> Self:
+        return replace(self, part=self.part.with_parameters(**values))
+
+    def _columns(self, X: ArrayLike) -> Array:
+        rows = np.asarray(X, dtype=np.float64)
+        _check_features(self.features, rows.shape[1])
+        return rows[:, list(self.features)]
+
+    def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> Array:
+        return self.part(self._columns(X), None if Z is None else self._columns(Z))
+
+    def evaluate(self, stats: Statistics) -> Array:
+        _check_features(self.features, stats.X.shape[1])
+        return self.part.evaluate(stats.on(self.features))
+
+    def diag(self, X: ArrayLike) -> Array:
+        return self.part.diag(self._columns(X))
+
+    def axes(self, X: ArrayLike) -> dict[str, NDArray[Any]]:
+        return self.part.axes(self._columns(X))
+
+    def conversions(self) -> dict[str, float]:
+        return self.part.conversions()
+
+    def spec(self) -> dict[str, Any]:
+        return {"kernel": "on", "features": list(self.features), "parts": [self.part.spec()]}
+
+    def __str__(self) -> str:
+        inner = f"({self.part})" if isinstance(self.part, Combination | Scale) else str(self.part)
+        return f"{inner}[{', '.join(map(str, self.features))}]"
+
+
+def _check_features(features: Sequence[int], d: int) -> None:
+    if max(features) >= d:
+        raise OptionError(
+            f"kernel 'on': there is no feature {max(features)}; the data have {d} (after encoding, without constant "
+            f"columns), from 0 to {d - 1}"
+        )
+
+
+ALGEBRA = ("sum", "product", "scale", "on")
+"""The names of the kernels that are made of kernels."""
+
+
+def combine(name: str, parts: Sequence[Kernel], *, factor: Any = None, features: Any = None) -> Kernel:
+    """Build a kernel that is made of kernels from its name, the inverse of their ``spec``."""
+    if name in ("scale", "on"):
+        what, value = ("a factor", factor) if name == "scale" else ("features", features)
+        if value is None or len(parts) != 1:
+            raise OptionError(f"kernel '{name}' needs {what} and one part")
+        return Scale(value, parts[0]) if name == "scale" else On(value, parts[0])
     return {"sum": Sum, "product": Product}[name](tuple(parts))

@@ -39,6 +39,7 @@ class Statistics:
     def __init__(self, X: ArrayLike, Z: ArrayLike | None = None) -> None:
         self.X: Array = np.ascontiguousarray(X, dtype=np.float64)
         self.Z: Array | None = None if Z is None else np.ascontiguousarray(Z, dtype=np.float64)
+        self._some: tuple[tuple[int, ...], Statistics] | None = None
 
     @cached_property
     def inner(self) -> Array:
@@ -54,6 +55,19 @@ class Statistics:
     def l1(self) -> Array:
         """Sums of absolute differences, (n, m)."""
         return gram.gram("l1", self.X, self.Z)
+
+    def on(self, features: tuple[int, ...]) -> Statistics:
+        """Return what is known of the same points by some of their columns.
+
+        The last answer is kept, for kernels on the same columns mostly follow each other: one for every set of columns
+        would hold as many tables as there are features.
+        """
+        some = self._some
+        if some is None or some[0] != features:
+            columns = list(features)
+            Z = None if self.Z is None else self.Z[:, columns]
+            some = self._some = (features, Statistics(self.X[:, columns], Z))
+        return some[1]
 
 
 @dataclass(frozen=True)

@@ -8,17 +8,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from kernsel.errors import OptionError, UnknownPlugin
-from kernsel.kernels.algebra import Product, Scale, Sum, combine
+from kernsel.kernels.algebra import ALGEBRA, On, Product, Scale, Sum, combine
 from kernsel.kernels.base import Kernel, Value
 
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?:[-.:][A-Za-z_]\w*)*")
 """A name as distributions write them, ``my-package:my-kernel``: kernels are never subtracted, so "-" is a letter."""
 
-_SHOWN = 4  # numbers of a vector in a short text
+_SHOWN = 4  # numbers of a vector, or parts of a sum, in a short text
 
 _GRAMMAR = (
     "write kernels as name or name(parameter=number), joined by + and *, such as 'gaussian(tau=2) + 0.5*linear'; "
-    "several numbers are in parentheses, as in 'ard(theta=(0.5, 0.1))'"
+    "several numbers are in parentheses, as in 'ard(theta=(0.5, 0.1))'; behind a kernel, the features it sees, from 0, "
+    "as in 'linear[0, 3]'"
 )
 
 
@@ -29,7 +30,7 @@ def parse(text: str) -> Kernel:
     ----------
     text : str
         Names that the registry knows, each with or without parameters in parentheses; ``+``, ``*``, numbers and
-        parentheses. Nothing is executed.
+        parentheses; features in brackets behind what is to see only these. Nothing is executed.
 
     Raises
     ------
@@ -64,13 +65,16 @@ def from_spec(spec: Mapping[str, Any]) -> Kernel:
     if not isinstance(spec, Mapping) or not isinstance(spec.get("kernel"), str):
         raise OptionError(f"a kernel description needs the key 'kernel', got {spec!r}")
     name = spec["kernel"]
-    if "parts" in spec and name in ("sum", "product", "scale"):
-        return combine(name, [from_spec(part) for part in spec["parts"]], spec.get("factor"))
+    if "parts" in spec and name in ALGEBRA:
+        parts = [from_spec(part) for part in spec["parts"]]
+        return combine(name, parts, factor=spec.get("factor"), features=spec.get("features"))
     return _named(name, dict(spec.get("parameters", {})))
 
 
 def short(kernel: Kernel) -> str:
-    """Return the kernel's text with its numbers to four digits, and the first few only of many relevances."""
+    """Return the kernel's text with its numbers to four digits, and the first few only of many relevances or parts."""
+    if isinstance(kernel, Sum) and len(kernel.parts) > _SHOWN:
+        return f"{short(Sum(kernel.parts[: _SHOWN - 1]))} + ... ({len(kernel.parts)} kernels in all)"
 
     def some(match: re.Match[str]) -> str:
         values = match.group().strip("(),").split(", ")
@@ -105,6 +109,13 @@ def _build(node: ast.expr, names: list[str]) -> Kernel | float:
             return _named(_original(key, names), {})
         case ast.Call(func=ast.Name(id=key), args=[], keywords=keywords):
             return _named(_original(key, names), dict(_keyword(keyword, names) for keyword in keywords))
+        case ast.Subscript(value=value, slice=listed):
+            part = _build(value, names)
+            elements = listed.elts if isinstance(listed, ast.Tuple) else [listed]
+            features: list[Any] = [element.value for element in elements if isinstance(element, ast.Constant)]
+            if not isinstance(part, Kernel) or len(features) < len(elements):
+                raise _Unreadable
+            return On(tuple(features), part)
         case ast.BinOp(left=left, op=ast.Add() | ast.Mult() as operation, right=right):
             return _join(_build(left, names), operation, _build(right, names))
     raise _Unreadable

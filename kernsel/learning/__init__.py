@@ -1,6 +1,27 @@
 """Kernels that are learnt, not chosen from a grid."""
 
+from kernsel.learning.infinite import Infinite
 from kernsel.learning.learned import LearnedKernel, Step
+from kernsel.learning.methods import KKS, Alignment, Easy, Lp, Method, Simple, Uniform
+from kernsel.learning.mkl import METHODS, WeightedKernel, learn_mkl, learn_mkl_on_dataset
 from kernsel.learning.relevances import PUBLISHED, learn_on_dataset, learn_relevances
 
-__all__ = ["PUBLISHED", "LearnedKernel", "Step", "learn_on_dataset", "learn_relevances"]
+__all__ = [
+    "KKS",
+    "METHODS",
+    "PUBLISHED",
+    "Alignment",
+    "Easy",
+    "Infinite",
+    "LearnedKernel",
+    "Lp",
+    "Method",
+    "Simple",
+    "Step",
+    "Uniform",
+    "WeightedKernel",
+    "learn_mkl",
+    "learn_mkl_on_dataset",
+    "learn_on_dataset",
+    "learn_relevances",
+]

@@ -287,7 +287,7 @@ def make_grids(kernels: Sequence[Kernel], grid: Grid, rows: Rows, learner: Any) 
     style = given.pop("rest", "auto")
     if style not in ("auto", "paper"):
         raise OptionError(f"grid {style!r} is unknown: use auto, paper, sobol:N, random:N, or a dictionary of values")
-    values = {name: _axis(name, each) for name, each in given.items()}
+    values = {name: read_axis(name, each) for name, each in given.items()}
     free = list(dict.fromkeys(name for kernel in kernels for name in kernel.free))
     known = [*free, "lambda", *getattr(learner, "searchable", ())]
     for name in values:
@@ -311,8 +311,8 @@ def _axes(kernel: Kernel, style: str, given: Mapping[str, Array], rows: Rows, le
     return Axes(kernel, values, given.get("lambda", lams), learner, tuning)
 
 
-def _axis(name: str, given: Any) -> Array:
-    """Read the values of one parameter in a grid that was given."""
+def read_axis(name: str, given: Any) -> Array:
+    """Return the values of one parameter in a grid that was given, ascending; OptionError if they can't be some."""
     try:
         axis = np.unique(np.asarray(given, dtype=np.float64))
     except (TypeError, ValueError) as error:

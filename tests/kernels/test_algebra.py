@@ -1,4 +1,4 @@
-"""Sums, products and multiples; parsing; descriptions."""
+"""Sums, products, multiples and restrictions; parsing; descriptions."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -8,7 +8,7 @@ import pytest
 
 from kernsel import kernels
 from kernsel.errors import OptionError
-from kernsel.kernels import Gaussian, Laplacian, Linear, Pairwise, Polynomial, Product, Scale, Statistics, Sum
+from kernsel.kernels import Gaussian, Laplacian, Linear, On, Pairwise, Polynomial, Product, Scale, Statistics, Sum
 
 A, B, C = Gaussian(2.0), Linear(), Laplacian(3.0)
 COMBINATIONS = [
@@ -24,7 +24,11 @@ COMBINATIONS = [
     0.5 * (A * B),
     A * (0.5 * B),
     (A + B) * (B + C) + 3 * A,
-    Gaussian() + Polynomial(),
+    On((2,), A),
+    On((2, 0), B) + 0.5 * On((1,), C) * A,
+    On((0, 1), A + 2 * B),
+    On((1, 2), 0.5 * A),
+    Gaussian() + On((1,), Polynomial()),
     Scale(1e-7, Gaussian()),
 ]
 
@@ -49,13 +53,38 @@ def test_diag(kernel, X):
 def test_one_statistic_serves_all_parts(X):
     stats = Statistics(X)
     (A + 2 * Gaussian(5.0)).evaluate(stats)
-    assert set(vars(stats)) == {"X", "Z", "sqdist"}
+    assert vars(stats).keys() & {"sqdist", "inner", "l1"} == {"sqdist"}
+
+
+def test_a_restriction_sees_its_features_only(X):
+    Z = X[:7] + 1.0
+    for part in (A, A + 2 * B, C):
+        kernel = On((2, 0), part)
+        expected = part(X[:, [2, 0]], Z[:, [2, 0]])
+        np.testing.assert_array_equal(kernel(X, Z), expected)
+        np.testing.assert_array_equal(kernel.evaluate(Statistics(X, Z)), part.evaluate(Statistics(X, Z).on((2, 0))))
+        Z[:, 1] = 9.0
+        np.testing.assert_array_equal(kernel(X, Z), expected)
+    assert list(On((1,), Gaussian()).axes(X)) == ["tau"]
+    assert On((1,), Gaussian()).axes(X)["tau"][0] == Gaussian().axes(X[:, [1]])["tau"][0]
+    assert On((1,), A).width == "tau"
+    assert On((1,), A).conversions() == A.conversions()
+    assert On((1,), Gaussian()).with_parameters(tau=2.0) == On((1,), A)
+
+
+def test_kernels_on_the_same_features_share_their_statistics(X):
+    stats = Statistics(X)
+    assert stats.on((0, 2)) is stats.on((0, 2))
+    np.testing.assert_array_equal(stats.on((0, 2)).sqdist, Statistics(X[:, [0, 2]]).sqdist)
+    np.testing.assert_array_equal(stats.on((1,)).inner, np.outer(X[:, 1], X[:, 1]))
 
 
 def test_nested_sums_products_and_multiples_are_merged():
+    assert On((4, 2, 7), On((2, 0), A)) == On((7, 4), A)
     assert (A + B) + C == A + (B + C) == Sum((A, B, C))
     assert (A * B) * C == A * (B * C) == Product((A, B, C))
     assert Scale(2.0, A) == 0.5 * (4 * A)
+    assert 0.5 * On((1,), 4 * A) == Scale(2.0, On((1,), A))
 
 
 @pytest.mark.parametrize("kernel", COMBINATIONS, ids=str)
@@ -96,6 +125,8 @@ def test_width_of_a_multiple_is_that_of_its_part():
         ("laplacian(sigma=+1e-3)", Laplacian(1e-3)),
         ("polynomial(degree=3, gamma=2*0.5)", Polynomial(3, 1.0)),
         ("(linear + gaussian) * linear", (Linear() + Gaussian()) * Linear()),
+        ("gaussian(tau=2)[3]", On((3,), A)),
+        ("2*(linear + gaussian)[1][5, 3]", 2 * On((3,), Linear() + Gaussian())),
     ],
 )
 def test_parse(text, expected):
@@ -121,6 +152,13 @@ def test_parse(text, expected):
         ("True*linear", "True"),
         ("linear**2", "can't be read"),
         ("-2*linear", "greater than 0"),
+        ("linear[a]", "can't be read"),
+        ("linear[0:2]", "can't be read"),
+        ("2[0]", "can't be read"),
+        ("linear[-1]", "can't be read"),
+        ("linear[0, 0]", "different whole numbers from 0"),
+        ("linear[0.5]", "different whole numbers from 0"),
+        ("linear[2][0, 1]", "there is no feature 2; the data have 2"),
         ("__import__('os').getcwd()", "can't be read"),
         ("other-package:kernel", "other-package:kernel"),
         ("(" * 5000 + "linear" + ")" * 5000, "can't be read"),
@@ -140,6 +178,9 @@ def test_parse_errors(text, message):
         [],
         {"kernel": "sum", "parts": []},
         {"kernel": "scale", "parts": [{"kernel": "linear"}]},
+        {"kernel": "on", "features": [0]},
+        {"kernel": "on", "parts": [{"kernel": "linear"}]},
+        {"kernel": "on", "features": "0", "parts": [{"kernel": "linear"}]},
         {"kernel": "nothing"},
         {"kernel": "gaussian", "parameters": {"width": 1}},
     ],
@@ -191,6 +232,14 @@ def test_a_plugin_kernel_takes_part_in_everything(X):
         lambda: Scale(2, "linear"),
         lambda: 2 * Clash(),
         lambda: (2 * A).with_parameters(factor=None),
+        lambda: On((), A),
+        lambda: On((True,), A),
+        lambda: On((-1,), A),
+        lambda: On((0,), "linear"),
+        lambda: On((0,), A).with_parameters(sigma=1),
+        lambda: On((2,), A)(np.ones((2, 2))),
+        lambda: On((2,), A).evaluate(Statistics(np.ones((2, 2)))),
+        lambda: On((0,), Gaussian())(np.ones((2, 2))),
         lambda: (A + B).with_parameters(tau=1),
         lambda: (A + B).with_parameters(**{"3.tau": 1}),
         lambda: (Gaussian() + B)(np.ones((2, 2))),

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from kernsel.kernels import Gaussian, Laplacian, Linear, Matern32, Matern52, Polynomial, Statistics
+from kernsel.kernels import Gaussian, Laplacian, Linear, Matern32, Matern52, On, Polynomial, Statistics
 
 EPS = np.finfo(float).eps
 RADIAL = [Gaussian, Laplacian, Matern32, Matern52]
@@ -25,6 +25,7 @@ kernels = st.recursive(
         st.builds(lambda a, b: a + b, inner, inner),
         st.builds(lambda a, b: a * b, inner, inner),
         st.builds(lambda c, a: c * a, st.floats(1e-3, 1e3), inner),
+        st.builds(lambda a: On((0,), a), inner),
     ),
     max_leaves=3,
 )

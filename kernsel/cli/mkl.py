@@ -1,0 +1,145 @@
+"""``kernsel mkl``: weights of kernels, and a selection with their weighted sum."""
+
+from __future__ import annotations
+
+import json as json_format
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kernsel.cli import console
+from kernsel.cli.reading import check_outputs, read_values, set_threads
+from kernsel.errors import OptionError
+
+
+def mkl(
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", readable=False, help="The table: CSV with a header, Parquet or svmlight.")
+    ],
+    target: Annotated[
+        str | None,
+        typer.Option(metavar="COL", help="The column to predict, or several of numbers: a,b [default: the last one]."),
+    ] = None,
+    task: Annotated[str, typer.Option(metavar="auto|regression|classification", help="What to learn.")] = "auto",
+    kernel: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="gaussian, 'linear[0, 3]' ...; repeatable [default: gaussian]."),
+    ] = None,
+    family: Annotated[
+        str,
+        typer.Option(
+            metavar="single|separate|products",
+            help="The kernels as they are; and each on every feature alone; or a relevance for each feature.",
+        ),
+    ] = "single",
+    grid: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=V,V...", help="Values of a parameter, each a kernel of its own; repeatable."),
+    ] = None,
+    method: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="k-ks, simple, lp, easy, alignment, uniform or infinite; or 'NAME(key=value)'."
+        ),
+    ] = "k-ks",
+    learner: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Whose fits simple, lp and infinite look at; of k-ks krr or lssvm."),
+    ] = None,
+    lam: Annotated[
+        float | None, typer.Option("--lambda", metavar="VALUE", help="Lambda of those fits [default: the best one].")
+    ] = None,
+    select: Annotated[
+        str | None,
+        typer.Option(metavar="LEARNER", help="Then choose lambda for this learner on the weighted sum, and fit it."),
+    ] = None,
+    folds: Annotated[
+        str | None,
+        typer.Option(metavar="N|loo|logo|time:N", help="As in kernsel select [default: 10]."),
+    ] = None,
+    rows: Annotated[int, typer.Option(metavar="N", help="Learn on a sample of so many rows.")] = 1000,
+    groups: Annotated[
+        str | None, typer.Option(metavar="COL", help="A column of groups, whose rows are held out together.")
+    ] = None,
+    weights: Annotated[str | None, typer.Option(metavar="COL", help="A column of weights of the rows.")] = None,
+    class_weight: Annotated[
+        str | None, typer.Option(metavar="balanced", help="Give all classes the same total weight.")
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the folds and the sample.")] = 0,
+    standardize: Annotated[
+        bool, typer.Option("--standardize/--no-standardize", help="Scale the numeric columns.")
+    ] = True,
+    output: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result to this JSON file.")] = None,
+    model: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the model that --select fits to this file.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the result and warnings.")] = False,
+    threads: Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads to use [default: all].")] = None,
+) -> None:
+    """Learn weights of several kernels (multiple kernel learning), and select with their weighted sum."""
+    with console.guarded():
+        values = read_values(grid or [])
+        if model is not None and select is None:
+            raise OptionError("--model needs a fitted model: give --select with a learner")
+        check_outputs(data, {"--output": output, "--model": model})
+        set_threads(threads)
+        from kernsel.data import assign_roles, prepare, read_table
+        from kernsel.folds import check_text
+
+        way = check_text(folds or "10")
+        roles = assign_roles(read_table(data), target, weights, groups)
+        dataset = prepare(
+            roles.frame,
+            roles.targets,
+            task,
+            standardize,
+            weights=roles.weights,
+            groups=roles.groups,
+            class_weight=class_weight,
+        )
+        chatty = not (json or quiet)
+        if chatty:
+            typer.echo(f"{data}: {dataset.n} rows, {dataset.d} features")
+            for note in dataset.notes:
+                typer.echo(f"  {note}")
+        from kernsel.data.files import atomic_write
+        from kernsel.learning import learn_mkl_on_dataset
+        from kernsel.numerics import jit
+        from kernsel.selection import select_dataset
+
+        jit.announce = None if quiet else console.say
+        found = learn_mkl_on_dataset(
+            dataset,
+            kernel=kernel or "gaussian",
+            family=family,
+            grid=values,
+            method=method,
+            learner=learner,
+            lam=lam,
+            folds=way,
+            rows=rows,
+            seed=seed,
+        )
+        document, summaries, warnings = found.to_dict(), [found.summary()], found.warnings
+        if select is not None:
+            with console.progress(quiet) as report:
+                chosen = select_dataset(
+                    dataset, learner=select, kernel=found.kernel, folds=way, seed=seed, progress=report
+                )
+            document["selection"] = json_format.loads(chosen.to_json())
+            summaries.append(chosen.summary())
+            warnings = [*warnings, *chosen.warnings]
+            if model is not None:
+                chosen.model.save(model)
+        text = json_format.dumps(document, allow_nan=False)
+        if output is not None:
+            atomic_write(output, lambda stream: stream.write(f"{text}\n".encode()))
+        typer.echo(text if json else "\n\n".join(summaries))
+        if chatty:
+            for what, path in (("result", output), ("model", model)):
+                if path is not None:
+                    typer.echo(f"{what} written to {path}")
+        for each in warnings:
+            console.warn(each)

@@ -1,0 +1,415 @@
+"""Multiple kernel learning: weights of kernels, and the weighted sum as one kernel for a selection."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import numbers
+import time
+import warnings as python_warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import kernsel
+from kernsel import parameters
+from kernsel.criteria import NewtonCV
+from kernsel.data import Dataset, from_arrays
+from kernsel.errors import ConvergenceWarning, IncompatibleError, OptionError, SelectionError
+from kernsel.folds import make_folds
+from kernsel.judging import rows_of
+from kernsel.kernels import Kernel, On, short
+from kernsel.learning.families import family_of, on_grid
+from kernsel.learning.infinite import Infinite
+from kernsel.learning.methods import KKS, Alignment, Easy, Lp, Method, Simple, Uniform, Weights
+from kernsel.learning.pool import Pool, combined, descending
+from kernsel.learning.start import part
+from kernsel.numerics.jit import one_blas_thread
+from kernsel.options import read_kernel
+from kernsel.result import aligned
+from kernsel.search.grid import RIDGES
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pandas as pd
+
+Array = NDArray[np.float64]
+
+METHODS: dict[str, type[Method]] = {each.name: each for each in (KKS, Simple, Lp, Easy, Alignment, Uniform, Infinite)}
+
+FORMAT, VERSION = "kernsel-mkl", 1
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedKernel:
+    """The outcome of :func:`kernsel.learn_mkl`: weights of kernels, and their weighted sum.
+
+    Parameters
+    ----------
+    kernels : tuple of Kernel
+        All that were candidates.
+    weights : (m,) array
+        At least 0; each is the weight of a kernel divided by its scale.
+    scales : (m,) array
+        Mean of ``k(x, x)`` over the rows, for each kernel.
+    method : Method
+    learner : str or None
+        Whose fits the method looked at.
+    lam : float or None
+        The lambda of those fits.
+    history : list of float
+        The method's objective after each step.
+    gap : float or None
+        Duality gap, relative to the objective, for the methods that have one.
+    features : tuple of str
+        The names of the encoded features.
+    data, options, timing : dict
+        What was learnt on, how, and in how many seconds.
+    warnings : list of str
+        What should be known before the kernel is used.
+    """
+
+    kernels: tuple[Kernel, ...]
+    weights: Array
+    scales: Array
+    method: Method
+    learner: str | None
+    lam: float | None
+    history: list[float]
+    gap: float | None
+    features: tuple[str, ...]
+    data: Mapping[str, Any]
+    options: Mapping[str, Any]
+    timing: Mapping[str, float]
+    warnings: list[str]
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """The sum of the kernels with their weights, as any kernel: for ``kernsel.select(X, y, kernel=...)``."""
+        return combined(self.kernels, self.weights, self.scales)
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """All kernels, the largest weight first: weight, scale, text, and the names of the features they see."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "weight": self.weights[i],
+                "kernel": str(self.kernels[i]),
+                "features": self._sees(self.kernels[i]),
+                "scale": self.scales[i],
+            }
+            for i in descending(self.weights)
+        )
+
+    def _seen(self, kernel: Kernel) -> list[str]:
+        return [self.features[j] for j in kernel.features] if isinstance(kernel, On) else []
+
+    def _sees(self, kernel: Kernel) -> str:
+        return ", ".join(self._seen(kernel)) or "all"
+
+    def summary(self) -> str:
+        """Return the weights for people."""
+        used = [i for i in descending(self.weights) if self.weights[i] > 0]
+        by = f" by the fits of {self.learner} with lambda = {self.lam:.4g}" if self.learner is not None else ""
+        lines = [
+            f"{self._method()}{by}: {len(used)} of {len(self.kernels)} kernels have a weight",
+            "",
+            *aligned(
+                [
+                    ("", "weight", "kernel", "features"),
+                    *(
+                        (
+                            "",
+                            f"{self.weights[i]:.4g}",
+                            short(self.kernels[i]),
+                            ", ".join(self._seen(self.kernels[i])) or "all",
+                        )
+                        for i in used
+                    ),
+                ]
+            ),
+            "",
+            "  weights are of kernels divided by their mean k(x, x) over the rows",
+        ]
+        if self.history:
+            gap = f", at most {100 * self.gap:.2g} % above its minimum" if self.gap is not None else ""
+            lines.append(f"  objective: {self.history[0]:.5g} at first, {self.history[-1]:.5g} in the end{gap}")
+        return "\n".join(lines)
+
+    def _method(self) -> str:
+        values = dataclasses.asdict(self.method)
+        return self.method.name + f"({', '.join(f'{name}={value:g}' for name, value in values.items())})" * bool(values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON can hold it."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "kernel": self.kernel.spec(),
+            "text": str(self.kernel),
+            "kernels": [
+                {
+                    "kernel": self.kernels[i].spec(),
+                    "features": self._seen(self.kernels[i]) or None,
+                    "weight": float(self.weights[i]),
+                    "scale": float(self.scales[i]),
+                }
+                for i in descending(self.weights)
+            ],
+            "method": {"name": self.method.name, **dataclasses.asdict(self.method)},
+            "learner": self.learner,
+            "lambda": self.lam,
+            "objective": list(self.history),
+            "gap": self.gap,
+            "data": dict(self.data),
+            "options": dict(self.options),
+            "timing": dict(self.timing),
+            "environment": {"kernsel": kernsel.__version__},
+            "warnings": list(self.warnings),
+        }
+
+    def to_json(self) -> str:
+        """Return ``to_dict`` as one JSON document."""
+        return json.dumps(self.to_dict(), allow_nan=False)
+
+    def __repr__(self) -> str:
+        return f"<WeightedKernel: {self._method()}, {(self.weights > 0).sum()} of {len(self.kernels)} kernels>"
+
+
+def learn_mkl(
+    X: pd.DataFrame | npt.ArrayLike,
+    y: npt.ArrayLike,
+    kernel: str | Kernel | Sequence[str | Kernel] = "gaussian",
+    *,
+    method: str | Method = "k-ks",
+    family: str = "single",
+    grid: Mapping[str, npt.ArrayLike] | None = None,
+    learner: str | Any | None = None,
+    lam: float | None = None,
+    folds: int | str | Any = 10,
+    rows: int = 1000,
+    groups: npt.ArrayLike | None = None,
+    weights: npt.ArrayLike | None = None,
+    class_weight: str | Mapping[Any, float] | None = None,
+    task: str = "auto",
+    standardize: bool = True,
+    seed: int = 0,
+) -> WeightedKernel:
+    """Learn weights of kernels: multiple kernel learning.
+
+    ``k = sum_m mu_m k_m / c_m`` with ``mu >= 0``, ``|mu|_p = 1`` and the mean ``c_m`` of ``k_m(x, x)``; what the
+    weights minimise is the method's. The result's ``kernel`` is one for :func:`kernsel.select`, which chooses lambda.
+
+    Parameters
+    ----------
+    X : (n, d) array or DataFrame
+        Features; text columns of a DataFrame are encoded one-hot.
+    y : (n,) or (n, k) array
+        Target: numbers, or labels of any kind. Several outputs share the weights.
+    kernel : str, Kernel or list of them
+        A parameter without a value gets those of the grid, and each is a kernel of its own.
+    method : str or Method
+        ``k-ks`` (cross-validation with kernel stability, ``"k-ks(eta=1, p=1)"``), ``simple`` (SimpleMKL), ``lp``
+        (``"lp(p=2)"``), ``easy`` (EasyMKL), ``alignment`` (centred), ``uniform`` (their mean), or ``infinite``, which
+        has no grid but learns the free parameters too.
+    family : {"single", "separate", "products"}
+        The kernels as they are; these and each on every feature alone; or with a relevance for each feature, for the
+        method ``infinite``.
+    grid : mapping of str to sequence of float, optional
+        Values of free parameters by name; by default they are scaled by the data.
+    learner : str or Learner, optional
+        Whose fits ``simple``, ``lp`` and ``infinite`` look at, ``svm`` for classes and ``krr`` for a regression by
+        default; of ``k-ks`` ``krr`` or ``lssvm``. The other methods have none to choose.
+    lam : float, optional
+        Lambda of those fits. By default one of a grid: weights are learnt with the best one for equal weights, and on
+        from there as long as the held-out loss of what is learnt falls.
+    folds : int, str, array, splitter or iterable of pairs
+        As in :func:`kernsel.select`: for ``k-ks``, and where lambda is chosen.
+    rows : int
+        Learn on a random sample of so many rows where there are more, with the same share of each class.
+    groups, weights : (n,) array, optional
+        As in :func:`kernsel.select`.
+    class_weight : "balanced" or mapping of label to weight, optional
+        As in :func:`kernsel.select`.
+    task : {"auto", "regression", "classification"}
+        What to learn.
+    standardize : bool
+        Scale the numeric columns. A selection with the learnt kernel must do the same.
+    seed : int
+        Of the folds and the sample.
+
+    Returns
+    -------
+    WeightedKernel
+        The weights, and the weighted sum.
+
+    Raises
+    ------
+    DataError, OptionError, IncompatibleError, PluginError, SelectionError
+        Each says what is wrong and what to do.
+
+    Warns
+    -----
+    ConvergenceWarning
+        The method stopped before its tolerance; the text is also in ``WeightedKernel.warnings``.
+    """
+    dataset = from_arrays(X, y, task, standardize, weights=weights, groups=groups, class_weight=class_weight)
+    result = learn_mkl_on_dataset(
+        dataset,
+        kernel=kernel,
+        method=method,
+        family=family,
+        grid=grid,
+        learner=learner,
+        lam=lam,
+        folds=folds,
+        rows=rows,
+        seed=seed,
+    )
+    for text in result.warnings:
+        python_warnings.warn(text, ConvergenceWarning, stacklevel=2)
+    return result
+
+
+@one_blas_thread()  # sums in another order for every number of threads would lead to other weights
+def learn_mkl_on_dataset(
+    dataset: Dataset,
+    *,
+    kernel: str | Kernel | Sequence[str | Kernel] = "gaussian",
+    method: str | Method = "k-ks",
+    family: str = "single",
+    grid: Mapping[str, npt.ArrayLike] | None = None,
+    learner: str | Any | None = None,
+    lam: float | None = None,
+    folds: int | str | Any = 10,
+    rows: int = 1000,
+    seed: int = 0,
+) -> WeightedKernel:
+    """Do what :func:`learn_mkl` does, on a data set that is already encoded, and without issuing its warnings.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        From ``kernsel.data``.
+    kernel, method, family, grid, learner, lam, folds, rows, seed : optional
+        As in :func:`learn_mkl`.
+
+    Returns
+    -------
+    WeightedKernel
+        As from :func:`learn_mkl`.
+    """
+    started = time.perf_counter()
+    way = read_method(method)
+    fitted = way.learner(learner, dataset.task)
+    if fitted is None and lam is not None:
+        raise IncompatibleError(f"method '{way.name}' looks at no fits, so it has no lambda: leave it out")
+    if lam is not None and not (isinstance(lam, numbers.Real) and 0 < lam < np.inf):
+        raise OptionError(f"lambda must be a finite number greater than 0, not {lam!r}")
+    if family == "products" and not way.continuous:
+        raise OptionError(f"family products has kernels without a grid, which method '{way.name}' needs: use infinite")
+    named = [read_kernel(each) for each in (kernel if isinstance(kernel, list | tuple) else [kernel])]
+    if not named:
+        raise OptionError("no kernel is given: name at least one, such as gaussian")
+    kernels = family_of(named, family, dataset.X.shape[1])
+    if not isinstance(rows, numbers.Integral) or rows < 2:
+        raise OptionError(f"rows is the number of rows to learn on, a whole number from 2, not {rows!r}")
+    sample = part(dataset, rows, seed)
+    dealt = make_folds(folds, sample, seed)
+    if grid and way.continuous:
+        raise OptionError(f"method '{way.name}' learns free parameters and has no grid: leave it out")
+    candidates = kernels if way.continuous else on_grid(kernels, grid or {}, sample.X)
+    pool = Pool(rows_of(sample, dealt, seed), tuple(candidates))
+    if fitted is not None and lam is None:
+        found, lam = _best(way, pool, fitted)
+    else:
+        found = way.learn(pool, fitted, np.nan if lam is None else float(lam))
+    return WeightedKernel(
+        kernels=found.kernels,
+        weights=found.mu,
+        scales=found.scales,
+        method=way,
+        learner=None if fitted is None else fitted.name,
+        lam=lam,
+        history=found.history,
+        gap=found.gap,
+        features=tuple(dataset.encoder.features),
+        data={
+            "rows": dataset.n,
+            "learnt_on": sample.n,
+            "features": dataset.d,
+            "task": dataset.task,
+            "target": dataset.target,
+            "source": dataset.source,
+            "notes": dataset.notes,
+            "holdout": dealt.text,
+        },
+        options={"kernels": [str(each) for each in named], "family": family, "rows": rows, "seed": seed},
+        timing={"total": time.perf_counter() - started},
+        warnings=_warnings(found, way),
+    )
+
+
+def _best(method: Method, pool: Pool, learner: Any) -> tuple[Weights, float]:
+    """Learn with the lambda of the lowest held-out loss: of equal weights first, then of what is learnt around it."""
+
+    def losses(pool: Pool, mu: Array, lams: Array) -> Array:
+        scores = NewtonCV().score(pool.path(mu, learner, lams))
+        return np.where([reason is None for reason in scores.failed], scores.score, np.inf)
+
+    def learn(k: int) -> tuple[float, Weights]:
+        found = method.learn(pool, learner, float(lams[k]))
+        return float(losses(pool.with_kernels(found.kernels), found.mu, lams[k : k + 1])[0]), found
+
+    equal, mu = method.equal(pool)
+    lams = RIDGES[::-1] * mu.sum() / pool.rows.total  # descending, as those of a path
+    first = int(np.argmin(losses(equal, mu, lams)))
+    results = {first: learn(first)}
+    for step in (1, -1):
+        k = first
+        while 0 <= k + step < lams.size:
+            try:
+                results[k + step] = learn(k + step)
+            except SelectionError:  # the fits fail from there on
+                break
+            if results[k + step][0] >= results[k][0]:
+                break
+            k += step
+        if k != first:
+            break
+    best = min(results, key=lambda k: results[k][0])
+    return results[best][1], float(lams[best])
+
+
+def _warnings(found: Weights, method: Method) -> list[str]:
+    if found.gap is None or found.gap <= found.tolerance:
+        return []
+    return [
+        f"method '{method.name}' stopped at a duality gap of {found.gap:.2g} of the objective, above the tolerance "
+        f"{found.tolerance:.2g}: the weights are usable, and a larger lambda brings them nearer"
+    ]
+
+
+def read_method(method: str | Method) -> Method:
+    """Return the method, from ``name`` or ``name(parameter=value, ...)``.
+
+    Raises
+    ------
+    OptionError
+        There is no such method, or it has no such parameter.
+    """
+    if isinstance(method, Method):
+        return method
+    if not isinstance(method, str):
+        raise OptionError(f"a method must be a name such as 'k-ks', or a Method such as KKS(), not {method!r}")
+    name, values = parameters.parse(f"method {method!r}", method)
+    if name not in METHODS:
+        hint = parameters.meant(name, METHODS) or f"; it can be {parameters.listing(METHODS, 'or')}"
+        raise OptionError(f"no method is called {name!r}{hint}")
+    return parameters.make(f"method {name!r}", METHODS[name], values)
