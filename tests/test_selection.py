@@ -43,6 +43,7 @@ ENTRY = {
 DOCUMENT = {
     *("format", "version", "best", "candidates", "data", "options", "conversions", "timing", "environment"),
     "warnings",
+    "nested",
 }
 DATA = {
     *("rows", "features", "task", "target", "labels", "source", "notes", "folds", "representation", "rank"),
@@ -51,6 +52,7 @@ DATA = {
 OPTIONS = {
     *("learner", "kernels", "criterion", "grid", "search", "extend", "verify", "rank", "seed", "folds"),
     *("metrics", "one_se", "calibration", "weights", "groups", "fold_column", "class_weight", "eta"),
+    *("refine", "budget"),
 }
 QUICK = {"grid": tables.SMALL, "folds": 5, "extend": False}
 FEW = {"grid": {"tau": [1.0], "lambda": [1e-2, 1e-1]}, "folds": 3, "extend": False}

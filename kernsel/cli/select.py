@@ -38,7 +38,7 @@ def select(
     order: Annotated[str | None, typer.Option(metavar="R|inf", help="Order of the criterion bif.")] = None,
     eta: Annotated[
         str | None,
-        typer.Option(metavar="VALUE|cv", help="Weight of the penalty of rks and cvks, or by cross-validation."),
+        typer.Option(metavar="VALUE|cv", help="Weight of a penalty (rks, cvks, sps, er, ep); cv: by cross-validation."),
     ] = None,
     folds: Annotated[
         str | None,
