@@ -62,8 +62,13 @@ def rows_of(X: Array, y: Array, folds: int, seed: int) -> Rows:
     return Rows(X, np.ascontiguousarray(y[order][None]), starts, order, Statistics(X))
 
 
-def surface(X: Array, y: Array, X_test: Array, y_test: Array, classes: bool, seed: int) -> dict[str, Array]:
-    """Return the terms of every criterion, and the error on other rows, for each tau and ridge: (31, 4) arrays."""
+def surface(
+    X: Array, y: Array, X_test: Array, y_test: Array, classes: bool, seed: int, square: dict[str, Any]
+) -> dict[str, Array]:
+    """Return the terms of every criterion, and the error on other rows, for each tau and ridge: (31, 4) arrays.
+
+    Of the criteria that need the square loss those in ``square``.
+    """
     dealt = {folds: rows_of(X, y, folds, seed) for folds in (5, 10)}
     lams, learner = RIDGES / len(X), Svm() if classes else Krr()
     found: dict[str, list[Array]] = {}
@@ -87,9 +92,9 @@ def surface(X: Array, y: Array, X_test: Array, y_test: Array, classes: bool, see
         for folds in (5, 10):
             found.setdefault(f"cvks{folds}.fit", []).append(found[f"cv{folds}"][-1])
             note(f"cvks{folds}.penalty", penalty, [None] * lams.size)
-        square = paths[10] if not classes else make_path(problems[10], Krr(), lams)
-        for name, part in SQUARE.items():
-            score = part.score(square)
+        plain = paths[10] if not classes else make_path(problems[10], Krr(), lams)
+        for name, part in square.items():
+            score = part.score(plain)
             note(name, score.score, score.failed)
         K = Gaussian(float(tau))(X_test, paths[10].points())
         outputs = np.array([(paths[10].coefficients(k) @ K.T)[0] for k in range(lams.size)])
@@ -108,12 +113,12 @@ def split_errors(X: Array, y: Array, classes: bool, seed: int) -> dict[str, Arra
     X = (X - centre)[:, spread > 0] / spread[spread > 0]
     if not classes:
         y = (y - y[train].mean()) / y[train].std()
-    whole = surface(X[train], y[train], X[test], y[test], classes, seed)
+    whole = surface(X[train], y[train], X[test], y[test], classes, seed, SQUARE)
     parts = [train[k::3] for k in range(3)]
     inner = []
     for held in parts:
         rest = np.setdiff1d(train, held)
-        inner.append(surface(X[rest], y[rest], X[held], y[held], classes, seed))
+        inner.append(surface(X[rest], y[rest], X[held], y[held], classes, seed, {}))
     ridge = np.arange(RIDGES.size)
     errors = {"best tau": whole["error"].min(axis=0)}
     for name in NAMES:
