@@ -102,7 +102,8 @@ class Learner(Protocol):
 class Criterion(Protocol):
     """A score of a learner on a kernel, for a whole path of lambda at once; lower is better.
 
-    One that has no minimum over the kernel's parameters says why as ``unbounded``: it is minimised within the grid.
+    One that has no minimum over the kernel's parameters, or lambda, has ``unbounded_in``, a tuple of "kernel" and
+    "lambda", and says why as ``unbounded``: their axes aren't extended.
     """
 
     name: ClassVar[str]

@@ -152,6 +152,7 @@ class BR:
         needs="the square loss; a kernel with a width",
         against="it falls without bound as the scales go to 0: the end of the grid is part of what is chosen",
     )
+    unbounded_in: ClassVar[tuple[str, ...]] = ("kernel",)
     unbounded: ClassVar[str] = "br falls without bound as kernels widen"
 
     def measured(self, loss: str) -> str:

@@ -46,6 +46,7 @@ class RKS(_Stability, PenalisedFit):
     """
 
     name: ClassVar[str] = "rks"
+    unbounded_in: ClassVar[tuple[str, ...]] = ("kernel", "lambda")
     unbounded: ClassVar[str] = "rks goes on falling as kernels narrow and lambda falls"
     about: ClassVar[About] = About(
         reference="Liu, Liao, Zhang, Ren & Wang, Kernel stability for model selection in kernel-based algorithms, "

@@ -211,14 +211,14 @@ class Axes:
             and candidate.kernel in set(self.kernels())
         )
 
-    def extended(self, winner: Candidate, kernels: bool = True) -> tuple[Axes, dict[str, str]] | None:
+    def extended(self, winner: Candidate, stay: Sequence[str] = ()) -> tuple[Axes, dict[str, str]] | None:
         """Return the grid with every axis lengthened at whose end the winner lies, and the new ranges; or None.
 
-        The axes of the kernel's parameters stay as they are if ``kernels`` is false.
+        The axes of the kernel's parameters, or of lambda, stay as they are if ``stay`` holds "kernel" or "lambda".
         """
-        values = _longer(self.values, winner.kernel.parameters) if kernels else {}
+        values = {} if "kernel" in stay else _longer(self.values, winner.kernel.parameters)
         tuning = _longer(self.tuning, parameters_of(winner.learner))
-        lams = _longer({"lambda": self.lams}, {"lambda": winner.lam})
+        lams = {} if "lambda" in stay else _longer({"lambda": self.lams}, {"lambda": winner.lam})
         done = {name: f"{axis[0]:.3g}..{axis[-1]:.3g}" for name, axis in (values | tuning | lams).items()}
         if not done:
             return None
@@ -384,7 +384,7 @@ class GridSearch:
         if best.failed is not None or not where:
             return False
         unbounded = getattr(self.criterion, "unbounded", None)
-        longer = self.grids[g].extended(best, kernels=unbounded is None)
+        longer = self.grids[g].extended(best, getattr(self.criterion, "unbounded_in", ()))
         if not self.extend or longer is None or len(self.extensions) == ROUNDS:
             why = (
                 "and the grid was not extended"

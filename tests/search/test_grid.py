@@ -73,7 +73,7 @@ def test_a_name_is_for_every_kernel_that_has_it():
 @pytest.mark.parametrize(
     ("grid", "message"),
     [
-        ("fine", "grid 'fine' is unknown: use auto, paper, or a dictionary of values"),
+        ("fine", "grid 'fine' is unknown: use auto, paper, sobol:N, random:N, or a dictionary of values"),
         (None, "grid None is unknown"),
         ([1.0, 2.0], "grid .* is unknown"),
         ({"gamma": [1.0]}, r"kernel 'gaussian\(\)' has no free parameter 'gamma'; free here: tau, lambda"),
