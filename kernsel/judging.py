@@ -134,6 +134,12 @@ class Judge:
             spread = np.where(root > 0, scale * spread / (2 * np.where(root > 0, root, 1.0)), 0.0 * spread)
         return root * scale, spread
 
+    def with_error(self, candidate: Candidate, deals: Sequence[Array]) -> Candidate:
+        """Return a candidate with the error of its held-out outputs (k, n): means over all deals."""
+        found = [self.errors(rows, F) for rows, F in zip(self.deals, deals, strict=True)]
+        error, error_se = (float(np.mean(figures)) for figures in zip(*found, strict=True))
+        return replace(candidate, error=error, error_se=_known(error_se))
+
     def by_target(self, deals: Sequence[Array]) -> dict[str, float]:
         """Return the RMSE for each target, in its units: its mean over the held-out outputs (k, n) of all deals."""
         roots = [

@@ -97,7 +97,10 @@ class Learner(Protocol):
 
 
 class Criterion(Protocol):
-    """A score of a learner on a kernel, for a whole path of lambda at once; lower is better."""
+    """A score of a learner on a kernel, for a whole path of lambda at once; lower is better.
+
+    One that has no minimum over the kernel's parameters says why as ``unbounded``: it is minimised within the grid.
+    """
 
     name: ClassVar[str]
 

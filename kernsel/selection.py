@@ -311,8 +311,10 @@ def select_dataset(
     held = _heldout(path, approximate)
     unmeasured, several = metrics is not None and not best.metrics, isinstance(dataset.target, list)
     every = [held]  # by deal
-    if unmeasured or several:
+    if best.error is None or unmeasured or several:
         every += [_heldout(_refit(best, other, columns), approximate) for other in deals[1:]]
+    if best.error is None:  # of a criterion without held-out outputs
+        best = candidates[0] = judge.with_error(best, every)
     if unmeasured:
         best = candidates[0] = replace(best, metrics=judge.measured(every))
     warnings += [

@@ -109,7 +109,7 @@ def test_metadata_without_name_and_version(tmp_path, monkeypatch):
         ("kernel", "gausian", "no kernel is called 'gausian'; did you mean 'gaussian'?"),
         ("kernel", "Gaussian", "did you mean 'gaussian'?"),
         ("criterion", "kernsel:newtoncv", "did you mean 'kernsel:newton-cv'?"),
-        ("criterion", "zzz", "; there are bif, c"),
+        ("criterion", "zzz", "; there are bif, b"),
         ("kernel", "svm", "'svm' is a learner, not a kernel; kernel can be ard, "),
         ("learner", "", "no learner is called ''"),
     ],

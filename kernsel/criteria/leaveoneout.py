@@ -119,7 +119,7 @@ class GCV:
         reference="Golub, Heath & Wahba 1979, equation 1.4",
         cost="O(n^3) once, O(n) a lambda",
         needs="the square loss",
-        against="for few rows it now and then chooses a lambda that is far too small",
+        against="near interpolation rows differ in their leverage, and it may choose the narrowest kernel of all",
     )
 
     def measured(self, loss: str) -> str:

@@ -8,7 +8,8 @@ With sample weights s all is done in the coordinates of ``S^1/2``, as in ``spect
 ``y~ = S^1/2 y``, and the ridge is ``lam`` times the sum of the weights that are kept. With ``H = K~ + ridge I`` it is
 ``A = H^-1``, or ``A = H^-1 - u u' / (e' u)`` with ``u = H^-1 e`` and ``e = S^1/2 1`` for an unpenalised bias; in both
 cases ``dA = -A dH A``.
-A ridge below rounding raises ``numpy.linalg.LinAlgError``.
+A ridge below rounding raises ``numpy.linalg.LinAlgError``. Logarithms have no value where nothing is left of a target:
+it is 0, or a constant that a bias fits.
 """
 
 from __future__ import annotations
@@ -140,28 +141,28 @@ def _columns(K: np.ndarray, free: np.ndarray | None, Y: np.ndarray, ridges: np.n
         made = {ridge: _inverse(K, free, ridge)[0] for ridge in np.unique(ridges)}
         products = {ridge: Y @ A for ridge, A in made.items()}
         return lambda fold, ridge: (made[ridge][:, fold], products[ridge])
-    U, ev = spectral.spectrum_of_gram(K, free)
-    beyond = Y - (Y @ U) @ U.T
-    if ridges.min() <= spectral.least_ridge(ev, len(K)):
-        raise np.linalg.LinAlgError("the ridge is below rounding")
+    _check(K, ridges.min())
+    ev, U = np.linalg.eigh(K)
 
     def columns(fold: slice, ridge: float) -> tuple[np.ndarray, np.ndarray]:
         shrunk = U / (ev + ridge)
-        A = shrunk @ U[fold].T - (U / ridge) @ U[fold].T
-        A[fold] += np.eye(A.shape[1]) / ridge
-        return A, (Y @ U) @ shrunk.T + beyond / ridge
+        A, a = shrunk @ U[fold].T, (Y @ U) @ shrunk.T
+        if free is not None:
+            u = shrunk @ (free @ U)
+            A -= np.outer(u, u[fold] / (free @ u))
+            a -= np.outer(Y @ u, u / (free @ u))
+        return A, a
 
     return columns
 
 
 def _inverse(K: np.ndarray, free: np.ndarray | None, ridge: float) -> tuple[np.ndarray, float]:
     """Return A, and ``log det H``, with a bias ``+ log(e' H^-1 e)``."""
+    _check(K, ridge)
     A = K.copy()
     A[np.diag_indices_from(A)] += ridge
     # LAPACK is column-major: it works in place on the transposed view, whose lower triangle is our upper one.
-    R, failed = scipy.linalg.lapack.dpotrf(A.T, lower=1, clean=0, overwrite_a=1)
-    if failed:
-        raise np.linalg.LinAlgError("the ridge is below rounding")
+    R, _ = scipy.linalg.lapack.dpotrf(A.T, lower=1, clean=0, overwrite_a=1)
     determinant = 2.0 * float(np.log(np.diag(R)).sum())
     A = scipy.linalg.lapack.dpotri(R, lower=1, overwrite_c=1)[0].T
     _mirror(A)
@@ -179,3 +180,9 @@ def _mirror(A: np.ndarray, block: int = 128) -> None:
         A[hi:, lo:hi] = A[lo:hi, hi:].T
         inside = A[lo:hi, lo:hi]
         inside[:] = np.triu(inside) + np.triu(inside, 1).T
+
+
+def _check(K: np.ndarray, ridge: float) -> None:
+    """Raise LinAlgError if K may have lost what such a ridge is added to."""
+    if not ridge > len(K) * spectral.ROUNDING * np.abs(K).sum(axis=1).max():
+        raise np.linalg.LinAlgError("the ridge is below rounding")

@@ -1,8 +1,8 @@
 """Leverages: by how much each row pulls its own output, ``H_ii`` of ``H = D^1/2 Z (Z' D Z + mu I)^-1 Z' D^1/2``.
 
-For a fold of one row the ratio of the influence series is H_ii, give or take ``g = s_i / (N - s_i)``, which is about 1/n.
-With ``L = Z' D Z + mu I`` it is the spectral radius of ``(1 + g) d_i L^-1 z_i z_i' - g L^-1 Z' D Z``. The first term has
-the one eigenvalue ``(1 + g) H_ii``, and the second one takes between 0 and g away from every eigenvalue.
+For a fold of one row the ratio of the influence series is H_ii, give or take ``g = s_i / (N - s_i)``, about 1/n. With
+``L = Z' D Z + mu I`` the ratio is the spectral radius of ``(1 + g) d_i L^-1 z_i z_i' - g L^-1 Z' D Z``. The first term
+has the one eigenvalue ``(1 + g) H_ii``, and the second one takes between 0 and g away from every eigenvalue.
 """
 
 from __future__ import annotations

@@ -160,9 +160,9 @@ def solve(H: Array, right: Array, bias: int, ridges: Array) -> tuple[Array, NDAr
 
 
 def without_rows(U: Array, ev: Array, Y: Array, C: Array, ridges: Array, root: Array) -> Array:
-    """Return the outputs ``(k, L, b)`` of some rows, each by the fit without it: ``y_i - (y_i - f_i) / (1 - H_ii)``.
+    """Return the outputs ``(k, L, b)`` of some rows, each by the fit without it: ``y_i - (A y)_i / A_ii``.
 
-    With ``h = ev / (ev + ridge)`` for each row's own ridge, ``f_i = sum_j u_ij h_j c_j``, ``H_ii = sum_j u_ij^2 h_j``.
+    All is made of ``ridge A = I - U U' + U diag(ridge / (ev + ridge)) U'``, as in ``spectral``, with a ridge a row.
 
     Parameters
     ----------
@@ -177,11 +177,12 @@ def without_rows(U: Array, ev: Array, Y: Array, C: Array, ridges: Array, root: A
     root : (b,) array
         The outputs are divided by it.
     """
+    own, rest = 1.0 - (U**2).sum(axis=1), Y - C @ U.T
     f = np.empty((len(Y), *ridges.shape))
-    for k, ridge in enumerate(ridges):
-        shrunk = U * spectral.shrinkage(ev, ridge[:, None])
-        leverage = np.einsum("ij,ij->i", U, shrunk)
-        f[:, k] = (Y - (Y - C @ shrunk.T) / (1.0 - leverage)) / root
+    with np.errstate(divide="ignore", invalid="ignore"):  # a ridge below rounding: not finite, or said to be lost
+        for k, ridge in enumerate(ridges):
+            shrunk = U * spectral.shrinkage(ridge[:, None], ev)
+            f[:, k] = (Y - (rest + C @ shrunk.T) / (own + np.einsum("ij,ij->i", U, shrunk))) / root
     return f
 
 

@@ -172,9 +172,12 @@ class Axes:
             and candidate.kernel in set(self.kernels())
         )
 
-    def extended(self, winner: Candidate) -> tuple[Axes, dict[str, str]] | None:
-        """Return the grid with every axis lengthened at whose end the winner lies, and the new ranges; or None."""
-        values = _longer(self.values, winner.kernel.parameters)
+    def extended(self, winner: Candidate, kernels: bool = True) -> tuple[Axes, dict[str, str]] | None:
+        """Return the grid with every axis lengthened at whose end the winner lies, and the new ranges; or None.
+
+        The axes of the kernel's parameters stay as they are if ``kernels`` is false.
+        """
+        values = _longer(self.values, winner.kernel.parameters) if kernels else {}
         tuning = _longer(self.tuning, parameters_of(winner.learner))
         lams = _longer({"lambda": self.lams}, {"lambda": winner.lam})
         done = {name: f"{axis[0]:.3g}..{axis[-1]:.3g}" for name, axis in (values | tuning | lams).items()}
@@ -334,14 +337,14 @@ class GridSearch:
         where = self.edge(best)
         if best.failed is not None or not where:
             return False
-        longer = self.grids[g].extended(best)
         unbounded = getattr(self.criterion, "unbounded", None)
-        if not self.extend or unbounded or longer is None or len(self.extensions) == ROUNDS:
+        longer = self.grids[g].extended(best, kernels=unbounded is None)
+        if not self.extend or longer is None or len(self.extensions) == ROUNDS:
             why = (
-                f"and the grid was not extended, for {unbounded}"
-                if unbounded
-                else "and the grid was not extended"
+                "and the grid was not extended"
                 if not self.extend
+                else f"which was not extended, for {unbounded}"
+                if longer is None and unbounded
                 else "which can't be extended"
                 if longer is None
                 else f"after {ROUNDS} extensions: give a wider grid"
