@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from kernsel.cli import console
-from kernsel.cli.reading import check_outputs, read_values, set_threads
+from kernsel.cli.reading import check_outputs, read_dataset, read_values, set_threads
 from kernsel.errors import OptionError
 
 
@@ -85,25 +85,13 @@ def mkl(
             raise OptionError("--model needs a fitted model: give --select with a learner")
         check_outputs(data, {"--output": output, "--model": model})
         set_threads(threads)
-        from kernsel.data import assign_roles, prepare, read_table
         from kernsel.folds import check_text
 
         way = check_text(folds or "10")
-        roles = assign_roles(read_table(data), target, weights, groups)
-        dataset = prepare(
-            roles.frame,
-            roles.targets,
-            task,
-            standardize,
-            weights=roles.weights,
-            groups=roles.groups,
-            class_weight=class_weight,
-        )
         chatty = not (json or quiet)
-        if chatty:
-            typer.echo(f"{data}: {dataset.n} rows, {dataset.d} features")
-            for note in dataset.notes:
-                typer.echo(f"  {note}")
+        _, dataset = read_dataset(
+            data, target, task, standardize, chatty, class_weight=class_weight, weights=weights, groups=groups
+        )
         from kernsel.data.files import atomic_write
         from kernsel.learning import learn_mkl_on_dataset
         from kernsel.numerics import jit

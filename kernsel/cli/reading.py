@@ -1,4 +1,4 @@
-"""What several commands read alike: ranks, threads, and the files that they are to write."""
+"""What several commands read alike: tables, ranks, threads, and the files that they are to write."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ import os
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import typer
 
 from kernsel.errors import OptionError
+
+if TYPE_CHECKING:
+    from kernsel.data import Dataset, Roles
 
 
 def read_rank(text: str | None) -> Any:
@@ -56,3 +61,38 @@ def read_values(texts: Sequence[str]) -> dict[str, Any]:
         except ValueError as error:
             raise OptionError(f"--grid {name}={listed} must be numbers with commas between, like tau=1,2") from error
     return values
+
+
+def read_dataset(
+    data: Path,
+    target: str | None,
+    task: str,
+    standardize: bool,
+    chatty: bool,
+    *,
+    class_weight: str | None = None,
+    **aside: str | None,
+) -> tuple[Roles, Dataset]:
+    """Read and encode a table, and print what was inferred if ``chatty``; ``aside`` names columns by their role."""
+    from kernsel.data import assign_roles, prepare, read_table
+
+    roles = assign_roles(read_table(data), target, **aside)
+    dataset = prepare(
+        roles.frame,
+        roles.targets,
+        task,
+        standardize,
+        weights=roles.weights,
+        groups=roles.groups,
+        class_weight=class_weight,
+    )
+    if chatty:
+        announce(data, dataset)
+    return roles, dataset
+
+
+def announce(data: Path, dataset: Dataset) -> None:
+    """Print what a table is, and what was inferred."""
+    typer.echo(f"{data}: {dataset.n} rows, {dataset.d} features")
+    for note in dataset.notes:
+        typer.echo(f"  {note}")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from kernsel.cli import console
-from kernsel.cli.reading import check_outputs, set_threads
+from kernsel.cli.reading import check_outputs, read_dataset, set_threads
 
 
 def relevance(
@@ -66,18 +66,12 @@ def relevance(
     with console.guarded():
         check_outputs(data, {"--output": output, "--plot": plot})
         set_threads(threads)
-        from kernsel.data import assign_roles, prepare, read_table
         from kernsel.plotting import check_plot, plot_relevances
 
         if plot is not None:
             check_plot(plot)
-        roles = assign_roles(read_table(data), target, weights, groups)
-        dataset = prepare(roles.frame, roles.targets, task, standardize, weights=roles.weights, groups=roles.groups)
         chatty = not (json or quiet)
-        if chatty:
-            typer.echo(f"{data}: {dataset.n} rows, {dataset.d} features")
-            for note in dataset.notes:
-                typer.echo(f"  {note}")
+        _, dataset = read_dataset(data, target, task, standardize, chatty, weights=weights, groups=groups)
         from kernsel.data.files import atomic_write
         from kernsel.numerics import jit
         from kernsel.relevance import study_on_dataset

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from kernsel.cli import console
-from kernsel.cli.reading import check_outputs, read_rank, read_values, set_threads
+from kernsel.cli.reading import check_outputs, read_dataset, read_rank, read_values, set_threads
 from kernsel.errors import OptionError
 
 
@@ -128,26 +128,13 @@ def select(
             raise OptionError(f"--folds {folds} and --fold-column {fold_column}: give one of them")
         check_outputs(data, {"--output": output, "--model": model})
         set_threads(threads)
-        from kernsel.data import assign_roles, prepare, read_table
         from kernsel.folds import check_text
 
         way = check_text(folds or "10")
         outer = None if nested is None else check_text(nested)
-        roles = assign_roles(read_table(data), target, weights, groups, fold_column)
-        dataset = prepare(
-            roles.frame,
-            roles.targets,
-            task,
-            standardize,
-            weights=roles.weights,
-            groups=roles.groups,
-            class_weight=class_weight,
-        )
         chatty = not (json or quiet)
-        if chatty:
-            typer.echo(f"{data}: {dataset.n} rows, {dataset.d} features")
-            for note in dataset.notes:
-                typer.echo(f"  {note}")
+        aside = {"weights": weights, "groups": groups, "folds": fold_column}
+        roles, dataset = read_dataset(data, target, task, standardize, chatty, class_weight=class_weight, **aside)
         from kernsel.data.files import atomic_write
         from kernsel.numerics import jit
         from kernsel.selection import select_dataset

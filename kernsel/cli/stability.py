@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kernsel.cli import console
-from kernsel.cli.reading import check_outputs, read_rank, set_threads
+from kernsel.cli.reading import announce, check_outputs, read_rank, set_threads
 from kernsel.errors import OptionError
 
 if TYPE_CHECKING:
@@ -76,12 +76,10 @@ def stability(
         given = {"kernel": kernel, "lam": lam, "learner": learner, "target": target, "task": task}
         choice = _choice(result, {name: value for name, value in given.items() if value is not None})
         roles = assign_roles(read_table(data), choice.target, **choice.aside)
-        dataset = prepare(roles.frame, roles.targets, choice.task, standardize)
+        dataset = prepare(roles.frame, roles.targets, choice.task, standardize)  # every row counts 1 here
         chatty = not (json or quiet)
         if chatty:
-            typer.echo(f"{data}: {dataset.n} rows, {dataset.d} features")
-            for note in dataset.notes:
-                typer.echo(f"  {note}")
+            announce(data, dataset)
         jit.announce = None if quiet else console.say
         with console.progress(quiet) as report:
             found = assess_dataset(
