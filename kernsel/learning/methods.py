@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -222,8 +221,8 @@ class Lp(Method):
 class KKS(Method):
     """Cross-validation with kernel stability (k-KS): ``min CV_k(K) + (eta/n) max_i |K - K^i|_2`` with ``|mu|_p = 1``.
 
-    ``CV_k`` is the mean squared held-out residual of exact refits. It is not convex in mu: the descent starts from
-    equal weights and from the best single kernel, and the lower end counts.
+    ``CV_k`` is the mean squared held-out residual of exact refits. It is not convex in mu; the descent starts from
+    equal weights.
 
     Parameters
     ----------
@@ -258,31 +257,21 @@ class KKS(Method):
                 "method 'k-ks' needs folds whose fits are trained on all other rows; these splits aren't: give a "
                 "number of folds, or use the method simple"
             )
-        value, parts = stability_objective(pool, learner, lam, self.eta)
+        parts = stability_objective(pool, learner, lam, self.eta)
         try:
-            singles = np.eye(len(pool.kernels))
-            best = singles[np.argmin([value(mu) for mu in singles])]
-            ends = [mkl.least_maximum(parts, mu, self.p) for mu in (self.start(len(pool.kernels)), best)]
+            mu, history = mkl.least_maximum(parts, self.start(len(pool.kernels)), self.p)
         except np.linalg.LinAlgError as error:
             raise SelectionError(f"method 'k-ks' with lambda = {lam:.4g}: {error}; give a larger lambda") from error
-        mu, history = min(ends, key=lambda end: end[1][-1])
         return Weights.of(pool, mu, history)
 
 
-def stability_objective(pool: Pool, learner: Any, lam: float, eta: float) -> tuple[Callable[[Array], float], mkl.Parts]:
-    """Return ``CV_k(K) + (eta/n) max_i |K - K^i|_2`` as a function of mu, and in the parts that a descent needs."""
+def stability_objective(pool: Pool, learner: Any, lam: float, eta: float) -> mkl.Parts:
+    """Return ``CV_k(K) + (eta/n) max_i |K - K^i|_2`` as a function of mu, with the points i as its bounds."""
     rows, G, penalty = pool.rows, pool.grams, eta / pool.rows.total
-
-    def cross_validation(K: Array) -> tuple[float, Array]:
-        return gradients.cross_validation(K, rows.Y, rows.s, int(learner.bias), lam, rows.starts)[:2]
-
-    def value(mu: Array) -> float:
-        K = mkl.weighted_sum(G, mu)
-        return cross_validation(K)[0] + penalty * stability.beta(stability.scan_gram(K, rows.weights))[0]
 
     def parts(mu: Array) -> tuple[float, Array, Array, Array]:
         K = mkl.weighted_sum(G, mu)
-        error, W = cross_validation(K)
+        error, W, _ = gradients.cross_validation(K, rows.Y, rows.s, int(learner.bias), lam, rows.starts)
         gradient = np.tensordot(G, W, 2)
         if eta == 0:
             return error, gradient, np.zeros(0), np.zeros((0, len(G)))
@@ -291,4 +280,4 @@ def stability_objective(pool: Pool, learner: Any, lam: float, eta: float) -> tup
         derivatives = np.stack([np.einsum("ij,ij->i", slopes, each) for each in G], axis=1)
         return error, gradient, penalty * stability.perturbations(scan), penalty * derivatives
 
-    return value, parts
+    return parts

@@ -193,6 +193,15 @@ def test_without_bounds_it_is_a_plain_minimum():
     np.testing.assert_allclose(mu, [0.75, 0.25, 0.0], atol=1e-6)  # the projection onto the simplex
 
 
+@pytest.mark.parametrize("p", [1.5, 2.0, 3.0])
+def test_a_linear_objective_on_a_curved_sphere(p):
+    """The largest ``c'mu`` is at ``mu_m`` in proportion to ``c_m^(1/(p-1))``, by Hoelder's inequality."""
+    c = np.array([1.0, 0.3, 0.7])
+    mu, _ = mkl.least_maximum(lambda mu: (2 - c @ mu, -c, np.zeros(0), np.zeros((0, 3))), np.full(3, 3 ** (-1 / p)), p)
+    best = c ** (1 / (p - 1))
+    np.testing.assert_allclose(mu, best / np.linalg.norm(best, p), atol=1e-4)
+
+
 def test_the_twins_agree_with_each_other():
     """The objective of k-KS on a kernel as wide as can be, by hand: every fit is the mean, and all entries are 1."""
     Y = np.array([[1.0, -1.0, 1.0, 1.0]])
