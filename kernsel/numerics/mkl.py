@@ -39,6 +39,7 @@ Steps = tuple[np.ndarray, list[float], float]
 
 MAX_STEPS = 500
 ACCURACY = 1e-9  # of an objective that is minimised by SLSQP
+LEFT = 1e-12  # of the largest weight: what SLSQP leaves where the bound 0 is meant
 FLAT = 0.1  # a line search ends where this share of the slope at its start is left
 
 
@@ -253,4 +254,5 @@ def least_maximum(parts: Parts, mu: np.ndarray, p: float) -> tuple[np.ndarray, l
         ],
         options={"maxiter": MAX_STEPS, "ftol": ACCURACY},
     )
-    return best, history
+    best = np.where(best > LEFT * best.max(), best, 0.0)
+    return best / np.linalg.norm(best, p), history
