@@ -9,19 +9,28 @@ from typing import Annotated
 import typer
 
 from kernsel.cli import console
+from kernsel.cli.arguments import (
+    ClassWeight,
+    Data,
+    Groups,
+    Json,
+    Output,
+    Quiet,
+    Standardize,
+    Target,
+    Task,
+    Threads,
+    Weights,
+)
 from kernsel.cli.reading import check_outputs, read_dataset, read_values, set_threads
+from kernsel.cli.writing import say_written, write_document
 from kernsel.errors import OptionError
 
 
 def mkl(
-    data: Annotated[
-        Path, typer.Argument(metavar="DATA", readable=False, help="The table: CSV with a header, Parquet or svmlight.")
-    ],
-    target: Annotated[
-        str | None,
-        typer.Option(metavar="COL", help="The column to predict, or several of numbers: a,b [default: the last one]."),
-    ] = None,
-    task: Annotated[str, typer.Option(metavar="auto|regression|classification", help="What to learn.")] = "auto",
+    data: Data,
+    target: Target = None,
+    task: Task = "auto",
     kernel: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="gaussian, 'linear[0, 3]' ...; repeatable [default: gaussian]."),
@@ -59,24 +68,18 @@ def mkl(
         typer.Option(metavar="N|loo|logo|time:N", help="As in kernsel select [default: 10]."),
     ] = None,
     rows: Annotated[int, typer.Option(metavar="N", help="Learn on a sample of so many rows.")] = 1000,
-    groups: Annotated[
-        str | None, typer.Option(metavar="COL", help="A column of groups, whose rows are held out together.")
-    ] = None,
-    weights: Annotated[str | None, typer.Option(metavar="COL", help="A column of weights of the rows.")] = None,
-    class_weight: Annotated[
-        str | None, typer.Option(metavar="balanced", help="Give all classes the same total weight.")
-    ] = None,
+    groups: Groups = None,
+    weights: Weights = None,
+    class_weight: ClassWeight = None,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the folds and the sample.")] = 0,
-    standardize: Annotated[
-        bool, typer.Option("--standardize/--no-standardize", help="Scale the numeric columns.")
-    ] = True,
-    output: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result to this JSON file.")] = None,
+    standardize: Standardize = True,
+    output: Output = None,
     model: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the model that --select fits to this file.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the result and warnings.")] = False,
-    threads: Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads to use [default: all].")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    threads: Threads = None,
 ) -> None:
     """Learn weights of several kernels (multiple kernel learning), and select with their weighted sum."""
     with console.guarded():
@@ -92,7 +95,6 @@ def mkl(
         _, dataset = read_dataset(
             data, target, task, standardize, chatty, class_weight=class_weight, weights=weights, groups=groups
         )
-        from kernsel.data.files import atomic_write
         from kernsel.learning import learn_mkl_on_dataset
         from kernsel.numerics import jit
         from kernsel.selection import select_dataset
@@ -122,12 +124,9 @@ def mkl(
             if model is not None:
                 chosen.model.save(model)
         text = json_format.dumps(document, allow_nan=False)
-        if output is not None:
-            atomic_write(output, lambda stream: stream.write(f"{text}\n".encode()))
+        write_document(text, output)
         typer.echo(text if json else "\n\n".join(summaries))
         if chatty:
-            for what, path in (("result", output), ("model", model)):
-                if path is not None:
-                    typer.echo(f"{what} written to {path}")
+            say_written(result=output, model=model)
         for each in warnings:
             console.warn(each)

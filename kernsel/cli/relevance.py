@@ -8,18 +8,15 @@ from typing import Annotated
 import typer
 
 from kernsel.cli import console
+from kernsel.cli.arguments import Data, Groups, Json, Output, Quiet, Standardize, Target, Task, Threads, Weights
 from kernsel.cli.reading import check_outputs, read_dataset, set_threads
+from kernsel.cli.writing import say_written, write_document
 
 
 def relevance(
-    data: Annotated[
-        Path, typer.Argument(metavar="DATA", readable=False, help="The table: CSV with a header, Parquet or svmlight.")
-    ],
-    target: Annotated[
-        str | None,
-        typer.Option(metavar="COL", help="The column to predict, or several of numbers: a,b [default: the last one]."),
-    ] = None,
-    task: Annotated[str, typer.Option(metavar="auto|regression|classification", help="What to learn.")] = "auto",
+    data: Data,
+    target: Target = None,
+    task: Task = "auto",
     criterion: Annotated[
         str,
         typer.Option(metavar="evidence|loo|cv|br|flkl", help="What the relevances are learnt by."),
@@ -42,21 +39,17 @@ def relevance(
     evaluations: Annotated[
         int, typer.Option(metavar="N", min=1, help="How many pairs of lambda and mu flkl tries.")
     ] = 40,
-    groups: Annotated[
-        str | None, typer.Option(metavar="COL", help="A column of groups, whose rows are held out together.")
-    ] = None,
-    weights: Annotated[str | None, typer.Option(metavar="COL", help="A column of weights of the rows.")] = None,
+    groups: Groups = None,
+    weights: Weights = None,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of resamples, folds and parts.")] = 0,
-    standardize: Annotated[
-        bool, typer.Option("--standardize/--no-standardize", help="Scale the numeric columns.")
-    ] = True,
+    standardize: Standardize = True,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the relevances to this PNG, SVG or PDF file.")
     ] = None,
-    output: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result to this JSON file.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the result and warnings.")] = False,
-    threads: Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads to use [default: all].")] = None,
+    output: Output = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    threads: Threads = None,
 ) -> None:
     """Learn how relevant each feature of a table is.
 
@@ -72,7 +65,6 @@ def relevance(
             check_plot(plot)
         chatty = not (json or quiet)
         _, dataset = read_dataset(data, target, task, standardize, chatty, weights=weights, groups=groups)
-        from kernsel.data.files import atomic_write
         from kernsel.numerics import jit
         from kernsel.relevance import study_on_dataset
 
@@ -92,14 +84,11 @@ def relevance(
                 progress=report,
             )
         document = study.to_json()
-        if output is not None:
-            atomic_write(output, lambda stream: stream.write(f"{document}\n".encode()))
+        write_document(document, output)
         if plot is not None:
             plot_relevances(study, plot)
         for note in study.learned.notes[len(dataset.notes) :] if chatty else ():
             typer.echo(f"  {note}")
         typer.echo(document if json else study.summary())
         if chatty:
-            for what, path in (("result", output), ("picture", plot)):
-                if path is not None:
-                    typer.echo(f"{what} written to {path}")
+            say_written(result=output, picture=plot)

@@ -10,19 +10,28 @@ from typing import Annotated, Any
 import typer
 
 from kernsel.cli import console
+from kernsel.cli.arguments import (
+    ClassWeight,
+    Data,
+    Groups,
+    Json,
+    Output,
+    Quiet,
+    Standardize,
+    Target,
+    Task,
+    Threads,
+    Weights,
+)
 from kernsel.cli.reading import check_outputs, read_dataset, read_rank, read_values, set_threads
+from kernsel.cli.writing import say_written, write_document
 from kernsel.errors import OptionError
 
 
 def select(
-    data: Annotated[
-        Path, typer.Argument(metavar="DATA", readable=False, help="The table: CSV with a header, Parquet or svmlight.")
-    ],
-    target: Annotated[
-        str | None,
-        typer.Option(metavar="COL", help="The column to predict, or several of numbers: a,b [default: the last one]."),
-    ] = None,
-    task: Annotated[str, typer.Option(metavar="auto|regression|classification", help="What to learn.")] = "auto",
+    data: Data,
+    target: Target = None,
+    task: Task = "auto",
     learner: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="A learner [default: svm for classification, krr for regression]."),
@@ -47,17 +56,13 @@ def select(
             help="A number of folds, leave one out, leave one group out, N in the order of the rows [default: 10].",
         ),
     ] = None,
-    groups: Annotated[
-        str | None, typer.Option(metavar="COL", help="A column of groups, whose rows are held out together.")
-    ] = None,
+    groups: Groups = None,
     fold_column: Annotated[
         str | None, typer.Option(metavar="COL", help="A column with the fold of each row; negative: never held out.")
     ] = None,
     repeats: Annotated[int, typer.Option(metavar="R", min=1, help="How often the folds are dealt.")] = 1,
-    weights: Annotated[str | None, typer.Option(metavar="COL", help="A column of weights of the rows.")] = None,
-    class_weight: Annotated[
-        str | None, typer.Option(metavar="balanced", help="Give all classes the same total weight.")
-    ] = None,
+    weights: Weights = None,
+    class_weight: ClassWeight = None,
     grid: Annotated[
         list[str] | None,
         typer.Option(
@@ -111,14 +116,12 @@ def select(
         typer.Option(metavar="K|SHARE|full", help="Rank of the kernel matrix [default: full up to 2000 rows]."),
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the folds and landmarks.")] = 0,
-    standardize: Annotated[
-        bool, typer.Option("--standardize/--no-standardize", help="Scale the numeric columns.")
-    ] = True,
-    output: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result to this JSON file.")] = None,
+    standardize: Standardize = True,
+    output: Output = None,
     model: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the fitted model to this file.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the result and warnings.")] = False,
-    threads: Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads to use [default: all].")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    threads: Threads = None,
 ) -> None:
     """Select and fit a kernel model for a table."""
     with console.guarded():
@@ -135,7 +138,6 @@ def select(
         chatty = not (json or quiet)
         aside = {"weights": weights, "groups": groups, "folds": fold_column}
         roles, dataset = read_dataset(data, target, task, standardize, chatty, class_weight=class_weight, **aside)
-        from kernsel.data.files import atomic_write
         from kernsel.numerics import jit
         from kernsel.selection import select_dataset
 
@@ -181,15 +183,12 @@ def select(
         for note in result.data["notes"][len(dataset.notes) :] if chatty else ():
             typer.echo(f"  {note}")
         document = result.to_json()
-        if output is not None:
-            atomic_write(output, lambda stream: stream.write(f"{document}\n".encode()))
+        write_document(document, output)
         if model is not None:
             result.model.save(model)
         typer.echo(document if json else result.summary())
         if chatty:
-            for what, path in (("result", output), ("model", model)):
-                if path is not None:
-                    typer.echo(f"{what} written to {path}")
+            say_written(result=output, model=model)
         for text in result.warnings:
             console.warn(text)
 

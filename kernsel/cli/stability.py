@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kernsel.cli import console
+from kernsel.cli.arguments import Data, Json, Output, Quiet, Standardize, Target, Threads
 from kernsel.cli.reading import announce, check_outputs, read_rank, set_threads
+from kernsel.cli.writing import say_written, write_document
 from kernsel.errors import OptionError
 
 if TYPE_CHECKING:
@@ -16,9 +18,7 @@ if TYPE_CHECKING:
 
 
 def stability(
-    data: Annotated[
-        Path, typer.Argument(metavar="DATA", readable=False, help="The table: CSV with a header, Parquet or svmlight.")
-    ],
+    data: Data,
     kernel: Annotated[
         str | None, typer.Option(metavar="NAME", help="The kernel with its parameters, such as 'gaussian(tau=2)'.")
     ] = None,
@@ -27,10 +27,7 @@ def stability(
         Path | None,
         typer.Option("--from", metavar="FILE", help="Take what is not given from a result of kernsel select --output."),
     ] = None,
-    target: Annotated[
-        str | None,
-        typer.Option(metavar="COL", help="The column to predict, or several of numbers: a,b [default: the last one]."),
-    ] = None,
+    target: Target = None,
     task: Annotated[
         str | None, typer.Option(metavar="auto|regression|classification", help="What to learn [default: auto].")
     ] = None,
@@ -52,13 +49,11 @@ def stability(
         typer.Option(metavar="K|SHARE|full", help="Rank of the fits' kernel matrix [default: full up to 2000 rows]."),
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the folds and landmarks.")] = 0,
-    standardize: Annotated[
-        bool, typer.Option("--standardize/--no-standardize", help="Scale the numeric columns.")
-    ] = True,
-    output: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result to this JSON file.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the result and warnings.")] = False,
-    threads: Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads to use [default: all].")] = None,
+    standardize: Standardize = True,
+    output: Output = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    threads: Threads = None,
 ) -> None:
     """Find the rows that move the kernel matrix most, and bounds from kernel stability, beside cross-validation.
 
@@ -70,7 +65,6 @@ def stability(
         set_threads(threads)
         from kernsel.assessment import assess_dataset
         from kernsel.data import assign_roles, prepare, read_table
-        from kernsel.data.files import atomic_write
         from kernsel.numerics import jit
 
         given = {"kernel": kernel, "lam": lam, "learner": learner, "target": target, "task": task}
@@ -97,11 +91,10 @@ def stability(
                 progress=report,
             )
         document = found.to_json()
-        if output is not None:
-            atomic_write(output, lambda stream: stream.write(f"{document}\n".encode()))
+        write_document(document, output)
         typer.echo(document if json else found.summary())
-        if chatty and output is not None:
-            typer.echo(f"result written to {output}")
+        if chatty:
+            say_written(result=output)
 
 
 def _choice(result: Path | None, given: dict[str, Any]) -> Choice:
