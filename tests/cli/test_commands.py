@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+import commandline
 from kernsel import __version__
 from kernsel.calibration import Calibration, Sigmoid
 from kernsel.cli import app
@@ -25,14 +26,10 @@ from kernsel.intervals import Intervals
 from kernsel.kernels import Linear
 from kernsel.model import Model
 
-runner = CliRunner()
-
 
 def run(*args, code=0):
-    result = runner.invoke(app, [str(arg) for arg in args])
-    assert result.exit_code == code, result.output
+    result = commandline.run(*args, code=code)
     if code == 2 and result.stderr.startswith("kernsel:"):
-        assert result.stderr.count("\n") == 1
         assert result.stdout == ""
     return result
 

@@ -8,21 +8,14 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import kernsel
-from kernsel.cli import app
+from commandline import run
 
 CANDIDATE = {
     *("kernel", "parameters", "lambda", "learner", "criterion", "score"),
     *("verified", "error", "error_se", "reliability", "failed"),
 }
-
-
-def run(*args, code=0):
-    result = CliRunner().invoke(app, [str(arg) for arg in args])
-    assert result.exit_code == code, result.output
-    return result
 
 
 @pytest.mark.parametrize(

@@ -8,23 +8,16 @@ import tracemalloc
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import kernsel
 import reference
+from commandline import run
 from kernsel.assessment import assess_dataset
-from kernsel.cli import app
 from kernsel.data import from_arrays
 from kernsel.folds import deal
 
 FIXED = ("--kernel", "gaussian(tau=0.5)", "--lambda", "0.1")
 FEW = ("--folds", 3, "--repeats", 2)
-
-
-def run(*args, code=0):
-    result = CliRunner().invoke(app, [str(arg) for arg in args])
-    assert result.exit_code == code, result.output
-    return result
 
 
 @pytest.fixture
