@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.datasets import make_classification, make_friedman1
 
 import kernsel
-from kernsel.search.grid import PAPER_LAM, PAPER_TAU
+from kernsel.search.axes import PAPER_LAM, PAPER_TAU
 
 Array = NDArray[np.float64]
 Cell = tuple[float, float]

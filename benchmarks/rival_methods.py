@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from common import CELLS, FOLDS, Array, Cell, Task, cell, sampled, select, warm_up
 
-from kernsel.search.grid import PAPER_LAM, PAPER_TAU
+from kernsel.search.axes import PAPER_LAM, PAPER_TAU
 
 JOBS = 2
 EPSILON = 0.1  # of the tube of a support vector regression, for everybody

@@ -50,7 +50,7 @@ def child(learner: str, method: str, n: int, repeat: int, cells: int) -> dict[st
     from common import CELLS, make_task
     from rival_methods import METHODS
 
-    from kernsel.search.grid import PAPER_LAM, PAPER_TAU
+    from kernsel.search.axes import PAPER_LAM, PAPER_TAU
 
     task = make_task(learner, n)
     base = peaks()[0]
@@ -81,7 +81,7 @@ def prepare(learner: str, n: int) -> None:
     from rival_methods import exact_ridge
     from threadpoolctl import threadpool_limits
 
-    from kernsel.search.grid import PAPER_TAU
+    from kernsel.search.axes import PAPER_TAU
 
     task = make_task(learner, n)
     if learner == "krr":

@@ -27,7 +27,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.svm import SVC
 
 import kernsel
-from kernsel.search.grid import PAPER_LAM, PAPER_TAU
+from kernsel.search.axes import PAPER_LAM, PAPER_TAU
 
 LEADERS = 8
 

@@ -18,7 +18,7 @@ from kernsel.kernels import Kernel, Statistics
 from kernsel.paths import Path, make_path
 from kernsel.problem import Landmarks, Problem, Rows
 from kernsel.resampling import standard_error
-from kernsel.search.grid import Candidate
+from kernsel.search.candidate import Candidate
 
 if TYPE_CHECKING:
     from kernsel.metrics import Metrics, Value

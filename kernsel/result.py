@@ -28,7 +28,7 @@ from kernsel.kernels import Kernel, from_spec, short
 from kernsel.model import Model
 from kernsel.numerics.jit import threads
 from kernsel.parameters import listing, make
-from kernsel.search.grid import Candidate, parameters_of
+from kernsel.search.candidate import Candidate, parameters_of
 
 if TYPE_CHECKING:
     import pandas as pd

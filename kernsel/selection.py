@@ -31,7 +31,9 @@ from kernsel.options import read_criterion, read_kernel, read_learner, read_rank
 from kernsel.paths import Path, compile_updates, make_path
 from kernsel.problem import Problem, Rows
 from kernsel.result import Selection, described, environment
-from kernsel.search.grid import Candidate, Grid, GridSearch, Progress
+from kernsel.search.axes import Grid
+from kernsel.search.candidate import Candidate
+from kernsel.search.grid import GridSearch, Progress
 from kernsel.search.onese import simplest
 from kernsel.search.refine import Budget, read_method, refined
 from kernsel.search.sample import make_designs

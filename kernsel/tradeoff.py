@@ -21,7 +21,9 @@ from kernsel.kernels import Kernel, Statistics
 from kernsel.parameters import listing
 from kernsel.paths import make_path
 from kernsel.problem import Problem, Rows
-from kernsel.search.grid import Candidate, Grid, GridSearch, Progress
+from kernsel.search.axes import Grid
+from kernsel.search.candidate import Candidate
+from kernsel.search.grid import GridSearch, Progress
 from kernsel.search.sample import make_designs
 
 Indices = NDArray[np.int64]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
-    from kernsel.search.grid import Candidate
+    from kernsel.search.candidate import Candidate
 
 Array = NDArray[np.float64]
 

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernsel.errors import OptionError
 from kernsel.kernels import ARD, ARDPolynomial, Gaussian, Kernel, On, Polynomial
 from kernsel.parameters import listing, meant
-from kernsel.search.grid import read_axis
+from kernsel.search.axes import read_axis
 
 Array = NDArray[np.float64]
 

@@ -31,7 +31,7 @@ from kernsel.learning.start import part
 from kernsel.numerics.jit import one_blas_thread
 from kernsel.options import read_kernel
 from kernsel.result import aligned
-from kernsel.search.grid import RIDGES
+from kernsel.search.axes import RIDGES
 
 if TYPE_CHECKING:
     import numpy.typing as npt

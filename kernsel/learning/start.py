@@ -17,7 +17,9 @@ from kernsel.learning.descent import Box, Point
 from kernsel.options import read_search
 from kernsel.problem import Rows
 from kernsel.protocols import Relevances
-from kernsel.search.grid import Candidate, GridSearch, make_grids
+from kernsel.search.axes import make_grids
+from kernsel.search.candidate import Candidate
+from kernsel.search.grid import GridSearch
 
 RIDGES = (1e-8, 1e6)
 """Bounds of ``N lambda``, relative to the mean of k(x, x); below, rounding would be what regularises."""

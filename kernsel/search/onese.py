@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from kernsel.search.grid import Candidate
+from kernsel.search.candidate import Candidate
 
 
 def simplest(

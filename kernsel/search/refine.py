@@ -20,7 +20,9 @@ from numpy.typing import NDArray
 from kernsel.criteria import Slopes
 from kernsel.errors import IncompatibleError, OptionError
 from kernsel.problem import Problem
-from kernsel.search.grid import Candidate, Coordinate, GridSearch, Key
+from kernsel.search.axes import Coordinate
+from kernsel.search.candidate import Candidate, Key
+from kernsel.search.grid import GridSearch
 
 Array = NDArray[np.float64]
 

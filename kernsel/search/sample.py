@@ -12,17 +12,8 @@ import numpy as np
 from kernsel.errors import OptionError
 from kernsel.kernels import Kernel
 from kernsel.problem import Rows
-from kernsel.search.grid import (
-    Array,
-    Axes,
-    Candidate,
-    Coordinate,
-    Grid,
-    Key,
-    continuous,
-    make_grids,
-    parameters_of,
-)
+from kernsel.search.axes import Array, Axes, Coordinate, Grid, continuous, make_grids
+from kernsel.search.candidate import Candidate, Key, parameters_of
 
 DESIGN = re.compile(r"(random|sobol):(.*)")
 

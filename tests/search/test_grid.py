@@ -10,7 +10,8 @@ from kernsel.criteria import CV
 from kernsel.errors import OptionError
 from kernsel.kernels import Gaussian, Laplacian, Linear, Polynomial, parse
 from kernsel.learners import Klr, Krr, Qsvr, Svm, Svr
-from kernsel.search.grid import LARGEST, LEAST, PAPER_LAM, PAPER_TAU, Axes, Candidate, make_grids
+from kernsel.search.axes import LARGEST, LEAST, PAPER_LAM, PAPER_TAU, Axes, make_grids
+from kernsel.search.candidate import Candidate
 
 KRR = Krr()
 

@@ -13,7 +13,7 @@ import tables
 from kernsel.criteria import CV, Scores
 from kernsel.errors import OptionError
 from kernsel.kernels import Gaussian, Linear
-from kernsel.search.grid import Candidate
+from kernsel.search.candidate import Candidate
 from kernsel.search.onese import simplest
 
 candidate_lists = st.lists(

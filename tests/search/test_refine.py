@@ -10,7 +10,9 @@ import tables
 from kernsel.errors import IncompatibleError, OptionError
 from kernsel.kernels import Gaussian
 from kernsel.learners import Krr
-from kernsel.search.grid import Axes, Candidate, GridSearch
+from kernsel.search.axes import Axes
+from kernsel.search.candidate import Candidate
+from kernsel.search.grid import GridSearch
 from kernsel.search.refine import COMPASS_STEPS, Budget, refined
 
 COARSE = {"tau": [0.1, 2.0, 40.0], "lambda": [1e-6, 1e-3, 1.0]}

@@ -1,0 +1,109 @@
+"""A candidate of a selection: what it is, what was found out about it, and how candidates are put in order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from kernsel.kernels import Kernel
+
+Key = tuple[Kernel, Any, float]
+
+TIE_DIGITS = 6  # scores that agree to so many digits are tied: what differs beyond is far below any standard error
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """One kernel and one learner with their parameters, one lambda, and what was found out about them.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    lam : float
+    score : float
+        By the criterion; infinite if it failed.
+    loss : float
+        Mean held-out loss of the learner, which breaks ties.
+    error, error_se : float or None
+        Held-out misclassification or RMSE, and its standard error over folds.
+    reliability : float or None
+        Ratio rho of the influence series, where the score is an approximation.
+    scored_by : str or None
+        The criterion that scored instead of an untrusted one.
+    exact : bool
+        Whether the score already is that of exact refits.
+    failed : str or None
+        The reason, if there is no score.
+    verified : float or None
+        The criterion's value from exact refits.
+    score_se : float or None
+        Standard error over folds of the score (of ``verified`` where there is one), if it is a mean over rows.
+    metrics : mapping of str to Value
+        Further figures from exact held-out outputs, for verified candidates.
+    refitted : int
+        Folds that were refitted, as the criterion's approximation could not be trusted there.
+    rank : int or None
+        Of the representation that the score is from, if successive halving left the candidate at a lower one than that
+        in force.
+    terms : mapping of str to float
+        What the score is the sum of, such as its ``fit`` and its ``penalty``, if it is a sum.
+    learner : Learner or None
+        None if there is only one.
+    """
+
+    kernel: Kernel
+    lam: float
+    learner: Any = field(default=None, kw_only=True)
+    score: float = math.inf
+    loss: float = math.inf
+    error: float | None = None
+    error_se: float | None = None
+    reliability: float | None = None
+    scored_by: str | None = None
+    exact: bool = False
+    failed: str | None = None
+    verified: float | None = None
+    score_se: float | None = None
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    refitted: int = 0
+    rank: int | None = None
+    terms: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def value(self) -> float:
+        """The score: the verified one, if there is one."""
+        return self.score if self.verified is None else self.verified
+
+    @property
+    def width(self) -> float:
+        """The kernel's width; 0 if it has none."""
+        return float(self.kernel.parameters.get(self.kernel.width or "", 0.0))
+
+    @property
+    def key(self) -> Key:
+        """What it is a candidate of."""
+        return self.kernel, self.learner, self.lam
+
+    @cached_property
+    def order(self) -> tuple[float, ...]:
+        """Sort key: failures last; then the rank, score, loss, larger lambda, wider kernel and tube."""
+        tube = (-value for value in parameters_of(self.learner).values())
+        score, rank = _rounded(self.value), math.inf if self.rank is None else self.rank
+        return score == math.inf, -rank, score, _rounded(self.loss), -self.lam, -self.width, *tube
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{TIE_DIGITS}g}") if math.isfinite(value) else math.inf
+
+
+def free_of(learner: Any) -> tuple[str, ...]:
+    """Return the names of the learner's free parameters; none of one that can't be searched."""
+    return tuple(getattr(learner, "free", ()))
+
+
+def parameters_of(learner: Any) -> dict[str, float]:
+    """Return the searchable parameters of a learner that have a value; none of one that can't be searched."""
+    return dict(getattr(learner, "parameters", {}))
