@@ -19,13 +19,14 @@ import numpy.typing as npt
 
 from kernsel.data import Dataset, from_arrays
 from kernsel.data.names import listed
-from kernsel.data.target import chosen_classes, class_codes
 from kernsel.errors import OptionError
-from kernsel.folds import make_folds
+from kernsel.folds import Folds, make_folds
+from kernsel.judging import Judge, rows_of
 from kernsel.kernels import Kernel, short
 from kernsel.learning import LearnedKernel, learn_on_dataset
 from kernsel.numerics.jit import one_blas_thread, share_each
 from kernsel.resampling import corrected_error
+from kernsel.result import aligned, finite_or_none
 from kernsel.selection import select_dataset
 
 if TYPE_CHECKING:
@@ -106,7 +107,9 @@ class RelevanceStudy:
             "zero": learned.zero,
             "resamples": [dict(row) for _, row in self.samples.iterrows()],
             "errors": [dict(row) for _, row in self.errors.iterrows()],
-            "error": {name: {key: _number(value) for key, value in row.items()} for name, row in self.error.iterrows()},
+            "error": {
+                name: {key: finite_or_none(value) for key, value in row.items()} for name, row in self.error.iterrows()
+            },
             "history": [vars(step) for step in learned.steps],
             "notes": list(learned.notes),
         }
@@ -120,7 +123,6 @@ class RelevanceStudy:
         learned, table = self.learned, self.table
         rows = [("feature", *(_HEADS[name] for name in table))]
         rows += [(str(name), *map(_shown, values)) for name, *values in table.head(LISTED).itertuples()]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         left = len(table) - LISTED
         zero = learned.zero
         mu = "" if learned.mu is None else f", mu = {learned.mu:.4g}"
@@ -130,7 +132,7 @@ class RelevanceStudy:
                 f"lambda = {learned.lam:.4g}{mu}",
                 f"  begun from: {short(learned.isotropic)}",
                 "",
-                *("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows),
+                *aligned(rows),
                 *([f"... and {left} more"] * (left > 0)),
                 "",
                 f"exactly 0: {len(zero)} of {len(table)} features" + (f" ({listed(zero, LISTED)})" if zero else ""),
@@ -278,11 +280,8 @@ def _error(train: Dataset, test: Dataset, kernel: Kernel, learner: str, folds: i
     """Return the error at rows that a selection on others has not seen."""
     selection = select_dataset(train, learner=learner, kernel=kernel, folds=folds, seed=seed)
     F = np.atleast_2d(replace(selection.model, encoder=None).decision(test.X).T)
-    s = np.ones(test.n) if test.weights is None else test.weights
-    if test.task == "classification":
-        return float(np.average(chosen_classes(F) != class_codes(test.Y), weights=s))
-    scale = float(test.output_scale[0]) if len(test.Y) == 1 else 1.0
-    return scale * math.sqrt(float(np.average(((F - test.Y) ** 2).mean(axis=0), weights=s)))
+    together = Folds(np.zeros(test.n, np.int64), "the rows held out")
+    return float(Judge([], test, None, None).errors(rows_of(test, together, seed), F)[0])
 
 
 _HEADS = {
@@ -296,7 +295,3 @@ _HEADS = {
 
 def _shown(value: float) -> str:
     return f"{value:.4g}"
-
-
-def _number(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None

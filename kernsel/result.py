@@ -115,12 +115,12 @@ class Selection:
             "learner": self.learner,
             "learner_parameters": {} if candidate.learner is None else dataclasses.asdict(candidate.learner),
             "criterion": self.criterion,
-            "score": _number(candidate.score),
-            "verified": _number(candidate.verified),
-            "score_se": _number(candidate.score_se),
-            "error": _number(candidate.error),
-            "error_se": _number(candidate.error_se),
-            "reliability": _number(candidate.reliability),
+            "score": finite_or_none(candidate.score),
+            "verified": finite_or_none(candidate.verified),
+            "score_se": finite_or_none(candidate.score_se),
+            "error": finite_or_none(candidate.error),
+            "error_se": finite_or_none(candidate.error_se),
+            "reliability": finite_or_none(candidate.reliability),
             "scored_by": candidate.scored_by,
             "refitted": candidate.refitted,
             "rank": candidate.rank,
@@ -336,7 +336,8 @@ def _figure(metric: Value) -> str:
     return f"{metric.value:.4g}" + (f" +- {metric.se:.2g}" if metric.se is not None else "")
 
 
-def _number(value: float | None) -> float | None:
+def finite_or_none(value: float | None) -> float | None:
+    """Return a finite number as JSON can hold it, and None for any other."""
     return None if value is None or not math.isfinite(value) else float(value)
 
 

@@ -30,7 +30,7 @@ from kernsel.numerics.jit import one_blas_thread
 from kernsel.options import read_criterion, read_kernel, read_learner, read_rank, read_search
 from kernsel.paths import Path, compile_updates, make_path
 from kernsel.problem import Problem, Rows
-from kernsel.result import Selection, described, environment
+from kernsel.result import Selection, described, environment, finite_or_none
 from kernsel.search.axes import Grid
 from kernsel.search.candidate import Candidate
 from kernsel.search.grid import GridSearch, Progress
@@ -397,7 +397,7 @@ def select_dataset(
             "learner": {"name": part.name, **dataclasses.asdict(part)},
             "kernels": [str(each) for each in kernels],
             "criterion": {"name": scorer.name, **_finite(dataclasses.asdict(scorer))},
-            "eta": [{"eta": value, "error": _number(error)} for value, error in tried.items()],
+            "eta": [{"eta": value, "error": finite_or_none(error)} for value, error in tried.items()],
             "grid": grid if isinstance(grid, str) else {name: _listed(axis) for name, axis in grid.items()},
             "search": "halving" if ladder else "grid",
             "refine": method,
@@ -545,10 +545,6 @@ def _model(path: Path, dataset: Dataset, learner: Any, n: int, calibration: Cali
 def _finite(values: dict[str, Any]) -> dict[str, Any]:
     """Write infinity as text: JSON has none."""
     return {name: "inf" if value == math.inf else value for name, value in values.items()}
-
-
-def _number(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _listed(axis: Any) -> Any:

@@ -3,8 +3,9 @@
 from kernsel.learning.infinite import Infinite
 from kernsel.learning.learned import LearnedKernel, Step
 from kernsel.learning.methods import KKS, Alignment, Easy, Lp, Method, Simple, Uniform
-from kernsel.learning.mkl import METHODS, WeightedKernel, learn_mkl, learn_mkl_on_dataset
+from kernsel.learning.mkl import METHODS, learn_mkl, learn_mkl_on_dataset
 from kernsel.learning.relevances import PUBLISHED, learn_on_dataset, learn_relevances
+from kernsel.learning.weighted import WeightedKernel
 
 __all__ = [
     "KKS",
