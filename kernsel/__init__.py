@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kernsel.perturbing import stability as stability
     from kernsel.relevance import RelevanceStudy as RelevanceStudy
     from kernsel.relevance import study_relevances as study_relevances
-    from kernsel.selection import Selection as Selection
+    from kernsel.result import Selection as Selection
     from kernsel.selection import select as select
 
 __version__ = "0.1.0"
@@ -64,7 +64,7 @@ _NAMES = {
     "LearnedKernel": "learning",
     "Model": "model",
     "RelevanceStudy": "relevance",
-    "Selection": "selection",
+    "Selection": "result",
     "Stability": "perturbing",
     "WeightedKernel": "learning",
     "bounds": "bounding",

@@ -27,7 +27,7 @@ from kernsel.learning import LearnedKernel, learn_on_dataset
 from kernsel.numerics.jit import one_blas_thread, share_each
 from kernsel.resampling import corrected_error
 from kernsel.result import aligned, finite_or_none
-from kernsel.selection import select_dataset
+from kernsel.searching import search_dataset
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -278,7 +278,7 @@ def _resampled(
 
 def _error(train: Dataset, test: Dataset, kernel: Kernel, learner: str, folds: int | str, seed: int) -> float:
     """Return the error at rows that a selection on others has not seen."""
-    selection = select_dataset(train, learner=learner, kernel=kernel, folds=folds, seed=seed)
+    selection = search_dataset(train, learner=learner, kernel=kernel, folds=folds, seed=seed)
     F = np.atleast_2d(replace(selection.model, encoder=None).decision(test.X).T)
     together = Folds(np.zeros(test.n, np.int64), "the rows held out")
     return float(Judge([], test, None, None).errors(rows_of(test, together, seed), F)[0])

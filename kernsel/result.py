@@ -12,7 +12,7 @@ import os
 import platform
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -107,6 +107,14 @@ class Selection:
             for candidate in self.candidates
         )
 
+    @property
+    def relevances(self) -> pd.Series | None:
+        """The relevance of each encoded feature, by its name, where they were learnt for this selection; else None."""
+        import pandas as pd
+
+        learnt = self.data.get("relevances")
+        return None if learnt is None else pd.Series(learnt["theta"], name="relevance", dtype=np.float64)
+
     def _entry(self, candidate: Candidate) -> dict[str, Any]:
         return {
             "kernel": candidate.kernel.spec(),
@@ -161,6 +169,7 @@ class Selection:
             f"selected: {self._choice()}",
             f"  in scikit-learn's terms: {terms}" + (f" ({counterpart})" if counterpart else ""),
             f"  held-out error: {self._error(self.best)} {what} ({self.data['holdout']})",
+            *self._unseen(),
             *self._by_target(),
             *(f"  held-out {name}: {_figure(metric)}" for name, metric in self.best.metrics.items()),
             f"  representation: {self.data['representation']}",
@@ -215,6 +224,14 @@ class Selection:
         target = self.data["target"]
         several = isinstance(target, list)
         return "RMSE in standard deviations of the targets" if several else f"RMSE in units of {target!r}"
+
+    def _unseen(self) -> list[str]:
+        """The error of rows that relevances were not learnt on, if it is known."""
+        comparison = self.data.get("comparison")
+        if comparison is None or "relevances" not in self.data:
+            return []
+        seen = replace(self.best, error=comparison["ard"]["value"], error_se=comparison["ard"]["se"])
+        return [f"    of rows that relevances were not learnt on: {self._error(seen)} ({comparison['holdout']})"]
 
     def _by_target(self) -> list[str]:
         """The errors of several targets."""

@@ -38,7 +38,17 @@ def select(
     ] = None,
     kernel: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="gaussian, 'gaussian + 0.5*linear' ...; repeatable [default: gaussian]."),
+        typer.Option(
+            metavar="NAME",
+            help="gaussian, 'gaussian + 0.5*linear' ...; repeatable; ard learns relevances, auto if that helps "
+            "[default: gaussian].",
+        ),
+    ] = None,
+    relevances: Annotated[
+        str | None,
+        typer.Option(
+            metavar="evidence|loo|cv|br|flkl", help="What ard and auto learn relevances by [default: evidence]."
+        ),
     ] = None,
     criterion: Annotated[
         str | None,
@@ -146,6 +156,7 @@ def select(
         options |= {
             "learner": learner,
             "kernel": kernel or "gaussian",
+            "relevances": relevances,
             "criterion": criterion,
             "folds": way if roles.folds is None else roles.folds,
             "repeats": repeats,

@@ -121,6 +121,7 @@ def test_options_reach_the_selection(fake, data):
         return json.loads(run("select", data, "--json", *args).stdout)["options"]
 
     assert options() == {
+        "relevances": "None",
         "learner": "None",
         "kernel": "'gaussian'",
         "criterion": "None",
