@@ -146,8 +146,9 @@ def test_options_reach_the_selection(fake, data):
         "--learner krr --kernel gaussian --kernel linear --criterion bif --order inf --folds 5 --grid paper --repeats 3"
     )
     given += " --search grid --refine simplex --budget 30s"
-    given += " --metric accuracy --metric roc_auc --one-se --calibration isotonic"
+    given += " --relevances br --metric accuracy --metric roc_auc --one-se --calibration isotonic"
     assert options(*given.split(), *["--verify", "0", "--no-extend", "--pure", "--rank", "0.25", "--seed", "7"]) == {
+        "relevances": "'br'",
         "learner": "'krr'",
         "kernel": "['gaussian', 'linear']",
         "criterion": "'bif'",
