@@ -79,8 +79,11 @@ class Relevances(Kernel, Protocol):
     def with_theta(self, theta: Any) -> Self:
         """Return the same kernel with other relevances."""
 
-    def theta_vjp(self, X: Array, W: Array, K: Array | None = None) -> Array:
-        """Return ``sum_ij W_ij dK_ij/dtheta``, (p,), for W (n, n); K is the Gram matrix, if it is there already."""
+    def theta_vjp(self, X: Array, W: Array, K: Array | None = None, Z: Array | None = None) -> Array:
+        """Return ``sum_ij W_ij dK_ij/dtheta``, (p,), for W (n, m) and ``K = k(X, Z)``, or k(X, X) without Z.
+
+        K is given if it is there already.
+        """
 
     @property
     def isotropic(self) -> Kernel:

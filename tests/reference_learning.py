@@ -38,6 +38,20 @@ def first_level(K, Y, s, bias, lam):
     return a, b, np.mean(values)
 
 
+def on_landmarks(C, W, Y, s, bias, lam):
+    """The least of ``(1/N) sum_i s_i (y_i - C_i a - b)^2 + lam a' W a`` by stacked least squares, mean over targets."""
+    N, m = s.sum(), len(W)
+    values, U = np.linalg.eigh(W)
+    root = np.sqrt(N * lam * np.maximum(values, 0))[:, None] * U.T
+    left = np.block([[np.sqrt(s)[:, None] * C, np.sqrt(s)[:, None]], [root, np.zeros((m, 1))]])[:, : m + bias]
+    found = []
+    for y in Y:
+        right = np.append(np.sqrt(s) * y, np.zeros(m))
+        x = np.linalg.lstsq(left, right, rcond=None)[0]
+        found.append(np.sum((left @ x - right) ** 2) / N)
+    return np.mean(found)
+
+
 def differences(function, theta, step=1e-6):
     """Derivatives of a function of relevances (p,) to both sides, relative to each."""
     slopes = np.empty(len(theta))

@@ -125,19 +125,22 @@ class ARD(_Relevances):
     def diag(self, X: ArrayLike) -> Array:
         return np.ones(len(self._scaled(X)))
 
-    def theta_vjp(self, X: ArrayLike, W: Array, K: Array | None = None) -> Array:
-        """Return ``sum_ij W_ij dk(x_i, x_j)/dtheta_r = -sum_ij W_ij K_ij (x_ir - x_jr)^2`` for each r, (d,).
+    def theta_vjp(self, X: ArrayLike, W: Array, K: Array | None = None, Z: ArrayLike | None = None) -> Array:
+        """Return ``sum_ij W_ij dk(x_i, z_j)/dtheta_r = -sum_ij W_ij K_ij (x_ir - z_jr)^2`` for each r, (d,).
 
         Parameters
         ----------
         X : (n, d) array
-        W : (n, n) array
-            The derivatives of anything by the entries of the Gram matrix.
-        K : (n, n) array, optional
-            The Gram matrix, if it is there already.
+        W : (n, m) array
+            The derivatives of anything by the entries of the kernel matrix.
+        K : (n, m) array, optional
+            The kernel matrix, if it is there already.
+        Z : (m, d) array, optional
+            The second points; X without.
         """
         rows = np.asarray(X, dtype=np.float64)
-        return -relevance.sums_of_squares(rows, W * (self(rows) if K is None else K))
+        others = None if Z is None else np.asarray(Z, dtype=np.float64)
+        return -relevance.sums_of_squares(rows, W * (self(rows, others) if K is None else K), others)
 
 
 @dataclass(frozen=True)
@@ -183,19 +186,22 @@ class ARDPolynomial(_Relevances):
         rows = self._scaled(X)
         return gram.apply(self.formula(), np.einsum("ij,ij->i", rows, rows))
 
-    def theta_vjp(self, X: ArrayLike, W: Array, K: Array | None = None) -> Array:
-        """Return ``sum_ij W_ij dk(x_i, x_j)/dtheta_r``, (d,), with ``dk/dtheta_r = degree (...)^(degree-1) x_ir x_jr``.
+    def theta_vjp(self, X: ArrayLike, W: Array, K: Array | None = None, Z: ArrayLike | None = None) -> Array:
+        """Return ``sum_ij W_ij dk(x_i, z_j)/dtheta_r``, (d,), with ``dk/dtheta_r = degree (...)^(degree-1) x_ir z_jr``.
 
         Parameters
         ----------
         X : (n, d) array
-        W : (n, n) array
-            The derivatives of anything by the entries of the Gram matrix.
-        K : (n, n) array, optional
+        W : (n, m) array
+            The derivatives of anything by the entries of the kernel matrix.
+        K : (n, m) array, optional
             Of no use here: an even power has lost the sign that the power below needs.
+        Z : (m, d) array, optional
+            The second points; X without.
         """
         rows = np.asarray(X, dtype=np.float64)
+        others = None if Z is None else np.asarray(Z, dtype=np.float64)
         self.require_fixed()
         assert self.degree is not None
-        below = 1.0 if self.degree == 1 else replace(self, degree=self.degree - 1)(rows)
-        return self.degree * relevance.sums_of_products(rows, W * below)
+        below = 1.0 if self.degree == 1 else replace(self, degree=self.degree - 1)(rows, others)
+        return self.degree * relevance.sums_of_products(rows, W * below, others)

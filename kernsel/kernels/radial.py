@@ -68,19 +68,22 @@ class Gaussian(Compiled):
         """Return the kernel with another relevance (1,); of 0 it is as wide as can be."""
         return Gaussian(1 / (2 * max(float(theta[0]), _LEAST)))
 
-    def theta_vjp(self, X: ArrayLike, W: Array, K: Array | None = None) -> Array:
-        """Return ``sum_ij W_ij dk(x_i, x_j)/dtheta = -sum_ij W_ij K_ij |x_i - x_j|^2``, (1,).
+    def theta_vjp(self, X: ArrayLike, W: Array, K: Array | None = None, Z: ArrayLike | None = None) -> Array:
+        """Return ``sum_ij W_ij dk(x_i, z_j)/dtheta = -sum_ij W_ij K_ij |x_i - z_j|^2``, (1,).
 
         Parameters
         ----------
         X : (n, d) array
-        W : (n, n) array
-            The derivatives of anything by the entries of the Gram matrix.
-        K : (n, n) array, optional
-            The Gram matrix, if it is there already.
+        W : (n, m) array
+            The derivatives of anything by the entries of the kernel matrix.
+        K : (n, m) array, optional
+            The kernel matrix, if it is there already.
+        Z : (m, d) array, optional
+            The second points; X without.
         """
         rows = np.asarray(X, dtype=np.float64)
-        return np.array([-relevance.sums_of_squares(rows, W * (self(rows) if K is None else K)).sum()])
+        others = None if Z is None else np.asarray(Z, dtype=np.float64)
+        return np.array([-relevance.sums_of_squares(rows, W * (self(rows, others) if K is None else K), others).sum()])
 
     def formula(self) -> gram.Formula:
         assert self.tau is not None

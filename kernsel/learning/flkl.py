@@ -5,12 +5,14 @@
 with f in the space of the kernel of theta: equation (5) of Cawley & Talbot 2014, times 2/N, so that their lambda is
 ``N lam`` and their mu ``N mu``. The coefficients are solved for exactly, theta descends by L-BFGS-B; only two numbers,
 ``lam`` and ``mu``, are left to be selected, by Nelder and Mead's simplex on their logarithms over the k-fold
-cross-validation of all that is learnt. A fold's fit has the same objective on its own rows.
+cross-validation of all that is learnt. A fold's fit has the same objective on its own rows. Where the last descent has
+too many rows for their Gram matrix, f is a combination of the kernel functions of some of them, the landmarks.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -24,14 +26,21 @@ from kernsel.learning import descent
 from kernsel.learning.descent import TOLERANCE, Box, Point, logarithm
 from kernsel.learning.learned import Learnt, Step
 from kernsel.learning.start import Start
-from kernsel.numerics import firstlevel
+from kernsel.numerics import firstlevel, lowrank
 from kernsel.numerics.jit import share_each
+from kernsel.options import FULL_RANK_ROWS
 from kernsel.problem import Rows
 
 Array = NDArray[np.float64]
 
 SPREAD = math.log(4.0)
 """Sides of the first simplex."""
+
+LANDMARKS = 500
+"""How many rows stand for all, where their Gram matrix would be too large."""
+
+MOST_ROWS = 2**26 // LANDMARKS
+"""The kernel values with the landmarks, and what is made of them, have half a gigabyte each."""
 
 FINE = 1e-9
 """Tolerance of the last descent, on all rows."""
@@ -41,7 +50,7 @@ CLOSE = 0.05
 
 
 @dataclass(frozen=True, eq=False)
-class FirstLevel:
+class Criterion(ABC):
     """The training criterion on some rows, as a function of the relevances.
 
     Parameters
@@ -60,16 +69,9 @@ class FirstLevel:
     Y: Array
     s: Array
 
-    def fit(self, theta: Array, lam: float) -> tuple[Array, firstlevel.Fit]:
-        """Return the Gram matrix, and the exact solution for these relevances."""
-        K = self.kernel.with_theta(theta)(self.X)
-        return K, firstlevel.fit(K, self.Y, self.s, int(self.learner.bias), lam)
-
+    @abstractmethod
     def slopes(self, theta: Array, lam: float, mu: float) -> Slopes:
         """Return the criterion with its derivatives by theta; lambda is not to be moved."""
-        K, found = self.fit(theta, lam)
-        by_theta = self.kernel.with_theta(theta).theta_vjp(self.X, firstlevel.slopes(found, lam), K)
-        return Slopes(found.minimum + mu * float(theta @ theta), by_theta + 2.0 * mu * theta, 0.0)
 
     def learn(self, start: Array, lam: float, mu: float, box: Box, tolerance: float = TOLERANCE) -> Point:
         """Return the relevances of the least criterion near ``start``."""
@@ -77,11 +79,39 @@ class FirstLevel:
             lambda theta, lam: logarithm(self.slopes(theta, lam, mu)), Point(start, lam), box, tolerance=tolerance
         )
 
+
+class FirstLevel(Criterion):
+    """The same, with the Gram matrix of the rows."""
+
+    def fit(self, theta: Array, lam: float) -> tuple[Array, firstlevel.Fit]:
+        """Return the Gram matrix, and the exact solution for these relevances."""
+        K = self.kernel.with_theta(theta)(self.X)
+        return K, firstlevel.fit(K, self.Y, self.s, int(self.learner.bias), lam)
+
+    def slopes(self, theta: Array, lam: float, mu: float) -> Slopes:
+        K, found = self.fit(theta, lam)
+        by_theta = self.kernel.with_theta(theta).theta_vjp(self.X, firstlevel.slopes(found, lam), K)
+        return Slopes(found.minimum + mu * float(theta @ theta), by_theta + 2.0 * mu * theta, 0.0)
+
     def predict(self, theta: Array, lam: float, X: Array) -> Array:
         """Return outputs (k, m) at new rows."""
         found = self.fit(theta, lam)[1]
         K = self.kernel.with_theta(theta)(X, self.X)
         return np.asarray(found.a @ K.T + found.b[:, None])
+
+
+@dataclass(frozen=True, eq=False)
+class OnLandmarks(Criterion):
+    """The same, with the kernel functions of the landmarks (m, d) alone."""
+
+    landmarks: Array
+
+    def slopes(self, theta: Array, lam: float, mu: float) -> Slopes:
+        kernel, X, Z = self.kernel.with_theta(theta), self.X, self.landmarks
+        C, W = kernel(X, Z), kernel(Z)
+        value, by_C, by_W = firstlevel.fit_landmarks(C, W, self.Y, self.s, int(self.learner.bias), lam)
+        by_theta = kernel.theta_vjp(X, by_C, C, Z) + kernel.theta_vjp(Z, by_W, W)
+        return Slopes(value + mu * float(theta @ theta), by_theta + 2.0 * mu * theta, 0.0)
 
 
 class CrossValidation:
@@ -176,10 +206,19 @@ def learn(first: Rows, last: Rows, start: Start, learner: Any, evaluations: int)
     trials = search(score, start.best.lam, mu, evaluations)
     best = min(trials, key=lambda trial: trial.value)
     kept = first.total / last.total
-    criterion = FirstLevel(start.kernel, learner, last.X, last.Y, last.s)
-    found = criterion.learn(best.theta, best.lam * kept, best.mu * kept, start.box(last, 0.0), FINE)
+    found = _on(last, start.kernel, learner).learn(
+        best.theta, best.lam * kept, best.mu * kept, start.box(last, 0.0), FINE
+    )
     steps = tuple(Step(first.n, trial.value, trial.lam, trial.mu) for trial in trials)
     return Learnt(found.theta, found.lam, best.mu * kept, best.value, steps)
+
+
+def _on(rows: Rows, kernel: Any, learner: Any) -> Criterion:
+    """Return the criterion on rows: on landmarks among them where they are too many."""
+    if rows.n <= FULL_RANK_ROWS:
+        return FirstLevel(kernel, learner, rows.X, rows.Y, rows.s)
+    landmarks = rows.X[lowrank.uniform_landmarks(rows.n, LANDMARKS, rows.seed)]
+    return OnLandmarks(kernel, learner, rows.X, rows.Y, rows.s, landmarks)
 
 
 def balanced(criterion: FirstLevel, theta: Array, lam: float) -> float:

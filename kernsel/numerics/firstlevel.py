@@ -6,6 +6,9 @@ For sample weights s with the sum N, the ridge is ``N lam``; in the coordinates 
     ``J = min over f, b of (1/N) sum_i s_i (y_i - f_i - b)^2 + lam |f|^2 = lam y~' a``,    ``dJ/dK~ = -lam a a'``,
 
 by the envelope theorem: the coefficients are at their best, so that only what stands in K itself counts.
+
+On m landmarks ``f = C a`` with ``|f|^2 = a' W a`` for their columns ``C (n, m)`` and their block ``W (m, m)``; with the
+residuals ``r = y - C a - b``, ``dJ/dC = -(2/N) S r a'`` and ``dJ/dW = lam a a'``, at O(n m^2) for the solution.
 """
 
 from __future__ import annotations
@@ -14,6 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
+
+from kernsel.numerics import lowrank
 
 
 class Fit(NamedTuple):
@@ -56,3 +61,40 @@ def fit(K: np.ndarray, Y: np.ndarray, s: np.ndarray, bias: int, lam: float) -> F
 def slopes(found: Fit, lam: float) -> np.ndarray:
     """Return the derivatives (n, n) of the minimum by the entries of the Gram matrix."""
     return np.asarray((found.a.T * (-lam / len(found.a))) @ found.a)
+
+
+def fit_landmarks(
+    C: np.ndarray, W: np.ndarray, Y: np.ndarray, s: np.ndarray, bias: int, lam: float
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """Solve on landmarks; return the minimum, and its derivatives by C (n, m) and W (m, m).
+
+    Parameters
+    ----------
+    C : (n, m) array
+        Kernel values of the rows with the landmarks.
+    W : (m, m) array
+        Kernel values of the landmarks. Those that the others make superfluous get no coefficient.
+    Y : (k, n) array
+        Targets.
+    s : (n,) array
+        Sample weights, ones without.
+    bias : int
+        1 with an unpenalised bias.
+    lam : float
+        The ridge is ``lam`` times the sum of the weights.
+    """
+    N = s.sum()
+    Z, kept, T = lowrank.landmark_factor(C, W)
+    if bias:
+        centre = s @ Z / N
+        Z = Z - centre
+        Y = Y - (Y @ s / N)[:, None]  # a bias takes the weighted means out of both
+    H = (Z.T * s) @ Z
+    H[np.diag_indices_from(H)] += N * lam
+    g = scipy.linalg.solve(H, Z.T @ (Y * s).T, assume_a="pos", overwrite_a=True, check_finite=False).T
+    residual = Y - g @ Z.T
+    a = np.zeros((len(Y), len(W)))
+    a[:, kept] = g @ T.T
+    minimum = float((residual**2 @ s).mean() / N + lam * (g**2).sum(axis=1).mean())
+    by_columns = (-2.0 / (N * len(Y))) * (residual * s).T @ a
+    return minimum, by_columns, (lam / len(Y)) * a.T @ a

@@ -81,6 +81,14 @@ def test_derivatives_are_those_of_the_dense_tensor(theta, kind, seed):
 
 
 @pytest.mark.parametrize("kernel", LEARNABLE, ids=str)
+def test_derivatives_with_other_points_are_a_block_of_those_with_all(kernel):
+    X, W = table(4, 3), table(9, 4, 14)
+    among = np.zeros((23, 23))
+    among[:14, 14:] = W
+    np.testing.assert_allclose(kernel.theta_vjp(X[:14], W, None, X[14:]), kernel.theta_vjp(X, among), rtol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", LEARNABLE, ids=str)
 def test_derivatives_are_the_differences(kernel):
     X, W = table(4, 3), table(23, 4)
     theta = np.maximum(kernel.theta, 0.1)  # differences to both sides need room
@@ -177,6 +185,6 @@ def test_a_selection_takes_it_as_it_is_and_the_model_keeps_it(waves, tmp_path):
     assert np.array_equal(loaded.predict(X), result.model.predict(X))
 
 
-def test_a_selection_can_not_search_it(waves):
+def test_a_grid_can_not_search_it(waves):
     with pytest.raises(OptionError, match="so many numbers aren't searched on a grid; learn them by kernsel.learn_rel"):
-        kernsel.select(*waves, kernel="ard")
+        kernsel.select(*waves, kernel="ard + linear")

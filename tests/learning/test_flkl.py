@@ -16,7 +16,7 @@ from kernsel.kernels import ARD, ARDPolynomial, Gaussian, Polynomial
 from kernsel.learners import Krr, Lssvm
 from kernsel.learning import flkl
 from kernsel.learning.descent import Box
-from kernsel.learning.flkl import CrossValidation, FirstLevel
+from kernsel.learning.flkl import CrossValidation, FirstLevel, OnLandmarks
 from kernsel.learning.start import begin
 from kernsel.numerics import firstlevel, jit
 
@@ -37,6 +37,12 @@ def criterion_on(kernel, learner, seed=0, weighted=True, n=70, d=4):
     Y = np.stack([y, X[:, 0]])
     s = np.random.default_rng(seed + 1).uniform(0.5, 2, n) if weighted else np.ones(n)
     return FirstLevel(kernel, learner, X, Y, s)
+
+
+def on_landmarks(criterion, count):
+    """The same criterion on so many of its rows."""
+    fields = (criterion.kernel, criterion.learner, criterion.X, criterion.Y, criterion.s)
+    return OnLandmarks(*fields, criterion.X[:count])
 
 
 def rows_on(X, y, folds=4):
@@ -92,6 +98,50 @@ def test_one_relevance_is_the_special_case_of_equal_ones(gamma, learner, seed):
     many = criterion_on(ARD(), learner, seed, n=25).slopes(np.full(d, gamma), 0.01, mu / d)
     assert one.value == pytest.approx(many.value, rel=1e-9)
     assert one.theta[0] == pytest.approx(many.theta.sum(), rel=1e-7, abs=1e-10)
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=str)
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_all_rows_as_landmarks_are_the_gram_matrix(kernel, learner):
+    criterion, theta = criterion_on(kernel, learner), np.array(kernel.theta)
+    exact, same = criterion.slopes(theta, 1e-2, 0.1), on_landmarks(criterion, 70).slopes(theta, 1e-2, 0.1)
+    assert same.value == pytest.approx(exact.value, rel=1e-8)
+    np.testing.assert_allclose(same.theta, exact.theta, rtol=1e-6)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(LEARNERS), st.integers(1, 20), st.floats(1e-3, 1.0))
+def test_landmarks_are_least_squares_on_their_kernel_functions(seed, learner, count, lam):
+    criterion = on_landmarks(criterion_on(KERNELS[0], learner, seed, n=30), count)
+    found = criterion.slopes(np.array(KERNELS[0].theta), lam, 0.0)
+    C, W = KERNELS[0](criterion.X, criterion.landmarks), KERNELS[0](criterion.landmarks)
+    expected = reference_learning.on_landmarks(C, W, criterion.Y, criterion.s, learner.bias, lam)
+    assert found.value == pytest.approx(expected, rel=1e-7)
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=str)
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_the_gradient_on_landmarks_is_the_difference(kernel, learner):
+    criterion, theta = on_landmarks(criterion_on(kernel, learner), 9), np.array(kernel.theta)
+    expected = reference_learning.differences(lambda t: criterion.slopes(t, 1e-2, 0.1).value, theta)
+    np.testing.assert_allclose(criterion.slopes(theta, 1e-2, 0.1).theta, expected, rtol=1e-5, atol=1e-9)
+
+
+def test_more_rows_than_a_gram_matrix_is_made_of_are_learnt_on_landmarks(monkeypatch):
+    monkeypatch.setattr(flkl, "FULL_RANK_ROWS", 100)
+    monkeypatch.setattr(flkl, "LANDMARKS", 30)
+    X, y = noisy(n=300, d=6)
+    dataset, rows = rows_on(X, y)
+    first = rows_of(small := dataset.take(np.arange(80)), make_folds(4, small), 0)
+    start = begin(small, first, ARD(), Lssvm())
+    learnt = flkl.learn(first, rows, start, Lssvm(), 5)
+    criterion = OnLandmarks(
+        start.kernel, Lssvm(), rows.X, rows.Y, rows.s, rows.X[flkl.lowrank.uniform_landmarks(300, 30, 0)]
+    )
+    slopes = criterion.slopes(learnt.theta, learnt.lam, learnt.mu)
+    units = np.maximum(learnt.theta, learnt.theta.max() / 100) / (2 * slopes.value)
+    inside = learnt.theta > 0
+    assert (np.abs(slopes.theta * units)[inside] < tolerances.STATIONARY).all()
+    assert set(np.argsort(learnt.theta)[-2:]) == {0, 1}
 
 
 @pytest.mark.parametrize("mu", [1e-4, 1e-1])
