@@ -3,14 +3,14 @@
     python benchmarks/flkl.py FOLDER [--sets heart_ida ringnorm …] [--splits 10] [--methods RBF-LOO ARD-FLKL …]
 
 FOLDER holds ``NAME.csv`` (features, then ``target`` of -1 and +1), here or in folders below, and maybe
-``NAME_splits.npz`` with the rows to train on and to test on; where a set has fewer splits than are wanted, or none, the
-others are 70 % and 30 % at random. Features are standardised by the training rows. Every method fits a least-squares
-support vector machine at the kernel and lambda that it finds: by leave-one-out (LOO), 5-fold cross-validation (XVAL) or
-at the first level (FLKL), with one relevance for all features (RBF) or one for each (ARD), and ARD by Bayesian
-regularisation (BR). Beside the mean test error and its standard error stands the printed one of the paper's Tables 2
-and 3, which is a mean over 100 splits of its own. Average ranks are over sets, with Friedman's test (its statistic has
-the factor 12 N / (k (k + 1)), not 12 N / (k + 1) as printed) as Iman and Davenport correct it, and Nemenyi's critical
-difference, both at p = 0.1.
+``NAME_splits.npz`` with the rows to train on and to test on; where a set has fewer splits than are wanted, the others
+have as many rows to train on, drawn at random, and 70 % where it has none. Features are standardised by the training
+rows. Every method fits a least-squares support vector machine at the kernel and lambda that it finds: by leave-one-out
+(LOO), 5-fold cross-validation (XVAL) or at the first level (FLKL), with one relevance for all features (RBF) or one for
+each (ARD), and ARD by Bayesian regularisation (BR). Beside the mean test error and its standard error stands the
+printed one of the paper's Tables 2 and 3, which is a mean over 100 splits of its own. Average ranks are over sets, with
+Friedman's test (its statistic has the factor 12 N / (k (k + 1)), not 12 N / (k + 1) as printed) as Iman and Davenport
+correct it, and Nemenyi's critical difference, both at p = 0.1.
 """
 
 from __future__ import annotations
@@ -51,15 +51,16 @@ Indices = NDArray[np.int64]
 def splits_of(folder: Path, name: str, n: int, count: int) -> Iterator[tuple[Indices, Indices]]:
     """Give the rows to train on and to test on: the set's own splits first, then random ones."""
     given = next(folder.rglob(f"{name}_splits.npz"), None)
-    made = 0
+    made, kept = 0, round(0.7 * n)
     if given is not None:
         arrays = np.load(given)
+        kept = arrays["train"].shape[1]
         for train, test in zip(arrays["train"][:count], arrays["test"][:count], strict=True):
             made += 1
             yield np.asarray(train), np.asarray(test)
     for seed in range(made, count):
         shuffled = np.random.default_rng(seed).permutation(n)
-        yield shuffled[: round(0.7 * n)], shuffled[round(0.7 * n) :]
+        yield shuffled[:kept], shuffled[kept:]
 
 
 def error_of(method: str, X: Array, y: Array, X_test: Array, y_test: Array) -> float:
