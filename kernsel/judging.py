@@ -17,6 +17,7 @@ from kernsel.folds import Folds
 from kernsel.kernels import Kernel, Statistics
 from kernsel.paths import Path, make_path
 from kernsel.problem import Landmarks, Problem, Rows
+from kernsel.representation import LowRank
 from kernsel.resampling import standard_error
 from kernsel.search.candidate import Candidate
 
@@ -81,12 +82,12 @@ class Judge:
             found.append(candidate)
         return found
 
-    def verified(self, leading: list[Candidate], rank: int | None) -> list[Candidate]:
+    def verified(self, leading: list[Candidate], rank: LowRank | None) -> list[Candidate]:
         """Re-score candidates by exact refits, at the representation in force; their order is kept."""
         deals = [self._verified_on(rows, leading, rank) for rows in self.deals]
         return [averaged(same) for same in zip(*deals, strict=True)]
 
-    def _verified_on(self, rows: Rows, leading: list[Candidate], rank: int | None) -> list[Candidate]:
+    def _verified_on(self, rows: Rows, leading: list[Candidate], rank: LowRank | None) -> list[Candidate]:
         """Re-score candidates on one deal of the rows."""
         # What is exact already needs its held-out outputs again for metrics only.
         done = {id(c) for c in leading if c.exact and self.metrics is None}

@@ -30,6 +30,7 @@ from kernsel.numerics.jit import one_blas_thread
 from kernsel.options import read_criterion, read_kernel, read_learner, read_rank, read_search
 from kernsel.paths import Path, compile_updates, make_path
 from kernsel.problem import Problem, Rows
+from kernsel.representation import LowRank, asked_rank
 from kernsel.result import Selection, described, environment, finite_or_none
 from kernsel.search.axes import Grid
 from kernsel.search.candidate import Candidate
@@ -69,6 +70,7 @@ def select(
     budget: int | str | None = None,
     verify: int = 5,
     rank: int | float | str | None = None,
+    landmarks: str | None = None,
     extend: bool = True,
     pure: bool = False,
     order: float | None = None,
@@ -134,7 +136,11 @@ def select(
         Leading candidates that are re-scored exactly.
     rank : int, float, "full" or None
         Number of landmarks, or their share of the rows; by default the whole Gram matrix up to 2000 rows, and a tenth
-        of the rows beyond, from 500 to 1000.
+        of the rows beyond, from 500 to 1000. ``"tol:0.001"`` takes for each kernel as many as leave at most that share
+        of the trace of its Gram matrix, and at most 1000, or 2000 with ``"tol:0.001:2000"``.
+    landmarks : {"rpcholesky", "uniform", "leverage", "kmeans"}, optional
+        How they are chosen: by randomly pivoted Cholesky (the default), uniformly, by approximate ridge leverage
+        scores, or as centres of k-means, which are no rows.
     extend : bool
         Extend the grid while the winner lies on its edge.
     pure : bool
@@ -189,6 +195,7 @@ def select(
         budget=budget,
         verify=verify,
         rank=rank,
+        landmarks=landmarks,
         extend=extend,
         pure=pure,
         order=order,
@@ -219,6 +226,7 @@ def select_dataset(
     budget: int | str | None = None,
     verify: int = 5,
     rank: int | float | str | None = None,
+    landmarks: str | None = None,
     extend: bool = True,
     pure: bool = False,
     order: float | None = None,
@@ -235,9 +243,9 @@ def select_dataset(
     ----------
     dataset : Dataset
         From ``kernsel.data``.
-    learner, kernel, criterion, folds, repeats, grid, search, refine, budget, verify, rank, extend, pure : optional
+    learner, kernel, criterion, folds, repeats, grid, search, refine, budget, verify, rank, landmarks : optional
         As in :func:`select`.
-    order, eta, metric, one_se, calibration, seed, progress : optional
+    extend, pure, order, eta, metric, one_se, calibration, seed, progress : optional
         As in :func:`select`.
 
     Returns
@@ -259,7 +267,7 @@ def select_dataset(
         raise OptionError("no kernel is given: name at least one, such as gaussian")
     if not isinstance(verify, numbers.Integral) or verify < 0:
         raise OptionError(f"verify is the number of leading candidates to check, at least 0, not {verify}")
-    columns = read_rank(rank, dataset.n)
+    columns = read_rank(rank, dataset.n, landmarks)
     method, allowed = read_method(refine, scorer, part, kernels, columns), Budget.read(budget)
     ladder = read_search(search, dataset.n, len(dataset.Y), columns, one_se)
     compile_updates(part, columns is None and not ladder)
@@ -271,7 +279,7 @@ def select_dataset(
     metrics = _metrics(metric, rows, dataset, kind)
     tried: dict[float, float] = {}
     if getattr(scorer, "eta", 1.0) is None:
-        at = ladder[-1] if ladder else columns
+        at = LowRank(ladder[-1]) if ladder else columns
         scorer, tried = choose_eta(scorer, rows, dataset, kernels, grid, part, at, progress)
         notes.append(said_of_eta(scorer.eta, tried))
     judge = Judge(deals, dataset, scorer, metrics)
@@ -355,6 +363,11 @@ def select_dataset(
         for name, each in best.metrics.items()
         if each.value is None
     ]
+    if columns is not None and path.lost > columns.tol > 0:
+        warnings.append(
+            f"{path.rank} landmarks leave {100 * path.lost:.2g} % of the trace for the choice, and "
+            f"{100 * columns.tol:g} % were asked for: allow more by --rank tol:{columns.tol:g}:{2 * columns.largest}"
+        )
     curves, probabilities = _probabilities(kind, held, rows, dataset)
     model = _model(path, dataset, best.learner, rows.n, curves)
     outputs = held[:, : rows.held].T if len(held) > 1 else held[0, : rows.held]
@@ -412,7 +425,7 @@ def select_dataset(
             "metrics": [] if metrics is None else list(metrics.scorers),
             "one_se": one_se,
             "calibration": kind,
-            "rank": columns,
+            **asked_rank(columns),
             "seed": seed,
         },
         timing={
@@ -496,7 +509,7 @@ def _probabilities(
     return calibrate(kind, F, Y, s), cross_fitted(kind, F, Y, s, rows.starts)
 
 
-def _refit(winner: Candidate, rows: Rows, rank: int | None) -> Path:
+def _refit(winner: Candidate, rows: Rows, rank: LowRank | None) -> Path:
     """Fit a candidate on the rows of a deal, from larger lambda down; the last fit is its own."""
     return make_path(Problem(rows, winner.kernel, rank), winner.learner, winner.lam * CONTINUATION)
 

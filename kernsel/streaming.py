@@ -15,12 +15,14 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from kernsel.numerics import lowrank, newton, spectral, streaming
+from kernsel.numerics import newton, spectral, streaming
 from kernsel.numerics.jit import one_blas_thread, share
+from kernsel.numerics.landmarks import uniform_landmarks
 from kernsel.numerics.stability import Scan, scan_features
 
 if TYPE_CHECKING:
     from kernsel.problem import Rows
+    from kernsel.representation import LowRank
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -41,12 +43,15 @@ LONGEST = 8
 """No segment is longer than this part of the rows, so that threads can share them."""
 
 
-def needed(rows: Rows, rank: int) -> bool:
+def needed(rows: Rows, rank: LowRank) -> bool:
     """Say whether features of this rank are too large to be held, and products of the segments aren't."""
-    return 8 * rows.n * rank > FEATURES_BYTES and 8 * (len(_segments(rows)) - 1) * rank**2 <= PRODUCTS_BYTES
+    return (
+        8 * rows.n * rank.largest > FEATURES_BYTES
+        and 8 * (len(_segments(rows)) - 1) * rank.largest**2 <= PRODUCTS_BYTES
+    )
 
 
-def stream_on(rows: Rows, kernel: Any, rank: int) -> Stream:
+def stream_on(rows: Rows, kernel: Any, rank: LowRank) -> Stream:
     """Pass over the rows, unless that was done for one of the last kernels."""
     made = rows.streams.get((kernel, rank))
     if made is None:
@@ -71,13 +76,11 @@ def _segments(rows: Rows) -> Indices:
     return np.concatenate([*pieces, [rows.n]])
 
 
-def landmarks_of(rows: Rows, kernel: Any, rank: int) -> tuple[Indices, streaming.Features, float]:
-    """Choose landmarks among some of the rows; return them, their features, and the share of the trace that is lost."""
-    sampled = lowrank.uniform_landmarks(rows.n, SAMPLE * rank, rows.seed)
-    sample = rows.X[sampled]
-    diag = kernel.diag(sample)
-    _, chosen, T, residual = lowrank.pivoted_cholesky(lambda i: kernel(sample, sample[i]), diag, rank, rows.seed)
-    return sampled[chosen], streaming.Features(kernel, sample[chosen], T, sample), residual / diag.sum()
+def features_of(rows: Rows, kernel: Any, rank: LowRank) -> tuple[streaming.Features, float]:
+    """Choose landmarks among some rows; return their features, and the share of these rows' trace that they leave."""
+    sample = rows.X[uniform_landmarks(rows.n, SAMPLE * rank.largest, rows.seed)]
+    _, points, T, residual = rank.factor(kernel, sample, rows.seed)
+    return streaming.Features(kernel, points, T, sample), residual / float(kernel.diag(sample).sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +90,7 @@ class Stream:
     Parameters
     ----------
     rows : Rows
-    landmarks : (r,) array
-        Numbers of rows.
+    rank : LowRank
     features : numerics.streaming.Features
     lost : float
         Share of the trace of the sampled rows' Gram matrix that the features leave out.
@@ -103,7 +105,7 @@ class Stream:
     """
 
     rows: Rows
-    landmarks: Indices
+    rank: LowRank
     features: streaming.Features
     lost: float
     bounds: Indices
@@ -112,9 +114,9 @@ class Stream:
     targets: Array
 
     @classmethod
-    def of(cls, rows: Rows, kernel: Any, rank: int) -> Stream:
+    def of(cls, rows: Rows, kernel: Any, rank: LowRank) -> Stream:
         """Choose landmarks among some of the rows, and pass once over all."""
-        landmarks, features, lost = landmarks_of(rows, kernel, rank)
+        features, lost = features_of(rows, kernel, rank)
         bounds = _segments(rows)
         root = None if rows.weights is None else np.sqrt(rows.s)
         Y = np.vstack([rows.Y, np.ones(rows.n)])
@@ -122,13 +124,13 @@ class Stream:
             Y *= root
         products, right = streaming.sums(features, rows.X, Y, root, bounds)
         targets = np.stack([Y[:, lo:hi] @ Y[:, lo:hi].T for lo, hi in pairwise(bounds)])
-        return cls(rows, landmarks, features, lost, bounds, products, right, targets)
+        return cls(rows, rank, features, lost, bounds, products, right, targets)
 
     def describe(self) -> str:
         """The representation in words."""
-        n, m = self.rows.n, min(self.rows.n, SAMPLE * self.features.rank)
+        n, m = self.rows.n, min(self.rows.n, SAMPLE * self.rank.largest)
         return (
-            f"rank {self.features.rank} of n = {n} in blocks of rows (randomly pivoted Cholesky of {m} random rows), "
+            f"rank {self.features.rank} of n = {n} in blocks of rows ({self.rank.describe()} of {m} random rows), "
             f"{100 * self.lost:.2g} % of their trace left"
         )
 

@@ -18,6 +18,7 @@ from kernsel.kernels import Kernel, Statistics, short
 from kernsel.numerics.jit import share_each
 from kernsel.paths import Path, make_path
 from kernsel.problem import Landmarks, Problem, Rows
+from kernsel.representation import LowRank
 from kernsel.search.axes import Array, Axes
 from kernsel.search.candidate import Candidate, Key, parameters_of
 
@@ -35,8 +36,8 @@ class GridSearch:
     ----------
     rows : Rows
     criterion : Criterion
-    rank : int or None
-        Of the low-rank representation; None for the whole Gram matrix.
+    rank : LowRank or None
+        The representation in force; None for the whole Gram matrix.
     assess : callable
         ``(Path, Scores) -> list of Candidate``, one for each lambda of the path.
     grids : list of Axes
@@ -50,7 +51,7 @@ class GridSearch:
 
     rows: Rows
     criterion: Any
-    rank: int | None
+    rank: LowRank | None
     assess: Callable[[Path, Scores], list[Candidate]]
     grids: list[Axes]
     extend: bool = True
@@ -142,18 +143,17 @@ class GridSearch:
 
     def score(self, keys: Iterable[Key]) -> None:
         """Score candidates at the representation in force."""
-        self._score(keys, self.rank)
+        self._score(keys, None)
 
-    def _landmarks(self, rank: int | None) -> Landmarks | None:
+    def _landmarks(self, rank: int) -> Landmarks:
         """Return landmarks for all kernels at a lower rank than that in force: drawn uniformly, ever more of them."""
-        if rank is None or rank == self.rank:
-            return None
         drawn = np.random.default_rng(self.rows.seed).permutation(self.rows.n)[:rank]
         return Landmarks(drawn, Statistics(self.rows.X, self.rows.X[drawn]))
 
-    def _score(self, keys: Iterable[Key], rank: int | None) -> None:
-        """Score candidates at one representation; those of one kernel share all that they can."""
-        landmarks = self._landmarks(rank)
+    def _score(self, keys: Iterable[Key], lower: int | None) -> None:
+        """Score candidates at a lower rank or at the one in force; those of one kernel share all that they can."""
+        rank = self.rank if lower is None else LowRank(lower)
+        landmarks = None if lower is None else self._landmarks(lower)
         lams: dict[Kernel, dict[Any, list[float]]] = {}
         for kernel, learner, lam in keys:
             lams.setdefault(kernel, {}).setdefault(learner, []).append(lam)
@@ -166,14 +166,13 @@ class GridSearch:
 
         for kernel, candidates in share_each(on_kernel, work):
             for candidate in candidates:
-                left = None if rank == self.rank else rank
-                self.found[candidate.key] = replace(candidate, rank=left)
+                self.found[candidate.key] = replace(candidate, rank=lower)
             done += len(candidates)
             if self.progress is not None:
                 self.progress(done, total, short(kernel))
 
     def _on_kernel(
-        self, kernel: Kernel, lams: Mapping[Any, list[float]], rank: int | None, landmarks: Landmarks | None
+        self, kernel: Kernel, lams: Mapping[Any, list[float]], rank: LowRank | None, landmarks: Landmarks | None
     ) -> list[Candidate]:
         problem = Problem(self.rows, kernel, rank, landmarks)
         paths = [make_path(problem, learner, each) for learner, each in lams.items()]
