@@ -31,7 +31,7 @@ from kernsel.numerics.jit import one_blas_thread, share, threads
 from kernsel.problem import Rows
 from kernsel.representation import LowRank
 from kernsel.selection import select_dataset
-from kernsel.streaming import Stream, features_of
+from kernsel.streaming import Sampled, Stream
 
 FOLDS = 10
 WIDTHS = (60.0, 240.0, 960.0)
@@ -123,7 +123,7 @@ def sorted_rows(n: int) -> Rows:
 def stages(n: int, rank: int, tau: float) -> dict[str, float]:
     """Return the seconds of each stage of one width: the best of three where they are short."""
     rows, kernel, repeat = sorted_rows(n), Gaussian(tau), 3 if n <= 50_000 else 1
-    features, _ = features_of(rows, kernel, LowRank(rank))
+    features = Sampled.of(rows, kernel, LowRank(rank)).features
     blocks, folds = list(features.blocks(0, n)), range(FOLDS)
     w, b = np.ones((FOLDS, 1, RIDGES.size, features.rank)), np.zeros((FOLDS, 1, RIDGES.size))
     stream: Stream
@@ -142,7 +142,7 @@ def stages(n: int, rank: int, tau: float) -> dict[str, float]:
 
     with one_blas_thread():
         spent = {
-            "landmarks": seconds(lambda: features_of(rows, kernel, LowRank(rank)), repeat),
+            "landmarks": seconds(lambda: Sampled.of(rows, kernel, LowRank(rank)), repeat),
             "features": seconds(lambda: share(form, len(blocks)), repeat),
             "second pass": seconds(lambda: streaming.outputs(features, rows.X, rows.starts, w, b), repeat),
         }

@@ -53,9 +53,12 @@ class Judge:
 
     def _on_deal(self, problem: Problem, rows: Rows) -> Problem:
         """Return the same kernel at the same representation, with the same landmarks, on another deal of the rows."""
-        landmarks = problem.landmarks
+        landmarks, here = problem.landmarks, problem.rows.order
+        if here.size < rows.n:  # the search leaves candidates behind on some of the rows
+            rows = rows.part(np.isin(rows.order, here))
         if landmarks is not None:
-            indices = np.argsort(rows.order)[self.deals[0].order[landmarks.indices]]
+            places = np.argsort(rows.order)
+            indices = places[np.searchsorted(rows.order, here[landmarks.indices], sorter=places)]
             landmarks = Landmarks(indices, Statistics(rows.X, rows.X[indices]))
         return Problem(rows, problem.kernel, problem.rank, landmarks)
 

@@ -13,7 +13,7 @@ from kernsel.numerics import lowrank, spectral
 from kernsel.numerics.landmarks import uniform_landmarks
 from kernsel.numerics.stability import Scan, scan_features, scan_gram
 from kernsel.representation import Factor, LowRank
-from kernsel.streaming import Stream, needed, stream_on
+from kernsel.streaming import Sampled, Stream, needed, sampled_on, stream_on
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -102,6 +102,11 @@ class Rows:
         return {}
 
     @_once
+    def sampled(self) -> dict[Any, Sampled]:
+        """Features that are never held together, by kernel and rank, for losses without such products."""
+        return {}
+
+    @_once
     def one_by_one(self) -> Rows:
         """The same rows, where every one that is held out is a fold of its own, and fits are trained on all others."""
         if self.training is None and self.left.size == self.held:
@@ -115,6 +120,17 @@ class Rows:
         kept = np.ones(self.n, np.bool_)
         kept[self.starts[fold] : self.starts[fold + 1]] = False
         return kept
+
+    def taken(self, chosen: Indices, starts: Indices) -> Rows:
+        """Return some of the rows in the order given, in folds of their own."""
+        X, Y = np.ascontiguousarray(self.X[chosen]), np.ascontiguousarray(self.Y[:, chosen])
+        weights = None if self.weights is None else self.weights[chosen]
+        training = None if self.training is None else np.ascontiguousarray(self.training[:, chosen])
+        return Rows(X, Y, starts, self.order[chosen], type(self.statistics)(X), self.seed, weights, training)
+
+    def part(self, chosen: NDArray[np.bool_]) -> Rows:
+        """Return some of the rows in the folds that they were in, none of which should lose all of its rows."""
+        return self.taken(np.flatnonzero(chosen), np.append(0, np.cumsum(chosen))[self.starts])
 
     def mean(self, values: Array) -> Array:
         """Return the weighted mean over held-out rows of ``values (..., n)``."""
@@ -181,10 +197,15 @@ class Problem:
         Z, kept, T, residual = lowrank.landmark_factor(C, C[chosen], float(kernel.diag(X).sum()))
         return Factor(Z, X[chosen[kept]], T, residual)
 
+    def streamed(self, loss: Any) -> bool:
+        """Whether low-rank features are computed block by block for a loss."""
+        return self.rank is not None and needed(self.rows, self.rank, bool(loss.square))
+
     @_once
-    def streamed(self) -> bool:
-        """Whether low-rank features are computed block by block, where the learner allows it."""
-        return self.rank is not None and needed(self.rows, self.rank)
+    def sampled(self) -> Sampled:
+        """Low-rank features that are never held together."""
+        assert self.rank is not None
+        return sampled_on(self.rows, self.kernel, self.rank)
 
     @_once
     def stream(self) -> Stream:

@@ -1,4 +1,4 @@
-"""The square loss on more rows than their low-rank features would fit for: see ``numerics.streaming``.
+"""More rows than their low-rank features would fit for: see ``numerics.streaming``, and for the square loss:
 
 One pass over the rows gives the products of the features for every segment of rows that folds keep or leave whole.
 From them come the fits without each fold, for every lambda and learner; a second pass gives their held-out outputs,
@@ -30,6 +30,9 @@ Indices = NDArray[np.int64]
 FEATURES_BYTES = 2**28
 """Features that would be larger than this are computed block by block, where the products of the segments fit."""
 
+PASSES = 2
+"""Losses that take many passes over the rows may hold features of so many times the size."""
+
 PRODUCTS_BYTES = 2**30
 """Room for the products of all segments of rows."""
 
@@ -43,12 +46,10 @@ LONGEST = 8
 """No segment is longer than this part of the rows, so that threads can share them."""
 
 
-def needed(rows: Rows, rank: LowRank) -> bool:
-    """Say whether features of this rank are too large to be held, and products of the segments aren't."""
-    return (
-        8 * rows.n * rank.largest > FEATURES_BYTES
-        and 8 * (len(_segments(rows)) - 1) * rank.largest**2 <= PRODUCTS_BYTES
-    )
+def needed(rows: Rows, rank: LowRank, square: bool) -> bool:
+    """Say whether features of this rank are too large to be held for a loss, and products of the segments aren't."""
+    r, segments = rank.largest, len(segments_of(rows)) - 1
+    return 8 * rows.n * r > FEATURES_BYTES * (1 if square else PASSES) and 8 * segments * r**2 <= PRODUCTS_BYTES
 
 
 def stream_on(rows: Rows, kernel: Any, rank: LowRank) -> Stream:
@@ -62,7 +63,15 @@ def stream_on(rows: Rows, kernel: Any, rank: LowRank) -> Stream:
     return made
 
 
-def _segments(rows: Rows) -> Indices:
+def sampled_on(rows: Rows, kernel: Any, rank: LowRank) -> Sampled:
+    """Choose landmarks for a kernel, unless that was done."""
+    made = rows.sampled.get((kernel, rank))
+    if made is None:
+        made = rows.sampled[kernel, rank] = Sampled.of(rows, kernel, rank)
+    return made
+
+
+def segments_of(rows: Rows) -> Indices:
     """Return the bounds of runs of rows that every fit takes or leaves as a whole."""
     bounds = {*rows.starts.tolist(), rows.n}
     if rows.training is not None:
@@ -76,11 +85,43 @@ def _segments(rows: Rows) -> Indices:
     return np.concatenate([*pieces, [rows.n]])
 
 
-def features_of(rows: Rows, kernel: Any, rank: LowRank) -> tuple[streaming.Features, float]:
-    """Choose landmarks among some rows; return their features, and the share of these rows' trace that they leave."""
-    sample = rows.X[uniform_landmarks(rows.n, SAMPLE * rank.largest, rows.seed)]
-    _, points, T, residual = rank.factor(kernel, sample, rows.seed)
-    return streaming.Features(kernel, points, T, sample), residual / float(kernel.diag(sample).sum())
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """Features from landmarks that were chosen among some of the rows, and what was found with them.
+
+    Parameters
+    ----------
+    features : numerics.streaming.Features
+    lost : float
+        Share of the trace of the sampled rows' Gram matrix that the features leave out.
+    chosen : (m,) array
+        The rows, drawn at random.
+    rank : LowRank
+    solutions : dict
+        Weights (k, r) of fits on all rows by learner and lambda, a bias last: what no other pass need find.
+    """
+
+    features: streaming.Features
+    lost: float
+    chosen: Indices
+    rank: LowRank
+    solutions: dict[tuple[Any, float], Array]
+
+    @classmethod
+    def of(cls, rows: Rows, kernel: Any, rank: LowRank) -> Sampled:
+        """Choose landmarks."""
+        chosen = uniform_landmarks(rows.n, SAMPLE * rank.largest, rows.seed)
+        sample = rows.X[chosen]
+        _, points, T, residual = rank.factor(kernel, sample, rows.seed)
+        lost = residual / float(kernel.diag(sample).sum())
+        return cls(streaming.Features(kernel, points, T, sample), lost, chosen, rank, {})
+
+    def describe(self, n: int) -> str:
+        """The representation of n rows in words."""
+        return (
+            f"rank {self.features.rank} of n = {n} in blocks of rows ({self.rank.describe()} of {self.chosen.size} "
+            f"random rows), {100 * self.lost:.2g} % of their trace left"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,10 +131,7 @@ class Stream:
     Parameters
     ----------
     rows : Rows
-    rank : LowRank
-    features : numerics.streaming.Features
-    lost : float
-        Share of the trace of the sampled rows' Gram matrix that the features leave out.
+    sampled : Sampled
     bounds : (m + 1,) array
         Of the segments.
     products : (m, r, r) array
@@ -105,9 +143,7 @@ class Stream:
     """
 
     rows: Rows
-    rank: LowRank
-    features: streaming.Features
-    lost: float
+    sampled: Sampled
     bounds: Indices
     products: Array
     right: Array
@@ -116,23 +152,24 @@ class Stream:
     @classmethod
     def of(cls, rows: Rows, kernel: Any, rank: LowRank) -> Stream:
         """Choose landmarks among some of the rows, and pass once over all."""
-        features, lost = features_of(rows, kernel, rank)
-        bounds = _segments(rows)
+        sampled = Sampled.of(rows, kernel, rank)
+        bounds = segments_of(rows)
         root = None if rows.weights is None else np.sqrt(rows.s)
         Y = np.vstack([rows.Y, np.ones(rows.n)])
         if root is not None:
             Y *= root
-        products, right = streaming.sums(features, rows.X, Y, root, bounds)
+        products, right = streaming.sums(sampled.features, rows.X, Y, root, bounds)
         targets = np.stack([Y[:, lo:hi] @ Y[:, lo:hi].T for lo, hi in pairwise(bounds)])
-        return cls(rows, rank, features, lost, bounds, products, right, targets)
+        return cls(rows, sampled, bounds, products, right, targets)
+
+    @property
+    def features(self) -> streaming.Features:
+        """The features."""
+        return self.sampled.features
 
     def describe(self) -> str:
         """The representation in words."""
-        n, m = self.rows.n, min(self.rows.n, SAMPLE * self.rank.largest)
-        return (
-            f"rank {self.features.rank} of n = {n} in blocks of rows ({self.rank.describe()} of {m} random rows), "
-            f"{100 * self.lost:.2g} % of their trace left"
-        )
+        return self.sampled.describe(self.rows.n)
 
     def scan(self) -> Scan:
         """Scan the low-rank Gram matrix for its stability, in another pass over the rows."""

@@ -17,7 +17,7 @@ from kernsel.data import Dataset
 from kernsel.errors import IncompatibleError, OptionError, SelectionError
 from kernsel.folds import make_folds
 from kernsel.judging import Judge
-from kernsel.kernels import Kernel, Statistics
+from kernsel.kernels import Kernel
 from kernsel.parameters import listing
 from kernsel.paths import make_path
 from kernsel.problem import Problem, Rows
@@ -114,26 +114,18 @@ def _thirds(rows: Rows, dataset: Dataset) -> list[NDArray[np.bool_]]:
     return [number == part for part in range(PARTS)]
 
 
-def _taken(rows: Rows, chosen: Indices, starts: Indices) -> Rows:
-    """Return some rows in the order given, in folds of their own."""
-    X = np.ascontiguousarray(rows.X[chosen])
-    weights = None if rows.weights is None else rows.weights[chosen]
-    Y = np.ascontiguousarray(rows.Y[:, chosen])
-    return Rows(X, Y, starts, rows.order[chosen], Statistics(X), rows.seed, weights)
-
-
 def _without(rows: Rows, held: NDArray[np.bool_]) -> Rows:
     """Return the rows but those that are held out, in the folds they were in."""
     kept = np.flatnonzero(~held)
     starts = np.unique(np.searchsorted(kept, rows.starts))
     if starts.size == 1 or np.diff(starts).max() == kept.size:
         raise OptionError("eta can't be chosen by cross-validation on so few rows or folds; give a number")
-    return _taken(rows, kept, starts)
+    return rows.taken(kept, starts)
 
 
 def _holding(rows: Rows, held: NDArray[np.bool_]) -> Rows:
     """Return all rows, of which those that are held out are the only fold."""
-    return _taken(rows, np.argsort(~held, kind="stable"), np.array([0, np.count_nonzero(held)]))
+    return rows.taken(np.argsort(~held, kind="stable"), np.array([0, np.count_nonzero(held)]))
 
 
 def _winners(

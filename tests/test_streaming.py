@@ -207,7 +207,7 @@ def test_a_selection_is_that_of_features_in_memory(monkeypatch, learner, options
 def test_segments_are_what_all_fits_take_or_leave_as_a_whole():
     for training in (False, True):
         rows = make_rows(3, (5, 9, 2, 14), 7, training=training)
-        bounds = streaming._segments(rows)
+        bounds = streaming.segments_of(rows)
         assert bounds[0] == 0
         assert bounds[-1] == rows.n
         assert (np.diff(bounds) > 0).all()
@@ -221,11 +221,11 @@ def test_segments_are_what_all_fits_take_or_leave_as_a_whole():
 def test_what_fits_is_held_and_what_has_too_many_folds_is_not_streamed(monkeypatch):
     rows = make_rows(0, (5, 9, 2, 14))
     monkeypatch.setattr(streaming, "FEATURES_BYTES", 8 * rows.n * RANK)
-    assert not streaming.needed(rows, LowRank(RANK))
-    assert streaming.needed(rows, LowRank(RANK + 1))
+    assert not streaming.needed(rows, LowRank(RANK), square=True)
+    assert streaming.needed(rows, LowRank(RANK + 1), square=True)
     monkeypatch.setattr(streaming, "PRODUCTS_BYTES", 8 * 4 * RANK**2)
-    assert not streaming.needed(rows, LowRank(RANK + 1))
-    assert not Problem(rows, Gaussian(1.0)).streamed
+    assert not streaming.needed(rows, LowRank(RANK + 1), square=True)
+    assert not Problem(rows, Gaussian(1.0)).streamed(Krr().loss)
 
 
 @pytest.mark.parametrize("learner", [Krr(), Lssvm()], ids=["krr", "lssvm"])

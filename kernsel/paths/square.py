@@ -264,7 +264,7 @@ class StreamedPath(Path):
 
     @property
     def lost(self) -> float:
-        return self.problem.stream.lost
+        return self.problem.stream.sampled.lost
 
     @property
     def stability(self) -> Scan:
