@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
 from dataclasses import replace
 from typing import Any
 
 from kernsel import registry
-from kernsel.errors import IncompatibleError, OptionError, PluginError
+from kernsel.errors import IncompatibleError, OptionError, PluginError, check_memory
 from kernsel.kernels import Kernel, parse
 from kernsel.representation import METHODS, LowRank
 
@@ -137,15 +136,3 @@ def _check_memory(n: int) -> None:
         f"the whole Gram matrix of {n} rows",
         "leave out --rank full, or give a number of landmarks such as --rank 1000",
     )
-
-
-def check_memory(needed: float, what: str, instead: str) -> None:
-    """Raise OptionError where something needs more bytes than this machine has."""
-    try:
-        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError, AttributeError):  # not every system tells
-        return
-    if needed > there:
-        raise OptionError(
-            f"{what} needs about {needed / 2**30:.0f} GB of memory, and this machine has {there / 2**30:.0f}: {instead}"
-        )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernsel.errors import check_memory
 from kernsel.numerics import lowrank, spectral
 from kernsel.numerics.landmarks import uniform_landmarks
 from kernsel.numerics.stability import Scan, scan_features, scan_gram
@@ -192,6 +193,11 @@ class Problem:
         X, kernel = self.rows.X, self.kernel
         assert self.rank is not None
         if self.landmarks is None:
+            check_memory(
+                8 * X.shape[0] * self.rank.largest * 2,
+                f"features of {X.shape[0]} rows at rank {self.rank.largest}, all at once,",
+                "give a lower rank; or ten folds and newton-cv, for which they are computed block by block",
+            )
             return self.rank.factor(kernel, X, self.rows.seed)
         C, chosen = kernel.evaluate(self.landmarks.statistics), self.landmarks.indices
         Z, kept, T, residual = lowrank.landmark_factor(C, C[chosen], float(kernel.diag(X).sum()))

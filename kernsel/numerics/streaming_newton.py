@@ -127,6 +127,7 @@ class Newton:
         """Do the same from weights whose outputs ``f`` are given."""
         return self._descend(fits, np.zeros_like(fits.w))
 
+    @one_blas_thread()
     def _descend(self, fits: Fits, p: Array) -> NDArray[np.int64]:
         """Jump by ``p``, and go on from there by damped Newton steps."""
         J = len(fits.lams)
@@ -156,8 +157,7 @@ class Newton:
                 j = active[i]
                 status[j] = self._advance(fits, j, state[j], float(found[0][i]), found[1][i, 0], p[j], df[j])
 
-        with one_blas_thread():
-            share(work, active.size)
+        share(work, active.size)
 
     def _advance(self, fits: Fits, j: int, state: _Step, total: float, gradient: Array, p: Array, df: Array) -> int:
         """Take the step that was tried, or a part of it, and find the next one, in place; return the fit's status."""
@@ -207,6 +207,7 @@ class Newton:
         state.done = False
         return UNFINISHED
 
+    @one_blas_thread()
     def evaluate(
         self,
         fits: Fits,
@@ -233,11 +234,11 @@ class Newton:
         A = None if p is None else self.spread(p[active])
         for part, rows in self.blocks(parts):
             P = self.block(rows)
-            moved = fits.f[active, rows] if A is None else A @ P.T
-            if df is not None:
-                df[active, rows] = moved
-                moved = moved + fits.f[active, rows]
-            d[:, part] += self._add(fits, active, part, rows, P, moved, totals) @ P
+            at = fits.f[active, rows]
+            if A is not None and df is not None:
+                df[active, rows] = change = A @ P.T
+                at += change
+            d[:, part] += self._add(fits, active, part, rows, P, at, totals) @ P
         return totals, self.finish(d)
 
     def _add(self, fits: Fits, active: Indices, part: int, rows: slice, P: Array, at: Array, totals: Array) -> Array:
@@ -252,10 +253,10 @@ class Newton:
                     at[i], fits.curvature[j, rows], d1[i], fits.products[j, part],
                 )  # fmt: skip
 
-        with one_blas_thread():
-            share(work, active.size)
+        share(work, active.size)
         return d1
 
+    @one_blas_thread()
     def changes(self, fits: Fits, w: Array, starts: Indices, kept: NDArray[np.bool_]) -> tuple[Array, Array]:
         """Return outputs of other weights at the rows of their folds, and how much curvature they change elsewhere.
 
@@ -310,8 +311,7 @@ class Newton:
                 piece = slice(bounds[i], bounds[i + 1])
                 P[piece, : self.features.rank] = self.features.block(X[piece])
 
-        with one_blas_thread():
-            share(work, PIECES)
+        share(work, PIECES)
         return P
 
     def spread(self, w: Array) -> Array:

@@ -20,6 +20,12 @@ from kernsel.problem import Problem
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
+Pair = tuple[int, int]
+"""A fit: the numbers of the output and of lambda."""
+
+Job = tuple[Pair, Indices]
+"""A fit, and the folds that it is to be made without."""
+
 STATE_BYTES = 2**29
 """Fits are made side by side in groups whose outputs, curvatures and products fit in this."""
 
@@ -54,16 +60,26 @@ class StreamedSmoothPath(Path):
         rows = self.rows
         return descent.Newton(self.problem.sampled.features, int(self.bias), rows.X, rows.Y, rows.s, self.learner.loss)
 
-    def _groups(self, lams: Indices, parts: int, folds: int = 1) -> list[list[tuple[int, int]]]:
-        """Cut the fits (output, lambda) into groups, each with that many parts of products, or refits of folds."""
+    @property
+    def _folds(self) -> Indices:
+        return np.arange(self.rows.left.size)
+
+    def _groups(self, lams: Indices, parts: int) -> list[list[Pair]]:
+        """Cut the fits into groups, each fit with products of that many parts of the rows."""
         pairs = [(c, int(k)) for k in lams for c in range(len(self.rows.Y))]
-        size = folds * 8 * (3 * self.rows.n + self._newton.R**2) + 8 * parts * self._newton.R**2
-        step = max(1, STATE_BYTES // size)
+        step = max(1, STATE_BYTES // (8 * (3 * self.rows.n + parts * self._newton.R**2)))
         return [pairs[first : first + step] for first in range(0, len(pairs), step)]
 
-    def _empty(
-        self, pairs: Sequence[tuple[int, int]], parts: int, kept: NDArray[np.bool_] | None = None
-    ) -> descent.Fits:
+    def _jobs(self, pairs: Sequence[Pair], folds: Indices) -> list[list[Job]]:
+        """Cut the refits without each fold into groups: of the same fit as far as possible."""
+        at_once = max(1, STATE_BYTES // (8 * (3 * self.rows.n + self._newton.R**2)))
+        if folds.size > at_once:
+            cut = [folds[first : first + at_once] for first in range(0, folds.size, at_once)]
+            return [[(pair, some)] for pair in pairs for some in cut]
+        step = at_once // folds.size
+        return [[(pair, folds) for pair in pairs[first : first + step]] for first in range(0, len(pairs), step)]
+
+    def _empty(self, pairs: Sequence[Pair], parts: int, kept: NDArray[np.bool_] | None = None) -> descent.Fits:
         outputs, numbers = (np.array(each) for each in zip(*pairs, strict=True))
         return descent.Fits.empty(outputs, self.lams[numbers], kept, self.rows.n, self._newton.R, parts)
 
@@ -102,7 +118,7 @@ class StreamedSmoothPath(Path):
                 start[:, number] = w
         return start
 
-    def _by_fold(self, pairs: Sequence[tuple[int, int]]) -> tuple[descent.Fits, Array]:
+    def _by_fold(self, pairs: Sequence[Pair]) -> tuple[descent.Fits, Array]:
         """Return fits with their products by fold (the last part is of rows in no fold), and their gradients there."""
         rows, fits = self.rows, self.fits
         starts = rows.starts
@@ -116,17 +132,17 @@ class StreamedSmoothPath(Path):
         chosen = np.arange(self.lams.size) if which is None else np.asarray(list(which))
         self._need_whole_rows()
         out, status = self.fits.f.copy(), self.fits.status.copy()
-        folds = np.arange(self.rows.left.size)
-        for pairs in self._groups(chosen, folds.size + 1, folds.size):
-            self._refit([(pair, folds) for pair in pairs], out, status)
+        pairs = [(c, int(k)) for k in chosen for c in range(len(self.rows.Y))]
+        for jobs in self._jobs(pairs, self._folds):
+            self._refit(jobs, out, status)
         return HeldOut.of(out[:, chosen], status[:, chosen], exact=True)
 
-    def _refit(self, jobs: Sequence[tuple[tuple[int, int], Indices]], out: Array, status: NDArray[np.int64]) -> Array:
-        """Fit without folds, each from the fit (output, lambda) on all rows; return weights (jobs, folds, R) in turn.
+    def _refit(self, jobs: Sequence[Job], out: Array, status: NDArray[np.int64]) -> Array:
+        """Fit without folds, each from the fit (output, lambda) on all rows; return weights (refits, R) in turn.
 
         The held-out outputs, and statuses that are worse than before, are written to ``out`` and ``status``.
         """
-        rows, R = self.rows, self._newton.R
+        rows = self.rows
         each = [(pair, fold) for pair, folds in jobs for fold in folds]
         kept = np.stack([rows.kept(fold) for _, fold in each])
         state = self._empty([pair for pair, _ in each], 1, kept)
@@ -144,7 +160,7 @@ class StreamedSmoothPath(Path):
             held = slice(rows.starts[fold], rows.starts[fold + 1])
             out[pair][held] = state.f[i, held]
             status[pair] = max(status[pair], found[i])
-        return state.w.reshape(-1, R)
+        return state.w
 
     def newton_step(self) -> HeldOut:
         """As of features that are held: folds that the step can't be trusted for are refitted."""
@@ -154,17 +170,22 @@ class StreamedSmoothPath(Path):
         self._need_whole_rows()
         t, fits = rows.left.size, self.fits
         out, status, refitted = fits.f.copy(), fits.status.copy(), np.zeros(self.lams.size, np.int64)
+        rho = np.zeros((*status.shape, t))
         kept = np.stack([rows.kept(fold) for fold in range(t)])
         for pairs in self._groups(np.arange(self.lams.size), t + 1):
             state, gradients = self._by_fold(pairs)
             w, singular = self._steps(state, gradients)
+            for j, pair in enumerate(pairs):
+                rho[pair] = self._terms(state, gradients[j], j, 0)[1]
             f, moved = self._newton.changes(state, w, rows.starts, kept)
             again = (moved > TRUST) | singular
             for j, pair in enumerate(pairs):
                 out[pair] = f[j]
                 if fits.status[pair] == newton.CONVERGED and again[j].any():
                     refitted[pair[1]] += again[j].sum()
-                    self._refit([(pair, np.flatnonzero(again[j]))], out, status)
+                    for jobs in self._jobs([pair], np.flatnonzero(again[j])):
+                        self._refit(jobs, out, status)
+        self.ratio = rho.max(axis=(0, 2))  # which would take another pass
         return HeldOut.of(out, status, exact=False, refitted=refitted)
 
     def _steps(self, state: descent.Fits, gradients: Array) -> tuple[Array, NDArray[np.bool_]]:
@@ -208,10 +229,9 @@ class StreamedSmoothPath(Path):
             state, gradients = self._by_fold(pairs)
             w = np.repeat(state.w[:, None], t, axis=1)
             for j, pair in enumerate(pairs):
-                try:
-                    w[j], rho[pair] = self._terms(state, gradients[j], j, order)
-                except np.linalg.LinAlgError:  # no curvature, or a ridge below rounding
-                    status[pair], rho[pair] = newton.SINGULAR, np.inf
+                w[j], rho[pair] = self._terms(state, gradients[j], j, order)
+                if np.isinf(rho[pair]).any():
+                    status[pair] = newton.SINGULAR
             if order:
                 changed = self._newton.changes(state, w, rows.starts, kept)[0]
                 for j, pair in enumerate(pairs):
@@ -219,13 +239,16 @@ class StreamedSmoothPath(Path):
         return f, rho, status
 
     def _terms(self, state: descent.Fits, gradients: Array, j: int, order: int) -> tuple[Array, Array]:
-        """Return the weights (t, R) of the series for one fit, and its ratios (t,)."""
+        """Return the weights (t, R) of the series for one fit, and its ratios (t,): infinite if it is singular."""
         rows, ridged, lam = self.rows, slice(0, self.problem.sampled.features.rank), float(state.lams[j])
         w, rho = np.repeat(state.w[j : j + 1], rows.left.size, axis=0), np.zeros(rows.left.size)
         H = self._newton.finished(state.products[j].sum(axis=0))
         ridge = np.zeros(len(H))
         ridge[ridged] = 2.0 * rows.total * lam
-        R = scipy.linalg.cholesky(H + np.diag(ridge), lower=True)
+        try:
+            R = scipy.linalg.cholesky(H + np.diag(ridge), lower=True)
+        except np.linalg.LinAlgError:  # no curvature for the bias, or a ridge below rounding
+            return w, np.full(rho.shape, np.inf)
         for fold, left in enumerate(rows.left):
             kept, gone = rows.total / left, (rows.total - left) / left
             E = kept * self._newton.finished(state.products[j, fold]) - gone * H
@@ -243,14 +266,11 @@ class StreamedSmoothPath(Path):
 
     def _refitted(self, k: int) -> Array:
         self._need_whole_rows()
-        t = self.rows.left.size
+        outputs, t = len(self.rows.Y), self.rows.left.size
         out, status = self.fits.f.copy(), self.fits.status.copy()
-        w = [
-            self._refit([(pair, np.arange(t))], out, status)
-            for pairs in self._groups(np.array([k]), t + 1, t)
-            for pair in pairs
-        ]
-        return np.stack(w, axis=1)
+        groups = self._jobs([(c, k) for c in range(outputs)], self._folds)
+        w = np.concatenate([self._refit(jobs, out, status) for jobs in groups])
+        return w.reshape(outputs, t, -1).swapaxes(0, 1)
 
     def _need_whole_rows(self) -> None:
         if self.rows is not self.problem.rows:
