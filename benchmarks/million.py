@@ -29,8 +29,9 @@ from kernsel.kernels import Gaussian, Statistics
 from kernsel.numerics import gram, streaming
 from kernsel.numerics.jit import one_blas_thread, share, threads
 from kernsel.problem import Rows
+from kernsel.representation import LowRank
 from kernsel.selection import select_dataset
-from kernsel.streaming import Stream, landmarks_of
+from kernsel.streaming import Sampled, Stream
 
 FOLDS = 10
 WIDTHS = (60.0, 240.0, 960.0)
@@ -122,14 +123,14 @@ def sorted_rows(n: int) -> Rows:
 def stages(n: int, rank: int, tau: float) -> dict[str, float]:
     """Return the seconds of each stage of one width: the best of three where they are short."""
     rows, kernel, repeat = sorted_rows(n), Gaussian(tau), 3 if n <= 50_000 else 1
-    _, features, _ = landmarks_of(rows, kernel, rank)
+    features = Sampled.of(rows, kernel, LowRank(rank)).features
     blocks, folds = list(features.blocks(0, n)), range(FOLDS)
     w, b = np.ones((FOLDS, 1, RIDGES.size, features.rank)), np.zeros((FOLDS, 1, RIDGES.size))
     stream: Stream
 
     def first_pass() -> None:
         nonlocal stream
-        stream = Stream.of(rows, kernel, rank)
+        stream = Stream.of(rows, kernel, LowRank(rank))
 
     def form(first: int, step: int) -> None:
         for block in blocks[first::step]:
@@ -141,7 +142,7 @@ def stages(n: int, rank: int, tau: float) -> dict[str, float]:
 
     with one_blas_thread():
         spent = {
-            "landmarks": seconds(lambda: landmarks_of(rows, kernel, rank), repeat),
+            "landmarks": seconds(lambda: Sampled.of(rows, kernel, LowRank(rank)), repeat),
             "features": seconds(lambda: share(form, len(blocks)), repeat),
             "second pass": seconds(lambda: streaming.outputs(features, rows.X, rows.starts, w, b), repeat),
         }
@@ -172,7 +173,7 @@ def conditioning(n: int, rank: int) -> None:
         found = {}
         for limit in (0.0, math.inf, usual):
             streaming.MAGNIFIED = limit
-            stream = Stream.of(rows, Gaussian(tau), rank)
+            stream = Stream.of(rows, Gaussian(tau), LowRank(rank))
             f, _ = stream.heldout(np.array([2.0**-10, 1.0]) / n, bias=False)
             Y = np.vstack([rows.Y, np.ones(n)])
             spent = seconds(lambda s=stream, Y=Y: streaming.sums(s.features, rows.X, Y, None, s.bounds))

@@ -28,6 +28,7 @@ from kernsel.options import read_learner, read_rank
 from kernsel.paths import make_path
 from kernsel.perturbing import Stability, stability
 from kernsel.problem import Problem
+from kernsel.representation import asked_rank
 from kernsel.result import aligned, environment, plain
 from kernsel.search.grid import Progress
 
@@ -305,7 +306,7 @@ def assess_dataset(
             "folds": folds,
             "repeats": repeats,
             "delta": delta,
-            "rank": columns,
+            **asked_rank(columns),
             "top": top,
             "seed": seed,
         },

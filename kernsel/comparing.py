@@ -21,6 +21,7 @@ from kernsel.folds import Folds, make_folds
 from kernsel.judging import Judge, rows_of
 from kernsel.kernels import Kernel
 from kernsel.numerics.jit import share_each
+from kernsel.options import read_rank
 from kernsel.resampling import standard_error
 from kernsel.result import Selection, finite_or_none
 from kernsel.searching import heldout_of, refit, search_dataset
@@ -152,7 +153,7 @@ def compare(
     options : mapping
         Of these selections.
     """
-    best, rank = isotropic.best, isotropic.options["rank"]
+    best, rank = isotropic.best, read_rank(options.get("rank"), dataset.n, options.get("landmarks"))
     outer = outer_folds(folds, dataset, seed)
     rows = rows_of(dataset, outer, seed)
     judge = Judge([rows], dataset, None, None)

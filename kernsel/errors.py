@@ -1,9 +1,11 @@
-"""What kernsel raises and warns of.
+"""What kernsel raises and warns of, and the refusal of what won't fit into memory.
 
 Every message says who found what wrong, where, and what to do next, in one line.
 """
 
 from __future__ import annotations
+
+import os
 
 
 class KernselError(Exception):
@@ -64,3 +66,15 @@ class CompilationWarning(UserWarning):
 
 class PluginWarning(UserWarning):
     """A plugin claims a name that a built-in part has."""
+
+
+def check_memory(needed: float, what: str, instead: str) -> None:
+    """Raise OptionError where something needs more bytes than this machine has."""
+    try:
+        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):  # not every system tells
+        return
+    if needed > there:
+        raise OptionError(
+            f"{what} needs about {needed / 2**30:.0f} GB of memory, and this machine has {there / 2**30:.0f}: {instead}"
+        )

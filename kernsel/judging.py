@@ -17,6 +17,7 @@ from kernsel.folds import Folds
 from kernsel.kernels import Kernel, Statistics
 from kernsel.paths import Path, make_path
 from kernsel.problem import Landmarks, Problem, Rows
+from kernsel.representation import LowRank
 from kernsel.resampling import standard_error
 from kernsel.search.candidate import Candidate
 
@@ -52,9 +53,12 @@ class Judge:
 
     def _on_deal(self, problem: Problem, rows: Rows) -> Problem:
         """Return the same kernel at the same representation, with the same landmarks, on another deal of the rows."""
-        landmarks = problem.landmarks
+        landmarks, here = problem.landmarks, problem.rows.order
+        if here.size < rows.n:  # the search leaves candidates behind on some of the rows
+            rows = rows.part(np.isin(rows.order, here))
         if landmarks is not None:
-            indices = np.argsort(rows.order)[self.deals[0].order[landmarks.indices]]
+            places = np.argsort(rows.order)
+            indices = places[np.searchsorted(rows.order, here[landmarks.indices], sorter=places)]
             landmarks = Landmarks(indices, Statistics(rows.X, rows.X[indices]))
         return Problem(rows, problem.kernel, problem.rank, landmarks)
 
@@ -81,12 +85,12 @@ class Judge:
             found.append(candidate)
         return found
 
-    def verified(self, leading: list[Candidate], rank: int | None) -> list[Candidate]:
+    def verified(self, leading: list[Candidate], rank: LowRank | None) -> list[Candidate]:
         """Re-score candidates by exact refits, at the representation in force; their order is kept."""
         deals = [self._verified_on(rows, leading, rank) for rows in self.deals]
         return [averaged(same) for same in zip(*deals, strict=True)]
 
-    def _verified_on(self, rows: Rows, leading: list[Candidate], rank: int | None) -> list[Candidate]:
+    def _verified_on(self, rows: Rows, leading: list[Candidate], rank: LowRank | None) -> list[Candidate]:
         """Re-score candidates on one deal of the rows."""
         # What is exact already needs its held-out outputs again for metrics only.
         done = {id(c) for c in leading if c.exact and self.metrics is None}

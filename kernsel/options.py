@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
 from dataclasses import replace
 from typing import Any
 
 from kernsel import registry
-from kernsel.errors import IncompatibleError, OptionError, PluginError
+from kernsel.errors import IncompatibleError, OptionError, PluginError, check_memory
 from kernsel.kernels import Kernel, parse
+from kernsel.representation import METHODS, LowRank
 
 FULL_RANK_ROWS = 2000
+LARGEST_RANK = 1000
+TOLERANCE = "tol:"
+LEAST_TOLERANCE = 1e-10  # what is left of the trace is known to rounding
 HALVING_ROWS = 1000  # times outputs; below, the whole grid takes a second or so
 FIRST_RANK = 50
 DEFAULT_LEARNERS = {"classification": "svm", "regression": "krr"}
@@ -64,23 +67,56 @@ def read_kernel(kernel: Any) -> Kernel:
     return parse(kernel) if isinstance(kernel, str) else kernel
 
 
-def read_rank(rank: int | float | str | None, n: int) -> int | None:
-    """Return the number of landmarks, or None for the whole Gram matrix."""
+def read_rank(rank: int | float | str | None, n: int, landmarks: str | None = None) -> LowRank | None:
+    """Return the low-rank representation, or None for the whole Gram matrix."""
+    if landmarks is not None and landmarks not in METHODS:
+        raise OptionError(f"landmarks {landmarks!r} is unknown: use {', '.join(METHODS)}")
     if rank == "full" or (rank is None and n <= FULL_RANK_ROWS):
+        if landmarks is not None:
+            raise OptionError(
+                f"landmarks {landmarks!r}: the whole Gram matrix of {n} rows needs none; give a rank, such as 200"
+            )
         _check_memory(n)
         return None
+    largest, tol = _largest(rank, n)
+    return LowRank(min(largest, n), tol, landmarks or "rpcholesky")
+
+
+def _largest(rank: int | float | str | None, n: int) -> tuple[int, float]:
+    """Return the largest number of landmarks, and the share of the trace that may be left."""
     if rank is None:
-        return min(max(n // 10, 500), 1000)
+        return min(max(n // 10, 500), LARGEST_RANK), 0.0
+    if isinstance(rank, str) and rank.startswith(TOLERANCE):
+        return _tolerance(rank)
     if isinstance(rank, str | bool) or not math.isfinite(rank):
-        raise OptionError(f"rank must be a number of landmarks, a share of the rows, or 'full', not {rank!r}")
+        raise OptionError(
+            "rank must be a number of landmarks, a share of the rows, 'tol:' and the share of the trace that may be "
+            f"left, or 'full', not {rank!r}"
+        )
     if isinstance(rank, float) and 0 < rank <= 1:
-        return max(1, round(rank * n))
+        return max(1, round(rank * n)), 0.0
     if rank != int(rank) or rank < 1:
         raise OptionError(f"rank must be a whole number from 1, or a share of the rows up to 1.0, not {rank!r}")
-    return min(int(rank), n)
+    return int(rank), 0.0
 
 
-def read_search(search: str, n: int, outputs: int, rank: int | None, one_se: bool) -> tuple[int, ...]:
+def _tolerance(text: str) -> tuple[int, float]:
+    """Read ``tol:SHARE`` or ``tol:SHARE:LARGEST``."""
+    share, _, largest = text.removeprefix(TOLERANCE).partition(":")
+    try:
+        found = int(largest or LARGEST_RANK), float(share)
+    except ValueError:
+        found = 0, 0.0
+    if found[0] < 1 or not LEAST_TOLERANCE <= found[1] < 1:
+        raise OptionError(
+            f"rank {text!r}: write tol:SHARE or tol:SHARE:LARGEST, such as tol:0.001:2000: the share of the trace that "
+            f"may be left, from {LEAST_TOLERANCE:g} to below 1, and the largest number of landmarks (default "
+            f"{LARGEST_RANK})"
+        )
+    return found
+
+
+def read_search(search: str, n: int, outputs: int, rank: LowRank | None, one_se: bool) -> tuple[int, ...]:
     """Return the ranks of successive halving, none where every candidate is scored at the representation in force."""
     if search not in ("auto", "grid", "halving"):
         raise OptionError(f"search {search!r} is unknown: use auto, grid or halving")
@@ -88,7 +124,7 @@ def read_search(search: str, n: int, outputs: int, rank: int | None, one_se: boo
         raise OptionError("one_se compares all candidates at the representation in force: use search grid with it")
     if search == "grid" or one_se or (search == "auto" and n * outputs < HALVING_ROWS):
         return ()
-    largest = n // 8 if rank is None else rank // 2
+    largest = n // 8 if rank is None else rank.largest // 2
     doublings = range(max(largest // FIRST_RANK, 0).bit_length())
     return tuple(FIRST_RANK * 2**k for k in doublings)
 
@@ -100,15 +136,3 @@ def _check_memory(n: int) -> None:
         f"the whole Gram matrix of {n} rows",
         "leave out --rank full, or give a number of landmarks such as --rank 1000",
     )
-
-
-def check_memory(needed: float, what: str, instead: str) -> None:
-    """Raise OptionError where something needs more bytes than this machine has."""
-    try:
-        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError, AttributeError):  # not every system tells
-        return
-    if needed > there:
-        raise OptionError(
-            f"{what} needs about {needed / 2**30:.0f} GB of memory, and this machine has {there / 2**30:.0f}: {instead}"
-        )

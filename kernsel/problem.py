@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernsel.errors import check_memory
 from kernsel.numerics import lowrank, spectral
+from kernsel.numerics.landmarks import uniform_landmarks
 from kernsel.numerics.stability import Scan, scan_features, scan_gram
-from kernsel.streaming import Stream, needed, stream_on
+from kernsel.representation import Factor, LowRank
+from kernsel.streaming import Sampled, Stream, needed, sampled_on, stream_on
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -100,6 +103,11 @@ class Rows:
         return {}
 
     @_once
+    def sampled(self) -> dict[Any, Sampled]:
+        """Features that are never held together, by kernel and rank, for losses without such products."""
+        return {}
+
+    @_once
     def one_by_one(self) -> Rows:
         """The same rows, where every one that is held out is a fold of its own, and fits are trained on all others."""
         if self.training is None and self.left.size == self.held:
@@ -113,6 +121,17 @@ class Rows:
         kept = np.ones(self.n, np.bool_)
         kept[self.starts[fold] : self.starts[fold + 1]] = False
         return kept
+
+    def taken(self, chosen: Indices, starts: Indices) -> Rows:
+        """Return some of the rows in the order given, in folds of their own."""
+        X, Y = np.ascontiguousarray(self.X[chosen]), np.ascontiguousarray(self.Y[:, chosen])
+        weights = None if self.weights is None else self.weights[chosen]
+        training = None if self.training is None else np.ascontiguousarray(self.training[:, chosen])
+        return Rows(X, Y, starts, self.order[chosen], type(self.statistics)(X), self.seed, weights, training)
+
+    def part(self, chosen: NDArray[np.bool_]) -> Rows:
+        """Return some of the rows in the folds that they were in, none of which should lose all of its rows."""
+        return self.taken(np.flatnonzero(chosen), np.append(0, np.cumsum(chosen))[self.starts])
 
     def mean(self, values: Array) -> Array:
         """Return the weighted mean over held-out rows of ``values (..., n)``."""
@@ -144,16 +163,18 @@ class Problem:
     rows : Rows
     kernel : Kernel
         Without free parameters.
-    rank : int or None
-        Landmarks of the low-rank representation (randomly pivoted Cholesky); None for the whole Gram matrix.
+    rank : LowRank, int or None
+        The low-rank representation, or just its number of landmarks; None for the whole Gram matrix.
     landmarks : Landmarks, optional
         Take these, which saves choosing some for this kernel.
     """
 
-    def __init__(self, rows: Rows, kernel: Any, rank: int | None = None, landmarks: Landmarks | None = None) -> None:
+    def __init__(
+        self, rows: Rows, kernel: Any, rank: LowRank | int | None = None, landmarks: Landmarks | None = None
+    ) -> None:
         self.rows = rows
         self.kernel = kernel
-        self.rank = rank
+        self.rank = LowRank(rank) if isinstance(rank, int) else rank
         self.landmarks = landmarks
 
     @property
@@ -167,20 +188,30 @@ class Problem:
         return np.ascontiguousarray(self.kernel.evaluate(self.rows.statistics))
 
     @_once
-    def factor(self) -> tuple[Array, Indices, Array, float]:
-        """Low-rank features Z (n, r), landmarks, the map T with ``Z = k(X, landmarks) T``, and the residual's trace."""
+    def factor(self) -> Factor:
+        """Low-rank features of the rows."""
         X, kernel = self.rows.X, self.kernel
         assert self.rank is not None
-        if self.landmarks is not None:
-            C, chosen = kernel.evaluate(self.landmarks.statistics), self.landmarks.indices
-            Z, kept, T = lowrank.landmark_factor(C, C[chosen])
-            return Z, chosen[kept], T, float(kernel.diag(X).sum() - np.vdot(Z, Z))
-        return lowrank.pivoted_cholesky(lambda i: kernel(X, X[i]), kernel.diag(X), self.rank, self.rows.seed)
+        if self.landmarks is None:
+            check_memory(
+                8 * X.shape[0] * self.rank.largest * 2,
+                f"features of {X.shape[0]} rows at rank {self.rank.largest}, all at once,",
+                "give a lower rank; or ten folds and newton-cv, for which they are computed block by block",
+            )
+            return self.rank.factor(kernel, X, self.rows.seed)
+        C, chosen = kernel.evaluate(self.landmarks.statistics), self.landmarks.indices
+        Z, kept, T, residual = lowrank.landmark_factor(C, C[chosen], float(kernel.diag(X).sum()))
+        return Factor(Z, X[chosen[kept]], T, residual)
+
+    def streamed(self, loss: Any) -> bool:
+        """Whether low-rank features are computed block by block for a loss."""
+        return self.rank is not None and needed(self.rows, self.rank, bool(loss.square))
 
     @_once
-    def streamed(self) -> bool:
-        """Whether low-rank features are computed block by block, where the learner allows it."""
-        return self.rank is not None and needed(self.rows, self.rank)
+    def sampled(self) -> Sampled:
+        """Low-rank features that are never held together."""
+        assert self.rank is not None
+        return sampled_on(self.rows, self.kernel, self.rank)
 
     @_once
     def stream(self) -> Stream:
@@ -191,7 +222,7 @@ class Problem:
     @property
     def width(self) -> int:
         """Columns of the Gram matrix, or at most of the features."""
-        return self.rows.n if self.rank is None else self.rank
+        return self.rows.n if self.rank is None else self.rank.largest
 
     @_once
     def with_bias(self) -> Array:
@@ -249,15 +280,19 @@ class Problem:
     def nystrom(self, share: float) -> Array:
         """Nystrom factor (n, c) of the Gram matrix from ``share * n`` landmarks drawn uniformly (FBIF18, Section 4)."""
         n = self.rows.n
-        landmarks = lowrank.uniform_landmarks(n, max(1, round(share * n)), self.rows.seed)
+        landmarks = uniform_landmarks(n, max(1, round(share * n)), self.rows.seed)
         C = self.gram[:, landmarks]
         return np.ascontiguousarray(lowrank.nystrom_factor(C, C[landmarks])[0])
 
+    @_once
+    def lost(self) -> float:
+        """Share of the trace of the Gram matrix that low-rank features leave out."""
+        trace = float(self.kernel.diag(self.rows.X).sum())
+        return self.factor.residual / trace if trace > 0 else 0.0
+
     def describe(self) -> str:
         """The representation in words."""
-        if self.full:
+        if self.rank is None:
             return f"full Gram matrix, n = {self.rows.n}"
-        Z, _, _, residual = self.factor
-        lost = residual / float(self.kernel.diag(self.rows.X).sum())
-        rank = f"rank {Z.shape[1]} of n = {self.rows.n} (randomly pivoted Cholesky)"
-        return f"{rank}, {100 * lost:.2g} % of the trace left"
+        rank = f"rank {self.factor.Z.shape[1]} of n = {self.rows.n} ({self.rank.describe()})"
+        return f"{rank}, {100 * self.lost:.2g} % of the trace left"

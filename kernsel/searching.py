@@ -29,6 +29,7 @@ from kernsel.numerics.jit import one_blas_thread
 from kernsel.options import read_criterion, read_kernel, read_learner, read_rank, read_search
 from kernsel.paths import Path, compile_updates, make_path
 from kernsel.problem import Problem, Rows
+from kernsel.representation import LowRank, asked_rank
 from kernsel.result import Selection, described, environment, finite_or_none
 from kernsel.search.axes import Grid
 from kernsel.search.candidate import Candidate
@@ -62,6 +63,7 @@ def search_dataset(
     budget: int | str | None = None,
     verify: int = 5,
     rank: int | float | str | None = None,
+    landmarks: str | None = None,
     extend: bool = True,
     pure: bool = False,
     order: float | None = None,
@@ -78,9 +80,9 @@ def search_dataset(
     ----------
     dataset : Dataset
         From ``kernsel.data``.
-    learner, kernel, criterion, folds, repeats, grid, search, refine, budget, verify, rank, extend, pure : optional
+    learner, kernel, criterion, folds, repeats, grid, search, refine, budget, verify, rank, landmarks : optional
         As in :func:`kernsel.select`.
-    order, eta, metric, one_se, calibration, seed, progress : optional
+    extend, pure, order, eta, metric, one_se, calibration, seed, progress : optional
         As in :func:`kernsel.select`.
 
     Returns
@@ -101,7 +103,7 @@ def search_dataset(
         raise OptionError("no kernel is given: name at least one, such as gaussian")
     if not isinstance(verify, numbers.Integral) or verify < 0:
         raise OptionError(f"verify is the number of leading candidates to check, at least 0, not {verify}")
-    columns = read_rank(rank, dataset.n)
+    columns = read_rank(rank, dataset.n, landmarks)
     method, allowed = read_method(refine, scorer, part, kernels, columns), Budget.read(budget)
     ladder = read_search(search, dataset.n, len(dataset.Y), columns, one_se)
     compile_updates(part, columns is None and not ladder)
@@ -113,7 +115,7 @@ def search_dataset(
     metrics = _metrics(metric, rows, dataset, kind)
     tried: dict[float, float] = {}
     if getattr(scorer, "eta", 1.0) is None:
-        at = ladder[-1] if ladder else columns
+        at = LowRank(ladder[-1]) if ladder else columns
         scorer, tried = choose_eta(scorer, rows, dataset, kernels, grid, part, at, progress)
         notes.append(said_of_eta(scorer.eta, tried))
     judge = Judge(deals, dataset, scorer, metrics)
@@ -197,6 +199,11 @@ def search_dataset(
         for name, each in best.metrics.items()
         if each.value is None
     ]
+    if columns is not None and path.lost > columns.tol > 0:
+        warnings.append(
+            f"{path.rank} landmarks leave {100 * path.lost:.2g} % of the trace for the choice, and "
+            f"{100 * columns.tol:g} % were asked for: allow more by --rank tol:{columns.tol:g}:{2 * columns.largest}"
+        )
     curves, probabilities = _probabilities(kind, held, rows, dataset)
     model = _model(path, dataset, best.learner, rows.n, curves)
     outputs = held[:, : rows.held].T if len(held) > 1 else held[0, : rows.held]
@@ -254,7 +261,7 @@ def search_dataset(
             "metrics": [] if metrics is None else list(metrics.scorers),
             "one_se": one_se,
             "calibration": kind,
-            "rank": columns,
+            **asked_rank(columns),
             "seed": seed,
         },
         timing={
@@ -338,7 +345,7 @@ def _probabilities(
     return calibrate(kind, F, Y, s), cross_fitted(kind, F, Y, s, rows.starts)
 
 
-def refit(winner: Candidate, rows: Rows, rank: int | None) -> Path:
+def refit(winner: Candidate, rows: Rows, rank: LowRank | None) -> Path:
     """Fit a candidate on the rows of a deal, from larger lambda down; the last fit is its own."""
     return make_path(Problem(rows, winner.kernel, rank), winner.learner, winner.lam * CONTINUATION)
 

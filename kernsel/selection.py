@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 AUTO, LEARNT_BY, FOLDS = "auto", "evidence", 10
 
-COMPARED = ("learner", "criterion", "grid", "search", "verify", "rank", "extend", "pure", "order", "eta")
+COMPARED = ("learner", "criterion", "grid", "search", "verify", "rank", "landmarks", "extend", "pure", "order", "eta")
 """Options that the selections on outer folds share with the whole one; the others only add to its report."""
 
 
@@ -49,6 +49,7 @@ def select(
     budget: int | str | None = None,
     verify: int = 5,
     rank: int | float | str | None = None,
+    landmarks: str | None = None,
     extend: bool = True,
     pure: bool = False,
     order: float | None = None,
@@ -118,7 +119,11 @@ def select(
         Leading candidates that are re-scored exactly.
     rank : int, float, "full" or None
         Number of landmarks, or their share of the rows; by default the whole Gram matrix up to 2000 rows, and a tenth
-        of the rows beyond, from 500 to 1000.
+        of the rows beyond, from 500 to 1000. ``"tol:0.001"`` takes for each kernel as many as leave at most that share
+        of the trace of its Gram matrix, and at most 1000, or 2000 with ``"tol:0.001:2000"``.
+    landmarks : {"rpcholesky", "uniform", "leverage", "kmeans"}, optional
+        How they are chosen: by randomly pivoted Cholesky (the default), uniformly, by approximate ridge leverage
+        scores, or as centres of k-means, which are no rows.
     extend : bool
         Extend the grid while the winner lies on its edge.
     pure : bool
@@ -174,6 +179,7 @@ def select(
         budget=budget,
         verify=verify,
         rank=rank,
+        landmarks=landmarks,
         extend=extend,
         pure=pure,
         order=order,

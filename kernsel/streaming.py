@@ -1,4 +1,4 @@
-"""The square loss on more rows than their low-rank features would fit for: see ``numerics.streaming``.
+"""More rows than their low-rank features would fit for: see ``numerics.streaming``, and for the square loss:
 
 One pass over the rows gives the products of the features for every segment of rows that folds keep or leave whole.
 From them come the fits without each fold, for every lambda and learner; a second pass gives their held-out outputs,
@@ -15,18 +15,23 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from kernsel.numerics import lowrank, newton, spectral, streaming
+from kernsel.numerics import newton, spectral, streaming
 from kernsel.numerics.jit import one_blas_thread, share
+from kernsel.numerics.landmarks import uniform_landmarks
 from kernsel.numerics.stability import Scan, scan_features
 
 if TYPE_CHECKING:
     from kernsel.problem import Rows
+    from kernsel.representation import LowRank
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 FEATURES_BYTES = 2**28
 """Features that would be larger than this are computed block by block, where the products of the segments fit."""
+
+PASSES = 2
+"""Losses that take many passes over the rows may hold features of so many times the size."""
 
 PRODUCTS_BYTES = 2**30
 """Room for the products of all segments of rows."""
@@ -41,12 +46,13 @@ LONGEST = 8
 """No segment is longer than this part of the rows, so that threads can share them."""
 
 
-def needed(rows: Rows, rank: int) -> bool:
-    """Say whether features of this rank are too large to be held, and products of the segments aren't."""
-    return 8 * rows.n * rank > FEATURES_BYTES and 8 * (len(_segments(rows)) - 1) * rank**2 <= PRODUCTS_BYTES
+def needed(rows: Rows, rank: LowRank, square: bool) -> bool:
+    """Say whether features of this rank are too large to be held for a loss, and products of the segments aren't."""
+    r, segments = rank.largest, len(segments_of(rows)) - 1
+    return 8 * rows.n * r > FEATURES_BYTES * (1 if square else PASSES) and 8 * segments * r**2 <= PRODUCTS_BYTES
 
 
-def stream_on(rows: Rows, kernel: Any, rank: int) -> Stream:
+def stream_on(rows: Rows, kernel: Any, rank: LowRank) -> Stream:
     """Pass over the rows, unless that was done for one of the last kernels."""
     made = rows.streams.get((kernel, rank))
     if made is None:
@@ -57,7 +63,15 @@ def stream_on(rows: Rows, kernel: Any, rank: int) -> Stream:
     return made
 
 
-def _segments(rows: Rows) -> Indices:
+def sampled_on(rows: Rows, kernel: Any, rank: LowRank) -> Sampled:
+    """Choose landmarks for a kernel, unless that was done."""
+    made = rows.sampled.get((kernel, rank))
+    if made is None:
+        made = rows.sampled[kernel, rank] = Sampled.of(rows, kernel, rank)
+    return made
+
+
+def segments_of(rows: Rows) -> Indices:
     """Return the bounds of runs of rows that every fit takes or leaves as a whole."""
     bounds = {*rows.starts.tolist(), rows.n}
     if rows.training is not None:
@@ -71,13 +85,43 @@ def _segments(rows: Rows) -> Indices:
     return np.concatenate([*pieces, [rows.n]])
 
 
-def landmarks_of(rows: Rows, kernel: Any, rank: int) -> tuple[Indices, streaming.Features, float]:
-    """Choose landmarks among some of the rows; return them, their features, and the share of the trace that is lost."""
-    sampled = lowrank.uniform_landmarks(rows.n, SAMPLE * rank, rows.seed)
-    sample = rows.X[sampled]
-    diag = kernel.diag(sample)
-    _, chosen, T, residual = lowrank.pivoted_cholesky(lambda i: kernel(sample, sample[i]), diag, rank, rows.seed)
-    return sampled[chosen], streaming.Features(kernel, sample[chosen], T, sample), residual / diag.sum()
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """Features from landmarks that were chosen among some of the rows, and what was found with them.
+
+    Parameters
+    ----------
+    features : numerics.streaming.Features
+    lost : float
+        Share of the trace of the sampled rows' Gram matrix that the features leave out.
+    chosen : (m,) array
+        The rows, drawn at random.
+    rank : LowRank
+    solutions : dict
+        Weights (k, r) of fits on all rows by learner and lambda, a bias last: what no other pass need find.
+    """
+
+    features: streaming.Features
+    lost: float
+    chosen: Indices
+    rank: LowRank
+    solutions: dict[tuple[Any, float], Array]
+
+    @classmethod
+    def of(cls, rows: Rows, kernel: Any, rank: LowRank) -> Sampled:
+        """Choose landmarks."""
+        chosen = uniform_landmarks(rows.n, SAMPLE * rank.largest, rows.seed)
+        sample = rows.X[chosen]
+        _, points, T, residual = rank.factor(kernel, sample, rows.seed)
+        lost = residual / float(kernel.diag(sample).sum())
+        return cls(streaming.Features(kernel, points, T, sample), lost, chosen, rank, {})
+
+    def describe(self, n: int) -> str:
+        """The representation of n rows in words."""
+        return (
+            f"rank {self.features.rank} of n = {n} in blocks of rows ({self.rank.describe()} of {self.chosen.size} "
+            f"random rows), {100 * self.lost:.2g} % of their trace left"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,11 +131,7 @@ class Stream:
     Parameters
     ----------
     rows : Rows
-    landmarks : (r,) array
-        Numbers of rows.
-    features : numerics.streaming.Features
-    lost : float
-        Share of the trace of the sampled rows' Gram matrix that the features leave out.
+    sampled : Sampled
     bounds : (m + 1,) array
         Of the segments.
     products : (m, r, r) array
@@ -103,34 +143,33 @@ class Stream:
     """
 
     rows: Rows
-    landmarks: Indices
-    features: streaming.Features
-    lost: float
+    sampled: Sampled
     bounds: Indices
     products: Array
     right: Array
     targets: Array
 
     @classmethod
-    def of(cls, rows: Rows, kernel: Any, rank: int) -> Stream:
+    def of(cls, rows: Rows, kernel: Any, rank: LowRank) -> Stream:
         """Choose landmarks among some of the rows, and pass once over all."""
-        landmarks, features, lost = landmarks_of(rows, kernel, rank)
-        bounds = _segments(rows)
+        sampled = Sampled.of(rows, kernel, rank)
+        bounds = segments_of(rows)
         root = None if rows.weights is None else np.sqrt(rows.s)
         Y = np.vstack([rows.Y, np.ones(rows.n)])
         if root is not None:
             Y *= root
-        products, right = streaming.sums(features, rows.X, Y, root, bounds)
+        products, right = streaming.sums(sampled.features, rows.X, Y, root, bounds)
         targets = np.stack([Y[:, lo:hi] @ Y[:, lo:hi].T for lo, hi in pairwise(bounds)])
-        return cls(rows, landmarks, features, lost, bounds, products, right, targets)
+        return cls(rows, sampled, bounds, products, right, targets)
+
+    @property
+    def features(self) -> streaming.Features:
+        """The features."""
+        return self.sampled.features
 
     def describe(self) -> str:
         """The representation in words."""
-        n, m = self.rows.n, min(self.rows.n, SAMPLE * self.features.rank)
-        return (
-            f"rank {self.features.rank} of n = {n} in blocks of rows (randomly pivoted Cholesky of {m} random rows), "
-            f"{100 * self.lost:.2g} % of their trace left"
-        )
+        return self.sampled.describe(self.rows.n)
 
     def scan(self) -> Scan:
         """Scan the low-rank Gram matrix for its stability, in another pass over the rows."""

@@ -17,10 +17,11 @@ from kernsel.data import Dataset
 from kernsel.errors import IncompatibleError, OptionError, SelectionError
 from kernsel.folds import make_folds
 from kernsel.judging import Judge
-from kernsel.kernels import Kernel, Statistics
+from kernsel.kernels import Kernel
 from kernsel.parameters import listing
 from kernsel.paths import make_path
 from kernsel.problem import Problem, Rows
+from kernsel.representation import LowRank
 from kernsel.search.axes import Grid
 from kernsel.search.candidate import Candidate
 from kernsel.search.grid import GridSearch, Progress
@@ -41,7 +42,7 @@ def choose_eta(
     kernels: Sequence[Kernel],
     grid: Grid,
     learner: Any,
-    rank: int | None,
+    rank: LowRank | None,
     progress: Progress | None = None,
 ) -> tuple[Any, dict[float, float]]:
     """Give a criterion whose ``eta`` is None the value whose winners have the lowest held-out error.
@@ -61,7 +62,7 @@ def choose_eta(
     grid : str or mapping
         As for :func:`kernsel.search.sample.make_designs`; it is neither extended nor searched by halving.
     learner : Learner
-    rank : int or None
+    rank : LowRank or None
         Of the representation that the inner searches score at.
     progress : callable, optional
 
@@ -113,26 +114,18 @@ def _thirds(rows: Rows, dataset: Dataset) -> list[NDArray[np.bool_]]:
     return [number == part for part in range(PARTS)]
 
 
-def _taken(rows: Rows, chosen: Indices, starts: Indices) -> Rows:
-    """Return some rows in the order given, in folds of their own."""
-    X = np.ascontiguousarray(rows.X[chosen])
-    weights = None if rows.weights is None else rows.weights[chosen]
-    Y = np.ascontiguousarray(rows.Y[:, chosen])
-    return Rows(X, Y, starts, rows.order[chosen], Statistics(X), rows.seed, weights)
-
-
 def _without(rows: Rows, held: NDArray[np.bool_]) -> Rows:
     """Return the rows but those that are held out, in the folds they were in."""
     kept = np.flatnonzero(~held)
     starts = np.unique(np.searchsorted(kept, rows.starts))
     if starts.size == 1 or np.diff(starts).max() == kept.size:
         raise OptionError("eta can't be chosen by cross-validation on so few rows or folds; give a number")
-    return _taken(rows, kept, starts)
+    return rows.taken(kept, starts)
 
 
 def _holding(rows: Rows, held: NDArray[np.bool_]) -> Rows:
     """Return all rows, of which those that are held out are the only fold."""
-    return _taken(rows, np.argsort(~held, kind="stable"), np.array([0, np.count_nonzero(held)]))
+    return rows.taken(np.argsort(~held, kind="stable"), np.array([0, np.count_nonzero(held)]))
 
 
 def _winners(
@@ -141,11 +134,11 @@ def _winners(
     kernels: Sequence[Kernel],
     grid: Grid,
     learner: Any,
-    rank: int | None,
+    rank: LowRank | None,
     progress: Progress | None,
 ) -> list[Candidate]:
     """Return the best candidate by each eta, from one search with eta = 1."""
-    rank = None if rank is None else min(rank, inner.n)
+    rank = None if rank is None else replace(rank, largest=min(rank.largest, inner.n))
     assess = replace(judge, deals=[inner]).candidates
     grids = make_designs(kernels, grid, inner, learner)
     search = GridSearch(inner, judge.criterion, rank, assess, grids, extend=False, progress=progress)
@@ -166,7 +159,7 @@ def _winners(
     return [min((scored(candidate, eta) for candidate in standing), key=lambda c: c.order) for eta in ETAS]
 
 
-def _error(judge: Judge, whole: Rows, winner: Candidate, rank: int | None) -> tuple[float, float]:
+def _error(judge: Judge, whole: Rows, winner: Candidate, rank: LowRank | None) -> tuple[float, float]:
     """Return error and loss of a candidate on the fold that is held out, by an exact refit on the other rows."""
     held = make_path(Problem(whole, winner.kernel, rank), winner.learner, [winner.lam]).exact()
     if held.failed[0] is not None:

@@ -14,6 +14,7 @@ from kernsel.errors import IncompatibleError
 from kernsel.kernels import Gaussian, Linear
 from kernsel.learners import Krr, Loss, Svm
 from kernsel.numerics import krylov, lowrank, newton
+from kernsel.numerics.landmarks import uniform_landmarks
 from kernsel.paths import HeldOut, make_path, smooth, square
 from kernsel.problem import Problem
 
@@ -202,7 +203,7 @@ def test_the_ratio_is_the_largest_over_folds_and_outputs(learner, twin, curvatur
 def test_nystrom_influence_of_the_square_loss():
     path = tables.path_on(tables.make_rows(real=True), Krr(), LAMS)
     K, n = path.problem.gram, path.rows.n
-    landmarks = lowrank.uniform_landmarks(n, 6, path.rows.seed)
+    landmarks = uniform_landmarks(n, 6, path.rows.seed)
     V, _, _ = lowrank.nystrom_factor(K[:, landmarks], K[np.ix_(landmarks, landmarks)])
     held = path.nystrom_influence(0.2)
     for y, f in zip(path.rows.Y, held.f, strict=True):
@@ -215,7 +216,7 @@ def test_nystrom_influence_of_the_square_loss():
 def test_nystrom_influence_of_the_hinge():
     path = tables.path_on(tables.make_rows(), Svm(), LAMS)
     K, n = path.problem.gram, path.rows.n
-    landmarks = lowrank.uniform_landmarks(n, 6, path.rows.seed)
+    landmarks = uniform_landmarks(n, 6, path.rows.seed)
     V, _, _ = lowrank.nystrom_factor(K[:, landmarks], K[np.ix_(landmarks, landmarks)])
     held, Z = path.nystrom_influence(0.2), reference.features(K)
     for y, f in zip(path.rows.Y, held.f, strict=True):

@@ -19,6 +19,7 @@ from kernsel.numerics import stability
 from kernsel.numerics import streaming as numerics
 from kernsel.paths import StreamedPath
 from kernsel.problem import Problem, Rows
+from kernsel.representation import LowRank
 
 LAMS = (0.3, 0.01)
 RANK = 8
@@ -54,8 +55,8 @@ def path_on(rows, learner, tau=1.0, rank=RANK):
 
 def gram(path):
     """The Gram matrix that the features stand for."""
-    landmarks, T = path._landmarks
-    Z = path.problem.kernel(path.rows.X, path.rows.X[landmarks]) @ T
+    points, T = path._landmarks
+    Z = path.problem.kernel(path.rows.X, points) @ T
     return Z @ Z.T
 
 
@@ -142,8 +143,8 @@ def wide(n=400, rank=60):
     """Features of a wide kernel, the same in full, and targets; the landmarks' block has a condition near 1e9."""
     X = np.random.default_rng(0).normal(size=(n, 4))
     problem = Problem(Rows(X, X[:, :1].T.copy(), np.array([0, n]), np.arange(n), Statistics(X)), Gaussian(30.0), rank)
-    Z, landmarks, T, _ = problem.factor
-    return X, Z, numerics.Features(problem.kernel, X[landmarks], T, X), np.array([0, n // 3, n])
+    Z, points, T, _ = problem.factor
+    return X, Z, numerics.Features(problem.kernel, points, T, X), np.array([0, n // 3, n])
 
 
 def error_of_sums(X, Z, features, bounds):
@@ -206,7 +207,7 @@ def test_a_selection_is_that_of_features_in_memory(monkeypatch, learner, options
 def test_segments_are_what_all_fits_take_or_leave_as_a_whole():
     for training in (False, True):
         rows = make_rows(3, (5, 9, 2, 14), 7, training=training)
-        bounds = streaming._segments(rows)
+        bounds = streaming.segments_of(rows)
         assert bounds[0] == 0
         assert bounds[-1] == rows.n
         assert (np.diff(bounds) > 0).all()
@@ -220,11 +221,11 @@ def test_segments_are_what_all_fits_take_or_leave_as_a_whole():
 def test_what_fits_is_held_and_what_has_too_many_folds_is_not_streamed(monkeypatch):
     rows = make_rows(0, (5, 9, 2, 14))
     monkeypatch.setattr(streaming, "FEATURES_BYTES", 8 * rows.n * RANK)
-    assert not streaming.needed(rows, RANK)
-    assert streaming.needed(rows, RANK + 1)
+    assert not streaming.needed(rows, LowRank(RANK), square=True)
+    assert streaming.needed(rows, LowRank(RANK + 1), square=True)
     monkeypatch.setattr(streaming, "PRODUCTS_BYTES", 8 * 4 * RANK**2)
-    assert not streaming.needed(rows, RANK + 1)
-    assert not Problem(rows, Gaussian(1.0)).streamed
+    assert not streaming.needed(rows, LowRank(RANK + 1), square=True)
+    assert not Problem(rows, Gaussian(1.0)).streamed(Krr().loss)
 
 
 @pytest.mark.parametrize("learner", [Krr(), Lssvm()], ids=["krr", "lssvm"])
@@ -233,8 +234,8 @@ def test_what_fits_is_held_and_what_has_too_many_folds_is_not_streamed(monkeypat
 def test_the_influence_is_the_dense_series(learner, weighted, order):
     path = path_on(make_rows(0, (5, 9, 2, 14), 7 * weighted, weighted), learner)
     rows, bias = path.rows, int(path.bias)
-    landmarks, T = path._landmarks
-    Z = np.column_stack([path.problem.kernel(rows.X, rows.X[landmarks]) @ T, np.ones((rows.n, bias))])
+    points, T = path._landmarks
+    Z = np.column_stack([path.problem.kernel(rows.X, points) @ T, np.ones((rows.n, bias))])
     held, ratio = path.influence(order), path.ratio
     assert not held.exact.any()
     for k, lam in enumerate(path.lams):

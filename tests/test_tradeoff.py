@@ -17,6 +17,7 @@ from kernsel.kernels import Gaussian, Statistics
 from kernsel.learners import Krr
 from kernsel.paths import make_path
 from kernsel.problem import Problem, Rows
+from kernsel.representation import LowRank
 from kernsel.tradeoff import ETAS
 
 GRID = {"tau": [0.1, 1.0, 10.0], "lambda": [1e-3, 1e-2, 1e-1]}
@@ -129,6 +130,7 @@ def test_groups_stay_whole_and_weights_go_along():
 @pytest.mark.parametrize("rank", [None, 12, 1000])
 def test_a_low_rank_of_more_rows_than_there_are_is_cut(rank):
     dataset = from_arrays(*tables.circles(n=30), "auto", False)
+    rank = None if rank is None else LowRank(rank)
     assert choose(RKS(eta=None), dataset, rank=rank)[0].eta in ETAS
 
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def read_rank(text: str | None) -> Any:
-    """Read ``--rank``: None, ``"full"``, a number of columns or a share of the rows."""
-    if text is None or text == "full":
+    """Read ``--rank``: None, ``"full"``, ``"tol:..."``, a number of columns or a share of the rows."""
+    if text is None or text == "full" or text.startswith("tol:"):
         return text
     try:
         value = int(text) if text.lstrip("+").isdecimal() else float(text)
@@ -27,7 +27,9 @@ def read_rank(text: str | None) -> Any:
         value = math.nan
     if (isinstance(value, int) and value >= 1) or (isinstance(value, float) and 0 < value <= 1):
         return value
-    raise OptionError(f"--rank {text} is none of: a whole number from 1, a share of the rows such as 0.1, full")
+    raise OptionError(
+        f"--rank {text} is none of: a whole number from 1, a share of the rows such as 0.1, tol:SHARE[:LARGEST], full"
+    )
 
 
 def check_outputs(data: Path, places: Mapping[str, Path | None]) -> None:

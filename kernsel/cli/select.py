@@ -123,7 +123,17 @@ def select(
     ] = None,
     rank: Annotated[
         str | None,
-        typer.Option(metavar="K|SHARE|full", help="Rank of the kernel matrix [default: full up to 2000 rows]."),
+        typer.Option(
+            metavar="K|SHARE|tol:SHARE|full",
+            help="Rank of the kernel matrix; tol: what leaves that share of its trace [default: full up to 2000 rows].",
+        ),
+    ] = None,
+    landmarks: Annotated[
+        str | None,
+        typer.Option(
+            metavar="rpcholesky|uniform|leverage|kmeans",
+            help="How the landmarks of a low rank are chosen [default: rpcholesky].",
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the folds and landmarks.")] = 0,
     standardize: Standardize = True,
@@ -158,6 +168,7 @@ def select(
             "kernel": kernel or "gaussian",
             "relevances": relevances,
             "criterion": criterion,
+            "landmarks": landmarks,
             "folds": way if roles.folds is None else roles.folds,
             "repeats": repeats,
             "search": search,

@@ -46,7 +46,9 @@ def stability(
     top: Annotated[int, typer.Option(metavar="N", min=0, help="Rows to list.")] = 10,
     rank: Annotated[
         str | None,
-        typer.Option(metavar="K|SHARE|full", help="Rank of the fits' kernel matrix [default: full up to 2000 rows]."),
+        typer.Option(
+            metavar="K|SHARE|tol:SHARE|full", help="Rank of the fits' kernel matrix [default: full up to 2000 rows]."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the folds and landmarks.")] = 0,
     standardize: Standardize = True,

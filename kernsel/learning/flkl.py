@@ -26,8 +26,9 @@ from kernsel.learning import descent
 from kernsel.learning.descent import TOLERANCE, Box, Point, logarithm
 from kernsel.learning.learned import Learnt, Step
 from kernsel.learning.start import Start
-from kernsel.numerics import firstlevel, lowrank
+from kernsel.numerics import firstlevel
 from kernsel.numerics.jit import share_each
+from kernsel.numerics.landmarks import uniform_landmarks
 from kernsel.options import FULL_RANK_ROWS
 from kernsel.problem import Rows
 
@@ -217,7 +218,7 @@ def _on(rows: Rows, kernel: Any, learner: Any) -> Criterion:
     """Return the criterion on rows: on landmarks among them where they are too many."""
     if rows.n <= FULL_RANK_ROWS:
         return FirstLevel(kernel, learner, rows.X, rows.Y, rows.s)
-    landmarks = rows.X[lowrank.uniform_landmarks(rows.n, LANDMARKS, rows.seed)]
+    landmarks = rows.X[uniform_landmarks(rows.n, LANDMARKS, rows.seed)]
     return OnLandmarks(kernel, learner, rows.X, rows.Y, rows.s, landmarks)
 
 

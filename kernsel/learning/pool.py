@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.errors import OptionError, SelectionError
+from kernsel.errors import OptionError, SelectionError, check_memory
 from kernsel.kernels import Kernel, Sum, short
 from kernsel.numerics import mkl, newton
-from kernsel.options import check_memory
 from kernsel.paths import Path, make_path
 from kernsel.problem import Problem, Rows
 

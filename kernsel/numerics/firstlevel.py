@@ -84,7 +84,7 @@ def fit_landmarks(
         The ridge is ``lam`` times the sum of the weights.
     """
     N = s.sum()
-    Z, kept, T = lowrank.landmark_factor(C, W)
+    Z, kept, T, _ = lowrank.landmark_factor(C, W, 0.0)
     if bias:
         centre = s @ Z / N
         Z = Z - centre

@@ -19,20 +19,8 @@ Columns = Callable[[Indices], Array]
 
 _EPS = float(np.finfo(np.float64).eps)
 
-
-def uniform_landmarks(n: int, rank: int, seed: int) -> Indices:
-    """Draw ``min(rank, n)`` of n points without replacement, each set with the same probability.
-
-    Parameters
-    ----------
-    n, rank, seed : int
-
-    Returns
-    -------
-    landmarks : (min(rank, n),) array, ascending
-    """
-    chosen = np.random.default_rng(seed).choice(n, min(rank, n), replace=False)
-    return np.sort(chosen).astype(np.int64)
+FIRST_BLOCK = 16
+"""Points drawn in the first round where a tolerance may need but a few."""
 
 
 def nystrom_factor(C: Array, W: Array) -> tuple[Array, Array, int]:
@@ -65,26 +53,34 @@ def nystrom_factor(C: Array, W: Array) -> tuple[Array, Array, int]:
     return C @ T, T, T.shape[1]
 
 
-def landmark_factor(C: Array, W: Array) -> tuple[Array, Indices, Array]:
+def landmark_factor(C: Array, W: Array, trace: float, tol: float = 0.0) -> tuple[Array, Indices, Array, float]:
     """Factorise the Nystrom approximation for given landmarks by pivoted Cholesky of their block.
 
     Parameters
     ----------
     C, W : (n, c), (c, c) array
         As for ``nystrom_factor``.
+    trace : float
+        That of K.
+    tol : float
+        Landmarks beyond the first that leave at most ``tol`` times the trace are left out.
 
     Returns
     -------
     Z : (n, r) array
         ``C W^+ C' ~ Z Z'``, up to a residual of the landmarks' block that is rounding.
     kept : (r,) array
-        The landmarks that the others don't make superfluous, as columns of C.
+        The landmarks that the others don't make superfluous, as columns of C, greediest first.
     T : (r, r) array
-        ``Z = C[:, kept] T``.
+        Upper triangular, ``Z = C[:, kept] T``.
+    residual : float
+        Trace of ``K - Z Z'``, which is positive semidefinite.
     """
     kept, L = _independent(W, len(C) * _EPS * float(np.diag(W).max(initial=0.0)))
     T = np.ascontiguousarray(scipy.linalg.solve_triangular(L, np.eye(kept.size), lower=True).T)
-    return C[:, kept] @ T, kept, T
+    Z = C[:, kept] @ T
+    r, residual = _enough(Z, max(trace - float(np.vdot(Z, Z)), 0.0), tol * trace)
+    return np.ascontiguousarray(Z[:, :r]), kept[:r], np.ascontiguousarray(T[:r, :r]), residual
 
 
 def pivoted_cholesky(
@@ -107,9 +103,11 @@ def pivoted_cholesky(
         Largest number of landmarks, at least 1.
     seed : int
     tol : float
-        Stop once the trace of the residual is at most ``tol`` times that of K.
+        Stop once the trace of the residual is at most ``tol`` times that of K. What the last round drew in excess is
+        left out.
     block : int, optional
-        Points drawn in one round; about a quarter of the rank unless given.
+        Points drawn in one round, at most. About a quarter of the rank unless given; where there is a tolerance, no
+        more than there are already, as few may be enough.
 
     Returns
     -------
@@ -130,6 +128,7 @@ def pivoted_cholesky(
     n = len(diag)
     rank = min(rank, n)
     size = max(1, rank // 4) if block is None else block
+    first = FIRST_BLOCK if tol > 0 else size
     rng = np.random.default_rng(seed)
     Z, landmarks = np.zeros((n, rank)), np.zeros(rank, dtype=np.int64)
     left = np.array(diag, dtype=np.float64)
@@ -138,7 +137,7 @@ def pivoted_cholesky(
     left[left <= floor] = 0.0
     r = 0
     while r < rank and (total := float(left.sum())) > target and total > 0:
-        drawn = np.unique(rng.choice(n, min(size, rank - r), p=left / total))
+        drawn = np.unique(rng.choice(n, min(size, max(r, first), rank - r), p=left / total))
         G = columns(drawn) - Z[:, :r] @ Z[drawn, :r].T
         kept, L = _independent(G[drawn], floor)
         if not kept.size:
@@ -151,9 +150,20 @@ def pivoted_cholesky(
         left[left <= floor] = 0.0
         left[S] = 0.0
         r += S.size
+    r, residual = _enough(Z[:, :r], float(left.sum()), target)
     Z, landmarks = np.ascontiguousarray(Z[:, :r]), landmarks[:r]
     T = scipy.linalg.solve_triangular(np.tril(Z[landmarks]), np.eye(r), lower=True).T if r else np.zeros((0, 0))
-    return Z, landmarks, np.ascontiguousarray(T), float(left.sum())
+    return Z, landmarks, np.ascontiguousarray(T), residual
+
+
+def _enough(Z: Array, left: float, target: float) -> tuple[int, float]:
+    """Return how many columns leave a trace of at most ``target``, and what they leave; all of them leave ``left``."""
+    if target <= left:
+        return Z.shape[1], left
+    lengths = np.einsum("ij,ij->j", Z, Z)
+    without = left + np.cumsum(np.append(0.0, lengths[::-1]))[::-1]  # by the first 0, 1, ... columns
+    r = int(np.argmax(without <= target))
+    return r, float(without[r])
 
 
 def _independent(A: Array, floor: float) -> tuple[Indices, Array]:

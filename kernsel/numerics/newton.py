@@ -362,6 +362,14 @@ def update_products(Z, d2, weights, H):
                 H[i, j] = 0.0
         for i in range(n):
             weights[i] = 0.0
+    add_changes(Z, d2, weights, H)
+    return curved
+
+
+@inline
+def add_changes(Z, d2, weights, H):
+    """Turn ``H = Z' diag(weights) Z`` into ``Z' diag(d2) Z`` by the rows that changed, and weights into d2."""
+    n, r = Z.shape
     for k in range(2):
         sign = 1.0 - 2.0 * k
         m = 0
@@ -379,7 +387,6 @@ def update_products(Z, d2, weights, H):
         add_products(G, sign, H)
     for i in range(n):
         weights[i] = d2[i]
-    return curved
 
 
 @inline

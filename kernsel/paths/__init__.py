@@ -14,15 +14,15 @@ import numpy as np
 from kernsel.paths.base import Fits, HeldOut, Path
 from kernsel.paths.smooth import SmoothPath, compile_updates
 from kernsel.paths.square import LeftOver, SquarePath, StreamedPath
+from kernsel.paths.streamed import StreamedSmoothPath
 from kernsel.problem import Problem
 
 
 def make_path(problem: Problem, learner: Any, lams: Iterable[float]) -> Path:
     """Return the path of a learner on a problem; lambda is put in descending order."""
     descending = np.sort(np.array(list(lams), dtype=np.float64))[::-1]
-    if not learner.loss.square:
-        return SmoothPath(problem, learner, descending)
-    return (StreamedPath if problem.streamed else SquarePath)(problem, learner, descending)
+    kinds = (StreamedPath, SquarePath) if learner.loss.square else (StreamedSmoothPath, SmoothPath)
+    return kinds[0 if problem.streamed(learner.loss) else 1](problem, learner, descending)
 
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "SmoothPath",
     "SquarePath",
     "StreamedPath",
+    "StreamedSmoothPath",
     "compile_updates",
     "make_path",
 ]

@@ -148,18 +148,23 @@ class Path(ABC):
         return x if self.problem.full else x @ self._landmarks[1].T, b
 
     @property
-    def _landmarks(self) -> tuple[Indices, Array]:
-        """Landmarks of a low rank, and the map T from the kernel's values there to features."""
+    def _landmarks(self) -> tuple[Array, Array]:
+        """Landmarks (r, d) of a low rank, and the map T from the kernel's values there to features."""
         return self.problem.factor[1:3]
 
     def points(self) -> Array:
-        """The rows (m, d) whose kernel functions make up the model: all, or the landmarks."""
-        return self.rows.X if self.problem.full else self.rows.X[self._landmarks[0]]
+        """The points (m, d) whose kernel functions make up the model: all rows, or the landmarks."""
+        return self.rows.X if self.problem.full else self._landmarks[0]
 
     @property
     def rank(self) -> int:
         """Number of features, or of rows."""
         return self.rows.n if self.problem.full else len(self._landmarks[0])
+
+    @property
+    def lost(self) -> float:
+        """Share of the trace of the Gram matrix that low-rank features leave out."""
+        return 0.0 if self.problem.full else self.problem.lost
 
     @property
     def stability(self) -> Scan:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from kernsel.numerics import heldout_features, heldout_kernel, leverage, newton, spectral
 from kernsel.numerics.jit import Compiled, compile_ahead
 from kernsel.paths.base import Fits, HeldOut, Path
+from kernsel.problem import Problem
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -45,9 +46,7 @@ class SmoothPath(Path):
         x, f = np.zeros((k, self.lams.size, width)), np.zeros((k, self.lams.size, n))
         weights = np.tile(rows.s, (k, 1))
         status = self._solve(G[None], np.zeros(k, np.int64), rows.Y, weights, self.lams, True, x, f)
-        lost = 2.0 * rows.total * self.lams < spectral.ROUNDING * n * rows.s.max() * problem.kernel.diag(rows.X).max()
-        status[:, lost] = np.maximum(status[:, lost], newton.SINGULAR)  # a ridge below rounding settles nothing
-        return Fits(x, f, status)
+        return Fits(x, f, with_lost(status, problem, self.lams))
 
     def exact(self, which: Sequence[int] | None = None) -> HeldOut:
         chosen = np.arange(self.lams.size) if which is None else np.asarray(list(which))
@@ -164,6 +163,13 @@ class SmoothPath(Path):
         outputs, folds = len(self.rows.Y), self.rows.left.size
         jobs = [(c, fold) for fold in range(folds) for c in range(outputs)]
         return self._refit(jobs, np.array([k])).x[:, 0].reshape(folds, outputs, -1)
+
+
+def with_lost(status: NDArray[np.int64], problem: Problem, lams: Array) -> NDArray[np.int64]:
+    """Return statuses (k, L) where a fit whose ridge is below rounding, and settles nothing, counts as singular."""
+    rows = problem.rows
+    lost = 2.0 * rows.total * lams < spectral.ROUNDING * rows.n * rows.s.max() * problem.kernel.diag(rows.X).max()
+    return np.where(lost, np.maximum(status, newton.SINGULAR), status)
 
 
 def compile_updates(learner: Any, full: bool) -> None:

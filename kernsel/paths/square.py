@@ -259,8 +259,12 @@ class StreamedPath(Path):
     """The square loss from low-rank features that are never held together."""
 
     @property
-    def _landmarks(self) -> tuple[Indices, Array]:
-        return self.problem.stream.landmarks, self.problem.stream.features.T
+    def _landmarks(self) -> tuple[Array, Array]:
+        return self.problem.stream.features.points, self.problem.stream.features.T
+
+    @property
+    def lost(self) -> float:
+        return self.problem.stream.sampled.lost
 
     @property
     def stability(self) -> Scan:

@@ -1,14 +1,16 @@
 """Grid search over kernels, their parameters and lambda, extended where the winner lies on the edge.
 
 Either every candidate is scored at the representation in force, or by *successive halving over the rank*: all at a
-small rank, the best quarter at twice that rank, and so on; the last few of each kernel, and all that lie around the
-best of them, at the representation in force. The best is then no worse there than any neighbour in the grid.
+small rank, the best quarter at twice that rank, and so on, where there are very many rows on some of them; the last few
+of each kernel, and all that lie around the best of them, at the representation in force. The best is then no worse
+there than any neighbour in the grid.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,12 +20,14 @@ from kernsel.kernels import Kernel, Statistics, short
 from kernsel.numerics.jit import share_each
 from kernsel.paths import Path, make_path
 from kernsel.problem import Landmarks, Problem, Rows
+from kernsel.representation import LowRank
 from kernsel.search.axes import Array, Axes
 from kernsel.search.candidate import Candidate, Key, parameters_of
 
 Progress = Callable[[int, int, str], None]
 
 ROUNDS = 4  # extensions of the grid
+FEW_ROWS = 2**15  # are enough to leave a candidate behind at a lower rank
 KEPT, FINALISTS = 4, 10  # successive halving leaves one in so many at each rank, and so many in the end
 
 
@@ -35,8 +39,8 @@ class GridSearch:
     ----------
     rows : Rows
     criterion : Criterion
-    rank : int or None
-        Of the low-rank representation; None for the whole Gram matrix.
+    rank : LowRank or None
+        The representation in force; None for the whole Gram matrix.
     assess : callable
         ``(Path, Scores) -> list of Candidate``, one for each lambda of the path.
     grids : list of Axes
@@ -50,7 +54,7 @@ class GridSearch:
 
     rows: Rows
     criterion: Any
-    rank: int | None
+    rank: LowRank | None
     assess: Callable[[Path, Scores], list[Candidate]]
     grids: list[Axes]
     extend: bool = True
@@ -142,18 +146,33 @@ class GridSearch:
 
     def score(self, keys: Iterable[Key]) -> None:
         """Score candidates at the representation in force."""
-        self._score(keys, self.rank)
+        self._score(keys, None)
 
-    def _landmarks(self, rank: int | None) -> Landmarks | None:
+    @cached_property
+    def _few(self) -> Rows:
+        """The rows that candidates are scored on at a lower rank than that in force: the same share of every fold."""
+        rows = self.rows
+        if rows.n <= FEW_ROWS:
+            return rows
+        bounds = np.append(rows.starts, rows.n)  # the last part is of rows that no fold holds out
+        fold = np.searchsorted(rows.starts, np.arange(rows.n), side="right") - 1
+        shuffled = np.lexsort((np.random.default_rng(rows.seed).random(rows.n), fold))
+        quota = -(-np.diff(bounds) * FEW_ROWS // rows.n)
+        chosen = np.zeros(rows.n, np.bool_)
+        chosen[shuffled[np.arange(rows.n) - bounds[fold] < quota[fold]]] = True
+        return rows.part(chosen)
+
+    def _landmarks(self, rows: Rows, rank: int) -> Landmarks:
         """Return landmarks for all kernels at a lower rank than that in force: drawn uniformly, ever more of them."""
-        if rank is None or rank == self.rank:
-            return None
-        drawn = np.random.default_rng(self.rows.seed).permutation(self.rows.n)[:rank]
-        return Landmarks(drawn, Statistics(self.rows.X, self.rows.X[drawn]))
+        drawn = np.random.default_rng(rows.seed).permutation(rows.n)[:rank]
+        return Landmarks(drawn, Statistics(rows.X, rows.X[drawn]))
 
-    def _score(self, keys: Iterable[Key], rank: int | None) -> None:
-        """Score candidates at one representation; those of one kernel share all that they can."""
-        landmarks = self._landmarks(rank)
+    def _score(self, keys: Iterable[Key], lower: int | None) -> None:
+        """Score candidates at a lower rank or at the one in force; those of one kernel share all that they can."""
+        rows, rank, landmarks = self.rows, self.rank, None
+        if lower is not None:
+            rows, rank = self._few, LowRank(lower)
+            landmarks = self._landmarks(rows, lower)
         lams: dict[Kernel, dict[Any, list[float]]] = {}
         for kernel, learner, lam in keys:
             lams.setdefault(kernel, {}).setdefault(learner, []).append(lam)
@@ -162,20 +181,24 @@ class GridSearch:
         total, done = sum(len(each) for paths in lams.values() for each in paths.values()), 0
 
         def on_kernel(item: tuple[Kernel, dict[Any, list[float]]]) -> tuple[Kernel, list[Candidate]]:
-            return item[0], self._on_kernel(item[0], item[1], rank, landmarks)
+            return item[0], self._on_kernel(item[0], item[1], rows, rank, landmarks)
 
         for kernel, candidates in share_each(on_kernel, work):
             for candidate in candidates:
-                left = None if rank == self.rank else rank
-                self.found[candidate.key] = replace(candidate, rank=left)
+                self.found[candidate.key] = replace(candidate, rank=lower)
             done += len(candidates)
             if self.progress is not None:
                 self.progress(done, total, short(kernel))
 
     def _on_kernel(
-        self, kernel: Kernel, lams: Mapping[Any, list[float]], rank: int | None, landmarks: Landmarks | None
+        self,
+        kernel: Kernel,
+        lams: Mapping[Any, list[float]],
+        rows: Rows,
+        rank: LowRank | None,
+        landmarks: Landmarks | None,
     ) -> list[Candidate]:
-        problem = Problem(self.rows, kernel, rank, landmarks)
+        problem = Problem(rows, kernel, rank, landmarks)
         paths = [make_path(problem, learner, each) for learner, each in lams.items()]
         return [candidate for path in paths for candidate in self.assess(path, self.criterion.score(path))]
 

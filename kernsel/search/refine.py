@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from kernsel.criteria import Slopes
 from kernsel.errors import IncompatibleError, OptionError
 from kernsel.problem import Problem
+from kernsel.representation import LowRank
 from kernsel.search.axes import Coordinate
 from kernsel.search.candidate import Candidate, Key
 from kernsel.search.grid import GridSearch
@@ -215,7 +216,7 @@ METHODS = {"compass": compass, "simplex": simplex, "gradient": gradient}
 
 
 def read_method(
-    method: str | None, criterion: Any, learner: Any, kernels: Iterable[Any], rank: int | None
+    method: str | None, criterion: Any, learner: Any, kernels: Iterable[Any], rank: LowRank | None
 ) -> str | None:
     """Return the name of a refinement, None for none.
 

@@ -139,6 +139,7 @@ def test_options_reach_the_selection(fake, data):
         "calibration": "None",
         "seed": "0",
         "rank": "None",
+        "landmarks": "None",
         "order": "None",
         "eta": "None",
     }
@@ -146,7 +147,7 @@ def test_options_reach_the_selection(fake, data):
         "--learner krr --kernel gaussian --kernel linear --criterion bif --order inf --folds 5 --grid paper --repeats 3"
     )
     given += " --search grid --refine simplex --budget 30s"
-    given += " --relevances br --metric accuracy --metric roc_auc --one-se --calibration isotonic"
+    given += " --relevances br --metric accuracy --metric roc_auc --one-se --calibration isotonic --landmarks uniform"
     assert options(*given.split(), *["--verify", "0", "--no-extend", "--pure", "--rank", "0.25", "--seed", "7"]) == {
         "relevances": "'br'",
         "learner": "'krr'",
@@ -166,12 +167,14 @@ def test_options_reach_the_selection(fake, data):
         "calibration": "'isotonic'",
         "seed": "7",
         "rank": "0.25",
+        "landmarks": "'uniform'",
         "order": "inf",
         "eta": "None",
     }
     assert options("--rank", "full", "--order", "2")["rank"] == "'full'"
     assert options("--rank", "300", "--order", "2")["order"] == "2"
     assert options("--rank", "300")["rank"] == "300"
+    assert options("--rank", "tol:0.01:700")["rank"] == "'tol:0.01:700'"
     assert options("--eta", "cv")["eta"] == "'cv'"
     assert options("--eta", "0.5")["eta"] == "0.5"
 

@@ -53,8 +53,8 @@ def gram(path):
     """The Gram matrix that the representation stands for."""
     if path.problem.full:
         return path.problem.gram
-    landmarks, T = path._landmarks
-    Z = path.problem.kernel(path.rows.X, path.rows.X[landmarks]) @ T
+    points, T = path._landmarks
+    Z = path.problem.kernel(path.rows.X, points) @ T
     return Z @ Z.T
 
 

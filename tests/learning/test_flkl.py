@@ -19,6 +19,7 @@ from kernsel.learning.descent import Box
 from kernsel.learning.flkl import CrossValidation, FirstLevel, OnLandmarks
 from kernsel.learning.start import begin
 from kernsel.numerics import firstlevel, jit
+from kernsel.numerics.landmarks import uniform_landmarks
 
 LEARNERS = [Krr(), Lssvm()]
 KERNELS = [ARD((0.3, 0.1, 0.2, 0.05)), ARDPolynomial((0.3, 0.1, 0.2, 0.05), 2), Gaussian(2.0)]
@@ -135,7 +136,7 @@ def test_more_rows_than_a_gram_matrix_is_made_of_are_learnt_on_landmarks(monkeyp
     start = begin(small, first, ARD(), Lssvm())
     learnt = flkl.learn(first, rows, start, Lssvm(), 5)
     criterion = OnLandmarks(
-        start.kernel, Lssvm(), rows.X, rows.Y, rows.s, rows.X[flkl.lowrank.uniform_landmarks(300, 30, 0)]
+        start.kernel, Lssvm(), rows.X, rows.Y, rows.s, rows.X[uniform_landmarks(300, 30, 0)]
     )
     slopes = criterion.slopes(learnt.theta, learnt.lam, learnt.mu)
     units = np.maximum(learnt.theta, learnt.theta.max() / 100) / (2 * slopes.value)

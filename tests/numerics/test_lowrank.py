@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from kernsel.numerics import lowrank
+from kernsel.numerics.landmarks import uniform_landmarks
 
 EPS = np.finfo(float).eps
 
@@ -97,19 +98,9 @@ def test_cholesky_of_zero():
     assert (Z.shape, landmarks.shape, T.shape, residual) == ((4, 0), (0,), (0, 0), 0.0)
 
 
-def test_uniform_landmarks():
-    landmarks = lowrank.uniform_landmarks(100, 20, 0)
-    assert np.array_equal(landmarks, np.unique(landmarks))
-    assert len(landmarks) == 20
-    assert landmarks.min() >= 0
-    assert landmarks.max() < 100
-    assert np.array_equal(landmarks, lowrank.uniform_landmarks(100, 20, 0))
-    assert np.array_equal(lowrank.uniform_landmarks(5, 20, 0), np.arange(5))
-
-
 def test_nystrom_factor_equals_the_pseudo_inverse():
     K = gaussian(100, 0.5)
-    landmarks = lowrank.uniform_landmarks(100, 15, 0)
+    landmarks = uniform_landmarks(100, 15, 0)
     C, W = K[:, landmarks], K[np.ix_(landmarks, landmarks)]
     Z, T, r = lowrank.nystrom_factor(C, W)
     assert r == 15
@@ -137,7 +128,8 @@ def test_nystrom_factor_of_zero():
 def test_the_factor_of_given_landmarks_is_the_nystrom_approximation(tau):
     K, chosen = gaussian(80, tau), np.arange(5, 45, 2)
     C = K[:, chosen]
-    Z, kept, T = lowrank.landmark_factor(C, C[chosen])
+    Z, kept, T, residual = lowrank.landmark_factor(C, C[chosen], np.trace(K))
+    np.testing.assert_allclose(residual, np.trace(K - Z @ Z.T), atol=1e-10)
     np.testing.assert_allclose(Z, C[:, kept] @ T, atol=1e-12)
     # what is made of the landmarks' columns and exact in them is the Nystrom approximation
     np.testing.assert_allclose(Z @ Z[chosen].T, C, atol=1e-7)
@@ -148,6 +140,6 @@ def test_the_factor_of_given_landmarks_is_the_nystrom_approximation(tau):
 def test_landmarks_that_coincide_are_used_once():
     K = gaussian(30, 1.0)[:, :30]
     chosen = np.array([3, 7, 3, 11])
-    Z, kept, _ = lowrank.landmark_factor(K[:, chosen], K[np.ix_(chosen, chosen)])
+    Z, kept, _, _ = lowrank.landmark_factor(K[:, chosen], K[np.ix_(chosen, chosen)], 30.0)
     assert sorted(chosen[kept].tolist()) == [3, 7, 11]
     assert Z.shape == (30, 3)

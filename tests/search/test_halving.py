@@ -9,6 +9,7 @@ from sklearn.datasets import make_classification, make_friedman1
 import tables
 from kernsel.errors import OptionError
 from kernsel.options import read_search
+from kernsel.representation import LowRank
 from kernsel.search.grid import FINALISTS
 
 GRID = {"tau": 2.0 ** np.arange(-4, 12), "lambda": 2.0 ** np.arange(-17, 4, 2)}
@@ -85,7 +86,7 @@ def test_the_grid_is_extended_from_the_choice():
     ],
 )
 def test_the_ranks(search, n, outputs, rank, expected):
-    assert read_search(search, n, outputs, rank, one_se=False) == expected
+    assert read_search(search, n, outputs, None if rank is None else LowRank(rank), one_se=False) == expected
 
 
 def test_one_standard_error_looks_at_all_candidates():

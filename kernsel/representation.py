@@ -1,0 +1,91 @@
+"""What stands for a Gram matrix where that is too large: features from landmarks, chosen in one of several ways."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernsel.numerics import landmarks, lowrank
+
+Array = NDArray[np.float64]
+
+METHODS = {
+    "rpcholesky": "randomly pivoted Cholesky",
+    "uniform": "landmarks drawn uniformly",
+    "leverage": "landmarks drawn by their ridge leverage scores",
+    "kmeans": "centres of k-means as landmarks",
+}
+"""Ways to choose landmarks, in words."""
+
+
+class Factor(NamedTuple):
+    """Low-rank features ``K ~ Z Z'`` of some rows: ``z(x) = k(x, points) T``.
+
+    Parameters
+    ----------
+    Z : (n, r) array
+    points : (r, d) array
+        The landmarks, in the order of their choice.
+    T : (r, r) array
+        Upper triangular.
+    residual : float
+        Trace of ``K - Z Z'``, which is positive semidefinite.
+    """
+
+    Z: Array
+    points: Array
+    T: Array
+    residual: float
+
+
+@dataclass(frozen=True)
+class LowRank:
+    """How many landmarks low-rank features have, and how they are chosen.
+
+    Parameters
+    ----------
+    largest : int
+        Landmarks at most.
+    tol : float
+        The first landmarks that leave no more than this share of the trace are enough; 0 takes all.
+    method : str
+        One of ``METHODS``.
+    """
+
+    largest: int
+    tol: float = 0.0
+    method: str = "rpcholesky"
+
+    def factor(self, kernel: Any, X: Array, seed: int) -> Factor:
+        """Choose landmarks for a kernel among some rows X (n, d), or near them, and return their features of X."""
+        diag = kernel.diag(X)
+        if self.method == "rpcholesky":
+            Z, chosen, T, residual = lowrank.pivoted_cholesky(
+                lambda i: kernel(X, X[i]), diag, self.largest, seed, self.tol
+            )
+            return Factor(Z, X[chosen], T, residual)
+        points = self._points(kernel, X, diag, seed)
+        trace = float(diag.sum())
+        Z, kept, T, residual = lowrank.landmark_factor(kernel(X, points), kernel(points, points), trace, self.tol)
+        return Factor(Z, points[kept], T, residual)
+
+    def _points(self, kernel: Any, X: Array, diag: Array, seed: int) -> Array:
+        if self.method == "kmeans":
+            return landmarks.kmeans_centres(X, self.largest, seed)
+        if self.method == "leverage":
+            return X[landmarks.leverage_landmarks(kernel, X, diag, self.largest, seed)]
+        return X[landmarks.uniform_landmarks(len(X), self.largest, seed)]
+
+    def describe(self) -> str:
+        """How landmarks are chosen, in words."""
+        return METHODS[self.method]
+
+
+def asked_rank(rank: LowRank | None) -> dict[str, Any]:
+    """Return what a representation was asked to be, for a result: None for what the whole Gram matrix doesn't have."""
+    if rank is None:
+        return {"rank": None, "tol": None, "landmarks": None}
+    return {"rank": rank.largest, "tol": rank.tol or None, "landmarks": rank.method}
