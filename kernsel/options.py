@@ -5,12 +5,15 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from kernsel import registry
+from kernsel.data.columns import as_dense
 from kernsel.errors import IncompatibleError, OptionError, PluginError
 from kernsel.kernels import Kernel, parse
+from kernsel.numerics.points import Points
 
 FULL_RANK_ROWS = 2000
 HALVING_ROWS = 1000  # times outputs; below, the whole grid takes a second or so
@@ -55,6 +58,12 @@ def read_criterion(criterion: Any, order: float | None, pure: bool, eta: float |
             instead = "cvks" if name == "eta" else "bif"
             raise OptionError(f"criterion '{part.name}' has no option '{name}'; leave it out, or use {instead}")
     return replace(part, **changes)
+
+
+def rows_for(kernels: Iterable[Kernel], X: Points) -> Points:
+    """Return encoded rows as all of the kernels can take them: dense for one that takes no sparse ones."""
+    unable = [kernel.name for kernel in kernels if not kernel.sparse]
+    return as_dense(X, f"kernel '{unable[0]}'") if unable else X
 
 
 def read_kernel(kernel: Any) -> Kernel:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.numerics import lowrank, spectral
+from kernsel.numerics.points import Points
 from kernsel.numerics.stability import Scan, scan_features, scan_gram
 from kernsel.streaming import Stream, needed, stream_on
 
@@ -41,7 +42,8 @@ class Rows:
 
     Parameters
     ----------
-    X : (n, d) array
+    X : (n, d) points
+        Dense or sparse, see ``kernsel.numerics.points``.
     Y : (k, n) array
         Targets; classes are -1 and +1, one row a class if there are more than two.
     starts : (t + 1,) array
@@ -58,7 +60,7 @@ class Rows:
         The rows that each fold's fit is trained on, if not all but the fold (time-ordered splits).
     """
 
-    X: Array
+    X: Points
     Y: Array
     starts: Indices
     order: Indices
@@ -70,7 +72,7 @@ class Rows:
     @property
     def n(self) -> int:
         """Number of rows."""
-        return len(self.X)
+        return int(self.Y.shape[1])
 
     @property
     def held(self) -> int:

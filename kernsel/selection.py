@@ -27,7 +27,8 @@ from kernsel.judging import Judge, rows_of
 from kernsel.kernels import Kernel
 from kernsel.model import Model
 from kernsel.numerics.jit import one_blas_thread
-from kernsel.options import read_criterion, read_kernel, read_learner, read_rank, read_search
+from kernsel.numerics.points import Points, as_points
+from kernsel.options import read_criterion, read_kernel, read_learner, read_rank, read_search, rows_for
 from kernsel.paths import Path, compile_updates, make_path
 from kernsel.problem import Problem, Rows
 from kernsel.result import Selection, described, environment, finite_or_none
@@ -52,7 +53,7 @@ CONTINUATION = 4.0 ** np.arange(3, -1, -1)
 
 
 def select(
-    X: pd.DataFrame | npt.ArrayLike,
+    X: pd.DataFrame | npt.ArrayLike | Points,
     y: npt.ArrayLike,
     *,
     learner: str | Any | None = None,
@@ -89,8 +90,9 @@ def select(
 
     Parameters
     ----------
-    X : (n, d) array or DataFrame
-        Features; text columns of a DataFrame are encoded one-hot.
+    X : (n, d) array, sparse matrix of SciPy, or DataFrame
+        Features; text columns of a DataFrame are encoded one-hot. A sparse matrix, or a DataFrame of sparse columns,
+        is never made dense, unless that is better for it or a plugin's kernel needs it.
     y : (n,) or (n, k) array
         Target: numbers, or labels of any kind. Several columns are targets of one regression.
     learner : str or Learner, optional
@@ -155,7 +157,9 @@ def select(
     task : {"auto", "regression", "classification"}
         What to learn.
     standardize : bool
-        Centre and scale the numeric features, once for all folds.
+        Centre and scale the numeric features, once for all folds. Sparse ones are scaled only: divided by their
+        standard deviations, with which all kernels of distances are what they would be for dense rows. Scaling makes
+        rare features weigh much; text (counts, tf-idf) is better left as it is.
     seed : int
         Of folds and landmarks.
     progress : callable, optional
@@ -247,6 +251,10 @@ def select_dataset(
     """
     started = time.perf_counter()
     part = read_learner(learner, dataset.task)
+    kernels = [read_kernel(each) for each in (kernel if isinstance(kernel, list | tuple) else [kernel])]
+    if not kernels:
+        raise OptionError("no kernel is given: name at least one, such as gaussian")
+    dataset = replace(dataset, X=rows_for(kernels, dataset.X))
     dealt = _deal(folds, repeats, dataset, seed)
     notes = list(dataset.notes)
     if criterion is None:
@@ -254,9 +262,6 @@ def select_dataset(
         if dealt[0].training is not None:
             notes.append("criterion: cv, for a fold whose fit isn't trained on all other rows can only be refitted")
     scorer = read_criterion(criterion, order, pure, eta)
-    kernels = [read_kernel(each) for each in (kernel if isinstance(kernel, list | tuple) else [kernel])]
-    if not kernels:
-        raise OptionError("no kernel is given: name at least one, such as gaussian")
     if not isinstance(verify, numbers.Integral) or verify < 0:
         raise OptionError(f"verify is the number of leading candidates to check, at least 0, not {verify}")
     columns = read_rank(rank, dataset.n)
@@ -522,7 +527,7 @@ def _model(path: Path, dataset: Dataset, learner: Any, n: int, calibration: Cali
     return Model(
         kernel=path.problem.kernel,
         learner=learner.name,
-        rows=np.ascontiguousarray(path.points()[used]),
+        rows=as_points(path.points()[used]),
         coefficients=np.ascontiguousarray(coefficients[:, used]),
         bias=path.intercepts(path.lams.size - 1),
         task=dataset.task,

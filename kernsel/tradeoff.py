@@ -115,7 +115,7 @@ def _thirds(rows: Rows, dataset: Dataset) -> list[NDArray[np.bool_]]:
 
 def _taken(rows: Rows, chosen: Indices, starts: Indices) -> Rows:
     """Return some rows in the order given, in folds of their own."""
-    X = np.ascontiguousarray(rows.X[chosen])
+    X = rows.X[chosen]
     weights = None if rows.weights is None else rows.weights[chosen]
     Y = np.ascontiguousarray(rows.Y[:, chosen])
     return Rows(X, Y, starts, rows.order[chosen], Statistics(X), rows.seed, weights)

@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from kernsel.data.columns import MAX_DENSE_BYTES
+from kernsel.data.columns import check_features
 from kernsel.data.csvfile import read_csv
 from kernsel.data.names import check_unique
+from kernsel.data.tables import SparseTable
 from kernsel.errors import DataError
+from kernsel.numerics.points import as_points
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,7 +22,7 @@ SVMLIGHT = (".svmlight", ".libsvm", ".svm")
 PARQUET = (".parquet", ".pq")
 
 
-def read_table(path: str | os.PathLike[str], expected: Iterable[str] | None = None) -> pd.DataFrame:
+def read_table(path: str | os.PathLike[str], expected: Iterable[str] | None = None) -> pd.DataFrame | SparseTable:
     """Read a table with one named column a feature.
 
     Parameters
@@ -36,7 +36,7 @@ def read_table(path: str | os.PathLike[str], expected: Iterable[str] | None = No
 
     Returns
     -------
-    pandas.DataFrame
+    pandas.DataFrame, or SparseTable from svmlight
         ``attrs["notes"]`` says what was changed on the way in, ``attrs["source"]`` names the file.
 
     Raises
@@ -47,7 +47,7 @@ def read_table(path: str | os.PathLike[str], expected: Iterable[str] | None = No
     path = Path(path)
     _check_file(path)
     if path.suffix.lower() in SVMLIGHT:
-        frame = _read_svmlight(path, expected)
+        frame: pd.DataFrame | SparseTable = _read_svmlight(path, expected)
     elif path.suffix.lower() in PARQUET:
         frame = _read_parquet(path)
     else:
@@ -96,8 +96,8 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     return frame.reset_index(drop=True)
 
 
-def _read_svmlight(path: Path, expected: Iterable[str] | None) -> pd.DataFrame:
-    import pandas as pd
+def _read_svmlight(path: Path, expected: Iterable[str] | None) -> SparseTable:
+    from scipy.sparse import hstack
     from sklearn.datasets import load_svmlight_file
 
     if not path.stat().st_size:
@@ -110,15 +110,8 @@ def _read_svmlight(path: Path, expected: Iterable[str] | None) -> pd.DataFrame:
     n, d = sparse.shape
     wanted = [int(name[1:]) for name in expected or () if name[:1] == "f" and name[1:].isdecimal()]
     width = max([d, *(index + 1 for index in wanted)])
-    if n * width * 8 > MAX_DENSE_BYTES:
-        raise DataError(
-            f"{path} has {n} rows and {width - 1} features, {n * width * 8 / 2**30:.0f} GB as a dense table; "
-            "choose fewer features"
-        )
+    check_features(width, str(path))
     sparse.resize((n, width))
-    dense = sparse.toarray()
     first = 0 if 0 in wanted or sparse[:, [0]].nnz else 1
-    frame = pd.DataFrame(dense[:, first:], columns=[f"f{index}" for index in range(first, width)])
-    frame["target"] = y.astype(np.int64) if np.array_equal(y, np.round(y)) and np.abs(y).max(initial=0) < 2**53 else y
-    frame.attrs["notes"] = []
-    return frame
+    names = (*(f"f{index}" for index in range(first, width)), "target")
+    return SparseTable(as_points(hstack([sparse[:, first:], y[:, None]])), names, {"notes": []})

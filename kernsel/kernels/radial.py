@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernsel.errors import OptionError
-from kernsel.kernels.base import Array, Compiled, width_axis
-from kernsel.numerics import gram, relevance
+from kernsel.kernels.base import Array, Compiled, Statistics, width_axis
+from kernsel.numerics import gram
 
 _LEAST = 1e-300  # relevances whose reciprocals are finite
 
@@ -79,8 +79,9 @@ class Gaussian(Compiled):
         K : (n, n) array, optional
             The Gram matrix, if it is there already.
         """
-        rows = np.asarray(X, dtype=np.float64)
-        return np.array([-relevance.sums_of_squares(rows, W * (self(rows) if K is None else K)).sum()])
+        points = Statistics(X)
+        weights = W * (self(points.X) if K is None else K)
+        return np.array([-np.vdot(weights, points.sqdist)])
 
     def formula(self) -> gram.Formula:
         assert self.tau is not None

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from kernsel.errors import IncompatibleError
 from kernsel.numerics import heldout, heldout_kernel, newton
 from kernsel.numerics.jit import Compiled
+from kernsel.numerics.points import Points
 from kernsel.numerics.stability import Scan
 from kernsel.problem import Problem, Rows
 
@@ -152,7 +153,7 @@ class Path(ABC):
         """Landmarks of a low rank, and the map T from the kernel's values there to features."""
         return self.problem.factor[1:3]
 
-    def points(self) -> Array:
+    def points(self) -> Points:
         """The rows (m, d) whose kernel functions make up the model: all, or the landmarks."""
         return self.rows.X if self.problem.full else self.rows.X[self._landmarks[0]]
 
