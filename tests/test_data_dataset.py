@@ -196,17 +196,6 @@ def test_arrays_that_do_not_fit(X, y, message):
         from_arrays(X, y)
 
 
-def test_sparse_rows_become_dense_where_they_fit():
-    from scipy.sparse import csr_array
-
-    dense = np.round(np.random.default_rng(0).normal(size=(N, 4)))
-    dataset = from_arrays(csr_array(dense), np.arange(N) / 7)
-    np.testing.assert_array_equal(dataset.X, from_arrays(dense, np.arange(N) / 7).X)
-    np.testing.assert_array_equal(dataset.encoder.transform(csr_array(dense)), dataset.X)
-    with pytest.raises(DataError, match="X is sparse, and with 3 x 2000000000 values it takes 45 GB as the dense"):
-        from_arrays(csr_array((3, 2_000_000_000)), [1, 2, 3])
-
-
 def test_dates_are_refused():
     with pytest.raises(DataError, match="column 't' holds dates or times"):
         prepare(frame(np.arange(N) / 7, t=pd.date_range("2020-01-01", periods=N)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -95,21 +96,24 @@ def _encoding(path: Path, error: UnicodeDecodeError) -> str:
     return f"{path} isn't text in UTF-8 (byte 0x{byte:02x}); save it as CSV in UTF-8"
 
 
-def _parse_csv(path: Path, layout: _Layout, decimal: str) -> pd.DataFrame:
+def _parse_csv(path: Path, layout: _Layout, decimal: str, texts: Sequence[str] = ()) -> pd.DataFrame:
+    """Parse in blocks of rows; of columns that are text in some blocks only, all is read again, as ``texts``."""
     import pandas as pd
 
     try:
         with warnings.catch_warnings():
             # pandas cuts rows that are all too long, with this warning alone.
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            return pd.read_csv(
+            warnings.simplefilter("ignore", pd.errors.DtypeWarning)
+            frame = pd.read_csv(
                 path,
                 sep=layout.delimiter,
                 decimal=decimal,
                 encoding="utf-8-sig",
                 index_col=False,
                 skipinitialspace=True,
-                low_memory=False,
+                dtype=dict.fromkeys(texts, str),
+                low_memory=True,  # the whole text and where each field is take several times the room of the numbers
             )
     except UnicodeDecodeError as error:
         raise DataError(_encoding(path, error)) from error
@@ -117,6 +121,15 @@ def _parse_csv(path: Path, layout: _Layout, decimal: str) -> pd.DataFrame:
         row = _first_ragged(path, layout)
         reason = " ".join(str(error).split())
         raise DataError(_ragged(path, layout, *row) if row else f"{path} isn't a table: {reason}") from error
+    mixed = [name for name in frame.columns if _is_mixed(frame[name])]
+    return _parse_csv(path, layout, decimal, mixed) if mixed and not texts else frame
+
+
+def _is_mixed(column: pd.Series) -> bool:
+    """Whether a column holds text beside what isn't: 01 would be another category in a block of numbers."""
+    import pandas as pd
+
+    return column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) not in ("string", "boolean")
 
 
 def _first_ragged(path: Path, layout: _Layout) -> tuple[int, int] | None:

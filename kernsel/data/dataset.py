@@ -302,11 +302,15 @@ def _fit_matrix(
     matrix: Floats, aside: tuple[str, ...], standardize: bool, weights: Floats | None, notes: list[str]
 ) -> tuple[Encoder, Floats]:
     columns = array_names(matrix.shape[1])
-    kept, mean, scale = _fit_numeric(matrix, columns, standardize, weights, notes)
-    encoder = Encoder(columns, tuple(columns[j] for j in kept), mean, scale, {}, aside)
-    X = np.ascontiguousarray(matrix[:, kept])  # a copy: what follows is done in place
-    X -= mean
-    X /= scale
+    scaling = {
+        name: _scaling(column, name, standardize, weights) for name, column in zip(columns, matrix.T, strict=True)
+    }
+    encoder = _numeric_encoder(columns, scaling, {}, aside, notes)
+    if not standardize:
+        return encoder, matrix
+    X = np.ascontiguousarray(matrix[:, [scaling[name] is not None for name in columns]])  # a copy, for what follows
+    X -= encoder.mean
+    X /= encoder.scale
     return encoder, X
 
 
@@ -334,12 +338,12 @@ def _fit_frame(
 ) -> tuple[Encoder, Floats]:
     columns = tuple(str(column) for column in features.columns)
     check_unique(columns, "the table")
-    numeric: dict[str, Floats] = {}
+    scaling: dict[str, tuple[float, float] | None] = {}
     categories: dict[str, tuple[str, ...]] = {}
     for j, column in enumerate(columns):
         values = numbers(features.iloc[:, j].rename(column))
         if values is not None:
-            numeric[column] = values
+            scaling[column] = _scaling(values, column, standardize, weights)
             continue
         check_missing(features.iloc[:, j], column)
         kinds = sorted(set(as_text(features.iloc[:, j])))
@@ -350,9 +354,7 @@ def _fit_frame(
         else:
             categories[column] = tuple(kinds)
             notes.append(f"column {column!r} is text: one 0/1 column for each of its {len(kinds)} values")
-    matrix = np.column_stack([*numeric.values()]) if numeric else np.empty((len(features), 0))
-    kept, mean, scale = _fit_numeric(matrix, tuple(numeric), standardize, weights, notes)
-    encoder = Encoder(columns, tuple(list(numeric)[j] for j in kept), mean, scale, categories, aside)
+    encoder = _numeric_encoder(columns, scaling, categories, aside, notes)
     size = len(features) * len(encoder.features) * 8
     if size > MAX_ENCODED_BYTES:
         raise DataError(
@@ -371,24 +373,26 @@ def _shared(encoder: Encoder) -> list[str]:
     return [once] if what else []
 
 
-def _fit_numeric(
-    matrix: Floats, names: Sequence[str], standardize: bool, weights: Floats | None, notes: list[str]
-) -> tuple[list[int], Floats, Floats]:
-    """Check every column; return those to keep, their means and their scales."""
-    kept, mean, scale, dropped = [], [], [], []
-    for j, name in enumerate(names):
-        column = matrix[:, j]
-        check_values(column, name)
-        constant = bool((column == column[0]).all())
-        if constant and standardize:
-            dropped.append(name)
-            continue
-        centre, spread = mean_and_scale(column, weights) if standardize else (0.0, 1.0)
-        kept.append(j)
-        mean.append(centre)
-        scale.append(spread)
-    _say_dropped(dropped, notes)
-    return kept, np.array(mean), np.array(scale)
+def _scaling(column: Floats, name: str, standardize: bool, weights: Floats | None) -> tuple[float, float] | None:
+    """Check a column; return its mean and scale, None if it is constant and would be zero."""
+    check_values(column, name)
+    if not standardize:
+        return 0.0, 1.0
+    return None if (column == column[0]).all() else mean_and_scale(column, weights)
+
+
+def _numeric_encoder(
+    columns: tuple[str, ...],
+    scaling: Mapping[str, tuple[float, float] | None],
+    categories: Mapping[str, tuple[str, ...]],
+    aside: tuple[str, ...],
+    notes: list[str],
+) -> Encoder:
+    """Return the encoder of the numeric columns that have a scaling, and of categories."""
+    kept = {name: each for name, each in scaling.items() if each is not None}
+    _say_dropped([name for name in scaling if name not in kept], notes)
+    mean, scale = np.array(list(kept.values()), dtype=np.float64).reshape(-1, 2).T.copy()
+    return Encoder(columns, tuple(kept), mean, scale, categories, aside)
 
 
 def _say_dropped(dropped: Sequence[str], notes: list[str]) -> None:

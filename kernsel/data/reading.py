@@ -1,4 +1,4 @@
-"""Read a table from a file: CSV, Parquet or svmlight."""
+"""Read a table from a file: CSV, Parquet, svmlight or an array of NumPy."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import difflib
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from kernsel.data.columns import check_features
 from kernsel.data.csvfile import read_csv
 from kernsel.data.names import check_unique
-from kernsel.data.tables import SparseTable
+from kernsel.data.tables import SparseTable, array_names
 from kernsel.errors import DataError
 from kernsel.numerics.points import as_points
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 SVMLIGHT = (".svmlight", ".libsvm", ".svm")
 PARQUET = (".parquet", ".pq")
+BLOCK_BYTES = 2**26
+"""Columns of a Parquet file are read together up to this."""
 
 
 def read_table(path: str | os.PathLike[str], expected: Iterable[str] | None = None) -> pd.DataFrame | SparseTable:
@@ -29,8 +33,8 @@ def read_table(path: str | os.PathLike[str], expected: Iterable[str] | None = No
     ----------
     path : path
         ``.parquet`` and ``.pq`` are read as Parquet (needs pyarrow), ``.svmlight``, ``.libsvm``, ``.svm`` as svmlight
-        with the features ``f1, f2, ...`` and a last column ``target``; anything else as CSV with a header, separated
-        by comma, semicolon or tab, in UTF-8.
+        with the features ``f1, f2, ...`` and a last column ``target``, ``.npy`` as a memory map with the columns
+        ``x0, x1, ...``; anything else as CSV with a header, separated by comma, semicolon or tab, in UTF-8.
     expected : iterable of str, optional
         For svmlight, which doesn't say how many features there are: the features that the table shall have.
 
@@ -50,6 +54,8 @@ def read_table(path: str | os.PathLike[str], expected: Iterable[str] | None = No
         frame: pd.DataFrame | SparseTable = _read_svmlight(path, expected)
     elif path.suffix.lower() in PARQUET:
         frame = _read_parquet(path)
+    elif path.suffix.lower() == ".npy":
+        frame = _read_npy(path)
     else:
         frame = read_csv(path)
     frame.attrs["source"] = str(path)
@@ -83,21 +89,50 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     import pandas as pd
 
     try:
-        frame = pd.read_parquet(path)
+        from pyarrow.parquet import ParquetFile
+
+        with ParquetFile(path) as file:
+            blocks = _column_blocks(file)
     except ImportError as error:
         raise DataError(
             f"{path}: Parquet needs pyarrow; install it (pip install 'kernsel[parquet]') or give a CSV"
         ) from error
     except (OSError, ValueError) as error:  # pyarrow's own errors are ValueErrors
         raise DataError(f"{path} isn't a Parquet file ({' '.join(str(error).split())[:80]})") from error
-    frame.columns = [str(name) for name in frame.columns]
-    check_unique(list(frame.columns), str(path))
+    columns = [column.reset_index(drop=True) for block in blocks for _, column in block.items()]
+    names = [str(column.name) for column in columns]
+    check_unique(names, str(path))
+    frame = pd.DataFrame(dict(zip(names, columns, strict=True)), copy=False)
     frame.attrs["notes"] = []
-    return frame.reset_index(drop=True)
+    return frame
+
+
+def _column_blocks(file: Any) -> list[pd.DataFrame]:
+    """Read a Parquet file a few columns at a time: what Arrow makes of a file takes as much room again."""
+    names, n = file.schema_arrow.names, file.metadata.num_rows
+    index = (file.schema_arrow.pandas_metadata or {}).get("index_columns", [])
+    names = [name for name in names if name not in index]
+    some = max(1, BLOCK_BYTES // (8 * max(n, 1)))
+    parts = [names[start : start + some] for start in range(0, len(names), some)]
+    return [file.read(part, use_pandas_metadata=True).to_pandas() for part in parts]
+
+
+def _read_npy(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    try:
+        array = np.load(path, mmap_mode="r")
+    except (ValueError, EOFError) as error:
+        raise DataError(f"{path} isn't an array of NumPy ({' '.join(str(error).split())[:80]})") from error
+    if array.ndim != 2 or array.dtype.kind not in "biuf":
+        raise DataError(f"{path} must hold numbers in rows and columns, not {array.dtype} of shape {array.shape}")
+    frame = pd.DataFrame(array, columns=array_names(array.shape[1]), copy=False)
+    frame.attrs["notes"] = []
+    return frame
 
 
 def _read_svmlight(path: Path, expected: Iterable[str] | None) -> SparseTable:
-    from scipy.sparse import hstack
+    from scipy.sparse import csr_array, hstack
     from sklearn.datasets import load_svmlight_file
 
     if not path.stat().st_size:
@@ -114,4 +149,4 @@ def _read_svmlight(path: Path, expected: Iterable[str] | None) -> SparseTable:
     sparse.resize((n, width))
     first = 0 if 0 in wanted or sparse[:, [0]].nnz else 1
     names = (*(f"f{index}" for index in range(first, width)), "target")
-    return SparseTable(as_points(hstack([sparse[:, first:], y[:, None]])), names, {"notes": []})
+    return SparseTable(as_points(hstack([sparse[:, first:], csr_array(y[:, None])])), names, {"notes": []})

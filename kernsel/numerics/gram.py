@@ -24,7 +24,21 @@ import numpy as np
 from numba.core import types
 from numpy.typing import NDArray
 
-from kernsel.numerics.jit import CONTRACT, b1, f8, f8_1, f8_2, i8, i8_1, inline, jit, one_blas_thread, share, threads
+from kernsel.numerics.jit import (
+    CONTRACT,
+    b1,
+    f8,
+    f8_1,
+    f8_2,
+    given_2,
+    i8,
+    i8_1,
+    inline,
+    jit,
+    one_blas_thread,
+    share,
+    threads,
+)
 
 Array = NDArray[np.float64]
 
@@ -152,7 +166,7 @@ def compute_tile(X, Z, A, B, Bt, xx, zz, i0, j0, statistic, code, a, b, c, flat,
 
 
 @jit(
-    types.void(f8_2, f8_2, f8_2, f8_2, f8_2, f8_1, f8_1, i8_1, i8_1, b1, i8, i8, f8, f8, f8, i8, i8, f8_2),
+    types.void(*(5 * (given_2,)), f8_1, f8_1, i8_1, i8_1, b1, i8, i8, f8, f8, f8, i8, i8, f8_2),
     fastmath=CONTRACT,
 )
 def _tiles(X, Z, A, B, Bt, xx, zz, rows, columns, symmetric, statistic, code, a, b, c, first, step, K):

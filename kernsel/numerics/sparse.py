@@ -3,7 +3,7 @@
 All three statistics of a pair are sums over the features that both points have::
 
     inner   sum x_k z_k       sqdist   |x|^2 + |z|^2 - 2 sum x_k z_k
-    l1      |x|_1 + |z|_1 + sum (|x_k - z_k| - |x_k| - |z_k|)
+    l1      |x|_1 + |z|_1 + sum (|x_k - z_k| - (|x_k| + |z_k|))
 
 For one x after another, each of its features adds a term for those points z that have it, which the transpose of Z
 lists. The result is dense at once: most pairs share some feature, and a kernel is rarely 0.
@@ -63,7 +63,7 @@ def _rows(
             v, k = x[p], x_columns[p]
             if statistic == L1:
                 for q in range(t_starts[k], t_starts[k + 1]):
-                    row[t_rows[q]] += abs(v - t[q]) - abs(v) - abs(t[q])
+                    row[t_rows[q]] += abs(v - t[q]) - (abs(v) + abs(t[q]))
             else:
                 for q in range(t_starts[k], t_starts[k + 1]):
                     row[t_rows[q]] += v * t[q]
