@@ -196,6 +196,16 @@ def test_arrays_that_do_not_fit(X, y, message):
         from_arrays(X, y)
 
 
+def test_a_memory_map_is_used_as_it_is_unless_it_is_scaled(tmp_path):
+    A = np.random.default_rng(0).normal(size=(N, 3))
+    np.save(tmp_path / "X.npy", A)
+    X = np.load(tmp_path / "X.npy", mmap_mode="r")
+    assert np.shares_memory(from_arrays(X, np.arange(N) / 7).X, X)
+    scaled = from_arrays(X, np.arange(N) / 7, standardize=True)
+    np.testing.assert_array_equal(scaled.X, from_arrays(A, np.arange(N) / 7, standardize=True).X)
+    np.testing.assert_array_equal(X, A)
+
+
 def test_dates_are_refused():
     with pytest.raises(DataError, match="column 't' holds dates or times"):
         prepare(frame(np.arange(N) / 7, t=pd.date_range("2020-01-01", periods=N)))

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from kernsel.data import prepare, read_table
@@ -183,7 +184,52 @@ def test_a_sparse_file_of_too_many_features_is_refused(tmp_path):
         read_table(path)
 
 
-def test_parquet(tmp_path):
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Whatever is read is read three rows, or one column, at a time."""
+    monkeypatch.setattr("kernsel.data.csvfile.BLOCK_FIELDS", 3 * len(HEADER))
+    monkeypatch.setattr("kernsel.data.reading.BLOCK_BYTES", 1)
+
+
+def test_blocks_of_rows_are_the_whole_file(tmp_path, small_blocks):
+    path = tmp_path / "t.csv"
+    rows = [[str(i), f"{i / 7!r}" if i > 20 else str(i), f"k{i % 3}"] for i in range(41)]
+    frame, whole = read_table(table(path, rows)), pd.read_csv(table(path, rows))
+    pd.testing.assert_frame_equal(frame, whole)
+    assert [dtype.kind for dtype in frame.dtypes[:2]] == ["i", "f"]
+
+
+def test_categories_are_the_same_in_all_blocks(tmp_path, small_blocks):
+    path = table(tmp_path / "t.csv", [[code, str(i), "1"] for i, code in enumerate(["01", "02", "1", "b", "", "01"])])
+    frame = read_table(path)  # the first block holds numbers alone
+    assert frame["a"].tolist()[:4] == ["01", "02", "1", "b"]
+    assert frame["a"].isna().tolist() == [False] * 4 + [True, False]
+    assert frame["b"].dtype.kind == "i"
+
+
+@pytest.mark.parametrize("case", ["a short row", "a long row", "missing sign", "missing", "no rows", "infinities"])
+def test_bad_tables_are_refused_in_one_line_whatever_the_block(tmp_path, case, small_blocks):
+    test_bad_tables_are_refused_in_one_line(tmp_path, case)
+
+
+def test_arrays_of_numpy(tmp_path):
+    path, A = tmp_path / "t.npy", np.array(ROWS, dtype=float)
+    np.save(path, A)
+    frame = read_table(path)
+    assert list(frame.columns) == ["x0", "x1", "x2"]
+    np.testing.assert_array_equal(frame.to_numpy(), A)
+    data = prepare(frame)
+    assert data.labels == [0.0, 1.0]
+    for bad, message in ((A[0], "numbers in rows and columns, not float64 of shape"), (A.astype(str), "not <U")):
+        np.save(path, bad)
+        with pytest.raises(DataError, match=message):
+            read_table(path)
+    path.write_bytes(b"no array")
+    with pytest.raises(DataError, match="isn't an array of NumPy"):
+        read_table(path)
+
+
+def test_parquet(tmp_path, small_blocks):
     path = tmp_path / "t.parquet"
     try:
         import pyarrow  # noqa: F401  # only whether it is there
@@ -193,8 +239,11 @@ def test_parquet(tmp_path):
             read_table(path)
         return
     frame = read_table(table(tmp_path / "t.csv"))
+    frame["kind"] = pd.Categorical(np.array(["u", "v"])[frame.index % 2])
+    frame["whole"] = pd.array(frame.index, dtype="Int64")
+    frame.index = frame.index + 7
     frame.to_parquet(path)
-    np.testing.assert_array_equal(read_table(path).to_numpy(), frame.to_numpy())
+    pd.testing.assert_frame_equal(read_table(path), frame.reset_index(drop=True))
     path.write_bytes(b"PAR1")
     with pytest.raises(DataError, match="isn't a Parquet file"):
         read_table(path)

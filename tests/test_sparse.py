@@ -149,8 +149,7 @@ def test_a_model_with_sparse_rows_survives_its_file(rows, target, tmp_path):
 
 
 def test_sparse_columns_are_scaled_and_not_centred(rows, target):
-    rows = rows.copy()
-    rows[:, [4]] = 0.0
+    rows = csr_array(rows * (np.arange(D) != 4))
     data = from_arrays(rows, target, standardize=True)
     A = rows.toarray()
     kept = np.flatnonzero(A.std(axis=0) > 0)

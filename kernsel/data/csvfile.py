@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from kernsel.data.blocks import join_blocks
 from kernsel.data.names import check_unique
 from kernsel.errors import DataError
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DELIMITERS = ",;\t"
+BLOCK_FIELDS = 2**17
+"""Fields that are parsed at once."""
 DECIMAL_COMMA = r"\s*[+-]?\d*,\d+(?:[eE][+-]?\d+)?\s*"
 
 
@@ -97,15 +100,14 @@ def _encoding(path: Path, error: UnicodeDecodeError) -> str:
 
 
 def _parse_csv(path: Path, layout: _Layout, decimal: str, texts: Sequence[str] = ()) -> pd.DataFrame:
-    """Parse in blocks of rows; of columns that are text in some blocks only, all is read again, as ``texts``."""
+    """Parse in blocks of rows; if columns are numbers in some blocks only, all is read again with these as ``texts``."""
     import pandas as pd
 
     try:
         with warnings.catch_warnings():
             # pandas cuts rows that are all too long, with this warning alone.
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            warnings.simplefilter("ignore", pd.errors.DtypeWarning)
-            frame = pd.read_csv(
+            with pd.read_csv(
                 path,
                 sep=layout.delimiter,
                 decimal=decimal,
@@ -113,23 +115,19 @@ def _parse_csv(path: Path, layout: _Layout, decimal: str, texts: Sequence[str] =
                 index_col=False,
                 skipinitialspace=True,
                 dtype=dict.fromkeys(texts, str),
-                low_memory=True,  # the whole text and where each field is take several times the room of the numbers
-            )
+                # The text of a file, and where its fields are, take several times the room of its numbers.
+                chunksize=max(1, BLOCK_FIELDS // len(layout.names)),
+                low_memory=False,
+            ) as blocks:
+                columns = join_blocks(blocks)
     except UnicodeDecodeError as error:
         raise DataError(_encoding(path, error)) from error
     except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
         row = _first_ragged(path, layout)
         reason = " ".join(str(error).split())
         raise DataError(_ragged(path, layout, *row) if row else f"{path} isn't a table: {reason}") from error
-    mixed = [name for name in frame.columns if _is_mixed(frame[name])]
-    return _parse_csv(path, layout, decimal, mixed) if mixed and not texts else frame
-
-
-def _is_mixed(column: pd.Series) -> bool:
-    """Whether a column holds text beside what isn't: 01 would be another category in a block of numbers."""
-    import pandas as pd
-
-    return column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) not in ("string", "boolean")
+    mixed = [name for name, column in columns.items() if column is None]
+    return _parse_csv(path, layout, decimal, mixed) if mixed else pd.DataFrame(columns, copy=False)
 
 
 def _first_ragged(path: Path, layout: _Layout) -> tuple[int, int] | None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SVMLIGHT = (".svmlight", ".libsvm", ".svm")
 PARQUET = (".parquet", ".pq")
-BLOCK_BYTES = 2**26
+BLOCK_BYTES = 2**24
 """Columns of a Parquet file are read together up to this."""
 
 
