@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,12 +34,13 @@ def join_blocks(blocks: Iterable[pd.DataFrame]) -> dict[str, Any]:
     for block in blocks:
         for name, column in block.items():
             columns[str(name)] = _joined(columns.get(str(name), ()), column)
-    return {
-        name: pd.concat(each, ignore_index=True) if isinstance(each, list) else each for name, each in columns.items()
-    }
+    for name, each in columns.items():
+        if isinstance(each, list):
+            columns[name] = pd.concat(each, ignore_index=True)
+    return columns
 
 
-def _joined(before: Any, column: pd.Series) -> npt.NDArray[Any] | list[pd.Series] | None:
+def _joined(before: Any, column: pd.Series) -> Any:
     """Add a block's column to the array or list of what came before; None once they don't fit together."""
     is_number = column.dtype.kind in "iuf"
     if isinstance(before, tuple):  # the first block

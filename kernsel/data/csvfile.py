@@ -100,7 +100,7 @@ def _encoding(path: Path, error: UnicodeDecodeError) -> str:
 
 
 def _parse_csv(path: Path, layout: _Layout, decimal: str, texts: Sequence[str] = ()) -> pd.DataFrame:
-    """Parse in blocks of rows; if columns are numbers in some blocks only, all is read again with these as ``texts``."""
+    """Parse in blocks of rows; if columns are numbers in some of them only, all is read again, with these as text."""
     import pandas as pd
 
     try:
