@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_matrix, random_array
+from sklearn.datasets import dump_svmlight_file
 
 from kernsel.data import prepare, read_table
 from kernsel.data.tables import column_of
@@ -186,7 +188,8 @@ def test_a_sparse_file_of_too_many_features_is_refused(tmp_path):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    """Whatever is read is read three rows, or one column, at a time."""
+    """Whatever is read is read three rows, some lines, or one column, at a time."""
+    monkeypatch.setattr("kernsel.data.reading.SVMLIGHT_BLOCK", 20)
     monkeypatch.setattr("kernsel.data.csvfile.BLOCK_FIELDS", 3 * len(HEADER))
     monkeypatch.setattr("kernsel.data.reading.BLOCK_BYTES", 1)
 
@@ -210,6 +213,17 @@ def test_categories_are_the_same_in_all_blocks(tmp_path, small_blocks):
 @pytest.mark.parametrize("case", ["a short row", "a long row", "missing sign", "missing", "no rows", "infinities"])
 def test_bad_tables_are_refused_in_one_line_whatever_the_block(tmp_path, case, small_blocks):
     test_bad_tables_are_refused_in_one_line(tmp_path, case)
+
+
+def test_lines_of_svmlight_are_read_once_whatever_the_block(tmp_path, small_blocks):
+    X = random_array((60, 40), density=0.2, rng=0, format="csr")
+    y, path = np.arange(60) / 7, tmp_path / "t.svmlight"
+    dump_svmlight_file(csr_matrix(X), y, str(path), comment="a comment")
+    table = read_table(path)
+    np.testing.assert_allclose(table.X.toarray(), np.column_stack([X.toarray(), y]), rtol=1e-15)
+    path.write_text(path.read_text() + "1 2:three\n")
+    with pytest.raises(DataError, match="isn't an svmlight file"):
+        read_table(path)
 
 
 def test_arrays_of_numpy(tmp_path):

@@ -1,4 +1,8 @@
-"""Columns from the blocks of rows of a file, without holding both the blocks and the columns."""
+"""Columns from the blocks of rows of a file, without holding both the blocks and the columns.
+
+Numbers are collected in arrays that grow where they are: the system maps memory of the size of large arrays elsewhere,
+and copies nothing.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -13,9 +18,6 @@ if TYPE_CHECKING:
 
 def join_blocks(blocks: Iterable[pd.DataFrame]) -> dict[str, Any]:
     """Return the columns that blocks of rows make up, by name.
-
-    Numbers are collected in one array a column, which grows where it is: memory of the size of large blocks is mapped
-    elsewhere by the system, not copied.
 
     Parameters
     ----------
@@ -25,8 +27,8 @@ def join_blocks(blocks: Iterable[pd.DataFrame]) -> dict[str, Any]:
     Returns
     -------
     dict of str to (n,) array, Series or None
-        None for a column that holds numbers in some blocks and what isn't numbers in others: the same text would be
-        one category here and another there ("01" and "1").
+        None for a column that holds numbers, or truth values, in some blocks and text in others: the same text would
+        be one category here and another there ("01" and "1").
     """
     import pandas as pd
 
@@ -45,12 +47,17 @@ def _joined(before: Any, column: pd.Series) -> Any:
     is_number = column.dtype.kind in "iuf"
     if isinstance(before, tuple):  # the first block
         return column.to_numpy(copy=True) if is_number else [column]
-    if before is None or is_number != isinstance(before, np.ndarray):
+    if isinstance(before, list) and column.dtype == before[-1].dtype:
+        before.append(column)
+        return before
+    if not (isinstance(before, np.ndarray) and is_number):
         return None
-    if not is_number:
-        return [*before, column]
-    n = len(before)
-    grown = before.astype(np.result_type(before, column.dtype), copy=False)
-    grown.resize(n + len(column), refcheck=False)  # no view of it is left: it was made here
-    grown[n:] = column
-    return grown
+    return grown(before.astype(np.result_type(before, column.dtype), copy=False), column)
+
+
+def grown(array: npt.NDArray[Any], more: npt.ArrayLike) -> npt.NDArray[Any]:
+    """Return an array with more values at its end: itself, where it is. No view of it may be left."""
+    n = len(array)
+    array.resize(n + len(more), refcheck=False)  # type: ignore[arg-type]  # what it is called with has a length
+    array[n:] = more
+    return array

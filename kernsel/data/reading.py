@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import csr_array, hstack
 
+from kernsel.data.blocks import grown
 from kernsel.data.columns import check_features
 from kernsel.data.csvfile import read_csv
 from kernsel.data.names import check_unique
 from kernsel.data.tables import SparseTable, array_names
 from kernsel.errors import DataError
-from kernsel.numerics.points import as_points
+from kernsel.numerics.points import Points, as_points
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,6 +26,10 @@ SVMLIGHT = (".svmlight", ".libsvm", ".svm")
 PARQUET = (".parquet", ".pq")
 BLOCK_BYTES = 2**24
 """Columns of a Parquet file are read together up to this."""
+SVMLIGHT_BLOCK = 2**22
+"""Bytes of an svmlight file that are read at once."""
+TARGET = 2**31 - 2
+"""The column of the target until it is known how many features an svmlight file has."""
 
 
 def read_table(path: str | os.PathLike[str], expected: Iterable[str] | None = None) -> pd.DataFrame | SparseTable:
@@ -132,21 +138,36 @@ def _read_npy(path: Path) -> pd.DataFrame:
 
 
 def _read_svmlight(path: Path, expected: Iterable[str] | None) -> SparseTable:
-    from scipy.sparse import csr_array, hstack
-    from sklearn.datasets import load_svmlight_file
-
-    if not path.stat().st_size:
+    size = path.stat().st_size
+    if not size:
         raise DataError(f"{path} is empty; give a table with rows")
+    values, columns, lengths = np.empty(0), np.empty(0, np.int32), np.empty(0, np.int64)
     try:
-        # Features keep the number that the file gives them; svmlight counts from 1, some writers from 0.
-        sparse, y = load_svmlight_file(str(path), zero_based=True)
+        for start in range(0, size, SVMLIGHT_BLOCK):
+            block = _svmlight_block(path, start)
+            values, columns = grown(values, block.data), grown(columns, block.indices)
+            lengths = grown(lengths, np.diff(block.indptr))
     except (ValueError, OverflowError) as error:
         raise DataError(f"{path} isn't an svmlight file ({' '.join(str(error).split())[:80]})") from error
-    n, d = sparse.shape
+    is_target = columns == TARGET
     wanted = [int(name[1:]) for name in expected or () if name[:1] == "f" and name[1:].isdecimal()]
-    width = max([d, *(index + 1 for index in wanted)])
+    width = max([1, *(index + 1 for index in wanted), int(columns.max(where=~is_target, initial=0)) + 1])
     check_features(width, str(path))
-    sparse.resize((n, width))
-    first = 0 if 0 in wanted or sparse[:, [0]].nnz else 1
+    first = 0 if 0 in wanted or (columns == 0).any() else 1
+    columns[is_target] = width
+    columns -= first
     names = (*(f"f{index}" for index in range(first, width)), "target")
-    return SparseTable(as_points(hstack([sparse[:, first:], csr_array(y[:, None])])), names, {"notes": []})
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    X = csr_array((values, columns, starts), shape=(len(lengths), len(names)))
+    return SparseTable(as_points(X), names, {"notes": []})
+
+
+def _svmlight_block(path: Path, start: int) -> Points:
+    """Return the lines from a place in a file on, the target in the column ``TARGET``."""
+    from sklearn.datasets import load_svmlight_file
+
+    # Features keep the number that the file gives them; svmlight counts from 1, some writers from 0.
+    X, y = load_svmlight_file(
+        str(path), n_features=TARGET, zero_based=True, offset=start, length=SVMLIGHT_BLOCK, dtype=np.float64
+    )
+    return as_points(hstack([X, csr_array(y[:, None])]))
