@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Iterable
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -138,15 +139,15 @@ def _read_npy(path: Path) -> pd.DataFrame:
 
 
 def _read_svmlight(path: Path, expected: Iterable[str] | None) -> SparseTable:
-    size = path.stat().st_size
-    if not size:
+    if not path.stat().st_size:
         raise DataError(f"{path} is empty; give a table with rows")
     values, columns, lengths = np.empty(0), np.empty(0, np.int32), np.empty(0, np.int64)
     try:
-        for start in range(0, size, SVMLIGHT_BLOCK):
-            block = _svmlight_block(path, start)
-            values, columns = grown(values, block.data), grown(columns, block.indices)
-            lengths = grown(lengths, np.diff(block.indptr))
+        with path.open("rb") as stream:
+            while lines := stream.read(SVMLIGHT_BLOCK):
+                block = _svmlight_rows(lines + stream.readline())
+                values, columns = grown(values, block.data), grown(columns, block.indices)
+                lengths = grown(lengths, np.diff(block.indptr))
     except (ValueError, OverflowError) as error:
         raise DataError(f"{path} isn't an svmlight file ({' '.join(str(error).split())[:80]})") from error
     is_target = columns == TARGET
@@ -162,12 +163,10 @@ def _read_svmlight(path: Path, expected: Iterable[str] | None) -> SparseTable:
     return SparseTable(as_points(X), names, {"notes": []})
 
 
-def _svmlight_block(path: Path, start: int) -> Points:
-    """Return the lines from a place in a file on, the target in the column ``TARGET``."""
+def _svmlight_rows(lines: bytes) -> Points:
+    """Return the rows of some lines, the target in the column ``TARGET``."""
     from sklearn.datasets import load_svmlight_file
 
     # Features keep the number that the file gives them; svmlight counts from 1, some writers from 0.
-    X, y = load_svmlight_file(
-        str(path), n_features=TARGET, zero_based=True, offset=start, length=SVMLIGHT_BLOCK, dtype=np.float64
-    )
+    X, y = load_svmlight_file(BytesIO(lines), n_features=TARGET, zero_based=True)
     return as_points(hstack([X, csr_array(y[:, None])]))
