@@ -62,11 +62,11 @@ class Intervals:
     def of(cls, path: Any, k: int) -> Intervals | None:
         """Refit each fold for lambda number ``k`` of a path; None if that is more than ``MOST`` numbers."""
         rows, points = path.rows, path.points()
-        if rows.left.size * len(rows.Y) * len(points) > MOST:
+        if rows.left.size * len(rows.Y) * points.shape[0] > MOST:
             return None
         coefficients, biases = path.refits(k)
         residuals = np.empty((len(rows.Y), rows.held))
-        block = max(1, BLOCK_BYTES // (8 * len(points)))
+        block = max(1, BLOCK_BYTES // (8 * points.shape[0]))
         for fold, (a, b) in enumerate(zip(coefficients, biases, strict=True)):
             lo, hi = rows.starts[fold : fold + 2]
             for start in range(lo, hi, block):

@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 def rows_of(dataset: Dataset, folds: Folds, seed: int) -> Rows:
     """Sort the rows of a data set by fold."""
     order = folds.order
-    X, Y = np.ascontiguousarray(dataset.X[order]), np.ascontiguousarray(dataset.Y[:, order])
+    X, Y = dataset.X[order], np.ascontiguousarray(dataset.Y[:, order])
     weights = None if dataset.weights is None else dataset.weights[order]
     training = None if folds.training is None else np.ascontiguousarray(folds.training[:, order])
     return Rows(X, Y, folds.starts, order, Statistics(X), seed, weights, training)

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
 
 from kernsel.calibration import Calibration
 from kernsel.data.columns import Floats, as_matrix
@@ -33,6 +34,7 @@ from kernsel.data.files import atomic_write
 from kernsel.data.target import chosen_classes
 from kernsel.errors import DataError, KernselError, ModelError, OptionError
 from kernsel.intervals import MOST, Intervals
+from kernsel.numerics.points import Points, as_points, dense, is_sparse
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +50,8 @@ _UNREADABLE = (
 )
 """What NumPy and zipfile raise on a file that is damaged or none of theirs: flags, sizes and text in it are garbage."""
 
-_ARRAYS = ("rows", "coefficients", "bias", "output_shift", "output_scale")
+_OF_SPARSE = ("data", "indices", "indptr", "shape")
+_ARRAYS = ("coefficients", "bias", "output_shift", "output_scale")
 _OF_INTERVALS = ("coefficients", "biases", "residuals", "starts", "weights")
 
 
@@ -62,7 +65,7 @@ class Model:
         Without free parameters.
     learner : str
         Name of the learner that fitted it.
-    rows : (m, d) array
+    rows : (m, d) array or csr_array
         Support or landmark rows, encoded.
     coefficients : (k, m) array
     bias : (k,) array
@@ -86,7 +89,7 @@ class Model:
 
     kernel: Any
     learner: str
-    rows: Floats
+    rows: Points
     coefficients: Floats
     bias: Floats
     task: str
@@ -99,27 +102,27 @@ class Model:
     calibration: Calibration | None = None
     intervals: Intervals | None = None
 
-    def decision(self, table: pd.DataFrame | npt.ArrayLike) -> Floats:
+    def decision(self, table: pd.DataFrame | npt.ArrayLike | Points) -> Floats:
         """Return the outputs f of new rows; for two classes, the margin of the second label, which is chosen from 0 on.
 
         Parameters
         ----------
-        table : DataFrame or (n, d) array
+        table : DataFrame, or (n, d) array or sparse matrix
             In the columns of the table that the model was fitted on; encoding is done here.
 
         Returns
         -------
         (n,) array if k = 1, else (n, k)
         """
-        F = self._by_blocks(table, lambda K: K @ self.coefficients.T + self.bias, len(self.rows))
+        F = self._by_blocks(table, lambda K: K @ self.coefficients.T + self.bias, self.rows.shape[0])
         return F[:, 0] if F.shape[1] == 1 else F
 
-    def predict(self, table: pd.DataFrame | npt.ArrayLike) -> npt.NDArray[Any]:
+    def predict(self, table: pd.DataFrame | npt.ArrayLike | Points) -> npt.NDArray[Any]:
         """Return the predictions for new rows: values of a regression in the target's units, or labels.
 
         Parameters
         ----------
-        table : DataFrame or (n, d) array
+        table : DataFrame, or (n, d) array or sparse matrix
             As in `decision`.
 
         Returns
@@ -128,7 +131,7 @@ class Model:
         """
         return self.outputs_to_predictions(self.decision(table))
 
-    def predict_proba(self, table: pd.DataFrame | npt.ArrayLike) -> Floats:
+    def predict_proba(self, table: pd.DataFrame | npt.ArrayLike | Points) -> Floats:
         """Return the probabilities of the classes for new rows.
 
         They are calibrated apart from the outputs' signs: a row near the boundary may be predicted as one label and
@@ -136,7 +139,7 @@ class Model:
 
         Parameters
         ----------
-        table : DataFrame or (n, d) array
+        table : DataFrame, or (n, d) array or sparse matrix
             As in `decision`.
 
         Returns
@@ -151,12 +154,12 @@ class Model:
         """
         return self.outputs_to_probabilities(self.decision(table))
 
-    def predict_interval(self, table: pd.DataFrame | npt.ArrayLike, coverage: float = 0.9) -> Floats:
+    def predict_interval(self, table: pd.DataFrame | npt.ArrayLike | Points, coverage: float = 0.9) -> Floats:
         """Return prediction intervals for new rows of a regression: jackknife+ or CV+, see ``kernsel.intervals``.
 
         Parameters
         ----------
-        table : DataFrame or (n, d) array
+        table : DataFrame, or (n, d) array or sparse matrix
             As in `decision`.
         coverage : float
             The share of rows whose truth should lie within, between 0 and 1; guaranteed is
@@ -184,20 +187,21 @@ class Model:
                 f"to {MOST:.0e} numbers); select with fewer folds, or with a lower rank"
             )
         intervals = self.intervals
-        widest = max(len(self.rows), intervals.weights.size, intervals.biases.size)
+        widest = max(self.rows.shape[0], intervals.weights.size, intervals.biases.size)
         ends = self._by_blocks(table, lambda K: intervals.bounds(K, coverage), widest)
         ends = ends * self.output_scale[:, None] + self.output_shift[:, None]
         return ends[:, 0] if ends.shape[1] == 1 else ends
 
-    def _by_blocks(self, table: pd.DataFrame | npt.ArrayLike, work: Callable[[Floats], Floats], width: int) -> Floats:
+    def _by_blocks(self, table: Any, work: Callable[[Floats], Floats], width: int) -> Floats:
         """Apply ``work`` to the kernel between new rows and the model's, in blocks of rows ``width`` numbers wide."""
         X = self.encoder.transform(table) if self.encoder is not None else as_matrix(table)
         if X.shape[1] != self.rows.shape[1]:
             raise DataError(f"X has {X.shape[1]} columns where the model has {self.rows.shape[1]}")
         block = max(1, BLOCK_BYTES // (8 * max(1, width)))
         # One block at least, so that no rows give a result of the right shape.
-        starts = range(0, max(1, len(X)), block)
-        return np.concatenate([work(self.kernel(X[start : start + block], self.rows)) for start in starts])
+        starts = range(0, max(1, X.shape[0]), block)
+        form = as_points if self.kernel.sparse else dense
+        return np.concatenate([work(self.kernel(form(X[start : start + block]), self.rows)) for start in starts])
 
     def outputs_to_predictions(self, F: Floats) -> npt.NDArray[Any]:
         """Turn outputs of `decision` into predictions."""
@@ -238,6 +242,7 @@ class Model:
             header["calibration"] = self.calibration.to_json()
         contents = {
             "header": np.array(json.dumps(header)),
+            **_rows_to(self.rows),
             **{name: getattr(self, name) for name in _ARRAYS},
         }
         if self.intervals is not None:
@@ -273,10 +278,25 @@ class Model:
         if "intervals_starts" in contents:
             values["intervals"] = Intervals(*(contents[f"intervals_{name}"] for name in _OF_INTERVALS))
         fields: dict[str, Any] = arrays | values
-        return cls(kernel=kernel, encoder=encoder, **fields)
+        return cls(kernel=kernel, rows=_rows_from(contents), encoder=encoder, **fields)
 
 
 load = Model.load
+
+
+def _rows_to(rows: Points) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays that hold rows in a file."""
+    if not is_sparse(rows):
+        return {"rows": rows}
+    return {f"rows_{part}": np.asarray(getattr(rows, part)) for part in _OF_SPARSE}
+
+
+def _rows_from(contents: Mapping[str, npt.NDArray[Any]]) -> Points:
+    """Return the rows that arrays of a file hold."""
+    if "rows" in contents:
+        return as_points(contents["rows"])
+    *parts, shape = (contents[f"rows_{part}"] for part in _OF_SPARSE)
+    return as_points(csr_array(tuple(parts), shape=tuple(shape.tolist())))
 
 
 def _read(path: Path) -> dict[str, npt.NDArray[Any]]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from kernsel import registry
+from kernsel.data.columns import as_dense
 from kernsel.errors import IncompatibleError, OptionError, PluginError, check_memory
 from kernsel.kernels import Kernel, parse
+from kernsel.numerics.points import Points
 from kernsel.representation import METHODS, LowRank
 
 FULL_RANK_ROWS = 2000
@@ -58,6 +61,12 @@ def read_criterion(criterion: Any, order: float | None, pure: bool, eta: float |
             instead = "cvks" if name == "eta" else "bif"
             raise OptionError(f"criterion '{part.name}' has no option '{name}'; leave it out, or use {instead}")
     return replace(part, **changes)
+
+
+def rows_for(kernels: Iterable[Kernel], X: Points) -> Points:
+    """Return encoded rows as all of the kernels can take them: dense for one that takes no sparse ones."""
+    unable = [kernel.name for kernel in kernels if not kernel.sparse]
+    return as_dense(X, f"kernel '{unable[0]}'") if unable else X
 
 
 def read_kernel(kernel: Any) -> Kernel:

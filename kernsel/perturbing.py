@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from kernsel.data import encode
 from kernsel.errors import DataError, OptionError
 from kernsel.kernels import Kernel
+from kernsel.numerics.points import Points
 from kernsel.numerics.stability import NORMS, perturbations
-from kernsel.options import read_kernel
+from kernsel.options import read_kernel, rows_for
 from kernsel.parameters import listing
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class Stability:
 
 
 def stability(
-    X: pd.DataFrame | ArrayLike,
+    X: pd.DataFrame | ArrayLike | Points,
     kernel: str | Kernel,
     *,
     norm: str = "spectral",
@@ -84,14 +85,14 @@ def stability(
 
     Parameters
     ----------
-    X : (n, d) array or DataFrame
+    X : (n, d) array, sparse matrix or DataFrame
         Features; text columns of a DataFrame are encoded one-hot.
     kernel : str or Kernel
         Such as ``"gaussian(tau=2)"``: all parameters have values.
     norm : {"spectral", "trace", "frobenius"}
         The spectral one, the 2-norm, is that of the papers and of the bounds.
     standardize : bool
-        Centre and scale the numeric features, as :func:`kernsel.select` does.
+        Centre and scale the numeric features (sparse ones are scaled only), as :func:`kernsel.select` does.
 
     Returns
     -------
@@ -107,7 +108,7 @@ def stability(
         raise OptionError(f"norm {norm!r} is unknown: use {listing(NORMS, 'or')}")
     part = read_kernel(kernel)
     part.require_fixed()
-    scan = part.scan(encode(X, standardize))
+    scan = part.scan(rows_for([part], encode(X, standardize)))
     moved, spectral = perturbations(scan, norm), float(perturbations(scan).max())
     if not np.isfinite(spectral):
         raise DataError(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from kernsel.errors import check_memory
 from kernsel.numerics import lowrank, spectral
 from kernsel.numerics.landmarks import uniform_landmarks
+from kernsel.numerics.points import Points, as_points
 from kernsel.numerics.stability import Scan, scan_features, scan_gram
 from kernsel.representation import Factor, LowRank
 from kernsel.streaming import Sampled, Stream, needed, sampled_on, stream_on
@@ -44,7 +45,8 @@ class Rows:
 
     Parameters
     ----------
-    X : (n, d) array
+    X : (n, d) points
+        Dense or sparse, see ``kernsel.numerics.points``.
     Y : (k, n) array
         Targets; classes are -1 and +1, one row a class if there are more than two.
     starts : (t + 1,) array
@@ -61,7 +63,7 @@ class Rows:
         The rows that each fold's fit is trained on, if not all but the fold (time-ordered splits).
     """
 
-    X: Array
+    X: Points
     Y: Array
     starts: Indices
     order: Indices
@@ -73,7 +75,7 @@ class Rows:
     @property
     def n(self) -> int:
         """Number of rows."""
-        return len(self.X)
+        return int(self.Y.shape[1])
 
     @property
     def held(self) -> int:
@@ -124,7 +126,7 @@ class Rows:
 
     def taken(self, chosen: Indices, starts: Indices) -> Rows:
         """Return some of the rows in the order given, in folds of their own."""
-        X, Y = np.ascontiguousarray(self.X[chosen]), np.ascontiguousarray(self.Y[:, chosen])
+        X, Y = as_points(self.X[chosen]), np.ascontiguousarray(self.Y[:, chosen])
         weights = None if self.weights is None else self.weights[chosen]
         training = None if self.training is None else np.ascontiguousarray(self.training[:, chosen])
         return Rows(X, Y, starts, self.order[chosen], type(self.statistics)(X), self.seed, weights, training)

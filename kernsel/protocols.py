@@ -40,6 +40,7 @@ class Kernel(Protocol):
 
     name: ClassVar[str]
     width: ClassVar[str | None]
+    sparse: ClassVar[bool]
 
     @property
     def parameters(self) -> Mapping[str, Any]:

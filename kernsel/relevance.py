@@ -177,7 +177,7 @@ def study_relevances(
 
     Parameters
     ----------
-    X : (n, d) array or DataFrame
+    X : (n, d) array, sparse matrix or DataFrame
         Features.
     y : (n,) or (n, k) array
         Target.

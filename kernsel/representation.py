@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.numerics import landmarks, lowrank
+from kernsel.numerics.points import Points
 
 Array = NDArray[np.float64]
 
@@ -36,7 +37,7 @@ class Factor(NamedTuple):
     """
 
     Z: Array
-    points: Array
+    points: Points
     T: Array
     residual: float
 
@@ -59,7 +60,7 @@ class LowRank:
     tol: float = 0.0
     method: str = "rpcholesky"
 
-    def factor(self, kernel: Any, X: Array, seed: int) -> Factor:
+    def factor(self, kernel: Any, X: Points, seed: int) -> Factor:
         """Choose landmarks for a kernel among some rows X (n, d), or near them, and return their features of X."""
         diag = kernel.diag(X)
         if self.method == "rpcholesky":
@@ -72,12 +73,12 @@ class LowRank:
         Z, kept, T, residual = lowrank.landmark_factor(kernel(X, points), kernel(points, points), trace, self.tol)
         return Factor(Z, points[kept], T, residual)
 
-    def _points(self, kernel: Any, X: Array, diag: Array, seed: int) -> Array:
+    def _points(self, kernel: Any, X: Points, diag: Array, seed: int) -> Points:
         if self.method == "kmeans":
             return landmarks.kmeans_centres(X, self.largest, seed)
         if self.method == "leverage":
             return X[landmarks.leverage_landmarks(kernel, X, diag, self.largest, seed)]
-        return X[landmarks.uniform_landmarks(len(X), self.largest, seed)]
+        return X[landmarks.uniform_landmarks(X.shape[0], self.largest, seed)]
 
     def describe(self) -> str:
         """How landmarks are chosen, in words."""

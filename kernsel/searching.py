@@ -26,7 +26,8 @@ from kernsel.judging import Judge, rows_of
 from kernsel.kernels import Kernel
 from kernsel.model import Model
 from kernsel.numerics.jit import one_blas_thread
-from kernsel.options import read_criterion, read_kernel, read_learner, read_rank, read_search
+from kernsel.numerics.points import as_points
+from kernsel.options import read_criterion, read_kernel, read_learner, read_rank, read_search, rows_for
 from kernsel.paths import Path, compile_updates, make_path
 from kernsel.problem import Problem, Rows
 from kernsel.representation import LowRank, asked_rank
@@ -91,6 +92,10 @@ def search_dataset(
     """
     started = time.perf_counter()
     part = read_learner(learner, dataset.task)
+    kernels = [read_kernel(each) for each in (kernel if isinstance(kernel, list | tuple) else [kernel])]
+    if not kernels:
+        raise OptionError("no kernel is given: name at least one, such as gaussian")
+    dataset = replace(dataset, X=rows_for(kernels, dataset.X))
     dealt = _deal(folds, repeats, dataset, seed)
     notes = list(dataset.notes)
     if criterion is None:
@@ -98,9 +103,6 @@ def search_dataset(
         if dealt[0].training is not None:
             notes.append("criterion: cv, for a fold whose fit isn't trained on all other rows can only be refitted")
     scorer = read_criterion(criterion, order, pure, eta)
-    kernels = [read_kernel(each) for each in (kernel if isinstance(kernel, list | tuple) else [kernel])]
-    if not kernels:
-        raise OptionError("no kernel is given: name at least one, such as gaussian")
     if not isinstance(verify, numbers.Integral) or verify < 0:
         raise OptionError(f"verify is the number of leading candidates to check, at least 0, not {verify}")
     columns = read_rank(rank, dataset.n, landmarks)
@@ -371,7 +373,7 @@ def _model(path: Path, dataset: Dataset, learner: Any, n: int, calibration: Cali
     return Model(
         kernel=path.problem.kernel,
         learner=learner.name,
-        rows=np.ascontiguousarray(path.points()[used]),
+        rows=as_points(path.points()[used]),
         coefficients=np.ascontiguousarray(coefficients[:, used]),
         bias=path.intercepts(path.lams.size - 1),
         task=dataset.task,

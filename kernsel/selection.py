@@ -14,6 +14,7 @@ from kernsel.data.names import listed
 from kernsel.errors import OptionError, SelectionWarning
 from kernsel.kernels import Kernel
 from kernsel.numerics.jit import one_blas_thread
+from kernsel.numerics.points import Points
 from kernsel.options import read_kernel, read_learner
 from kernsel.result import Selection
 from kernsel.search.axes import Grid
@@ -31,7 +32,7 @@ COMPARED = ("learner", "criterion", "grid", "search", "verify", "rank", "landmar
 
 
 def select(
-    X: pd.DataFrame | npt.ArrayLike,
+    X: pd.DataFrame | npt.ArrayLike | Points,
     y: npt.ArrayLike,
     *,
     learner: str | Any | None = None,
@@ -70,8 +71,9 @@ def select(
 
     Parameters
     ----------
-    X : (n, d) array or DataFrame
-        Features; text columns of a DataFrame are encoded one-hot.
+    X : (n, d) array, sparse matrix of SciPy, or DataFrame
+        Features; text columns of a DataFrame are encoded one-hot. A sparse matrix, or a DataFrame of sparse columns,
+        is never made dense, unless that is better for it or a plugin's kernel needs it.
     y : (n,) or (n, k) array
         Target: numbers, or labels of any kind. Several columns are targets of one regression.
     learner : str or Learner, optional
@@ -144,7 +146,9 @@ def select(
     task : {"auto", "regression", "classification"}
         What to learn.
     standardize : bool
-        Centre and scale the numeric features, once for all folds.
+        Centre and scale the numeric features, once for all folds. Sparse ones are scaled only: divided by their
+        standard deviations, with which all kernels of distances are what they would be for dense rows. Scaling makes
+        rare features weigh much; text (counts, tf-idf) is better left as it is.
     seed : int
         Of folds and landmarks.
     progress : callable, optional

@@ -196,15 +196,14 @@ def test_arrays_that_do_not_fit(X, y, message):
         from_arrays(X, y)
 
 
-def test_sparse_rows_become_dense_where_they_fit():
-    from scipy.sparse import csr_array
-
-    dense = np.round(np.random.default_rng(0).normal(size=(N, 4)))
-    dataset = from_arrays(csr_array(dense), np.arange(N) / 7)
-    np.testing.assert_array_equal(dataset.X, from_arrays(dense, np.arange(N) / 7).X)
-    np.testing.assert_array_equal(dataset.encoder.transform(csr_array(dense)), dataset.X)
-    with pytest.raises(DataError, match="X is sparse, and with 3 x 2000000000 values it takes 45 GB as the dense"):
-        from_arrays(csr_array((3, 2_000_000_000)), [1, 2, 3])
+def test_a_memory_map_is_used_as_it_is_unless_it_is_scaled(tmp_path):
+    A = np.random.default_rng(0).normal(size=(N, 3))
+    np.save(tmp_path / "X.npy", A)
+    X = np.load(tmp_path / "X.npy", mmap_mode="r")
+    assert np.shares_memory(from_arrays(X, np.arange(N) / 7).X, X)
+    scaled = from_arrays(X, np.arange(N) / 7, standardize=True)
+    np.testing.assert_array_equal(scaled.X, from_arrays(A, np.arange(N) / 7, standardize=True).X)
+    np.testing.assert_array_equal(X, A)
 
 
 def test_dates_are_refused():

@@ -6,9 +6,13 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy.sparse import csr_matrix, random_array
+from sklearn.datasets import dump_svmlight_file
 
 from kernsel.data import prepare, read_table
+from kernsel.data.tables import column_of
 from kernsel.errors import DataError
 
 ROWS = [[f"{i / 7:.4f}", f"{(i * 37) % 11}.5", str(i % 2)] for i in range(40)]
@@ -153,17 +157,18 @@ def test_an_unknown_column_is_met_with_a_suggestion(tmp_path):
         prepare(read_table(path), "zzz")
 
 
-def test_svmlight_is_dense_with_the_files_own_numbers(tmp_path):
+def test_svmlight_is_sparse_with_the_files_own_numbers(tmp_path):
     path = tmp_path / "t.svmlight"
     path.write_text("+1 1:0.5 3:2\n-1 2:1\n")
-    frame = read_table(path)
-    assert list(frame.columns) == ["f1", "f2", "f3", "target"]
-    assert frame.values.tolist() == [[0.5, 0, 2, 1], [0, 1, 0, -1]]
-    assert frame["target"].dtype.kind == "i"
+    table = read_table(path)
+    assert table.names == ("f1", "f2", "f3", "target")
+    assert table.X.toarray().tolist() == [[0.5, 0, 2, 1], [0, 1, 0, -1]]
+    assert column_of(table, "target").dtype.kind == "i"
+    assert column_of(table, "f1").tolist() == [0.5, 0.0]
     wider = read_table(path, expected=["f1", "f2", "f3", "f4", "f5"])
-    assert list(wider.columns) == ["f1", "f2", "f3", "f4", "f5", "target"]
+    assert wider.names == ("f1", "f2", "f3", "f4", "f5", "target")
     path.write_text("1 0:1 2:0.5\n2 1:1\n")
-    assert list(read_table(path).columns) == ["f0", "f1", "f2", "target"]
+    assert read_table(path).names == ("f0", "f1", "f2", "target")
 
 
 @pytest.mark.parametrize(("content", "message"), [("hello there\n", "isn't an svmlight file"), ("", "is empty")])
@@ -174,14 +179,71 @@ def test_bad_svmlight(tmp_path, content, message):
         read_table(path)
 
 
-def test_a_sparse_file_that_would_not_fit_is_refused(tmp_path):
+def test_a_sparse_file_of_too_many_features_is_refused(tmp_path):
     path = tmp_path / "t.svmlight"
     path.write_text("1 2000000000:1\n")
-    with pytest.raises(DataError, match="1 rows and 2000000000 features, 15 GB as a dense table"):
+    with pytest.raises(DataError, match="t.svmlight is sparse and has 2000000001 columns, which are too many to name"):
         read_table(path)
 
 
-def test_parquet(tmp_path):
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Whatever is read is read three rows, some lines, or one column, at a time."""
+    monkeypatch.setattr("kernsel.data.reading.SVMLIGHT_BLOCK", 20)
+    monkeypatch.setattr("kernsel.data.csvfile.BLOCK_FIELDS", 3 * len(HEADER))
+    monkeypatch.setattr("kernsel.data.reading.BLOCK_BYTES", 1)
+
+
+def test_blocks_of_rows_are_the_whole_file(tmp_path, small_blocks):
+    path = tmp_path / "t.csv"
+    rows = [[str(i), f"{i / 7!r}" if i > 20 else str(i), f"k{i % 3}"] for i in range(41)]
+    frame, whole = read_table(table(path, rows)), pd.read_csv(table(path, rows))
+    pd.testing.assert_frame_equal(frame, whole)
+    assert [dtype.kind for dtype in frame.dtypes[:2]] == ["i", "f"]
+
+
+def test_categories_are_the_same_in_all_blocks(tmp_path, small_blocks):
+    path = table(tmp_path / "t.csv", [[code, str(i), "1"] for i, code in enumerate(["01", "02", "1", "b", "", "01"])])
+    frame = read_table(path)  # the first block holds numbers alone
+    assert frame["a"].tolist()[:4] == ["01", "02", "1", "b"]
+    assert frame["a"].isna().tolist() == [False] * 4 + [True, False]
+    assert frame["b"].dtype.kind == "i"
+
+
+@pytest.mark.parametrize("case", ["a short row", "a long row", "missing sign", "missing", "no rows", "infinities"])
+def test_bad_tables_are_refused_in_one_line_whatever_the_block(tmp_path, case, small_blocks):
+    test_bad_tables_are_refused_in_one_line(tmp_path, case)
+
+
+def test_lines_of_svmlight_are_read_once_whatever_the_block(tmp_path, small_blocks):
+    X = random_array((60, 40), density=0.2, rng=0, format="csr")
+    y, path = np.arange(60) / 7, tmp_path / "t.svmlight"
+    dump_svmlight_file(csr_matrix(X), y, str(path), comment="a comment")
+    table = read_table(path)
+    np.testing.assert_allclose(table.X.toarray(), np.column_stack([X.toarray(), y]), rtol=1e-15)
+    path.write_text(path.read_text() + "1 2:three\n")
+    with pytest.raises(DataError, match="isn't an svmlight file"):
+        read_table(path)
+
+
+def test_arrays_of_numpy(tmp_path):
+    path, A = tmp_path / "t.npy", np.array(ROWS, dtype=float)
+    np.save(path, A)
+    frame = read_table(path)
+    assert list(frame.columns) == ["x0", "x1", "x2"]
+    np.testing.assert_array_equal(frame.to_numpy(), A)
+    data = prepare(frame)
+    assert data.labels == [0.0, 1.0]
+    for bad, message in ((A[0], "numbers in rows and columns, not float64 of shape"), (A.astype(str), "not <U")):
+        np.save(path, bad)
+        with pytest.raises(DataError, match=message):
+            read_table(path)
+    path.write_bytes(b"no array")
+    with pytest.raises(DataError, match="isn't an array of NumPy"):
+        read_table(path)
+
+
+def test_parquet(tmp_path, small_blocks):
     path = tmp_path / "t.parquet"
     try:
         import pyarrow  # noqa: F401  # only whether it is there
@@ -191,8 +253,11 @@ def test_parquet(tmp_path):
             read_table(path)
         return
     frame = read_table(table(tmp_path / "t.csv"))
+    frame["kind"] = pd.Categorical(np.array(["u", "v"])[frame.index % 2])
+    frame["whole"] = pd.array(frame.index, dtype="Int64")
+    frame.index = frame.index + 7
     frame.to_parquet(path)
-    np.testing.assert_array_equal(read_table(path).to_numpy(), frame.to_numpy())
+    pd.testing.assert_frame_equal(read_table(path), frame.reset_index(drop=True))
     path.write_bytes(b"PAR1")
     with pytest.raises(DataError, match="isn't a Parquet file"):
         read_table(path)

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 Data = Annotated[
-    Path, typer.Argument(metavar="DATA", readable=False, help="The table: CSV with a header, Parquet or svmlight.")
+    Path,
+    typer.Argument(metavar="DATA", readable=False, help="The table: CSV with header, Parquet, svmlight or .npy."),
 ]
 Target = Annotated[
     str | None,

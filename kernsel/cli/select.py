@@ -185,13 +185,17 @@ def select(
         with console.progress(quiet) as report:
             result = select_dataset(dataset, progress=report, **options)
         if outer is not None:
+            import pandas as pd
+
+            from kernsel.data.tables import column_of, names_of, without
             from kernsel.evaluation import nested as estimate
 
-            targets = roles.targets or [str(roles.frame.columns[-1])]
+            targets = roles.targets or names_of(roles.frame)[-1:]
+            columns = {name: column_of(roles.frame, name) for name in targets}
             with console.progress(quiet) as report:
                 honest = estimate(
-                    roles.frame.drop(columns=targets),
-                    roles.frame[targets] if len(targets) > 1 else roles.frame[targets[0]],
+                    without(roles.frame, targets),
+                    pd.DataFrame(columns) if len(targets) > 1 else columns[targets[0]],
                     outer=outer,
                     task=dataset.task,
                     standardize=standardize,

@@ -13,6 +13,7 @@ import numpy as np
 from kernsel.criteria.base import About, Array, PenalisedFit, Penalty, Scores
 from kernsel.errors import IncompatibleError, OptionError
 from kernsel.numerics.operator import gaussian_operator
+from kernsel.numerics.points import deviations
 from kernsel.numerics.spectral import above_rounding
 from kernsel.paths import Path, StreamedPath
 
@@ -152,8 +153,7 @@ class EP(Penalty, PenalisedFit):
     def cost(self, path: Path) -> float:
         """Return ``sum_j |lambda_j(K / n) - lambda_j(L_K)|``."""
         rows = path.rows
-        centred = rows.X - rows.s @ rows.X / rows.total
-        operator = gaussian_operator(rows.s @ centred**2 / rows.total, path.problem.kernel.parameters["tau"], rows.n)
+        operator = gaussian_operator(deviations(rows.X, rows.s) ** 2, path.problem.kernel.parameters["tau"], rows.n)
         sigma = eigenvalues(path)[::-1]
         operator[: sigma.size] -= sigma / rows.total
         return float(np.abs(operator).sum())

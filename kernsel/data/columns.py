@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from kernsel.errors import DataError
+from kernsel.numerics.points import Points, as_points, dense, is_sparse
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MAX_DENSE_BYTES = 8 * 2**30
-"""Sparse data that would need more than this as a dense array are refused."""
+"""Sparse rows that would need more than this as a dense array are refused where they have to be dense."""
+MAX_FEATURES = 2**24
+"""A sparse matrix may have no more columns: each has a name and a scale, whether it is used or not."""
 LARGEST = 1e150
 """Beyond this a square overflows, and with it every distance."""
 FEW = 20
@@ -25,28 +28,39 @@ NUMBER_LIKE = r"[^A-Za-z]*\d[^A-Za-z]*"
 Floats = npt.NDArray[np.float64]
 
 
-def as_matrix(X: npt.ArrayLike) -> Floats:
-    """Convert to a float64 matrix (n, d), or say why not; a sparse one becomes dense if it isn't too large for that."""
-    array = np.asarray(_dense(X) if hasattr(X, "toarray") else X)
+def as_matrix(X: Points) -> Points:
+    """Convert to a float64 matrix (n, d), a sparse one to a csr_array, or say why not."""
+    array = X if is_sparse(X) else np.asarray(X)
     if array.ndim != 2:
         raise DataError(f"X must have two dimensions (rows, columns), not {array.ndim}")
     if array.dtype.kind == "c":
         raise DataError("X holds complex numbers; give real ones")
+    if is_sparse(array):
+        check_features(array.shape[1], "X")
     try:
-        return np.ascontiguousarray(array, dtype=np.float64)
+        return as_points(array)
     except (TypeError, ValueError) as error:
         raise DataError(f"X holds what isn't a number ({error}); give a DataFrame if it has text columns") from error
 
 
-def _dense(X: Any) -> Any:
-    """Return a sparse matrix as a dense one, or say why not."""
-    size = 8 * math.prod(X.shape)
-    if size > MAX_DENSE_BYTES:
+def check_features(d: int, what: str) -> None:
+    """Raise a DataError if a sparse matrix has too many columns."""
+    if d > MAX_FEATURES:
         raise DataError(
-            f"X is sparse, and with {' x '.join(map(str, X.shape))} values it takes {size / 2**30:.0f} GB as the dense "
-            "matrix that is worked on; choose fewer features or rows"
+            f"{what} is sparse and has {d} columns, which are too many to name each, used or not; number those that "
+            f"are used without gaps, at most {MAX_FEATURES}"
         )
-    return X.toarray()
+
+
+def as_dense(X: Points, what: str) -> Floats:
+    """Return rows as a dense array for ``what`` can't take sparse ones, or say that they are too large for that."""
+    n, d = X.shape
+    if is_sparse(X) and 8 * n * d > MAX_DENSE_BYTES:
+        raise DataError(
+            f"{what} can't take sparse rows, and as a dense matrix of {n} x {d} values X takes "
+            f"{8 * n * d / 2**30:.0f} GB; choose fewer features or rows"
+        )
+    return dense(X)
 
 
 def numbers(column: pd.Series) -> Floats | None:
@@ -134,6 +148,14 @@ def check_values(values: Floats, name: str) -> None:
     raise DataError(
         f"column {name!r} holds {values[row]:g} in row {row + 1}: its square overflows; give the column in other units"
     )
+
+
+def check_sparse_values(X: Points, names: Sequence[str]) -> None:
+    """Raise a DataError if a column of sparse rows has missing, infinite or too large values."""
+    bad = ~(np.abs(X.data) <= LARGEST)
+    if bad.any():
+        j = int(X.indices[bad].min())
+        check_values(X[:, [j]].toarray().ravel(), names[j])
 
 
 def missing_values(gaps: npt.NDArray[np.bool_], name: str) -> str:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import csv
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from kernsel.data.blocks import join_blocks
 from kernsel.data.names import check_unique
 from kernsel.errors import DataError
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DELIMITERS = ",;\t"
+BLOCK_FIELDS = 2**17
+"""Fields that are parsed at once."""
 DECIMAL_COMMA = r"\s*[+-]?\d*,\d+(?:[eE][+-]?\d+)?\s*"
 
 
@@ -95,28 +99,35 @@ def _encoding(path: Path, error: UnicodeDecodeError) -> str:
     return f"{path} isn't text in UTF-8 (byte 0x{byte:02x}); save it as CSV in UTF-8"
 
 
-def _parse_csv(path: Path, layout: _Layout, decimal: str) -> pd.DataFrame:
+def _parse_csv(path: Path, layout: _Layout, decimal: str, texts: Sequence[str] = ()) -> pd.DataFrame:
+    """Parse in blocks of rows; if columns are numbers in some of them only, all is read again, with these as text."""
     import pandas as pd
 
     try:
         with warnings.catch_warnings():
             # pandas cuts rows that are all too long, with this warning alone.
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            return pd.read_csv(
+            with pd.read_csv(
                 path,
                 sep=layout.delimiter,
                 decimal=decimal,
                 encoding="utf-8-sig",
                 index_col=False,
                 skipinitialspace=True,
+                dtype=dict.fromkeys(texts, str),
+                # The text of a file, and where its fields are, take several times the room of its numbers.
+                chunksize=max(1, BLOCK_FIELDS // len(layout.names)),
                 low_memory=False,
-            )
+            ) as blocks:
+                columns = join_blocks(blocks)
     except UnicodeDecodeError as error:
         raise DataError(_encoding(path, error)) from error
     except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
         row = _first_ragged(path, layout)
         reason = " ".join(str(error).split())
         raise DataError(_ragged(path, layout, *row) if row else f"{path} isn't a table: {reason}") from error
+    mixed = [name for name, column in columns.items() if column is None]
+    return _parse_csv(path, layout, decimal, mixed) if mixed else pd.DataFrame(columns, copy=False)
 
 
 def _first_ragged(path: Path, layout: _Layout) -> tuple[int, int] | None:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from kernsel.data.columns import Floats, as_matrix, as_text, check_missing, check_values, numbers
+from kernsel.data.columns import Floats, as_dense, as_text, check_missing, check_sparse_values, check_values, numbers
 from kernsel.data.encoding import Encoder
 from kernsel.data.names import check_column, check_unique, listed
 from kernsel.data.sample import Indices, Sample, class_weights, read_sample
+from kernsel.data.tables import SparseTable, Table, array_names, as_table, column_of, is_frame, names_of, without
 from kernsel.data.target import as_vector, class_codes, encode_targets, mean_and_scale, split_targets
 from kernsel.errors import DataError
+from kernsel.numerics.points import Points, deviations, is_sparse
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,8 +31,8 @@ class Dataset:
 
     Parameters
     ----------
-    X : (n, d) array, C-contiguous
-        The encoded features.
+    X : (n, d) points
+        The encoded features, dense or sparse: see ``kernsel.numerics.points``.
     Y : (k, n) array, C-contiguous
         The encoded target, see `kernsel.data.target.Target`.
     task : str
@@ -51,7 +53,7 @@ class Dataset:
         The file that it comes from.
     """
 
-    X: Floats
+    X: Points
     Y: Floats
     task: str
     labels: list[Any] | None
@@ -66,7 +68,7 @@ class Dataset:
     @property
     def n(self) -> int:
         """Number of rows."""
-        return len(self.X)
+        return int(self.Y.shape[1])
 
     @property
     def d(self) -> int:
@@ -102,6 +104,10 @@ class Dataset:
         """Return the data set of some of its rows, encoded as they are."""
         return replace(self, X=self.X[rows], Y=np.ascontiguousarray(self.Y[:, rows]), sample=self.sample.take(rows))
 
+    def dense(self, what: str) -> Dataset:
+        """Return the data set with dense rows, for ``what`` needs them; DataError if they are too large for that."""
+        return replace(self, X=as_dense(self.X, what)) if is_sparse(self.X) else self
+
     @property
     def given(self) -> int:
         """Number of rows of the table as given, those of weight 0 among them."""
@@ -109,7 +115,7 @@ class Dataset:
 
 
 def prepare(
-    frame: pd.DataFrame,
+    frame: pd.DataFrame | SparseTable,
     target: str | Sequence[str] | None = None,
     task: str = "auto",
     standardize: bool = True,
@@ -123,7 +129,7 @@ def prepare(
 
     Parameters
     ----------
-    frame : DataFrame
+    frame : DataFrame or SparseTable
         One column a feature, and the target. ``attrs["aside"]`` may name columns that were taken out of it and aren't
         features of a later table either.
     target : str or list of str, optional
@@ -133,7 +139,8 @@ def prepare(
         at most 10 distinct whole numbers are classes; several targets are a regression.
     standardize : bool
         Centre numeric columns and divide them by their standard deviation. Constant columns are left out then, for
-        they would be zero; without it they stay.
+        they would be zero; without it they stay. Columns of a sparse table are divided, not centred, which would
+        make them dense; distances, and all that follows from them, are the same.
     standardize_target : bool
         The same for the target of a regression.
     weights : (n,) array, optional
@@ -148,7 +155,7 @@ def prepare(
     DataError
         The table can't be used; the message names the column.
     """
-    names = [str(column) for column in frame.columns]
+    names = names_of(frame)
     if not names:
         raise DataError("the table has no columns")
     notes: list[str] = list(frame.attrs.get("notes", []))
@@ -160,8 +167,8 @@ def prepare(
     for name in targets:
         check_column(names, name, source or "the table")
     check_unique(names, source or "the table")
-    features = frame.iloc[:, [j for j, name in enumerate(names) if name not in targets]]
-    columns = {name: frame.iloc[:, names.index(name)] for name in targets}
+    features = as_table(without(frame, targets))
+    columns = {name: column_of(frame, name) for name in targets}
     sample = read_sample(len(frame), weights, groups)
     aside = (*targets, *frame.attrs.get("aside", ()))
     return _dataset(
@@ -170,7 +177,7 @@ def prepare(
 
 
 def from_arrays(
-    X: pd.DataFrame | npt.ArrayLike,
+    X: pd.DataFrame | npt.ArrayLike | Table,
     y: npt.ArrayLike,
     task: str = "auto",
     standardize: bool = False,
@@ -184,8 +191,9 @@ def from_arrays(
 
     Parameters
     ----------
-    X : (n, d) array or DataFrame
-        The columns of an array are called ``x0, x1, ...``; a DataFrame may have text columns.
+    X : (n, d) array, sparse matrix or DataFrame
+        The columns of an array or matrix are called ``x0, x1, ...``; a DataFrame may have text columns. A sparse
+        matrix, and a DataFrame of sparse columns, stay sparse.
     y : (n,) or (n, k) array, list, Series or DataFrame
         Numbers, or labels of any kind; several columns are targets of one regression.
     task : str
@@ -199,11 +207,11 @@ def from_arrays(
     DataError
         They can't be used; the message names the column.
     """
-    table = X if _is_frame(X) else as_matrix(X)
+    table = as_table(X)
     columns = {
         name: column if hasattr(column, "iloc") else as_vector(column) for name, column in split_targets(y).items()
     }
-    if _is_frame(X):
+    if is_frame(X):
         import pandas as pd
 
         columns = {name: pd.Series(each) for name, each in columns.items()}
@@ -215,12 +223,12 @@ def from_arrays(
     )
 
 
-def encode(X: pd.DataFrame | npt.ArrayLike, standardize: bool = True) -> Floats:
+def encode(X: pd.DataFrame | npt.ArrayLike | Table, standardize: bool = True) -> Points:
     """Encode features that have no target, (n, d), as those of a data set.
 
     Parameters
     ----------
-    X : (n, d) array or DataFrame
+    X : (n, d) array, sparse matrix or DataFrame
     standardize : bool
         As in `prepare`.
 
@@ -229,13 +237,13 @@ def encode(X: pd.DataFrame | npt.ArrayLike, standardize: bool = True) -> Floats:
     DataError
         They can't be used; the message names the column.
     """
-    table = X if _is_frame(X) else as_matrix(X)
+    table = as_table(X)
     _check_rows(len(table))
     return _encoded(table, (), standardize, None, [])[1]
 
 
 def _dataset(
-    table: Any,
+    table: Table,
     columns: Mapping[str, Any],
     aside: tuple[str, ...],
     task: str,
@@ -280,10 +288,10 @@ def _dataset(
 
 
 def _encoded(
-    table: Any, aside: tuple[str, ...], standardize: bool, weights: Floats | None, notes: list[str]
-) -> tuple[Encoder, Floats]:
+    table: Table, aside: tuple[str, ...], standardize: bool, weights: Floats | None, notes: list[str]
+) -> tuple[Encoder, Points]:
     """Encode features, and say in the notes what became of them."""
-    fit = _fit_frame if _is_frame(table) else _fit_matrix
+    fit = _fit_frame if is_frame(table) else _fit_sparse if isinstance(table, SparseTable) else _fit_matrix
     encoder, X = fit(table, aside, standardize, weights, notes)
     if not encoder.used:
         raise DataError("no column is left to learn from: all are constant or differ in every row; add features")
@@ -293,13 +301,36 @@ def _encoded(
 def _fit_matrix(
     matrix: Floats, aside: tuple[str, ...], standardize: bool, weights: Floats | None, notes: list[str]
 ) -> tuple[Encoder, Floats]:
-    columns = tuple(f"x{j}" for j in range(matrix.shape[1]))
-    kept, mean, scale = _fit_numeric(matrix, columns, standardize, weights, notes)
-    encoder = Encoder(columns, tuple(columns[j] for j in kept), mean, scale, {}, aside)
-    X = np.ascontiguousarray(matrix[:, kept])  # a copy: what follows is done in place
-    X -= mean
-    X /= scale
+    columns = array_names(matrix.shape[1])
+    scaling = {
+        name: _scaling(column, name, standardize, weights) for name, column in zip(columns, matrix.T, strict=True)
+    }
+    encoder = _numeric_encoder(columns, scaling, {}, aside, notes)
+    if not standardize:
+        return encoder, matrix
+    X = np.ascontiguousarray(matrix[:, [scaling[name] is not None for name in columns]])  # a copy, for what follows
+    X -= encoder.mean
+    X /= encoder.scale
     return encoder, X
+
+
+def _fit_sparse(
+    table: SparseTable, aside: tuple[str, ...], standardize: bool, weights: Floats | None, notes: list[str]
+) -> tuple[Encoder, Points]:
+    check_unique(table.names, "the table")
+    check_sparse_values(table.X, table.names)
+    kept, scale = np.arange(len(table.names)), np.ones(len(table.names))
+    if standardize:
+        constant = table.X.max(axis=0).toarray() == table.X.min(axis=0).toarray()
+        _say_dropped([table.names[j] for j in np.flatnonzero(constant)], notes)
+        kept = np.flatnonzero(~constant)
+        scale = deviations(table.X, np.ones(len(table)) if weights is None else weights)[kept]
+        notes.append(
+            "sparse columns are divided by their standard deviation but not centred, so that zeros stay zeros; "
+            "distances are the same either way"
+        )
+    encoder = Encoder(table.names, tuple(table.names[j] for j in kept), np.zeros(kept.size), scale, {}, aside)
+    return encoder, encoder.transform(table)
 
 
 def _fit_frame(
@@ -307,12 +338,12 @@ def _fit_frame(
 ) -> tuple[Encoder, Floats]:
     columns = tuple(str(column) for column in features.columns)
     check_unique(columns, "the table")
-    numeric: dict[str, Floats] = {}
+    scaling: dict[str, tuple[float, float] | None] = {}
     categories: dict[str, tuple[str, ...]] = {}
     for j, column in enumerate(columns):
         values = numbers(features.iloc[:, j].rename(column))
         if values is not None:
-            numeric[column] = values
+            scaling[column] = _scaling(values, column, standardize, weights)
             continue
         check_missing(features.iloc[:, j], column)
         kinds = sorted(set(as_text(features.iloc[:, j])))
@@ -323,9 +354,7 @@ def _fit_frame(
         else:
             categories[column] = tuple(kinds)
             notes.append(f"column {column!r} is text: one 0/1 column for each of its {len(kinds)} values")
-    matrix = np.column_stack([*numeric.values()]) if numeric else np.empty((len(features), 0))
-    kept, mean, scale = _fit_numeric(matrix, tuple(numeric), standardize, weights, notes)
-    encoder = Encoder(columns, tuple(list(numeric)[j] for j in kept), mean, scale, categories, aside)
+    encoder = _numeric_encoder(columns, scaling, categories, aside, notes)
     size = len(features) * len(encoder.features) * 8
     if size > MAX_ENCODED_BYTES:
         raise DataError(
@@ -344,35 +373,37 @@ def _shared(encoder: Encoder) -> list[str]:
     return [once] if what else []
 
 
-def _fit_numeric(
-    matrix: Floats, names: Sequence[str], standardize: bool, weights: Floats | None, notes: list[str]
-) -> tuple[list[int], Floats, Floats]:
-    """Check every column; return those to keep, their means and their scales."""
-    kept, mean, scale, dropped = [], [], [], []
-    for j, name in enumerate(names):
-        column = matrix[:, j]
-        check_values(column, name)
-        constant = bool((column == column[0]).all())
-        if constant and standardize:
-            dropped.append(name)
-            continue
-        centre, spread = mean_and_scale(column, weights) if standardize else (0.0, 1.0)
-        kept.append(j)
-        mean.append(centre)
-        scale.append(spread)
+def _scaling(column: Floats, name: str, standardize: bool, weights: Floats | None) -> tuple[float, float] | None:
+    """Check a column; return its mean and scale, None if it is constant and would be zero."""
+    check_values(column, name)
+    if not standardize:
+        return 0.0, 1.0
+    return None if (column == column[0]).all() else mean_and_scale(column, weights)
+
+
+def _numeric_encoder(
+    columns: tuple[str, ...],
+    scaling: Mapping[str, tuple[float, float] | None],
+    categories: Mapping[str, tuple[str, ...]],
+    aside: tuple[str, ...],
+    notes: list[str],
+) -> Encoder:
+    """Return the encoder of the numeric columns that have a scaling, and of categories."""
+    kept = {name: each for name, each in scaling.items() if each is not None}
+    _say_dropped([name for name in scaling if name not in kept], notes)
+    mean, scale = np.array(list(kept.values()), dtype=np.float64).reshape(-1, 2).T.copy()
+    return Encoder(columns, tuple(kept), mean, scale, categories, aside)
+
+
+def _say_dropped(dropped: Sequence[str], notes: list[str]) -> None:
     if dropped:
         one = len(dropped) == 1
         notes.append(f"column{'s' * (not one)} {listed(dropped)} {'is' if one else 'are'} constant and left out")
-    return kept, np.array(mean), np.array(scale)
 
 
 def _check_rows(n: int) -> None:
     if n < 2:
         raise DataError(f"the table has {n} row{'s' * (n != 1)}; a selection needs at least 2")
-
-
-def _is_frame(table: Any) -> TypeGuard[pd.DataFrame]:
-    return hasattr(table, "columns")
 
 
 def _check_lengths(n: int, m: int) -> None:

@@ -1,9 +1,9 @@
 """Turn the columns of a table into one float64 matrix, the same way for every later table.
 
 A numeric column x becomes ``(x - mean) / scale`` with the mean and the standard deviation (divisor n) of the table
-that the encoder was fitted on. A column of text, truth values or categories becomes one 0/1 column a category. It
-isn't scaled, and no category is dropped: two rows that differ in such a column are at squared distance 2, however many
-categories there are.
+that the encoder was fitted on; of a sparse table the mean is left out, and zeros stay zeros. A column of text, truth
+values or categories becomes one 0/1 column a category. It isn't scaled, and no category is dropped: two rows that
+differ in such a column are at squared distance 2, however many categories there are.
 """
 
 from __future__ import annotations
@@ -16,9 +16,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from kernsel.data.columns import Floats, as_matrix, as_text, check_missing, check_values, first_text, numbers
+from kernsel.data.columns import (
+    Floats,
+    as_dense,
+    as_text,
+    check_missing,
+    check_sparse_values,
+    check_values,
+    first_text,
+    numbers,
+)
 from kernsel.data.names import check_unique, listed
+from kernsel.data.tables import SparseTable, Table, as_table, is_frame
 from kernsel.errors import DataError, SelectionWarning
+from kernsel.numerics import points
+from kernsel.numerics.points import Points, is_sparse
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,46 +71,64 @@ class Encoder:
         """Names of the table's columns that it needs."""
         return (*self.numeric, *self.categories)
 
-    def transform(self, table: pd.DataFrame | npt.ArrayLike) -> Floats:
+    def transform(self, table: pd.DataFrame | npt.ArrayLike | Table) -> Points:
         """Encode a table.
 
         Parameters
         ----------
-        table : DataFrame or (n, len(columns)) array
-            A DataFrame's columns are found by name, in any order. An array has all of ``columns`` in their order.
+        table : DataFrame, SparseTable, or (n, len(columns)) array or sparse matrix
+            Columns with names are found by them, in any order. An array or matrix has all of ``columns`` in their
+            order.
 
         Returns
         -------
-        (n, len(features)) array, C-contiguous
+        (n, len(features)) array, C-contiguous, or csr_array
+            Sparse where the table is, unless columns are centred or too many rows share features.
 
         Raises
         ------
         DataError
             Columns are missing or new, or hold what can't be used.
         """
-        if hasattr(table, "columns"):
-            return self._transform_frame(table)
-        X = as_matrix(table)
-        if X.shape[1] != len(self.columns):
+        named = is_frame(table) or isinstance(table, SparseTable)
+        given = as_table(table)
+        if is_frame(given):
+            return self._transform_frame(given)
+        X = given.X if isinstance(given, SparseTable) else given
+        if not named and X.shape[1] != len(self.columns):
             raise DataError(f"X has {X.shape[1]} columns where the model has {len(self.columns)}")
         if self.categories:
             raise DataError(f"the model has text columns ({listed(list(self.categories))}): give it a DataFrame")
-        place = {name: j for j, name in enumerate(self.columns)}
-        picked = X[:, [place[name] for name in self.numeric]]
+        place = self._places(given.names if named else self.columns)
+        picked = points.columns(X, [place[name] for name in self.numeric])
+        if is_sparse(picked):
+            return self._transform_sparse(picked)
         for j, name in enumerate(self.numeric):
             check_values(picked[:, j], name)
         return np.ascontiguousarray((picked - self.mean) / self.scale)
 
-    def _transform_frame(self, frame: Any) -> Floats:
-        names = [str(column) for column in frame.columns]
-        missing = [name for name in self.used if name not in names]
-        extra = [name for name in names if name not in (*self.columns, *self.ignored)]
+    def _transform_sparse(self, X: Points) -> Points:
+        """Encode the columns in use, sparse; dense are those that are to be centred."""
+        check_sparse_values(X, self.numeric)
+        if self.mean.any():
+            return (as_dense(X, "a model that centres its columns") - self.mean) / self.scale
+        scaled = (self.scale != 1).any()
+        return points.settled(points.with_values(X, X.data / self.scale[X.indices]) if scaled else X)
+
+    def _places(self, names: Sequence[str]) -> dict[str, int]:
+        """Return where the columns of a table are, by name; DataError if they aren't those of the model."""
+        known, there = {*self.columns, *self.ignored}, set(names)
+        missing = [name for name in self.used if name not in there]
+        extra = [name for name in names if name not in known]
         faults = {"it lacks": missing, "it has besides": extra}
         if missing or extra:
             text = "; ".join(f"{fault} {listed(found)}" for fault, found in faults.items() if found)
             raise DataError(f"the table's columns aren't those of the model: {text}")
         check_unique(names, "the table")
-        place = {name: j for j, name in enumerate(names)}
+        return {name: j for j, name in enumerate(names)}
+
+    def _transform_frame(self, frame: Any) -> Floats:
+        place = self._places([str(column) for column in frame.columns])
         X = np.empty((len(frame), len(self.features)))
         for j, name in enumerate(self.numeric):
             values = numbers(frame.iloc[:, place[name]])

@@ -1,42 +1,53 @@
-"""Read a table from a file: CSV, Parquet or svmlight."""
+"""Read a table from a file: CSV, Parquet, svmlight or an array of NumPy."""
 
 from __future__ import annotations
 
 import difflib
 import os
 from collections.abc import Iterable
+from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import csr_array, hstack
 
-from kernsel.data.columns import MAX_DENSE_BYTES
+from kernsel.data.blocks import grown
+from kernsel.data.columns import check_features
 from kernsel.data.csvfile import read_csv
 from kernsel.data.names import check_unique
+from kernsel.data.tables import SparseTable, array_names
 from kernsel.errors import DataError
+from kernsel.numerics.points import Points, as_points
 
 if TYPE_CHECKING:
     import pandas as pd
 
 SVMLIGHT = (".svmlight", ".libsvm", ".svm")
 PARQUET = (".parquet", ".pq")
+BLOCK_BYTES = 2**24
+"""Columns of a Parquet file are read together up to this."""
+SVMLIGHT_BLOCK = 2**22
+"""Bytes of an svmlight file that are read at once."""
+TARGET = 2**31 - 2
+"""The column of the target until it is known how many features an svmlight file has."""
 
 
-def read_table(path: str | os.PathLike[str], expected: Iterable[str] | None = None) -> pd.DataFrame:
+def read_table(path: str | os.PathLike[str], expected: Iterable[str] | None = None) -> pd.DataFrame | SparseTable:
     """Read a table with one named column a feature.
 
     Parameters
     ----------
     path : path
         ``.parquet`` and ``.pq`` are read as Parquet (needs pyarrow), ``.svmlight``, ``.libsvm``, ``.svm`` as svmlight
-        with the features ``f1, f2, ...`` and a last column ``target``; anything else as CSV with a header, separated
-        by comma, semicolon or tab, in UTF-8.
+        with the features ``f1, f2, ...`` and a last column ``target``, ``.npy`` as a memory map with the columns
+        ``x0, x1, ...``; anything else as CSV with a header, separated by comma, semicolon or tab, in UTF-8.
     expected : iterable of str, optional
         For svmlight, which doesn't say how many features there are: the features that the table shall have.
 
     Returns
     -------
-    pandas.DataFrame
+    pandas.DataFrame, or SparseTable from svmlight
         ``attrs["notes"]`` says what was changed on the way in, ``attrs["source"]`` names the file.
 
     Raises
@@ -47,9 +58,11 @@ def read_table(path: str | os.PathLike[str], expected: Iterable[str] | None = No
     path = Path(path)
     _check_file(path)
     if path.suffix.lower() in SVMLIGHT:
-        frame = _read_svmlight(path, expected)
+        frame: pd.DataFrame | SparseTable = _read_svmlight(path, expected)
     elif path.suffix.lower() in PARQUET:
         frame = _read_parquet(path)
+    elif path.suffix.lower() == ".npy":
+        frame = _read_npy(path)
     else:
         frame = read_csv(path)
     frame.attrs["source"] = str(path)
@@ -83,42 +96,77 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     import pandas as pd
 
     try:
-        frame = pd.read_parquet(path)
+        from pyarrow.parquet import ParquetFile
+
+        with ParquetFile(path) as file:
+            blocks = _column_blocks(file)
     except ImportError as error:
         raise DataError(
             f"{path}: Parquet needs pyarrow; install it (pip install 'kernsel[parquet]') or give a CSV"
         ) from error
     except (OSError, ValueError) as error:  # pyarrow's own errors are ValueErrors
         raise DataError(f"{path} isn't a Parquet file ({' '.join(str(error).split())[:80]})") from error
-    frame.columns = [str(name) for name in frame.columns]
-    check_unique(list(frame.columns), str(path))
-    frame.attrs["notes"] = []
-    return frame.reset_index(drop=True)
-
-
-def _read_svmlight(path: Path, expected: Iterable[str] | None) -> pd.DataFrame:
-    import pandas as pd
-    from sklearn.datasets import load_svmlight_file
-
-    if not path.stat().st_size:
-        raise DataError(f"{path} is empty; give a table with rows")
-    try:
-        # Features keep the number that the file gives them; svmlight counts from 1, some writers from 0.
-        sparse, y = load_svmlight_file(str(path), zero_based=True)
-    except (ValueError, OverflowError) as error:
-        raise DataError(f"{path} isn't an svmlight file ({' '.join(str(error).split())[:80]})") from error
-    n, d = sparse.shape
-    wanted = [int(name[1:]) for name in expected or () if name[:1] == "f" and name[1:].isdecimal()]
-    width = max([d, *(index + 1 for index in wanted)])
-    if n * width * 8 > MAX_DENSE_BYTES:
-        raise DataError(
-            f"{path} has {n} rows and {width - 1} features, {n * width * 8 / 2**30:.0f} GB as a dense table; "
-            "choose fewer features"
-        )
-    sparse.resize((n, width))
-    dense = sparse.toarray()
-    first = 0 if 0 in wanted or sparse[:, [0]].nnz else 1
-    frame = pd.DataFrame(dense[:, first:], columns=[f"f{index}" for index in range(first, width)])
-    frame["target"] = y.astype(np.int64) if np.array_equal(y, np.round(y)) and np.abs(y).max(initial=0) < 2**53 else y
+    columns = [column.reset_index(drop=True) for block in blocks for _, column in block.items()]
+    names = [str(column.name) for column in columns]
+    check_unique(names, str(path))
+    frame = pd.DataFrame(dict(zip(names, columns, strict=True)), copy=False)
     frame.attrs["notes"] = []
     return frame
+
+
+def _column_blocks(file: Any) -> list[pd.DataFrame]:
+    """Read a Parquet file a few columns at a time: what Arrow makes of a file takes as much room again."""
+    names, n = file.schema_arrow.names, file.metadata.num_rows
+    index = (file.schema_arrow.pandas_metadata or {}).get("index_columns", [])
+    names = [name for name in names if name not in index]
+    some = max(1, BLOCK_BYTES // (8 * max(n, 1)))
+    parts = [names[start : start + some] for start in range(0, len(names), some)]
+    return [file.read(part, use_pandas_metadata=True).to_pandas() for part in parts]
+
+
+def _read_npy(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    try:
+        array = np.load(path, mmap_mode="r")
+    except (ValueError, EOFError) as error:
+        raise DataError(f"{path} isn't an array of NumPy ({' '.join(str(error).split())[:80]})") from error
+    if array.ndim != 2 or array.dtype.kind not in "biuf":
+        raise DataError(f"{path} must hold numbers in rows and columns, not {array.dtype} of shape {array.shape}")
+    frame = pd.DataFrame(array, columns=array_names(array.shape[1]), copy=False)
+    frame.attrs["notes"] = []
+    return frame
+
+
+def _read_svmlight(path: Path, expected: Iterable[str] | None) -> SparseTable:
+    if not path.stat().st_size:
+        raise DataError(f"{path} is empty; give a table with rows")
+    values, columns, lengths = np.empty(0), np.empty(0, np.int32), np.empty(0, np.int64)
+    try:
+        with path.open("rb") as stream:
+            while lines := stream.read(SVMLIGHT_BLOCK):
+                block = _svmlight_rows(lines + stream.readline())
+                values, columns = grown(values, block.data), grown(columns, block.indices)
+                lengths = grown(lengths, np.diff(block.indptr))
+    except (ValueError, OverflowError) as error:
+        raise DataError(f"{path} isn't an svmlight file ({' '.join(str(error).split())[:80]})") from error
+    is_target = columns == TARGET
+    wanted = [int(name[1:]) for name in expected or () if name[:1] == "f" and name[1:].isdecimal()]
+    width = max([1, *(index + 1 for index in wanted), int(columns.max(where=~is_target, initial=0)) + 1])
+    check_features(width, str(path))
+    first = 0 if 0 in wanted or (columns == 0).any() else 1
+    columns[is_target] = width
+    columns -= first
+    names = (*(f"f{index}" for index in range(first, width)), "target")
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    X = csr_array((values, columns, starts), shape=(len(lengths), len(names)))
+    return SparseTable(as_points(X), names, {"notes": []})
+
+
+def _svmlight_rows(lines: bytes) -> Points:
+    """Return the rows of some lines, the target in the column ``TARGET``."""
+    from sklearn.datasets import load_svmlight_file
+
+    # Features keep the number that the file gives them; svmlight counts from 1, some writers from 0.
+    X, y = load_svmlight_file(BytesIO(lines), n_features=TARGET, zero_based=True)
+    return as_points(hstack([X, csr_array(y[:, None])]))

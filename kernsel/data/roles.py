@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kernsel.data.columns import numbers
 from kernsel.data.names import check_column
+from kernsel.data.tables import SparseTable, column_of, names_of, without
 from kernsel.errors import DataError
 
 if TYPE_CHECKING:
@@ -19,14 +20,14 @@ class Roles:
 
     Parameters
     ----------
-    frame : DataFrame
+    frame : DataFrame or SparseTable
         Features and targets; ``attrs["aside"]`` names what was taken out.
     targets : list of str or None
         None where none is named.
     weights, groups, folds : Series or None
     """
 
-    frame: pd.DataFrame
+    frame: pd.DataFrame | SparseTable
     targets: list[str] | None
     weights: pd.Series | None
     groups: pd.Series | None
@@ -34,7 +35,7 @@ class Roles:
 
 
 def assign_roles(
-    frame: pd.DataFrame,
+    frame: pd.DataFrame | SparseTable,
     target: str | None = None,
     weights: str | None = None,
     groups: str | None = None,
@@ -44,7 +45,7 @@ def assign_roles(
 
     Parameters
     ----------
-    frame : DataFrame
+    frame : DataFrame or SparseTable
     target : str, optional
         The name of a column, or several names with commas between.
     weights, groups, folds : str, optional
@@ -60,7 +61,7 @@ def assign_roles(
         A column isn't there, has two roles, or can't play its own.
     """
     where = frame.attrs.get("source", "the table")
-    names = [str(name) for name in frame.columns]
+    names = names_of(frame)
     targets = None
     if target is not None:
         targets = [target] if target in names else list(dict.fromkeys(map(str.strip, target.split(","))))
@@ -72,9 +73,9 @@ def assign_roles(
         if name in taken:
             raise DataError(f"column {name!r} can't be both {taken[name]} and {role}; name two columns")
         taken[name] = role
-    columns = {role: frame.iloc[:, names.index(name)].rename(name) for role, name in aside.items()}
+    columns = {role: column_of(frame, name) for role, name in aside.items()}
     if "weights" in columns and numbers(columns["weights"]) is None:
         raise DataError(f"weights in column {weights!r} must be numbers, but it holds text; name another column")
-    rest = frame.iloc[:, [j for j, name in enumerate(names) if name not in aside.values()]]
-    rest.attrs = {**frame.attrs, "aside": list(aside.values())}
+    rest = without(frame, aside.values())
+    rest.attrs.update(frame.attrs, aside=list(aside.values()))
     return Roles(rest, targets, columns.get("weights"), columns.get("groups"), columns.get("folds"))

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from kernsel.data.columns import Floats, missing
 from kernsel.data.names import listed
+from kernsel.data.tables import take
 from kernsel.data.target import Target
 from kernsel.errors import DataError, OptionError
 
@@ -70,10 +71,8 @@ class Sample:
         return replace(self, places=self.places[rows], weights=weights, groups=groups, by_class=by_class)
 
     def rows(self, table: Any) -> Any:
-        """Return the rows that count of an array, a column or a table of pandas."""
-        if self.places.size == self.given:
-            return table
-        return table.iloc[self.places] if hasattr(table, "iloc") else np.asarray(table)[self.places]
+        """Return the rows that count of a table, a column or an array."""
+        return table if self.places.size == self.given else take(table, self.places)
 
 
 def read_sample(n: int, weights: npt.ArrayLike | None, groups: npt.ArrayLike | None) -> Sample:

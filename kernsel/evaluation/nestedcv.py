@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.data import Dataset, from_arrays
+from kernsel.data.tables import take
 from kernsel.data.target import class_codes
 from kernsel.errors import OptionError
 from kernsel.folds import make_folds
@@ -128,7 +129,7 @@ def nested(
 
     Parameters
     ----------
-    X : (n, d) array or DataFrame
+    X : (n, d) array, sparse matrix or DataFrame
     y : (n,) or (n, k) array
     outer : int, str, splitter or iterable of pairs
         The outer folds, in any form that ``folds`` of :func:`kernsel.select` has.
@@ -160,14 +161,14 @@ def nested(
         kept = dealt.number != fold if dealt.training is None else dealt.training[fold]
         train, test = places[kept], places[order[low:high]]
         dataset = from_arrays(
-            _rows(X, train), _rows(y, train), whole.task, standardize,
-            weights=None if weights is None else _rows(weights, train),
-            groups=None if groups is None else _rows(groups, train),
+            take(X, train), take(y, train), whole.task, standardize,
+            weights=None if weights is None else take(weights, train),
+            groups=None if groups is None else take(groups, train),
             class_weight=class_weight,
         )  # fmt: skip
-        inner = _rows(folds, train) if np.ndim(folds) == 1 and not isinstance(folds, str) else folds
+        inner = take(folds, train) if np.ndim(folds) == 1 and not isinstance(folds, str) else folds
         result = select_dataset(dataset, folds=inner, seed=seed, **options)
-        predicted.append(np.asarray(result.model.predict(_rows(X, test))))
+        predicted.append(np.asarray(result.model.predict(take(X, test))))
         found.append(result.best)
         if progress is not None:
             progress(fold + 1, starts.size - 1, "outer folds")
@@ -187,11 +188,6 @@ def nested(
         predictions=placed,
         holdout=dealt.text,
     )
-
-
-def _rows(table: Any, which: NDArray[np.int64]) -> Any:
-    """Return some rows of an array, list, Series or DataFrame."""
-    return table.iloc[which] if hasattr(table, "iloc") else np.asarray(table)[which]
 
 
 def _losses(dataset: Dataset, Y: Array, predictions: NDArray[Any]) -> Array:

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernsel.errors import OptionError
 from kernsel.kernels.base import Array, Kernel, Statistics, Value
+from kernsel.numerics.points import Points, as_points
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,11 @@ class Combination(Kernel):
 
     def axes(self, X: ArrayLike) -> dict[str, NDArray[Any]]:
         return {f"{i}.{name}": axis for i, part in enumerate(self.parts, 1) for name, axis in part.axes(X).items()}
+
+    @property
+    def sparse(self) -> bool:  # type: ignore[override]  # a class attribute elsewhere, here it is the parts'
+        """Whether all parts take sparse rows."""
+        return all(part.sparse for part in self.parts)
 
     @property
     def scales(self) -> tuple[float, ...]:
@@ -147,6 +152,11 @@ class Scale(Kernel):
         """The width of the part, if it has one."""
         return self.part.width
 
+    @property
+    def sparse(self) -> bool:  # type: ignore[override]  # as above
+        """Whether the part takes sparse rows."""
+        return self.part.sparse
+
     def _fields(self) -> dict[str, Value | None]:
         return {"factor": self.factor, **self.part._fields()}
 
@@ -225,14 +235,19 @@ class On(Kernel):
         """The width of the part, if it has one."""
         return self.part.width
 
+    @property
+    def sparse(self) -> bool:  # type: ignore[override]  # as above
+        """Whether the part takes sparse rows."""
+        return self.part.sparse
+
     def _fields(self) -> dict[str, Value | None]:
         return self.part._fields()
 
     def with_parameters(self, **values: Value | None) -> Self:
         return replace(self, part=self.part.with_parameters(**values))
 
-    def _columns(self, X: ArrayLike) -> Array:
-        rows = np.asarray(X, dtype=np.float64)
+    def _columns(self, X: ArrayLike) -> Points:
+        rows = as_points(X)
         _check_features(self.features, rows.shape[1])
         return rows[:, list(self.features)]
 

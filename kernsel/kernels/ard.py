@@ -21,6 +21,7 @@ from kernsel.kernels.base import Array, Kernel, Statistics, Value
 from kernsel.kernels.dot import Polynomial
 from kernsel.kernels.radial import Gaussian
 from kernsel.numerics import gram, relevance, stability
+from kernsel.numerics.points import Points, as_points, columns, is_sparse, squared_norms
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class _Relevances(Kernel):
     """A compiled function of a statistic of the columns scaled by ``sqrt(theta)``."""
 
     statistic: ClassVar[str]
+    sparse: ClassVar[bool] = True
 
     theta: tuple[float, ...] | None = None
 
@@ -73,25 +75,27 @@ class _Relevances(Kernel):
             )
         super().require_fixed()
 
-    def _scaled(self, X: ArrayLike) -> Array:
+    def _scaled(self, X: ArrayLike) -> Points:
         """Return the relevant columns of X (n, d) times ``sqrt(theta)``; one column of zeros if none is."""
         self.require_fixed()
-        rows, theta = np.asarray(X, dtype=np.float64), np.array(self.theta)
+        rows, theta = as_points(X), np.array(self.theta)
         if rows.shape[1] != theta.size:
             raise OptionError(
                 f"kernel '{self.name}': theta has {theta.size} relevances, and the rows have {rows.shape[1]} features "
                 "(after encoding, without constant columns); give one for each of these"
             )
         used = np.flatnonzero(theta > 0)
-        scaled = rows[:, used] * np.sqrt(theta[used])
-        return np.ascontiguousarray(scaled) if used.size else np.zeros((len(rows), 1))
+        return columns(rows, used, np.sqrt(theta[used])) if used.size else np.zeros((rows.shape[0], 1))
 
     def evaluate(self, stats: Statistics) -> Array:
         Z = None if stats.Z is None else self._scaled(stats.Z)
-        return gram.gram(self.statistic, self._scaled(stats.X), Z, self.formula())
+        return Statistics(self._scaled(stats.X), Z).gram(self.statistic, self.formula())
 
     def scan(self, X: ArrayLike, weights: Array | None = None) -> stability.Scan:
-        return stability.scan_points(self.statistic, self._scaled(X), self.formula(), weights)
+        rows = self._scaled(X)
+        if is_sparse(rows):
+            return super().scan(X, weights)
+        return stability.scan_points(self.statistic, rows, self.formula(), weights)
 
 
 def _is_relevance(value: Any) -> bool:
@@ -123,7 +127,7 @@ class ARD(_Relevances):
         return Gaussian()
 
     def diag(self, X: ArrayLike) -> Array:
-        return np.ones(len(self._scaled(X)))
+        return np.ones(self._scaled(X).shape[0])
 
     def theta_vjp(self, X: ArrayLike, W: Array, K: Array | None = None, Z: ArrayLike | None = None) -> Array:
         """Return ``sum_ij W_ij dk(x_i, z_j)/dtheta_r = -sum_ij W_ij K_ij (x_ir - z_jr)^2`` for each r, (d,).
@@ -183,8 +187,7 @@ class ARDPolynomial(_Relevances):
         return replace(self, theta=(kernel.gamma,) * d, degree=kernel.degree)
 
     def diag(self, X: ArrayLike) -> Array:
-        rows = self._scaled(X)
-        return gram.apply(self.formula(), np.einsum("ij,ij->i", rows, rows))
+        return gram.apply(self.formula(), squared_norms(self._scaled(X)))
 
     def theta_vjp(self, X: ArrayLike, W: Array, K: Array | None = None, Z: ArrayLike | None = None) -> Array:
         """Return ``sum_ij W_ij dk(x_i, z_j)/dtheta_r``, (d,), with ``dk/dtheta_r = degree (...)^(degree-1) x_ir z_jr``.

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernsel.errors import OptionError
-from kernsel.numerics import gram, stability
+from kernsel.numerics import gram, sparse, stability
+from kernsel.numerics.points import Points, as_points, is_sparse, squared_norms
 
 Array = NDArray[np.float64]
 Value = float | int | tuple[float, ...]
@@ -31,30 +32,35 @@ class Statistics:
 
     Parameters
     ----------
-    X : (n, d) array
-    Z : (m, d) array or None
+    X : (n, d) array, or sparse matrix of SciPy
+    Z : (m, d) array, or sparse matrix, or None
         None stands for X itself; the tables are then exactly symmetric.
     """
 
-    def __init__(self, X: ArrayLike, Z: ArrayLike | None = None) -> None:
-        self.X: Array = np.ascontiguousarray(X, dtype=np.float64)
-        self.Z: Array | None = None if Z is None else np.ascontiguousarray(Z, dtype=np.float64)
+    def __init__(self, X: ArrayLike | Points, Z: ArrayLike | Points | None = None) -> None:
+        self.X: Points = as_points(X)
+        self.Z: Points | None = None if Z is None else as_points(Z)
         self._some: tuple[tuple[int, ...], Statistics] | None = None
 
     @cached_property
     def inner(self) -> Array:
         """Inner products, (n, m)."""
-        return gram.gram("inner", self.X, self.Z)
+        return self.gram("inner")
 
     @cached_property
     def sqdist(self) -> Array:
         """Squared Euclidean distances, (n, m)."""
-        return gram.gram("sqdist", self.X, self.Z)
+        return self.gram("sqdist")
 
     @cached_property
     def l1(self) -> Array:
         """Sums of absolute differences, (n, m)."""
-        return gram.gram("l1", self.X, self.Z)
+        return self.gram("l1")
+
+    def gram(self, statistic: str, formula: gram.Formula = gram.AS_IT_IS) -> Array:
+        """Return a statistic or a formula of it, (n, m), and keep nothing."""
+        compute = sparse.gram if is_sparse(self.X) or is_sparse(self.Z) else gram.gram
+        return compute(statistic, self.X, self.Z, formula)
 
     def on(self, features: tuple[int, ...]) -> Statistics:
         """Return what is known of the same points by some of their columns.
@@ -85,6 +91,8 @@ class Kernel(ABC):
     """Parameters that must be greater than 0."""
     integer: ClassVar[tuple[str, ...]] = ()
     """Parameters that are whole numbers."""
+    sparse: ClassVar[bool] = False
+    """Whether all methods take sparse rows, a csr_array, as X and Z; otherwise dense ones are made for them."""
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -121,13 +129,13 @@ class Kernel(ABC):
     def diag(self, X: ArrayLike) -> Array:
         """``k(x, x)`` of each row of X (n, d): (n,)."""
 
-    def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> Array:
+    def __call__(self, X: ArrayLike | Points, Z: ArrayLike | Points | None = None) -> Array:
         """Gram matrix of the rows of X (n, d) with those of Z (m, d), or with themselves: (n, m)."""
         return self.evaluate(Statistics(X, Z))
 
     def scan(self, X: ArrayLike, weights: Array | None = None) -> stability.Scan:
         """Stability scan of the rows of X (n, d), with weights (n,) or without, by blocks of the Gram matrix."""
-        rows = np.ascontiguousarray(X, dtype=np.float64)
+        rows = as_points(X)
         return stability.scan_rows(lambda lo, hi: self(rows[lo:hi], rows[:hi]), self.diag(rows), weights)
 
     def axes(self, X: ArrayLike) -> dict[str, NDArray[Any]]:
@@ -219,6 +227,7 @@ class Pairwise(Kernel):
     """
 
     statistic: ClassVar[str]
+    sparse: ClassVar[bool] = True
 
     @abstractmethod
     def profile(self, S: Array) -> Array:
@@ -230,8 +239,8 @@ class Pairwise(Kernel):
 
     def diag(self, X: ArrayLike) -> Array:
         self.require_fixed()
-        rows = np.asarray(X, dtype=np.float64)
-        return self.profile(np.einsum("ij,ij->i", rows, rows) if self.statistic == "inner" else np.zeros(len(rows)))
+        rows = as_points(X)
+        return self.profile(squared_norms(rows) if self.statistic == "inner" else np.zeros(rows.shape[0]))
 
 
 @dataclass(frozen=True)
@@ -250,12 +259,13 @@ class Compiled(Pairwise):
 
     def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> Array:
         self.require_fixed()
-        points = Statistics(X, Z)
-        return gram.gram(self.statistic, points.X, points.Z, self.formula())
+        return Statistics(X, Z).gram(self.statistic, self.formula())
 
     def scan(self, X: ArrayLike, weights: Array | None = None) -> stability.Scan:
         self.require_fixed()
-        rows = np.ascontiguousarray(X, dtype=np.float64)
+        rows = as_points(X)
+        if is_sparse(rows):
+            return super().scan(rows, weights)
         return stability.scan_points(self.statistic, rows, self.formula(), weights)
 
 
@@ -275,10 +285,11 @@ def width_axis(X: ArrayLike, statistic: str, *, root: bool = False, count: int =
     -------
     axis : (count,) array, ascending, or [1.0] if all points are equal
     """
-    rows = np.asarray(X, dtype=np.float64)
-    if len(rows) > _SAMPLE:
-        rows = rows[np.sort(np.random.default_rng(0).choice(len(rows), _SAMPLE, replace=False))]
-    distances = getattr(Statistics(rows), statistic)[np.tril_indices(len(rows), -1)]
+    rows = as_points(X)
+    n = rows.shape[0]
+    if n > _SAMPLE:
+        rows = rows[np.sort(np.random.default_rng(0).choice(n, _SAMPLE, replace=False))]
+    distances = getattr(Statistics(rows), statistic)[np.tril_indices(min(n, _SAMPLE), -1)]
     distances = distances[distances > 0]
     if not distances.size:
         return np.ones(1)

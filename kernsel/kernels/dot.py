@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernsel.errors import OptionError
 from kernsel.kernels.base import Array, Compiled, Pairwise
 from kernsel.numerics import gram, stability
+from kernsel.numerics.points import as_points, dense, is_sparse
 
 
 @dataclass(frozen=True)
@@ -24,9 +25,12 @@ class Linear(Pairwise):
         return S.copy()
 
     def scan(self, X: ArrayLike, weights: Array | None = None) -> stability.Scan:
-        rows = np.ascontiguousarray(X, dtype=np.float64)
-        products = rows.T @ (rows if weights is None else weights[:, None] * rows)
-        return stability.scan_features(lambda some: rows[some], products, len(rows), weights)
+        rows = as_points(X)
+        n, d = rows.shape
+        if is_sparse(rows) and d * d > rows.nnz:  # the products of its columns would take more room than X
+            return super().scan(rows, weights)
+        products = dense(rows.T @ (rows if weights is None else rows * weights[:, None]))
+        return stability.scan_features(lambda some: dense(rows[some]), products, n, weights)
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernsel.errors import OptionError
-from kernsel.kernels.base import Array, Compiled, width_axis
-from kernsel.numerics import gram, relevance
+from kernsel.kernels.base import Array, Compiled, Statistics, width_axis
+from kernsel.numerics import gram
 
 _LEAST = 1e-300  # relevances whose reciprocals are finite
 
@@ -81,9 +81,9 @@ class Gaussian(Compiled):
         Z : (m, d) array, optional
             The second points; X without.
         """
-        rows = np.asarray(X, dtype=np.float64)
-        others = None if Z is None else np.asarray(Z, dtype=np.float64)
-        return np.array([-relevance.sums_of_squares(rows, W * (self(rows, others) if K is None else K), others).sum()])
+        points = Statistics(X, Z)
+        weights = W * (self.evaluate(points) if K is None else K)
+        return np.array([-np.vdot(weights, points.sqdist)])
 
     def formula(self) -> gram.Formula:
         assert self.tau is not None

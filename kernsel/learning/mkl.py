@@ -6,6 +6,7 @@ import numbers
 import time
 import warnings as python_warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from kernsel.learning.pool import Pool
 from kernsel.learning.start import part
 from kernsel.learning.weighted import WeightedKernel
 from kernsel.numerics.jit import one_blas_thread
-from kernsel.options import read_kernel
+from kernsel.options import read_kernel, rows_for
 from kernsel.search.axes import RIDGES
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def learn_mkl(
 
     Parameters
     ----------
-    X : (n, d) array or DataFrame
+    X : (n, d) array, sparse matrix or DataFrame
         Features; text columns of a DataFrame are encoded one-hot.
     y : (n,) or (n, k) array
         Target: numbers, or labels of any kind. Several outputs share the weights.
@@ -176,6 +177,9 @@ def learn_mkl_on_dataset(
     if not isinstance(rows, numbers.Integral) or rows < 2:
         raise OptionError(f"rows is the number of rows to learn on, a whole number from 2, not {rows!r}")
     sample = part(dataset, rows, seed)
+    if way.continuous:
+        sample = sample.dense(f"method '{way.name}'")
+    sample = replace(sample, X=rows_for(named, sample.X))
     dealt = make_folds(folds, sample, seed)
     if grid and way.continuous:
         raise OptionError(f"method '{way.name}' learns free parameters and has no grid: leave it out")

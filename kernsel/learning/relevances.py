@@ -69,7 +69,7 @@ def learn_relevances(
 
     Parameters
     ----------
-    X : (n, d) array or DataFrame
+    X : (n, d) array, sparse matrix or DataFrame
         Features; text columns of a DataFrame are encoded one-hot, and each of these columns has its relevance.
     y : (n,) or (n, k) array
         Target: numbers, or labels of any kind, which are coded -1 and +1.
@@ -160,9 +160,10 @@ def learn_on_dataset(
     template = read_kernel(kernel)
     check(template, square)
     scorer = None if criterion == FIRST_LEVEL else read_gradient(criterion)
-    small, large = (part(dataset, most, seed) for most in (rows, flkl.MOST_ROWS if scorer is None else FULL_RANK_ROWS))
+    largest = flkl.MOST_ROWS if scorer is None else FULL_RANK_ROWS
+    small, large = (part(dataset, most, seed).dense("a search for relevances") for most in (rows, largest))
     first = dealt(small, folds, seed)
-    last = first if large is small else dealt(large, folds, seed)
+    last = first if large.n == small.n else dealt(large, folds, seed)
     start = begin(small, first, template, square)
     if scorer is None:
         found = flkl.learn(first, last, start, square, evaluations)

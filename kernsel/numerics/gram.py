@@ -24,18 +24,32 @@ import numpy as np
 from numba.core import types
 from numpy.typing import NDArray
 
-from kernsel.numerics.jit import CONTRACT, b1, f8, f8_1, f8_2, i8, i8_1, inline, jit, one_blas_thread, share, threads
+from kernsel.numerics.jit import (
+    CONTRACT,
+    b1,
+    f8,
+    f8_1,
+    f8_2,
+    given_2,
+    i8,
+    i8_1,
+    inline,
+    jit,
+    one_blas_thread,
+    share,
+    threads,
+)
 
 Array = NDArray[np.float64]
 
 STATISTICS = ("inner", "sqdist", "l1")
-_INNER, _SQDIST, _L1 = range(3)
+INNER, SQDIST, L1 = range(3)
 _IDENTITY, _EXPONENTIAL, _ROOT_EXPONENTIAL, _POWER = range(4)
 
 TILE = 120  # 112 kB lie in the second-level cache; a row of 15 cache lines (an odd number) spreads over its sets
 _CHUNK = 1024  # elements mapped at a time: 8 kB stay in the first-level cache
 _ALONE = 1 << 16  # elements below which a second thread costs more than it saves
-_NEAR = 1e-3  # below this share of |x|^2 + |z|^2 a squared distance from inner products has lost digits
+NEAR = 1e-3  # below this share of |x|^2 + |z|^2 a squared distance from inner products has lost digits
 
 _LOG2E = 1.4426950408889634
 _LN2_HIGH = 6.93147180369123816490e-01  # ln 2 in two parts; k * high is exact for |k| < 2^20 (fdlibm, e_exp.c)
@@ -65,11 +79,11 @@ def power(a: float, b: float, degree: int) -> Formula:
     return Formula(_POWER, a, b, float(degree))
 
 
-_AS_IT_IS = Formula(_IDENTITY, 1.0, 0.0, 0.0)
+AS_IT_IS = Formula(_IDENTITY, 1.0, 0.0, 0.0)
 
 
 @inline(fastmath=CONTRACT)
-def _finish(v, code, a, b, c):
+def finish(v, code, a, b, c):
     """Replace the statistics v (n,) by the formula of them, in place.
 
     The exponential has no branch, so that the loop becomes vector code: ``-u = k ln 2 + r`` with ``|r| <= ln(2)/2``;
@@ -123,7 +137,7 @@ def compute_tile(X, Z, A, B, Bt, xx, zz, i0, j0, statistic, code, a, b, c, flat,
     squares are never negative.
     """
     h, w = T.shape
-    if statistic == _L1:
+    if statistic == L1:
         for i in range(h):
             for j in range(w):
                 T[i, j] = 0.0
@@ -133,26 +147,26 @@ def compute_tile(X, Z, A, B, Bt, xx, zz, i0, j0, statistic, code, a, b, c, flat,
                     T[i, j] += abs(x - Bt[k, j0 + j])
     else:
         np.dot(X[i0 : i0 + h], Z[j0 : j0 + w].T, T)
-    if statistic == _SQDIST:
+    if statistic == SQDIST:
         for i in range(h):
             least = np.inf  # below 0: some pair of this row is near
             for j in range(w):
                 both = xx[i0 + i] + zz[j0 + j]
                 s = both - 2.0 * T[i, j]
                 T[i, j] = s
-                least = min(least, s - _NEAR * both)
+                least = min(least, s - NEAR * both)
             if least < 0.0:
                 for j in range(w):
-                    if T[i, j] - _NEAR * (xx[i0 + i] + zz[j0 + j]) < 0.0:
+                    if T[i, j] - NEAR * (xx[i0 + i] + zz[j0 + j]) < 0.0:
                         s = 0.0
                         for k in range(X.shape[1]):
                             s += (A[i0 + i, k] - B[j0 + j, k]) ** 2
                         T[i, j] = s
-    _finish(flat, code, a, b, c)
+    finish(flat, code, a, b, c)
 
 
 @jit(
-    types.void(f8_2, f8_2, f8_2, f8_2, f8_2, f8_1, f8_1, i8_1, i8_1, b1, i8, i8, f8, f8, f8, i8, i8, f8_2),
+    types.void(*(5 * (given_2,)), f8_1, f8_1, i8_1, i8_1, b1, i8, i8, f8, f8, f8, i8, i8, f8_2),
     fastmath=CONTRACT,
 )
 def _tiles(X, Z, A, B, Bt, xx, zz, rows, columns, symmetric, statistic, code, a, b, c, first, step, K):
@@ -179,7 +193,7 @@ def _map(s, code, a, b, c, first, step, out):
         high = min(low + _CHUNK, s.size)
         for i in range(low, high):
             out[i] = s[i]
-        _finish(out[low:high], code, a, b, c)
+        finish(out[low:high], code, a, b, c)
 
 
 def share_elements(work: Callable[[int, int], None], elements: int) -> None:
@@ -199,7 +213,7 @@ def points_of(statistic: str, X: Array, Z: Array | None = None) -> tuple[Array, 
     return (*centred, A, B, np.ascontiguousarray(B.T) if statistic == "l1" else np.empty((0, 0)), *norms)
 
 
-def gram(statistic: str, X: Array, Z: Array | None = None, formula: Formula = _AS_IT_IS) -> Array:
+def gram(statistic: str, X: Array, Z: Array | None = None, formula: Formula = AS_IT_IS) -> Array:
     """Compute a statistic, or a formula of it, for all pairs of rows.
 
     Parameters

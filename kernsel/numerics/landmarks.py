@@ -7,10 +7,13 @@ from collections.abc import Callable
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from kernsel.numerics.points import Points, dense
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
-Kernel = Callable[[Array, Array], Array]
+Kernel = Callable[[Points, Points], Array]
 
 _EPS = float(np.finfo(float).eps)
 _TINY = float(np.finfo(float).tiny)
@@ -63,7 +66,7 @@ def ridge_leverages(C: Array, W: Array, diag: Array, ridge: float) -> Array:
     return leverages
 
 
-def leverage_landmarks(kernel: Kernel, X: Array, diag: Array, count: int, seed: int) -> Indices:
+def leverage_landmarks(kernel: Kernel, X: Points, diag: Array, count: int, seed: int) -> Indices:
     """Draw landmarks without replacement, in proportion to approximate ridge leverage scores.
 
     The scores of all points follow from a weighted sample of half of them, that one is drawn by its own scores, and so
@@ -89,7 +92,7 @@ def leverage_landmarks(kernel: Kernel, X: Array, diag: Array, count: int, seed: 
     ----------
     C. Musco and C. Musco (2017), Recursive sampling for the Nystrom method, Algorithm 3, for a given number.
     """
-    n, rng = len(X), np.random.default_rng(seed)
+    n, rng = X.shape[0], np.random.default_rng(seed)
     count = min(count, n)
     order, sizes = rng.permutation(n), [n]
     while sizes[-1] > 2 * count:
@@ -113,22 +116,22 @@ def leverage_landmarks(kernel: Kernel, X: Array, diag: Array, count: int, seed: 
     return np.sort(order[rng.choice(n, count, replace=False, p=chance / chance.sum())])
 
 
-def kmeans_centres(X: Array, count: int, seed: int) -> Array:
+def kmeans_centres(X: Points, count: int, seed: int) -> Array:
     """Return ``min(count, n)`` centres (., d) after a few steps of k-means from points drawn at random.
 
     A centre that is nearest to no point stays where it was.
 
     Parameters
     ----------
-    X : (n, d) array
+    X : (n, d) array, or sparse rows
     count, seed : int
 
     References
     ----------
     K. Zhang, I. Tsang and J. Kwok (2008), Improved Nystrom low-rank approximation and error analysis.
     """
-    n, d = X.shape
-    centres = X[uniform_landmarks(n, count, seed)]
+    n = X.shape[0]
+    centres = dense(X[uniform_landmarks(n, count, seed)])
     nearest = np.zeros(n, np.int64)
     for _ in range(LLOYD_STEPS):
         half_squares = 0.5 * np.einsum("ij,ij->i", centres, centres)
@@ -136,7 +139,7 @@ def kmeans_centres(X: Array, count: int, seed: int) -> Array:
             rows = slice(start, start + BLOCK)
             nearest[rows] = np.argmin(half_squares - X[rows] @ centres.T, axis=1)
         sizes = np.bincount(nearest, minlength=len(centres))
-        sums = np.stack([np.bincount(nearest, X[:, j], len(centres)) for j in range(d)], axis=1)
+        sums = dense(csr_array((np.ones(n), (nearest, np.arange(n))), shape=(len(centres), n)) @ X)
         own = sizes > 0
         centres[own] = sums[own] / sizes[own, None]
     return centres

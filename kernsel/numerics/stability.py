@@ -29,7 +29,7 @@ from numba.core import types
 from numpy.typing import NDArray
 
 from kernsel.numerics.gram import STATISTICS, TILE, Formula, apply, compute_tile, points_of, share_elements
-from kernsel.numerics.jit import CONTRACT, REORDER, f8, f8_1, f8_2, i8, inline, jit, one_blas_thread, share, threads
+from kernsel.numerics.jit import CONTRACT, REORDER, f8, f8_1, given_2, i8, inline, jit, one_blas_thread, share, threads
 
 Array = NDArray[np.float64]
 
@@ -116,7 +116,7 @@ def _add_squares(T, shrink, right, left, rows, columns):
 
 
 @jit(
-    types.void(f8_2, f8_2, f8_2, f8_2, f8_2, f8_1, f8_1, i8, i8, f8, f8, f8, f8, f8_1, i8, i8, f8_1),
+    types.void(*(5 * (given_2,)), f8_1, f8_1, i8, i8, f8, f8, f8, f8, f8_1, i8, i8, f8_1),
     fastmath=CONTRACT,
 )
 def _scan_tiles(X, Z, A, B, Bt, xx, zz, statistic, code, a, b, c, shrink, s, first, step, sums):

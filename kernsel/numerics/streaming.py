@@ -27,10 +27,11 @@ from kernsel.numerics import spectral
 from kernsel.numerics.blas import ridged_cholesky, solve_rows
 from kernsel.numerics.jit import f8_1, f8_2, f8_3, i8, i8_1, jit, one_blas_thread, share
 from kernsel.numerics.newton import CONVERGED, SINGULAR
+from kernsel.numerics.points import Points
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
-Kernel = Callable[[Array, Array], Array]
+Kernel = Callable[[Points, Points], Array]
 
 BLOCK_BYTES = 2**25
 """A block of features is about this large: its product must outweigh the addition of an r x r matrix."""
@@ -46,15 +47,15 @@ class Features:
     ----------
     kernel : callable
         ``kernel(X (n, d), points (r, d)) -> (n, r)``.
-    points : (r, d) array
+    points : (r, d) points
         The landmarks in the order of their choice.
     T : (r, r) array
         Upper triangular, from the Cholesky factor of the landmarks' block.
-    sample : (m, d) array
+    sample : (m, d) points
         Rows by which the number of pivots is chosen that are eliminated from every block.
     """
 
-    def __init__(self, kernel: Kernel, points: Array, T: Array, sample: Array) -> None:
+    def __init__(self, kernel: Kernel, points: Points, T: Array, sample: Points) -> None:
         self.kernel, self.points, self.T = kernel, points, T
         C, W, r = kernel(sample, points), kernel(points, points), len(T)
         explained = float(((C @ T) ** 2).sum())
@@ -72,7 +73,7 @@ class Features:
         """Number of features."""
         return len(self.T)
 
-    def block(self, X: Array) -> Array:
+    def block(self, X: Points) -> Array:
         """Return ``P`` of some rows, (b, r)."""
         P, h = self.kernel(X, self.points), self.head
         P[:, :h] = P[:, :h] @ self.first
@@ -94,7 +95,7 @@ class Features:
             yield slice(start, min(start + size, hi))
 
 
-def sums(features: Features, X: Array, Y: Array, root: Array | None, bounds: Indices) -> tuple[Array, Array]:
+def sums(features: Features, X: Points, Y: Array, root: Array | None, bounds: Indices) -> tuple[Array, Array]:
     """Return ``Z_B' Z_B (m, r, r)`` and ``Y_B Z_B (m, k, r)`` of m segments of rows.
 
     Each segment is summed up by one thread, in order: the sums don't depend on the number of threads.
@@ -102,7 +103,7 @@ def sums(features: Features, X: Array, Y: Array, root: Array | None, bounds: Ind
     Parameters
     ----------
     features : Features
-    X : (n, d) array
+    X : (n, d) points
     Y : (k, n) array
         Times ``root``, if there is one.
     root : (n,) array or None
@@ -186,13 +187,13 @@ def without_rows(U: Array, ev: Array, Y: Array, C: Array, ridges: Array, root: A
     return f
 
 
-def outputs(features: Features, X: Array, starts: Indices, w: Array, b: Array) -> Array:
+def outputs(features: Features, X: Points, starts: Indices, w: Array, b: Array) -> Array:
     """Return the outputs ``f (k, L, n)`` of the rows of each segment by weights of its own; of the others they are 0.
 
     Parameters
     ----------
     features : Features
-    X : (n, d) array
+    X : (n, d) points
     starts : (t + 1,) array
         Bounds of the segments.
     w : (t, k, L, r) array
@@ -202,7 +203,7 @@ def outputs(features: Features, X: Array, starts: Indices, w: Array, b: Array) -
     """
     t, k, L, r = w.shape
     A, b = features.spread(w).reshape(t, k * L, r), b.reshape(t, k * L, 1)
-    f = np.zeros((k * L, len(X)))
+    f = np.zeros((k * L, X.shape[0]))
     blocks = [(j, rows) for j in range(t) for rows in features.blocks(starts[j], starts[j + 1])]
 
     def work(first: int, step: int) -> None:

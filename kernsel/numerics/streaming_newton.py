@@ -138,7 +138,7 @@ class Newton:
             active = np.flatnonzero([not step.done for step in state])
             if not active.size:
                 break
-            found = self.evaluate(fits, active, [(0, slice(0, len(self.X)))], p, df)
+            found = self.evaluate(fits, active, [(0, slice(0, self.X.shape[0]))], p, df)
             self._advance_all(fits, active, state, found, p, df, status)
         return status
 
@@ -282,7 +282,7 @@ class Newton:
         f, change, whole = fits.f.copy(), np.zeros((J, t)), np.zeros((J, t))
         A = self.spread(w).reshape(J * t, self.R)
         folds = [(fold, slice(starts[fold], starts[fold + 1])) for fold in range(t)]
-        for fold, rows in self.blocks([*folds, (t, slice(starts[-1], len(self.X)))]):
+        for fold, rows in self.blocks([*folds, (t, slice(starts[-1], self.X.shape[0]))]):
             F = (A @ self.block(rows).T).reshape(J, t, -1)
             if fold < t:
                 f[:, rows] = F[:, fold]
@@ -303,8 +303,8 @@ class Newton:
     def block(self, rows: slice) -> Array:
         """Return ``P`` of some rows, (b, R), with a bias' column of ones last."""
         X = self.X[rows]
-        P = np.ones((len(X), self.R))
-        bounds = np.linspace(0, len(X), PIECES + 1).astype(int)
+        P = np.ones((X.shape[0], self.R))
+        bounds = np.linspace(0, X.shape[0], PIECES + 1).astype(int)
 
         def work(first: int, step: int) -> None:
             for i in range(first, PIECES, step):

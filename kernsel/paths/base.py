@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from kernsel.errors import IncompatibleError
 from kernsel.numerics import heldout, heldout_kernel, newton
 from kernsel.numerics.jit import Compiled
+from kernsel.numerics.points import Points
 from kernsel.numerics.stability import Scan
 from kernsel.problem import Problem, Rows
 
@@ -152,14 +153,14 @@ class Path(ABC):
         """Landmarks (r, d) of a low rank, and the map T from the kernel's values there to features."""
         return self.problem.factor[1:3]
 
-    def points(self) -> Array:
+    def points(self) -> Points:
         """The points (m, d) whose kernel functions make up the model: all rows, or the landmarks."""
         return self.rows.X if self.problem.full else self._landmarks[0]
 
     @property
     def rank(self) -> int:
         """Number of features, or of rows."""
-        return self.rows.n if self.problem.full else len(self._landmarks[0])
+        return self.rows.n if self.problem.full else self._landmarks[0].shape[0]
 
     @property
     def lost(self) -> float:

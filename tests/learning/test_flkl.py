@@ -135,9 +135,7 @@ def test_more_rows_than_a_gram_matrix_is_made_of_are_learnt_on_landmarks(monkeyp
     first = rows_of(small := dataset.take(np.arange(80)), make_folds(4, small), 0)
     start = begin(small, first, ARD(), Lssvm())
     learnt = flkl.learn(first, rows, start, Lssvm(), 5)
-    criterion = OnLandmarks(
-        start.kernel, Lssvm(), rows.X, rows.Y, rows.s, rows.X[uniform_landmarks(300, 30, 0)]
-    )
+    criterion = OnLandmarks(start.kernel, Lssvm(), rows.X, rows.Y, rows.s, rows.X[uniform_landmarks(300, 30, 0)])
     slopes = criterion.slopes(learnt.theta, learnt.lam, learnt.mu)
     units = np.maximum(learnt.theta, learnt.theta.max() / 100) / (2 * slopes.value)
     inside = learnt.theta > 0

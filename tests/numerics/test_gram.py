@@ -175,3 +175,13 @@ def test_nan_does_not_hide_equal_points_of_other_columns():
     S = gram.gram("sqdist", X, X[np.r_[0, 10, 60, 139, 30]])
     assert (S[np.ix_([10, 30, 139], [1, 3, 4])] == 0).all()
     assert (S[~np.isnan(S)] >= 0).all()
+
+
+@pytest.mark.parametrize("statistic", gram.STATISTICS)
+def test_points_may_be_read_only(statistic):
+    X, Z = points(130, 4), points(20, 4, 1)
+    expected = gram.gram(statistic, X), gram.gram(statistic, X, Z)
+    for given in (X, Z):
+        given.flags.writeable = False
+    assert np.array_equal(gram.gram(statistic, X), expected[0])
+    assert np.array_equal(gram.gram(statistic, X, Z), expected[1])
