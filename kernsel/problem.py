@@ -197,7 +197,7 @@ class Problem:
         if self.landmarks is None:
             check_memory(
                 8 * X.shape[0] * self.rank.largest * 2,
-                f"features of {X.shape[0]} rows at rank {self.rank.largest}, all at once,",
+                f"holding features of {X.shape[0]} rows at rank {self.rank.largest}",
                 "give a lower rank; or ten folds and newton-cv, for which they are computed block by block",
             )
             return self.rank.factor(kernel, X, self.rows.seed)

@@ -88,6 +88,13 @@ def test_a_tolerance_that_cannot_be_read(text):
         read_rank(text, 100)
 
 
+def test_features_that_do_not_fit_are_refused(monkeypatch):
+    problem = Problem(tables.make_rows(), Gaussian(1.0), 8)
+    monkeypatch.setattr("os.sysconf", lambda name: 30)
+    with pytest.raises(OptionError, match="features of 30 rows at rank 8 needs about .*give a lower rank"):
+        _ = problem.factor
+
+
 def test_landmarks_that_cannot_be_had():
     with pytest.raises(OptionError, match="'corners' is unknown: use rpcholesky, uniform, leverage, kmeans"):
         read_rank(50, 100, "corners")

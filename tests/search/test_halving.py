@@ -10,6 +10,7 @@ import tables
 from kernsel.errors import OptionError
 from kernsel.options import read_search
 from kernsel.representation import LowRank
+from kernsel.search import grid
 from kernsel.search.grid import FINALISTS
 
 GRID = {"tau": 2.0 ** np.arange(-4, 12), "lambda": 2.0 ** np.arange(-17, 4, 2)}
@@ -136,3 +137,29 @@ def test_all_deals_of_repeats_have_the_same_landmarks():
     both = [(scores[c.key], c.score) for c in twice.candidates if c.rank == 50 and c.key in scores]
     # another deal changes a score by little; other landmarks at so low a rank change it by much more
     assert np.median([abs(b - a) / a for a, b in both]) < 0.05
+
+
+def test_of_very_many_rows_lower_ranks_see_the_same_share_of_every_fold(monkeypatch):
+    monkeypatch.setattr(grid, "FEW_ROWS", 60)
+    rows = tables.make_rows(n=130, sizes=(50, 25, 40))
+    few = grid.GridSearch(rows, None, LowRank(100), None, [])._few
+    assert np.diff(few.starts).tolist() == [24, 12, 19]  # 60 of 130, rounded up
+    assert few.n == 62
+    places = [rows.order.tolist().index(row) for row in few.order]
+    assert places == sorted(places)
+    np.testing.assert_array_equal(few.X, rows.X[places])
+    np.testing.assert_array_equal(few.Y, rows.Y[:, places])
+    fold = np.searchsorted(rows.starts, places[: few.held], "right") - 1
+    assert np.bincount(fold).tolist() == [24, 12, 19]
+
+
+def test_the_choice_is_scored_on_all_rows(monkeypatch):
+    monkeypatch.setattr(grid, "FEW_ROWS", 300)
+    X, y = data("krr", 500)
+    options = {"learner": "krr", "rank": 120, "folds": 5, "extend": False, "repeats": 2}
+    whole, halved = (tables.choose(X, y, search=search, **options) for search in ("grid", "halving"))
+    scores = {candidate.key: candidate.score for candidate in whole.candidates}
+    in_force = [candidate for candidate in halved.candidates if candidate.rank is None]
+    np.testing.assert_allclose([c.score for c in in_force], [scores[c.key] for c in in_force], rtol=1e-12)
+    assert halved.best.rank is None
+    assert len(in_force) < len(halved.candidates)
