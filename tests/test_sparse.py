@@ -16,6 +16,7 @@ from sklearn.datasets import dump_svmlight_file
 
 import commandline
 import kernsel
+import tolerances
 from kernsel import streaming
 from kernsel.data import from_arrays, prepare, read_table
 from kernsel.data.tables import SparseTable
@@ -27,8 +28,6 @@ from kernsel.selection import select_dataset
 
 N, D = 120, 30
 GRID = {"tau": [5.0, 20.0, 80.0], "lambda": [1e-3, 1e-2, 1e-1]}
-SAME = 1e-10
-"""On outputs of the size 1: sums of N terms in another order, and ridges of at least 0.1 beside eigenvalues up to N."""
 
 
 @pytest.fixture(scope="module")
@@ -54,12 +53,12 @@ def check_same(ours, dense, X):
     assert ours.best.kernel == dense.best.kernel
     for one, other in zip(ours.candidates, dense.candidates, strict=True):
         assert (one.kernel, one.lam) == (other.kernel, other.lam)
-        assert one.score == pytest.approx(other.score, abs=SAME)
-    np.testing.assert_allclose(ours.outputs, dense.outputs, atol=SAME)
+        assert one.score == pytest.approx(other.score, abs=tolerances.SPARSE)
+    np.testing.assert_allclose(ours.outputs, dense.outputs, atol=tolerances.SPARSE)
     A = X.toarray()
     for model in (ours.model, dense.model):
         for table in (X, csc_array(X), csr_matrix(X), A):
-            np.testing.assert_allclose(model.decision(table), dense.model.decision(A), atol=10 * SAME)
+            np.testing.assert_allclose(model.decision(table), dense.model.decision(A), atol=10 * tolerances.SPARSE)
 
 
 CASES = {
@@ -266,7 +265,7 @@ def test_svmlight_files_stay_sparse(tmp_path, rows, target):
     options = ("--grid", "tau=5,20", "--grid", "lambda=0.01", "--no-extend", "--folds", "5", "--json")
     found = json.loads(commandline.run("select", path, *options, "--model", model, "--nested", "2").stdout)
     dense = select(rows.toarray(), y, grid={"tau": [5.0, 20.0], "lambda": [0.01]}, folds=5)
-    assert found["best"]["error"] == pytest.approx(dense.best.error, abs=SAME)
+    assert found["best"]["error"] == pytest.approx(dense.best.error, abs=tolerances.SPARSE)
     assert found["data"]["labels"] == [0, 1]
     assert is_sparse(load(model).rows)
     predicted = pd.read_csv(StringIO(commandline.run("predict", model, path).stdout))

@@ -74,3 +74,7 @@ a gradient g gains g^2 / 2 over a curvature of the size 1; the rest is curvature
 
 OPTIMUM = 1e-6
 """Relative, on a convex objective: SciPy's SLSQP, with a tolerance of 1e-13, ends within this of the minimum."""
+
+SPARSE = 1e-10
+"""On outputs of the size 1, sparse against dense rows: sums of some hundred terms in another order, which solves with
+ridges of at least 0.1 beside eigenvalues up to 120 magnify a thousandfold."""

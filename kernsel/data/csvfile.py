@@ -127,7 +127,7 @@ def _parse_csv(path: Path, layout: _Layout, decimal: str, texts: Sequence[str] =
         reason = " ".join(str(error).split())
         raise DataError(_ragged(path, layout, *row) if row else f"{path} isn't a table: {reason}") from error
     mixed = [name for name, column in columns.items() if column is None]
-    return _parse_csv(path, layout, decimal, mixed) if mixed else pd.DataFrame(columns, copy=False)
+    return _parse_csv(path, layout, decimal, [*texts, *mixed]) if mixed else pd.DataFrame(columns, copy=False)
 
 
 def _first_ragged(path: Path, layout: _Layout) -> tuple[int, int] | None:
