@@ -184,6 +184,11 @@ class Problem:
         """Whether the whole Gram matrix is used."""
         return self.rank is None
 
+    @property
+    def provisional(self) -> bool:
+        """Whether the landmarks are those of every kernel: scores only say which candidates are worth a closer look."""
+        return self.landmarks is not None
+
     @_once
     def gram(self) -> Array:
         """Gram matrix, (n, n)."""

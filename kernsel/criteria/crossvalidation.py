@@ -53,4 +53,4 @@ class NewtonCV(HeldOutCriterion):
 
     def reliability(self, path: Path) -> Array | None:
         """Return rho of each fit; None at a rank that is not the one in force, where the score is provisional."""
-        return path.ratio if path.problem.landmarks is None else None
+        return None if path.problem.provisional else path.ratio

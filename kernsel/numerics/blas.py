@@ -31,6 +31,7 @@ _dpotri = _routine("cython_lapack", "dpotri", 5)
 _dtrtri = _routine("cython_lapack", "dtrtri", 6)
 _dpotrs = _routine("cython_lapack", "dpotrs", 8)
 _dsyrk = _routine("cython_blas", "dsyrk", 10)
+_dtrsv = _routine("cython_blas", "dtrsv", 8)
 
 
 # Numba's own functions (np.array of a list, reshape, sum, np.dot) take it longer to compile than these.
@@ -105,6 +106,10 @@ def solve_rows(R, B):
     if B.size == 0:
         return
     n, k, info = integer(R.shape[0]), integer(B.size // R.shape[0]), integer(0)
+    if k[0] == 1:  # up to four times as fast as the routine for many right sides
+        _dtrsv(UPPER.ctypes, TRANSPOSED.ctypes, PLAIN.ctypes, n.ctypes, R.ctypes, n.ctypes, B.ctypes, k.ctypes)
+        _dtrsv(UPPER.ctypes, PLAIN.ctypes, PLAIN.ctypes, n.ctypes, R.ctypes, n.ctypes, B.ctypes, k.ctypes)
+        return
     _dpotrs(UPPER.ctypes, n.ctypes, k.ctypes, R.ctypes, n.ctypes, B.ctypes, n.ctypes, info.ctypes)
 
 

@@ -37,7 +37,8 @@ def newton_step(Z, bias, V, w, f, d1, d2, N, lam, starts, left, order, loss, par
     """
     n, r = Z.shape
     H = np.zeros((r, r))
-    add_products(curved_features(Z, d2, 0, n), 1.0, H)
+    curved = curved_features(Z, d2, 0, n)
+    add_products(curved, 1.0, H)
     R, factorised_for, failed = np.empty((r, r)), -1.0, False
     for fold in range(left.size):
         lo, hi = starts[fold], starts[fold + 1]
@@ -56,6 +57,8 @@ def newton_step(Z, bias, V, w, f, d1, d2, N, lam, starts, left, order, loss, par
             if ridged_cholesky(shorter, mu, bias, own) != 0:
                 continue
             solve_rows(own, delta)
+        elif curved.shape[0] == 0:
+            delta /= mu
         else:
             if left[fold] != factorised_for:
                 failed = ridged_cholesky(H, mu, bias, R) != 0

@@ -157,6 +157,10 @@ def _compile(function: Any, signature: Any, options: dict[str, Any]) -> Dispatch
         dispatcher = numba.njit(**options)(function)
         dispatcher.compile(signature)
     dispatcher.disable_compile()
+    # Where the function is an argument, Numba searches for its address at every call: 0.1 ms.
+    (result,) = dispatcher.overloads.values()
+    dispatcher.get_compile_result = lambda _: result
+    result.library.get_pointer_to_function = functools.cache(result.library.get_pointer_to_function)
     return dispatcher
 
 
@@ -308,15 +312,28 @@ def _busy(work: Callable[[int, int], object], first: int, step: int) -> None:
         _worker.busy = False
 
 
+_limiting = threading.Lock()
+_limits: list[Any] = []  # one entry for each block that is entered now; the first one is the limit itself
+
+
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Give BLAS one thread inside the block.
 
     Parallel loops call BLAS from every thread; BLAS threads on top of them would only get in each other's way
-    (small decompositions run ten times slower), and sums would depend on their number.
+    (small decompositions run ten times slower), and sums would depend on their number. Blocks within blocks, and in
+    several threads at once, leave the limit to the first one to be entered; the last one to be left lifts it.
     """
-    with _blas_libraries().limit(limits=1, user_api="blas"):
+    with _limiting:
+        _limits.append(None if _limits else _blas_libraries().limit(limits=1, user_api="blas"))
+    try:
         yield
+    finally:
+        with _limiting:
+            limit = _limits[0]
+            _limits.pop()
+            if not _limits:
+                limit.restore_original_limits()
 
 
 @functools.cache

@@ -76,15 +76,14 @@ def along(loss, parameters, y, s, f, df, step):
 
 
 @inline
-def line_search(loss, parameters, y, s, f, df, N, lam, J, slope, q1, q2):
+def line_search(loss, parameters, y, s, f, df, N, lam, start, J, slope, q1, q2):
     """Return a step along ``df`` that lowers ``J``: 1 where that is good enough, else near the minimum along it.
 
-    ``||f + step df||^2 = ||f||^2 + 2 step q1 + step^2 q2`` in the norm of the kernel.
+    ``||f + step df||^2 = ||f||^2 + 2 step q1 + step^2 q2`` in the norm of the kernel; ``start`` is ``sum s V`` at f.
     """
     if -slope <= 1e-16 * abs(J):  # rounding errors are larger than what there is to gain
         return 1.0
     total, rise = along(loss, parameters, y, s, f, df, 1.0)
-    start, _ = along(loss, parameters, y, s, f, df, 0.0)
     change = (total - start) / N + lam * (2.0 * q1 + q2)
     end = rise / N + 2.0 * lam * (q1 + q2)
     if change <= 1e-4 * slope + 4e-16 * abs(J) and end <= -0.5 * slope:
@@ -175,12 +174,13 @@ def changed_rows(da, rows, steps):
     return count
 
 
-PROBLEM = types.FunctionType(i8(f8_2, i8, f8_1, f8_1, f8, LOSS, f8_1, f8_1, f8_1))
-"""One fit: ``(K or Z, bias, y, s, lam, loss, parameters, a or w, f) -> status``; ``bias`` is 0 or 1."""
+PROBLEM = types.FunctionType(i8(f8_2, i8, f8_1, f8_1, f8, f8, LOSS, f8_1, f8_1, f8_1))
+"""One fit: ``(K or Z, bias, y, s, lam, tol, loss, parameters, a or w, f) -> status``; ``bias`` is 0 or 1, and the last
+step promises less than ``tol`` of J."""
 
 
 @pointer(PROBLEM)
-def in_kernel(K, bias, y, s, lam, loss, parameters, a, f):
+def in_kernel(K, bias, y, s, lam, tol, loss, parameters, a, f):
     """Minimise ``J`` from the coefficients ``a`` with ``f = K a``, both overwritten. Returns a status.
 
     With the curved rows A (``d2 > 0``) and ``mu = 2 N lam`` the step to ``a + da`` solves, for all other rows,
@@ -249,14 +249,14 @@ def in_kernel(K, bias, y, s, lam, loss, parameters, a, f):
             return NOT_FINITE
         if slope >= 0.0:  # rounding is all that is left
             return CONVERGED
-        step = line_search(loss, parameters, y, s, f, df, N, lam, J, slope, q1, q2)
+        step = line_search(loss, parameters, y, s, f, df, N, lam, total, J, slope, q1, q2)
         for i in range(n):
             a[i] += step * da[i]
             f[i] += step * df[i]
         if bias:
             a[n] += step * db
         full = step == 1.0 and (count > 0 or bias == 0 or abs(pull) <= PULL * N)
-        if full and -slope <= DECREMENT * J:
+        if full and -slope <= tol * J:
             return CONVERGED
     return UNFINISHED
 
@@ -286,12 +286,12 @@ def inner_above(a, f, b):
 
 
 @pointer(PROBLEM)
-def in_features(Z, bias, y, s, lam, loss, parameters, w, f):
+def in_features(Z, bias, y, s, lam, tol, loss, parameters, w, f):
     """Minimise ``J`` from ``w`` with ``f = Z w``, both overwritten. Returns a status.
 
     With a bias the last column of Z are ones, and its weight isn't penalised. Of ``H = Z' diag(weights) Z`` only the
-    rows whose curvature changed since the last step are added or taken away. (From one ``lam`` to the next it is made
-    anew: rounding errors would grow along the path.)
+    rows whose curvature changed since the last step are added or taken away, and of ``pull = Z' d1`` those whose d1
+    did. (From one ``lam`` to the next both are made anew: rounding errors would grow along the path.)
     """
     n, r = Z.shape
     N = sum_of(s)
@@ -299,7 +299,8 @@ def in_features(Z, bias, y, s, lam, loss, parameters, w, f):
     d1, d2, p = np.empty(n), np.empty(n), np.empty(r)
     old_d2, intercepts = np.empty(n), np.empty(n)
     H, weights = np.zeros((r, r)), np.zeros(n)
-    R = np.empty((r, r))
+    pull, change, rows, old_d1 = np.zeros(r), np.empty(n), np.empty(n, np.int64), np.zeros(n)
+    gradient, R = np.empty(r), np.empty((r, r))
     ridged = r - bias
     full = False
     for _ in range(MAX_STEPS):
@@ -309,17 +310,24 @@ def in_features(Z, bias, y, s, lam, loss, parameters, w, f):
             return NOT_FINITE
         if same_pieces(y, s, f, d1, d2, old_d2, intercepts) and full:
             return CONVERGED
-        flat = update_products(Z, d2, weights, H) == 0 and bias == 1
-        if flat:
-            H[ridged, ridged] = N
-        gradient = np.dot(d1, Z)
+        curved = update_products(Z, d2, weights, H)
+        for i in range(n):
+            old_d1[i] = d1[i] - old_d1[i]
+        add_rows(Z, rows, changed_rows(old_d1, rows, change), change, pull)
+        for i in range(n):
+            old_d1[i] = d1[i]
         for i in range(r):
-            gradient[i] += mu * w[i] if i < ridged else 0.0
+            gradient[i] = pull[i] + (mu * w[i] if i < ridged else 0.0)
             p[i] = -gradient[i]
-        if ridged_cholesky(H, mu, bias, R) != 0:
-            return SINGULAR
-        solve_rows(R, p)
+        flat = curved == 0
         if flat:
+            for i in range(r):
+                p[i] /= mu
+        elif ridged_cholesky(H, mu, bias, R) != 0:
+            return SINGULAR
+        else:
+            solve_rows(R, p)
+        if flat and bias:
             slope = inner(gradient[:ridged], p) / N
             p[ridged] = lone_bias_step(gradient[ridged] / N, slope, y, f)
             if p[ridged] != 0.0:
@@ -334,13 +342,13 @@ def in_features(Z, bias, y, s, lam, loss, parameters, w, f):
             return CONVERGED
         df = np.dot(Z, p)
         q1, q2 = inner(w[:ridged], p), inner(p[:ridged], p)
-        step = line_search(loss, parameters, y, s, f, df, N, lam, J, slope, q1, q2)
+        step = line_search(loss, parameters, y, s, f, df, N, lam, total, J, slope, q1, q2)
         for i in range(r):
             w[i] += step * p[i]
         for i in range(n):
             f[i] += step * df[i]
-        full = step == 1.0 and (not flat or abs(gradient[ridged]) <= PULL * N)
-        if full and -slope <= DECREMENT * J:
+        full = step == 1.0 and (not flat or bias == 0 or abs(gradient[ridged]) <= PULL * N)
+        if full and -slope <= tol * J:
             return CONVERGED
     return UNFINISHED
 
@@ -390,7 +398,7 @@ def add_changes(Z, d2, weights, H):
 
 
 @inline
-def solve_path(problem, G, bias, y, s, lams, loss, parameters, follow, x, f, status):
+def solve_path(problem, G, bias, y, s, lams, tol, loss, parameters, follow, x, f, status):
     """Solve one problem for all ``lams``."""
     for k in range(lams.size):
         if follow and k > 0:
@@ -399,13 +407,13 @@ def solve_path(problem, G, bias, y, s, lams, loss, parameters, follow, x, f, sta
                 x[k, i] = x[k - 1, i] if usable else 0.0
             for i in range(f.shape[1]):
                 f[k, i] = f[k - 1, i] if usable else 0.0
-        status[k] = problem(G, bias, y, s, lams[k], loss, parameters, x[k], f[k])
+        status[k] = problem(G, bias, y, s, lams[k], tol, loss, parameters, x[k], f[k])
 
 
-@jit((i8, i8, PROBLEM, f8_3, i8, i8_1, f8_2, f8_2, f8_1, LOSS, f8_1, b1, f8_3, f8_3, i8[:, ::1]))
-def _paths(first, step, problem, G, bias, which, Y, S, lams, loss, parameters, follow, x, f, status):
+@jit((i8, i8, PROBLEM, f8_3, i8, i8_1, f8_2, f8_2, f8_1, f8, LOSS, f8_1, b1, f8_3, f8_3, i8[:, ::1]))
+def _paths(first, step, problem, G, bias, which, Y, S, lams, tol, loss, parameters, follow, x, f, status):
     for j in range(first, which.size, step):
-        solve_path(problem, G[which[j]], bias, Y[j], S[j], lams, loss, parameters, follow, x[j], f[j], status[j])
+        solve_path(problem, G[which[j]], bias, Y[j], S[j], lams, tol, loss, parameters, follow, x[j], f[j], status[j])
 
 
 def solve_paths(
@@ -421,6 +429,7 @@ def solve_paths(
     follow: bool,
     x: np.ndarray,
     f: np.ndarray,
+    tol: float = DECREMENT,
 ) -> np.ndarray:
     """Solve ``q`` problems side by side, each for all of ``lams``.
 
@@ -443,6 +452,8 @@ def solve_paths(
         Start each fit where that of the next larger ``lam`` ended; otherwise at what ``x`` and ``f`` hold.
     x : (q, L, n + bias or r); f : (q, L, n)
         Overwritten by the solutions; on entry f are the outputs of x.
+    tol : float
+        A fit ends with a step that promises less than this share of J.
 
     Returns
     -------
@@ -451,7 +462,7 @@ def solve_paths(
     """
     status = np.zeros(x.shape[:2], np.int64)
     loop = _paths.code  # compiled here, not by several threads at once
-    job = (problem.code, G, bias, which, Y, S, lams, loss.code, parameters, follow, x, f, status)
+    job = (problem.code, G, bias, which, Y, S, lams, tol, loss.code, parameters, follow, x, f, status)
     with one_blas_thread():
         share(lambda first, step: loop(first, step, *job), which.size)
     return status

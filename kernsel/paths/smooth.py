@@ -26,6 +26,9 @@ SMOOTHING = 4.0
 SINGLE_ROWS = 50
 """From so many folds of one row on, ratios are taken from the rows' leverages."""
 
+PROVISIONAL = 1e-4
+"""The last step of a fit at a provisional rank promises less than this share of J: what the rank leaves out is more."""
+
 TRUST = 0.5
 """A fold is refitted where its Newton step changes more than this share of the curvature of the rows it keeps."""
 
@@ -104,8 +107,9 @@ class SmoothPath(Path):
         self, parameters: Array, G: Array, which: Indices, Y: Array, S: Array, lams: Array, follow: bool, x: Array,
         f: Array,
     ) -> NDArray[np.int64]:  # fmt: skip
+        tol = PROVISIONAL if self.problem.provisional else newton.DECREMENT
         result: NDArray[np.int64] = newton.solve_paths(
-            self._solver, G, int(self.bias), which, Y, S, lams, self.learner.loss.pointer, parameters, follow, x, f
+            self._solver, G, int(self.bias), which, Y, S, lams, self.learner.loss.pointer, parameters, follow, x, f, tol
         )
         return result
 
