@@ -2,11 +2,11 @@
 
     python benchmarks/mkl.py DATA.csv [DATA.csv ...] [--splits 10] [--jobs 2] [--output mkl.json]
 
-CSV with a header, target last; labels of two kinds are classes for ``svm``, other numbers a regression for ``krr``. 70 %
-of the rows at random are to learn from; features are standardised on these. The kernels are Gaussian ones of ten widths
-on all features, and a Gaussian and a quadratic one on every feature alone. Each method learns the weights with lambda as
-it comes by default. Then lambda of the weighted sum is chosen for all methods in the same way, by ``kernsel.select``
-with 10 folds; ``single`` is what that chooses among the kernels themselves.
+CSV with a header, target last; labels of two kinds are classes for ``svm``, other numbers a regression for ``krr``.
+70 % of the rows at random are to learn from; features are standardised on these. The kernels are Gaussian ones of ten
+widths on all features, and a Gaussian and a quadratic one on every feature alone. Each method learns the weights with
+lambda as it comes by default. Then lambda of the weighted sum is chosen for all methods in the same way, by
+``kernsel.select`` with 10 folds; ``single`` is what that chooses among the kernels themselves.
 
 Printed are mean test errors with their standard errors (misclassified, or the mean squared error in units of the
 target's variance), how many kernels have a weight, CPU time against that of ``single``, mean ranks over the tables with

@@ -66,8 +66,9 @@ def select(
     grid: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="auto|paper|sobol:N|NAME=V,V...",
-            help="Scaled by the data, powers of two, or N points; or values of a parameter or lambda, repeatable.",
+            metavar="auto|coarse|paper|sobol:N|random:N|NAME=V,V...",
+            help="Scaled by the data, that with few values to --refine, powers of two, or N points; or values of a "
+            "parameter or lambda, repeatable.",
         ),
     ] = None,
     search: Annotated[

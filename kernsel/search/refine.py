@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.criteria import Slopes
+from kernsel.criteria import Slopes, has_gradient
 from kernsel.errors import IncompatibleError, OptionError
 from kernsel.problem import Problem
 from kernsel.search.axes import Coordinate
@@ -27,7 +27,7 @@ from kernsel.search.grid import GridSearch
 Array = NDArray[np.float64]
 
 STARTS = 3  # minima of the grid from which to go on
-COMPASS_STEPS = 0.5, 0.25, 0.125  # of the grid's own step; an eighth is about a tenth of a width
+FINEST = 0.2  # compass steps are halved until none is longer, in the logarithm: about a tenth of a width
 PRECISION = 0.02  # of the grid's step, at which the simplex has converged
 DIGITS = 4  # of a parameter off the grid: what differs beyond is far below any standard error
 EVALUATIONS = 200  # candidates that a refinement may score unless told otherwise
@@ -139,7 +139,8 @@ def compass(score: Scorer, place: Place) -> None:
         Where to begin.
     """
     best, u = place.candidate, np.zeros(len(place.coordinates))
-    for size in COMPASS_STEPS:
+    halvings = max(math.ceil(math.log2(max(c.step for c in place.coordinates) / FINEST)), 1)
+    for size in 0.5 ** np.arange(1, halvings + 1):
         while score.left > 0:
             points = [u + sign * size * e for e in np.eye(u.size) for sign in (1.0, -1.0)]
             points = points[: int(min(score.left, len(points)))]
@@ -232,11 +233,7 @@ def read_method(
         raise OptionError(f"refine {method!r} is unknown: use {', '.join(METHODS)} or none")
     if method == "gradient":
         lacking = [
-            *(
-                []
-                if hasattr(criterion, "gradient")
-                else [f"criterion '{criterion.name}' has none (loo, cv, evidence do)"]
-            ),
+            *([] if has_gradient(criterion) else [f"criterion '{criterion.name}' has none (cv, loo, evidence do)"]),
             *([] if getattr(learner.loss, "square", False) else [f"learner '{learner.name}' has not the square loss"]),
             *(f"kernel '{each.name}' is not the gaussian" for each in kernels if each.name != "gaussian"),
             *([] if rank is None else ["the rank is not full"]),
