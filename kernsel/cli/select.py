@@ -132,13 +132,15 @@ def select(
             raise OptionError(f"--folds {folds} and --fold-column {fold_column}: give one of them")
         check_outputs(data, {"--output": output, "--model": model})
         set_threads(threads)
-        from kernsel.folds import check_text
+        from kernsel.folds import check_text, make_folds
 
         way = check_text(folds or "10")
         outer = None if nested is None else check_text(nested)
         chatty = not (json or quiet)
         aside = {"weights": weights, "groups": groups, "folds": fold_column}
         roles, dataset = read_dataset(data, target, task, standardize, chatty, class_weight=class_weight, **aside)
+        if outer is not None:
+            make_folds(outer, dataset, seed)  # what can't be made is said before the selection, not after it
         from kernsel.numerics import jit
         from kernsel.selection import select_dataset
 

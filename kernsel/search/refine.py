@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from kernsel.criteria import Slopes, has_gradient
 from kernsel.errors import IncompatibleError, OptionError
+from kernsel.parameters import meant
 from kernsel.problem import Problem
 from kernsel.search.axes import Coordinate
 from kernsel.search.candidate import Candidate, Key
@@ -216,21 +217,24 @@ METHODS = {"compass": compass, "simplex": simplex, "gradient": gradient}
 
 
 def read_method(
-    method: str | None, criterion: Any, learner: Any, kernels: Iterable[Any], rank: int | None
+    method: str | None, budget: int | str | None, criterion: Any, learner: Any, kernels: Iterable[Any], rank: int | None
 ) -> str | None:
     """Return the name of a refinement, None for none.
 
     Raises
     ------
     OptionError
-        There is no such thing.
+        There is no such thing, or a budget for none.
     IncompatibleError
         A gradient is asked for where there is none.
     """
     if method in (None, "none"):
+        if budget is not None:
+            raise OptionError(f"budget {budget} is what a refinement may cost: give refine too, or leave budget out")
         return None
     if method not in METHODS:
-        raise OptionError(f"refine {method!r} is unknown: use {', '.join(METHODS)} or none")
+        hint = meant(str(method), METHODS) or f": use {', '.join(METHODS)} or none"
+        raise OptionError(f"refine {method!r} is unknown{hint}")
     if method == "gradient":
         lacking = [
             *([] if has_gradient(criterion) else [f"criterion '{criterion.name}' has none (cv, loo, evidence do)"]),

@@ -160,4 +160,11 @@ def test_there_is_no_gradient(options, reason):
 
 def test_an_unknown_method():
     with pytest.raises(OptionError, match="use compass, simplex, gradient or none"):
-        choose(refine="anneal")
+        choose(refine="walk")
+    with pytest.raises(OptionError, match="did you mean 'gradient'"):
+        choose(refine="gradint")
+
+
+def test_a_budget_for_nothing():
+    with pytest.raises(OptionError, match="give refine too"):
+        choose(budget=30)
