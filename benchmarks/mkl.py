@@ -1,6 +1,6 @@
 """Test errors of multiple kernel learning beside the best single kernel, on tables of your own.
 
-    python benchmarks/mkl.py DATA.csv [DATA.csv ...] [--splits 10] [--jobs 2] [--output mkl.json]
+    python benchmarks/mkl.py DATA.csv [DATA.csv ...] [--splits 10] [--methods …] [--jobs 2] [--output …]
 
 CSV with a header, target last; labels of two kinds are classes for ``svm``, other numbers a regression for ``krr``.
 70 % of the rows at random are to learn from; features are standardised on these. The kernels are Gaussian ones of ten
@@ -51,7 +51,7 @@ def kernels_on(d: int) -> list[Kernel]:
     return [*(Gaussian(float(d * width)) for width in WIDTHS), *(On((j,), k) for j in range(d) for k in alone)]
 
 
-def one_split(X: Array, y: Array, classes: bool, seed: int) -> Found:
+def one_split(X: Array, y: Array, classes: bool, seed: int, methods: list[str]) -> Found:
     """Return error, number of kernels with a weight and CPU time of each method on one split."""
     order = np.random.default_rng(seed).permutation(len(X))
     test, train = np.split(order, [round(SHARE * len(X))])
@@ -61,7 +61,7 @@ def one_split(X: Array, y: Array, classes: bool, seed: int) -> Found:
     options: dict[str, Any] = {"task": task, "standardize": False, "seed": seed}
     kernels = kernels_on(X.shape[1])
     found: Found = {}
-    for method in METHODS:
+    for method in methods:
         if method in ONLY_CLASSES and not classes:
             continue
         begun, used, gap, kernel = time.process_time(), 1, 0.0, kernels
@@ -84,9 +84,11 @@ def main() -> None:
     cli = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     cli.add_argument("data", type=Path, nargs="+")
     cli.add_argument("--splits", type=int, default=10)
+    cli.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS, help="single comes first")
     cli.add_argument("--jobs", type=int, default=2)
     cli.add_argument("--output", type=Path, help="all figures as JSON")
     args = cli.parse_args()
+    methods = ["single", *(method for method in args.methods if method != "single")]
     print(machine(), flush=True)
     everything: dict[str, list[Found]] = {}
     for path in args.data:
@@ -94,12 +96,12 @@ def main() -> None:
         X, y = rows[:, :-1], rows[:, -1]
         classes = np.unique(y).size == 2
         everything[path.stem] = Parallel(n_jobs=args.jobs)(
-            delayed(one_split)(X, y, classes, seed) for seed in range(args.splits)
+            delayed(one_split)(X, y, classes, seed, methods) for seed in range(args.splits)
         )
         print(f"# {path.stem}: {len(X)} rows, {len(kernels_on(X.shape[1]))} kernels, {args.splits} splits", flush=True)
         if args.output is not None:
             args.output.write_text(json.dumps(everything))
-    report(everything)
+    report(everything, methods)
 
 
 def column(splits: list[Found], method: str, what: str = "error") -> Array:
@@ -107,18 +109,18 @@ def column(splits: list[Found], method: str, what: str = "error") -> Array:
     return np.array([split[method][what] for split in splits])
 
 
-def report(everything: dict[str, list[Found]]) -> None:
+def report(everything: dict[str, list[Found]], methods: list[str]) -> None:
     """Print the tables of errors, kernels and times, and the comparisons."""
     figures = {"test error": _error, "kernels with a weight": _used, "CPU time / that of single": _cpu}
     for title, figure in figures.items():
         lines = [
-            [data, *(figure(splits, method) if method in splits[0] else "" for method in METHODS)]
+            [data, *(figure(splits, method) if method in splits[0] else "" for method in methods)]
             for data, splits in everything.items()
         ]
-        print(f"\n{title}\n\n" + table(["data", *METHODS], lines))
+        print(f"\n{title}\n\n" + table(["data", *methods], lines))
     stopped = sum(split[m]["gap"] > 0.01 for splits in everything.values() for split in splits for m in split)
     print(f"\n{stopped} times a method stopped above its tolerance of the duality gap")
-    common = [m for m in METHODS if all(m in splits[0] for splits in everything.values())]
+    common = [m for m in methods if all(m in splits[0] for splits in everything.values())]
     if len(everything) > 1:
         ranks = evaluation.friedman([[column(splits, m).mean() for m in common] for splits in everything.values()])
         listed = ", ".join(f"{m} {rank:.2f}" for m, rank in zip(common, ranks.mean_ranks, strict=True))
@@ -128,8 +130,8 @@ def report(everything: dict[str, list[Found]]) -> None:
         )
     lines = []
     for base in ("single", "uniform"):
-        for method in METHODS:
-            if method != base:
+        for method in methods:
+            if base in methods and method != base:
                 lines.append([f"{method} against {base}", *_against(everything, method, base)])
     print("\n" + table(["methods", "t-test", "corrected t-test"], lines))
 
