@@ -106,7 +106,7 @@ def search_dataset(
     if not isinstance(verify, numbers.Integral) or verify < 0:
         raise OptionError(f"verify is the number of leading candidates to check, at least 0, not {verify}")
     columns = read_rank(rank, dataset.n, landmarks)
-    method, allowed = read_method(refine, scorer, part, kernels, columns), Budget.read(budget)
+    method, allowed = read_method(refine, budget, scorer, part, kernels, columns), Budget.read(budget)
     ladder = read_search(search, dataset.n, len(dataset.Y), columns, one_se)
     compile_updates(part, columns is None and not ladder)
     kind = read_calibration(calibration, part, dataset.task)

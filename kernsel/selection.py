@@ -103,10 +103,10 @@ def select(
         weight 0 is left out.
     class_weight : "balanced" or mapping of label to weight, optional
         Multiplied into the weights; balanced, all classes have the same total.
-    grid : {"auto", "paper", "sobol:N", "random:N"} or mapping
-        Scaled by the data, that of FBIF18, N points for each kernel in the range of the automatic one, or values by
-        the name of the parameter (of a kernel or the learner) and ``"lambda"``; ``"rest": "paper"`` is for what isn't
-        named.
+    grid : {"auto", "coarse", "paper", "sobol:N", "random:N"} or mapping
+        Scaled by the data, a third of its values on each axis (to ``refine``), that of FBIF18, N points for each kernel
+        in the range of the automatic one, or values by the name of the parameter (of a kernel or the learner) and
+        ``"lambda"``; ``"rest": "paper"`` is for what isn't named.
     search : {"auto", "grid", "halving"}
         Score every candidate, or all at a small rank, the best quarter at twice that rank, and so on, and the last few
         and their neighbours at the representation in force. By default the latter from 1000 rows, times

@@ -97,8 +97,10 @@ def mkl(
         )
         from kernsel.learning import learn_mkl_on_dataset
         from kernsel.numerics import jit
+        from kernsel.options import read_learner
         from kernsel.selection import select_dataset
 
+        chosen_by = None if select is None else read_learner(select, dataset.task)
         jit.announce = None if quiet else console.say
         found = learn_mkl_on_dataset(
             dataset,
@@ -113,10 +115,10 @@ def mkl(
             seed=seed,
         )
         document, summaries, warnings = found.to_dict(), [found.summary()], found.warnings
-        if select is not None:
+        if chosen_by is not None:
             with console.progress(quiet) as report:
                 chosen = select_dataset(
-                    dataset, learner=select, kernel=found.kernel, folds=way, seed=seed, progress=report
+                    dataset, learner=chosen_by, kernel=found.kernel, folds=way, seed=seed, progress=report
                 )
             document["selection"] = json_format.loads(chosen.to_json())
             summaries.append(chosen.summary())

@@ -76,8 +76,9 @@ def select(
     grid: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="auto|paper|sobol:N|NAME=V,V...",
-            help="Scaled by the data, powers of two, or N points; or values of a parameter or lambda, repeatable.",
+            metavar="auto|coarse|paper|sobol:N|random:N|NAME=V,V...",
+            help="Scaled by the data, that with few values to --refine, powers of two, or N points; or values of a "
+            "parameter or lambda, repeatable.",
         ),
     ] = None,
     search: Annotated[
@@ -151,13 +152,15 @@ def select(
             raise OptionError(f"--folds {folds} and --fold-column {fold_column}: give one of them")
         check_outputs(data, {"--output": output, "--model": model})
         set_threads(threads)
-        from kernsel.folds import check_text
+        from kernsel.folds import check_text, make_folds
 
         way = check_text(folds or "10")
         outer = None if nested is None else check_text(nested)
         chatty = not (json or quiet)
         aside = {"weights": weights, "groups": groups, "folds": fold_column}
         roles, dataset = read_dataset(data, target, task, standardize, chatty, class_weight=class_weight, **aside)
+        if outer is not None:
+            make_folds(outer, dataset, seed)  # what can't be made is said before the selection, not after it
         from kernsel.numerics import jit
         from kernsel.selection import select_dataset
 

@@ -34,10 +34,10 @@ class CV(HeldOutCriterion):
 
 
 @dataclass(frozen=True)
-class NewtonCV(HeldOutCriterion):
+class NewtonCV(CV):
     """Cross-validation over k folds by one Newton step from the fit on all rows towards each fold's own fit.
 
-    Exact for the square loss. It is the influence series (BIF14) summed to infinity.
+    Exact for the square loss, with the same gradient. It is the influence series (BIF14) summed to infinity.
     """
 
     name: ClassVar[str] = "newton-cv"

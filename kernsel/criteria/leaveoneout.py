@@ -89,7 +89,7 @@ class ELOO(LOO):
         """Return the plain score with its derivatives by the kernel's relevances and log lambda."""
         if self.weighted or self.zero_one:
             raise IncompatibleError(
-                f"criterion '{self.name}' with weighted or zero_one has no gradient: leave both out to learn relevances"
+                f"criterion '{self.name}' with weighted or zero_one has no gradient: leave both out"
             )
         return super().gradient(problem, learner, lam)
 

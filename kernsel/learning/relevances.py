@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kernsel import registry
-from kernsel.criteria import HeldOutCriterion, Slopes
+from kernsel.criteria import HeldOutCriterion, Slopes, has_gradient
 from kernsel.data import Dataset, from_arrays
 from kernsel.errors import IncompatibleError, OptionError, PluginError
 from kernsel.kernels import Kernel
@@ -194,8 +194,8 @@ def _said(first: int, last: int, n: int) -> list[str]:
 def read_gradient(criterion: Any) -> Any:
     """Return the criterion; IncompatibleError if it has no gradient by relevances."""
     scorer = read_criterion(criterion, None, False, None)
-    if not _has_gradient(scorer):
-        fitting = [name for name in registry.names("criterion") if _has_gradient(_criterion(name))]
+    if not has_gradient(scorer):
+        fitting = [name for name in registry.names("criterion") if has_gradient(_criterion(name))]
         raise IncompatibleError(
             f"criterion '{scorer.name}' has no gradient by the relevances of features; these have: "
             f"{', '.join([*fitting, FIRST_LEVEL])}"
@@ -208,11 +208,6 @@ def _criterion(name: str) -> Any:
         return registry.get("criterion", name)
     except PluginError:
         return None
-
-
-def _has_gradient(criterion: Any) -> bool:
-    """Tell whether a criterion's gradient is that of its score: not where a measure of its own replaces the loss."""
-    return hasattr(criterion, "gradient") and not hasattr(criterion, "measure")
 
 
 @dataclass(frozen=True, eq=False)

@@ -100,14 +100,19 @@ class WeightedKernel:
         used = [i for i in descending(self.weights) if self.weights[i] > 0]
         by = f" by the fits of {self.learner} with lambda = {self.lam:.4g}" if self.learner is not None else ""
         rows = [("", f"{self.weights[i]:.4g}", short(self.kernels[i]), self._sees(self.kernels[i])) for i in used]
+        have = "has" if len(used) == 1 else "have"
         lines = [
-            f"{self._method()}{by}: {len(used)} of {len(self.kernels)} kernels have a weight",
+            f"{self._method()}{by}: {len(used)} of {len(self.kernels)} kernels {have} a weight",
             "",
             *aligned([("", "weight", "kernel", "features"), *rows]),
             "",
             "  weights are of kernels divided by their mean k(x, x) over the rows",
         ]
-        if self.history:
+        if self.data["learnt_on"] < self.data["rows"]:
+            lines.append(f"  learnt on {self.data['learnt_on']} of {self.data['rows']} rows, drawn at random")
+        if len(self.history) == 1:
+            lines.append(f"  objective: {self.history[0]:.5g}")
+        elif self.history:
             gap = f", at most {100 * self.gap:.2g} % above its minimum" if self.gap is not None else ""
             lines.append(f"  objective: {self.history[0]:.5g} at first, {self.history[-1]:.5g} in the end{gap}")
         return "\n".join(lines)

@@ -113,16 +113,25 @@ def _heldout(
     root, held, (k, n), t = np.sqrt(s), starts[-1], Y.shape, len(starts) - 1
     left, Y = s.sum() - np.add.reduceat(s[:held], starts[:-1]), Y * root
     columns = _columns(_weighed(K, root), root if bias else None, Y, lam * left)
-    P, R, squares = np.empty((k, n, t)), np.empty((k, n, t)), np.zeros(k)
-    for fold, (lo, hi) in enumerate(pairwise(starts)):
-        A, a = columns(slice(lo, hi), lam * left[fold])
-        factor = scipy.linalg.cho_factor(A[lo:hi], lower=True)
-        e = scipy.linalg.cho_solve(factor, a[:, lo:hi].T)
-        squares += np.einsum("ic,ic->c", e, e)
-        P[:, :, fold] = (A @ scipy.linalg.cho_solve(factor, e)).T
-        R[:, :, fold] = a - (A @ e).T
+    if t == held and (left == left[0]).all():  # rows alone that share A: all at once
+        A, a = columns(slice(0, held), lam * left[0])
+        d = np.diagonal(A)
+        E = a[:, :held] / d
+        squares = np.einsum("ci,ci->c", E, E)
+        P = A * (E / d)[:, None]
+        R = a[:, :, None] - A * E[:, None]
+    else:
+        P, R, squares = np.empty((k, n, t)), np.empty((k, n, t)), np.zeros(k)
+        for fold, (lo, hi) in enumerate(pairwise(starts)):
+            A, a = columns(slice(lo, hi), lam * left[fold])
+            factor = scipy.linalg.cho_factor(A[lo:hi], lower=True)
+            e = scipy.linalg.cho_solve(factor, a[:, lo:hi].T)
+            squares += np.einsum("ic,ic->c", e, e)
+            P[:, :, fold] = (A @ scipy.linalg.cho_solve(factor, e)).T
+            R[:, :, fold] = a - (A @ e).T
     scale = -1.0 / s[:held].sum()  # half of -2, for W is the sum of two that mirror each other
-    grams = [_weighed(scale * (p @ r.T + r @ p.T), root) for p, r in zip(P, R, strict=True)]
+    products = (scale * (p @ r.T) for p, r in zip(P, R, strict=True))
+    grams = [_weighed(M + M.T, root) for M in products]
     slopes = 2.0 * scale * np.einsum("cij,cij,j->c", P, R, left)
     return list(zip(squares * -scale, grams, slopes, strict=True))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -26,6 +27,8 @@ the sum of the weights."""
 
 LEAST, LARGEST = 1e-300, 1e300  # values that can be divided and multiplied by the number of rows
 STEPS = 4  # values that an extension adds to an axis
+STYLES = ("auto", "coarse", "paper")
+SPARSER = 3  # one value of the coarse grid in place of so many
 
 
 @dataclass(frozen=True)
@@ -164,10 +167,11 @@ def make_grids(kernels: Sequence[Kernel], grid: Grid, rows: Rows, learner: Any) 
     Parameters
     ----------
     kernels : sequence of Kernel
-    grid : {"auto", "paper"} or mapping
-        Scaled by the data; that of FBIF18; or values by parameter name and ``"lambda"``. A name is for every kernel
-        that has such a free parameter, and for the learner if it has such a parameter, free or not. What has no values
-        is automatic, or as ``"rest"`` says: ``"auto"`` or ``"paper"``.
+    grid : {"auto", "coarse", "paper"} or mapping
+        Scaled by the data; the same range with a third of the values, to be left by a refinement; that of FBIF18; or
+        values by parameter name and ``"lambda"``. A name is for every kernel that has such a free parameter, and for
+        the learner if it has such a parameter, free or not. What has no values is automatic, or as ``"rest"`` says:
+        one of these names.
     rows : Rows
     learner : Learner
 
@@ -178,8 +182,10 @@ def make_grids(kernels: Sequence[Kernel], grid: Grid, rows: Rows, learner: Any) 
     """
     given = dict(grid) if isinstance(grid, Mapping) else {"rest": grid}
     style = given.pop("rest", "auto")
-    if style not in ("auto", "paper"):
-        raise OptionError(f"grid {style!r} is unknown: use auto, paper, sobol:N, random:N, or a dictionary of values")
+    if style not in STYLES:
+        raise OptionError(
+            f"grid {style!r} is unknown: use {', '.join(STYLES)}, sobol:N, random:N, or a dictionary of values"
+        )
     values = {name: read_axis(name, each) for name, each in given.items()}
     free = list(dict.fromkeys(name for kernel in kernels for name in kernel.free))
     known = [*free, "lambda", *getattr(learner, "searchable", ())]
@@ -199,9 +205,18 @@ def _axes(kernel: Kernel, style: str, given: Mapping[str, Array], rows: Rows, le
     if style == "paper":
         lams = PAPER_LAM
         values = {n: PAPER_TAU if n.rpartition(".")[2] == "tau" else axis for n, axis in values.items()}
-    values = {name: given.get(name, axis) for name, axis in values.items()}
-    tuning = {name: given.get(name, axis) for name, axis in learner.axes(rows.Y).items()} if free_of(learner) else {}
+    tuning = dict(learner.axes(rows.Y)) if free_of(learner) else {}
+    if style == "coarse":
+        lams = _sparser("lambda", lams)
+        values, tuning = ({n: _sparser(n, axis) for n, axis in axes.items()} for axes in (values, tuning))
+    values, tuning = ({n: given.get(n, axis) for n, axis in axes.items()} for axes in (values, tuning))
     return Axes(kernel, values, given.get("lambda", lams), learner, tuning)
+
+
+def _sparser(name: str, axis: Array) -> Array:
+    """Return fewer values, at least three, in the range of a continuous axis; any other one as it is."""
+    count = max(math.ceil(axis.size / SPARSER), 3)
+    return np.geomspace(axis[0], axis[-1], count) if axis.size > count and continuous(name, axis) else axis
 
 
 def read_axis(name: str, given: Any) -> Array:

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.criteria import Slopes
+from kernsel.criteria import Slopes, has_gradient
 from kernsel.errors import IncompatibleError, OptionError
+from kernsel.parameters import meant
 from kernsel.problem import Problem
 from kernsel.representation import LowRank
 from kernsel.search.axes import Coordinate
@@ -28,7 +29,7 @@ from kernsel.search.grid import GridSearch
 Array = NDArray[np.float64]
 
 STARTS = 3  # minima of the grid from which to go on
-COMPASS_STEPS = 0.5, 0.25, 0.125  # of the grid's own step; an eighth is about a tenth of a width
+FINEST = 0.2  # compass steps are halved until none is longer, in the logarithm: about a tenth of a width
 PRECISION = 0.02  # of the grid's step, at which the simplex has converged
 DIGITS = 4  # of a parameter off the grid: what differs beyond is far below any standard error
 EVALUATIONS = 200  # candidates that a refinement may score unless told otherwise
@@ -140,7 +141,8 @@ def compass(score: Scorer, place: Place) -> None:
         Where to begin.
     """
     best, u = place.candidate, np.zeros(len(place.coordinates))
-    for size in COMPASS_STEPS:
+    halvings = max(math.ceil(math.log2(max(c.step for c in place.coordinates) / FINEST)), 1)
+    for size in 0.5 ** np.arange(1, halvings + 1):
         while score.left > 0:
             points = [u + sign * size * e for e in np.eye(u.size) for sign in (1.0, -1.0)]
             points = points[: int(min(score.left, len(points)))]
@@ -216,28 +218,32 @@ METHODS = {"compass": compass, "simplex": simplex, "gradient": gradient}
 
 
 def read_method(
-    method: str | None, criterion: Any, learner: Any, kernels: Iterable[Any], rank: LowRank | None
+    method: str | None,
+    budget: int | str | None,
+    criterion: Any,
+    learner: Any,
+    kernels: Iterable[Any],
+    rank: LowRank | None,
 ) -> str | None:
     """Return the name of a refinement, None for none.
 
     Raises
     ------
     OptionError
-        There is no such thing.
+        There is no such thing, or a budget for none.
     IncompatibleError
         A gradient is asked for where there is none.
     """
     if method in (None, "none"):
+        if budget is not None:
+            raise OptionError(f"budget {budget} is what a refinement may cost: give refine too, or leave budget out")
         return None
     if method not in METHODS:
-        raise OptionError(f"refine {method!r} is unknown: use {', '.join(METHODS)} or none")
+        hint = meant(str(method), METHODS) or f": use {', '.join(METHODS)} or none"
+        raise OptionError(f"refine {method!r} is unknown{hint}")
     if method == "gradient":
         lacking = [
-            *(
-                []
-                if hasattr(criterion, "gradient")
-                else [f"criterion '{criterion.name}' has none (loo, cv, evidence do)"]
-            ),
+            *([] if has_gradient(criterion) else [f"criterion '{criterion.name}' has none (cv, loo, evidence do)"]),
             *([] if getattr(learner.loss, "square", False) else [f"learner '{learner.name}' has not the square loss"]),
             *(f"kernel '{each.name}' is not the gaussian" for each in kernels if each.name != "gaussian"),
             *([] if rank is None else ["the rank is not full"]),

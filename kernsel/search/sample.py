@@ -15,6 +15,7 @@ from kernsel.problem import Rows
 from kernsel.search.axes import Array, Axes, Coordinate, Grid, continuous, make_grids
 from kernsel.search.candidate import Candidate, Key, parameters_of
 
+MOST = 100_000  # points of a sample; so many have a million candidates or more
 DESIGN = re.compile(r"(random|sobol):(.*)")
 
 
@@ -82,8 +83,10 @@ def make_designs(kernels: Sequence[Kernel], grid: Grid, rows: Rows, learner: Any
     match = DESIGN.fullmatch(design) if isinstance(design, str) else None
     if match is None:
         return make_grids(kernels, grid, rows, learner)
-    if not match[2].isdecimal() or int(match[2]) < 1:
-        raise OptionError(f"grid {design!r}: the number of points is a whole number from 1, as in {match[1]}:64")
+    if not match[2].isdecimal() or not 1 <= int(match[2]) <= MOST:
+        raise OptionError(
+            f"grid {design!r}: the number of points is a whole number from 1 to {MOST}, as in {match[1]}:64"
+        )
     given["rest"] = "auto"
     grids = make_grids(kernels, given, rows, learner)
     return [_scattered(axes, match[1], int(match[2]), rows.seed) for axes in grids]

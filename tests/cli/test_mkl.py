@@ -54,7 +54,7 @@ def test_json_is_the_only_output(data):
         (["--model", "m.npz"], "--model needs a fitted model: give --select with a learner"),
         (["--folds", "lol"], "folds 'lol' is unknown"),
         (["--kernel", "gausian"], "did you mean 'gaussian'"),
-        (["--select", "krrr", "--method", "uniform"], "krr"),
+        (["--select", "krrr", "--lambda", "-1"], "did you mean 'krr'"),  # before anything is learnt
         (["--lambda", "-1"], "lambda must be a finite number greater than 0"),
         (["--method", "alignment", "--learner", "svm"], "give it to the selection"),
     ],
@@ -66,3 +66,12 @@ def test_what_cannot_be_had_is_one_line(data, args, message):
     assert result.stderr.startswith("kernsel: error: ")
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_it_says_what_it_was_learnt_on_and_how_good_it_is(data):
+    options = "--method", "alignment", "--grid", "tau=1", "--rows", 30, "--groups", "site"
+    lines = run("mkl", data, *options).stdout.splitlines()
+    assert any(line.startswith("alignment: 1 of 1 kernels has a weight") for line in lines)
+    assert "  learnt on 30 of 60 rows, drawn at random" in lines
+    assert lines[-1].startswith("  objective: -")
+    assert "at first" not in lines[-1]

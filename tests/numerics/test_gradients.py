@@ -17,6 +17,9 @@ from kernsel.numerics.jit import one_blas_thread
 FUNCTIONS = {
     "k-fold": lambda K, p, bias, lam: gradients.cross_validation(K, p.Y, p.s, bias, lam, p.starts),
     "loo": lambda K, p, bias, lam: gradients.cross_validation(K, p.Y, p.s, bias, lam, twins.singles(p.n)),
+    "loo, equal": lambda K, p, bias, lam: gradients.cross_validation(
+        K, p.Y, np.ones(len(p.s)), bias, lam, twins.singles(p.n)
+    ),
     "br": lambda K, p, bias, lam: gradients.bayesian_regularisation(K, p.Y, p.s, bias, lam, p.starts),
     "evidence": lambda K, p, bias, lam: gradients.evidence(K, p.Y, p.s, bias, lam),
 }

@@ -71,10 +71,28 @@ def test_a_name_is_for_every_kernel_that_has_it():
     assert all(axes.lams.tolist() == [0.1] for axes in (one, two, three, four))
 
 
+def test_a_coarse_grid_has_the_range_of_the_automatic_one():
+    kernels, learner = [Gaussian() + Polynomial()], Svm(h=None)
+    (auto,), (coarse,) = (make_grids(kernels, grid, tables.make_rows(), learner) for grid in ("auto", "coarse"))
+    assert {name: axis.size for name, axis in coarse.values.items()} == {"1.tau": 4, "2.degree": 3, "2.gamma": 3}
+    assert (coarse.lams.size, coarse.tuning["h"].size) == (4, 3)
+    pairs = [(auto.values["1.tau"], coarse.values["1.tau"]), (auto.lams, coarse.lams)]
+    for whole, few in [*pairs, (auto.tuning["h"], coarse.tuning["h"])]:
+        np.testing.assert_array_equal(few[[0, -1]], whole[[0, -1]])
+        np.testing.assert_allclose(few[1:] / few[:-1], few[1] / few[0], rtol=1e-12)
+    assert coarse.values["2.degree"].tolist() == [2, 3, 4]  # whole numbers have nothing between
+
+
+def test_values_that_are_given_are_not_made_fewer():
+    grid = {"tau": np.arange(1.0, 9.0), "rest": "coarse"}
+    axes = grid_of(Gaussian(), grid)
+    assert (axes.values["tau"].size, axes.lams.size) == (8, 4)
+
+
 @pytest.mark.parametrize(
     ("grid", "message"),
     [
-        ("fine", "grid 'fine' is unknown: use auto, paper, sobol:N, random:N, or a dictionary of values"),
+        ("fine", "grid 'fine' is unknown: use auto, coarse, paper, sobol:N, random:N, or a dictionary of values"),
         (None, "grid None is unknown"),
         ([1.0, 2.0], "grid .* is unknown"),
         ({"gamma": [1.0]}, r"kernel 'gaussian\(\)' has no free parameter 'gamma'; free here: tau, lambda"),

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 import tables
+from kernsel.criteria import CV
 from kernsel.errors import IncompatibleError, OptionError
 from kernsel.kernels import Gaussian
 from kernsel.learners import Krr
 from kernsel.search.axes import Axes
 from kernsel.search.candidate import Candidate
 from kernsel.search.grid import GridSearch
-from kernsel.search.refine import COMPASS_STEPS, Budget, refined
+from kernsel.search.refine import FINEST, Budget, refined
 
 COARSE = {"tau": [0.1, 2.0, 40.0], "lambda": [1e-6, 1e-3, 1.0]}
 X, Y = tables.waves(80)
@@ -38,20 +39,22 @@ class Valley(GridSearch):
             self.found[kernel, learner, lam] = Candidate(kernel, lam, score=value, loss=value, learner=learner)
 
 
-def valley(minimum=(3.0, 0.02), twist=0.0):
-    search = Valley(minimum, Axes(Gaussian(), {"tau": 4.0 ** np.arange(-3, 4)}, 4.0 ** np.arange(-6, 1), Krr()), twist)
+def valley(minimum=(3.0, 0.02), twist=0.0, every=1):
+    taus, lams = 4.0 ** np.arange(-3, 4, every), 4.0 ** np.arange(-6, 1, every)
+    search = Valley(minimum, Axes(Gaussian(), {"tau": taus}, lams, Krr()), twist)
     search.run()
     return search
 
 
+@pytest.mark.parametrize("every", [1, 3], ids=["auto", "coarse"])
 @pytest.mark.parametrize("twist", [0.0, 1.5], ids=["round", "slanted"])
-@pytest.mark.parametrize(("method", "steps"), [("compass", COMPASS_STEPS[-1]), ("simplex", 0.05)])
-def test_a_minimum_between_the_points_of_the_grid_is_found(method, steps, twist):
-    search = valley(twist=twist)
+@pytest.mark.parametrize(("method", "within"), [("compass", FINEST), ("simplex", 0.07)])
+def test_a_minimum_between_the_points_of_the_grid_is_found(method, within, twist, every):
+    search = valley(twist=twist, every=every)
     refined(search, method, Budget())
     best = search.candidates()[0]
-    assert abs(math.log(best.kernel.tau / 3.0)) <= steps * math.log(4)
-    assert abs(math.log(best.lam / 0.02)) <= steps * math.log(4)
+    assert abs(math.log(best.kernel.tau / 3.0)) <= within
+    assert abs(math.log(best.lam / 0.02)) <= within
 
 
 @pytest.mark.parametrize("method", ["compass", "simplex"])
@@ -123,7 +126,7 @@ def test_budgets_that_are_none(given):
         Budget.read(given)
 
 
-@pytest.mark.parametrize("criterion", ["loo", "evidence", "cv"])
+@pytest.mark.parametrize("criterion", ["loo", "evidence", "cv", "newton-cv"])
 @pytest.mark.parametrize("learner", ["krr", "lssvm"])
 def test_the_gradient_finds_what_the_simplex_finds(criterion, learner):
     grid = {"tau": [0.1, 1.0, 10.0], "lambda": [1e-5, 1e-3, 1e-1]}
@@ -135,10 +138,16 @@ def test_the_gradient_finds_what_the_simplex_finds(criterion, learner):
     assert by["gradient"].best.score < min(c.score for c in by["gradient"].candidates if c.kernel.tau in grid["tau"])
 
 
+class Costly(CV):
+    def measure(self, Y, F):
+        return np.abs(Y - F).mean(axis=0)
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"criterion": "newton-cv"}, "criterion 'newton-cv' has none"),
+        ({"criterion": "bif"}, "criterion 'bif' has none"),
+        ({"criterion": Costly()}, "criterion 'cv' has none"),
         ({"criterion": "cv", "learner": "svr"}, "learner 'svr' has not the square loss"),
         ({"criterion": "cv", "kernel": "laplacian", "grid": "auto"}, "kernel 'laplacian' is not the gaussian"),
         ({"criterion": "cv", "rank": 20}, "the rank is not full"),
@@ -151,4 +160,11 @@ def test_there_is_no_gradient(options, reason):
 
 def test_an_unknown_method():
     with pytest.raises(OptionError, match="use compass, simplex, gradient or none"):
-        choose(refine="anneal")
+        choose(refine="walk")
+    with pytest.raises(OptionError, match="did you mean 'gradient'"):
+        choose(refine="gradint")
+
+
+def test_a_budget_for_nothing():
+    with pytest.raises(OptionError, match="give refine too"):
+        choose(budget=30)

@@ -58,7 +58,7 @@ def test_the_same_seed_gives_the_same_points():
     assert first.best.key != other.best.key
 
 
-@pytest.mark.parametrize("grid", ["sobol:0", "sobol:", "random:x", "sobol:1.5"])
+@pytest.mark.parametrize("grid", ["sobol:0", "sobol:", "random:x", "sobol:1.5", "sobol:99999999"])
 def test_bad_designs(grid):
-    with pytest.raises(OptionError, match="the number of points is a whole number from 1"):
+    with pytest.raises(OptionError, match="the number of points is a whole number from 1 to 100000"):
         choose(grid=grid)
