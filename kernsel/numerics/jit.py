@@ -293,10 +293,14 @@ def share_each(work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any
         yield from map(work, items)
         return
     pool = ThreadPoolExecutor(workers)
+    wait = True  # a task that ran on after the failure of another would change the threads of BLAS under later work
     try:
         yield from pool.map(lambda item: _alone(work, item), items)
-    finally:  # after Ctrl-C what runs is not waited for
-        pool.shutdown(wait=False, cancel_futures=True)
+    except (KeyboardInterrupt, GeneratorExit):
+        wait = False
+        raise
+    finally:
+        pool.shutdown(wait, cancel_futures=True)
 
 
 def _alone(work: Callable[[Any], Any], item: Any) -> Any:

@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+import threading
+import time
 
 import numba
 import pytest
@@ -173,6 +175,23 @@ def test_a_task_that_fails_ends_the_sharing(monkeypatch):
     monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", 2)
     with pytest.raises(ZeroDivisionError):
         list(jit.share_each(lambda item: 1 / item, [1, 0, 2]))
+
+
+def test_what_runs_is_waited_for_when_a_task_fails(monkeypatch):
+    monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", 2)
+    begun, done = threading.Event(), []
+
+    def work(item):
+        if item == 0:
+            begun.wait(10)
+            raise ZeroDivisionError
+        begun.set()
+        time.sleep(0.1)
+        done.append(item)
+
+    with pytest.raises(ZeroDivisionError):
+        list(jit.share_each(work, [0, 1]))
+    assert done == [1]
 
 
 def test_a_pointer_has_no_entry_for_python():
