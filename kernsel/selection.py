@@ -121,7 +121,7 @@ def select(
         the name of the parameter (of a kernel or the learner) and ``"lambda"``; ``"rest": "paper"`` is for what isn't
         named.
     search : {"auto", "grid", "halving"}
-        Score every candidate, or all at a small rank, the best quarter at twice that rank, and so on, and the last few
+        Score every candidate, or all at a small rank, the best eighth at twice that rank, and so on, and the last few
         and their neighbours at the representation in force. By default the latter from 1000 rows, times
         outputs.
     refine : {"compass", "simplex", "gradient"}, optional
@@ -341,11 +341,11 @@ def select_dataset(
     best = candidates[0]
     path = _refit(best, rows, columns)
     approximate = None if verify or best.exact else scorer
-    held = _heldout(path, approximate)
     unmeasured, several = metrics is not None and not best.metrics, isinstance(dataset.target, list)
-    every = [held]  # by deal
-    if best.error is None or unmeasured or several:
-        every += [_heldout(_refit(best, other, columns), approximate) for other in deals[1:]]
+    every = judge.outputs.get(best.key) or [_heldout(path, approximate)]  # by deal
+    held = every[0]
+    if len(every) < len(deals) and (best.error is None or unmeasured or several):
+        every = [held, *(_heldout(_refit(best, other, columns), approximate) for other in deals[1:])]
     if best.error is None:  # of a criterion without held-out outputs
         best = candidates[0] = judge.with_error(best, every)
     if unmeasured:

@@ -84,7 +84,10 @@ def landmark_factor(C: Array, W: Array) -> tuple[Array, Indices, Array]:
     """
     kept, L = _independent(W, len(C) * _EPS * float(np.diag(W).max(initial=0.0)))
     T = np.ascontiguousarray(scipy.linalg.solve_triangular(L, np.eye(kept.size), lower=True).T)
-    return C[:, kept] @ T, kept, T
+    Z = np.take(C, kept, axis=1)
+    if kept.size:  # T is triangular, which saves half of the product
+        Z = scipy.linalg.blas.dtrmm(1.0, T.T, Z.T, lower=True, overwrite_b=True).T
+    return Z, kept, T
 
 
 def pivoted_cholesky(
