@@ -178,3 +178,21 @@ def test_a_task_that_fails_ends_the_sharing(monkeypatch):
 def test_a_pointer_has_no_entry_for_python():
     with pytest.raises(TypeError, match="in_kernel is called by compiled loops only"):
         newton.in_kernel()
+
+
+def test_blas_has_one_thread_until_the_last_block_is_left():
+    import threadpoolctl
+
+    def threads():
+        return [each["num_threads"] for each in threadpoolctl.threadpool_info() if each["user_api"] == "blas"]
+
+    before, first, second = threads(), jit.one_blas_thread(), jit.one_blas_thread()
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        given = threads()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert set(threads()) == {1}
+        second.__exit__(None, None, None)
+        assert threads() == given
+    assert threads() == before
