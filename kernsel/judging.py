@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from kernsel.paths import Path, make_path
 from kernsel.problem import Landmarks, Problem, Rows
 from kernsel.representation import LowRank
 from kernsel.resampling import standard_error
-from kernsel.search.candidate import Candidate
+from kernsel.search.candidate import Candidate, Key
 
 if TYPE_CHECKING:
     from kernsel.metrics import Metrics, Value
@@ -38,12 +38,16 @@ def rows_of(dataset: Dataset, folds: Folds, seed: int) -> Rows:
 
 @dataclass(frozen=True, eq=False)
 class Judge:
-    """Turns scores and held-out outputs into candidates, with the error that people understand."""
+    """Turns scores and held-out outputs into candidates, with the error that people understand.
+
+    ``outputs`` are the held-out outputs (k, n) of what was verified, on each deal.
+    """
 
     deals: list[Rows]
     dataset: Dataset
     criterion: Any
     metrics: Metrics | None
+    outputs: dict[Key, list[Array]] = field(default_factory=dict)
 
     def candidates(self, path: Path, scores: Scores) -> list[Candidate]:
         """Return one candidate for each lambda of a path: means over the deals, of which the path is on the first."""
@@ -106,6 +110,7 @@ class Judge:
             for k, candidate in enumerate(sorted(members, key=lambda c: -c.lam)):
                 F, reason = held.f[:, k], held.failed[k]
                 if reason is None:
+                    self.outputs.setdefault(candidate.key, []).append(F)
                     losses = learner.loss.value(rows.Y, F).mean(axis=0)
                     values, penalty = losses, 0.0
                     if isinstance(self.criterion, HeldOutCriterion):

@@ -187,11 +187,11 @@ def search_dataset(
     best = candidates[0]
     path = refit(best, rows, columns)
     approximate = None if verify or best.exact else scorer
-    held = heldout_of(path, approximate)
     unmeasured, several = metrics is not None and not best.metrics, isinstance(dataset.target, list)
-    every = [held]  # by deal
-    if best.error is None or unmeasured or several:
-        every += [heldout_of(refit(best, other, columns), approximate) for other in deals[1:]]
+    every = judge.outputs.get(best.key) or [heldout_of(path, approximate)]  # by deal
+    held = every[0]
+    if len(every) < len(deals) and (best.error is None or unmeasured or several):
+        every = [held, *(heldout_of(refit(best, other, columns), approximate) for other in deals[1:])]
     if best.error is None:  # of a criterion without held-out outputs
         best = candidates[0] = judge.with_error(best, every)
     if unmeasured:

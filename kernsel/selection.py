@@ -108,7 +108,7 @@ def select(
         in the range of the automatic one, or values by the name of the parameter (of a kernel or the learner) and
         ``"lambda"``; ``"rest": "paper"`` is for what isn't named.
     search : {"auto", "grid", "halving"}
-        Score every candidate, or all at a small rank, the best quarter at twice that rank, and so on, and the last few
+        Score every candidate, or all at a small rank, the best eighth at twice that rank, and so on, and the last few
         and their neighbours at the representation in force. By default the latter from 1000 rows, times
         outputs.
     refine : {"compass", "simplex", "gradient"}, optional

@@ -316,28 +316,23 @@ def _busy(work: Callable[[int, int], object], first: int, step: int) -> None:
         _worker.busy = False
 
 
-_limiting = threading.Lock()
-_limits: list[Any] = []  # one entry for each block that is entered now; the first one is the limit itself
-
-
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Give BLAS one thread inside the block.
 
     Parallel loops call BLAS from every thread; BLAS threads on top of them would only get in each other's way
-    (small decompositions run ten times slower), and sums would depend on their number. Blocks within blocks, and in
-    several threads at once, leave the limit to the first one to be entered; the last one to be left lifts it.
+    (small decompositions run ten times slower), and sums would depend on their number. Of blocks within blocks the
+    outermost counts.
     """
-    with _limiting:
-        _limits.append(None if _limits else _blas_libraries().limit(limits=1, user_api="blas"))
-    try:
+    if getattr(_worker, "limited", False):
         yield
-    finally:
-        with _limiting:
-            limit = _limits[0]
-            _limits.pop()
-            if not _limits:
-                limit.restore_original_limits()
+        return
+    with _blas_libraries().limit(limits=1, user_api="blas"):
+        _worker.limited = True
+        try:
+            yield
+        finally:
+            _worker.limited = False
 
 
 @functools.cache

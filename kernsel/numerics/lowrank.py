@@ -78,7 +78,9 @@ def landmark_factor(C: Array, W: Array, trace: float, tol: float = 0.0) -> tuple
     """
     kept, L = _independent(W, len(C) * _EPS * float(np.diag(W).max(initial=0.0)))
     T = np.ascontiguousarray(scipy.linalg.solve_triangular(L, np.eye(kept.size), lower=True).T)
-    Z = C[:, kept] @ T
+    Z = np.take(C, kept, axis=1)
+    if kept.size:  # T is triangular, which saves half of the product
+        Z = scipy.linalg.blas.dtrmm(1.0, T.T, Z.T, lower=True, overwrite_b=True).T
     r, residual = _enough(Z, max(trace - float(np.vdot(Z, Z)), 0.0), tol * trace)
     return np.ascontiguousarray(Z[:, :r]), kept[:r], np.ascontiguousarray(T[:r, :r]), residual
 

@@ -1,7 +1,7 @@
 """Grid search over kernels, their parameters and lambda, extended where the winner lies on the edge.
 
 Either every candidate is scored at the representation in force, or by *successive halving over the rank*: all at a
-small rank, the best quarter at twice that rank, and so on, where there are very many rows on some of them; the last few
+small rank, the best eighth at twice that rank, and so on, where there are very many rows on some of them; the last few
 of each kernel, and all that lie around the best of them, at the representation in force. The best is then no worse
 there than any neighbour in the grid.
 """
@@ -28,7 +28,7 @@ Progress = Callable[[int, int, str], None]
 
 ROUNDS = 4  # extensions of the grid
 FEW_ROWS = 2**15  # are enough to leave a candidate behind at a lower rank
-KEPT, FINALISTS = 4, 10  # successive halving leaves one in so many at each rank, and so many in the end
+KEPT, FINALISTS = 8, 10  # successive halving leaves one in so many at each rank, and so many in the end
 
 
 @dataclass

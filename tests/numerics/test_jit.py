@@ -197,3 +197,29 @@ def test_what_runs_is_waited_for_when_a_task_fails(monkeypatch):
 def test_a_pointer_has_no_entry_for_python():
     with pytest.raises(TypeError, match="in_kernel is called by compiled loops only"):
         newton.in_kernel()
+
+
+def test_blas_has_one_thread_until_the_outermost_block_is_left():
+    import threadpoolctl
+
+    def threads():
+        return [each["num_threads"] for each in threadpoolctl.threadpool_info() if each["user_api"] == "blas"]
+
+    def other():
+        with jit.one_blas_thread():
+            pass
+
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        given = threads()
+        with jit.one_blas_thread():
+            with jit.one_blas_thread():
+                assert set(threads()) == {1}
+            assert set(threads()) == {1}
+            thread = threading.Thread(target=other)  # what a worker leaves is no end of the block here
+            thread.start()
+            thread.join()
+            assert set(threads()) == {1}
+        assert threads() == given
+        with pytest.raises(ZeroDivisionError), jit.one_blas_thread():
+            raise ZeroDivisionError
+        assert threads() == given

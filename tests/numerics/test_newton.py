@@ -116,3 +116,16 @@ def test_two_classes_that_balance_leave_the_bias_where_it_is(problem, loss):
     fits = calling.fit(problem, loss, G, y, calling.array(8.0, 1.0), bias=1)
     assert not fits.status.any()
     assert np.abs(fits.x[:, -1]).max() < 1.0
+
+
+@solvers
+def test_a_looser_fit_is_short_of_the_minimum_by_no_more_than_its_tolerance(problem):
+    p, lams = problems.make(4, n=60), calling.array(1e-3)
+
+    def objective(tol):
+        fits = calling.fit(problem, losses.LOGISTIC, matrix(problem, p), p.y, lams, tol=tol)
+        x = fits.x[0]
+        return fits.v[0].mean() + lams[0] * x @ (fits.f[0] if problem is newton.in_kernel else x)
+
+    least = objective(newton.DECREMENT)
+    assert 0 < objective(0.1) - least < 0.1 * least
