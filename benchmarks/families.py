@@ -98,7 +98,8 @@ def main() -> None:
         line = [f"{name} ({len(splits)})"]
         for method, mean, error, count in zip(args.methods, means[-1], spread, counts.mean(axis=0), strict=True):
             number = f" ({count:.1f})" if method in FAMILIES else ""
-            line.append(f"{mean:.1f} ± {error:.1f}{number}" + f"; paper {printed[method]}" * (method in printed))
+            beside = f"; paper {printed[method]}" if method in printed else ""
+            line.append(f"{mean:.1f} ± {error:.1f}{number}{beside}")
         lines.append(line)
         print("# " + " | ".join(line), flush=True)
     print(f"\n{table(['set (splits)', *args.methods], lines)}\n\n{ranks(np.array(means), args.methods)}", flush=True)

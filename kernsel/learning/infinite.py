@@ -163,13 +163,14 @@ def _scale(kernel: Kernel, rows: Rows) -> float:
 def _by_gradient(kernel: Any, rows: Rows, a: Array) -> Kernel:
     """Return the relevances of largest energy that are uphill from those of a kernel."""
     start, W, S = np.array(kernel.theta), a.T @ a / len(a), np.diag(rows.s / rows.total)
+    first = energy(kernel, rows, a) or 1.0
 
-    def fall(v: Array) -> tuple[float, Array]:
+    def fall(v: Array) -> tuple[float, Array]:  # not of the logarithm: with a bias the energy is 0 where theta is
         at = kernel.with_theta(v * start)
         K, scale = at.evaluate(rows.statistics), _scale(at, rows)
-        size = float(np.vdot(W, K))
-        slope = at.theta_vjp(rows.X, W, K) / size - at.theta_vjp(rows.X, S, K) / scale
-        return -float(np.log(size / scale)), -slope * start
+        size = float(np.vdot(W, K)) / scale
+        slope = (at.theta_vjp(rows.X, W, K) - size * at.theta_vjp(rows.X, S, K)) / scale
+        return -size / first, -slope * start / first
 
     bounds = [(0.0, LARGEST * start.size)] * start.size
     found = scipy.optimize.minimize(fall, np.ones(start.size), jac=True, method="L-BFGS-B", bounds=bounds)

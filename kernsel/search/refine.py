@@ -29,7 +29,7 @@ from kernsel.search.grid import GridSearch
 Array = NDArray[np.float64]
 
 STARTS = 3  # minima of the grid from which to go on
-FINEST = 0.2  # compass steps are halved until none is longer, in the logarithm: about a tenth of a width
+FINEST = 0.2  # compass steps are halved until none is longer, in the logarithm
 PRECISION = 0.02  # of the grid's step, at which the simplex has converged
 DIGITS = 4  # of a parameter off the grid: what differs beyond is far below any standard error
 EVALUATIONS = 200  # candidates that a refinement may score unless told otherwise

@@ -395,3 +395,14 @@ def test_no_kernel_is_aligned():
 def test_data_errors_come_first():
     with pytest.raises(DataError):
         kernsel.learn_mkl(np.ones((3, 2)), [1, 2])
+
+
+def test_a_search_for_relevances_goes_on_from_where_there_is_no_energy():
+    """Coefficients of a fit with a bias add up to 0: at theta = 0 their energy is what rounding leaves of 0."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X, a = rng.normal(size=(30, 1)), rng.normal(size=(1, 30))
+        rows, begin = dealt(X, X[:, 0]), ARD((20.0,))
+        a -= a.mean()
+        found = Template(ARD(), (begin,), np.ones(1)).refined(0, rows, a)
+        assert energy(found, rows, a) >= energy(begin, rows, a)
