@@ -155,7 +155,7 @@ def search_dataset(
             what = "exact value" if held_out else "exact held-out loss"
             warnings.append(
                 f"verification overturned the criterion: {described(first)} came first by "
-                f"{scorer.name} ({first.score:.4g}), but its {what} is {_shown(first.verified)} against "
+                f"{scorer.name} ({first.score:.6g}), but its {what} is {_shown(first.verified)} against "
                 f"{_shown(best.verified)} of the choice"
             )
         ordered = sorted((checked[c.key] for c in leading), key=lambda c: c.order)
@@ -403,4 +403,4 @@ def _listed(axis: Any) -> Any:
 
 
 def _shown(value: float | None) -> str:
-    return "failed" if value is None or not math.isfinite(value) else f"{value:.4g}"
+    return "failed" if value is None or not math.isfinite(value) else f"{value:.6g}"

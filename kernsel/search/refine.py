@@ -269,7 +269,7 @@ def refined(search: GridSearch, method: str, budget: Budget) -> str:
         METHODS[method](Scorer(search, budget), place)
     after = search.candidates()[0]
     return (
-        f"refined by {method}: {budget.used} evaluations off the grid took the score "
+        f"refined by {method}: {budget.used} evaluation{'s' * (budget.used != 1)} off the grid took the score "
         f"from {before.score:.5g} to {after.score:.5g}"
     )
 
