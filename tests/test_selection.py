@@ -50,7 +50,20 @@ DATA = {
     *("measure", "verification", "choice", "class_weight", "holdout", "repeats", "weight", "errors"),
 }
 OPTIONS = {
-    *("learner", "kernels", "criterion", "grid", "search", "extend", "verify", "rank", "seed", "folds"),
+    *(
+        "learner",
+        "kernels",
+        "criterion",
+        "grid",
+        "search",
+        "extend",
+        "verify",
+        "rank",
+        "tol",
+        "landmarks",
+        "seed",
+        "folds",
+    ),
     *("metrics", "one_se", "calibration", "weights", "groups", "fold_column", "class_weight", "eta"),
     *("refine", "budget"),
 }
@@ -500,7 +513,7 @@ def test_rank(rank, landmarks):
 @pytest.mark.parametrize(
     ("rank", "message"),
     [
-        ("half", "rank must be a number of landmarks, a share of the rows, or 'full', not 'half'"),
+        ("half", "rank must be a number of landmarks, a share of the rows, 'tol:' and the share of the trace"),
         (True, "rank must be a number of landmarks"),
         (math.nan, "rank must be a number of landmarks"),
         (0, "rank must be a whole number from 1, or a share of the rows up to 1.0, not 0"),

@@ -28,6 +28,7 @@ from kernsel.numerics.newton import (
     SINGULAR,
     UNFINISHED,
     add_changes,
+    along,
     derivatives,
     line_search,
     lone_bias_step,
@@ -53,7 +54,8 @@ def _at(loss, parameters, P, y, s, f, weights, d1, G):
 
 @jit(f8(LOSS, f8_1, f8_1, f8_1, f8_1, f8_1, f8, f8, f8, f8, f8, f8))
 def _search(loss, parameters, y, s, f, df, N, lam, J, slope, q1, q2):
-    return line_search(loss, parameters, y, s, f, df, N, lam, J, slope, q1, q2)
+    start, _ = along(loss, parameters, y, s, f, df, 0.0)
+    return line_search(loss, parameters, y, s, f, df, N, lam, start, J, slope, q1, q2)
 
 
 @jit(f8(f8, f8, f8_1, f8_1))
