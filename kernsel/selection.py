@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kernsel.comparing import compare, learn, said, scaled
 from kernsel.data import Dataset, from_arrays
 from kernsel.data.names import listed
-from kernsel.errors import OptionError, SelectionWarning
+from kernsel.errors import IncompatibleError, OptionError, SelectionWarning
 from kernsel.kernels import Kernel
 from kernsel.numerics.jit import one_blas_thread
 from kernsel.numerics.points import Points
@@ -229,10 +229,10 @@ def select_dataset(
     if AUTO in given:
         if len(given) > 1:
             raise OptionError("kernel 'auto' chooses between gaussian and ard: leave the others out")
-        return _automatic(dataset, relevances or LEARNT_BY, options)
+        return _automatic(dataset, _checked(relevances, options), options)
     kernels = [read_kernel(each) for each in given]
     if any(map(_unlearnt, kernels)):
-        return _learning(dataset, kernels, relevances or LEARNT_BY, options)
+        return _learning(dataset, kernels, _checked(relevances, options), options)
     if relevances is not None:
         raise OptionError(
             f"relevances: no kernel has any without values, to be learnt by {relevances}; use kernel ard or auto, or "
@@ -244,6 +244,21 @@ def select_dataset(
 def _unlearnt(kernel: Kernel) -> bool:
     """Tell whether a kernel has relevances without values."""
     return "theta" in kernel.free
+
+
+def _checked(relevances: Any, options: Mapping[str, Any]) -> Any:
+    """Return what relevances are learnt by; raise before the work where that, or the refinement, can't be."""
+    from kernsel.learning.relevances import FIRST_LEVEL, read_gradient
+
+    if options.get("refine") == "gradient":
+        raise IncompatibleError(
+            "refine gradient: relevances are learnt by their gradient already; for what is left, lambda, use compass "
+            "or simplex"
+        )
+    by = relevances or LEARNT_BY
+    if by != FIRST_LEVEL:
+        read_gradient(by)
+    return by
 
 
 @one_blas_thread()

@@ -246,6 +246,7 @@ def test_nested_estimates_learn_relevances_anew():
         ({"kernel": "ard(theta=(1, 1))", "relevances": "br"}, "no kernel has any without values"),
         ({"kernel": "auto", "relevances": "bif"}, "criterion 'bif' has no gradient"),
         ({"kernel": "ard", "relevances": "nothing"}, "nothing"),
+        ({"kernel": "auto", "refine": "gradient"}, "refine gradient: relevances are learnt by their gradient already"),
         ({"kernel": "ard + linear"}, "kernel 'ard': theta has no value"),
     ],
 )
