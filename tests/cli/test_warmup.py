@@ -82,7 +82,7 @@ def test_a_cache_that_cannot_be_written_is_one_error(tmp_path):
 @pytest.mark.skipif(os.name != "posix", reason="signals of a terminal")
 def test_ctrl_c_ends_it_and_its_processes(tmp_path):
     process = start(tmp_path)
-    while not (tmp_path / "cache").exists():  # made when the first loop is looked for
+    while process.poll() is None and not (tmp_path / "cache").exists():  # made when the first loop is looked for
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)  # returns when no process holds the pipes
