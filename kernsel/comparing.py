@@ -166,24 +166,21 @@ def compare(
         chosen = search_dataset(train, kernel=scaled(learned.kernel), folds=inner, seed=seed, **options)
         return np.atleast_2d(replace(chosen.model, encoder=None).decision(dataset.X[held]).T)
 
-    F = np.full((2, len(rows.Y), rows.n), np.nan)
-    F[0] = heldout_of(refit(best, rows, rank), None)
-    failed = None
+    def figure(outputs: Array) -> Figure:
+        return Figure(*map(float, judge.errors(rows, outputs)))
+
+    loss = best.learner.loss
+    together, apart = heldout_of(refit(best, rows, rank), None), np.zeros((len(rows.Y), rows.n))
     try:
         for fold, outputs in enumerate(share_each(without, range(rows.left.size))):
-            F[1, :, rows.starts[fold] : rows.starts[fold + 1]] = outputs
+            apart[:, rows.starts[fold] : rows.starts[fold + 1]] = outputs
             if progress is not None:
                 progress(fold + 1, rows.left.size, "outer folds with relevances")
     except SelectionError as error:
-        failed = str(error)
-    figures = [Figure(*map(float, judge.errors(rows, outputs))) for outputs in F]
-    loss = best.learner.loss
-    if failed is not None:
-        return Comparison(figures[0], None, None, loss.scored_by, outer.text, failed)
-    losses = [loss.value(rows.Y, outputs).mean(axis=0) for outputs in F]
-    gain = losses[1] - losses[0]
+        return Comparison(figure(together), None, None, loss.scored_by, outer.text, str(error))
+    gain = (loss.value(rows.Y, apart) - loss.value(rows.Y, together)).mean(axis=0)
     difference = Figure(float(rows.mean(gain)), float(standard_error(gain, rows.starts, rows.s)))
-    return Comparison(figures[0], figures[1], difference, loss.scored_by, outer.text)
+    return Comparison(figure(together), figure(apart), difference, loss.scored_by, outer.text)
 
 
 def said(comparison: Comparison, task: str, features: int) -> str:

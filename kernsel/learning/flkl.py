@@ -51,7 +51,7 @@ CLOSE = 0.05
 
 
 @dataclass(frozen=True, eq=False)
-class Criterion(ABC):
+class TrainingCriterion(ABC):
     """The training criterion on some rows, as a function of the relevances.
 
     Parameters
@@ -81,7 +81,7 @@ class Criterion(ABC):
         )
 
 
-class FirstLevel(Criterion):
+class FirstLevel(TrainingCriterion):
     """The same, with the Gram matrix of the rows."""
 
     def fit(self, theta: Array, lam: float) -> tuple[Array, firstlevel.Fit]:
@@ -102,7 +102,7 @@ class FirstLevel(Criterion):
 
 
 @dataclass(frozen=True, eq=False)
-class OnLandmarks(Criterion):
+class OnLandmarks(TrainingCriterion):
     """The same, with the kernel functions of the landmarks (m, d) alone."""
 
     landmarks: Array
@@ -214,7 +214,7 @@ def learn(first: Rows, last: Rows, start: Start, learner: Any, evaluations: int)
     return Learnt(found.theta, found.lam, best.mu * kept, best.value, steps)
 
 
-def _on(rows: Rows, kernel: Any, learner: Any) -> Criterion:
+def _on(rows: Rows, kernel: Any, learner: Any) -> TrainingCriterion:
     """Return the criterion on rows: on landmarks among them where they are too many."""
     if rows.n <= FULL_RANK_ROWS:
         return FirstLevel(kernel, learner, rows.X, rows.Y, rows.s)
