@@ -16,7 +16,7 @@ from kernsel.data.target import chosen_classes, class_codes
 from kernsel.folds import Folds
 from kernsel.kernels import Kernel, Statistics
 from kernsel.paths import Path, make_path
-from kernsel.problem import Landmarks, Problem, Rows
+from kernsel.problem import Landmarks, Problem, Rows, problem_on
 from kernsel.representation import LowRank
 from kernsel.resampling import standard_error
 from kernsel.search.candidate import Candidate, Key
@@ -67,26 +67,21 @@ class Judge:
         return Problem(rows, problem.kernel, problem.rank, landmarks)
 
     def _candidates(self, path: Path, scores: Scores) -> list[Candidate]:
-        held = scores.heldout
-        errors = (None, None) if held is None else self.errors(path.rows, held.f)
+        held, problem = scores.heldout, path.problem
+        columns: dict[str, Any] = {"score": scores.score, "score_se": scores.score_se, "loss": scores.loss}
+        columns |= {"reliability": scores.reliability, "scored_by": scores.scored_by}
+        if held is not None:
+            columns["error"], columns["error_se"] = self.errors(path.rows, held.f)
+            columns |= {"exact": held.exact, "refitted": np.broadcast_to(held.refitted, path.lams.shape)}
+        lists = {name: np.asarray(column).tolist() for name, column in columns.items() if column is not None}
+        rank = problem.rank.largest if problem.rank is not None and problem.provisional else None
         found = []
-        for k, lam in enumerate(path.lams):
-            candidate = Candidate(path.problem.kernel, float(lam), learner=path.learner, failed=scores.failed[k])
-            if candidate.failed is None:
-                candidate = replace(
-                    candidate,
-                    score=float(scores.score[k]),
-                    score_se=None if scores.score_se is None else _known(float(scores.score_se[k])),
-                    reliability=None if scores.reliability is None else float(scores.reliability[k]),
-                    scored_by=None if scores.scored_by is None else scores.scored_by[k],
-                    loss=math.inf if scores.loss is None else float(scores.loss[k]),
-                    exact=held is not None and bool(held.exact[k]),
-                    refitted=0 if held is None else int(np.broadcast_to(held.refitted, path.lams.shape)[k]),
-                    error=None if errors[0] is None else float(errors[0][k]),
-                    error_se=None if errors[1] is None else _known(float(errors[1][k])),
-                    terms={name: float(term[k]) for name, term in scores.terms.items()},
-                )
-            found.append(candidate)
+        for k, lam in enumerate(path.lams.tolist()):
+            figures: dict[str, Any] = {"failed": scores.failed[k]}
+            if scores.failed[k] is None:
+                figures = {name: _known(values[k]) for name, values in lists.items()}
+                figures["terms"] = {name: float(term[k]) for name, term in scores.terms.items()}
+            found.append(Candidate(problem.kernel, lam, learner=path.learner, rank=rank, **figures))
         return found
 
     def verified(self, leading: list[Candidate], rank: LowRank | None) -> list[Candidate]:
@@ -103,9 +98,8 @@ class Judge:
         for candidate in leading:
             if id(candidate) not in done:
                 together.setdefault((candidate.kernel, candidate.learner), []).append(candidate)
-        problems = {kernel: Problem(rows, kernel, rank) for kernel, _ in together}
         for (kernel, learner), members in together.items():
-            path = make_path(problems[kernel], learner, [c.lam for c in members])
+            path = make_path(problem_on(rows, kernel, rank), learner, [c.lam for c in members])
             held = path.exact()
             for k, candidate in enumerate(sorted(members, key=lambda c: -c.lam)):
                 F, reason = held.f[:, k], held.failed[k]
@@ -167,8 +161,8 @@ class Judge:
         return {name: _mean_metric([each[name] for each in found]) for name in found[0]}
 
 
-def _known(value: float) -> float | None:
-    return None if math.isnan(value) else value
+def _known(value: Any) -> Any:
+    return None if value != value else value  # NaN
 
 
 def averaged(deals: Sequence[Candidate]) -> Candidate:

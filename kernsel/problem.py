@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +13,7 @@ from kernsel.numerics import lowrank, spectral
 from kernsel.numerics.landmarks import uniform_landmarks
 from kernsel.numerics.points import Points, as_points
 from kernsel.numerics.stability import Scan, scan_features, scan_gram
+from kernsel.once import once
 from kernsel.representation import Factor, LowRank
 from kernsel.streaming import Sampled, Stream, needed, sampled_on, stream_on
 
@@ -21,22 +21,8 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 
-if TYPE_CHECKING:
-    from functools import cached_property as _once
-else:
-
-    class _once:  # noqa: N801  # used as a decorator
-        """``functools.cached_property``, of which Python 3.11 computes one at a time, over all objects and threads."""
-
-        def __init__(self, compute: Callable[[Any], Any]) -> None:
-            self.compute = compute
-            self.__doc__ = compute.__doc__
-
-        def __get__(self, owner: Any, kind: Any = None) -> Any:
-            if owner is None:
-                return self
-            value = owner.__dict__[self.compute.__name__] = self.compute(owner)
-            return value
+KEPT_BYTES = 2**28
+"""What the last low-rank problems hold is kept within this, so that the leaders of a search are not made again."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,34 +68,39 @@ class Rows:
         """Number of rows that are held out by some fold: the first ones."""
         return int(self.starts[-1])
 
-    @_once
+    @once
     def s(self) -> Array:
         """Sample weights, (n,)."""
         return np.ones(self.n) if self.weights is None else self.weights
 
-    @_once
+    @once
     def total(self) -> float:
         """Sum of the sample weights: what ``n`` is without them."""
         return float(self.s.sum())
 
-    @_once
+    @once
     def left(self) -> Array:
         """Sum of the weights that each fold's fit keeps, (t,)."""
         if self.training is not None:
             return np.asarray(self.training @ self.s)
         return np.asarray(self.total - np.add.reduceat(self.s[: self.held], self.starts[:-1]))
 
-    @_once
+    @once
     def streams(self) -> dict[Any, Stream]:
         """Products of features by kernel and rank: see ``kernsel.streaming``."""
         return {}
 
-    @_once
+    @once
     def sampled(self) -> dict[Any, Sampled]:
         """Features that are never held together, by kernel and rank, for losses without such products."""
         return {}
 
-    @_once
+    @once
+    def problems(self) -> dict[Any, Problem]:
+        """The last low-rank problems by kernel and rank: see :func:`problem_on`."""
+        return {}
+
+    @once
     def one_by_one(self) -> Rows:
         """The same rows, where every one that is held out is a fold of its own, and fits are trained on all others."""
         if self.training is None and self.left.size == self.held:
@@ -178,6 +169,8 @@ class Problem:
         self.kernel = kernel
         self.rank = LowRank(rank) if isinstance(rank, int) else rank
         self.landmarks = landmarks
+        self.solutions: dict[tuple[Any, float], tuple[Array, Array]] = {}
+        """Solutions (k, .) and outputs (k, n) of fits that converged, by learner and lambda."""
 
     @property
     def full(self) -> bool:
@@ -189,12 +182,12 @@ class Problem:
         """Whether the landmarks are those of every kernel: scores only say which candidates are worth a closer look."""
         return self.landmarks is not None
 
-    @_once
+    @once
     def gram(self) -> Array:
         """Gram matrix, (n, n)."""
         return np.ascontiguousarray(self.kernel.evaluate(self.rows.statistics))
 
-    @_once
+    @once
     def factor(self) -> Factor:
         """Low-rank features of the rows."""
         X, kernel = self.rows.X, self.kernel
@@ -214,13 +207,13 @@ class Problem:
         """Whether low-rank features are computed block by block for a loss."""
         return self.rank is not None and needed(self.rows, self.rank, bool(loss.square))
 
-    @_once
+    @once
     def sampled(self) -> Sampled:
         """Low-rank features that are never held together."""
         assert self.rank is not None
         return sampled_on(self.rows, self.kernel, self.rank)
 
-    @_once
+    @once
     def stream(self) -> Stream:
         """Products of low-rank features that are never held together."""
         assert self.rank is not None
@@ -231,7 +224,7 @@ class Problem:
         """Columns of the Gram matrix, or at most of the features."""
         return self.rows.n if self.rank is None else self.rank.largest
 
-    @_once
+    @once
     def with_bias(self) -> Array:
         """Low-rank features and a column of ones, (n, r + 1)."""
         return np.column_stack([self.factor[0], np.ones(self.rows.n)])
@@ -242,7 +235,7 @@ class Problem:
             return self.gram
         return self.with_bias if bias else self.factor[0]
 
-    @_once
+    @once
     def weighted(self) -> Array:
         """Gram matrix or features in the coordinates of ``S^1/2``, where S are the sample weights."""
         matrix = self.matrix(bias=False)
@@ -251,12 +244,12 @@ class Problem:
         root = np.sqrt(self.rows.s)[:, None]
         return np.ascontiguousarray(root * matrix * root.T if self.full else root * matrix)
 
-    @_once
+    @once
     def products(self) -> Array:
         """Products ``Z' Z`` of the weighted low-rank features, (r, r)."""
         return np.asarray(self.weighted.T @ self.weighted)
 
-    @_once
+    @once
     def stability(self) -> Scan:
         """Stability scan of the Gram matrix, or of that of the low-rank features."""
         s = self.rows.weights
@@ -265,12 +258,12 @@ class Problem:
         Z = self.factor[0]
         return scan_features(lambda rows: Z[rows], self.products, self.rows.n, s)
 
-    @_once
+    @once
     def spectrum(self) -> tuple[Array, Array]:
         """Orthonormal U (n, r) and eigenvalues (r,) of the weighted representation."""
         return self._spectrum(None)
 
-    @_once
+    @once
     def spectrum_with_bias(self) -> tuple[Array, Array]:
         """The same with the direction of an unpenalised bias first; see ``numerics.spectral``."""
         return self._spectrum(np.sqrt(self.rows.s))
@@ -291,7 +284,12 @@ class Problem:
         C = self.gram[:, landmarks]
         return np.ascontiguousarray(lowrank.nystrom_factor(C, C[landmarks])[0])
 
-    @_once
+    def solved(self, learner: Any, lam: float) -> bool:
+        """Whether a fit is known."""
+        sampled = self.rows.sampled.get((self.kernel, self.rank))
+        return (learner, lam) in (self.solutions if sampled is None else sampled.solutions)
+
+    @once
     def lost(self) -> float:
         """Share of the trace of the Gram matrix that low-rank features leave out."""
         trace = float(self.kernel.diag(self.rows.X).sum())
@@ -303,3 +301,21 @@ class Problem:
             return f"full Gram matrix, n = {self.rows.n}"
         rank = f"rank {self.factor.Z.shape[1]} of n = {self.rows.n} ({self.rank.describe()})"
         return f"{rank}, {100 * self.lost:.2g} % of the trace left"
+
+    @property
+    def nbytes(self) -> int:
+        """What the arrays hold that were computed so far."""
+        values = [value if isinstance(value, tuple) else (value,) for value in list(self.__dict__.values())]
+        return sum(each.nbytes for parts in values for each in parts if isinstance(each, np.ndarray))
+
+
+def problem_on(rows: Rows, kernel: Any, rank: LowRank | None) -> Problem:
+    """Return the problem of a kernel, with all that it knows if it was one of the last of a low rank."""
+    if rank is None:  # a Gram matrix is large, and quickly made beside what follows from it
+        return Problem(rows, kernel)
+    problem = rows.problems.pop((kernel, rank), None) or Problem(rows, kernel, rank)
+    rows.problems[kernel, rank] = problem
+    others = list(rows.problems)[:-1]
+    while others and sum(each.nbytes for each in list(rows.problems.values())) > KEPT_BYTES:
+        rows.problems.pop(others.pop(0), None)  # another thread may have done so
+    return problem

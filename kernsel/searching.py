@@ -29,7 +29,7 @@ from kernsel.numerics.jit import one_blas_thread
 from kernsel.numerics.points import as_points
 from kernsel.options import read_criterion, read_kernel, read_learner, read_rank, read_search, rows_for
 from kernsel.paths import Path, compile_updates, make_path
-from kernsel.problem import Problem, Rows
+from kernsel.problem import Rows, problem_on
 from kernsel.representation import LowRank, asked_rank
 from kernsel.result import Selection, described, environment, finite_or_none
 from kernsel.search.axes import Grid
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 CONTINUATION = 4.0 ** np.arange(3, -1, -1)
-"""The winner is refitted from larger lambda down, as it was found."""
+"""The winner is refitted from larger lambda down, as it was found, where its fit is not at hand."""
 
 
 @one_blas_thread()  # the work is cut into kernels, fits and folds; BLAS threads on top would be in the way
@@ -349,7 +349,9 @@ def _probabilities(
 
 def refit(winner: Candidate, rows: Rows, rank: LowRank | None) -> Path:
     """Fit a candidate on the rows of a deal, from larger lambda down; the last fit is its own."""
-    return make_path(Problem(rows, winner.kernel, rank), winner.learner, winner.lam * CONTINUATION)
+    problem = problem_on(rows, winner.kernel, rank)
+    known = winner.learner.loss.square or problem.solved(winner.learner, winner.lam)
+    return make_path(problem, winner.learner, [winner.lam] if known else winner.lam * CONTINUATION)
 
 
 def heldout_of(path: Path, criterion: Any) -> Array:

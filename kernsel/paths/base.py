@@ -6,7 +6,6 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +16,7 @@ from kernsel.numerics import heldout, heldout_kernel, newton
 from kernsel.numerics.jit import Compiled
 from kernsel.numerics.points import Points
 from kernsel.numerics.stability import Scan
+from kernsel.once import once
 from kernsel.problem import Problem, Rows
 
 Array = NDArray[np.float64]
@@ -79,7 +79,7 @@ class Path(ABC):
         self.learner = learner
         self.lams = np.ascontiguousarray(lams, dtype=np.float64)
 
-    @cached_property
+    @once
     def one_by_one(self) -> Self:
         """The same path with every row that is held out in a fold of its own, whatever the folds.
 
@@ -119,7 +119,7 @@ class Path(ABC):
     def _ratio(self) -> Array:
         """Compute ``ratio``."""
 
-    @cached_property
+    @once
     def ratio(self) -> Array:
         """The largest ratio rho of the influence series over folds and outputs, (L,)."""
         return self._ratio()

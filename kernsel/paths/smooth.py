@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from kernsel.numerics import heldout_features, heldout_kernel, leverage, newton, spectral
 from kernsel.numerics.jit import Compiled, compile_ahead
+from kernsel.once import once
 from kernsel.paths.base import Fits, HeldOut, Path
 from kernsel.problem import Problem
 
@@ -40,16 +40,23 @@ class SmoothPath(Path):
     def _solver(self) -> Compiled:
         return newton.in_kernel if self.problem.full else newton.in_features
 
-    @cached_property
+    @once
     def fits(self) -> Fits:
         rows, problem = self.rows, self.problem
+        keys = [(self.learner, lam) for lam in self.lams.tolist()]
+        if all(key in problem.solutions for key in keys):
+            x, f = (np.stack(each, axis=1) for each in zip(*(problem.solutions[key] for key in keys), strict=True))
+            return Fits(x, f, np.full(x.shape[:2], newton.CONVERGED))
         G = problem.matrix(self.bias)
         k, n = rows.Y.shape
         width = G.shape[1] + (self.bias and problem.full)
         x, f = np.zeros((k, self.lams.size, width)), np.zeros((k, self.lams.size, n))
         weights = np.tile(rows.s, (k, 1))
         status = self._solve(G[None], np.zeros(k, np.int64), rows.Y, weights, self.lams, True, x, f)
-        return Fits(x, f, with_lost(status, problem, self.lams))
+        status = with_lost(status, problem, self.lams)
+        for number in np.flatnonzero((status == newton.CONVERGED).all(axis=0)):
+            problem.solutions[keys[number]] = x[:, number].copy(), f[:, number].copy()
+        return Fits(x, f, status)
 
     def exact(self, which: Sequence[int] | None = None) -> HeldOut:
         chosen = np.arange(self.lams.size) if which is None else np.asarray(list(which))

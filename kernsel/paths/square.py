@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from kernsel.errors import IncompatibleError
 from kernsel.numerics import factored, krylov, newton, spectral
 from kernsel.numerics.stability import Scan
+from kernsel.once import once
 from kernsel.paths.base import Fits, HeldOut, Path
 
 Array = NDArray[np.float64]
@@ -69,7 +69,7 @@ class LeftOver:
 class SquarePath(Path):
     """The square loss: from the spectrum of the representation, or from the products of low-rank features."""
 
-    @cached_property
+    @once
     def _by_products(self) -> bool:
         problem, r = self.problem, self.problem.width
         if problem.full:
@@ -81,7 +81,7 @@ class SquarePath(Path):
     def _spectrum(self) -> tuple[Array, Array]:
         return self.problem.spectrum_with_bias if self.bias else self.problem.spectrum
 
-    @cached_property
+    @once
     def _products(self) -> tuple[Array, Array]:
         """Weighted low-rank features, with the column of a bias, and their products."""
         if not self.bias:
@@ -120,7 +120,7 @@ class SquarePath(Path):
             and factored.factors_are_cheaper(lams, rows.left)
         )
 
-    @cached_property
+    @once
     def fits(self) -> Fits:
         f = spectral.outputs(*self._spectrum, self.rows.Y * self._root, self.rows.total * self.lams) / self._root
         # The one update of the square loss, in the coordinates of the Gram matrix, reads f, and a bias.
@@ -228,8 +228,11 @@ class SquarePath(Path):
 
     def _solution(self, k: int) -> Array:
         lams = self.lams[k : k + 1]
-        x = self._coefficients(lams) if self.problem.full else self._fit_on(np.ones(self.rows.n, np.bool_), lams)
-        return x[:, 0]
+        if self.problem.full:
+            return self._coefficients(lams)[:, 0]
+        Z, G = self._products
+        right = Z.T @ (self.rows.Y * self._root).T
+        return spectral.solve_weights(G, right, int(self.bias), self.rows.total * lams)[:, 0]
 
     def _refitted(self, k: int) -> Array:
         folds = range(self.rows.left.size)
@@ -273,7 +276,7 @@ class StreamedPath(Path):
     def describe(self) -> str:
         return self.problem.stream.describe()
 
-    @cached_property
+    @once
     def fits(self) -> Fits:
         f, status = self.problem.stream.fits(self.lams, self.bias)
         return Fits(np.zeros((*f.shape[:2], 0)), f, np.tile(status, (len(f), 1)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 
 import numpy as np
 import scipy.linalg
@@ -13,6 +12,7 @@ from kernsel.errors import IncompatibleError
 from kernsel.numerics import newton, streaming
 from kernsel.numerics import streaming_newton as descent
 from kernsel.numerics.stability import Scan
+from kernsel.once import once
 from kernsel.paths.base import Fits, HeldOut, Path
 from kernsel.paths.smooth import TRUST, SmoothPath, with_lost
 from kernsel.problem import Problem
@@ -55,7 +55,7 @@ class StreamedSmoothPath(Path):
     def describe(self) -> str:
         return self.problem.sampled.describe(self.rows.n)
 
-    @cached_property
+    @once
     def _newton(self) -> descent.Newton:
         rows = self.rows
         return descent.Newton(self.problem.sampled.features, int(self.bias), rows.X, rows.Y, rows.s, self.learner.loss)
@@ -83,7 +83,7 @@ class StreamedSmoothPath(Path):
         outputs, numbers = (np.array(each) for each in zip(*pairs, strict=True))
         return descent.Fits.empty(outputs, self.lams[numbers], kept, self.rows.n, self._newton.R, parts)
 
-    @cached_property
+    @once
     def fits(self) -> Fits:
         k, L, n = len(self.rows.Y), self.lams.size, self.rows.n
         x, f, status = np.zeros((k, L, self._newton.R)), np.zeros((k, L, n)), np.zeros((k, L), np.int64)

@@ -9,7 +9,7 @@ there than any neighbour in the grid.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -19,7 +19,7 @@ from kernsel.criteria import Scores
 from kernsel.kernels import Kernel, Statistics, short
 from kernsel.numerics.jit import share_each
 from kernsel.paths import Path, make_path
-from kernsel.problem import Landmarks, Problem, Rows
+from kernsel.problem import Landmarks, Problem, Rows, problem_on
 from kernsel.representation import LowRank
 from kernsel.search.axes import Array, Axes
 from kernsel.search.candidate import Candidate, Key, parameters_of
@@ -185,7 +185,7 @@ class GridSearch:
 
         for kernel, candidates in share_each(on_kernel, work):
             for candidate in candidates:
-                self.found[candidate.key] = replace(candidate, rank=lower)
+                self.found[candidate.key] = candidate
             done += len(candidates)
             if self.progress is not None:
                 self.progress(done, total, short(kernel))
@@ -198,7 +198,7 @@ class GridSearch:
         rank: LowRank | None,
         landmarks: Landmarks | None,
     ) -> list[Candidate]:
-        problem = Problem(rows, kernel, rank, landmarks)
+        problem = problem_on(rows, kernel, rank) if landmarks is None else Problem(rows, kernel, rank, landmarks)
         paths = [make_path(problem, learner, each) for learner, each in lams.items()]
         return [candidate for path in paths for candidate in self.assess(path, self.criterion.score(path))]
 
