@@ -48,8 +48,10 @@ LONGEST = 8
 
 def needed(rows: Rows, rank: LowRank, square: bool) -> bool:
     """Say whether features of this rank are too large to be held for a loss, and products of the segments aren't."""
-    r, segments = rank.largest, len(segments_of(rows)) - 1
-    return 8 * rows.n * r > FEATURES_BYTES * (1 if square else PASSES) and 8 * segments * r**2 <= PRODUCTS_BYTES
+    r = rank.largest
+    if 8 * rows.n * r <= FEATURES_BYTES * (1 if square else PASSES):
+        return False
+    return 8 * (len(segments_of(rows)) - 1) * r**2 <= PRODUCTS_BYTES
 
 
 def stream_on(rows: Rows, kernel: Any, rank: LowRank) -> Stream:

@@ -1,6 +1,8 @@
 """The registry, on fake distributions: each folder of ``dists`` is laid on the path as if it had been installed."""
 
 import importlib
+import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -130,6 +132,14 @@ def test_without_its_own_metadata_the_cause_is_said(monkeypatch):
     monkeypatch.setattr(sys, "path", [])
     with pytest.raises(UnknownPlugin, match="kernsel itself is not installed"):
         registry.get("kernel", "gaussian")
+
+
+def test_what_is_installed_while_python_runs_is_found(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    assert "sound" not in registry.names("criterion")
+    shutil.copytree(DISTS / "sound", tmp_path, dirs_exist_ok=True)
+    os.utime(tmp_path, ns=(0, 0))  # two changes within a tick of the clock would look like one
+    assert {"newton-cv", "sound"} <= set(registry.names("criterion"))
 
 
 # Broken plugins

@@ -289,7 +289,7 @@ def width_axis(X: ArrayLike, statistic: str, *, root: bool = False, count: int =
     n = rows.shape[0]
     if n > _SAMPLE:
         rows = rows[np.sort(np.random.default_rng(0).choice(n, _SAMPLE, replace=False))]
-    distances = getattr(Statistics(rows), statistic)[np.tril_indices(min(n, _SAMPLE), -1)]
+    distances = getattr(Statistics(rows), statistic)[np.tri(min(n, _SAMPLE), k=-1, dtype=np.bool_)]
     distances = distances[distances > 0]
     if not distances.size:
         return np.ones(1)

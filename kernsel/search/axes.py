@@ -198,25 +198,26 @@ def make_grids(kernels: Sequence[Kernel], grid: Grid, rows: Rows, learner: Any) 
 
 
 def _axes(kernel: Kernel, style: str, given: Mapping[str, Array], rows: Rows, learner: Any) -> Axes:
-    values = {name: np.asarray(axis, dtype=np.float64) for name, axis in kernel.axes(rows.X).items()}
-    middle = kernel.with_parameters(**{name: float(axis[axis.size // 2]) for name, axis in values.items()})
-    ridge = float(rows.s @ middle.diag(rows.X) / rows.total) or 1.0
-    lams = RIDGES * ridge / rows.total
-    if style == "paper":
-        lams = PAPER_LAM
-        values = {n: PAPER_TAU if n.rpartition(".")[2] == "tau" else axis for n, axis in values.items()}
+    known = {n: PAPER_TAU for n in kernel.free if n.rpartition(".")[2] == "tau"} if style == "paper" else {}
+    known |= {n: given[n] for n in kernel.free if n in given}
+    lams = given.get("lambda", PAPER_LAM if style == "paper" else None)
+    if lams is None or len(known) < len(kernel.free):  # what has no values is scaled by the data
+        scaled = {name: np.asarray(axis, dtype=np.float64) for name, axis in kernel.axes(rows.X).items()}
+        if lams is None:
+            middle = kernel.with_parameters(**{name: float(axis[axis.size // 2]) for name, axis in scaled.items()})
+            ridge = float(rows.s @ middle.diag(rows.X) / rows.total) or 1.0
+            lams = _thinned(style, "lambda", RIDGES * ridge / rows.total)
+        known = {n: _thinned(style, n, axis) for n, axis in scaled.items()} | known
     tuning = dict(learner.axes(rows.Y)) if free_of(learner) else {}
-    if style == "coarse":
-        lams = _sparser("lambda", lams)
-        values, tuning = ({n: _sparser(n, axis) for n, axis in axes.items()} for axes in (values, tuning))
-    values, tuning = ({n: given.get(n, axis) for n, axis in axes.items()} for axes in (values, tuning))
-    return Axes(kernel, values, given.get("lambda", lams), learner, tuning)
+    tuning = {n: given[n] if n in given else _thinned(style, n, axis) for n, axis in tuning.items()}
+    return Axes(kernel, {n: known[n] for n in kernel.free if n in known}, lams, learner, tuning)
 
 
-def _sparser(name: str, axis: Array) -> Array:
-    """Return fewer values, at least three, in the range of a continuous axis; any other one as it is."""
+def _thinned(style: str, name: str, axis: Array) -> Array:
+    """Return fewer values, at least three, of a continuous axis for a coarse grid; any other axis as it is."""
     count = max(math.ceil(axis.size / SPARSER), 3)
-    return np.geomspace(axis[0], axis[-1], count) if axis.size > count and continuous(name, axis) else axis
+    coarser = style == "coarse" and axis.size > count and continuous(name, axis)
+    return np.geomspace(axis[0], axis[-1], count) if coarser else axis
 
 
 def read_axis(name: str, given: Any) -> Array:
