@@ -19,10 +19,9 @@ from collections.abc import Callable
 
 import numpy as np
 from common import Array, machine, table
-from gram import PRODUCT, on_all_cores, timed
+from gram import floor_of, peak_rates, timed
 
 from kernsel.kernels import Gaussian, Kernel
-from kernsel.numerics import gram
 from kernsel.numerics.stability import beta
 
 BLOCK = 500  # rows of the rival's blocks: 80 MB for 20000 rows; 100 to 2000 differ little
@@ -64,33 +63,24 @@ def main() -> None:
     args = cli.parse_args()
     n, d = args.rows, args.columns
     X = np.random.default_rng(0).normal(size=(n, d))
-    A = np.random.default_rng(1).normal(size=(PRODUCT, PRODUCT))
     gaussian = Gaussian(float(d))
-    loop = gram._map.code
-
-    def ours(s: Array, out: Array) -> None:
-        loop(s, *gram.exponential(1.0), 0, 1, out)
 
     def scanned(kernel: Kernel, points: Array = X) -> float:
         return beta(kernel.scan(points))[0]
 
     found, expected = scanned(gaussian), in_blocks(X, float(d))
-    on_all_cores(ours, 1.0)
+    peak_rates()  # compiles
     rounds: dict[str, list[float]] = {}
     for _ in range(args.repeat):
         for name, value in {
-            "product": 2 * PRODUCT**3 / timed(lambda: A @ A),
-            "numpy": on_all_cores(lambda s, out: np.exp(s, out=out), -1.0),
-            "kernsel": on_all_cores(ours, 1.0),
+            **peak_rates(),
             "scan": timed(lambda: scanned(gaussian)),
             "blocks": timed(lambda: scanned(1.0 * gaussian)),
             "rival": timed(lambda: in_blocks(X, float(d))),
         }.items():
             rounds.setdefault(name, []).append(value)
     at = {name: statistics.median(values) for name, values in rounds.items()}
-    exponentials = max(at["numpy"], at["kernsel"])
-    pairs = n * (n + 1) / 2
-    floor = 2 * pairs * d / at["product"] + pairs / exponentials
+    floor = sum(floor_of(n * (n + 1) / 2, d, at))
     print(machine())
     print(
         f"n = {n}, d = {d}; matrix product {at['product'] / 1e9:.1f} GFLOP/s; exponentials {at['numpy'] / 1e9:.2f} G/s "
