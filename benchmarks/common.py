@@ -12,6 +12,7 @@ from typing import Any
 
 import numba
 import numpy as np
+import scipy.sparse
 import sklearn
 from numpy.typing import NDArray
 from sklearn.datasets import make_classification, make_friedman1
@@ -28,12 +29,12 @@ CELLS: list[Cell] = [(float(tau), float(lam)) for tau in PAPER_TAU for lam in PA
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Rows to select on and rows to test on, standardised by the former; the folds are contiguous blocks."""
+    """Rows to select on and rows to test on, dense or sparse; the folds are contiguous blocks."""
 
     learner: str
-    X: Array
+    X: Any
     y: Array
-    X_test: Array
+    X_test: Any
     y_test: Array
 
     @property
@@ -72,10 +73,11 @@ def make_task(learner: str, n: int, seed: int = 0) -> Task:
     return split(learner, *make_friedman1(2 * n, n_features=20, noise=1.0, random_state=seed), n)
 
 
-def split(learner: str, X: Array, y: Array, n: int) -> Task:
-    """Take the first n rows to select on and the rest to test on; standardise by the former."""
-    spread = X[:n].std(axis=0)
-    X = (X - X[:n].mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+def split(learner: str, X: Any, y: Array, n: int) -> Task:
+    """Take the first n rows to select on and the rest to test on; standardise by the former, sparse features not."""
+    if not scipy.sparse.issparse(X):
+        spread = X[:n].std(axis=0)
+        X = (X - X[:n].mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     if learner != "svm":
         y = (y - y[:n].mean()) / y[:n].std()
     return Task(learner, X[:n], y[:n], X[n:], y[n:])

@@ -4,7 +4,8 @@
     python benchmarks/sizes.py --data FILE            # CSV with a header, target last; or svmlight
 
 31 widths x 16 lambda (the grid of FBIF18), 10 folds. Without a file the data are friedman1 (5 of 20 features matter,
-unit noise). ``svm`` on a numeric target learns whether it is above its median, ``krr`` on labels takes them as numbers.
+unit noise). A file's features are standardised, those of svmlight left as they are, and sparse. ``svm`` on a numeric
+target learns whether it is above its median, ``krr`` on labels takes them as numbers.
 
 The rival is KernelRidge or SVC. Here one cell of ten folds takes minutes: one fold is timed (fit and prediction) in
 each of a few cells from all over the grid, with all cores, and multiplied by the number of folds and cells.
@@ -19,12 +20,14 @@ from __future__ import annotations
 import argparse
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from common import CELLS, FOLDS, Array, Task, cell, machine, sampled, select, split, table, warm_up
 from sklearn.datasets import load_svmlight_file, make_friedman1
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.svm import SVC
+from threadpoolctl import threadpool_limits
 
 import kernsel
 from kernsel.search.axes import PAPER_LAM, PAPER_TAU
@@ -32,18 +35,18 @@ from kernsel.search.axes import PAPER_LAM, PAPER_TAU
 LEADERS = 8
 
 
-def read(path: Path) -> tuple[Array, Array]:
+def read(path: Path) -> tuple[Any, Array]:
     """Return the features and the target of a file."""
     with path.open() as lines:
         first = lines.readline()
     if ":" in first:
         X, y = load_svmlight_file(str(path))
-        return X.toarray(), y
+        return X.tocsr(), y
     rows = np.loadtxt(path, delimiter=",", skiprows=1)
     return rows[:, :-1], rows[:, -1]
 
 
-def as_task(learner: str, X: Array, y: Array) -> Task:
+def as_task(learner: str, X: Any, y: Array) -> Task:
     """Shuffle the rows (the folds are blocks); give the target the form that the learner needs."""
     labels = np.unique(y)
     if labels.size == 2:
@@ -54,7 +57,7 @@ def as_task(learner: str, X: Array, y: Array) -> Task:
     return split(learner, X[order], y[order], len(y))
 
 
-def rival(task: Task, fits: int) -> tuple[float, str]:
+def rival(task: Task, fits: int, threads: int | None) -> tuple[float, str]:
     """Return the estimated seconds of scikit-learn for the whole grid, and the times that the estimate is from."""
     held = task.folds == 0
     times = []
@@ -65,7 +68,8 @@ def rival(task: Task, fits: int) -> tuple[float, str]:
         else:
             model = KernelRidge(kernel="rbf", gamma=gamma, alpha=task.n * lam)
         start = time.perf_counter()
-        model.fit(task.X[~held], task.y[~held]).predict(task.X[held])
+        with threadpool_limits(threads, "blas"):
+            model.fit(task.X[~held], task.y[~held]).predict(task.X[held])
         times.append(time.perf_counter() - start)
     return float(np.mean(times)) * FOLDS * len(CELLS), f"{len(times)} single folds, {min(times):.2g}–{max(times):.2g} s"
 
@@ -90,6 +94,7 @@ def main() -> None:
     cli.add_argument("--data", type=Path, nargs="+", default=[], help="files in its place")
     cli.add_argument("--learners", nargs="+", default=["krr", "svm"], choices=["krr", "svm"])
     cli.add_argument("--fits", type=int, default=4, help="single folds that the rival is timed on")
+    cli.add_argument("--threads", type=int, help="threads of the rival's BLAS, if not as many as there are cores")
     cli.add_argument("--rank", type=int, help="of kernsel; its own choice if not given")
     cli.add_argument("--check-rank", type=int, default=4000, help="rank at which the choice is checked; 0: not at all")
     args = cli.parse_args()
@@ -103,7 +108,7 @@ def main() -> None:
             task = as_task(learner, X, y)
             warm_up(task, rank=args.rank)
             seconds, selection = select(task, rank=args.rank)
-            other, timed = rival(task, args.fits) if args.fits else (float("nan"), "not timed")
+            other, timed = rival(task, args.fits, args.threads) if args.fits else (float("nan"), "not timed")
             chosen, lowest = check(task, selection, args.check_rank) if args.check_rank else (float("nan"),) * 2
             tau, lam = cell(selection.best)
             lines.append(
