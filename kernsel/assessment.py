@@ -260,7 +260,7 @@ def assess_dataset(
     started = time.perf_counter()
     part, size = read_learner(learner, dataset.task), float(np.abs(dataset.Y).max())
     check_bounded(part, lam=lam, n=dataset.n, M=size, folds=folds, delta=delta)
-    columns = read_rank(rank, dataset.n)
+    columns = read_rank(rank, dataset.n, learner=part)
     found = stability(dataset.X, kernel, norm=norm, standardize=False)
     scanned = time.perf_counter()
     limits = bounds(

@@ -153,7 +153,8 @@ def compare(
     options : mapping
         Of these selections.
     """
-    best, rank = isotropic.best, read_rank(options.get("rank"), dataset.n, options.get("landmarks"))
+    best = isotropic.best
+    rank = read_rank(options.get("rank"), dataset.n, options.get("landmarks"), best.learner)
     outer = outer_folds(folds, dataset, seed)
     rows = rows_of(dataset, outer, seed)
     judge = Judge([rows], dataset, None, None)

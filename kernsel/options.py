@@ -14,6 +14,7 @@ from kernsel.errors import IncompatibleError, OptionError, PluginError, check_me
 from kernsel.kernels import Kernel, parse
 from kernsel.numerics.points import Points
 from kernsel.representation import METHODS, LowRank
+from kernsel.streaming import FEATURES_BYTES
 
 FULL_RANK_ROWS = 2000
 LARGEST_RANK = 1000
@@ -76,8 +77,10 @@ def read_kernel(kernel: Any) -> Kernel:
     return parse(kernel) if isinstance(kernel, str) else kernel
 
 
-def read_rank(rank: int | float | str | None, n: int, landmarks: str | None = None) -> LowRank | None:
-    """Return the low-rank representation, or None for the whole Gram matrix."""
+def read_rank(
+    rank: int | float | str | None, n: int, landmarks: str | None = None, learner: Any = None
+) -> LowRank | None:
+    """Return the low-rank representation of n rows for a learner, or None for the whole Gram matrix."""
     if landmarks is not None and landmarks not in METHODS:
         raise OptionError(f"landmarks {landmarks!r} is unknown: use {', '.join(METHODS)}")
     if rank == "full" or (rank is None and n <= FULL_RANK_ROWS):
@@ -87,14 +90,18 @@ def read_rank(rank: int | float | str | None, n: int, landmarks: str | None = No
             )
         _check_memory(n)
         return None
-    largest, tol = _largest(rank, n)
+    largest, tol = (_automatic(n, learner), 0.0) if rank is None else _largest(rank, n)
     return LowRank(min(largest, n), tol, landmarks or "rpcholesky")
 
 
-def _largest(rank: int | float | str | None, n: int) -> tuple[int, float]:
+def _automatic(n: int, learner: Any) -> int:
+    """Return a number of landmarks: more for the square loss, which is fitted at once, as long as features are held."""
+    square = learner is not None and not getattr(learner, "free", ()) and learner.loss.square
+    return min(max(n // 10, 500), max(LARGEST_RANK, FEATURES_BYTES // (8 * n) if square else 0))
+
+
+def _largest(rank: int | float | str, n: int) -> tuple[int, float]:
     """Return the largest number of landmarks, and the share of the trace that may be left."""
-    if rank is None:
-        return min(max(n // 10, 500), LARGEST_RANK), 0.0
     if isinstance(rank, str) and rank.startswith(TOLERANCE):
         return _tolerance(rank)
     if isinstance(rank, str | bool) or not math.isfinite(rank):

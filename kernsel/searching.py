@@ -105,7 +105,7 @@ def search_dataset(
     scorer = read_criterion(criterion, order, pure, eta)
     if not isinstance(verify, numbers.Integral) or verify < 0:
         raise OptionError(f"verify is the number of leading candidates to check, at least 0, not {verify}")
-    columns = read_rank(rank, dataset.n, landmarks)
+    columns = read_rank(rank, dataset.n, landmarks, part)
     method, allowed = read_method(refine, budget, scorer, part, kernels, columns), Budget.read(budget)
     ladder = read_search(search, dataset.n, len(dataset.Y), columns, one_se)
     compile_updates(part, columns is None and not ladder)

@@ -121,8 +121,9 @@ def select(
         Leading candidates that are re-scored exactly.
     rank : int, float, "full" or None
         Number of landmarks, or their share of the rows; by default the whole Gram matrix up to 2000 rows, and a tenth
-        of the rows beyond, from 500 to 1000. ``"tol:0.001"`` takes for each kernel as many as leave at most that share
-        of the trace of its Gram matrix, and at most 1000, or 2000 with ``"tol:0.001:2000"``.
+        of the rows beyond, at least 500 and at most 1000; of the square loss at most as many as 256 MiB hold, if those
+        are more. ``"tol:0.001"`` takes for each kernel as many as leave at most that share of the trace of its Gram
+        matrix, and at most 1000, or 2000 with ``"tol:0.001:2000"``.
     landmarks : {"rpcholesky", "uniform", "leverage", "kmeans"}, optional
         How they are chosen: by randomly pivoted Cholesky (the default), uniformly, by approximate ridge leverage
         scores, or as centres of k-means, which are no rows.

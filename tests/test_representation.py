@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 import tables
 from kernsel.errors import OptionError
 from kernsel.kernels import Gaussian
-from kernsel.learners import Krr, Svm
+from kernsel.learners import Krr, Svm, Svr
 from kernsel.options import read_rank, read_search
 from kernsel.paths import make_path
 from kernsel.problem import Problem
 from kernsel.representation import METHODS, LowRank
+from kernsel.streaming import FEATURES_BYTES
 
 EPS = np.finfo(float).eps
 
@@ -69,6 +70,17 @@ def test_small_groups_far_away_are_found_by_what_is_unexplained_and_by_leverage(
     assert left("rpcholesky", X, kernel, 60) < spectral(X, kernel, 30)
     assert left("leverage", X, kernel, 60) < uniform / 2
     assert uniform > 10 * spectral(X, kernel, 30)
+
+
+@pytest.mark.parametrize(
+    ("n", "smooth", "square"),
+    [(2001, 500, 500), (8192, 819, 819), (16_000, 1000, 1600), (20_640, 1000, 1625), (40_000, 1000, 1000)],
+)
+def test_the_automatic_rank(n, smooth, square):
+    assert read_rank(None, n, learner=Svm()) == LowRank(smooth)
+    assert read_rank(None, n, learner=Svr(epsilon=None)) == LowRank(smooth)
+    assert read_rank(None, n, learner=Krr()) == LowRank(square)
+    assert 8 * n * square <= FEATURES_BYTES or square == 1000
 
 
 def test_texts_of_a_rank():
