@@ -171,7 +171,7 @@ def compare(
         return Figure(*map(float, judge.errors(rows, outputs)))
 
     loss = best.learner.loss
-    together, apart = heldout_of(refit(best, rows, rank), None), np.zeros((len(rows.Y), rows.n))
+    together, apart = heldout_of(refit(best, rows, rank, judge.problems), None), np.zeros((len(rows.Y), rows.n))
     try:
         for fold, outputs in enumerate(share_each(without, range(rows.left.size))):
             apart[:, rows.starts[fold] : rows.starts[fold + 1]] = outputs

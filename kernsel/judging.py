@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.criteria import HeldOutCriterion, Scores
+from kernsel.criteria.base import unless_finite
 from kernsel.data import Dataset
 from kernsel.data.target import chosen_classes, class_codes
 from kernsel.folds import Folds
 from kernsel.kernels import Kernel, Statistics
 from kernsel.paths import Path, make_path
-from kernsel.problem import Landmarks, Problem, Rows, problem_on
+from kernsel.problem import Landmarks, Problem, Problems, Rows
 from kernsel.representation import LowRank
 from kernsel.resampling import standard_error
 from kernsel.search.candidate import Candidate, Key
@@ -40,7 +41,8 @@ def rows_of(dataset: Dataset, folds: Folds, seed: int) -> Rows:
 class Judge:
     """Turns scores and held-out outputs into candidates, with the error that people understand.
 
-    ``outputs`` are the held-out outputs (k, n) of what was verified, on each deal.
+    ``outputs`` are the held-out outputs (k, n) of what was verified, on each deal; ``problems`` are those that were
+    judged last.
     """
 
     deals: list[Rows]
@@ -48,6 +50,7 @@ class Judge:
     criterion: Any
     metrics: Metrics | None
     outputs: dict[Key, list[Array]] = field(default_factory=dict)
+    problems: Problems = field(default_factory=Problems)
 
     def candidates(self, path: Path, scores: Scores) -> list[Candidate]:
         """Return one candidate for each lambda of a path: means over the deals, of which the path is on the first."""
@@ -58,18 +61,21 @@ class Judge:
     def _on_deal(self, problem: Problem, rows: Rows) -> Problem:
         """Return the same kernel at the same representation, with the same landmarks, on another deal of the rows."""
         landmarks, here = problem.landmarks, problem.rows.order
+        if landmarks is None:
+            return self.problems.on(rows, problem.kernel, problem.rank)
         if here.size < rows.n:  # the search leaves candidates behind on some of the rows
             rows = rows.part(np.isin(rows.order, here))
-        if landmarks is not None:
-            places = np.argsort(rows.order)
-            indices = places[np.searchsorted(rows.order, here[landmarks.indices], sorter=places)]
-            landmarks = Landmarks(indices, Statistics(rows.X, rows.X[indices]))
-        return Problem(rows, problem.kernel, problem.rank, landmarks)
+        places = np.argsort(rows.order)
+        indices = places[np.searchsorted(rows.order, here[landmarks.indices], sorter=places)]
+        return Problem(rows, problem.kernel, problem.rank, Landmarks(indices, Statistics(rows.X, rows.X[indices])))
 
     def _candidates(self, path: Path, scores: Scores) -> list[Candidate]:
         held, problem = scores.heldout, path.problem
-        columns: dict[str, Any] = {"score": scores.score, "score_se": scores.score_se, "loss": scores.loss}
-        columns |= {"reliability": scores.reliability, "scored_by": scores.scored_by}
+        score = np.asarray(scores.score, np.float64)
+        failed = unless_finite(score, scores.failed)  # a plugin's criterion may not look at that
+        loss = np.full(score.shape, np.inf) if scores.loss is None else np.asarray(scores.loss, np.float64)
+        columns: dict[str, Any] = {"score": score, "loss": np.where(np.isnan(loss), np.inf, loss)}
+        columns |= {"score_se": scores.score_se, "reliability": scores.reliability, "scored_by": scores.scored_by}
         if held is not None:
             columns["error"], columns["error_se"] = self.errors(path.rows, held.f)
             columns |= {"exact": held.exact, "refitted": np.broadcast_to(held.refitted, path.lams.shape)}
@@ -77,8 +83,8 @@ class Judge:
         rank = problem.rank.largest if problem.rank is not None and problem.provisional else None
         found = []
         for k, lam in enumerate(path.lams.tolist()):
-            figures: dict[str, Any] = {"failed": scores.failed[k]}
-            if scores.failed[k] is None:
+            figures: dict[str, Any] = {"failed": failed[k]}
+            if failed[k] is None:
                 figures = {name: _known(values[k]) for name, values in lists.items()}
                 figures["terms"] = {name: float(term[k]) for name, term in scores.terms.items()}
             found.append(Candidate(problem.kernel, lam, learner=path.learner, rank=rank, **figures))
@@ -99,7 +105,7 @@ class Judge:
             if id(candidate) not in done:
                 together.setdefault((candidate.kernel, candidate.learner), []).append(candidate)
         for (kernel, learner), members in together.items():
-            path = make_path(problem_on(rows, kernel, rank), learner, [c.lam for c in members])
+            path = make_path(self.problems.on(rows, kernel, rank), learner, [c.lam for c in members])
             held = path.exact()
             for k, candidate in enumerate(sorted(members, key=lambda c: -c.lam)):
                 F, reason = held.f[:, k], held.failed[k]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import numbers
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -104,7 +105,7 @@ def _largest(rank: int | float | str, n: int) -> tuple[int, float]:
     """Return the largest number of landmarks, and the share of the trace that may be left."""
     if isinstance(rank, str) and rank.startswith(TOLERANCE):
         return _tolerance(rank)
-    if isinstance(rank, str | bool) or not math.isfinite(rank):
+    if isinstance(rank, bool) or not isinstance(rank, numbers.Real) or not math.isfinite(rank):
         raise OptionError(
             "rank must be a number of landmarks, a share of the rows, 'tol:' and the share of the trace that may be "
             f"left, or 'full', not {rank!r}"

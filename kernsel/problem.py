@@ -15,7 +15,7 @@ from kernsel.numerics.points import Points, as_points
 from kernsel.numerics.stability import Scan, scan_features, scan_gram
 from kernsel.once import once
 from kernsel.representation import Factor, LowRank
-from kernsel.streaming import Sampled, Stream, needed, sampled_on, stream_on
+from kernsel.streaming import Sampled, Stream, needed
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -84,21 +84,6 @@ class Rows:
         if self.training is not None:
             return np.asarray(self.training @ self.s)
         return np.asarray(self.total - np.add.reduceat(self.s[: self.held], self.starts[:-1]))
-
-    @once
-    def streams(self) -> dict[Any, Stream]:
-        """Products of features by kernel and rank: see ``kernsel.streaming``."""
-        return {}
-
-    @once
-    def sampled(self) -> dict[Any, Sampled]:
-        """Features that are never held together, by kernel and rank, for losses without such products."""
-        return {}
-
-    @once
-    def problems(self) -> dict[Any, Problem]:
-        """The last low-rank problems by kernel and rank: see :func:`problem_on`."""
-        return {}
 
     @once
     def one_by_one(self) -> Rows:
@@ -211,13 +196,12 @@ class Problem:
     def sampled(self) -> Sampled:
         """Low-rank features that are never held together."""
         assert self.rank is not None
-        return sampled_on(self.rows, self.kernel, self.rank)
+        return Sampled.of(self.rows, self.kernel, self.rank)
 
     @once
     def stream(self) -> Stream:
         """Products of low-rank features that are never held together."""
-        assert self.rank is not None
-        return stream_on(self.rows, self.kernel, self.rank)
+        return Stream.of(self.rows, self.sampled)
 
     @property
     def width(self) -> int:
@@ -286,7 +270,7 @@ class Problem:
 
     def solved(self, learner: Any, lam: float) -> bool:
         """Whether a fit is known."""
-        sampled = self.rows.sampled.get((self.kernel, self.rank))
+        sampled: Sampled | None = self.__dict__.get("sampled")
         return (learner, lam) in (self.solutions if sampled is None else sampled.solutions)
 
     @once
@@ -305,17 +289,31 @@ class Problem:
     @property
     def nbytes(self) -> int:
         """What the arrays hold that were computed so far."""
-        values = [value if isinstance(value, tuple) else (value,) for value in list(self.__dict__.values())]
-        return sum(each.nbytes for parts in values for each in parts if isinstance(each, np.ndarray))
+        return sum(map(_size, list(self.__dict__.values())))
 
 
-def problem_on(rows: Rows, kernel: Any, rank: LowRank | None) -> Problem:
-    """Return the problem of a kernel, with all that it knows if it was one of the last of a low rank."""
-    if rank is None:  # a Gram matrix is large, and quickly made beside what follows from it
-        return Problem(rows, kernel)
-    problem = rows.problems.pop((kernel, rank), None) or Problem(rows, kernel, rank)
-    rows.problems[kernel, rank] = problem
-    others = list(rows.problems)[:-1]
-    while others and sum(each.nbytes for each in list(rows.problems.values())) > KEPT_BYTES:
-        rows.problems.pop(others.pop(0), None)  # another thread may have done so
-    return problem
+def _size(value: Any) -> int:
+    if isinstance(value, tuple | dict):
+        return sum(map(_size, list(value.values()) if isinstance(value, dict) else value))
+    return int(getattr(value, "nbytes", 0))
+
+
+class Problems:
+    """The last low-rank problems of a search with all that they know, within ``KEPT_BYTES``.
+
+    They belong to the search, not to the rows that they refer to: when it is done, they are gone.
+    """
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[Rows, Any, LowRank], Problem] = {}
+
+    def on(self, rows: Rows, kernel: Any, rank: LowRank | None) -> Problem:
+        """Return the problem of a kernel: the one that is kept, if there is one."""
+        if rank is None:  # a Gram matrix is large, and quickly made beside what follows from it
+            return Problem(rows, kernel)
+        problem = self.kept.pop((rows, kernel, rank), None) or Problem(rows, kernel, rank)
+        self.kept[rows, kernel, rank] = problem
+        others = list(self.kept)[:-1]
+        while others and sum(each.nbytes for each in list(self.kept.values())) > KEPT_BYTES:
+            self.kept.pop(others.pop(0), None)  # another thread may have done so
+        return problem

@@ -180,7 +180,7 @@ class Selection:
             *textwrap.wrap(
                 f"{self.criterion}: {self.data['measure']}; verified: {self.data['verification']}; error: {what}, with "
                 "its standard error over folds; rho: near 0 a fold hardly moves the fit and an approximation is as "
-                "good as exact, near 1 it is least sure",
+                "good as exact, near 1 it is least sure, and above it is lost in rounding (or folds are very unequal)",
                 width=110,
                 initial_indent="  ",
                 subsequent_indent="  ",
@@ -248,8 +248,14 @@ class Selection:
             f"{candidate.score:.5g}" + "*" * (candidate.scored_by is not None),
             "-" if candidate.verified is None else f"{candidate.verified:.5g}",
             self._error(candidate),
-            ("exact" if candidate.exact else "-") if candidate.reliability is None else f"{candidate.reliability:.2f}",
+            self._ratio(candidate),
         )
+
+    def _ratio(self, candidate: Candidate) -> str:
+        """The ratio rho; above 1 its size says nothing."""
+        if candidate.reliability is None:
+            return "exact" if candidate.exact else "-"
+        return f"{candidate.reliability:.2f}" if candidate.reliability <= 1 else "> 1"
 
     def _error(self, candidate: Candidate) -> str:
         if candidate.error is None:

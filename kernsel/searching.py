@@ -29,7 +29,7 @@ from kernsel.numerics.jit import one_blas_thread
 from kernsel.numerics.points import as_points
 from kernsel.options import read_criterion, read_kernel, read_learner, read_rank, read_search, rows_for
 from kernsel.paths import Path, compile_updates, make_path
-from kernsel.problem import Rows, problem_on
+from kernsel.problem import Problems, Rows
 from kernsel.representation import LowRank, asked_rank
 from kernsel.result import Selection, described, environment, finite_or_none
 from kernsel.search.axes import Grid
@@ -91,6 +91,8 @@ def search_dataset(
     Selection
     """
     started = time.perf_counter()
+    if not isinstance(seed, numbers.Integral) or seed < 0:
+        raise OptionError(f"seed must be a whole number from 0, not {seed!r}")
     part = read_learner(learner, dataset.task)
     kernels = [read_kernel(each) for each in (kernel if isinstance(kernel, list | tuple) else [kernel])]
     if not kernels:
@@ -122,7 +124,7 @@ def search_dataset(
         notes.append(said_of_eta(scorer.eta, tried))
     judge = Judge(deals, dataset, scorer, metrics)
     grids = make_designs(kernels, grid, rows, part)
-    searching = GridSearch(rows, scorer, columns, judge.candidates, grids, extend, progress, ladder)
+    searching = GridSearch(rows, scorer, columns, judge.candidates, grids, extend, progress, ladder, judge.problems)
     searching.run()
     _check_any(searching)
     if method is not None:
@@ -185,13 +187,13 @@ def search_dataset(
     verified = time.perf_counter()
 
     best = candidates[0]
-    path = refit(best, rows, columns)
+    path = refit(best, rows, columns, judge.problems)
     approximate = None if verify or best.exact else scorer
     unmeasured, several = metrics is not None and not best.metrics, isinstance(dataset.target, list)
     every = judge.outputs.get(best.key) or [heldout_of(path, approximate)]  # by deal
     held = every[0]
     if len(every) < len(deals) and (best.error is None or unmeasured or several):
-        every = [held, *(heldout_of(refit(best, other, columns), approximate) for other in deals[1:])]
+        every = [held, *(heldout_of(refit(best, other, columns, judge.problems), approximate) for other in deals[1:])]
     if best.error is None:  # of a criterion without held-out outputs
         best = candidates[0] = judge.with_error(best, every)
     if unmeasured:
@@ -347,9 +349,9 @@ def _probabilities(
     return calibrate(kind, F, Y, s), cross_fitted(kind, F, Y, s, rows.starts)
 
 
-def refit(winner: Candidate, rows: Rows, rank: LowRank | None) -> Path:
+def refit(winner: Candidate, rows: Rows, rank: LowRank | None, problems: Problems) -> Path:
     """Fit a candidate on the rows of a deal, from larger lambda down; the last fit is its own."""
-    problem = problem_on(rows, winner.kernel, rank)
+    problem = problems.on(rows, winner.kernel, rank)
     known = winner.learner.loss.square or problem.solved(winner.learner, winner.lam)
     return make_path(problem, winner.learner, [winner.lam] if known else winner.lam * CONTINUATION)
 

@@ -36,9 +36,6 @@ PASSES = 2
 PRODUCTS_BYTES = 2**30
 """Room for the products of all segments of rows."""
 
-KEPT_BYTES = 2**28
-"""Products of the last kernels are kept within this, so that no other pass is needed to verify and refit the winner."""
-
 SAMPLE = 10
 """Rows for each landmark, drawn at random, among which the landmarks are chosen."""
 
@@ -52,25 +49,6 @@ def needed(rows: Rows, rank: LowRank, square: bool) -> bool:
     if 8 * rows.n * r <= FEATURES_BYTES * (1 if square else PASSES):
         return False
     return 8 * (len(segments_of(rows)) - 1) * r**2 <= PRODUCTS_BYTES
-
-
-def stream_on(rows: Rows, kernel: Any, rank: LowRank) -> Stream:
-    """Pass over the rows, unless that was done for one of the last kernels."""
-    made = rows.streams.get((kernel, rank))
-    if made is None:
-        made = rows.streams[kernel, rank] = Stream.of(rows, kernel, rank)
-        others = list(rows.streams)[:-1]
-        while others and sum(each.products.nbytes for each in list(rows.streams.values())) > KEPT_BYTES:
-            rows.streams.pop(others.pop(0), None)  # another thread may have done so
-    return made
-
-
-def sampled_on(rows: Rows, kernel: Any, rank: LowRank) -> Sampled:
-    """Choose landmarks for a kernel, unless that was done."""
-    made = rows.sampled.get((kernel, rank))
-    if made is None:
-        made = rows.sampled[kernel, rank] = Sampled.of(rows, kernel, rank)
-    return made
 
 
 def segments_of(rows: Rows) -> Indices:
@@ -118,6 +96,11 @@ class Sampled:
         lost = residual / float(kernel.diag(sample).sum())
         return cls(streaming.Features(kernel, points, T, sample), lost, chosen, rank, {})
 
+    @property
+    def nbytes(self) -> int:
+        """What its arrays hold."""
+        return self.features.T.nbytes + sum(w.nbytes for w in list(self.solutions.values()))
+
     def describe(self, n: int) -> str:
         """The representation of n rows in words."""
         return (
@@ -152,9 +135,8 @@ class Stream:
     targets: Array
 
     @classmethod
-    def of(cls, rows: Rows, kernel: Any, rank: LowRank) -> Stream:
-        """Choose landmarks among some of the rows, and pass once over all."""
-        sampled = Sampled.of(rows, kernel, rank)
+    def of(cls, rows: Rows, sampled: Sampled) -> Stream:
+        """Pass once over all rows."""
         bounds = segments_of(rows)
         root = None if rows.weights is None else np.sqrt(rows.s)
         Y = np.vstack([rows.Y, np.ones(rows.n)])
@@ -163,6 +145,11 @@ class Stream:
         products, right = streaming.sums(sampled.features, rows.X, Y, root, bounds)
         targets = np.stack([Y[:, lo:hi] @ Y[:, lo:hi].T for lo, hi in pairwise(bounds)])
         return cls(rows, sampled, bounds, products, right, targets)
+
+    @property
+    def nbytes(self) -> int:
+        """What its arrays hold."""
+        return self.products.nbytes + self.right.nbytes
 
     @property
     def features(self) -> streaming.Features:

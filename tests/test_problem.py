@@ -13,7 +13,7 @@ from kernsel.kernels import Gaussian
 from kernsel.learners import Krr, Svm
 from kernsel.once import once
 from kernsel.paths import make_path
-from kernsel.problem import Problem, problem_on
+from kernsel.problem import Problem, Problems
 from kernsel.representation import LowRank
 from kernsel.search.candidate import Candidate
 from kernsel.searching import refit
@@ -45,36 +45,36 @@ def test_what_a_path_computes_holds_up_no_other_thread(learner, rank):
 
 
 def test_low_rank_problems_are_kept_within_bounds(monkeypatch):
-    rows = tables.make_rows()
+    rows, problems, rank = tables.make_rows(), Problems(), LowRank(8)
     kernels = [Gaussian(tau=2.0**power) for power in range(6)]
-    made = {kernel: problem_on(rows, kernel, LowRank(8)) for kernel in kernels}
-    assert all(problem_on(rows, kernel, LowRank(8)) is made[kernel] for kernel in kernels)
-    size = made[kernels[0]].factor.Z.nbytes + made[kernels[0]].factor.T.nbytes
-    assert made[kernels[0]].nbytes >= size
+    made = {kernel: problems.on(rows, kernel, rank) for kernel in kernels}
+    assert all(problems.on(rows, kernel, rank) is made[kernel] for kernel in kernels)
     for each in made.values():
-        assert each.factor.Z.shape[1] == 8
+        held = [each.factor.Z, each.factor.T, each.factor.points, each.products]
+        fits = make_path(each, Svm(), [0.1]).fits
+        assert each.nbytes == sum(array.nbytes for array in [*held, each.weighted, fits.x, fits.f])
     monkeypatch.setattr(problem, "KEPT_BYTES", int(3.5 * made[kernels[0]].nbytes))
-    problem_on(rows, kernels[0], LowRank(8))  # the last that was asked for is the last to go
-    assert [kernel for kernel, _ in rows.problems] == [*kernels[-2:], kernels[0]]
-    assert problem_on(rows, kernels[1], LowRank(8)) is not made[kernels[1]]
+    problems.on(rows, kernels[0], rank)  # the last that was asked for is the last to go
+    assert [kernel for _, kernel, _ in problems.kept] == [*kernels[-2:], kernels[0]]
+    assert problems.on(rows, kernels[1], rank) is not made[kernels[1]]
 
 
-def test_gram_matrices_and_other_ranks_are_others():
-    rows, kernel = tables.make_rows(), Gaussian(tau=1.0)
-    assert problem_on(rows, kernel, None) is not problem_on(rows, kernel, None)
-    assert problem_on(rows, kernel, LowRank(8)) is not problem_on(rows, kernel, LowRank(9))
+def test_gram_matrices_other_ranks_and_other_rows_are_others():
+    rows, problems, kernel = tables.make_rows(), Problems(), Gaussian(tau=1.0)
+    assert problems.on(rows, kernel, None) is not problems.on(rows, kernel, None)
+    assert problems.on(rows, kernel, LowRank(8)) is not problems.on(rows, kernel, LowRank(9))
+    assert problems.on(rows, kernel, LowRank(8)) is not problems.on(tables.make_rows(), kernel, LowRank(8))
 
 
 @pytest.mark.parametrize("learner", [Svm(), Svm(h=0.5)], ids=str)
 def test_a_fit_that_was_found_is_the_fit_that_would_be(learner):
-    rows, rank = tables.make_rows(), LowRank(8)
+    rows, rank, problems = tables.make_rows(), LowRank(8), Problems()
     winner = Candidate(Gaussian(tau=1.0), 0.01, learner=learner)
-    alone = refit(winner, rows, rank)
+    alone = refit(winner, rows, rank, Problems())
     assert alone.lams.size > 1
-    rows = tables.make_rows()
-    searched = make_path(problem_on(rows, winner.kernel, rank), learner, [0.1, 0.01, 0.001])
+    searched = make_path(problems.on(rows, winner.kernel, rank), learner, [0.1, 0.01, 0.001])
     x, f = searched.fits.x[:, 1], searched.fits.f[:, 1]
-    again = refit(winner, rows, rank)
+    again = refit(winner, rows, rank, problems)
     np.testing.assert_array_equal(again.lams, [0.01])
     np.testing.assert_array_equal(again.fits.x[:, 0], x)
     np.testing.assert_array_equal(again.fits.f[:, 0], f)

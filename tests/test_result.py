@@ -1,7 +1,9 @@
 """What a selection shows to people: the summary and the table."""
 
 import re
+from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -45,6 +47,12 @@ def test_the_summary_marks_who_scored(classes):
     for line, candidate in zip(lines, classes.candidates, strict=False):
         assert (f"{candidate.score:.5g}*" in line) == (candidate.scored_by is not None)
         assert line.endswith(f"{candidate.reliability:.2f}")
+
+
+def test_a_ratio_above_1_has_no_size(classes):
+    lost = [replace(each, reliability=ratio) for each, ratio in zip(classes.candidates, (7e7, np.inf, 1.0, 0.5))]  # noqa: B905
+    lines = replace(classes, candidates=lost, best=lost[0]).summary().splitlines()[6:10]
+    assert [line.split("  ")[-1].strip() for line in lines] == ["> 1", "> 1", "1.00", "0.50"]
 
 
 def test_the_summary_of_a_regression(values):

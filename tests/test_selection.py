@@ -1,5 +1,6 @@
 """The whole selection by its Python interface: what it returns, what it warns of, and what it stands."""
 
+import gc
 import json
 import math
 import os
@@ -17,13 +18,16 @@ import kernsel
 import reference
 import tables
 import tolerances
+from kernsel import streaming
 from kernsel.criteria import BIF, CV, FBIF, HeldOutCriterion, Scores
 from kernsel.data import from_arrays
 from kernsel.errors import DataError, IncompatibleError, OptionError, SelectionError, SelectionWarning
 from kernsel.kernels import Gaussian, Laplacian
 from kernsel.learners import Krr, Svm
-from kernsel.paths import HeldOut
+from kernsel.paths import HeldOut, Path
+from kernsel.problem import Problem
 from kernsel.selection import select_dataset
+from kernsel.streaming import Stream
 
 ENTRY = {
     *(
@@ -520,12 +524,73 @@ def test_rank(rank, landmarks):
         (-3, "rank must be a whole number from 1"),
         (1.5, "rank must be a whole number from 1"),
         (0.0, "rank must be a whole number from 1"),
+        ([5], "rank must be a number of landmarks"),
     ],
 )
 def test_ranks_that_make_no_sense(rank, message):
     X, y = tables.circles(20)
     with pytest.raises(OptionError, match=message):
         tables.choose(X, y, rank=rank, folds=2)
+
+
+@pytest.mark.parametrize("seed", [-1, 0.5, "a", None])
+def test_seeds_that_make_no_sense(seed):
+    X, y = tables.circles(20)
+    with pytest.raises(OptionError, match="seed must be a whole number from 0"):
+        tables.choose(X, y, seed=seed)
+
+
+@pytest.mark.parametrize("blocks", [False, True], ids=["held", "in blocks"])
+@pytest.mark.parametrize("repeats", [1, 2])
+@pytest.mark.parametrize("learner", ["krr", "svm"])
+def test_a_selection_leaves_nothing_behind(learner, repeats, blocks, monkeypatch):
+    """What is large refers to the rows; were there a way back from them, it would stay until Python looks for cycles."""
+    monkeypatch.setattr(streaming, "FEATURES_BYTES", 0 if blocks else 2**28)
+    X, y = tables.circles()
+
+    def alive():
+        return sum(isinstance(each, Problem | Stream | Path) for each in gc.get_objects())
+
+    tables.choose(X, y, learner=learner, rank=8, repeats=repeats, **QUICK)
+    gc.collect()
+    gc.disable()
+    try:
+        before = alive()
+        tables.choose(X, y, learner=learner, rank=8, repeats=repeats, **QUICK)
+        assert alive() == before
+    finally:
+        gc.enable()
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """A plugin's criterion: whole numbers, and NaN for the largest lambda, which it doesn't call a failure."""
+
+    name: ClassVar[str] = "gaps"
+    loss: float = 1.0
+
+    def score(self, path):
+        score = np.arange(path.lams.size)
+        score = np.where(path.lams == 0.1, np.nan, score) if self.loss == 1.0 else score
+        return Scores(score, [None] * path.lams.size, loss=np.full(path.lams.size, self.loss))
+
+
+@pytest.mark.parametrize("verify", [0, 3])
+def test_a_score_that_is_no_number_is_a_failure(verify):
+    X, y = tables.circles()
+    result = tables.choose(X, y, criterion=Gaps(), verify=verify, **QUICK)
+    failed = [each for each in result.candidates if each.lam == 0.1]
+    assert failed
+    assert {each.failed for each in failed} == {"the score is not finite"}
+    assert result.best.failed is None
+    assert isinstance(result.best.score, float)
+
+
+def test_a_loss_that_is_no_number_breaks_no_tie():
+    X, y = tables.circles()
+    result = tables.choose(X, y, criterion=Gaps(loss=math.nan), verify=0, **QUICK)
+    assert (result.best.score, result.best.lam) == (0.0, 0.1)
+    assert result.best.kernel.tau == max(tables.SMALL["tau"])
 
 
 @pytest.mark.parametrize("learner", ["krr", "svm"])

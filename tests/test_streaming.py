@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 import reference
 import tables
 import tolerances
-from kernsel import streaming
+from kernsel import problem, streaming
 from kernsel.errors import IncompatibleError
 from kernsel.kernels import Gaussian, Statistics
 from kernsel.learners import Krr, Lssvm
 from kernsel.numerics import stability
 from kernsel.numerics import streaming as numerics
 from kernsel.paths import StreamedPath
-from kernsel.problem import Problem, Rows
+from kernsel.problem import Problem, Problems, Rows
 from kernsel.representation import LowRank
 
 LAMS = (0.3, 0.01)
@@ -274,17 +274,16 @@ def test_the_representation_in_words():
 
 
 def test_a_pass_is_kept_for_the_refit_while_there_is_room(monkeypatch):
-    rows = make_rows(0, (5, 9, 2, 14))
+    rows, problems, rank = make_rows(0, (5, 9, 2, 14)), Problems(), LowRank(RANK)
     kernels = [Gaussian(tau) for tau in (0.5, 1.0, 2.0)]
-    room = Problem(rows, kernels[0], RANK).stream.products.nbytes
-    first = [Problem(rows, kernel, RANK).stream for kernel in kernels]
-    assert all(Problem(rows, kernel, RANK).stream is each for kernel, each in zip(kernels, first, strict=True))
-    assert Problem(rows, kernels[0], RANK - 1).stream is not first[0]
-    monkeypatch.setattr(streaming, "KEPT_BYTES", 2 * room)
-    last = Problem(rows, Gaussian(4.0), RANK).stream
-    assert list(rows.streams.values())[-1] is last
-    assert sum(each.products.nbytes for each in rows.streams.values()) <= 2 * room
-    assert Problem(rows, kernels[0], RANK).stream is not first[0]
+    first = [problems.on(rows, kernel, rank).stream for kernel in kernels]
+    assert all(problems.on(rows, kernel, rank).stream is each for kernel, each in zip(kernels, first, strict=True))
+    monkeypatch.setattr(problem, "KEPT_BYTES", int(2.5 * problems.on(rows, kernels[0], rank).nbytes))
+    last = problems.on(rows, Gaussian(4.0), rank).stream
+    assert problems.on(rows, kernels[0], rank).stream is first[0]
+    assert problems.on(rows, Gaussian(4.0), rank).stream is last
+    assert sum(each.stream.products.nbytes for each in problems.kept.values()) < 3 * first[0].products.nbytes
+    assert problems.on(rows, kernels[1], rank).stream is not first[1]
 
 
 @pytest.mark.parametrize("weighted", [False, True])

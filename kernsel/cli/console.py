@@ -50,6 +50,12 @@ def guarded() -> Iterator[None]:
             # What is still buffered would fail again when Python ends.
             os.dup2(os.open(os.devnull, os.O_WRONLY), _stdout_number())
             raise typer.Exit(BROKEN_PIPE) from error
+        except OSError as error:
+            if error.filename is not None:  # files are read and written where it is known what for
+                raise
+            os.dup2(os.open(os.devnull, os.O_WRONLY), _stdout_number())
+            say(f"error: the output can't be written ({error.strerror}); make room, or write it elsewhere")
+            raise typer.Exit(2) from error
 
 
 class Group(TyperGroup):

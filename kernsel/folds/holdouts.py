@@ -154,7 +154,8 @@ def _dealt(folds: Any, dataset: Dataset, seed: Seed) -> Folds:
     """Deal rows, or whole groups."""
     most, what = (dataset.n, "rows") if dataset.groups is None else (_groups(dataset), "groups")
     if not math.isfinite(folds) or folds != int(folds) or not 2 <= folds <= most:
-        raise OptionError(f"{folds} folds can't be made of {most} {what}: use 2 to {most} folds")
+        can = "2" if most == 2 else f"2 to {most}"
+        raise OptionError(f"{folds} folds can't be made of {most} {what}: use {can} folds")
     folds = int(folds)
     labels = np.zeros(dataset.n, np.int64) if dataset.codes is None else dataset.codes
     if dataset.groups is None:

@@ -19,7 +19,7 @@ from kernsel.criteria import Scores
 from kernsel.kernels import Kernel, Statistics, short
 from kernsel.numerics.jit import share_each
 from kernsel.paths import Path, make_path
-from kernsel.problem import Landmarks, Problem, Rows, problem_on
+from kernsel.problem import Landmarks, Problem, Problems, Rows
 from kernsel.representation import LowRank
 from kernsel.search.axes import Array, Axes
 from kernsel.search.candidate import Candidate, Key, parameters_of
@@ -50,6 +50,8 @@ class GridSearch:
     progress : callable or None
     ladder : sequence of int, ascending
         Ranks of successive halving, below that in force; with none every candidate is scored there.
+    problems : Problems
+        Where those at the representation in force are kept.
     """
 
     rows: Rows
@@ -60,6 +62,7 @@ class GridSearch:
     extend: bool = True
     progress: Progress | None = None
     ladder: Sequence[int] = ()
+    problems: Problems = field(default_factory=Problems)
     found: dict[Key, Candidate] = field(default_factory=dict)
     extensions: list[dict[str, str]] = field(default_factory=list)
     remark: str | None = None
@@ -198,7 +201,7 @@ class GridSearch:
         rank: LowRank | None,
         landmarks: Landmarks | None,
     ) -> list[Candidate]:
-        problem = problem_on(rows, kernel, rank) if landmarks is None else Problem(rows, kernel, rank, landmarks)
+        problem = self.problems.on(rows, kernel, rank) if landmarks is None else Problem(rows, kernel, rank, landmarks)
         paths = [make_path(problem, learner, each) for learner, each in lams.items()]
         return [candidate for path in paths for candidate in self.assess(path, self.criterion.score(path))]
 
@@ -213,7 +216,7 @@ def _where(axes: Axes, candidate: Candidate) -> list[str]:
         for name, value in part.items()
         if name in ranges and ranges[name].size > 1 and _at_edge(ranges[name], value)
     ]
-    return places + [f"lambda = {candidate.lam:.3g}"] * (candidate.lam in axes.lams[[0, -1]])
+    return places + [f"lambda = {candidate.lam:.3g}"] * (axes.lams.size > 1 and candidate.lam in axes.lams[[0, -1]])
 
 
 def _at_edge(axis: Array, value: float) -> bool:

@@ -455,6 +455,17 @@ def test_help_imports_nothing_numerical(args):
     assert not imported & {"numpy", "scipy", "numba", "sklearn", "pandas", "rich"}
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device that is always full")
+def test_an_output_that_is_full_is_one_line():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "kernsel", "plugins"], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 2
+    assert done.stderr.startswith("kernsel: error: the output can't be written (No space left on device)")
+    assert done.stderr.count("\n") == 1
+
+
 @pytest.mark.skipif(os.name != "posix", reason="a pipe of the shell")
 def test_a_closed_pipe_ends_in_silence(tmp_path):
     path = tmp_path / "t.csv"

@@ -132,6 +132,13 @@ def test_a_winner_on_the_edge_extends_the_grid():
     assert result.best.score < 0.5
 
 
+def test_a_value_alone_is_no_edge():
+    X, y = tables.waves()
+    result = tables.choose(X, y, grid={"tau": [1.0], "lambda": [0.001]}, folds=5)
+    assert len(result.candidates) == 1
+    assert not [text for text in result.warnings if "edge" in text]
+
+
 def test_a_grid_that_stays():
     X, y = tables.waves()
     result = tables.choose(X, y, grid=WIDE_LOW, folds=5, extend=False)
