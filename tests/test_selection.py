@@ -544,7 +544,7 @@ def test_seeds_that_make_no_sense(seed):
 @pytest.mark.parametrize("repeats", [1, 2])
 @pytest.mark.parametrize("learner", ["krr", "svm"])
 def test_a_selection_leaves_nothing_behind(learner, repeats, blocks, monkeypatch):
-    """What is large refers to the rows; were there a way back from them, it would stay until Python looks for cycles."""
+    """What is large refers to the rows; with a way back from them it would stay until Python looks for cycles."""
     monkeypatch.setattr(streaming, "FEATURES_BYTES", 0 if blocks else 2**28)
     X, y = tables.circles()
 
