@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import warnings
@@ -51,7 +52,7 @@ def guarded() -> Iterator[None]:
             os.dup2(os.open(os.devnull, os.O_WRONLY), _stdout_number())
             raise typer.Exit(BROKEN_PIPE) from error
         except OSError as error:
-            if error.filename is not None:  # files are read and written where it is known what for
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
             os.dup2(os.open(os.devnull, os.O_WRONLY), _stdout_number())
             say(f"error: the output can't be written ({error.strerror}); make room, or write it elsewhere")
