@@ -243,6 +243,14 @@ def test_arrays_of_numpy(tmp_path):
         read_table(path)
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a pipe with a name")
+def test_a_pipe_is_not_read(tmp_path):
+    path = tmp_path / "t.csv"
+    os.mkfifo(path)
+    with pytest.raises(DataError, match=r"t\.csv is a pipe or a device, .* save it to a file first"):
+        read_table(path)
+
+
 def test_parquet(tmp_path, small_blocks):
     path = tmp_path / "t.parquet"
     try:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable
 from io import BytesIO
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -78,6 +79,8 @@ def _check_file(path: Path) -> None:
         near = difflib.get_close_matches(path.name, _names_in(path.parent), n=1)
         hint = f"; did you mean {path.with_name(near[0])}?" if near else "; check the name"
         raise DataError(f"there is no file {path}{hint}")
+    if not path.is_file():
+        raise DataError(f"{path} is a pipe or a device, and a table is read more than once; save it to a file first")
     try:
         with path.open("rb") as stream:
             stream.read(1)
@@ -105,7 +108,9 @@ def _read_parquet(path: Path) -> pd.DataFrame:
             f"{path}: Parquet needs pyarrow; install it (pip install 'kernsel[parquet]') or give a CSV"
         ) from error
     except (OSError, ValueError) as error:  # pyarrow's own errors are ValueErrors
-        raise DataError(f"{path} isn't a Parquet file ({' '.join(str(error).split())[:80]})") from error
+        raise DataError(
+            f"{path} isn't a Parquet file, or a damaged one ({shorten(str(error), 80)}); write it again, or give a CSV"
+        ) from error
     columns = [column.reset_index(drop=True) for block in blocks for _, column in block.items()]
     names = [str(column.name) for column in columns]
     check_unique(names, str(path))
@@ -129,8 +134,8 @@ def _read_npy(path: Path) -> pd.DataFrame:
 
     try:
         array = np.load(path, mmap_mode="r")
-    except (ValueError, EOFError) as error:
-        raise DataError(f"{path} isn't an array of NumPy ({' '.join(str(error).split())[:80]})") from error
+    except (ValueError, EOFError) as error:  # what NumPy says of other files is about pickles
+        raise DataError(f"{path} isn't an array of NumPy; write it by numpy.save, or give a CSV") from error
     if array.ndim != 2 or array.dtype.kind not in "biuf":
         raise DataError(f"{path} must hold numbers in rows and columns, not {array.dtype} of shape {array.shape}")
     frame = pd.DataFrame(array, columns=array_names(array.shape[1]), copy=False)

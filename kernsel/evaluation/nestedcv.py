@@ -95,7 +95,7 @@ class Nested:
 
     def summary(self) -> str:
         """Return the estimate for people."""
-        se = "" if np.isnan(self.error_se) else f" ± {self.error_se:.2g}"
+        se = "" if np.isnan(self.error_se) else f" +- {self.error_se:.2g}"
         choices = sorted({described(f.best) for f in self.folds})
         return "\n".join(
             [
