@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from kernsel.errors import IncompatibleError
 from kernsel.numerics import factored, krylov, newton, spectral
+from kernsel.numerics.jit import one_blas_thread, share_each
 from kernsel.numerics.stability import Scan
 from kernsel.once import once
 from kernsel.paths.base import Fits, HeldOut, Path
@@ -239,7 +240,10 @@ class SquarePath(Path):
         if self._by_factors(self.lams[k : k + 1]):
             kept = np.stack([self.rows.kept(fold) for fold in folds])
             return self._solved(self.rows.left * self.lams[k], kept).swapaxes(0, 1)
-        return np.stack([self._without(fold, self.lams[k]) for fold in folds])
+        if self.rows.training is None:
+            _ = self._spectrum if self.problem.full else self._products  # once, not by each thread
+        with one_blas_thread():
+            return np.stack(list(share_each(lambda fold: self._without(fold, self.lams[k]), folds)))
 
     def _without(self, fold: int, lam: float) -> Array:
         """Return the solution (k, .) without a fold."""
