@@ -71,6 +71,12 @@ def rows_for(kernels: Iterable[Kernel], X: Points) -> Points:
     return as_dense(X, f"kernel '{unable[0]}'") if unable else X
 
 
+def check_seed(seed: Any) -> None:
+    """Raise OptionError unless it can be a seed."""
+    if not isinstance(seed, numbers.Integral) or seed < 0:
+        raise OptionError(f"seed must be a whole number from 0, not {seed!r}")
+
+
 def read_kernel(kernel: Any) -> Kernel:
     """Return the kernel; OptionError if it is neither one nor the text of one."""
     if not isinstance(kernel, str | Kernel):

@@ -91,8 +91,6 @@ def search_dataset(
     Selection
     """
     started = time.perf_counter()
-    if not isinstance(seed, numbers.Integral) or seed < 0:
-        raise OptionError(f"seed must be a whole number from 0, not {seed!r}")
     part = read_learner(learner, dataset.task)
     kernels = [read_kernel(each) for each in (kernel if isinstance(kernel, list | tuple) else [kernel])]
     if not kernels:

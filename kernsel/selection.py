@@ -15,7 +15,7 @@ from kernsel.errors import IncompatibleError, OptionError, SelectionWarning
 from kernsel.kernels import Kernel
 from kernsel.numerics.jit import one_blas_thread
 from kernsel.numerics.points import Points
-from kernsel.options import read_kernel, read_learner
+from kernsel.options import check_seed, read_kernel, read_learner
 from kernsel.result import Selection
 from kernsel.search.axes import Grid
 from kernsel.search.grid import Progress
@@ -225,6 +225,7 @@ def select_dataset(
     Selection
         As from :func:`select`.
     """
+    check_seed(seed)  # here, as relevances may be learnt before the search
     options |= {"learner": learner, "seed": seed}
     given = list(kernel) if isinstance(kernel, list | tuple) else [kernel]
     if AUTO in given:

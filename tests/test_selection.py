@@ -533,11 +533,12 @@ def test_ranks_that_make_no_sense(rank, message):
         tables.choose(X, y, rank=rank, folds=2)
 
 
+@pytest.mark.parametrize("kernel", ["gaussian", "ard", "auto"])
 @pytest.mark.parametrize("seed", [-1, 0.5, "a", None])
-def test_seeds_that_make_no_sense(seed):
+def test_seeds_that_make_no_sense(seed, kernel):
     X, y = tables.circles(20)
     with pytest.raises(OptionError, match="seed must be a whole number from 0"):
-        tables.choose(X, y, seed=seed)
+        tables.choose(X, y, seed=seed, kernel=kernel)
 
 
 @pytest.mark.parametrize("blocks", [False, True], ids=["held", "in blocks"])
