@@ -28,13 +28,14 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
-def rows_of(dataset: Dataset, folds: Folds, seed: int) -> Rows:
-    """Sort the rows of a data set by fold."""
+def rows_of(dataset: Dataset, folds: Folds, seed: int, clip: bool = False) -> Rows:
+    """Sort the rows of a data set by fold; held-out outputs of a regression may be clipped to the targets' range."""
     order = folds.order
     X, Y = dataset.X[order], np.ascontiguousarray(dataset.Y[:, order])
     weights = None if dataset.weights is None else dataset.weights[order]
     training = None if folds.training is None else np.ascontiguousarray(folds.training[:, order])
-    return Rows(X, Y, folds.starts, order, Statistics(X), seed, weights, training)
+    clip = clip and dataset.task == "regression"
+    return Rows(X, Y, folds.starts, order, Statistics(X), seed, weights, training, clip)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +80,13 @@ class Judge:
         if held is not None:
             columns["error"], columns["error_se"] = self.errors(path.rows, held.f)
             columns |= {"exact": held.exact, "refitted": np.broadcast_to(held.refitted, path.lams.shape)}
-        lists = {name: np.asarray(column).tolist() for name, column in columns.items() if column is not None}
         rank = problem.rank.largest if problem.rank is not None and problem.provisional else None
+        if rank is None:
+            usable = [k for k, reason in enumerate(failed) if reason is None]
+            norms = np.full(score.shape, np.nan)
+            norms[usable] = float(problem.kernel.diag(path.rows.X).max()) * path.norms(usable)
+            columns["norm"] = norms
+        lists = {name: np.asarray(column).tolist() for name, column in columns.items() if column is not None}
         found = []
         for k, lam in enumerate(path.lams.tolist()):
             figures: dict[str, Any] = {"failed": failed[k]}
@@ -106,7 +112,7 @@ class Judge:
                 together.setdefault((candidate.kernel, candidate.learner), []).append(candidate)
         for (kernel, learner), members in together.items():
             path = make_path(self.problems.on(rows, kernel, rank), learner, [c.lam for c in members])
-            held = path.exact()
+            held = path.exact().clipped(rows)
             for k, candidate in enumerate(sorted(members, key=lambda c: -c.lam)):
                 F, reason = held.f[:, k], held.failed[k]
                 if reason is None:

@@ -47,6 +47,8 @@ class Rows:
         Sample weights, greater than 0; None where every row counts 1.
     training : (t, n) array of bool or None
         The rows that each fold's fit is trained on, if not all but the fold (time-ordered splits).
+    clip : bool
+        Whether held-out outputs are kept within the range of the targets that their fit was trained on.
     """
 
     X: Points
@@ -57,6 +59,7 @@ class Rows:
     seed: int = 0
     weights: Array | None = None
     training: NDArray[np.bool_] | None = None
+    clip: bool = False
 
     @property
     def n(self) -> int:
@@ -105,11 +108,34 @@ class Rows:
         X, Y = as_points(self.X[chosen]), np.ascontiguousarray(self.Y[:, chosen])
         weights = None if self.weights is None else self.weights[chosen]
         training = None if self.training is None else np.ascontiguousarray(self.training[:, chosen])
-        return Rows(X, Y, starts, self.order[chosen], type(self.statistics)(X), self.seed, weights, training)
+        statistics = type(self.statistics)(X)
+        return Rows(X, Y, starts, self.order[chosen], statistics, self.seed, weights, training, self.clip)
 
     def part(self, chosen: NDArray[np.bool_]) -> Rows:
         """Return some of the rows in the folds that they were in, none of which should lose all of its rows."""
         return self.taken(np.flatnonzero(chosen), np.append(0, np.cumsum(chosen))[self.starts])
+
+    @once
+    def limits(self) -> Array:
+        """Least and largest target that the fit without each fold is trained on, (2, k, t)."""
+        t = self.left.size
+        if self.training is not None:
+            each = [self.Y[:, kept] for kept in self.training]
+            return np.stack([[Y.min(axis=1) for Y in each], [Y.max(axis=1) for Y in each]]).swapaxes(1, 2)
+        bounds = np.append(self.starts, self.n)[: t + 1 + (self.held < self.n)]  # rows in no fold are a last part
+        ends = []
+        for sign in (-1.0, 1.0):
+            largest = np.maximum.reduceat(sign * self.Y, bounds[:-1], axis=1)
+            second, first = np.sort(largest, axis=1)[:, -2:].T[:, :, None]
+            ends.append(sign * np.where(largest == first, second, first))  # of two that are equal both are second
+        return np.stack(ends)[:, :, :t]
+
+    def clipped(self, F: Array) -> Array:
+        """Return held-out outputs (k, ..., n) within the limits of their folds, if rows are clipped."""
+        if not self.clip:
+            return F
+        low, high = np.repeat(self.limits, np.diff(self.starts), axis=2).reshape(2, len(F), *(1,) * (F.ndim - 2), -1)
+        return np.concatenate([np.clip(F[..., : self.held], low, high), F[..., self.held :]], axis=-1)
 
     def mean(self, values: Array) -> Array:
         """Return the weighted mean over held-out rows of ``values (..., n)``."""

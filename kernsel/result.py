@@ -70,6 +70,8 @@ class Selection:
         What was selected on, how, in how many seconds, and with which software.
     nested : Nested or None
         The error of the whole selection, if it was asked for: see :func:`kernsel.nested`.
+    minimum : Candidate or None
+        The candidate with the lowest exact score: the winner, or another one that the rule of choice passed over.
     """
 
     best: Candidate
@@ -87,6 +89,7 @@ class Selection:
     timing: Mapping[str, float]
     environment: Mapping[str, Any]
     nested: Any = None
+    minimum: Candidate | None = None
 
     @cached_property
     def table(self) -> pd.DataFrame:
@@ -132,6 +135,7 @@ class Selection:
             "scored_by": candidate.scored_by,
             "refitted": candidate.refitted,
             "rank": candidate.rank,
+            "norm": finite_or_none(candidate.norm),
             "failed": candidate.failed,
             "terms": dict(candidate.terms),
             "metrics": {name: {"value": m.value, "se": m.se} for name, m in candidate.metrics.items()},
@@ -144,6 +148,7 @@ class Selection:
             "version": VERSION,
             "best": self._entry(self.best),
             "candidates": [self._entry(candidate) for candidate in self.candidates],
+            "minimum": None if self.minimum is None else self._entry(self.minimum),
             "data": dict(self.data),
             "options": dict(self.options),
             "conversions": dict(self.conversions),
@@ -173,13 +178,14 @@ class Selection:
             *self._by_target(),
             *(f"  held-out {name}: {_figure(metric)}" for name, metric in self.best.metrics.items()),
             f"  representation: {self.data['representation']}",
-            *([f"  choice: {self.data['choice']}"] if self.options["one_se"] else []),
+            *textwrap.wrap(f"choice: {self.data['choice']}", 110, initial_indent="  ", subsequent_indent="    "),
             "",
-            *aligned([("", *self._parts(), "lambda", self.criterion, "verified", "error +- s.e.", "rho"), *rows]),
+            *aligned([("", *self._parts(), "lambda", self.criterion, "verified", "error +- s.e.", "norm", "rho"), *rows]),
             "",
             *textwrap.wrap(
                 f"{self.criterion}: {self.data['measure']}; verified: {self.data['verification']}; error: {what}, with "
-                "its standard error over folds; rho: near 0 a fold hardly moves the fit and an approximation is as "
+                "its standard error over folds; norm: kappa ||f||^2, whose root bounds outputs on new rows, "
+                "in units of the standardised target; rho: near 0 a fold hardly moves the fit and an approximation is as "
                 "good as exact, near 1 it is least sure, and above it is lost in rounding (or folds are very unequal)",
                 width=110,
                 initial_indent="  ",
@@ -248,6 +254,7 @@ class Selection:
             f"{candidate.score:.5g}" + "*" * (candidate.scored_by is not None),
             "-" if candidate.verified is None else f"{candidate.verified:.5g}",
             self._error(candidate),
+            "-" if candidate.norm is None else f"{candidate.norm:.3g}",
             self._ratio(candidate),
         )
 
@@ -345,6 +352,7 @@ _MEASURED = {
     "scored_by",
     "refitted",
     "rank",
+    "norm",
     "failed",
 }
 

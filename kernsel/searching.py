@@ -27,7 +27,7 @@ from kernsel.kernels import Kernel
 from kernsel.model import Model
 from kernsel.numerics.jit import one_blas_thread
 from kernsel.numerics.points import as_points
-from kernsel.options import read_criterion, read_kernel, read_learner, read_rank, read_search, rows_for
+from kernsel.options import read_criterion, read_kernel, read_learner, read_rank, read_rule, read_search, rows_for
 from kernsel.paths import Path, compile_updates, make_path
 from kernsel.problem import Problems, Rows
 from kernsel.representation import LowRank, asked_rank
@@ -35,7 +35,8 @@ from kernsel.result import Selection, described, environment, finite_or_none
 from kernsel.search.axes import Grid
 from kernsel.search.candidate import Candidate
 from kernsel.search.grid import GridSearch, Progress
-from kernsel.search.onese import simplest
+from kernsel.search.choice import MINIMUM, ONE_SE, SAFEST, Choice, Rule
+from kernsel.search.ranking import rank as rank_candidates
 from kernsel.search.refine import Budget, read_method, refined
 from kernsel.search.sample import make_designs
 from kernsel.tradeoff import choose_eta, said_of_eta
@@ -70,7 +71,10 @@ def search_dataset(
     order: float | None = None,
     eta: float | str | None = None,
     metric: str | Sequence[str] = (),
+    choose: str | None = None,
+    within: float | None = None,
     one_se: bool = False,
+    clip: bool = True,
     calibration: str | None = None,
     seed: int = 0,
     progress: Progress | None = None,
@@ -83,7 +87,7 @@ def search_dataset(
         From ``kernsel.data``.
     learner, kernel, criterion, folds, repeats, grid, search, refine, budget, verify, rank, landmarks : optional
         As in :func:`kernsel.select`.
-    extend, pure, order, eta, metric, one_se, calibration, seed, progress : optional
+    extend, pure, order, eta, metric, choose, within, one_se, clip, calibration, seed, progress : optional
         As in :func:`kernsel.select`.
 
     Returns
@@ -107,12 +111,13 @@ def search_dataset(
         raise OptionError(f"verify is the number of leading candidates to check, at least 0, not {verify}")
     columns = read_rank(rank, dataset.n, landmarks, part)
     method, allowed = read_method(refine, budget, scorer, part, kernels, columns), Budget.read(budget)
-    ladder = read_search(search, dataset.n, len(dataset.Y), columns, one_se)
+    rule = read_rule(choose, within, one_se, dataset.task, scorer)
+    ladder = read_search(search, dataset.n, len(dataset.Y), columns, rule.name == ONE_SE)
     compile_updates(part, columns is None and not ladder)
     kind = read_calibration(calibration, part, dataset.task)
-    deals = [rows_of(dataset, deal, seed) for deal in dealt]
+    deals = [rows_of(dataset, deal, seed, clip) for deal in dealt]
     rows = deals[0]
-    if one_se:
+    if rule.name == ONE_SE:
         _check_one_se(scorer, verify, rows)
     metrics = _metrics(metric, rows, dataset, kind)
     tried: dict[float, float] = {}
@@ -122,62 +127,26 @@ def search_dataset(
         notes.append(said_of_eta(scorer.eta, tried))
     judge = Judge(deals, dataset, scorer, metrics)
     grids = make_designs(kernels, grid, rows, part)
-    searching = GridSearch(rows, scorer, columns, judge.candidates, grids, extend, progress, ladder, judge.problems)
+    held_out = isinstance(scorer, HeldOutCriterion)
+    searching = GridSearch(
+        rows, scorer, columns, judge.candidates, grids, extend, progress, ladder, judge.problems, rule
+    )
     searching.run()
     _check_any(searching)
     if method is not None:
         notes.append(refined(searching, method, allowed))
     searched = time.perf_counter()
-    checked: dict[tuple[Kernel, Any, float], Candidate] = {}
-    best = searching.candidates()[0]
-    while True:
-        candidates = searching.candidates()
-        leading = [c for c in candidates[:verify] if c.failed is None]
-        if searching.settle(leading):  # the order is another one now
-            continue
-        new = [c for c in leading if c.key not in checked]
-        verdicts = judge.verified(new, columns)
-        checked.update({c.key: c for c in verdicts})
-        failed_now = {c.key: c for c in verdicts if c.failed is not None}
-        searching.found.update(failed_now)
-        if failed_now:  # the next ones move up
-            continue
-        best = min((checked[c.key] for c in leading), key=lambda c: c.order, default=candidates[0])
-        # What verification put first may have better neighbours, or lie on an edge, as well.
-        if best.key == candidates[0].key or not searching.explore(best):
-            break
+    ranking = rank_candidates(searching, lambda some: judge.verified(some, columns), verify, held_out)
     _check_any(searching)
+    candidates, decision = ranking.candidates, ranking.choice
     warnings = searching.said() + _lone_classes(rows, dataset)
-    held_out = isinstance(scorer, HeldOutCriterion)
-    if leading:
-        first = checked[leading[0].key]
-        if best is not first:
-            what = "exact value" if held_out else "exact held-out loss"
-            warnings.append(
-                f"verification overturned the criterion: {described(first)} came first by "
-                f"{scorer.name} ({first.score:.6g}), but its {what} is {_shown(first.verified)} against "
-                f"{_shown(best.verified)} of the choice"
-            )
-        ordered = sorted((checked[c.key] for c in leading), key=lambda c: c.order)
-        candidates = sorted([*ordered, *candidates[len(leading) :]], key=lambda candidate: candidate.failed is not None)
-    choice = f"lowest {scorer.name}" + ", verified by exact refits" * bool(leading)
-    if one_se:
-        lowest = candidates[0]
-        best, limit = simplest(
-            candidates,
-            lowest,
-            lambda c: c if c.verified is not None else judge.verified([c], columns)[0],
+    if ranking.overturned is not None:
+        first, what = ranking.overturned, "exact value" if held_out else "exact held-out loss"
+        warnings.append(
+            f"verification overturned the criterion: {described(first)} came first by "
+            f"{scorer.name} ({first.score:.6g}), but its {what} is {_shown(first.verified)} against "
+            f"{_shown(decision.lowest.verified)} of {described(decision.lowest)}"
         )
-        candidates = [best, *(c for c in candidates if c.key != best.key)]
-        choice = (
-            f"largest lambda within one standard error ({limit - lowest.value:.3g}) of the lowest {scorer.name}, "
-            f"{lowest.value:.5g} by {described(lowest)}"
-        )
-        if where := searching.edge(best):
-            warnings.append(
-                f"the choice within one standard error lies on the edge of the grid ({where}): a wider grid may hold a "
-                "simpler one"
-            )
     failed = sum(candidate.failed is not None for candidate in candidates)
     if failed:
         reasons = sorted({str(c.failed) for c in candidates if c.failed is not None})
@@ -216,6 +185,7 @@ def search_dataset(
     return Selection(
         best=best,
         candidates=candidates,
+        minimum=decision.lowest,
         learner=part.name,
         criterion=scorer.name,
         model=model,
@@ -240,7 +210,8 @@ def search_dataset(
             "errors": judge.by_target(every) if several else None,
             "representation": path.describe(),
             "rank": path.rank,
-            "choice": choice,
+            "choice": _said_choice(rule, decision, scorer.name, ranking.verified),
+            "tied": decision.tied,
             "measure": scorer.measured(measure) if hasattr(scorer, "measured") else "its own measure",
             "verification": verification,
         },
@@ -261,7 +232,10 @@ def search_dataset(
             "extend": extend,
             "verify": verify,
             "metrics": [] if metrics is None else list(metrics.scorers),
-            "one_se": one_se,
+            "choose": rule.name,
+            "within": rule.within,
+            "one_se": rule.name == ONE_SE,
+            "clip": clip,
             "calibration": kind,
             **asked_rank(columns),
             "seed": seed,
@@ -316,6 +290,21 @@ def _placed(values: NDArray[Any], places: NDArray[np.int64], n: int) -> NDArray[
     return placed
 
 
+def _said_choice(rule: Rule, choice: Choice, criterion: str, verified: int) -> str:
+    """Say how the choice was made."""
+    exact = ", verified by exact refits" * bool(verified)
+    if rule.name == MINIMUM or choice.tied == 1:
+        return f"lowest {criterion}{exact}"
+    lowest = choice.lowest
+    order = "least error, then least norm" if rule.errors else "least norm"
+    what = order if rule.name == SAFEST else "largest lambda"
+    return (
+        f"{what} among {choice.tied} candidates within {rule.within:g} standard errors "
+        f"({choice.limit - lowest.value:.2g}) of the lowest {criterion}{exact}: {lowest.value:.5g} by "
+        f"{described(lowest)}"
+    )
+
+
 def _check_one_se(criterion: Any, verify: int, rows: Rows) -> None:
     if not isinstance(criterion, HeldOutCriterion):
         raise OptionError(
@@ -357,8 +346,8 @@ def refit(winner: Candidate, rows: Rows, rank: LowRank | None, problems: Problem
 def heldout_of(path: Path, criterion: Any) -> Array:
     """Held-out outputs of the last fit of a path: as a criterion sees them, exact without one or if it makes none."""
     if isinstance(criterion, HeldOutCriterion):
-        return criterion.heldout(path).f[:, -1]
-    return path.exact([path.lams.size - 1]).f[:, 0]
+        return criterion.heldout(path).clipped(path.rows).f[:, -1]
+    return path.exact([path.lams.size - 1]).clipped(path.rows).f[:, 0]
 
 
 def _model(path: Path, dataset: Dataset, learner: Any, n: int, calibration: Calibration | None) -> Model:

@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
 AUTO, LEARNT_BY, FOLDS = "auto", "evidence", 10
 
-COMPARED = ("learner", "criterion", "grid", "search", "verify", "rank", "landmarks", "extend", "pure", "order", "eta")
+COMPARED = (
+    *("learner", "criterion", "grid", "search", "verify", "rank", "landmarks", "extend", "pure", "order", "eta"),
+    *("choose", "within", "clip"),
+)
 """Options that the selections on outer folds share with the whole one; the others only add to its report."""
 
 
@@ -56,7 +59,10 @@ def select(
     order: float | None = None,
     eta: float | str | None = None,
     metric: str | Sequence[str] = (),
+    choose: str | None = None,
+    within: float | None = None,
     one_se: bool = False,
+    clip: bool = True,
     calibration: str | None = None,
     task: str = "auto",
     standardize: bool = True,
@@ -139,8 +145,19 @@ def select(
     metric : str or list of str
         Names of scikit-learn scorers, such as ``"roc_auc"``: further figures from the exact held-out predictions of the
         verified candidates. They don't take part in the choice. The second of two labels is the positive one.
+    choose : {"safest", "minimum", "one-se"}, optional
+        What to take among candidates whose exact scores can't be told from the lowest. ``safest``, the default: of
+        classes the least held-out error, then the least ``kappa ||f||^2`` with ``kappa = max_x k(x, x)``, which bounds
+        every output on new rows. ``minimum``: the lowest score itself. ``one-se``: the largest lambda, then the widest
+        kernel.
+    within : float, optional
+        How many standard errors above the lowest score candidates count as no worse: for ``safest`` 0.1 of a
+        regression and 0.5 of classes by default, for ``one-se`` 1.
     one_se : bool
-        Choose the largest lambda (then the widest kernel) within one standard error of the best candidate.
+        Short for ``choose="one-se"``.
+    clip : bool
+        Keep the outputs of a regression within the range of the targets that they were trained on: in held-out scores,
+        predictions and intervals.
     calibration : {"sigmoid", "isotonic", "none"}, optional
         How outputs become probabilities of classes: by Platt's sigmoid, the default, or isotonic regression, fitted on
         held-out outputs; or not at all, for a learner whose outputs are log-odds.
@@ -190,7 +207,10 @@ def select(
         order=order,
         eta=eta,
         metric=metric,
+        choose=choose,
+        within=within,
         one_se=one_se,
+        clip=clip,
         calibration=calibration,
         seed=seed,
         progress=progress,

@@ -129,7 +129,8 @@ class HeldOutCriterion(ABC):
 
     def score(self, path: Path) -> Scores:
         """Score a path; a fit whose mean is not finite has failed."""
-        held, rows = self.heldout(path), path.rows
+        rows = path.rows
+        held = self.heldout(path).clipped(rows)
         losses = path.learner.loss.values(rows.Y, held.f).mean(axis=0)
         loss, values = rows.mean(losses), losses
         if hasattr(self, "measure") or type(self).values is not HeldOutCriterion.values:

@@ -20,24 +20,28 @@ ACCURACY = 1e-11
 
 
 def heldout_krylov(
-    K: np.ndarray, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray, left: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return held-out outputs ``(k, L, n)`` of the square loss, and for which of ``lams``, descending, they converged.
+    K: np.ndarray, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray, left: np.ndarray, total: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return held-out outputs ``(k, L, n)`` of the square loss, the squared norms ``a' K a (L,)`` of the fits on all
+    rows, summed over outputs, and for which of ``lams``, descending, both converged.
 
-    The error of ``f_S`` is at most ``|K| / ridge`` times the residual, which is known at every step.
+    The fit on all rows, ``(K + total lam I) a = y``, is one more system beside those of the folds. The error of ``f_S``
+    is at most ``|K| / ridge`` times the residual, which is known at every step.
 
     Parameters
     ----------
     K, Y : (n, n), (k, n)
     lams, starts, left : (L,), (t + 1,), (t,)
         The fit without fold S has the ridge ``left_S lam``; rows in no fold keep zeros.
+    total : float
+        What ``left`` is where no fold is left out.
     """
     n, t, L = len(K), len(left), lams.size
-    kept = np.ones((t, n))
+    kept = np.ones((t + 1, n))  # the last one is the fit on all rows
     for fold, (lo, hi) in enumerate(pairwise(starts)):
         kept[fold, lo:hi] = 0.0
     r = Y[:, None] * kept  # residuals of the systems (outputs, folds) with the least ridge
-    ridges = lams[:, None] * left
+    ridges = lams[:, None] * np.append(left, total)
     above = (ridges - ridges[-1])[:, None]  # (L, 1, t)
     norm = float(np.abs(K).sum(axis=1).max(initial=0.0))
     size = np.sqrt(np.square(r).sum(axis=-1))
@@ -70,4 +74,6 @@ def heldout_krylov(
     out = np.zeros((len(Y), L, n))
     for fold, (lo, hi) in enumerate(pairwise(starts)):
         out[:, :first, lo:hi] = (x[:first, :, fold] @ K[:, lo:hi]).swapaxes(0, 1)
-    return out, np.arange(L) < first
+    whole = x[:, :, t]
+    norms = np.einsum("lcn,lcn->l", whole, Y - ridges[:, t, None, None] * whole)  # K a = y - ridge a
+    return out, norms, np.arange(L) < first

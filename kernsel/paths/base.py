@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -42,6 +42,10 @@ class HeldOut:
     failed: list[str | None]
     exact: NDArray[np.bool_]
     refitted: NDArray[np.int64] | int = 0
+
+    def clipped(self, rows: Rows) -> HeldOut:
+        """Return the outputs within the range of the targets that each fit was trained on, if rows are clipped."""
+        return replace(self, f=rows.clipped(self.f)) if rows.clip else self
 
     @staticmethod
     def of(f: Array, status: NDArray[np.int64], exact: bool, refitted: NDArray[np.int64] | int = 0) -> HeldOut:
@@ -89,7 +93,7 @@ class Path(ABC):
             return self
         other = copy.copy(self)
         other.rows = self.rows.one_by_one
-        for of_folds in ("ratio", "_by_products"):
+        for of_folds in ("ratio", "_by_products", "_krylov"):
             other.__dict__.pop(of_folds, None)
         return other
 
@@ -131,6 +135,22 @@ class Path(ABC):
     @abstractmethod
     def _refitted(self, k: int) -> Array:
         """Solutions (t, outputs, .) without each fold for lambda number ``k``."""
+
+    def _solutions(self, which: Sequence[int]) -> Array:
+        """Solutions (outputs, q, .) of the fits for some lambda."""
+        return np.stack([self._solution(k) for k in which], axis=1)
+
+    def norms(self, which: Sequence[int]) -> Array:
+        """Squared norms ``||f||^2`` of the fits for lambda number ``which``, without bias, summed over outputs, (q,).
+
+        In full ``a' K a``, of low-rank features ``|w|^2``. With ``kappa = max_x k(x, x)`` every output of a fit is at
+        most ``sqrt(kappa) ||f||`` away from the bias.
+        """
+        if not len(which):
+            return np.zeros(0)
+        x = self._solutions(which)
+        x = x[..., :-1] if self.bias else x
+        return np.asarray(np.einsum("cqi,cqi->q", x, x @ self.problem.gram if self.problem.full else x))
 
     def coefficients(self, k: int) -> Array:
         """Weights (outputs, m) of the kernel functions at the rows of ``points()``, for lambda number ``k``."""

@@ -138,13 +138,36 @@ class SquarePath(Path):
             Z, G = self._products
             f, status = spectral.heldout_features(Z, G, int(self.bias), Y, lams, rows.starts, rows.total, rows.left)
         elif self._by_krylov(lams):
-            f, done = krylov.heldout_krylov(self.problem.weighted, Y, lams, rows.starts, rows.left)
+            f, _, done = self._krylov if which is None else self._krylov_of(lams)
             status = np.zeros(lams.size, np.int64)
             if not done.all():
+                f = f.copy()
                 f[:, ~done], status[~done] = self._without_folds(Y, lams[~done])
         else:
             f, status = self._without_folds(Y, lams)
         return HeldOut.of(f / self._root, status, exact=True)
+
+    @once
+    def _krylov(self) -> tuple[Array, Array, NDArray[np.bool_]]:
+        """Held-out outputs, norms, and which converged, for all lambda, by conjugate gradients."""
+        return self._krylov_of(self.lams)
+
+    def _krylov_of(self, lams: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
+        rows = self.rows
+        Y = rows.Y * self._root
+        return krylov.heldout_krylov(self.problem.weighted, Y, lams, rows.starts, rows.left, rows.total)
+
+    def norms(self, which: Sequence[int]) -> Array:
+        chosen = np.asarray(list(which), dtype=np.int64)
+        if self.rows.training is not None or not self._by_krylov(self.lams):
+            return super().norms(chosen)
+        _, found, done = self._krylov
+        found = found[chosen]
+        found[~done[chosen]] = super().norms(chosen[~done[chosen]])
+        return found
+
+    def _solutions(self, which: Sequence[int]) -> Array:
+        return self._coefficients(self.lams[which]) if self.problem.full else super()._solutions(which)
 
     def left_over(self) -> LeftOver:
         """Return what the fits leave of the targets."""

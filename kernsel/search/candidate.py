@@ -50,6 +50,8 @@ class Candidate:
         in force.
     terms : mapping of str to float
         What the score is the sum of, such as its ``fit`` and its ``penalty``, if it is a sum.
+    norm : float or None
+        ``kappa ||f||^2`` of the fit on all rows, summed over outputs; None at a provisional rank.
     learner : Learner or None
         None if there is only one.
     """
@@ -71,6 +73,7 @@ class Candidate:
     refitted: int = 0
     rank: int | None = None
     terms: Mapping[str, float] = field(default_factory=dict)
+    norm: float | None = None
 
     @property
     def value(self) -> float:

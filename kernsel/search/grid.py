@@ -23,6 +23,7 @@ from kernsel.problem import Landmarks, Problem, Problems, Rows
 from kernsel.representation import LowRank
 from kernsel.search.axes import Array, Axes
 from kernsel.search.candidate import Candidate, Key, parameters_of
+from kernsel.search.choice import MINIMUM, Rule
 
 Progress = Callable[[int, int, str], None]
 
@@ -52,6 +53,9 @@ class GridSearch:
         Ranks of successive halving, below that in force; with none every candidate is scored there.
     problems : Problems
         Where those at the representation in force are kept.
+    rule : Rule
+        How the choice will be made: the search goes on around what that would take by now, and beyond the edge of the
+        grid where that lies on one. So a grid isn't extended for a score that can't be told from a safer one's.
     """
 
     rows: Rows
@@ -63,6 +67,7 @@ class GridSearch:
     progress: Progress | None = None
     ladder: Sequence[int] = ()
     problems: Problems = field(default_factory=Problems)
+    rule: Rule = field(default=Rule(MINIMUM, 0.0))
     found: dict[Key, Candidate] = field(default_factory=dict)
     extensions: list[dict[str, str]] = field(default_factory=list)
     remark: str | None = None
@@ -71,8 +76,12 @@ class GridSearch:
         """Score the grids, and go on from the best candidate as long as there is anything better to hope for."""
         for axes in self.grids:  # each on its own: a low rank costs some kernels more than others
             self._halve([key for key in axes.points() if key not in self.found])
-        while self.explore(self.candidates()[0]):
+        while self.explore(self.leading()):
             pass
+
+    def leading(self) -> Candidate:
+        """Return the candidate that the rule of choice would take by the scores so far."""
+        return self.rule.first(self.candidates())
 
     def candidates(self) -> list[Candidate]:
         """Return all candidates so far, best first."""

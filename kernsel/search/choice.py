@@ -1,0 +1,133 @@
+"""The rule of choice: which candidate to take among those whose scores can't be told apart.
+
+The minimiser of cross-validation is the best of many noisy scores. Along a flat valley it often lies where ``||f||`` is
+enormous, and there a row unlike the others gets an absurd output. With ``kappa = max_x k(x, x)`` every output obeys
+``|f(x)| <= sqrt(kappa) ||f||``, so that among equals the candidate of least ``kappa ||f||^2`` is the safest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from kernsel.errors import OptionError
+from kernsel.search.candidate import Candidate
+
+SAFEST, MINIMUM, ONE_SE = RULES = ("safest", "minimum", "one-se")
+
+WITHIN = {"regression": 0.1, "classification": 0.5}
+"""Standard errors of the best score within which ``safest`` looks. Squared errors of one row are much the same for all
+candidates, so that their differences are known far better than either; mistakes are few, and known much worse."""
+
+MOST = 30
+"""Candidates that are verified for the rule at the most."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How to choose among candidates whose scores are within some standard errors of the lowest.
+
+    Parameters
+    ----------
+    name : {"safest", "minimum", "one-se"}
+        The least held-out error (of classes), then the least ``kappa ||f||^2``; the lowest score itself; or the largest
+        lambda, then the widest kernel (Breiman, Friedman, Olshen & Stone 1984).
+    within : float
+        How many standard errors of the lowest score the others may be above it.
+    errors : bool
+        Whether ``safest`` looks at held-out errors first: of classes, unless the criterion has a measure of its own.
+    """
+
+    name: str
+    within: float
+    errors: bool = False
+
+    @classmethod
+    def read(cls, choose: str | None, within: float | None, task: str, criterion: Any) -> Rule:
+        """Return the rule of an option; OptionError if there is none such."""
+        name = choose or SAFEST
+        if name not in RULES:
+            raise OptionError(f"choose {choose!r} is unknown: use {', '.join(RULES)}")
+        if name == MINIMUM:
+            if within is not None:
+                raise OptionError(f"within {within}: the minimum is the minimum; use it with choose safest or one-se")
+            return cls(name, 0.0)
+        if within is None:
+            within = WITHIN[task] if name == SAFEST else 1.0
+        if isinstance(within, bool) or not isinstance(within, int | float) or not 0 <= within < math.inf:
+            raise OptionError(f"within is a number of standard errors, at least 0, not {within!r}")
+        return cls(name, float(within), task == "classification" and not hasattr(criterion, "measure"))
+
+    def limit(self, lowest: Candidate) -> float:
+        """Return the score up to which a candidate can't be told from the one with the lowest."""
+        return lowest.value + self.within * (lowest.score_se or 0.0)
+
+    def tied(self, candidates: Iterable[Candidate], limit: float) -> list[Candidate]:
+        """Return the candidates at the representation in force within a limit, the one to take first."""
+        among = [c for c in candidates if c.failed is None and c.rank is None and c.value <= limit]
+        return sorted(among, key=self._key)
+
+    def first(self, candidates: list[Candidate]) -> Candidate:
+        """Return the candidate to take by the scores alone, for a list that is sorted by these."""
+        tied = self.tied(candidates, self.limit(candidates[0]))
+        return tied[0] if tied else candidates[0]
+
+    def _key(self, candidate: Candidate) -> tuple[float, ...]:
+        if self.name == ONE_SE:
+            return -candidate.lam, -candidate.width
+        if self.name == MINIMUM:
+            return candidate.order
+        error = candidate.error if self.errors and candidate.error is not None else 0.0
+        norm = math.inf if candidate.norm is None else candidate.norm
+        return error, norm, *candidate.order
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a rule chose.
+
+    Parameters
+    ----------
+    best : Candidate
+    lowest : Candidate
+        The one with the lowest exact score.
+    limit : float
+        The score up to which candidates were looked at.
+    tied : int
+        How many there were within it.
+    """
+
+    best: Candidate
+    lowest: Candidate
+    limit: float
+    tied: int
+
+
+def choose(rule: Rule, candidates: list[Candidate], verify: Callable[[Candidate], Candidate], most: int) -> Choice:
+    """Choose by exact scores: those within the limit are verified in the order of the rule, until one stays first.
+
+    Parameters
+    ----------
+    rule : Rule
+    candidates : list of Candidate
+        Sorted; with exact scores where these are known.
+    verify : callable
+        Returns a candidate with its exact score; one that can't be verified has failed.
+    most : int
+        How many may be verified here; after these the choice is among those whose exact score is known.
+    """
+    known = {c.key: c for c in candidates}
+    exact = {c.key for c in candidates if c.verified is not None}
+    while True:
+        sure = [known[key] for key in exact if known[key].failed is None] or candidates
+        lowest = min(sure, key=lambda c: c.order)
+        limit = rule.limit(lowest)
+        tied = rule.tied(sure if rule.name == MINIMUM or most <= 0 else known.values(), limit) or [lowest]
+        first = tied[0].key
+        if most <= 0 or rule.name == MINIMUM or first in exact:
+            return Choice(tied[0], lowest, limit, len(tied))
+        known[first] = verify(tied[0])
+        exact.add(first)
+        most -= 1

@@ -1,0 +1,119 @@
+"""Verification: the leading candidates are scored again by exact refits, and the rule of choice takes one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kernsel.search.candidate import Candidate, Key
+from kernsel.search.choice import MOST, Choice, choose
+from kernsel.search.grid import GridSearch
+
+Verify = Callable[[list[Candidate]], list[Candidate]]
+"""Scores candidates again by exact refits; one that can't be has failed."""
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """What verification found.
+
+    Parameters
+    ----------
+    candidates : list of Candidate
+        The choice, the other verified ones by their exact scores, the others by their scores, the failed last.
+    choice : Choice
+    overturned : Candidate or None
+        The verified candidate that the criterion had put first, if another one has a lower exact score.
+    verified : int
+        How many candidates were verified.
+    """
+
+    candidates: list[Candidate]
+    choice: Choice
+    overturned: Candidate | None
+    verified: int
+
+    @property
+    def best(self) -> Candidate:
+        """The choice."""
+        return self.choice.best
+
+
+def rank(search: GridSearch, verify: Verify, leaders: int, comparable: bool) -> Ranking:
+    """Verify the leading candidates of a search, go on while that overturns their order, and choose.
+
+    Parameters
+    ----------
+    search : GridSearch
+        Run already; it goes on around the choice.
+    verify : callable
+    leaders : int
+        How many candidates are verified at a time; with 0 none is.
+    comparable : bool
+        Whether scores and exact scores are of one kind: means over held-out rows.
+    """
+    checked: dict[Key, Candidate] = {}
+
+    def check(candidates: list[Candidate]) -> bool:
+        """Verify those that are not; say whether none of them failed, so that no other moves up."""
+        new = [c for c in candidates if c.key not in checked]
+        verdicts = verify(new)
+        checked.update({c.key: c for c in verdicts})
+        failed = {c.key: c for c in verdicts if c.failed is not None}
+        search.found.update(failed)
+        return not failed
+
+    while True:
+        first = _verify_leaders(search, check, checked, leaders)
+        choice = _choose(search, check, checked, leaders, comparable)
+        if not search.explore(choice.best):  # it may have better neighbours, or lie on an edge, as well
+            break
+    found = [checked.get(c.key, c) for c in search.candidates()]
+    verified = sorted((c for c in found if c.key in checked), key=lambda c: c.order)
+    others = [c for c in found if c.key not in checked]
+    ordered = [choice.best, *(c for c in [*verified, *others] if c.key != choice.best.key)]
+    leader = None if first is None else checked[first.key]
+    overturned = leader if leader is not None and choice.lowest.key != leader.key else None
+    return Ranking(sorted(ordered, key=lambda c: c.failed is not None), choice, overturned, len(checked))
+
+
+def _verify_leaders(
+    search: GridSearch, check: Callable[[list[Candidate]], bool], checked: dict[Key, Candidate], leaders: int
+) -> Candidate | None:
+    """Verify leading candidates, as many more each time that one of the last has the lowest exact score.
+
+    Returns the first of them by the criterion.
+    """
+    count = leaders
+    while True:
+        leading = [c for c in search.candidates()[:count] if c.failed is None]
+        if search.settle(leading):  # the order is another one now
+            continue
+        if not check(leading):
+            continue
+        if not leading:
+            return None
+        lowest = min(leading, key=lambda c: checked[c.key].order)
+        earlier = leading[: max(count - leaders, 1)]
+        if any(c.key == lowest.key for c in earlier) or len(leading) < count or count >= MOST:
+            return leading[0]
+        count += leaders
+
+
+def _choose(
+    search: GridSearch,
+    check: Callable[[list[Candidate]], bool],
+    checked: dict[Key, Candidate],
+    leaders: int,
+    comparable: bool,
+) -> Choice:
+    """Apply the rule of choice to exact scores, and where scores are of their kind, to what else may be within it."""
+
+    def exact(candidate: Candidate) -> Candidate:
+        check([candidate])
+        return checked[candidate.key]
+
+    found = search.candidates()
+    if checked and not comparable:
+        found = [c for c in found if c.key in checked]
+    return choose(search.rule, [checked.get(c.key, c) for c in found], exact, MOST - len(checked) if leaders else 0)
