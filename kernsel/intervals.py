@@ -6,7 +6,8 @@ interval of a row x for the coverage ``1 - alpha`` goes
     from the floor(alpha (n + 1))-th smallest of      f^{-S(i)}(x) - R_i
     to the ceil((1 - alpha) (n + 1))-th smallest of   f^{-S(i)}(x) + R_i;
 
-where there is no such number, it has no end. If the rows are exchangeable with x, it holds the truth with a
+where there is no such number, it has no end. Where outputs are kept within the range of the targets that a fit was
+trained on, so are these; the ends of an interval may lie beyond. If the rows are exchangeable with x, it holds the truth with a
 probability of at least ``1 - 2 alpha`` for leave-one-out folds, whatever the distribution and the learner (and at least
 ``1 - 2 alpha - sqrt(2 / n)`` for k folds); mostly it is about ``1 - alpha``. It is not so for rows that come in an
 order, as in a time series, nor for a choice among many candidates by the same rows, which makes the residuals a little
@@ -18,7 +19,7 @@ weight then have the guarantee; for others, none is known.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,8 @@ class Intervals:
         Bounds of the folds.
     weights : (n,) array
         Of the rows.
+    limits : (2, k, t) array or None
+        Within which the outputs of the fit without each fold are kept; None for no limits.
     """
 
     coefficients: Array
@@ -57,6 +60,7 @@ class Intervals:
     residuals: Array
     starts: Indices
     weights: Array
+    limits: Array | None = None
 
     @classmethod
     def of(cls, path: Any, k: int) -> Intervals | None:
@@ -72,8 +76,11 @@ class Intervals:
             for start in range(lo, hi, block):
                 held = slice(start, min(start + block, hi))
                 outputs = a @ path.problem.kernel(rows.X[held], points).T + b[:, None]
+                if rows.clip:
+                    outputs = np.clip(outputs, *rows.limits[:, :, fold, None])
                 residuals[:, held] = np.abs(rows.Y[:, held] - outputs)
-        return cls(coefficients, biases, residuals, rows.starts, rows.s[: rows.held].copy())
+        limits = rows.limits if rows.clip else None
+        return cls(coefficients, biases, residuals, rows.starts, rows.s[: rows.held].copy(), limits)
 
     @property
     def used(self) -> NDArray[np.bool_]:
@@ -83,7 +90,7 @@ class Intervals:
     def restricted(self, used: NDArray[np.bool_]) -> Intervals:
         """Keep the coefficients of some of the rows."""
         kept = np.ascontiguousarray(self.coefficients[..., used])
-        return Intervals(kept, self.biases, self.residuals, self.starts, self.weights)
+        return replace(self, coefficients=kept)
 
     def bounds(self, K: Array, coverage: float) -> Array:
         """Return lower and upper ends (N, k, 2) of the intervals of new rows.
@@ -97,6 +104,8 @@ class Intervals:
         """
         t, outputs, m = self.coefficients.shape
         F = (K @ self.coefficients.reshape(t * outputs, m).T).reshape(-1, t, outputs) + self.biases
+        if self.limits is not None:
+            F = np.clip(F, *self.limits.swapaxes(1, 2))
         folds = np.repeat(np.arange(t), np.diff(self.starts))
         ends = np.empty((len(K), outputs, 2))
         for k, residuals in enumerate(self.residuals):

@@ -4,7 +4,7 @@ With the m rows r_j and the coefficients a of the model, the output number i of 
 
     f_i(x) = b_i + sum_j a_ij k(x, r_j),
 
-and the prediction is ``f * scale + shift`` for a regression, the second label where f >= 0 (else the first) for two
+and the prediction is ``f * scale + shift`` for a regression, with f within the range of the training targets, the second label where f >= 0 (else the first) for two
 classes, and the label of the largest output (the first of equals) for more.
 """
 
@@ -33,6 +33,7 @@ from kernsel.data.encoding import Encoder
 from kernsel.data.files import atomic_write
 from kernsel.data.target import chosen_classes
 from kernsel.errors import DataError, KernselError, ModelError, OptionError
+from kernsel.extrapolation import nearest
 from kernsel.intervals import MOST, Intervals
 from kernsel.numerics.points import Points, as_points, dense, is_sparse
 
@@ -85,6 +86,10 @@ class Model:
         Turns outputs into probabilities of the classes.
     intervals : Intervals or None
         The fits without a fold and their residuals, for prediction intervals of a regression.
+    limits : (2, k) array or None
+        Least and largest output of a regression that is predicted; None for no limits.
+    reach : float or None
+        The distance to the nearest of the model's rows that hardly any training row exceeds: see `beyond`.
     """
 
     kernel: Any
@@ -101,6 +106,8 @@ class Model:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     calibration: Calibration | None = None
     intervals: Intervals | None = None
+    limits: Floats | None = None
+    reach: float | None = None
 
     def decision(self, table: pd.DataFrame | npt.ArrayLike | Points) -> Floats:
         """Return the outputs f of new rows; for two classes, the margin of the second label, which is chosen from 0 on.
@@ -114,7 +121,7 @@ class Model:
         -------
         (n,) array if k = 1, else (n, k)
         """
-        F = self._by_blocks(table, lambda K: K @ self.coefficients.T + self.bias, self.rows.shape[0])
+        F = self._by_blocks(table, lambda K, _: K @ self.coefficients.T + self.bias, self.rows.shape[0])
         return F[:, 0] if F.shape[1] == 1 else F
 
     def predict(self, table: pd.DataFrame | npt.ArrayLike | Points) -> npt.NDArray[Any]:
@@ -188,12 +195,39 @@ class Model:
             )
         intervals = self.intervals
         widest = max(self.rows.shape[0], intervals.weights.size, intervals.biases.size)
-        ends = self._by_blocks(table, lambda K: intervals.bounds(K, coverage), widest)
+        ends = self._by_blocks(table, lambda K, _: intervals.bounds(K, coverage), widest)
         ends = ends * self.output_scale[:, None] + self.output_shift[:, None]
         return ends[:, 0] if ends.shape[1] == 1 else ends
 
-    def _by_blocks(self, table: Any, work: Callable[[Floats], Floats], width: int) -> Floats:
-        """Apply ``work`` to the kernel between new rows and the model's, in blocks of rows ``width`` numbers wide."""
+    def beyond(self, table: pd.DataFrame | npt.ArrayLike | Points) -> npt.NDArray[np.bool_]:
+        """Tell which new rows lie beyond the training data: nothing is known there, and predictions are guesses.
+
+        Those are farther from the nearest of the model's rows than 99.9 % of the training rows are from the nearest
+        other one, in the kernel's distance ``d(x, r)^2 = k(x, x) + k(r, r) - 2 k(x, r)``.
+
+        Parameters
+        ----------
+        table : DataFrame, or (n, d) array or sparse matrix
+            As in `decision`.
+
+        Returns
+        -------
+        (n,) array of bool
+
+        Raises
+        ------
+        ModelError
+            An older kernsel made the model, and the distance is not in it.
+        """
+        if self.reach is None:
+            raise ModelError("this model doesn't say how far its training data reach; select it anew")
+        distances = self._by_blocks(
+            table, lambda K, X: nearest(K, self.kernel.diag(X), self.kernel.diag(self.rows)), self.rows.shape[0]
+        )
+        return np.asarray(distances > self.reach)
+
+    def _by_blocks(self, table: Any, work: Callable[[Floats, Points], Floats], width: int) -> Floats:
+        """Apply ``work`` to the kernel between new rows and the model's, and to the rows, in blocks ``width`` wide."""
         X = self.encoder.transform(table) if self.encoder is not None else as_matrix(table)
         if X.shape[1] != self.rows.shape[1]:
             raise DataError(f"X has {X.shape[1]} columns where the model has {self.rows.shape[1]}")
@@ -201,12 +235,14 @@ class Model:
         # One block at least, so that no rows give a result of the right shape.
         starts = range(0, max(1, X.shape[0]), block)
         form = as_points if self.kernel.sparse else dense
-        return np.concatenate([work(self.kernel(form(X[start : start + block]), self.rows)) for start in starts])
+        blocks = (form(X[start : start + block]) for start in starts)
+        return np.concatenate([work(self.kernel(rows, self.rows), rows) for rows in blocks])
 
     def outputs_to_predictions(self, F: Floats) -> npt.NDArray[Any]:
         """Turn outputs of `decision` into predictions."""
         if self.labels is None:
-            return np.asarray(F * self.output_scale + self.output_shift)
+            within = F if self.limits is None else np.clip(F, *(self.limits if F.ndim > 1 else self.limits[:, 0]))
+            return np.asarray(within * self.output_scale + self.output_shift)
         labels = np.array(self.labels, dtype=None if len({type(label) for label in self.labels}) == 1 else object)
         chosen = chosen_classes(np.atleast_2d(F.T))
         return np.asarray(labels[chosen])
@@ -237,6 +273,7 @@ class Model:
             "target": self.target,
             "encoder": None if self.encoder is None else self.encoder.to_json(),
             "provenance": dict(self.provenance),
+            "reach": self.reach,
         }
         if self.calibration is not None:
             header["calibration"] = self.calibration.to_json()
@@ -245,8 +282,12 @@ class Model:
             **_rows_to(self.rows),
             **{name: getattr(self, name) for name in _ARRAYS},
         }
+        if self.limits is not None:
+            contents["limits"] = self.limits
         if self.intervals is not None:
             contents |= {f"intervals_{name}": getattr(self.intervals, name) for name in _OF_INTERVALS}
+            if self.intervals.limits is not None:
+                contents["intervals_limits"] = self.intervals.limits
         contents["checksum"] = np.array(_checksum(contents))
         atomic_write(path, lambda stream: np.savez_compressed(stream, allow_pickle=False, **contents))
 
@@ -272,11 +313,13 @@ class Model:
         encoder = None if header["encoder"] is None else Encoder.from_json(header["encoder"])
         arrays = {name: np.ascontiguousarray(contents[name]) for name in _ARRAYS}
         values = {name: header[name] for name in ("learner", "task", "labels", "target", "provenance")}
-        # Files of before calibrations and intervals lack them.
+        # Files of before calibrations, intervals and limits lack them.
         if "calibration" in header:
             values["calibration"] = Calibration.from_json(header["calibration"])
         if "intervals_starts" in contents:
-            values["intervals"] = Intervals(*(contents[f"intervals_{name}"] for name in _OF_INTERVALS))
+            kept = (contents[f"intervals_{name}"] for name in _OF_INTERVALS)
+            values["intervals"] = Intervals(*kept, limits=contents.get("intervals_limits"))
+        values["limits"], values["reach"] = contents.get("limits"), header.get("reach")
         fields: dict[str, Any] = arrays | values
         return cls(kernel=kernel, rows=_rows_from(contents), encoder=encoder, **fields)
 

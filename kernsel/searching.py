@@ -20,6 +20,7 @@ from kernsel.data import Dataset
 from kernsel.data.sample import column_name
 from kernsel.data.target import class_codes
 from kernsel.errors import OptionError, SelectionError
+from kernsel.extrapolation import reach
 from kernsel.folds import Folds, make_folds
 from kernsel.intervals import Intervals
 from kernsel.judging import Judge, rows_of
@@ -361,10 +362,12 @@ def _model(path: Path, dataset: Dataset, learner: Any, n: int, calibration: Cali
         used |= intervals.used
     if not used.any():
         used[:1] = True
+    kernel, rows, kept = path.problem.kernel, path.rows, as_points(path.points()[used])
+    limits = np.stack([rows.Y.min(axis=1), rows.Y.max(axis=1)])
     return Model(
-        kernel=path.problem.kernel,
+        kernel=kernel,
         learner=learner.name,
-        rows=as_points(path.points()[used]),
+        rows=kept,
         coefficients=np.ascontiguousarray(coefficients[:, used]),
         bias=path.intercepts(path.lams.size - 1),
         task=dataset.task,
@@ -381,6 +384,8 @@ def _model(path: Path, dataset: Dataset, learner: Any, n: int, calibration: Cali
         },
         calibration=calibration,
         intervals=None if intervals is None else intervals.restricted(used),
+        limits=limits if rows.clip else None,
+        reach=reach(kernel, rows.X, kept, np.flatnonzero(used) if path.problem.full else None),
     )
 
 

@@ -31,6 +31,9 @@ def predict(
         bool, typer.Option("--decision", help="Write the outputs that decide between the classes, too.")
     ] = False,
     proba: Annotated[bool, typer.Option("--proba", help="Write the probabilities of the classes, too.")] = False,
+    beyond: Annotated[
+        bool, typer.Option("--beyond", help="Write which rows lie beyond the training data, too.")
+    ] = False,
     interval: Annotated[
         float | None, typer.Option(metavar="SHARE", help="Write intervals that hold this share of the values, too.")
     ] = None,
@@ -57,11 +60,21 @@ def predict(
         if interval is not None and fitted.labels is not None:
             raise OptionError(f"--interval is for a regression, but {model} has classes; use --proba")
         frame = read_table(table, expected=fitted.encoder.columns if fitted.encoder else None)
-        text = _predictions(fitted, frame, decision, proba, interval).to_csv(index=False, lineterminator="\n")
+        predictions, far = _predictions(fitted, frame, decision, proba, interval), None
+        if beyond or fitted.reach is not None:
+            far = fitted.beyond(frame)
+        if beyond:
+            predictions["beyond"] = far
+        text = predictions.to_csv(index=False, lineterminator="\n")
         if output is None:
             sys.stdout.write(text)
         else:
             atomic_write(output, lambda stream: stream.write(text.encode()))
+        if far is not None and far.any():
+            console.warn(
+                f"{far.sum()} of {far.size} rows lie beyond the training data, farther from their nearest row than "
+                "99.9 % of the training rows: predictions there are guesses" + (" (--beyond says which)" * (not beyond))
+            )
 
 
 def _predictions(
