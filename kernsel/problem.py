@@ -135,7 +135,9 @@ class Rows:
         if not self.clip:
             return F
         low, high = np.repeat(self.limits, np.diff(self.starts), axis=2).reshape(2, len(F), *(1,) * (F.ndim - 2), -1)
-        return np.concatenate([np.clip(F[..., : self.held], low, high), F[..., self.held :]], axis=-1)
+        held = F[..., : self.held]
+        within = np.where(np.isinf(held), held, np.clip(held, low, high))  # what is infinite has failed
+        return np.concatenate([within, F[..., self.held :]], axis=-1)
 
     def mean(self, values: Array) -> Array:
         """Return the weighted mean over held-out rows of ``values (..., n)``."""

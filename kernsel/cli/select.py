@@ -115,9 +115,27 @@ def select(
         list[str] | None,
         typer.Option(metavar="NAME", help="A scikit-learn scorer to report of held-out predictions; repeatable."),
     ] = None,
-    one_se: Annotated[
-        bool, typer.Option("--one-se", help="Choose the largest lambda within one standard error of the best.")
-    ] = False,
+    choose: Annotated[
+        str | None,
+        typer.Option(
+            metavar="safest|minimum|one-se",
+            help="Among candidates that can't be told from the best: the safest on new rows, the minimum itself, or "
+            "the largest lambda [default: safest].",
+        ),
+    ] = None,
+    within: Annotated[
+        float | None,
+        typer.Option(
+            metavar="S",
+            help="Standard errors above the best that --choose looks at [default: 0.1 of a regression, 0.5 of classes; "
+            "one-se 1].",
+        ),
+    ] = None,
+    one_se: Annotated[bool, typer.Option("--one-se", help="Short for --choose one-se.")] = False,
+    clip: Annotated[
+        bool,
+        typer.Option("--clip/--no-clip", help="Keep outputs of a regression in the range of the target."),
+    ] = True,
     calibration: Annotated[
         str | None,
         typer.Option(metavar="sigmoid|isotonic|none", help="How outputs become probabilities [default: sigmoid]."),
@@ -181,7 +199,10 @@ def select(
             "extend": extend,
             "pure": pure,
             "metric": metric or (),
+            "choose": choose,
+            "within": within,
             "one_se": one_se,
+            "clip": clip,
             "calibration": calibration,
             "seed": seed,
         }

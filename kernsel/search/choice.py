@@ -70,9 +70,13 @@ class Rule:
         return sorted(among, key=self._key)
 
     def first(self, candidates: list[Candidate]) -> Candidate:
-        """Return the candidate to take by the scores alone, for a list that is sorted by these."""
+        """Return the candidate to take by the scores alone, for a list that is sorted by these.
+
+        Where none at all can be told from the best, the scores say nothing yet: that is the best itself.
+        """
         tied = self.tied(candidates, self.limit(candidates[0]))
-        return tied[0] if tied else candidates[0]
+        usable = sum(c.failed is None and c.rank is None for c in candidates)
+        return tied[0] if 0 < len(tied) < usable else candidates[0]
 
     def _key(self, candidate: Candidate) -> tuple[float, ...]:
         if self.name == ONE_SE:

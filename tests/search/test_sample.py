@@ -43,7 +43,8 @@ def test_parameters_that_are_not_continuous_have_values_of_their_axis():
 
 
 def test_lambda_is_extended_and_a_refinement_begins_at_the_sample():
-    result = tables.choose(X, Y, folds=4, grid={"lambda": [10.0, 20.0], "rest": "sobol:8"}, refine="compass", budget=20)
+    options = {"refine": "compass", "budget": 20, "choose": "minimum"}
+    result = tables.choose(X, Y, folds=4, grid={"lambda": [10.0, 20.0], "rest": "sobol:8"}, **options)
     assert result.best.lam < 5
     assert len({c.kernel.tau for c in result.candidates}) > 8
 
