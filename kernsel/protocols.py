@@ -95,7 +95,7 @@ class Relevances(Kernel, Protocol):
 
 
 def has_relevances(kernel: Any) -> bool:
-    """Tell whether a kernel has relevances; one that is made of kernels says as ``learnable`` whether a part has any."""
+    """Tell whether a kernel has relevances; one made of kernels says as ``learnable`` whether a part has any."""
     return isinstance(kernel, Relevances) and getattr(kernel, "learnable", True)
 
 

@@ -66,6 +66,11 @@ class Combination(Kernel):
         return all(part.sparse for part in self.parts)
 
     @property
+    def smoothness(self) -> float:  # type: ignore[override]  # as above
+        """That of the roughest part."""
+        return min(part.smoothness for part in self.parts)
+
+    @property
     def scales(self) -> tuple[float, ...]:
         return tuple(scale for part in self.parts for scale in part.scales)
 
@@ -226,6 +231,11 @@ class Scale(Kernel):
         """Whether the part takes sparse rows."""
         return self.part.sparse
 
+    @property
+    def smoothness(self) -> float:  # type: ignore[override]  # as above
+        """That of the part."""
+        return self.part.smoothness
+
     def _fields(self) -> dict[str, Value | None]:
         return {"factor": self.factor, **self.part._fields()}
 
@@ -344,6 +354,11 @@ class On(Kernel):
         """Whether the part takes sparse rows."""
         return self.part.sparse
 
+    @property
+    def smoothness(self) -> float:  # type: ignore[override]  # as above
+        """That of the part."""
+        return self.part.smoothness
+
     def _fields(self) -> dict[str, Value | None]:
         return self.part._fields()
 
@@ -394,7 +409,7 @@ class On(Kernel):
         return replace(self, part=_isotropic(self.part))
 
     def from_isotropic(self, kernel: Any, d: int) -> Self:
-        """Return the kernel that equals an ``isotropic`` one with values; d counts the features that aren't seen, too."""
+        """Return the kernel that equals an ``isotropic`` one with values; d counts the features not seen, too."""
         return replace(self, part=_from_isotropic(self.part, kernel.part, len(self.features)))
 
     def theta_names(self, features: Sequence[str]) -> list[str]:
@@ -422,12 +437,19 @@ def names_of(kernel: Any, features: Sequence[str]) -> list[str]:
     return list(features) if len(kernel.theta) == len(features) else ["all features"]
 
 
+def blocks_of(kernel: Any) -> list[int]:
+    """Return how many relevances each part has that has any: those of one part are of one kind."""
+    if isinstance(kernel, Combination):
+        return [count for part in kernel._relevant for count in blocks_of(part)]
+    return blocks_of(kernel.part) if isinstance(kernel, Scale | On) else [_count(kernel)]
+
+
 def _count(kernel: Any) -> int:
     """Return the number of relevances; OptionError if they have no values yet."""
     if kernel.theta is None:
         raise OptionError(
-            f"kernel '{kernel}': theta has no value, so that it is unknown how many of the relevances are its own; give "
-            "it a value, one for each feature"
+            f"kernel '{kernel}': theta has no value, so that nobody knows how many of the relevances are its own; "
+            "give it a value, one for each feature"
         )
     return len(kernel.theta)
 
@@ -439,7 +461,7 @@ def _isotropic(part: Any) -> Kernel:
 
 def _from_isotropic(part: Any, equal: Kernel, d: int) -> Kernel:
     without = has_relevances(part) and part.theta is None
-    return part.from_isotropic(equal, d) if without else equal  # type: ignore[no-any-return]
+    return part.from_isotropic(equal, d) if without else equal
 
 
 def _check_features(features: Sequence[int], d: int) -> None:

@@ -102,6 +102,7 @@ class _Relevances(Kernel):
         return columns(rows, used, self.factors(theta[used])) if used.size else np.zeros((rows.shape[0], 1))
 
     def evaluate(self, stats: Statistics) -> Array:
+        self.require_fixed()
         return self._gram(stats.X, stats.Z, self.formula())
 
     def _gram(self, X: ArrayLike, Z: ArrayLike | None, formula: gram.Formula) -> Array:
@@ -203,6 +204,11 @@ class ARD(_Relevances):
     def isotropic(self) -> Kernel:
         return _PROFILES[self.profile].isotropic
 
+    @property
+    def smoothness(self) -> float:  # type: ignore[override]  # a class attribute elsewhere, here it is the profile's
+        """That of the isotropic kernel."""
+        return self.isotropic.smoothness
+
     def diag(self, X: ArrayLike) -> Array:
         return np.ones(self._scaled(X).shape[0])
 
@@ -240,6 +246,7 @@ class ARDLaplacian(_Relevances):
     """
 
     name: ClassVar[str] = "ard-laplacian"
+    smoothness: ClassVar[float] = Laplacian.smoothness
     statistic: ClassVar[str] = "l1"
 
     @staticmethod

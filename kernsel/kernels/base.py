@@ -92,6 +92,8 @@ class Kernel(ABC):
     """Parameters that must be greater than 0."""
     integer: ClassVar[tuple[str, ...]] = ()
     """Parameters that are whole numbers."""
+    smoothness: ClassVar[float] = math.inf
+    """How often functions of the kernel's space have derivatives, nu of a Matern kernel: 1/2 if they are rough."""
     words: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
     """Parameters that are words, with what each may be."""
     sparse: ClassVar[bool] = False

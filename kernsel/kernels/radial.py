@@ -111,6 +111,7 @@ class Laplacian(Compiled):
     """
 
     name: ClassVar[str] = "laplacian"
+    smoothness: ClassVar[float] = 0.5
     statistic: ClassVar[str] = "l1"
     width: ClassVar[str | None] = "sigma"
     positive: ClassVar[tuple[str, ...]] = ("sigma",)
@@ -175,6 +176,7 @@ class Exponential(_OfLength):
     """
 
     name: ClassVar[str] = "exponential"
+    smoothness: ClassVar[float] = 0.5
 
     def formula(self) -> gram.Formula:
         assert self.ell is not None
@@ -192,6 +194,7 @@ class Matern32(_OfLength):
     """
 
     name: ClassVar[str] = "matern32"
+    smoothness: ClassVar[float] = 1.5
 
     def formula(self) -> gram.Formula:
         assert self.ell is not None
@@ -209,6 +212,7 @@ class Matern52(_OfLength):
     """
 
     name: ClassVar[str] = "matern52"
+    smoothness: ClassVar[float] = 2.5
 
     def formula(self) -> gram.Formula:
         assert self.ell is not None
