@@ -94,6 +94,11 @@ class Relevances(Kernel, Protocol):
         """Return the kernel for d features that equals an ``isotropic`` one with a value."""
 
 
+def has_relevances(kernel: Any) -> bool:
+    """Tell whether a kernel has relevances; one made of kernels says as ``learnable`` whether a part has any."""
+    return isinstance(kernel, Relevances) and getattr(kernel, "learnable", True)
+
+
 class Learner(Protocol):
     """A loss V(y, f) to be minimised with a ridge: min over f of (1/n) sum_i V(y_i, f(x_i) + b) + lambda ||f||^2."""
 

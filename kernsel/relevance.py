@@ -128,7 +128,7 @@ class RelevanceStudy:
         mu = "" if learned.mu is None else f", mu = {learned.mu:.4g}"
         return "\n".join(
             [
-                f"learnt: {learned.kernel.name} by {learned.criterion} ({learned.value:.5g}), {learned.learner}, "
+                f"learnt: {_template(learned.kernel)} by {learned.criterion} ({learned.value:.5g}), {learned.learner}, "
                 f"lambda = {learned.lam:.4g}{mu}",
                 f"  begun from: {short(learned.isotropic)}",
                 "",
@@ -291,6 +291,12 @@ _HEADS = {
     "upper": "75 %",
     "zero": "exactly 0",
 }
+
+
+def _template(kernel: Any) -> str:
+    """Return the text of a kernel without its relevances."""
+    without = {name: None for name in kernel.parameters if name.split(".")[-1] == "theta"}
+    return short(kernel.with_parameters(**without)).replace("()", "")
 
 
 def _shown(value: float) -> str:

@@ -265,7 +265,7 @@ def select_dataset(
 
 def _unlearnt(kernel: Kernel) -> bool:
     """Tell whether a kernel has relevances without values."""
-    return "theta" in kernel.free
+    return any(name.split(".")[-1] == "theta" for name in kernel.free)
 
 
 def _checked(relevances: Any, options: Mapping[str, Any]) -> Any:
@@ -295,7 +295,7 @@ def _learning(dataset: Dataset, kernels: Sequence[Kernel], relevances: Any, opti
     chosen = next((each for k, each in learned.items() if result.best.kernel in ready[k]), None)
     if chosen is None:
         return _told(result, seconds)
-    theta = dict(zip(chosen.features, result.best.kernel.scales, strict=True))
+    theta = dict(replace(chosen, kernel=result.best.kernel).relevances)
     zero = [name for name, value in theta.items() if value == 0]
     left = f"relevances: {len(zero)} of {len(theta)} features are exactly 0" + (f" ({listed(zero)})" if zero else "")
     warning = (

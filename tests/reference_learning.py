@@ -19,7 +19,20 @@ def slow_kernel(kernel, X, theta):
     theta = np.broadcast_to(theta, X.shape[1])
     if kernel.name == "ard-polynomial":
         return ((X[:, None, :] * X[None, :, :]) @ theta + kernel.coef0) ** kernel.degree
-    return np.exp(-((X[:, None, :] - X[None, :, :]) ** 2) @ theta)
+    differences = X[:, None, :] - X[None, :, :]
+    if kernel.name == "ard-laplacian":
+        return np.exp(-np.abs(differences) @ theta)
+    return PROFILES[getattr(kernel, "profile", "gaussian")](differences**2 @ theta)
+
+
+PROFILES = {
+    "gaussian": lambda s: np.exp(-s),
+    "exponential": lambda s: np.exp(-np.sqrt(s)),
+    "matern32": lambda s: (1 + np.sqrt(3 * s)) * np.exp(-np.sqrt(3 * s)),
+    "matern52": lambda s: (1 + np.sqrt(5 * s) + 5 * s / 3) * np.exp(-np.sqrt(5 * s)),
+    "rational-quadratic": lambda s: 1 / (1 + s / 2),
+}
+"""Profiles by their squared distance, as they are printed."""
 
 
 def first_level(K, Y, s, bias, lam):

@@ -19,14 +19,21 @@ def relevance(
     task: Task = "auto",
     criterion: Annotated[
         str,
-        typer.Option(metavar="evidence|loo|cv|br|flkl", help="What the relevances are learnt by."),
+        typer.Option(
+            metavar="evidence|loo|cv|br|flkl",
+            help="What the relevances are learnt by; 'evidence(sigma=1)' with a prior that holds them together.",
+        ),
     ] = "evidence",
     learner: Annotated[
         str | None,
         typer.Option(metavar="krr|lssvm", help="A learner [default: lssvm for classification, krr for regression]."),
     ] = None,
     kernel: Annotated[
-        str, typer.Option(metavar="NAME", help="ard, 'ard-polynomial(degree=2)', or gaussian with one for all.")
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="ard, 'ard(profile=matern32)', ard-laplacian, 'ard-polynomial(degree=2)', or gaussian with one for all.",
+        ),
     ] = "ard",
     resamples: Annotated[
         int, typer.Option(metavar="R", min=0, help="How often a fifth of the rows is held out to see what is sure.")

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 
-from kernsel.criteria.base import About, Scores, Slopes, need_square_loss, unless_finite
+from kernsel.criteria.base import About, Array, Scores, Slopes, need_square_loss, unless_finite
+from kernsel.errors import OptionError
+from kernsel.kernels.algebra import blocks_of
 from kernsel.numerics import gradients
 from kernsel.paths import Path
 from kernsel.problem import Problem
@@ -25,6 +30,18 @@ class Evidence:
 
     a fit, with the noise ``sigma^2 = N lambda Q / n``, and a penalty. A bias has a flat prior, which takes one of the n
     directions away and adds ``(1/2) log(1' H^-1 1)``: the restricted likelihood. A low rank is taken for the kernel.
+
+    Where relevances are learnt they may have a log-normal prior, whose negative logarithm is added::
+
+        (1 / (2 sigma^2)) sum_r (log theta_r - mean of log theta)^2
+
+    over those that aren't 0, and each part of a sum or product of kernels has a mean of its own. It leaves the common scale
+    free and keeps relevances from over-fitting. Scores of a grid have none of it.
+
+    Parameters
+    ----------
+    sigma : float or None
+        Standard deviation of the logarithms of relevances under their prior; None: no prior.
     """
 
     name: ClassVar[str] = "evidence"
@@ -34,6 +51,24 @@ class Evidence:
         needs="the square loss",
         against="it believes in Gaussian noise: on classes and heavy tails it judges a model that isn't meant",
     )
+
+    bounds_ridge: ClassVar[bool] = True
+    """Whether learning needs a lower bound of the ridge with rough kernels: they interpolate what is believed to be no
+    noise."""
+
+    sigma: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.sigma is not None and not 0 < self.sigma < math.inf:
+            raise OptionError(
+                f"criterion 'evidence': sigma must be a finite number greater than 0, such as 0.5 or 1, "
+                f"not {self.sigma!r}"
+            )
+
+    @property
+    def positive(self) -> bool:
+        """Whether relevances learnt by the criterion stay above 0: there are no logarithms of others."""
+        return self.sigma is not None
 
     def measured(self, loss: str) -> str:
         """Say what the score is, in words."""
@@ -52,5 +87,38 @@ class Evidence:
 
     def gradient(self, problem: Problem, learner: Any, lam: float) -> Slopes:
         """Return the score with its derivatives by the kernel's relevances and log lambda."""
-        rows = problem.rows
-        return Slopes.of(problem, lam, *gradients.evidence(problem.gram, rows.Y, rows.s, int(learner.bias), lam))
+        rows, kernel = problem.rows, problem.kernel
+        found = Slopes.of(problem, lam, *gradients.evidence(problem.gram, rows.Y, rows.s, int(learner.bias), lam))
+        value, slopes = prior(np.array(kernel.theta), self.sigma, blocks_of(kernel))
+        return Slopes(found.value + value, found.theta + slopes, found.lam)
+
+
+def prior(theta: Array, sigma: float | None, blocks: Sequence[int]) -> tuple[float, Array]:
+    """Return the negative log-normal prior of relevances, less a constant, and its derivatives by them.
+
+    Parameters
+    ----------
+    theta : (p,) array
+    sigma : float or None
+        None: no prior, 0.
+    blocks : sequence of int
+        How many relevances, one after another, share a mean of their logarithms.
+
+    Returns
+    -------
+    value : float
+    slopes : (p,) array
+        0 for a relevance of 0.
+    """
+    slopes = np.zeros(theta.size)
+    if sigma is None:
+        return 0.0, slopes
+    value = 0.0
+    for lo, hi in pairwise([0, *accumulate(blocks)]):
+        used = lo + np.flatnonzero(theta[lo:hi] > 0)
+        if used.size:
+            logs = np.log(theta[used])
+            off = (logs - logs.mean()) / sigma**2
+            value += 0.5 * float(off @ (logs - logs.mean()))
+            slopes[used] = off / theta[used]
+    return value, slopes

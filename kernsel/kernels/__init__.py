@@ -1,16 +1,18 @@
 """Kernels: frozen values that turn data into Gram matrices."""
 
 from kernsel.kernels.algebra import On, Product, Scale, Sum
-from kernsel.kernels.ard import ARD, ARDPolynomial
+from kernsel.kernels.ard import ARD, ARDLaplacian, ARDPolynomial
 from kernsel.kernels.base import Compiled, Kernel, Pairwise, Statistics
 from kernsel.kernels.dot import Linear, Polynomial
-from kernsel.kernels.radial import Gaussian, Laplacian, Matern32, Matern52
+from kernsel.kernels.radial import Exponential, Gaussian, Laplacian, Matern32, Matern52, RationalQuadratic
 from kernsel.kernels.text import from_spec, parse, short
 
 __all__ = [
     "ARD",
+    "ARDLaplacian",
     "ARDPolynomial",
     "Compiled",
+    "Exponential",
     "Gaussian",
     "Kernel",
     "Laplacian",
@@ -21,6 +23,7 @@ __all__ = [
     "Pairwise",
     "Polynomial",
     "Product",
+    "RationalQuadratic",
     "Scale",
     "Statistics",
     "Sum",

@@ -1,6 +1,10 @@
 """Sums, products and multiples of kernels are kernels (Aronszajn 1950, part I, sections 6 and 8).
 
 So are restrictions: a kernel that sees some of the features only.
+
+Relevances of a kernel that is made of kernels are those of its parts, one after another. Their derivatives are those of
+the parts, for the derivatives W by the entries of K times what dK has of the part: 1 of a term of a sum, the other
+factors of a product.
 """
 
 from __future__ import annotations
@@ -8,13 +12,16 @@ from __future__ import annotations
 import numbers
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernsel.errors import OptionError
 from kernsel.kernels.base import Array, Kernel, Statistics, Value
 from kernsel.numerics.points import Points, as_points
+from kernsel.protocols import has_relevances
 
 
 @dataclass(frozen=True)
@@ -59,6 +66,11 @@ class Combination(Kernel):
         return all(part.sparse for part in self.parts)
 
     @property
+    def smoothness(self) -> float:  # type: ignore[override]  # as above
+        """That of the roughest part."""
+        return min(part.smoothness for part in self.parts)
+
+    @property
     def scales(self) -> tuple[float, ...]:
         return tuple(scale for part in self.parts for scale in part.scales)
 
@@ -67,6 +79,57 @@ class Combination(Kernel):
 
     def spec(self) -> dict[str, Any]:
         return {"kernel": self.name, "parts": [part.spec() for part in self.parts]}
+
+    @property
+    def learnable(self) -> bool:
+        """Whether some part has relevances."""
+        return any(map(has_relevances, self.parts))
+
+    @property
+    def theta(self) -> tuple[float, ...] | None:
+        """The relevances of the parts, one after another, or None if those of some part have no values yet."""
+        each = [part.theta for part in self._relevant]
+        return None if None in each else tuple(value for theta in each for value in theta)
+
+    @property
+    def _relevant(self) -> list[Any]:
+        return [part for part in self.parts if has_relevances(part)]
+
+    def with_theta(self, theta: Sequence[float]) -> Self:
+        """Return the kernel with other relevances, as many as it has."""
+        values, parts = list(theta), list[Kernel]()
+        for part in self.parts:
+            if has_relevances(part):
+                count = _count(part)
+                parts.append(part.with_theta(tuple(values[:count])))  # type: ignore[attr-defined]
+                del values[:count]
+            else:
+                parts.append(part)
+        return replace(self, parts=tuple(parts))
+
+    @property
+    def isotropic(self) -> Kernel:
+        """The kernel with one relevance, to be searched, in every part whose relevances have no values."""
+        return replace(self, parts=tuple(map(_isotropic, self.parts)))
+
+    def from_isotropic(self, kernel: Any, d: int) -> Self:
+        """Return the kernel for d features that equals an ``isotropic`` one with values."""
+        pairs = zip(self.parts, kernel.parts, strict=True)
+        return replace(self, parts=tuple(_from_isotropic(part, equal, d) for part, equal in pairs))
+
+    def theta_names(self, features: Sequence[str]) -> list[str]:
+        """Return a name for each relevance: ``2.income`` is that of a feature in the second part."""
+        return [
+            f"{i}.{name}"
+            for i, part in enumerate(self.parts, 1)
+            if has_relevances(part)
+            for name in names_of(part, features)
+        ]
+
+    def _slopes(self, X: ArrayLike, weights: Sequence[Array], Z: ArrayLike | None, K: Sequence[Array | None]) -> Array:
+        """Return the derivatives by all relevances from the weights of each part and, where known, its Gram matrix."""
+        each: Any = zip(self.parts, weights, K, strict=True)
+        return np.concatenate([part.theta_vjp(X, W, known, Z) for part, W, known in each if has_relevances(part)])
 
 
 @dataclass(frozen=True)
@@ -86,6 +149,11 @@ class Sum(Combination):
         for part in self.parts[1:]:
             k = k + part.diag(X)
         return k
+
+    def theta_vjp(self, X: ArrayLike, W: Array, K: Array | None = None, Z: ArrayLike | None = None) -> Array:
+        """Return ``sum_ij W_ij dk(x_i, z_j)/dtheta``, (p,), for W (n, m); K (n, m) is of no use here."""
+        count = len(self.parts)
+        return self._slopes(X, [W] * count, Z, [None] * count)
 
     def __str__(self) -> str:
         return " + ".join(map(str, self.parts))
@@ -108,6 +176,12 @@ class Product(Combination):
         for part in self.parts[1:]:
             k = k * part.diag(X)
         return k
+
+    def theta_vjp(self, X: ArrayLike, W: Array, K: Array | None = None, Z: ArrayLike | None = None) -> Array:
+        """Return ``sum_ij W_ij dk(x_i, z_j)/dtheta``, (p,), for W (n, m); K (n, m) is of no use here."""
+        factors = [part(X, Z) for part in self.parts]
+        others = [factors[:i] + factors[i + 1 :] for i in range(len(factors))]
+        return self._slopes(X, [prod(rest, start=W) for rest in others], Z, factors)
 
     def __str__(self) -> str:
         return "*".join(f"({part})" if isinstance(part, Sum | Scale) else str(part) for part in self.parts)
@@ -157,6 +231,11 @@ class Scale(Kernel):
         """Whether the part takes sparse rows."""
         return self.part.sparse
 
+    @property
+    def smoothness(self) -> float:  # type: ignore[override]  # as above
+        """That of the part."""
+        return self.part.smoothness
+
     def _fields(self) -> dict[str, Value | None]:
         return {"factor": self.factor, **self.part._fields()}
 
@@ -185,6 +264,41 @@ class Scale(Kernel):
 
     def conversions(self) -> dict[str, float]:
         return self.part.conversions()
+
+    @property
+    def learnable(self) -> bool:
+        """Whether the part has relevances."""
+        return has_relevances(self.part)
+
+    @property
+    def theta(self) -> tuple[float, ...] | None:
+        """The relevances of the part, or None if they have no values yet."""
+        part: Any = self.part
+        theta: tuple[float, ...] | None = part.theta
+        return theta
+
+    def with_theta(self, theta: Sequence[float]) -> Self:
+        """Return the kernel with other relevances, as many as it has."""
+        part: Any = self.part
+        return replace(self, part=part.with_theta(theta))
+
+    @property
+    def isotropic(self) -> Kernel:
+        """The kernel with one relevance, to be searched, if its relevances have no values."""
+        return replace(self, part=_isotropic(self.part))
+
+    def from_isotropic(self, kernel: Any, d: int) -> Self:
+        """Return the kernel for d features that equals an ``isotropic`` one with values."""
+        return replace(self, part=_from_isotropic(self.part, kernel.part, d))
+
+    def theta_names(self, features: Sequence[str]) -> list[str]:
+        """Return a name for each relevance."""
+        return names_of(self.part, features)
+
+    def theta_vjp(self, X: ArrayLike, W: Array, K: Array | None = None, Z: ArrayLike | None = None) -> Array:
+        """Return ``sum_ij W_ij dk(x_i, z_j)/dtheta``, (p,), for W (n, m) and, if it is there already, K (n, m)."""
+        part: Any = self.part
+        return np.asarray(self.factor * part.theta_vjp(X, W, None if K is None else K / self.factor, Z))
 
     def spec(self) -> dict[str, Any]:
         return {"kernel": "scale", "factor": self.factor, "parts": [self.part.spec()]}
@@ -240,6 +354,11 @@ class On(Kernel):
         """Whether the part takes sparse rows."""
         return self.part.sparse
 
+    @property
+    def smoothness(self) -> float:  # type: ignore[override]  # as above
+        """That of the part."""
+        return self.part.smoothness
+
     def _fields(self) -> dict[str, Value | None]:
         return self.part._fields()
 
@@ -267,12 +386,82 @@ class On(Kernel):
     def conversions(self) -> dict[str, float]:
         return self.part.conversions()
 
+    @property
+    def learnable(self) -> bool:
+        """Whether the part has relevances."""
+        return has_relevances(self.part)
+
+    @property
+    def theta(self) -> tuple[float, ...] | None:
+        """The relevances of the part, or None if they have no values yet."""
+        part: Any = self.part
+        theta: tuple[float, ...] | None = part.theta
+        return theta
+
+    def with_theta(self, theta: Sequence[float]) -> Self:
+        """Return the kernel with other relevances, as many as it has."""
+        part: Any = self.part
+        return replace(self, part=part.with_theta(theta))
+
+    @property
+    def isotropic(self) -> Kernel:
+        """The kernel with one relevance, to be searched, if its relevances have no values."""
+        return replace(self, part=_isotropic(self.part))
+
+    def from_isotropic(self, kernel: Any, d: int) -> Self:
+        """Return the kernel that equals an ``isotropic`` one with values; d counts the features not seen, too."""
+        return replace(self, part=_from_isotropic(self.part, kernel.part, len(self.features)))
+
+    def theta_names(self, features: Sequence[str]) -> list[str]:
+        """Return a name for each relevance."""
+        return names_of(self.part, [features[j] for j in self.features])
+
+    def theta_vjp(self, X: ArrayLike, W: Array, K: Array | None = None, Z: ArrayLike | None = None) -> Array:
+        """Return ``sum_ij W_ij dk(x_i, z_j)/dtheta``, (p,), for W (n, m) and, if it is there already, K (n, m)."""
+        part: Any = self.part
+        return np.asarray(part.theta_vjp(self._columns(X), W, K, None if Z is None else self._columns(Z)))
+
     def spec(self) -> dict[str, Any]:
         return {"kernel": "on", "features": list(self.features), "parts": [self.part.spec()]}
 
     def __str__(self) -> str:
         inner = f"({self.part})" if isinstance(self.part, Combination | Scale) else str(self.part)
         return f"{inner}[{', '.join(map(str, self.features))}]"
+
+
+def names_of(kernel: Any, features: Sequence[str]) -> list[str]:
+    """Return a name for each relevance of a kernel that has values for them, by the names of the features (d,)."""
+    if hasattr(kernel, "theta_names"):
+        names: list[str] = kernel.theta_names(features)
+        return names
+    return list(features) if len(kernel.theta) == len(features) else ["all features"]
+
+
+def blocks_of(kernel: Any) -> list[int]:
+    """Return how many relevances each part has that has any: those of one part are of one kind."""
+    if isinstance(kernel, Combination):
+        return [count for part in kernel._relevant for count in blocks_of(part)]
+    return blocks_of(kernel.part) if isinstance(kernel, Scale | On) else [_count(kernel)]
+
+
+def _count(kernel: Any) -> int:
+    """Return the number of relevances; OptionError if they have no values yet."""
+    if kernel.theta is None:
+        raise OptionError(
+            f"kernel '{kernel}': theta has no value, so that nobody knows how many of the relevances are its own; "
+            "give it a value, one for each feature"
+        )
+    return len(kernel.theta)
+
+
+def _isotropic(part: Any) -> Kernel:
+    without = has_relevances(part) and part.theta is None
+    return part.isotropic if without else part  # type: ignore[no-any-return]
+
+
+def _from_isotropic(part: Any, equal: Kernel, d: int) -> Kernel:
+    without = has_relevances(part) and part.theta is None
+    return part.from_isotropic(equal, d) if without else equal
 
 
 def _check_features(features: Sequence[int], d: int) -> None:

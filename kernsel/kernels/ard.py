@@ -1,7 +1,15 @@
 """Kernels with a relevance for each feature: automatic relevance determination (ARD).
 
 A relevance of 0 takes the feature out. Nothing but the points themselves is shared between two vectors of relevances:
-the columns are scaled by their roots, those of relevance 0 left out, and the compiled tiles do the rest.
+the columns are scaled (by the roots of relevances, or by these themselves where differences are absolute), those of
+relevance 0 left out, and the compiled tiles do the rest.
+
+The relevances theta of a kernel, with ``sigma_r`` or ``ell_r`` the width of the isotropic kernel on feature r alone::
+
+    ard, profile gaussian        r^2 = sum theta_r (x_r - z_r)^2    theta_r = 1 / (2 tau_r)
+    ard, any other profile       r^2 = sum theta_r (x_r - z_r)^2    theta_r = 1 / ell_r^2
+    ard-laplacian                r   = sum theta_r |x_r - z_r|      theta_r = 1 / sigma_r
+    ard-polynomial               sum theta_r x_r z_r                theta_r = gamma_r
 """
 
 from __future__ import annotations
@@ -9,9 +17,10 @@ from __future__ import annotations
 import math
 import numbers
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,14 +28,14 @@ from numpy.typing import ArrayLike
 from kernsel.errors import OptionError
 from kernsel.kernels.base import Array, Kernel, Statistics, Value
 from kernsel.kernels.dot import Polynomial
-from kernsel.kernels.radial import Gaussian
+from kernsel.kernels.radial import Exponential, Gaussian, Laplacian, Matern32, Matern52, RationalQuadratic
 from kernsel.numerics import gram, relevance, stability
 from kernsel.numerics.points import Points, as_points, columns, is_sparse, squared_norms
 
 
 @dataclass(frozen=True)
 class _Relevances(Kernel):
-    """A compiled function of a statistic of the columns scaled by ``sqrt(theta)``."""
+    """A compiled function of a statistic of the columns scaled by ``factors(theta)``."""
 
     statistic: ClassVar[str]
     sparse: ClassVar[bool] = True
@@ -53,11 +62,16 @@ class _Relevances(Kernel):
     @property
     @abstractmethod
     def isotropic(self) -> Kernel:
-        """The kernel that this one is where all relevances are equal, with that one, its ``gamma``, to be searched."""
+        """The kernel that this one is where all relevances are equal, with its width or ``gamma`` to be searched."""
 
     def from_isotropic(self, kernel: Any, d: int) -> Self:
         """Return the kernel of d equal relevances that equals an ``isotropic`` one with a value."""
-        return self.with_theta((kernel.gamma,) * d)
+        return self.with_theta(kernel.scales * d)
+
+    @staticmethod
+    def factors(theta: Array) -> Array:
+        """Return what the columns are multiplied by before the statistic."""
+        return np.sqrt(theta)
 
     def with_theta(self, theta: Sequence[float]) -> Self:
         """Return the kernel with other relevances (d,), of at least 0."""
@@ -76,7 +90,7 @@ class _Relevances(Kernel):
         super().require_fixed()
 
     def _scaled(self, X: ArrayLike) -> Points:
-        """Return the relevant columns of X (n, d) times ``sqrt(theta)``; one column of zeros if none is."""
+        """Return the relevant columns of X (n, d) times their factors; one column of zeros if none is."""
         self.require_fixed()
         rows, theta = as_points(X), np.array(self.theta)
         if rows.shape[1] != theta.size:
@@ -85,11 +99,15 @@ class _Relevances(Kernel):
                 "(after encoding, without constant columns); give one for each of these"
             )
         used = np.flatnonzero(theta > 0)
-        return columns(rows, used, np.sqrt(theta[used])) if used.size else np.zeros((rows.shape[0], 1))
+        return columns(rows, used, self.factors(theta[used])) if used.size else np.zeros((rows.shape[0], 1))
 
     def evaluate(self, stats: Statistics) -> Array:
-        Z = None if stats.Z is None else self._scaled(stats.Z)
-        return Statistics(self._scaled(stats.X), Z).gram(self.statistic, self.formula())
+        self.require_fixed()
+        return self._gram(stats.X, stats.Z, self.formula())
+
+    def _gram(self, X: ArrayLike, Z: ArrayLike | None, formula: gram.Formula) -> Array:
+        """Return a formula of the statistic, (n, m)."""
+        return Statistics(self._scaled(X), None if Z is None else self._scaled(Z)).gram(self.statistic, formula)
 
     def scan(self, X: ArrayLike, weights: Array | None = None) -> stability.Scan:
         rows = self._scaled(X)
@@ -103,48 +121,164 @@ def _is_relevance(value: Any) -> bool:
     return number and 0 <= float(value) < math.inf
 
 
+class _Profile(NamedTuple):
+    """A profile phi of ``r^2``.
+
+    Parameters
+    ----------
+    isotropic : Kernel
+        With one width, without a value.
+    formula : Formula
+    slope : callable
+        ``slope(kernel, X, Z, K) -> dphi/d(r^2)``, (n, m), a new array.
+    """
+
+    isotropic: Kernel
+    formula: gram.Formula
+    slope: Callable[[ARD, Points, Points | None, Array], Array]
+
+
+def _slope_of_exponential(kernel: ARD, X: Points, Z: Points | None, K: Array) -> Array:
+    """Return ``-exp(-r) / (2 r)``, and 0 where r is next to 0: the derivative by theta_r has a limit of 0 there."""
+    with np.errstate(divide="ignore"):  # where K is 0, r is infinite
+        minus = 2.0 * np.log(K)
+    minus[minus > -2.0 * COINCIDENT] = -np.inf
+    return np.divide(K, minus, out=minus)
+
+
+_PROFILES = {
+    "gaussian": _Profile(Gaussian(), gram.exponential(1.0), lambda kernel, X, Z, K: -K),
+    "exponential": _Profile(Exponential(), gram.exponential(1.0, root=True), _slope_of_exponential),
+    "matern32": _Profile(
+        Matern32(),
+        gram.exponential(math.sqrt(3.0), 1.0, root=True),
+        lambda kernel, X, Z, K: -1.5 * kernel._gram(X, Z, gram.exponential(math.sqrt(3.0), root=True)),
+    ),
+    "matern52": _Profile(
+        Matern52(),
+        gram.exponential(math.sqrt(5.0), 1.0, 1.0 / 3.0, root=True),
+        lambda kernel, X, Z, K: -(5.0 / 6.0) * kernel._gram(X, Z, gram.exponential(math.sqrt(5.0), 1.0, root=True)),
+    ),
+    "rational-quadratic": _Profile(RationalQuadratic(), gram.inverse(0.5, 1.0), lambda kernel, X, Z, K: -0.5 * K * K),
+}
+"""Profiles by the name of the isotropic kernel: what ``ard`` is with them where all relevances are equal."""
+
+COINCIDENT = 1e-7
+"""Exponential profile: r from which two points are apart. The pair's share in the derivative by log theta is less than
+W r / 2; with 1 / r beside it rounding of the sums, of the size EPS / r, would be as much."""
+
+
 @dataclass(frozen=True)
 class ARD(_Relevances):
-    """``k(x, z) = exp(-sum_r theta_r (x_r - z_r)^2)``; with all theta equal it is the Gaussian kernel.
+    """``k(x, z) = phi(r)`` with ``r^2 = sum_r theta_r (x_r - z_r)^2``; with all theta equal it is an isotropic kernel.
 
-    The scaled-feature Gaussian of Chapelle et al. 2002, and equation (2) of Cawley & Talbot 2014 (FLKL).
+    The scaled-feature Gaussian of Chapelle et al. 2002, and equation (2) of Cawley & Talbot 2014 (FLKL); with other
+    profiles Rasmussen & Williams 2006, Section 5.1.
 
     Parameters
     ----------
     theta : tuple of float or None
         The relevance of each feature, of at least 0, in inverse squared units of it: ``1 / (2 length_scale^2)`` of
-        scikit-learn's anisotropic ``RBF``. Text has it as ``ard(theta=(0.5, 0.1, 0))``.
+        scikit-learn's anisotropic ``RBF``, and ``1 / length_scale^2`` of its ``Matern`` for the other profiles. Text
+        has it as ``ard(theta=(0.5, 0.1, 0))``.
+    profile : str
+        gaussian: ``exp(-r^2)``; exponential: ``exp(-r)``; matern32: ``(1 + u) exp(-u)``, u = sqrt(3) r; matern52:
+        ``(1 + u + u^2/3) exp(-u)``, u = sqrt(5) r; rational-quadratic: ``1 / (1 + r^2 / 2)``.
     """
 
     name: ClassVar[str] = "ard"
     statistic: ClassVar[str] = "sqdist"
+    words: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({"profile": tuple(_PROFILES)})
+
+    profile: str = "gaussian"
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The relevances, if they have values, and the profile, if it isn't gaussian."""
+        return {name: value for name, value in super().parameters.items() if (name, value) != ("profile", "gaussian")}
+
+    def formula(self) -> gram.Formula:
+        return _PROFILES[self.profile].formula
+
+    @property
+    def isotropic(self) -> Kernel:
+        return _PROFILES[self.profile].isotropic
+
+    @property
+    def smoothness(self) -> float:  # type: ignore[override]  # a class attribute elsewhere, here it is the profile's
+        """That of the isotropic kernel."""
+        return self.isotropic.smoothness
+
+    def diag(self, X: ArrayLike) -> Array:
+        return np.ones(self._scaled(X).shape[0])
+
+    def theta_vjp(self, X: ArrayLike, W: Array, K: Array | None = None, Z: ArrayLike | None = None) -> Array:
+        """Return ``sum_ij W_ij dk(x_i, z_j)/dtheta_r = sum_ij W_ij phi'_ij (x_ir - z_jr)^2`` for each r, (d,).
+
+        ``phi'`` is the derivative of the profile by ``r^2``.
+
+        Parameters
+        ----------
+        X : (n, d) points
+        W : (n, m) array
+            The derivatives of anything by the entries of the kernel matrix.
+        K : (n, m) array, optional
+            The kernel matrix, if it is there already.
+        Z : (m, d) points, optional
+            The second points; X without.
+        """
+        rows, others = as_points(X), None if Z is None else as_points(Z)
+        weights = _PROFILES[self.profile].slope(self, rows, others, self(rows, others) if K is None else K)
+        weights *= W
+        return relevance.sums_of_squares(rows, weights, others)
+
+
+@dataclass(frozen=True)
+class ARDLaplacian(_Relevances):
+    """``k(x, z) = exp(-sum_r theta_r |x_r - z_r|)``; with all theta equal it is the Laplacian kernel.
+
+    A product over features, which follows the axes as trees do.
+
+    Parameters
+    ----------
+    theta : tuple of float or None
+        The relevance of each feature, of at least 0, in inverse units of it.
+    """
+
+    name: ClassVar[str] = "ard-laplacian"
+    smoothness: ClassVar[float] = Laplacian.smoothness
+    statistic: ClassVar[str] = "l1"
+
+    @staticmethod
+    def factors(theta: Array) -> Array:
+        """Return the relevances: differences aren't squared."""
+        return theta
 
     def formula(self) -> gram.Formula:
         return gram.exponential(1.0)
 
     @property
     def isotropic(self) -> Kernel:
-        return Gaussian()
+        return Laplacian()
 
     def diag(self, X: ArrayLike) -> Array:
         return np.ones(self._scaled(X).shape[0])
 
     def theta_vjp(self, X: ArrayLike, W: Array, K: Array | None = None, Z: ArrayLike | None = None) -> Array:
-        """Return ``sum_ij W_ij dk(x_i, z_j)/dtheta_r = -sum_ij W_ij K_ij (x_ir - z_jr)^2`` for each r, (d,).
+        """Return ``sum_ij W_ij dk(x_i, z_j)/dtheta_r = -sum_ij W_ij K_ij |x_ir - z_jr|`` for each r, (d,).
 
         Parameters
         ----------
-        X : (n, d) array
+        X : (n, d) points
         W : (n, m) array
             The derivatives of anything by the entries of the kernel matrix.
         K : (n, m) array, optional
             The kernel matrix, if it is there already.
-        Z : (m, d) array, optional
+        Z : (m, d) points, optional
             The second points; X without.
         """
-        rows = np.asarray(X, dtype=np.float64)
-        others = None if Z is None else np.asarray(Z, dtype=np.float64)
-        return -relevance.sums_of_squares(rows, W * (self(rows, others) if K is None else K), others)
+        rows, others = as_points(X), None if Z is None else as_points(Z)
+        return -relevance.sums_of_differences(rows, W * (self(rows, others) if K is None else K), others)
 
 
 @dataclass(frozen=True)
@@ -184,7 +318,7 @@ class ARDPolynomial(_Relevances):
         return Polynomial(self.degree, None, self.coef0)
 
     def from_isotropic(self, kernel: Any, d: int) -> Self:
-        return replace(self, theta=(kernel.gamma,) * d, degree=kernel.degree)
+        return replace(self, theta=kernel.scales * d, degree=kernel.degree)
 
     def diag(self, X: ArrayLike) -> Array:
         return gram.apply(self.formula(), squared_norms(self._scaled(X)))
@@ -194,16 +328,15 @@ class ARDPolynomial(_Relevances):
 
         Parameters
         ----------
-        X : (n, d) array
+        X : (n, d) points
         W : (n, m) array
             The derivatives of anything by the entries of the kernel matrix.
         K : (n, m) array, optional
             Of no use here: an even power has lost the sign that the power below needs.
-        Z : (m, d) array, optional
+        Z : (m, d) points, optional
             The second points; X without.
         """
-        rows = np.asarray(X, dtype=np.float64)
-        others = None if Z is None else np.asarray(Z, dtype=np.float64)
+        rows, others = as_points(X), None if Z is None else as_points(Z)
         self.require_fixed()
         assert self.degree is not None
         below = 1.0 if self.degree == 1 else replace(self, degree=self.degree - 1)(rows, others)

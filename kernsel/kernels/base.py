@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,7 +21,7 @@ from kernsel.numerics import gram, sparse, stability
 from kernsel.numerics.points import Points, as_points, is_sparse, squared_norms
 
 Array = NDArray[np.float64]
-Value = float | int | tuple[float, ...]
+Value = float | int | str | tuple[float, ...]
 
 _SAMPLE = 1000  # rows whose distances set the default widths
 
@@ -91,6 +92,10 @@ class Kernel(ABC):
     """Parameters that must be greater than 0."""
     integer: ClassVar[tuple[str, ...]] = ()
     """Parameters that are whole numbers."""
+    smoothness: ClassVar[float] = math.inf
+    """How often functions of the kernel's space have derivatives, nu of a Matern kernel: 1/2 if they are rough."""
+    words: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
+    """Parameters that are words, with what each may be."""
     sparse: ClassVar[bool] = False
     """Whether all methods take sparse rows, a csr_array, as X and Z; otherwise dense ones are made for them."""
 
@@ -102,6 +107,13 @@ class Kernel(ABC):
 
     def _read(self, name: str, value: Any) -> Value:
         """Return the value of a parameter as it is kept, checked."""
+        if name in self.words:
+            if value not in self.words[name]:
+                close = difflib.get_close_matches(str(value), self.words[name], 1)
+                hint = f"; did you mean '{close[0]}'?" if close else ""
+                listed = ", ".join(self.words[name])
+                raise OptionError(f"kernel '{self.name}': {name} must be one of {listed}, not {value!r}{hint}")
+            return str(value)
         if not isinstance(value, numbers.Real) or isinstance(value, bool):
             raise OptionError(f"kernel '{self.name}': {name} must be a number or None, not {value!r}")
         return self._checked(name, float(value))
@@ -144,7 +156,7 @@ class Kernel(ABC):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The parameters that have a value: numbers, or a tuple of them."""
+        """The parameters that have a value: numbers, words, or a tuple of numbers."""
         return {name: value for name, value in self._fields().items() if value is not None}
 
     @property
@@ -154,6 +166,11 @@ class Kernel(ABC):
 
     def _fields(self) -> dict[str, Value | None]:
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+    def _written(self) -> dict[str, Value | None]:
+        """Return what the kernel can be built from again: its ``parameters``, and None for those freed of a default."""
+        freed = [field.name for field in dataclasses.fields(self) if field.default is not None]
+        return self.parameters | {name: None for name in self.free if name in freed}
 
     def with_parameters(self, **values: Value | None) -> Self:
         """Return a kernel with some parameters replaced.
@@ -194,7 +211,7 @@ class Kernel(ABC):
 
     def spec(self) -> dict[str, Any]:
         """A description that JSON can hold; :func:`kernsel.kernels.from_spec` builds the kernel back."""
-        return {"kernel": self.name, "parameters": self.parameters}
+        return {"kernel": self.name, "parameters": self._written()}
 
     def require_fixed(self) -> None:
         """Raise OptionError if a parameter is still free."""
@@ -202,7 +219,8 @@ class Kernel(ABC):
             raise OptionError(f"kernel '{self.name}': {', '.join(self.free)} has no value; give one or search for it")
 
     def __str__(self) -> str:
-        return f"{self.name}({', '.join(f'{name}={value!r}' for name, value in self.parameters.items())})"
+        written = (f"{k}={v if k in self.words else repr(v)}" for k, v in self._written().items())
+        return f"{self.name}({', '.join(written)})"
 
     def __add__(self, other: object) -> Kernel:
         from kernsel.kernels.algebra import Sum
@@ -252,7 +270,7 @@ class Compiled(Pairwise):
 
     @abstractmethod
     def formula(self) -> gram.Formula:
-        """The function of the statistic, by ``gram.exponential`` or ``gram.power``."""
+        """The function of the statistic, by ``gram.exponential``, ``gram.power`` or ``gram.inverse``."""
 
     def profile(self, S: Array) -> Array:
         return gram.apply(self.formula(), S)

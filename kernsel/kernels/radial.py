@@ -1,4 +1,4 @@
-"""Kernels of a distance: Gaussian, Laplacian and Matern."""
+"""Kernels of a distance: Gaussian, Laplacian, exponential, Matern and rational quadratic."""
 
 from __future__ import annotations
 
@@ -111,6 +111,7 @@ class Laplacian(Compiled):
     """
 
     name: ClassVar[str] = "laplacian"
+    smoothness: ClassVar[float] = 0.5
     statistic: ClassVar[str] = "l1"
     width: ClassVar[str | None] = "sigma"
     positive: ClassVar[tuple[str, ...]] = ("sigma",)
@@ -143,8 +144,12 @@ class Laplacian(Compiled):
 
 
 @dataclass(frozen=True)
-class _Matern(Compiled):
-    """The Matern kernels of half-integer smoothness (Rasmussen & Williams 2006, eq. 4.17), u = sqrt(2 nu) r / ell."""
+class _OfLength(Compiled):
+    """A kernel of ``r / ell``, with the Euclidean distance r.
+
+    The Matern kernels of half-integer smoothness among them have u = sqrt(2 nu) r / ell (Rasmussen & Williams 2006, eq.
+    4.17).
+    """
 
     statistic: ClassVar[str] = "sqdist"
     width: ClassVar[str | None] = "ell"
@@ -157,11 +162,29 @@ class _Matern(Compiled):
         return () if self.ell is None else (1 / self.ell**2,)
 
     def axes(self, X: ArrayLike) -> dict[str, NDArray[Any]]:
-        return {"ell": width_axis(X, "sqdist", root=True)} if self.free else {}
+        return {"ell": width_axis(X, "sqdist", root=True)} if "ell" in self.free else {}
 
 
 @dataclass(frozen=True)
-class Matern32(_Matern):
+class Exponential(_OfLength):
+    """``k(x, z) = exp(-|x - z| / ell)``, the Matern kernel of smoothness 1/2.
+
+    Parameters
+    ----------
+    ell : float or None
+        Length, in units of the data; scikit-learn's ``length_scale`` with ``nu=0.5``.
+    """
+
+    name: ClassVar[str] = "exponential"
+    smoothness: ClassVar[float] = 0.5
+
+    def formula(self) -> gram.Formula:
+        assert self.ell is not None
+        return gram.exponential(1 / self.ell, root=True)
+
+
+@dataclass(frozen=True)
+class Matern32(_OfLength):
     """``k(x, z) = (1 + u) exp(-u)`` with ``u = sqrt(3) |x - z| / ell``.
 
     Parameters
@@ -171,6 +194,7 @@ class Matern32(_Matern):
     """
 
     name: ClassVar[str] = "matern32"
+    smoothness: ClassVar[float] = 1.5
 
     def formula(self) -> gram.Formula:
         assert self.ell is not None
@@ -178,7 +202,7 @@ class Matern32(_Matern):
 
 
 @dataclass(frozen=True)
-class Matern52(_Matern):
+class Matern52(_OfLength):
     """``k(x, z) = (1 + u + u^2/3) exp(-u)`` with ``u = sqrt(5) |x - z| / ell``.
 
     Parameters
@@ -188,7 +212,36 @@ class Matern52(_Matern):
     """
 
     name: ClassVar[str] = "matern52"
+    smoothness: ClassVar[float] = 2.5
 
     def formula(self) -> gram.Formula:
         assert self.ell is not None
         return gram.exponential(math.sqrt(5) / self.ell, 1.0, 1.0 / 3.0, root=True)
+
+
+@dataclass(frozen=True)
+class RationalQuadratic(_OfLength):
+    """``k(x, z) = (1 + |x - z|^2 / (2 alpha ell^2))^-alpha``: a mixture of Gaussian kernels of different widths.
+
+    Rasmussen & Williams 2006, eq. 4.19.
+
+    Parameters
+    ----------
+    ell : float or None
+        Length, in units of the data; scikit-learn's ``length_scale``.
+    alpha : float or None
+        Greater than 0; the greater, the more Gaussian. ``alpha=None`` searches it.
+    """
+
+    name: ClassVar[str] = "rational-quadratic"
+    positive: ClassVar[tuple[str, ...]] = ("ell", "alpha")
+
+    alpha: float | None = 1.0
+
+    def formula(self) -> gram.Formula:
+        assert self.ell is not None
+        assert self.alpha is not None
+        return gram.inverse(1 / (2 * self.alpha * self.ell**2), self.alpha)
+
+    def axes(self, X: ArrayLike) -> dict[str, NDArray[Any]]:
+        return super().axes(X) | ({"alpha": np.array([0.25, 0.5, 1.0, 2.0])} if "alpha" in self.free else {})

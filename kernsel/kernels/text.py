@@ -18,8 +18,8 @@ _SHOWN = 4  # numbers of a vector, or parts of a sum, in a short text
 
 _GRAMMAR = (
     "write kernels as name or name(parameter=number), joined by + and *, such as 'gaussian(tau=2) + 0.5*linear'; "
-    "several numbers are in parentheses, as in 'ard(theta=(0.5, 0.1))'; behind a kernel, the features it sees, from 0, "
-    "as in 'linear[0, 3]'"
+    "several numbers are in parentheses, as in 'ard(theta=(0.5, 0.1), profile=matern32)'; behind a kernel, the "
+    "features it sees, from 0, as in 'linear[0, 3]'"
 )
 
 
@@ -88,13 +88,15 @@ class _Unreadable(Exception):
     """The text is Python, but no kernel."""
 
 
-def _named(name: str, values: dict[str, Value | None]) -> Kernel:
+def _named(name: str, values: dict[str, Value | None], *, text: bool = False) -> Kernel:
     from kernsel import registry
 
     try:
         kernel = registry.get("kernel", name)
     except UnknownPlugin as error:
         raise OptionError(str(error)) from error
+    if text and any(isinstance(value, str) and key not in kernel.words for key, value in values.items()):
+        raise _Unreadable
     built: Kernel = kernel.build(**values)
     return built
 
@@ -108,7 +110,8 @@ def _build(node: ast.expr, names: list[str]) -> Kernel | float:
         case ast.Name(id=key):
             return _named(_original(key, names), {})
         case ast.Call(func=ast.Name(id=key), args=[], keywords=keywords):
-            return _named(_original(key, names), dict(_keyword(keyword, names) for keyword in keywords))
+            values = dict(_keyword(keyword, names) for keyword in keywords)
+            return _named(_original(key, names), values, text=True)
         case ast.Subscript(value=value, slice=listed):
             part = _build(value, names)
             elements = listed.elts if isinstance(listed, ast.Tuple) else [listed]
@@ -137,8 +140,11 @@ def _keyword(keyword: ast.keyword, names: list[str]) -> tuple[str, Value | None]
         raise _Unreadable
     name = _original(keyword.arg, names)
     match keyword.value:
-        case ast.Name(id=key) if _original(key, names) == "None":
-            return name, None
+        case ast.Name(id=key):
+            word = _original(key, names)
+            return name, None if word == "None" else word
+        case ast.Constant(value=str() as key) if re.fullmatch(r"_\d+_", key):  # a word in quotes
+            return name, _original(key, names)
         case ast.Tuple(elts=values) | ast.List(elts=values):
             return name, tuple(_number(value, names) for value in values)
         case value:

@@ -80,7 +80,7 @@ def logarithm(slopes: Slopes) -> Slopes:
     return Slopes(0.5 * float(np.log(value)), slopes.theta / (2.0 * value), slopes.lam / (2.0 * value))
 
 
-def on_log_scale(criterion: Criterion, start: Point, box: Box) -> Point:
+def on_log_scale(criterion: Criterion, start: Point, box: Box, steps: int = STEPS) -> Point:
     """Descend by the logarithms of relevances and lambda.
 
     Parameters
@@ -89,6 +89,8 @@ def on_log_scale(criterion: Criterion, start: Point, box: Box) -> Point:
     start : Point
     box : Box
         No relevance falls below ``LEAST`` times the largest one of the start here.
+    steps : int
+        At most so many.
 
     Returns
     -------
@@ -98,7 +100,7 @@ def on_log_scale(criterion: Criterion, start: Point, box: Box) -> Point:
     low = max(box.low, LEAST * float(start.theta.max()))
     first = np.log(np.clip(start.theta, low, box.high))
     bounds = [(np.log(low), np.log(box.high))] * first.size
-    return _minimise(criterion, first, np.exp, lambda theta: theta, start, bounds, box, STEPS, TOLERANCE)
+    return _minimise(criterion, first, np.exp, lambda theta: theta, start, bounds, box, steps, TOLERANCE)
 
 
 def on_scale(criterion: Criterion, start: Point, box: Box, steps: int = STEPS, tolerance: float = TOLERANCE) -> Point:

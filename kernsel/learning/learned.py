@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.kernels import Kernel
+from kernsel.kernels.algebra import Combination, On, Scale, names_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,11 +87,18 @@ class LearnedKernel:
 
     @property
     def relevances(self) -> pd.Series:
-        """The relevance of each feature, by its name; they are the same where the kernel has one for all."""
+        """The relevance of each feature, by its name; they are the same where the kernel has one for all.
+
+        Of a sum or product the number of the part stands before the name, as in ``2.income``.
+        """
         import pandas as pd
 
-        theta = np.broadcast_to(np.array(self.kernel.theta), len(self.features))
-        return pd.Series(theta, index=list(self.features), name="relevance")
+        theta, names = np.array(self.kernel.theta), list(self.features)
+        if len(theta) == 1:
+            theta = np.broadcast_to(theta, len(names))
+        elif isinstance(self.kernel, Combination | Scale | On):
+            names = names_of(self.kernel, names)
+        return pd.Series(theta, index=names, name="relevance")
 
     @property
     def zero(self) -> list[str]:

@@ -15,7 +15,7 @@ from kernsel.kernels import Kernel
 from kernsel.learning import descent, flkl
 from kernsel.learning.descent import Array, Point, logarithm
 from kernsel.learning.learned import LearnedKernel, Learnt, Step
-from kernsel.learning.start import Start, begin, check, dealt, part
+from kernsel.learning.start import RIDGES, Start, begin, check, dealt, least_ridge, part
 from kernsel.numerics.jit import one_blas_thread
 from kernsel.options import FULL_RANK_ROWS, read_criterion, read_kernel, read_learner
 from kernsel.problem import Problem, Rows
@@ -240,12 +240,17 @@ def by_gradient(first: Rows, last: Rows, start: Start, learner: Any, criterion: 
     """Descend on a criterion on the first rows, and by a few steps on the last ones if they are others."""
     objective = Objective(first, start.kernel, learner, criterion)
     least = BOUNDED if hasattr(criterion, "unbounded") else 0.0
-    box = start.box(first, least)
-    point = descent.on_scale(objective, descent.on_log_scale(objective, start.point(start.best.lam), box), box)
+    ridge = least_ridge(start.kernel) if getattr(criterion, "bounds_ridge", False) else RIDGES[0]
+    box = start.box(first, least, ridge)
+    point = descent.on_log_scale(objective, start.point(start.best.lam), box)
+    positive = getattr(criterion, "positive", False)
+    improved = descent.on_log_scale if positive else descent.on_scale
+    if not positive:
+        point = descent.on_scale(objective, point, box)
     steps = [Step(first.n, objective.shown(value), lam) for value, lam in point.path]
     if last is not first:
         objective = Objective(last, start.kernel, learner, criterion)
         kept = Point(point.theta, point.lam * first.total / last.total)  # the ridge stays
-        point = descent.on_scale(objective, kept, start.box(last, least), polish)
+        point = improved(objective, kept, start.box(last, least, ridge), polish)
         steps += [Step(last.n, objective.shown(value), lam) for value, lam in point.path]
     return Learnt(point.theta, point.lam, None, objective.shown(point.value), tuple(steps))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from dataclasses import dataclass
 from typing import Any
@@ -16,13 +17,16 @@ from kernsel.judging import Judge, rows_of
 from kernsel.learning.descent import Box, Point
 from kernsel.options import read_search
 from kernsel.problem import Rows
-from kernsel.protocols import Relevances
+from kernsel.protocols import has_relevances
 from kernsel.search.axes import make_grids
 from kernsel.search.candidate import Candidate
 from kernsel.search.grid import GridSearch
 
 RIDGES = (1e-8, 1e6)
 """Bounds of ``N lambda``, relative to the mean of k(x, x); below, rounding would be what regularises."""
+
+LEAST_RIDGES = ((0.5, 0.01), (1.5, 3e-3), (math.inf, RIDGES[0]))
+"""Least ridges of the evidence for kernels up to a smoothness; those of smooth kernels have a least of their own."""
 
 RANGE = 1e4
 """Relevances are at most this many times those of the start."""
@@ -53,17 +57,29 @@ class Start:
         """Return it as a point of a descent."""
         return Point(np.array(self.kernel.theta), lam)
 
-    def box(self, rows: Rows, least: float) -> Box:
-        """Return the bounds of a descent on some rows; no relevance is below ``least`` times the largest one."""
-        low, high = (bound * self.diagonal / rows.total for bound in RIDGES)
+    def box(self, rows: Rows, least: float, ridge: float = RIDGES[0]) -> Box:
+        """Return the bounds of a descent on some rows.
+
+        No relevance is below ``least`` times the largest one, and no ridge below ``ridge`` times the mean of k(x, x).
+        """
+        low, high = (bound * self.diagonal / rows.total for bound in (ridge, RIDGES[1]))
         return Box(least * self.theta, RANGE * self.theta, (low, high))
+
+
+def least_ridge(kernel: Any) -> float:
+    """Return the least ridge, relative to the mean of k(x, x), with which the evidence learns relevances of a kernel.
+
+    It drives the ridge of rough kernels to 0, where they interpolate.
+    """
+    return next(ridge for smoothness, ridge in LEAST_RIDGES if kernel.smoothness <= smoothness)
 
 
 def check(kernel: Any, learner: Any) -> None:
     """Raise IncompatibleError where relevances can't be learnt."""
-    if not isinstance(kernel, Relevances):
+    if not has_relevances(kernel):
         raise IncompatibleError(
-            f"kernel '{kernel}' has no relevances to learn: use ard, ard-polynomial or gaussian (which has one for all)"
+            f"kernel '{kernel}' has no relevances to learn: use ard, ard-laplacian, ard-polynomial or gaussian (which "
+            "has one for all), or a sum or product with one of them"
         )
     if not learner.loss.square:
         raise IncompatibleError(

@@ -106,6 +106,22 @@ def evidence(K: np.ndarray, Y: np.ndarray, s: np.ndarray, bias: int, lam: float)
     return float(value), _weighed(A, root), float(s.sum() * np.trace(A))
 
 
+def evidence_alone(K: np.ndarray, Y: np.ndarray, s: np.ndarray, bias: int, lam: float) -> float:
+    """The value of :func:`evidence` without its derivatives: a third of the time."""
+    root, m = np.sqrt(s), len(s) - bias
+    ridge = float(s.sum() * lam)
+    _check(K, ridge)
+    R = _factor(_weighed(K, root), ridge)
+    V = scipy.linalg.solve_triangular(R, np.column_stack([(Y * root).T, root]), lower=True, check_finite=False)
+    V, u = V[:, :-1], V[:, -1]
+    Q = np.einsum("ic,ic->c", V, V)
+    determinant = 2.0 * float(np.log(np.diag(R)).sum())
+    if bias:
+        Q -= (u @ V) ** 2 / (u @ u)
+        determinant += float(np.log(u @ u))
+    return float(0.5 * (m * np.log(Q / m).mean() + determinant - np.log(s).sum()))
+
+
 def _heldout(
     K: np.ndarray, Y: np.ndarray, s: np.ndarray, bias: int, lam: float, starts: np.ndarray
 ) -> list[tuple[float, np.ndarray, float]]:
@@ -168,12 +184,7 @@ def _columns(K: np.ndarray, free: np.ndarray | None, Y: np.ndarray, ridges: np.n
 def _inverse(K: np.ndarray, free: np.ndarray | None, ridge: float) -> tuple[np.ndarray, float]:
     """Return A, and ``log det H``, with a bias ``+ log(e' H^-1 e)``."""
     _check(K, ridge)
-    A = K.copy()
-    A[np.diag_indices_from(A)] += ridge
-    # LAPACK is column-major: it works in place on the transposed view, whose lower triangle is our upper one.
-    R, failed = scipy.linalg.lapack.dpotrf(A.T, lower=1, clean=0, overwrite_a=1)
-    if failed:
-        raise np.linalg.LinAlgError("the ridge is below rounding")
+    R = _factor(K, ridge)
     determinant = 2.0 * float(np.log(np.diag(R)).sum())
     A = scipy.linalg.lapack.dpotri(R, lower=1, overwrite_c=1)[0].T
     _mirror(A)
@@ -182,6 +193,17 @@ def _inverse(K: np.ndarray, free: np.ndarray | None, ridge: float) -> tuple[np.n
     u = A @ free
     A -= np.outer(u, u / (free @ u))
     return A, determinant + float(np.log(free @ u))
+
+
+def _factor(K: np.ndarray, ridge: float) -> np.ndarray:
+    """Return the Cholesky factor of ``K + ridge I``, in the lower triangle; what lies above is anything."""
+    H = K.copy()
+    H[np.diag_indices_from(H)] += ridge
+    # LAPACK is column-major: it works in place on the transposed view, whose lower triangle is our upper one.
+    R, failed = scipy.linalg.lapack.dpotrf(H.T, lower=1, clean=0, overwrite_a=1)
+    if failed:
+        raise np.linalg.LinAlgError("the ridge is below rounding")
+    return np.asarray(R)
 
 
 def _mirror(A: np.ndarray, block: int = 128) -> None:

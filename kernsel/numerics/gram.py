@@ -4,10 +4,11 @@ The three statistics of a pair of points on which kernels stand::
 
     inner   <x, z>          sqdist   |x - z|^2          l1   sum_k |x_k - z_k|
 
-and the two families of functions of a statistic s that the built-in kernels are made of::
+and the three families of functions of a statistic s that the built-in kernels are made of::
 
     exponential   (1 + b u + c u^2) exp(-u),  u = a s  or  u = a sqrt(s)
     power         (a s + b)^c,                c = 1, 2, 3, ...
+    inverse       (1 + a s)^-c,               c > 0
 
 Inner products are matrix products of tiles (BLAS); a tile is finished while it lies in the cache. A symmetric matrix
 is computed once a pair and mirrored. Each entry depends on its two points alone, so that the result is the same for
@@ -44,7 +45,7 @@ Array = NDArray[np.float64]
 
 STATISTICS = ("inner", "sqdist", "l1")
 INNER, SQDIST, L1 = range(3)
-_IDENTITY, _EXPONENTIAL, _ROOT_EXPONENTIAL, _POWER = range(4)
+_IDENTITY, _EXPONENTIAL, _ROOT_EXPONENTIAL, _POWER, _INVERSE = range(5)
 
 TILE = 120  # 112 kB lie in the second-level cache; a row of 15 cache lines (an odd number) spreads over its sets
 _CHUNK = 1024  # elements mapped at a time: 8 kB stay in the first-level cache
@@ -60,7 +61,7 @@ _GONE = 790.0  # from here on exp(-u), and u^2 exp(-u), round to 0
 
 
 class Formula(NamedTuple):
-    """A function of a statistic; build one by :func:`exponential` or :func:`power`."""
+    """A function of a statistic; build one by :func:`exponential`, :func:`power` or :func:`inverse`."""
 
     code: int
     a: float
@@ -77,6 +78,11 @@ def exponential(a: float, b: float = 0.0, c: float = 0.0, *, root: bool = False)
 def power(a: float, b: float, degree: int) -> Formula:
     """``(a s + b)^degree`` with a whole degree >= 1."""
     return Formula(_POWER, a, b, float(degree))
+
+
+def inverse(a: float, exponent: float) -> Formula:
+    """``(1 + a s)^-exponent`` with a > 0, s >= 0 and an exponent > 0."""
+    return Formula(_INVERSE, min(a, sys.float_info.max), 0.0, exponent)  # infinity times 0 would be NaN
 
 
 AS_IT_IS = Formula(_IDENTITY, 1.0, 0.0, 0.0)
@@ -102,6 +108,14 @@ def finish(v, code, a, b, c):
                 base *= base
                 rest >>= 1
             v[i] = result
+        return
+    if code == _INVERSE:
+        if c == 1.0:
+            for i in range(v.size):
+                v[i] = 1.0 / (1.0 + a * v[i])
+        else:
+            for i in range(v.size):
+                v[i] = (1.0 + a * v[i]) ** -c
         return
     if code == _ROOT_EXPONENTIAL:
         for i in range(v.size):

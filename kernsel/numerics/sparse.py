@@ -22,7 +22,7 @@ from kernsel.numerics.points import Points, is_sparse, squared_norms
 
 Array = NDArray[np.float64]
 
-_values, _columns, _starts = (types.Array(kind, 1, "C", readonly=True) for kind in (f8, types.int32, i8))
+VALUES, COLUMNS, STARTS = (types.Array(kind, 1, "C", readonly=True) for kind in (f8, types.int32, i8))
 """Of rows as they were given, which may not be written to."""
 
 
@@ -44,7 +44,7 @@ def _distance(x, x_columns, lo, hi, z, z_columns, low, high, statistic):
 
 
 @jit(
-    types.void(*(3 * (_values, _columns, _starts)), f8_1, f8_1, i8, i8, f8, f8, f8, i8, i8, f8_2),
+    types.void(*(3 * (VALUES, COLUMNS, STARTS)), f8_1, f8_1, i8, i8, f8, f8, f8, i8, i8, f8_2),
     fastmath=CONTRACT,
 )
 def _rows(
@@ -104,10 +104,10 @@ def gram(statistic: str, X: Points, Z: Points | None = None, formula: Formula = 
         As from ``gram.gram``. It is exactly symmetric, for the terms of a pair come in the order of the features
         whichever of the two is x.
     """
-    x = _sparse(X)
-    z = x if Z is None else _sparse(Z)
+    x = sparse_rows(X)
+    z = x if Z is None else sparse_rows(Z)
     code = STATISTICS.index(statistic)
-    arguments = [*_parts(x), *_parts(z), *_parts(z.T.tocsr()), _norms(x, code), _norms(z, code), code, *formula]
+    arguments = [*parts_of(x), *parts_of(z), *parts_of(z.T.tocsr()), _norms(x, code), _norms(z, code), code, *formula]
     K = np.empty((x.shape[0], z.shape[0]))
     loop = _rows.code  # compiled here, not by several threads at once
 
@@ -118,11 +118,12 @@ def gram(statistic: str, X: Points, Z: Points | None = None, formula: Formula = 
     return K
 
 
-def _sparse(X: Points) -> Points:
+def sparse_rows(X: Points) -> Points:
+    """Return rows as sparse ones, whether they are or not."""
     return X if is_sparse(X) else csr_array(X)
 
 
-def _parts(X: Points) -> tuple[Array, NDArray[np.int32], NDArray[np.int64]]:
+def parts_of(X: Points) -> tuple[Array, NDArray[np.int32], NDArray[np.int64]]:
     """Return values, columns and starts of rows; SciPy has both numbers in 32 bits or both in 64."""
     return X.data, X.indices.astype(np.int32, copy=False), X.indptr.astype(np.int64)
 

@@ -1,22 +1,40 @@
 """The built-in kernels against scikit-learn, and their parameters."""
 
+import json
+
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import Matern
+from sklearn.gaussian_process.kernels import RationalQuadratic as RationalQuadraticOfSklearn
 from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, polynomial_kernel, rbf_kernel
 
+from kernsel import kernels
 from kernsel.errors import OptionError
-from kernsel.kernels import Gaussian, Laplacian, Linear, Matern32, Matern52, Polynomial, Statistics
+from kernsel.kernels import (
+    Exponential,
+    Gaussian,
+    Laplacian,
+    Linear,
+    Matern32,
+    Matern52,
+    On,
+    Polynomial,
+    RationalQuadratic,
+    Statistics,
+)
 
 KERNELS = {
     Gaussian(2.0): lambda X, Z: rbf_kernel(X, Z, gamma=0.25),
     Laplacian(3.0): lambda X, Z: laplacian_kernel(X, Z, gamma=1 / 3),
+    Exponential(1.5): Matern(1.5, nu=0.5),
     Matern32(1.5): Matern(1.5, nu=1.5),
     Matern52(1.5): Matern(1.5, nu=2.5),
+    RationalQuadratic(1.5): RationalQuadraticOfSklearn(1.5, 1.0),
+    RationalQuadratic(1.5, 0.3): RationalQuadraticOfSklearn(1.5, 0.3),
     Linear(): linear_kernel,
     Polynomial(3, 0.2, 1.5): lambda X, Z: polynomial_kernel(X, Z, gamma=0.2, coef0=1.5, degree=3),
 }
-CLASSES = [Gaussian, Laplacian, Linear, Matern32, Matern52, Polynomial]
+CLASSES = [Gaussian, Laplacian, Linear, Exponential, Matern32, Matern52, RationalQuadratic, Polynomial]
 
 
 @pytest.fixture
@@ -97,6 +115,26 @@ def test_polynomial_axes(X):
     np.testing.assert_allclose(axes["gamma"], np.array([0.25, 1, 4]) / 5)
 
 
+def test_alpha_is_searched_where_it_is_free(X):
+    free = RationalQuadratic(alpha=None)
+    assert free.free == ("ell", "alpha")
+    assert list(free.axes(X)) == ["ell", "alpha"]
+    assert RationalQuadratic().parameters == {"alpha": 1.0}
+    for kernel in (free, RationalQuadratic(), RationalQuadratic(2.0, None), RationalQuadratic(2.0, 3.0)):
+        assert kernels.parse(str(kernel)) == kernel
+        assert kernels.from_spec(json.loads(json.dumps(kernel.spec()))) == kernel
+
+
+def test_a_large_alpha_is_a_gaussian_kernel(X):
+    np.testing.assert_allclose(RationalQuadratic(1.5, 1e7)(X), Gaussian(1.5**2)(X), atol=1e-6)  # off by s^2 / alpha
+
+
+def test_smoothness():
+    kinds = (Exponential, Laplacian, Matern32, Matern52, RationalQuadratic, Gaussian)
+    assert [cls.smoothness for cls in kinds] == [0.5, 0.5, 1.5, 2.5, np.inf, np.inf]
+    assert (0.5 * (Gaussian(1.0) + On((0,), Matern32(1.0)) * Matern52(1.0))).smoothness == 1.5
+
+
 def test_gamma_of_sklearn():
     assert Gaussian.from_gamma(0.25) == Gaussian(2.0)
     assert Gaussian(2.0).gamma == 0.25
@@ -110,13 +148,15 @@ def test_gamma_of_sklearn():
     assert Gaussian().conversions() == Laplacian().conversions() == Linear().conversions() == {}
 
 
-@pytest.mark.parametrize(("cls", "width"), list(zip(CLASSES, ["tau", "sigma", None, "ell", "ell", None], strict=True)))
+@pytest.mark.parametrize(
+    ("cls", "width"), list(zip(CLASSES, ["tau", "sigma", None, "ell", "ell", "ell", "ell", None], strict=True))
+)
 def test_width(cls, width):
     assert cls.width == width
 
 
 def test_a_wider_kernel_is_a_larger_width(X):
-    for cls in (Gaussian, Laplacian, Matern32, Matern52):
+    for cls in (Gaussian, Laplacian, Exponential, Matern32, Matern52, RationalQuadratic):
         narrow, wide = (cls().with_parameters(**{cls.width: value})(X) for value in (1.0, 2.0))
         assert (narrow <= wide).all()
 
@@ -136,6 +176,7 @@ def test_parameters_become_plain_numbers():
         (lambda: Gaussian(float("nan")), "tau must be a finite number"),
         (lambda: Laplacian(float("inf")), "sigma must be a finite number"),
         (lambda: Matern32(-1), "ell must be a finite number greater than 0"),
+        (lambda: RationalQuadratic(1.0, 0), "alpha must be a finite number greater than 0"),
         (lambda: Gaussian("wide"), "tau must be a number or None, not 'wide'"),
         (lambda: Gaussian(True), "tau must be a number or None, not True"),
         (lambda: Polynomial(2.5), "degree must be a whole number, not 2.5"),

@@ -6,10 +6,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from kernsel.kernels import Gaussian, Laplacian, Linear, Matern32, Matern52, On, Polynomial, Statistics
+from kernsel.kernels import (
+    ARD,
+    ARDLaplacian,
+    Exponential,
+    Gaussian,
+    Laplacian,
+    Linear,
+    Matern32,
+    Matern52,
+    On,
+    Polynomial,
+    RationalQuadratic,
+    Statistics,
+)
 
 EPS = np.finfo(float).eps
-RADIAL = [Gaussian, Laplacian, Matern32, Matern52]
+RADIAL = [Gaussian, Laplacian, Exponential, Matern32, Matern52, RationalQuadratic]
+PROFILES = ARD.words["profile"]
 
 coordinates = st.floats(-1e3, 1e3, allow_subnormal=False)
 tables = arrays(np.float64, array_shapes(min_dims=2, max_dims=2, max_side=12), elements=coordinates)
@@ -51,6 +65,16 @@ def test_fused_stored_cross_and_diag_agree(kernel, X):
     np.testing.assert_allclose(kernel.evaluate(Statistics(X)), K, rtol=1e-11, atol=tolerance(K))
     np.testing.assert_allclose(kernel(X, X.copy()), K, rtol=1e-11, atol=tolerance(K))
     np.testing.assert_allclose(kernel.diag(X), np.diag(K), rtol=1e-11, atol=tolerance(K))
+
+
+@laws
+@given(st.data(), tables, st.sampled_from([*PROFILES, "absolute"]))
+def test_kernels_with_relevances_are_positive_semidefinite(data, X, profile):
+    theta = data.draw(st.lists(st.floats(0, 1e3), min_size=X.shape[1], max_size=X.shape[1]))
+    K = (ARDLaplacian(theta) if profile == "absolute" else ARD(theta, profile))(X)
+    assert np.array_equal(K, K.T)
+    assert (np.diag(K) == 1).all()
+    assert np.linalg.eigvalsh(K)[0] >= -tolerance(K)
 
 
 @laws

@@ -117,6 +117,8 @@ FORMULAS = {
         gram.exponential(0.3, 1.0, root=True),
         lambda s: (1 + 0.3 * np.sqrt(s)) * np.exp(-0.3 * np.sqrt(s)),
     ),
+    "inverse": (gram.inverse(0.3, 1.0), lambda s: 1 / (1 + 0.3 * s)),
+    "inverse 0.7": (gram.inverse(0.3, 0.7), lambda s: (1 + 0.3 * s) ** -0.7),
     "power": (gram.power(0.5, 1.0, 3), lambda s: (0.5 * s + 1) ** 3),
     "power 1": (gram.power(0.5, 1.0, 1), lambda s: 0.5 * s + 1),
 }
