@@ -63,8 +63,11 @@ class Intervals:
     limits: Array | None = None
 
     @classmethod
-    def of(cls, path: Any, k: int) -> Intervals | None:
-        """Refit each fold for lambda number ``k`` of a path; None if that is more than ``MOST`` numbers."""
+    def of(cls, path: Any, k: int, heldout: Array | None = None) -> Intervals | None:
+        """Refit each fold for lambda number ``k`` of a path; None if that is more than ``MOST`` numbers.
+
+        Residuals are those of the refits, or of other held-out outputs (outputs, n).
+        """
         rows, points = path.rows, path.points()
         if rows.left.size * len(rows.Y) * points.shape[0] > MOST:
             return None
@@ -79,6 +82,8 @@ class Intervals:
                 if rows.clip:
                     outputs = np.clip(outputs, *rows.limits[:, :, fold, None])
                 residuals[:, held] = np.abs(rows.Y[:, held] - outputs)
+        if heldout is not None:
+            residuals = np.abs(rows.Y - heldout)[:, : rows.held]
         limits = rows.limits if rows.clip else None
         return cls(coefficients, biases, residuals, rows.starts, rows.s[: rows.held].copy(), limits)
 

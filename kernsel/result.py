@@ -12,7 +12,7 @@ import os
 import platform
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -232,12 +232,9 @@ class Selection:
         return "RMSE in standard deviations of the targets" if several else f"RMSE in units of {target!r}"
 
     def _unseen(self) -> list[str]:
-        """The error of rows that relevances were not learnt on, if it is known."""
-        comparison = self.data.get("comparison")
-        if comparison is None or "relevances" not in self.data:
-            return []
-        seen = replace(self.best, error=comparison["ard"]["value"], error_se=comparison["ard"]["se"])
-        return [f"    of rows that relevances were not learnt on: {self._error(seen)} ({comparison['holdout']})"]
+        """What the error is of where relevances were learnt without the rows that are held out."""
+        learnt = self.data.get("relevances", {})
+        return ["    by relevances that were learnt without the rows held out"] * bool(learnt.get("unseen"))
 
     def _by_target(self) -> list[str]:
         """The errors of several targets."""

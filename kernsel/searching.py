@@ -6,7 +6,7 @@ import dataclasses
 import math
 import numbers
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +47,9 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+Unseen = Callable[[Candidate, Rows, LowRank | None], Array | None]
+"""``(choice, rows, rank) -> held-out outputs (k, n)`` by kernels that haven't seen the rows; None where its own hasn't."""
+
 CONTINUATION = 4.0 ** np.arange(3, -1, -1)
 """The winner is refitted from larger lambda down, as it was found, where its fit is not at hand."""
 
@@ -79,6 +82,7 @@ def search_dataset(
     calibration: str | None = None,
     seed: int = 0,
     progress: Progress | None = None,
+    unseen: Unseen | None = None,
 ) -> Selection:
     """Choose among kernels whose relevances have values, as :func:`kernsel.select` says.
 
@@ -90,6 +94,9 @@ def search_dataset(
         As in :func:`kernsel.select`.
     extend, pure, order, eta, metric, choose, within, one_se, clip, calibration, seed, progress : optional
         As in :func:`kernsel.select`.
+    unseen : callable, optional
+        Predicts the rows of each fold for a choice whose kernel has seen them, by one that hasn't: what is reported of
+        held-out rows is of these outputs.
 
     Returns
     -------
@@ -162,7 +169,10 @@ def search_dataset(
     held = every[0]
     if len(every) < len(deals) and (best.error is None or unmeasured or several):
         every = [held, *(heldout_of(refit(best, other, columns, judge.problems), approximate) for other in deals[1:])]
-    if best.error is None:  # of a criterion without held-out outputs
+    fresh = None if unseen is None else unseen(best, rows, columns)
+    if fresh is not None:
+        held, every, unmeasured = fresh, [fresh], metrics is not None
+    if best.error is None or fresh is not None:  # without: of a criterion without held-out outputs
         best = candidates[0] = judge.with_error(best, every)
     if unmeasured:
         best = candidates[0] = replace(best, metrics=judge.measured(every))
@@ -177,7 +187,7 @@ def search_dataset(
             f"{100 * columns.tol:g} % were asked for: allow more by --rank tol:{columns.tol:g}:{2 * columns.largest}"
         )
     curves, probabilities = _probabilities(kind, held, rows, dataset)
-    model = _model(path, dataset, best.learner, rows.n, curves)
+    model = _model(path, dataset, best.learner, rows.n, curves, fresh)
     outputs = held[:, : rows.held].T if len(held) > 1 else held[0, : rows.held]
     places = dataset.places[rows.order[: rows.held]]
     measure = best.learner.loss.scored_by
@@ -351,13 +361,18 @@ def heldout_of(path: Path, criterion: Any) -> Array:
     return path.exact([path.lams.size - 1]).clipped(path.rows).f[:, 0]
 
 
-def _model(path: Path, dataset: Dataset, learner: Any, n: int, calibration: Calibration | None) -> Model:
-    """Make the predictor of the last fit of a path; rows without weight are left out."""
+def _model(
+    path: Path, dataset: Dataset, learner: Any, n: int, calibration: Calibration | None, fresh: Array | None
+) -> Model:
+    """Make the predictor of the last fit of a path; rows without weight are left out.
+
+    Residuals of intervals are those of ``fresh`` held-out outputs (k, n), if there are any.
+    """
     last = path.lams.size - 1
     coefficients = path.coefficients(last)
     used = (coefficients != 0).any(axis=0)
     regression = dataset.task == "regression"
-    intervals = Intervals.of(path, last) if regression else None
+    intervals = Intervals.of(path, last, fresh) if regression else None
     if intervals is not None:
         used |= intervals.used
     if not used.any():

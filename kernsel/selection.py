@@ -8,14 +8,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from kernsel.comparing import compare, learn, said, scaled
+import numpy as np
+
+from kernsel import automatic
+from kernsel.criteria import HeldOutCriterion
 from kernsel.data import Dataset, from_arrays
 from kernsel.data.names import listed
 from kernsel.errors import IncompatibleError, OptionError, SelectionWarning
 from kernsel.kernels import Kernel
 from kernsel.numerics.jit import one_blas_thread
 from kernsel.numerics.points import Points
-from kernsel.options import check_seed, read_kernel, read_learner
+from kernsel.options import check_seed, read_criterion, read_kernel, read_learner
 from kernsel.result import Selection
 from kernsel.search.axes import Grid
 from kernsel.search.grid import Progress
@@ -25,13 +28,13 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
-AUTO, LEARNT_BY, FOLDS = "auto", "evidence", 10
+AUTO, LEARNT_BY = "auto", "evidence"
 
-COMPARED = (
-    *("learner", "criterion", "grid", "search", "verify", "rank", "landmarks", "extend", "pure", "order", "eta"),
-    *("choose", "within", "clip"),
-)
-"""Options that the selections on outer folds share with the whole one; the others only add to its report."""
+SCALES = 2.0 ** np.arange(-3.0, 4.0)
+"""Factors of all relevances together: they are learnt for the square loss, and another one may want a wider kernel."""
+
+LEARNING_FOLDS = 5
+"""Of criteria of held-out rows that relevances are learnt by; fewer where there are fewer rows or groups."""
 
 
 def select(
@@ -39,8 +42,9 @@ def select(
     y: npt.ArrayLike,
     *,
     learner: str | Any | None = None,
-    kernel: str | Kernel | Sequence[str | Kernel] = "gaussian",
+    kernel: str | Kernel | Sequence[str | Kernel] | None = None,
     relevances: str | Any | None = None,
+    effort: str = "normal",
     criterion: str | Any | None = None,
     folds: int | str | Any = 10,
     repeats: int = 1,
@@ -85,12 +89,16 @@ def select(
     learner : str or Learner, optional
         ``svm`` for classes and ``krr`` for a regression by default. A parameter that is None, as in
         ``"svr(epsilon=None)"``, is searched; candidates are then compared by a measure without parameters.
-    kernel : str, Kernel or list of them
-        Parameters that have a value stay; the others are searched. Relevances that have none, as of ``"ard"``, are
-        learnt on all rows first. ``"auto"`` is ``"gaussian"``, or ``"ard"`` if its error is lower by more than a
-        standard error at rows that had no part in learning the relevances.
+    kernel : str, Kernel or list of them, optional
+        ``"auto"``, the default, compares profiles (``gaussian``, ``laplacian``, ``exponential``) with one width, and
+        more of them with a relevance for each feature, learnt on up to 1000 rows; what is said of held-out rows is then
+        by relevances that were learnt without them. Of a kernel that is named, parameters that have a value stay; the
+        others are searched. Relevances that have none, as of ``"ard"``, are learnt on all rows first.
     relevances : str or Criterion, optional
-        What relevances are learnt by: ``evidence`` by default, or another one of :func:`kernsel.learn_relevances`.
+        What relevances are learnt by: ``evidence`` by default, of ``"auto"`` with the prior of ``evidence(sigma=...)``;
+        for ``"ard"`` also another one of :func:`kernsel.learn_relevances`.
+    effort : {"quick", "normal", "thorough"}
+        Of ``"auto"``: profiles with one width only; as above; or with more profiles, learnt on up to 2000 rows.
     criterion : str or Criterion
         Such as ``newton-cv``, ``cv``, ``bif``, ``fbif`` or ``"bif(order=3)"``. By default ``newton-cv``, but ``cv``
         where a fold's fit is not trained on all other rows: those folds can only be refitted.
@@ -192,6 +200,7 @@ def select(
         learner=learner,
         kernel=kernel,
         relevances=relevances,
+        effort=effort,
         criterion=criterion,
         folds=folds,
         repeats=repeats,
@@ -223,8 +232,9 @@ def select(
 def select_dataset(
     dataset: Dataset,
     *,
-    kernel: str | Kernel | Sequence[str | Kernel] = "gaussian",
+    kernel: str | Kernel | Sequence[str | Kernel] | None = None,
     relevances: str | Any | None = None,
+    effort: str = "normal",
     learner: str | Any | None = None,
     seed: int = 0,
     **options: Any,
@@ -235,7 +245,7 @@ def select_dataset(
     ----------
     dataset : Dataset
         From ``kernsel.data``.
-    kernel, relevances, learner, seed : optional
+    kernel, relevances, effort, learner, seed : optional
         As in :func:`select`.
     **options : optional
         The others of :func:`select` that don't belong to the data.
@@ -247,11 +257,14 @@ def select_dataset(
     """
     check_seed(seed)  # here, as relevances may be learnt before the search
     options |= {"learner": learner, "seed": seed}
-    given = list(kernel) if isinstance(kernel, list | tuple) else [kernel]
+    automatic.read_effort(effort)
+    given = list(kernel) if isinstance(kernel, list | tuple) else [AUTO if kernel is None else kernel]
+    if kernel is None and (reason := _automatic_kernel(options)) is not None:
+        return _told(search_dataset(dataset, kernel="gaussian", **options), 0.0, [f"kernel: gaussian, for {reason}"])
     if AUTO in given:
         if len(given) > 1:
-            raise OptionError("kernel 'auto' chooses between gaussian and ard: leave the others out")
-        return _automatic(dataset, _checked(relevances, options), options)
+            raise OptionError("kernel 'auto' chooses among many: leave the others out")
+        return _automatic(dataset, effort, _priors(relevances, dataset.task, options), options)
     kernels = [read_kernel(each) for each in given]
     if any(map(_unlearnt, kernels)):
         return _learning(dataset, kernels, _checked(relevances, options), options)
@@ -261,6 +274,32 @@ def select_dataset(
             "leave that out"
         )
     return search_dataset(dataset, kernel=kernels, **options)
+
+
+def _priors(relevances: Any, task: str, options: Mapping[str, Any]) -> Sequence[float | None]:
+    """Return the priors that relevances are learnt with where the kernel is chosen."""
+    if relevances is None:
+        return automatic.PRIORS[task]
+    criterion = _checked(relevances, options)
+    criterion = read_criterion(criterion, None, False, None) if criterion != "flkl" else None
+    if getattr(criterion, "name", None) != LEARNT_BY:
+        raise OptionError(f"kernel auto learns relevances by the evidence; with {relevances} use kernel ard")
+    return (criterion.sigma,)
+
+
+def _learn(dataset: Dataset, kernel: Kernel, learner: Any, relevances: Any, seed: int) -> Any:
+    """Learn relevances by a criterion, with the learner itself if it has the square loss."""
+    from kernsel.learning import learn_on_dataset  # with scipy.optimize it takes as long to import as all the rest
+
+    square = None if getattr(learner, "free", ()) or not learner.loss.square else learner
+    most = dataset.n if dataset.groups is None else int(dataset.groups.max()) + 1
+    folds = min(LEARNING_FOLDS, most)
+    return learn_on_dataset(dataset, kernel=kernel, learner=square, criterion=relevances, folds=folds, seed=seed)
+
+
+def _scaled(kernel: Any) -> list[Kernel]:
+    """Return a kernel with its relevances times each of the common factors."""
+    return [kernel.with_theta(tuple(float(factor) * theta for theta in kernel.theta)) for factor in SCALES]
 
 
 def _unlearnt(kernel: Kernel) -> bool:
@@ -288,9 +327,9 @@ def _learning(dataset: Dataset, kernels: Sequence[Kernel], relevances: Any, opti
     """Learn the relevances of kernels on all rows; select among these kernels, at several scales, and the others."""
     started = time.perf_counter()
     part = read_learner(options["learner"], dataset.task)
-    learned = {k: learn(dataset, k, part, relevances, options["seed"]) for k in kernels if _unlearnt(k)}
+    learned = {k: _learn(dataset, k, part, relevances, options["seed"]) for k in kernels if _unlearnt(k)}
     seconds = time.perf_counter() - started
-    ready = {k: scaled(learned[k].kernel) if k in learned else [k] for k in kernels}
+    ready = {k: _scaled(learned[k].kernel) if k in learned else [k] for k in kernels}
     result = search_dataset(dataset, kernel=[each for scales in ready.values() for each in scales], **options)
     chosen = next((each for k, each in learned.items() if result.best.kernel in ready[k]), None)
     if chosen is None:
@@ -308,29 +347,41 @@ def _learning(dataset: Dataset, kernels: Sequence[Kernel], relevances: Any, opti
         seconds,
         notes=[*chosen.notes[len(dataset.notes) :], left],
         warnings=[warning],
-        relevances={"criterion": chosen.criterion, "theta": theta, "zero": zero},
+        relevances={"criterion": chosen.criterion, "theta": theta, "zero": zero, "unseen": False},
     )
 
 
 @one_blas_thread()
-def _automatic(dataset: Dataset, relevances: Any, options: dict[str, Any]) -> Selection:
-    """Select with one relevance for all features; then with one for each, if that is better where it is unseen."""
-    isotropic, ard = read_kernel("gaussian"), read_kernel("ard")
-    result = search_dataset(dataset, kernel=isotropic, **options)
-    if dataset.d == 1:
-        return _told(result, 0.0, notes=["kernel: one relevance for all features, for there is one only"])
-    started = time.perf_counter()
-    grid = options.get("grid", "auto")
-    if isinstance(grid, Mapping):
-        options = {**options, "grid": {name: axis for name, axis in grid.items() if name not in isotropic.free}}
-    shared = {name: options[name] for name in COMPARED if name in options}
-    folds, seed, progress = options.get("folds", FOLDS), options["seed"], options.get("progress")
-    comparison = compare(dataset, result, ard, relevances, folds, seed, progress, shared)
-    seconds = time.perf_counter() - started
-    if comparison.better:
-        seconds += result.timing["total"]
-        result = _learning(dataset, [ard], relevances, options)
-    return _told(result, seconds, notes=[said(comparison, dataset.task, dataset.d)], comparison=comparison.to_dict())
+def _automatic(dataset: Dataset, effort: str, priors: Sequence[float | None], options: dict[str, Any]) -> Selection:
+    """Select among profiles of one width, and of relevances that are learnt here."""
+    part = read_learner(options["learner"], dataset.task)
+    learnt = automatic.candidates(dataset, part, effort, priors, options["seed"])
+    unseen = automatic.relearnt(learnt, dataset, effort)
+    result = search_dataset(dataset, kernel=learnt.kernels, unseen=unseen, **options)
+    compared = automatic.compared(learnt, result.candidates)
+    notes = [*learnt.notes, automatic.described(compared, result.best.kernel)]
+    data: dict[str, Any] = {"compared": compared}
+    chosen = learnt.find(result.best.kernel)
+    if chosen is not None:
+        theta = dict(zip(dataset.encoder.features, result.best.kernel.theta, strict=True))
+        criterion = automatic.learnt_by(chosen)
+        notes.append(f"relevances: learnt by {criterion} on {learnt.rows} of {dataset.n} rows")
+        anew = automatic.is_relearnt(dataset.n, effort)
+        data["relevances"] = {"criterion": criterion, "theta": theta, "zero": [], "unseen": anew}
+    return _told(result, learnt.seconds, notes=notes, **data)
+
+
+def _automatic_kernel(options: Mapping[str, Any]) -> str | None:
+    """Return why the kernel is the Gaussian where none is given; None where it is chosen."""
+    grid, criterion = options.get("grid", "auto"), options.get("criterion")
+    named = set(grid) - {"lambda", "rest", "h", "epsilon"} if isinstance(grid, Mapping) else set()
+    if grid == "paper" or named or (isinstance(grid, Mapping) and grid.get("rest") == "paper"):
+        return "the grid names its width" if named else "the grid is that of its papers"
+    if options.get("refine") == "gradient":
+        return "a refinement by gradient needs it"
+    if criterion is not None and not isinstance(read_criterion(criterion, None, False, None), HeldOutCriterion):
+        return "kernels of different kinds are compared by held-out rows, and the criterion has none"
+    return None
 
 
 def _told(

@@ -36,6 +36,7 @@ def wine():
 
 def choose(X, y, task="auto", standardize=False, **options):
     """Select without issuing warnings: they are in the result."""
+    options.setdefault("kernel", "gaussian")
     return select_dataset(from_arrays(X, y, task, standardize), **options)
 
 

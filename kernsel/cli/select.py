@@ -40,8 +40,8 @@ def select(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="gaussian, 'gaussian + 0.5*linear' ...; repeatable; ard learns relevances, auto if that helps "
-            "[default: gaussian].",
+            help="auto compares profiles and learns relevances; or gaussian, 'gaussian + 0.5*linear', ard ...; "
+            "repeatable [default: auto].",
         ),
     ] = None,
     relevances: Annotated[
@@ -50,6 +50,13 @@ def select(
             metavar="evidence|loo|cv|br|flkl", help="What ard and auto learn relevances by [default: evidence]."
         ),
     ] = None,
+    effort: Annotated[
+        str,
+        typer.Option(
+            metavar="quick|normal|thorough",
+            help="How much kernel auto compares: profiles of one width, relevances too, or more of both.",
+        ),
+    ] = "normal",
     criterion: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="NAME or 'NAME(key=value)' [default: newton-cv, or cv for time:N]."),
@@ -186,8 +193,9 @@ def select(
         jit.ahead = True
         options |= {
             "learner": learner,
-            "kernel": kernel or "gaussian",
+            "kernel": kernel,
             "relevances": relevances,
+            "effort": effort,
             "criterion": criterion,
             "landmarks": landmarks,
             "folds": way if roles.folds is None else roles.folds,

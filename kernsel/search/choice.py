@@ -17,7 +17,7 @@ from kernsel.search.candidate import Candidate
 
 SAFEST, MINIMUM, ONE_SE = RULES = ("safest", "minimum", "one-se")
 
-WITHIN = {"regression": 0.1, "classification": 0.5}
+WITHIN = {"regression": 0.2, "classification": 0.5}
 """Standard errors of the best score within which ``safest`` looks. Squared errors of one row are much the same for all
 candidates, so that their differences are known far better than either; mistakes are few, and known much worse."""
 

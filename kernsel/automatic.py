@@ -1,0 +1,322 @@
+"""The right kernel: profiles of a distance, with one width for all features or a relevance for each.
+
+Relevances are learnt by the evidence of the square loss, with a log-normal prior that keeps them from over-fitting, on
+up to a thousand rows. Kernels that were learnt so, times a few common factors, stand beside those of one width in one
+search: the learner in use, the criterion, verification and the rule of choice decide between them as between any
+others. That is fair with the prior. The error that is reported is not of that search: relevances are learnt anew
+without each fold, whose rows are then predicted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernsel.data import Dataset
+from kernsel.errors import OptionError, SelectionError
+from kernsel.judging import rows_of
+from kernsel.kernels import Kernel, parse, short
+from kernsel.learners import Krr, Lssvm
+from kernsel.learning.profile import LearntProfile, learn_profile
+from kernsel.learning.start import part
+from kernsel.numerics.jit import share_each
+from kernsel.numerics.points import is_sparse
+from kernsel.paths import make_path
+from kernsel.problem import Problem, Rows
+from kernsel.representation import LowRank
+from kernsel.search.candidate import Candidate
+
+Array = NDArray[np.float64]
+
+EFFORTS = ("quick", "normal", "thorough")
+
+WIDTHS = {
+    "quick": ("gaussian", "laplacian", "exponential"),
+    "normal": ("gaussian", "laplacian", "exponential"),
+    "thorough": ("gaussian", "laplacian", "exponential", "matern32", "matern52", "rational-quadratic"),
+}
+"""Kernels with one width that are compared. The rough ones are the best on most tables, and the smooth ones where the
+target is smooth; what lies between them is left to the relevances."""
+
+PROFILES = {
+    "quick": (),
+    "normal": ("ard(profile=exponential)", "ard-laplacian", "ard(profile=matern32)", "ard"),
+    "thorough": ("ard(profile=exponential)", "ard-laplacian", "ard(profile=matern32)", "ard(profile=matern52)", "ard"),
+}
+"""Kernels whose relevances are learnt."""
+
+ROWS = {"quick": 0, "normal": 1000, "thorough": 2000}
+"""Rows that relevances are learnt on at the most: an evaluation of the evidence is O(n^3)."""
+
+PRIORS: Mapping[str, tuple[float | None, ...]] = {"classification": (0.5,), "regression": (1.0, 2.0, None)}
+"""Standard deviations of log relevances under their prior. The first one is tried with every profile; where relevances
+differ by powers of ten and rows are many, a tight prior costs, so that a regression tries wider ones with the best."""
+
+LEADERS, KEPT = 2, 3
+"""Profiles that go on to wider priors, and learnt kernels that go on to the search."""
+
+FACTORS = {True: 2.0 ** np.arange(-1.0, 2.0), False: 2.0 ** np.arange(-2.0, 3.0)}
+"""Factors of all relevances together, for the square loss and any other one: that may want a wider kernel."""
+
+FEATURES, FEWEST = 300, 30
+"""Relevances are learnt of at most so many features, and of at least so many rows."""
+
+BLOCKS = 10
+"""More folds than this are left out together in so many blocks where relevances are learnt anew."""
+
+OFTEN = 4
+"""From so many times the rows that relevances are learnt on, what they have seen of the others is negligible."""
+
+
+@dataclass(frozen=True, eq=False)
+class Learnt:
+    """A kernel with learnt relevances, as a candidate.
+
+    Parameters
+    ----------
+    profile : LearntProfile
+    factor : float
+        Of all its relevances.
+    loss : float
+        Mean leave-one-out loss on the rows it was learnt on.
+    """
+
+    profile: LearntProfile
+    factor: float
+    loss: float
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel with its relevances times the factor."""
+        return _times(self.profile.kernel, self.factor)
+
+
+def _times(kernel: Any, factor: float) -> Kernel:
+    """Return a kernel with relevances times a factor."""
+    found: Kernel = kernel.with_theta(tuple(factor * theta for theta in kernel.theta))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The kernels that a selection chooses from.
+
+    Parameters
+    ----------
+    widths : list of Kernel
+        With one width, to be searched.
+    learnt : list of Learnt
+        With a relevance for each feature, at several common factors.
+    rows : int
+        How many rows relevances were learnt on.
+    notes : list of str
+        Why none were learnt, or not all.
+    seconds : float
+        What learning took.
+    """
+
+    widths: list[Kernel]
+    learnt: list[Learnt]
+    rows: int
+    notes: list[str]
+    seconds: float
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        """All of them."""
+        return [*self.widths, *(each.kernel for each in self.learnt)]
+
+    def find(self, kernel: Kernel) -> Learnt | None:
+        """Return what a kernel was learnt as; None for one of one width."""
+        return next((each for each in self.learnt if each.kernel == kernel), None)
+
+
+def read_effort(effort: str) -> str:
+    """Return the effort; OptionError if it is none."""
+    if effort not in EFFORTS:
+        raise OptionError(f"effort {effort!r} is unknown: use {', '.join(EFFORTS)}")
+    return effort
+
+
+def candidates(dataset: Dataset, learner: Any, effort: str, priors: Sequence[float | None], seed: int) -> Candidates:
+    """Return the kernels to choose from, with relevances that are learnt here.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    learner : Learner
+        That the kernels are for.
+    effort : {"quick", "normal", "thorough"}
+    priors : sequence of float or None
+        Standard deviations of log relevances under their prior.
+    seed : int
+    """
+    started = time.perf_counter()
+    widths = [parse(text) for text in WIDTHS[effort]]
+    least = min(dataset.n, ROWS[effort])
+    reason = (
+        None
+        if not PROFILES[effort]
+        else "there is one feature only"
+        if dataset.d == 1
+        else f"there are more than {FEATURES} features"
+        if dataset.d > FEATURES
+        else "the rows are sparse"
+        if is_sparse(dataset.X)
+        else f"there are fewer than {FEWEST} rows"
+        if least < FEWEST
+        else ""
+    )
+    if reason != "":
+        notes = [] if reason is None else [f"kernel: no relevance for each feature, for {reason}"]
+        return Candidates(widths, [], 0, notes, time.perf_counter() - started)
+    some = part(dataset, least, seed)
+    rows = _alone(some, seed)
+    square = Lssvm() if dataset.task == "classification" else Krr()
+    found, notes = _learn(rows, square, [(parse(text), priors[0], ()) for text in PROFILES[effort]], seed)
+    if len(priors) > 1:
+        leading = sorted(found, key=lambda each: each.loss)[:LEADERS]
+        wider = [(each.profile.kernel, sigma, (each.profile,)) for each in leading for sigma in priors[1:]]
+        more, failed = _learn(rows, square, wider, seed)
+        found, notes = found + more, notes + failed
+    factors = FACTORS[bool(learner.loss.square)] if not getattr(learner, "free", ()) else FACTORS[False]
+    best = sorted(found, key=lambda each: each.loss)[:KEPT]
+    learnt = [replace(each, factor=float(factor)) for each in best for factor in factors]
+    return Candidates(widths, learnt, rows.n, notes, time.perf_counter() - started)
+
+
+def _alone(dataset: Dataset, seed: int) -> Rows:
+    """Return the rows of a data set, each in a fold of its own."""
+    from kernsel.folds import make_folds
+
+    return rows_of(dataset, make_folds("loo", dataset, seed), seed)
+
+
+def _learn(
+    rows: Rows, learner: Any, what: Sequence[tuple[Any, float | None, tuple[LearntProfile, ...]]], seed: int
+) -> tuple[list[Learnt], list[str]]:
+    """Learn relevances of kernels, each with a prior and starts; return them and what could not be learnt."""
+
+    def one(job: tuple[Any, float | None, tuple[LearntProfile, ...]]) -> Learnt | str:
+        kernel, sigma, starts = job
+        try:
+            profile = learn_profile(rows, kernel, learner, sigma, starts, seed=seed)
+            path = make_path(Problem(rows, profile.kernel, None), learner, [profile.lam])
+            held = path.exact()
+            if held.failed[0] is not None:
+                raise SelectionError(held.failed[0])
+        except SelectionError as error:
+            return f"kernel: relevances of {short(kernel)} can't be learnt ({error})"
+        loss = float(rows.mean(learner.loss.value(rows.Y, held.f[:, 0]).mean(axis=0)))
+        return Learnt(profile, 1.0, loss)
+
+    found, failed = [], []
+    for each in share_each(one, what):
+        if isinstance(each, Learnt):
+            found.append(each)
+        else:
+            failed.append(each)
+    return found, failed
+
+
+def is_relearnt(n: int, effort: str) -> bool:
+    """Tell whether relevances are learnt anew without each fold of n rows: not where they have seen few of them."""
+    return n <= OFTEN * ROWS[effort]
+
+
+def relearnt(
+    learnt: Candidates, dataset: Dataset, effort: str
+) -> Callable[[Candidate, Rows, LowRank | None], Array | None]:
+    """Return what predicts held-out rows of a choice by relevances that are learnt without them.
+
+    Parameters
+    ----------
+    learnt : Candidates
+    dataset : Dataset
+    effort : {"quick", "normal", "thorough"}
+
+    Returns
+    -------
+    callable
+        ``(candidate, rows, rank) -> outputs (k, n)``, or None where the candidate's kernel has seen nothing of them.
+    """
+    square = Lssvm() if dataset.task == "classification" else Krr()
+
+    def outputs(candidate: Candidate, rows: Rows, rank: LowRank | None) -> Array | None:
+        known = learnt.find(candidate.kernel)
+        if known is None or not is_relearnt(rows.n, effort):
+            return None
+        profile, t = known.profile, rows.left.size
+        fold = np.repeat(np.arange(t), np.diff(rows.starts))
+        blocks = fold % BLOCKS if t > BLOCKS and rows.training is None else fold
+
+        def without(block: int) -> Array:
+            held = np.flatnonzero(blocks == block)
+            kept = rows.kept(int(fold[held[0]]))
+            kept[held] = False
+            others = np.flatnonzero(kept)
+            seen = np.sort(np.random.default_rng((rows.seed, block)).permutation(others)[: ROWS[effort]])
+            some = rows.taken(seen, np.arange(seen.size + 1))
+            kernel = learn_profile(some, profile.kernel, square, profile.sigma, part=seen.size).kernel
+            together = rows.taken(np.append(held, others), np.array([0, held.size]))
+            at = None if rank is None else replace(rank, largest=min(rank.largest, together.n))
+            path = make_path(Problem(together, _times(kernel, known.factor), at), candidate.learner, [candidate.lam])
+            found = path.exact().clipped(together)
+            if found.failed[0] is not None:
+                raise SelectionError(found.failed[0])
+            return found.f[:, 0, : held.size]
+
+        F = np.zeros((len(rows.Y), rows.n))
+        numbers = range(int(blocks.max()) + 1)
+        for block, part_of in zip(numbers, share_each(without, numbers), strict=True):
+            F[:, np.flatnonzero(blocks == block)] = part_of
+        return F
+
+    return outputs
+
+
+def compared(learnt: Candidates, candidates: Sequence[Candidate]) -> list[dict[str, Any]]:
+    """Return the best score of each kind of kernel that was compared, the lowest first.
+
+    Parameters
+    ----------
+    learnt : Candidates
+    candidates : sequence of Candidate
+    """
+    best: dict[tuple[str, str | None], Candidate] = {}
+    for candidate in candidates:
+        if candidate.failed is None and candidate.rank is None:
+            known = learnt.find(candidate.kernel)
+            kind = kind_of(candidate.kernel), None if known is None else learnt_by(known)
+            if kind not in best or candidate.value < best[kind].value:
+                best[kind] = candidate
+    return [
+        {"kernel": name, "relevances": by, "score": each.value, "score_se": each.score_se, "error": each.error}
+        for (name, by), each in sorted(best.items(), key=lambda item: item[1].value)
+    ]
+
+
+def kind_of(kernel: Any) -> str:
+    """Return the name of a kernel with its profile, if it has one."""
+    profile = kernel.parameters.get("profile")
+    return kernel.name if profile is None else f"{kernel.name}(profile={profile})"
+
+
+def learnt_by(learnt: Learnt) -> str:
+    """Say what relevances were learnt by."""
+    sigma = learnt.profile.sigma
+    return "evidence" if sigma is None else f"evidence(sigma={sigma:g})"
+
+
+def described(compared: Sequence[Mapping[str, Any]], chosen: Kernel) -> str:
+    """Say what was compared and what each gave, for people."""
+    listed = ", ".join(
+        f"{each['kernel']}{' by ' + each['relevances'] if each['relevances'] else ''} {each['score']:.4g}"
+        for each in compared
+    )
+    return f"kernel: {kind_of(chosen)}; lowest scores of those compared: {listed}"
