@@ -252,6 +252,7 @@ def relearnt(
         if known is None or not is_relearnt(rows.n, effort):
             return None
         profile, t = known.profile, rows.left.size
+        whole = replace(rows, training=None)  # a fold's own rows are said by number here
         fold = np.repeat(np.arange(t), np.diff(rows.starts))
         blocks = fold % BLOCKS if t > BLOCKS and rows.training is None else fold
 
@@ -261,9 +262,9 @@ def relearnt(
             kept[held] = False
             others = np.flatnonzero(kept)
             seen = np.sort(np.random.default_rng((rows.seed, block)).permutation(others)[: ROWS[effort]])
-            some = rows.taken(seen, np.arange(seen.size + 1))
+            some = whole.taken(seen, np.arange(seen.size + 1))
             kernel = learn_profile(some, profile.kernel, square, profile.sigma, part=seen.size).kernel
-            together = rows.taken(np.append(held, others), np.array([0, held.size]))
+            together = whole.taken(np.append(held, others), np.array([0, held.size]))
             at = None if rank is None else replace(rank, largest=min(rank.largest, together.n))
             path = make_path(Problem(together, _times(kernel, known.factor), at), candidate.learner, [candidate.lam])
             found = path.exact().clipped(together)
