@@ -73,6 +73,8 @@ class Model:
         ``"regression"`` or ``"classification"``.
     labels : list or None
         The classes.
+    label_dtype : str or None
+        NumPy's name of the type that predicted labels have; None for that of the list.
     target : str or list of str
         Name of the target, or of several.
     encoder : Encoder or None
@@ -101,6 +103,7 @@ class Model:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     calibration: Calibration | None = None
     intervals: Intervals | None = None
+    label_dtype: str | None = None
 
     def decision(self, table: pd.DataFrame | npt.ArrayLike | Points) -> Floats:
         """Return the outputs f of new rows; for two classes, the margin of the second label, which is chosen from 0 on.
@@ -207,7 +210,8 @@ class Model:
         """Turn outputs of `decision` into predictions."""
         if self.labels is None:
             return np.asarray(F * self.output_scale + self.output_shift)
-        labels = np.array(self.labels, dtype=None if len({type(label) for label in self.labels}) == 1 else object)
+        mixed = "O" if len({type(label) for label in self.labels}) > 1 else None
+        labels = np.array(self.labels, dtype=self.label_dtype or mixed)
         chosen = chosen_classes(np.atleast_2d(F.T))
         return np.asarray(labels[chosen])
 
@@ -234,6 +238,7 @@ class Model:
             "learner": self.learner,
             "task": self.task,
             "labels": self.labels,
+            "label_dtype": self.label_dtype,
             "target": self.target,
             "encoder": None if self.encoder is None else self.encoder.to_json(),
             "provenance": dict(self.provenance),
@@ -272,7 +277,7 @@ class Model:
         encoder = None if header["encoder"] is None else Encoder.from_json(header["encoder"])
         arrays = {name: np.ascontiguousarray(contents[name]) for name in _ARRAYS}
         values = {name: header[name] for name in ("learner", "task", "labels", "target", "provenance")}
-        # Files of before calibrations and intervals lack them.
+        values["label_dtype"] = header.get("label_dtype")  # which older files lack, as they may what follows
         if "calibration" in header:
             values["calibration"] = Calibration.from_json(header["calibration"])
         if "intervals_starts" in contents:

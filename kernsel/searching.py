@@ -309,7 +309,7 @@ def _placed(values: NDArray[Any], places: NDArray[np.int64], n: int) -> NDArray[
     """Put values at their places among n rows; rows without one get NaN, or None where values aren't numbers."""
     placed: NDArray[Any]
     if values.dtype.kind == "f":
-        placed = np.full((n, *values.shape[1:]), np.nan)
+        placed = np.full((n, *values.shape[1:]), np.nan, values.dtype)
     else:
         placed = np.full(n, None) if len(places) < n else np.empty(n, values.dtype)
     placed[places] = values
@@ -380,6 +380,7 @@ def _model(path: Path, dataset: Dataset, learner: Any, n: int, calibration: Cali
         bias=path.intercepts(path.lams.size - 1),
         task=dataset.task,
         labels=dataset.labels,
+        label_dtype=dataset.label_dtype,
         target=dataset.target,
         encoder=dataset.encoder,
         output_shift=dataset.output_shift,

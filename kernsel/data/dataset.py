@@ -51,6 +51,8 @@ class Dataset:
         Which rows of the table as given these are, their weights and their groups.
     source : str or None
         The file that it comes from.
+    label_dtype : str or None
+        NumPy's name of the type that labels are returned in.
     """
 
     X: Points
@@ -64,6 +66,7 @@ class Dataset:
     notes: list[str]
     sample: Sample
     source: str | None = None
+    label_dtype: str | None = None
 
     @property
     def n(self) -> int:
@@ -277,6 +280,7 @@ def _dataset(
         Y=target.Y,
         task=target.task,
         labels=target.labels,
+        label_dtype=target.label_dtype,
         target=next(iter(columns)) if len(columns) == 1 else list(columns),
         encoder=encoder,
         output_shift=target.shift,
