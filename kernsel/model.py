@@ -73,8 +73,6 @@ class Model:
         ``"regression"`` or ``"classification"``.
     labels : list or None
         The classes.
-    label_dtype : str or None
-        NumPy's name of the type that predicted labels have; None for that of the list.
     target : str or list of str
         Name of the target, or of several.
     encoder : Encoder or None
@@ -87,6 +85,8 @@ class Model:
         Turns outputs into probabilities of the classes.
     intervals : Intervals or None
         The fits without a fold and their residuals, for prediction intervals of a regression.
+    label_dtype : str or None
+        NumPy's name of the type that predicted labels have; None for that of the list.
     """
 
     kernel: Any

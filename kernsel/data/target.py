@@ -34,12 +34,12 @@ class Target:
         ``"regression"`` or ``"classification"``.
     labels : list or None
         The classes in sorted order, as Python values of the kind that the target has.
-    label_dtype : str or None
-        NumPy's name of the type that the target has, which predicted labels are returned in.
     shift, scale : (k,) arrays
         What turns the learner's output back into the target's units.
     note : str
         How the task was inferred.
+    label_dtype : str or None
+        NumPy's name of the type that the target has, which predicted labels are returned in.
     """
 
     Y: Floats
