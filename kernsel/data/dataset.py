@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernsel.data.columns import Floats, as_dense, as_text, check_missing, check_sparse_values, check_values, numbers
+from kernsel.data.copies import TOGETHER, Copies, check_copies, find_copies
 from kernsel.data.encoding import Encoder
 from kernsel.data.names import check_column, check_unique, listed
 from kernsel.data.sample import Indices, Sample, class_weights, read_sample
@@ -17,6 +18,7 @@ from kernsel.data.tables import SparseTable, Table, array_names, as_table, colum
 from kernsel.data.target import as_vector, class_codes, encode_targets, mean_and_scale, split_targets
 from kernsel.errors import DataError
 from kernsel.numerics.points import Points, deviations, is_sparse
+from kernsel.once import once
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,6 +55,8 @@ class Dataset:
         The file that it comes from.
     label_dtype : str or None
         NumPy's name of the type that labels are returned in.
+    copies : str
+        Whether rows of equal features are dealt to one fold, ``"together"``, or ``"apart"`` as any other rows.
     """
 
     X: Points
@@ -67,6 +71,7 @@ class Dataset:
     sample: Sample
     source: str | None = None
     label_dtype: str | None = None
+    copies: str = TOGETHER
 
     @property
     def n(self) -> int:
@@ -98,6 +103,11 @@ class Dataset:
         """Group numbers (n,), None without groups."""
         return self.sample.groups
 
+    @once
+    def copied(self) -> Copies:
+        """Which rows are copies of others in all features."""
+        return find_copies(self.X, self.Y)
+
     @property
     def places(self) -> Indices:
         """Where the rows stood in the table as given, (n,)."""
@@ -127,6 +137,7 @@ def prepare(
     weights: npt.ArrayLike | None = None,
     groups: npt.ArrayLike | None = None,
     class_weight: str | Mapping[Any, float] | None = None,
+    copies: str = TOGETHER,
 ) -> Dataset:
     """Turn a table into a data set.
 
@@ -152,6 +163,8 @@ def prepare(
         Labels of any kind: rows that belong together.
     class_weight : "balanced" or mapping of label to weight, optional
         Multiplied into the weights of the rows.
+    copies : {"together", "apart"}
+        Whether folds are dealt that keep rows of equal features together.
 
     Raises
     ------
@@ -174,9 +187,10 @@ def prepare(
     columns = {name: column_of(frame, name) for name in targets}
     sample = read_sample(len(frame), weights, groups)
     aside = (*targets, *frame.attrs.get("aside", ()))
-    return _dataset(
+    made = _dataset(
         features, columns, aside, task, standardize, standardize_target, sample, class_weight, notes, source
     )
+    return replace(made, copies=check_copies(copies))
 
 
 def from_arrays(
@@ -189,6 +203,7 @@ def from_arrays(
     weights: npt.ArrayLike | None = None,
     groups: npt.ArrayLike | None = None,
     class_weight: str | Mapping[Any, float] | None = None,
+    copies: str = TOGETHER,
 ) -> Dataset:
     """Turn features and target given apart into a data set.
 
@@ -203,6 +218,7 @@ def from_arrays(
     standardize, standardize_target : bool
     weights, groups : (n,) array, optional
     class_weight : "balanced" or mapping of label to weight, optional
+    copies : {"together", "apart"}
         As in `prepare`.
 
     Raises
@@ -221,9 +237,10 @@ def from_arrays(
     for column in columns.values():
         _check_lengths(len(table), len(column))
     sample = read_sample(len(table), weights, groups)
-    return _dataset(
+    made = _dataset(
         table, columns, tuple(columns), task, standardize, standardize_target, sample, class_weight, [], None
     )
+    return replace(made, copies=check_copies(copies))
 
 
 def encode(X: pd.DataFrame | npt.ArrayLike | Table, standardize: bool = True) -> Points:
