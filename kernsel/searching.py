@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 import kernsel
 from kernsel.calibration import Calibration, calibrate, cross_fitted, read_calibration
+from kernsel.cautions import examine
 from kernsel.criteria import HeldOutCriterion
 from kernsel.data import Dataset
 from kernsel.data.sample import column_name
 from kernsel.data.target import class_codes
-from kernsel.errors import OptionError, SelectionError
+from kernsel.errors import Caution, OptionError, SelectionError
 from kernsel.folds import Folds, make_folds
 from kernsel.intervals import Intervals
 from kernsel.judging import Judge, rows_of
@@ -153,11 +154,12 @@ def search_dataset(
         first = checked[leading[0].key]
         if best is not first:
             what = "exact value" if held_out else "exact held-out loss"
-            warnings.append(
+            text = (
                 f"verification overturned the criterion: {described(first)} came first by "
                 f"{scorer.name} ({first.score:.6g}), but its {what} is {_shown(first.verified)} against "
                 f"{_shown(best.verified)} of the choice"
             )
+            warnings.append(Caution("overturned", text))
         ordered = sorted((checked[c.key] for c in leading), key=lambda c: c.order)
         candidates = sorted([*ordered, *candidates[len(leading) :]], key=lambda candidate: candidate.failed is not None)
     choice = f"lowest {scorer.name}" + ", verified by exact refits" * bool(leading)
@@ -174,14 +176,16 @@ def search_dataset(
             f"{lowest.value:.5g} by {described(lowest)}"
         )
         if where := searching.edge(best):
-            warnings.append(
+            text = (
                 f"the choice within one standard error lies on the edge of the grid ({where}): a wider grid may hold a "
                 "simpler one"
             )
+            warnings.append(Caution("edge", text))
     failed = sum(candidate.failed is not None for candidate in candidates)
     if failed:
         reasons = sorted({str(c.failed) for c in candidates if c.failed is not None})
-        warnings.append(f"{failed} of {len(candidates)} candidates failed ({'; '.join(reasons)})")
+        text = f"{failed} of {len(candidates)} candidates failed ({'; '.join(reasons)})"
+        warnings.append(Caution("failed-candidates", text))
     verified = time.perf_counter()
 
     best = candidates[0]
@@ -197,15 +201,19 @@ def search_dataset(
     if unmeasured:
         best = candidates[0] = replace(best, metrics=judge.measured(every))
     warnings += [
-        f"metric '{name}' is not defined for the held-out predictions of the choice"
+        Caution("metric-undefined", f"metric '{name}' is not defined for the held-out predictions of the choice")
         for name, each in best.metrics.items()
         if each.value is None
     ]
     if columns is not None and path.lost > columns.tol > 0:
-        warnings.append(
+        text = (
             f"{path.rank} landmarks leave {100 * path.lost:.2g} % of the trace for the choice, and "
             f"{100 * columns.tol:g} % were asked for: allow more by --rank tol:{columns.tol:g}:{2 * columns.largest}"
         )
+        warnings.append(Caution("rank-limit", text))
+    examined = examine(dataset, dealt[0], deals, every, best.error)
+    warnings += examined.cautions
+    notes += examined.notes
     curves, probabilities = _probabilities(kind, held, rows, dataset)
     model = _model(path, dataset, best.learner, rows.n, curves)
     outputs = held[:, : rows.held].T if len(held) > 1 else held[0, : rows.held]
@@ -237,6 +245,8 @@ def search_dataset(
             "repeats": repeats,
             "weight": rows.total,
             "class_weight": dataset.sample.by_class is not None,
+            "baseline": examined.baseline,
+            "copies": examined.copies,
             "errors": judge.by_target(every) if several else None,
             "representation": path.describe(),
             "rank": path.rank,
@@ -258,6 +268,7 @@ def search_dataset(
             "weights": dataset.sample.origin.get("weights"),
             "groups": dataset.sample.origin.get("groups"),
             "class_weight": dataset.sample.class_weight,
+            "copies": dataset.copies,
             "extend": extend,
             "verify": verify,
             "metrics": [] if metrics is None else list(metrics.scorers),
@@ -285,7 +296,8 @@ def _lone_classes(rows: Rows, dataset: Dataset) -> list[str]:
     for fold in range(rows.left.size):
         unseen |= set(range(len(dataset.labels))) - set(codes[rows.kept(fold)].tolist())
     names = ", ".join(repr(dataset.labels[code]) for code in sorted(unseen))
-    return [f"some fold's fit is trained on no row of class {names}: use fewer or other folds"] if unseen else []
+    text = f"some fold's fit is trained on no row of class {names}: use fewer or other folds"
+    return [Caution("class-unseen", text)] if unseen else []
 
 
 def _check_any(search: GridSearch) -> None:

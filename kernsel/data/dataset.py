@@ -15,7 +15,7 @@ from kernsel.data.encoding import Encoder
 from kernsel.data.names import check_column, check_unique, listed
 from kernsel.data.sample import Indices, Sample, class_weights, read_sample
 from kernsel.data.tables import SparseTable, Table, array_names, as_table, column_of, is_frame, names_of, without
-from kernsel.data.target import as_vector, class_codes, encode_targets, mean_and_scale, split_targets
+from kernsel.data.target import as_vector, class_codes, encode_targets, mean_and_scale, median_and_spread, split_targets
 from kernsel.errors import DataError
 from kernsel.numerics.points import Points, deviations, is_sparse
 from kernsel.once import once
@@ -116,6 +116,20 @@ class Dataset:
     def take(self, rows: Indices) -> Dataset:
         """Return the data set of some of its rows, encoded as they are."""
         return replace(self, X=self.X[rows], Y=np.ascontiguousarray(self.Y[:, rows]), sample=self.sample.take(rows))
+
+    def in_robust_units(self, what: str) -> Dataset:
+        """Return the data set with the target of a regression in units that outliers don't move, for ``what``.
+
+        ``(y - median) / spread`` takes the place of ``(y - mean) / deviation``, see `median_and_spread`. Several
+        targets stay in units of their standard deviations, in which their errors are added up.
+        """
+        if self.labels is not None or self.k > 1:
+            return self
+        median, spread, measure = median_and_spread(self.Y[0], self.weights)
+        scale, shift = self.output_scale * spread, self.output_shift + self.output_scale * median
+        note = f"{what} in units of the target's robust spread, {float(scale[0]):.4g}: {measure}"
+        Y = np.ascontiguousarray((self.Y - median) / spread)
+        return replace(self, Y=Y, output_shift=shift, output_scale=scale, notes=[*self.notes, note])
 
     def dense(self, what: str) -> Dataset:
         """Return the data set with dense rows, for ``what`` needs them; DataError if they are too large for that."""

@@ -236,6 +236,37 @@ def mean_and_scale(values: Floats, weights: Floats | None = None) -> tuple[float
     return mean, largest * float(np.sqrt(np.average((deviation / largest) ** 2, weights=shares)))
 
 
+def median_and_spread(values: Floats, weights: Floats | None = None) -> tuple[float, float, str]:
+    """Return median and robust spread of unequal values, and which measure of spread that is, in words.
+
+    The spread is ``1.4826 median |v - median|``, the standard deviation if values are normal. Where more than half of
+    all values are equal, it is ``(q_75 - q_25) / 1.349`` with the quartiles q; where these are equal too, the standard
+    deviation. Weights count as repeated rows do.
+    """
+    s = np.ones(values.size) if weights is None else weights
+    median = _median(values, s)
+    spread = 1.4826 * _median(np.abs(values - median), s)
+    if spread > 0:
+        return median, spread, "1.4826 times its median absolute deviation"
+    spread = (_quantiles(values, s, 0.75)[0] - _quantiles(values, s, 0.25)[0]) / 1.349
+    if spread > 0:
+        return median, spread, "1 / 1.349 of its interquartile range, as half of it has one value"
+    return median, mean_and_scale(values, weights)[1], "its standard deviation, as most of it has one value"
+
+
+def _median(values: Floats, s: Floats) -> float:
+    return float(np.mean(_quantiles(values, s, 0.5)))
+
+
+def _quantiles(values: Floats, s: Floats, share: float) -> tuple[float, float]:
+    """Return the least value that this share of the weight is at or below, and that more than this share is."""
+    order = np.argsort(values, kind="stable")
+    sums = np.cumsum(s[order])
+    at = [np.searchsorted(sums, share * sums[-1], side=side) for side in ("left", "right")]
+    lower, upper = values[order[np.minimum(at, values.size - 1)]]
+    return float(lower), float(upper)
+
+
 def as_vector(y: npt.ArrayLike) -> npt.NDArray[Any]:
     """Convert a target to one dimension, or say why not."""
     values = np.asarray(y)

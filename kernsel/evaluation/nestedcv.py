@@ -117,6 +117,7 @@ def nested(
     weights: npt.ArrayLike | None = None,
     groups: npt.ArrayLike | None = None,
     class_weight: Any = None,
+    copies: str = "together",
     seed: int = 0,
     progress: Callable[[int, int, str], None] | None = None,
     **options: Any,
@@ -135,7 +136,7 @@ def nested(
         The outer folds, in any form that ``folds`` of :func:`kernsel.select` has.
     folds : int, str, array or splitter
         The inner folds; an array has the fold of each of the n rows.
-    task, standardize, weights, groups, class_weight, seed : optional
+    task, standardize, weights, groups, class_weight, copies, seed : optional
         As in :func:`kernsel.select`.
     progress : callable, optional
         Called as ``progress(done, total, text)`` after each outer fold.
@@ -151,7 +152,9 @@ def nested(
     DataError, OptionError, IncompatibleError, PluginError, SelectionError
         As from :func:`kernsel.select`.
     """
-    whole = from_arrays(X, y, task, standardize, weights=weights, groups=groups, class_weight=class_weight)
+    whole = from_arrays(
+        X, y, task, standardize, weights=weights, groups=groups, class_weight=class_weight, copies=copies
+    )
     dealt = make_folds(outer, whole, seed)
     if isinstance(folds, list | tuple) and len(folds) != whole.given:
         raise OptionError("nested: inner folds as pairs of rows are of all rows; give a number of folds or a splitter")
@@ -164,7 +167,7 @@ def nested(
             take(X, train), take(y, train), whole.task, standardize,
             weights=None if weights is None else take(weights, train),
             groups=None if groups is None else take(groups, train),
-            class_weight=class_weight,
+            class_weight=class_weight, copies=copies,
         )  # fmt: skip
         inner = take(folds, train) if np.ndim(folds) == 1 and not isinstance(folds, str) else folds
         result = select_dataset(dataset, folds=inner, seed=seed, **options)
