@@ -15,6 +15,9 @@ from kernsel.resampling import of_rows, standard_error
 
 Array = NDArray[np.float64]
 
+ROUNDING = 1e-9
+"""Relative differences of mean losses below this are none."""
+
 
 @dataclass(frozen=True)
 class Baseline:
@@ -29,7 +32,10 @@ class Baseline:
     error, error_se : float
         Its held-out misclassification, or RMSE.
     gain, gain_se : float
-        Mean loss of the baseline less that of the choice, and the standard error of this difference, row by row.
+        Mean loss of the baseline less that of the choice, and the standard error of this difference, row by row. The
+        baseline of a regression is then the mean of all rows, if that is lower.
+    loss : float
+        Mean loss of the baseline.
     one_class : int or None
         The number of the only class that the choice predicts, if there is but one.
     """
@@ -39,12 +45,13 @@ class Baseline:
     error_se: float
     gain: float
     gain_se: float
+    loss: float
     one_class: int | None
 
     @property
     def beaten(self) -> bool:
-        """Whether the choice is better by more than the standard error of the difference."""
-        return self.gain > self.gain_se
+        """Whether the choice is better by more than the standard error of the difference, and by more than rounding."""
+        return self.gain > max(self.gain_se, ROUNDING * self.loss)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON holds of it."""
@@ -78,19 +85,19 @@ def baseline_of(deals: list[Rows], every: list[Array], classes: bool, unit: floa
     figures = []
     for rows, F in zip(deals, every, strict=False):
         Y, F = rows.Y[:, : rows.held], F[:, : rows.held]
-        constant = constants(rows, classes)
-        losses = [_losses(Y, outputs, classes) for outputs in (constant, F)]
-        gain = losses[0] - losses[1]
-        mean, spread = float(rows.mean(losses[0])), _error(losses[0], rows)
+        losses = _losses(Y, constants(rows, classes), classes)
+        gain = _hardest(rows, losses, classes) - _losses(Y, F, classes)
+        loss = mean = float(rows.mean(losses))
+        spread = _error(losses, rows)
         if not classes:
             root = math.sqrt(mean)
             mean, spread = unit * root, unit * spread / (2 * root) if root else 0.0
         scale = 1.0 if classes else unit**2
-        figures.append((mean, spread, scale * float(rows.mean(gain)), scale * _error(gain, rows)))
-    error, error_se, gain_mean, gain_se = (float(np.mean(each)) for each in zip(*figures, strict=True))
+        figures.append((mean, spread, scale * float(rows.mean(gain)), scale * _error(gain, rows), scale * loss))
+    error, error_se, gained, gain_se, loss = (float(np.mean(each)) for each in zip(*figures, strict=True))
     said = np.unique(chosen_classes(every[0][:, : deals[0].held])) if classes else np.zeros(0, np.int64)
     what = "the largest class" if classes else "the mean" if len(deals[0].Y) == 1 else "the means"
-    return Baseline(what, error, error_se, gain_mean, gain_se, int(said[0]) if said.size == 1 else None)
+    return Baseline(what, error, error_se, gained, gain_se, loss, int(said[0]) if said.size == 1 else None)
 
 
 def constants(rows: Rows, classes: bool) -> Array:
@@ -109,6 +116,19 @@ def constants(rows: Rows, classes: bool) -> Array:
         by_fold = np.where(np.arange(k) == totals.argmax(axis=1)[:, None], 1.0, -1.0)
     fold = np.repeat(np.arange(rows.left.size), np.diff(rows.starts))
     return np.asarray(by_fold[fold].T).reshape(k, held)
+
+
+def _hardest(rows: Rows, losses: Array, classes: bool) -> Array:
+    """Return the losses (held,) that a choice is to beat.
+
+    The target of a regression is centred once on all rows, and so on those that a fold holds out: outputs of 0 are
+    slightly better than means of the training rows. They are no choice to be proud of, either.
+    """
+    if classes:
+        return losses
+    centre = (rows.Y @ rows.s / rows.total)[:, None]
+    others = _losses(rows.Y[:, : rows.held], centre, classes)
+    return others if rows.mean(others) < rows.mean(losses) else losses
 
 
 def _kept(rows: Rows, values: Array) -> Array:

@@ -59,6 +59,12 @@ def examine(dataset: Dataset, folds: Folds, deals: list[Rows], every: list[Array
     return Examination(cautions, _noted(dataset, folds), found.to_dict(), copies)
 
 
+def weights_note(criterion: Any, dataset: Dataset) -> list[str]:
+    """Say what weights are to a criterion, where a weight of 2 isn't a row that is there twice."""
+    meaning = getattr(getattr(criterion, "about", None), "weights", "")
+    return [f"weights: to {criterion.name} {meaning}"] if meaning and dataset.weights is not None else []
+
+
 def _no_better(found: Baseline, dataset: Dataset) -> list[Caution]:
     """Say that a choice is no better than a constant."""
     if found.one_class is not None and dataset.labels is not None:

@@ -170,7 +170,7 @@ class Selection:
             f"selected: {self._choice()}",
             f"  in scikit-learn's terms: {terms}" + (f" ({counterpart})" if counterpart else ""),
             f"  held-out error: {self._error(self.best)} {what} ({self.data['holdout']})",
-            f"    without features, by {self._baseline()}",
+            *self._baseline(),
             *self._unseen(),
             *self._by_target(),
             *(f"  held-out {name}: {_figure(metric)}" for name, metric in self.best.metrics.items()),
@@ -235,11 +235,13 @@ class Selection:
         seen = replace(self.best, error=comparison["ard"]["value"], error_se=comparison["ard"]["se"])
         return [f"    of rows that relevances were not learnt on: {self._error(seen)} ({comparison['holdout']})"]
 
-    def _baseline(self) -> str:
+    def _baseline(self) -> list[str]:
         """What a constant errs, and what it is."""
-        known = self.data["baseline"]
+        known = self.data.get("baseline")
+        if known is None:
+            return []
         constant = replace(self.best, error=known["error"], error_se=known["error_se"])
-        return f"{known['predicts']} of the training rows: {self._error(constant)}"
+        return [f"    without features, by {known['predicts']} of the training rows: {self._error(constant)}"]
 
     def _by_target(self) -> list[str]:
         """The errors of several targets."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import kernsel
 from kernsel.calibration import Calibration, calibrate, cross_fitted, read_calibration
-from kernsel.cautions import examine
+from kernsel.cautions import examine, weights_note
 from kernsel.criteria import HeldOutCriterion
 from kernsel.data import Dataset
 from kernsel.data.sample import column_name
@@ -104,6 +104,7 @@ def search_dataset(
         if dealt[0].training is not None:
             notes.append("criterion: cv, for a fold whose fit isn't trained on all other rows can only be refitted")
     scorer = read_criterion(criterion, order, pure, eta)
+    notes += weights_note(scorer, dataset)
     if not isinstance(verify, numbers.Integral) or verify < 0:
         raise OptionError(f"verify is the number of leading candidates to check, at least 0, not {verify}")
     columns = read_rank(rank, dataset.n, landmarks, part)
