@@ -87,17 +87,23 @@ def baseline_of(deals: list[Rows], every: list[Array], classes: bool, unit: floa
         Y, F = rows.Y[:, : rows.held], F[:, : rows.held]
         losses = _losses(Y, constants(rows, classes), classes)
         gain = _hardest(rows, losses, classes) - _losses(Y, F, classes)
-        loss = mean = float(rows.mean(losses))
-        spread = _error(losses, rows)
-        if not classes:
-            root = math.sqrt(mean)
-            mean, spread = unit * root, unit * spread / (2 * root) if root else 0.0
         scale = 1.0 if classes else unit**2
-        figures.append((mean, spread, scale * float(rows.mean(gain)), scale * _error(gain, rows), scale * loss))
+        further = (float(rows.mean(gain)), _error(gain, rows), float(rows.mean(losses)))
+        figures.append((*constant_error(rows, classes, unit), *(scale * each for each in further)))
     error, error_se, gained, gain_se, loss = (float(np.mean(each)) for each in zip(*figures, strict=True))
     said = np.unique(chosen_classes(every[0][:, : deals[0].held])) if classes else np.zeros(0, np.int64)
     what = "the largest class" if classes else "the mean" if len(deals[0].Y) == 1 else "the means"
     return Baseline(what, error, error_se, gained, gain_se, loss, int(said[0]) if said.size == 1 else None)
+
+
+def constant_error(rows: Rows, classes: bool, unit: float) -> tuple[float, float]:
+    """Return the error of the largest class, or of the mean, of each fold's training rows, and its standard error."""
+    losses = _losses(rows.Y[:, : rows.held], constants(rows, classes), classes)
+    mean, spread = float(rows.mean(losses)), _error(losses, rows)
+    if classes:
+        return mean, spread
+    root = math.sqrt(mean)
+    return unit * root, unit * spread / (2 * root) if root else 0.0
 
 
 def constants(rows: Rows, classes: bool) -> Array:
