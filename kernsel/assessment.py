@@ -20,6 +20,7 @@ from kernsel.bounding import Bounds, bounds, check_bounded
 from kernsel.criteria import CV
 from kernsel.criteria.base import empirical_risk
 from kernsel.data import Dataset
+from kernsel.data.copies import APART
 from kernsel.errors import SelectionError
 from kernsel.folds import make_folds
 from kernsel.judging import rows_of
@@ -33,6 +34,12 @@ from kernsel.result import aligned, environment, plain
 from kernsel.search.grid import Progress
 
 FORMAT, VERSION = "kernsel-stability", 1
+
+_FORMS = {
+    "beta": "kernel stability",
+    "convexity": "the strong convexity of the objective, without beta",
+    "range": "the range of all losses",
+}
 
 WIDTH = 110
 """Of the text, in characters."""
@@ -110,6 +117,7 @@ class Assessment:
                 "gap": b.gap,
                 "risk": self.fit + b.gap,
                 "cv_variance": b.cv_variance,
+                "forms": dict(b.forms),
             },
             "measured": {
                 "fit": self.fit,
@@ -178,14 +186,15 @@ class Assessment:
             )
         empty = [text for text, vacuous in (("risk", b.vacuous_gap), ("variance", b.vacuous_variance)) if vacuous]
         return [
-            f"Removing one row, whichever it is, changes no loss by more than {b.stability:.3g}.",
+            f"Removing one row, whichever it is, changes no loss by more than {b.stability:.3g}: by "
+            f"{_FORMS[b.forms['stability']]}, the least of the bounds that hold.",
             f"With probability {1 - b.delta:g} the risk is at most {self.fit + b.gap:.3g}: the training loss, "
             f"{self.fit:.3g}, and {b.gap:.3g}. Cross-validation estimates it as {self.score:.3g}.",
             variance,
             *(
                 [
                     f"No loss of such a fit can be above {b.largest_loss:.3g}, nor the variance of a mean above "
-                    f"{b.largest_loss**2 / 4:.3g}: of the {' and the '.join(empty)} the bound says less than that."
+                    f"{b.largest_loss**2 / 4:.3g}: of the {' and the '.join(empty)} the bound says no more than that."
                 ]
                 if empty
                 else []
@@ -258,6 +267,7 @@ def assess_dataset(
         Each says what is wrong and what to do.
     """
     started = time.perf_counter()
+    dataset = dataclasses.replace(dataset, copies=APART)  # the bounds are of rows dealt at random, in folds of one size
     part, size = read_learner(learner, dataset.task), float(np.abs(dataset.Y).max())
     check_bounded(part, lam=lam, n=dataset.n, M=size, folds=folds, delta=delta)
     columns = read_rank(rank, dataset.n, learner=part)

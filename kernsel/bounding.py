@@ -1,21 +1,26 @@
-"""What kernel stability promises of a fit: bounds on its stability, its risk and the variance of its CV score.
+"""What is certain of a fit: bounds on its stability, its risk and the variance of its CV score.
 
-``beta = max_i |K - K^i|_2`` bounds how much an output moves if one row is removed, and all else follows from that. The
-constants are not those printed in KS14 and KSJ, of which some are wrong; each is derived here.
+``beta = max_i |K - K^i|_2`` bounds how much an output moves if one row is removed; so does the strong convexity of the
+objective, mostly by less, and the least of all that holds is taken. The constants are not those printed in KS14 and
+KSJ, of which some are wrong; each is derived here.
 """
 
 from __future__ import annotations
 
 import math
 import numbers
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from kernsel import registry
 from kernsel.errors import IncompatibleError, OptionError
 from kernsel.learners import Krr, Svm
+
+ROUNDING = 1e-9
+"""Relative, of a beta that a program has computed: it is kappa for rows that are far from all others."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,9 @@ class Bounds:
         With probability 1 - delta the risk is at most the training loss and this.
     cv_variance : float
         The variance of the CV score over samples of n rows is at most this.
+    forms : mapping of str to str
+        Which of the bounds that hold is the least, of ``output``, ``stability`` and ``cv_variance``: see
+        :func:`bounds`.
     """
 
     learner: str
@@ -50,6 +58,7 @@ class Bounds:
     stability: float
     gap: float
     cv_variance: float
+    forms: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def vacuous_gap(self) -> bool:
@@ -75,27 +84,35 @@ def bounds(
 ) -> Bounds:
     """Return the bounds on uniform stability, risk and variance of the CV score of a fit.
 
-    Without a bias all outputs are within ``F = kappa M / lambda`` (krr), ``F = kappa / (2 lambda)`` (svm). Removing
-    one of n rows changes any loss by at most ``gamma(n)``::
+    Of several bounds that hold the least is taken, and named in ``forms``. Without a bias all outputs are within F::
 
-        krr   gamma(n) = (C_1 beta + C_2) / (n - 1) (2 M + 2 F),   C_1 = kappa M / lambda^2,  C_2 = 2 kappa M / lambda
-        svm   gamma    = kappa^(3/4) / (sqrt(2) lambda) beta^(1/4) [1 + (beta / (4 kappa))^(1/4)]
+        krr   F = min(kappa M / lambda,    M sqrt(kappa / lambda))        "coefficients", "objective"
+        svm   F = min(kappa / (2 lambda),  sqrt(V(0) kappa / lambda))
 
-    (KSJ, Theorems 1 and 2), and no loss is larger than ``Q = 2 F^2 + 2 M^2`` (krr) or ``1 + F`` (svm). With probability
-    ``1 - delta`` (Bousquet & Elisseeff 2002, Theorem 12)::
+    by the largest coefficients, and by ``lambda |f|^2 <= J(0)``. No loss is larger than ``Q = (M + F)^2`` (krr), V of
+    the margin -F (svm, at most ``1 + F``), and within outputs up to F a loss changes at most sigma times as much as the
+    output, ``sigma = 2 M + 2 F`` (krr) or 1 (svm). Removing one of n rows changes any loss by at most gamma(n), the
+    least of::
+
+        krr   (C_1 beta + C_2) / (n - 1) sigma,   C_1 = kappa M / lambda^2,  C_2 = 2 kappa M / lambda
+        svm   kappa^(3/4) / (sqrt(2) lambda) beta^(1/4) [1 + (beta / (4 kappa))^(1/4)]
+        both  sigma^2 kappa / (lambda (n - 1/2))
+        both  D, the largest difference of two losses
+
+    by kernel stability ("beta": KSJ, Theorems 1 and 2), by strong convexity ("convexity"; without beta) and by the
+    range of outputs ("range"). With probability ``1 - delta`` (Bousquet & Elisseeff 2002, Theorem 12)::
 
         R <= R_emp + 2 gamma + (4 n gamma + Q) sqrt(ln(1 / delta) / (2 n))
 
-    The CV score is a mean over n rows. Replacing one row changes its own term by at most Q / n, and the fits of the
-    other folds, on m rows or more, by one row out and one in; the variance is at most n / 4 times the square of the
-    change (Efron & Stein 1981; Popoviciu)::
+    The CV score is a mean over n rows. Replacing one row changes its own term by at most the range D of losses over n,
+    and the fits of the other folds, on m rows or more, by one row out and one in; the variance is at most n / 4 times
+    the square of the change (Efron & Stein 1981; Popoviciu), and at most ``D^2 / 4`` as that of anything within D::
 
-        krr   var(CV) <= (n / 4) [Q / n + 2 (1 - 1/k) gamma(m)]^2
-        svm   var(CV) <= F^2 <= gamma^2
+        var(CV) <= (n / 4) [D / n + 2 (1 - 1/k) gamma(m)]^2               "Efron-Stein"
+        var(CV) <= D^2 / 4                                                "range"
 
-    since the hinge loss is within F of 1. All are loose; for svm strong convexity alone gives ``gamma <= kappa /
-    (lambda n)``, without beta. KSJ's Theorem 5 has ``gamma(m)^2`` for krr, without the term Q / n: as lambda
-    grows that falls below the variance of the targets' squares themselves.
+    with ``D = Q`` (krr) or ``V(-F) - V(F) <= 2 F`` (svm). KSJ's Theorem 5 has ``gamma(m)^2`` for krr, without the term
+    of the row itself: as lambda grows that falls below the variance of the targets' squares themselves.
 
     Parameters
     ----------
@@ -103,7 +120,7 @@ def bounds(
         ``krr``, or ``svm`` without a bias.
     beta : float
         Kernel stability ``max_i |K - K^i|_2``, from :func:`kernsel.stability`; other norms are larger and make the
-        bounds looser.
+        bounds looser. At least kappa, as no such norm is below ``K_ii``.
     kappa : float
         Largest k(x, x).
     lam : float
@@ -132,27 +149,74 @@ def bounds(
     part = registry.build("learner", learner) if isinstance(learner, str) else learner
     check_bounded(part, lam=lam, n=n, M=M, folds=folds, delta=delta)
     _check_positive(beta=beta, kappa=kappa)
+    if beta < kappa * (1 - ROUNDING):
+        raise OptionError(
+            f"bounds: beta = {beta:g} can't be below kappa = {kappa:g}, as |K - K^i| is at least K_ii for every row i; "
+            "give both of one kernel, as kernsel.stability(X, kernel) has them: spectral and kappa"
+        )
     m = n - -(-n // folds)
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):  # looked at below
-        b, k, size, ridge = (np.float64(value) for value in (beta, kappa, M, lam))
-        if isinstance(part, Krr):
-            F = k * size / ridge
-            largest_loss = 2.0 * F**2 + 2.0 * size**2
-            moved = (k * size / ridge**2 * b + 2.0 * F) * (2.0 * size + 2.0 * F)
-            stability = moved / (n - 1)
-            others = 1.0 - (n // folds) / n
-            cv_variance = n / 4.0 * (largest_loss / n + 2.0 * others * moved / (m - 1)) ** 2
-        else:
-            F = k / (2.0 * ridge)
-            largest_loss = part.loss.value(np.ones((1, 1)), -F.reshape(1, 1))[0, 0]
-            stability = k**0.75 / (np.sqrt(2.0) * ridge) * b**0.25 * (1.0 + (b / (4.0 * k)) ** 0.25)
-            cv_variance = stability**2
+        shape = (_of_krr if isinstance(part, Krr) else _of_svm)(part, *map(np.float64, (beta, kappa, M, lam)))
+        stability, by = shape.stability(n)
+        others = 1.0 - (n // folds) / n
+        change = shape.span / n + 2.0 * others * shape.stability(m)[0]
+        cv_variance, cv_by = _least({"Efron-Stein": n / 4.0 * change**2, "range": shape.span**2 / 4.0})
         deviation = np.sqrt(np.log(1.0 / delta) / (2.0 * n))
-        gap = 2.0 * stability + (4.0 * n * stability + largest_loss) * deviation
-    found = [float(value) for value in (largest_loss, stability, gap, cv_variance)]
+        gap = 2.0 * stability + (4.0 * n * stability + shape.largest_loss) * deviation
+    found = [float(value) for value in (shape.largest_loss, stability, gap, cv_variance)]
     if not np.isfinite(found).all():
         raise OptionError(f"bounds: lambda = {lam:g} is so small that they are beyond all numbers; give a larger one")
-    return Bounds(part.name, float(beta), float(kappa), float(M), float(lam), int(n), int(folds), float(delta), *found)
+    forms = {"output": shape.output_by, "stability": by, "cv_variance": cv_by}
+    given = (float(beta), float(kappa), float(M), float(lam), int(n), int(folds), float(delta))
+    largest_loss, stability, gap, cv_variance = found
+    return Bounds(part.name, *given, largest_loss, stability, gap, cv_variance, forms)
+
+
+class _Shape(NamedTuple):
+    """What the bounds are made of: Q and D, which form of F is the least, sigma, and the forms of gamma.
+
+    ``by_beta`` is gamma(n) by kernel stability times ``n - 1`` to the power of ``rate``.
+    """
+
+    largest_loss: float
+    span: float
+    output_by: str
+    slope: float
+    by_beta: float
+    rate: int
+    by_convexity: float
+
+    def stability(self, n: int) -> tuple[float, str]:
+        """Return gamma(n), and which form it is."""
+        return _least(
+            {
+                "beta": self.by_beta / (n - 1) ** self.rate,
+                "convexity": self.by_convexity / (n - 0.5),
+                "range": self.span,
+            }
+        )
+
+
+def _of_krr(part: Krr, beta: float, kappa: float, M: float, lam: float) -> _Shape:
+    F, by = _least({"coefficients": kappa * M / lam, "objective": M * np.sqrt(kappa / lam)})
+    slope, largest = 2.0 * M + 2.0 * F, (M + F) ** 2
+    outputs = kappa * M / lam**2 * beta + 2.0 * kappa * M / lam
+    return _Shape(largest, largest, by, slope, outputs * slope, 1, slope**2 * kappa / lam)
+
+
+def _of_svm(part: Svm, beta: float, kappa: float, M: float, lam: float) -> _Shape:
+    def value(margin: float) -> float:
+        return float(part.loss.value(np.ones((1, 1)), np.full((1, 1), margin))[0, 0])
+
+    F, by = _least({"coefficients": kappa / (2.0 * lam), "objective": np.sqrt(value(0.0) * kappa / lam)})
+    by_beta = kappa**0.75 / (np.sqrt(2.0) * lam) * beta**0.25 * (1.0 + (beta / (4.0 * kappa)) ** 0.25)
+    return _Shape(value(-F), value(-F) - value(F), by, 1.0, by_beta, 0, kappa / lam)
+
+
+def _least(forms: dict[str, Any]) -> tuple[float, str]:
+    """Return the least of some numbers, and its name; the first of equals."""
+    name = min(forms, key=lambda name: float(forms[name]))
+    return np.float64(forms[name]), name
 
 
 def check_bounded(learner: Any, *, lam: float, n: int, M: float, folds: int, delta: float) -> None:

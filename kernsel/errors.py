@@ -6,6 +6,8 @@ Every message says who found what wrong, where, and what to do next, in one line
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from typing import Self
 
 
 class KernselError(Exception):
@@ -50,6 +52,35 @@ class AmbiguousPlugin(PluginError):
 
 class BrokenPlugin(PluginError):
     """The distribution that claims the name can't be imported or doesn't deliver."""
+
+
+class Caution(str):
+    """The text of a warning, with a code that programs can rely on.
+
+    Parameters
+    ----------
+    code : str
+        Such as ``"one-class"``: within a version of the JSON document it doesn't change its meaning.
+    text : str
+        What is the matter, and what to do.
+    """
+
+    code: str
+
+    def __new__(cls, code: str, text: str) -> Self:
+        """Make the text, and keep the code beside it."""
+        caution = super().__new__(cls, text)
+        caution.code = code
+        return caution
+
+    def __reduce__(self) -> tuple[type[Caution], tuple[str, str]]:
+        """Return what a pickle makes it from."""
+        return Caution, (self.code, str(self))
+
+
+def codes_of(warnings: Iterable[str]) -> list[dict[str, str]]:
+    """Return code and text of each warning; the code of one that has none is ``"other"``."""
+    return [{"code": getattr(each, "code", "other"), "text": str(each)} for each in warnings]
 
 
 class SelectionWarning(UserWarning):

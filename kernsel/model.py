@@ -90,6 +90,8 @@ class Model:
         Least and largest output of a regression that is predicted; None for no limits.
     reach : float or None
         The distance to the nearest of the model's rows that hardly any training row exceeds: see `beyond`.
+    label_dtype : str or None
+        NumPy's name of the type that predicted labels have; None for that of the list.
     """
 
     kernel: Any
@@ -108,6 +110,7 @@ class Model:
     intervals: Intervals | None = None
     limits: Floats | None = None
     reach: float | None = None
+    label_dtype: str | None = None
 
     def decision(self, table: pd.DataFrame | npt.ArrayLike | Points) -> Floats:
         """Return the outputs f of new rows; for two classes, the margin of the second label, which is chosen from 0 on.
@@ -243,7 +246,8 @@ class Model:
         if self.labels is None:
             within = F if self.limits is None else np.clip(F, *(self.limits if F.ndim > 1 else self.limits[:, 0]))
             return np.asarray(within * self.output_scale + self.output_shift)
-        labels = np.array(self.labels, dtype=None if len({type(label) for label in self.labels}) == 1 else object)
+        mixed = "O" if len({type(label) for label in self.labels}) > 1 else None
+        labels = np.array(self.labels, dtype=self.label_dtype or mixed)
         chosen = chosen_classes(np.atleast_2d(F.T))
         return np.asarray(labels[chosen])
 
@@ -270,6 +274,7 @@ class Model:
             "learner": self.learner,
             "task": self.task,
             "labels": self.labels,
+            "label_dtype": self.label_dtype,
             "target": self.target,
             "encoder": None if self.encoder is None else self.encoder.to_json(),
             "provenance": dict(self.provenance),
@@ -313,7 +318,7 @@ class Model:
         encoder = None if header["encoder"] is None else Encoder.from_json(header["encoder"])
         arrays = {name: np.ascontiguousarray(contents[name]) for name in _ARRAYS}
         values = {name: header[name] for name in ("learner", "task", "labels", "target", "provenance")}
-        # Files of before calibrations, intervals and limits lack them.
+        values["label_dtype"] = header.get("label_dtype")  # which older files lack, as they may what follows
         if "calibration" in header:
             values["calibration"] = Calibration.from_json(header["calibration"])
         if "intervals_starts" in contents:

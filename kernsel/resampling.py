@@ -14,6 +14,9 @@ Indices = NDArray[np.int64]
 BLOCKS = 20
 """More folds than this (leave one out has n) are put together in so many blocks of like composition."""
 
+CHUNK = 2**16
+"""Rows whose deviations from the mean are held at a time."""
+
 
 def corrected_error(values: Array, held: float) -> float:
     """Return the standard error of a mean over random splits, whose training rows overlap.
@@ -35,6 +38,64 @@ def corrected_error(values: Array, held: float) -> float:
 
 
 def standard_error(values: Array, starts: Indices, s: Array) -> Array:
+    """Return the standard error of weighted means: the larger one of that between folds and that of single rows.
+
+    Means of folds differ by less than chance where folds are stratified: a classifier of one class has the same error
+    in each. Rows differ by less than chance where those of a fold belong together. See `between_folds`, `of_rows`.
+
+    Parameters
+    ----------
+    values : (..., n) array
+        Sorted by fold.
+    starts : (t + 1,) array
+        Bounds of the folds; rows beyond the last are left out.
+    s : (n,) array
+        Weights of the rows.
+
+    Returns
+    -------
+    (...) array
+        NaN if there is one fold only.
+    """
+    folds = between_folds(values, starts, s)
+    return np.maximum(folds, of_rows(values[..., : starts[-1]], s[: starts[-1]]))
+
+
+def of_rows(values: Array, s: Array) -> Array:
+    """Return the standard error of weighted means of independent rows.
+
+    With the weights s, their sum W and the weighted mean mu,
+
+        se^2 = n / (n - 1) sum_i s_i^2 (v_i - mu)^2 / W^2:
+
+    for a share p of mistakes and equal weights the binomial ``p (1 - p) / (n - 1)``. Whole weights are counts, a row of
+    weight 2 one that is there twice: ``se^2 = sum_i s_i (v_i - mu)^2 / (W (W - 1))``.
+
+    Parameters
+    ----------
+    values : (..., n) array
+    s : (n,) array
+
+    Returns
+    -------
+    (...) array
+        NaN for one row alone.
+    """
+    counts, total = bool((s == np.round(s)).all()), float(s.sum())
+    n = total if counts else float(s.size)
+    if n <= 1:
+        return np.full(values.shape[:-1], np.nan)
+    shares = s / total
+    squared = shares / total if counts else shares**2
+    with np.errstate(over="ignore", invalid="ignore"):  # the outputs of a fit that failed may be infinite
+        mean, variance = values @ shares, np.zeros(values.shape[:-1])
+        for start in range(0, s.size, CHUNK):
+            chunk = slice(start, start + CHUNK)
+            variance += (values[..., chunk] - mean[..., None]) ** 2 @ squared[chunk]
+        return np.asarray(np.sqrt(n / (n - 1) * variance))
+
+
+def between_folds(values: Array, starts: Indices, s: Array) -> Array:
     """Return the standard error of weighted means, from how they differ between folds.
 
     With the means ``mu_j`` and weights ``W_j`` of t folds, ``W = sum_j W_j`` and the mean ``mu`` of all rows,
@@ -82,7 +143,7 @@ def jackknife(statistic: Callable[[Indices], float], starts: Indices, s: Array) 
     """Return the standard error of a statistic of the held-out rows by leaving out one block of folds at a time.
 
     With ``h_j = W / W_j`` and ``theta_(j)`` from all blocks but j, the pseudo-values are
-    ``h_j theta - (h_j - 1) theta_(j)``, and of these `standard_error` has the variance. For a mean it is the same.
+    ``h_j theta - (h_j - 1) theta_(j)``, and of these `between_folds` has the variance. For a mean it is the same.
 
     Parameters
     ----------

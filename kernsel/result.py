@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 import kernsel
 from kernsel import registry
-from kernsel.errors import OptionError
+from kernsel.errors import OptionError, codes_of
 from kernsel.kernels import Kernel, from_spec, short
 from kernsel.model import Model
 from kernsel.numerics.jit import threads
@@ -63,7 +63,7 @@ class Selection:
         Held-out probabilities of the classes, in the order of the labels: each row's by a calibration that was fitted
         without its fold, so that their Brier score and log-loss are honest. NaN for a row that is never held out.
     warnings : list of str
-        What should be known before the choice is used.
+        What should be known before the choice is used; each is a ``Caution`` with a ``code``.
     conversions : dict
         The winner's parameters in the conventions of other libraries.
     data, options, timing, environment : dict
@@ -154,7 +154,8 @@ class Selection:
             "conversions": dict(self.conversions),
             "timing": dict(self.timing),
             "environment": dict(self.environment),
-            "warnings": list(self.warnings),
+            "warnings": list(map(str, self.warnings)),
+            "cautions": codes_of(self.warnings),
             "nested": None if self.nested is None else self.nested.to_dict(),
         }
 
@@ -174,6 +175,7 @@ class Selection:
             f"selected: {self._choice()}",
             f"  in scikit-learn's terms: {terms}" + (f" ({counterpart})" if counterpart else ""),
             f"  held-out error: {self._error(self.best)} {what} ({self.data['holdout']})",
+            *self._baseline(),
             *self._unseen(),
             *self._by_target(),
             *(f"  held-out {name}: {_figure(metric)}" for name, metric in self.best.metrics.items()),
@@ -235,6 +237,14 @@ class Selection:
         """What the error is of where relevances were learnt without the rows that are held out."""
         learnt = self.data.get("relevances", {})
         return ["    by relevances that were learnt without the rows held out"] * bool(learnt.get("unseen"))
+
+    def _baseline(self) -> list[str]:
+        """What a constant errs, and what it is."""
+        known = self.data.get("baseline")
+        if known is None:
+            return []
+        constant = replace(self.best, error=known["error"], error_se=known["error_se"])
+        return [f"    without features, by {known['predicts']} of the training rows: {self._error(constant)}"]
 
     def _by_target(self) -> list[str]:
         """The errors of several targets."""

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 import kernsel
 from kernsel.calibration import Calibration, calibrate, cross_fitted, read_calibration
+from kernsel.cautions import examine, weights_note
 from kernsel.criteria import HeldOutCriterion
 from kernsel.data import Dataset
 from kernsel.data.sample import column_name
 from kernsel.data.target import class_codes
-from kernsel.errors import OptionError, SelectionError
+from kernsel.errors import Caution, OptionError, SelectionError
 from kernsel.extrapolation import reach
 from kernsel.folds import Folds, make_folds
 from kernsel.intervals import Intervals
@@ -115,6 +116,7 @@ def search_dataset(
         if dealt[0].training is not None:
             notes.append("criterion: cv, for a fold whose fit isn't trained on all other rows can only be refitted")
     scorer = read_criterion(criterion, order, pure, eta)
+    notes += weights_note(scorer, dataset)
     if not isinstance(verify, numbers.Integral) or verify < 0:
         raise OptionError(f"verify is the number of leading candidates to check, at least 0, not {verify}")
     columns = read_rank(rank, dataset.n, landmarks, part)
@@ -150,15 +152,17 @@ def search_dataset(
     warnings = searching.said() + _lone_classes(rows, dataset)
     if ranking.overturned is not None:
         first, what = ranking.overturned, "exact value" if held_out else "exact held-out loss"
-        warnings.append(
+        text = (
             f"verification overturned the criterion: {described(first)} came first by "
             f"{scorer.name} ({first.score:.6g}), but its {what} is {_shown(first.verified)} against "
             f"{_shown(decision.lowest.verified)} of {described(decision.lowest)}"
         )
+        warnings.append(Caution("overturned", text))
     failed = sum(candidate.failed is not None for candidate in candidates)
     if failed:
         reasons = sorted({str(c.failed) for c in candidates if c.failed is not None})
-        warnings.append(f"{failed} of {len(candidates)} candidates failed ({'; '.join(reasons)})")
+        text = f"{failed} of {len(candidates)} candidates failed ({'; '.join(reasons)})"
+        warnings.append(Caution("failed-candidates", text))
     verified = time.perf_counter()
 
     best = candidates[0]
@@ -177,15 +181,19 @@ def search_dataset(
     if unmeasured:
         best = candidates[0] = replace(best, metrics=judge.measured(every))
     warnings += [
-        f"metric '{name}' is not defined for the held-out predictions of the choice"
+        Caution("metric-undefined", f"metric '{name}' is not defined for the held-out predictions of the choice")
         for name, each in best.metrics.items()
         if each.value is None
     ]
     if columns is not None and path.lost > columns.tol > 0:
-        warnings.append(
+        text = (
             f"{path.rank} landmarks leave {100 * path.lost:.2g} % of the trace for the choice, and "
             f"{100 * columns.tol:g} % were asked for: allow more by --rank tol:{columns.tol:g}:{2 * columns.largest}"
         )
+        warnings.append(Caution("rank-limit", text))
+    examined = examine(dataset, dealt[0], deals, every, best.error)
+    warnings += examined.cautions
+    notes += examined.notes
     curves, probabilities = _probabilities(kind, held, rows, dataset)
     model = _model(path, dataset, best.learner, rows.n, curves, fresh)
     outputs = held[:, : rows.held].T if len(held) > 1 else held[0, : rows.held]
@@ -218,6 +226,8 @@ def search_dataset(
             "repeats": repeats,
             "weight": rows.total,
             "class_weight": dataset.sample.by_class is not None,
+            "baseline": examined.baseline,
+            "copies": examined.copies,
             "errors": judge.by_target(every) if several else None,
             "representation": path.describe(),
             "rank": path.rank,
@@ -240,6 +250,7 @@ def search_dataset(
             "weights": dataset.sample.origin.get("weights"),
             "groups": dataset.sample.origin.get("groups"),
             "class_weight": dataset.sample.class_weight,
+            "copies": dataset.copies,
             "extend": extend,
             "verify": verify,
             "metrics": [] if metrics is None else list(metrics.scorers),
@@ -270,7 +281,8 @@ def _lone_classes(rows: Rows, dataset: Dataset) -> list[str]:
     for fold in range(rows.left.size):
         unseen |= set(range(len(dataset.labels))) - set(codes[rows.kept(fold)].tolist())
     names = ", ".join(repr(dataset.labels[code]) for code in sorted(unseen))
-    return [f"some fold's fit is trained on no row of class {names}: use fewer or other folds"] if unseen else []
+    text = f"some fold's fit is trained on no row of class {names}: use fewer or other folds"
+    return [Caution("class-unseen", text)] if unseen else []
 
 
 def _check_any(search: GridSearch) -> None:
@@ -294,7 +306,7 @@ def _placed(values: NDArray[Any], places: NDArray[np.int64], n: int) -> NDArray[
     """Put values at their places among n rows; rows without one get NaN, or None where values aren't numbers."""
     placed: NDArray[Any]
     if values.dtype.kind == "f":
-        placed = np.full((n, *values.shape[1:]), np.nan)
+        placed = np.full((n, *values.shape[1:]), np.nan, values.dtype)
     else:
         placed = np.full(n, None) if len(places) < n else np.empty(n, values.dtype)
     placed[places] = values
@@ -387,6 +399,7 @@ def _model(
         bias=path.intercepts(path.lams.size - 1),
         task=dataset.task,
         labels=dataset.labels,
+        label_dtype=dataset.label_dtype,
         target=dataset.target,
         encoder=dataset.encoder,
         output_shift=dataset.output_shift,

@@ -14,7 +14,7 @@ from kernsel import automatic
 from kernsel.criteria import HeldOutCriterion
 from kernsel.data import Dataset, from_arrays
 from kernsel.data.names import listed
-from kernsel.errors import IncompatibleError, OptionError, SelectionWarning
+from kernsel.errors import Caution, IncompatibleError, OptionError, SelectionWarning
 from kernsel.kernels import Kernel
 from kernsel.numerics.jit import one_blas_thread
 from kernsel.numerics.points import Points
@@ -51,6 +51,7 @@ def select(
     groups: npt.ArrayLike | None = None,
     weights: npt.ArrayLike | None = None,
     class_weight: str | Mapping[Any, float] | None = None,
+    copies: str = "together",
     grid: Grid = "auto",
     search: str = "auto",
     refine: str | None = None,
@@ -117,6 +118,9 @@ def select(
         weight 0 is left out.
     class_weight : "balanced" or mapping of label to weight, optional
         Multiplied into the weights; balanced, all classes have the same total.
+    copies : {"together", "apart"}
+        Whether rows that are equal in all features are dealt to one fold, so that none is held out while the fit is
+        trained on its copy; where less than a quarter of the rows are distinct, they are categories and dealt apart.
     grid : {"auto", "coarse", "paper", "sobol:N", "random:N"} or mapping
         Scaled by the data, a third of its values on each axis (to ``refine``), that of FBIF18, N points for each kernel
         in the range of the automatic one, or values by the name of the parameter (of a kernel or the learner) and
@@ -196,7 +200,7 @@ def select(
         The choice stands, but something about it should be known; the texts are also in ``Selection.warnings``.
     """
     result = select_dataset(
-        from_arrays(X, y, task, standardize, weights=weights, groups=groups, class_weight=class_weight),
+        from_arrays(X, y, task, standardize, weights=weights, groups=groups, class_weight=class_weight, copies=copies),
         learner=learner,
         kernel=kernel,
         relevances=relevances,
@@ -256,6 +260,8 @@ def select_dataset(
         As from :func:`select`.
     """
     check_seed(seed)  # here, as relevances may be learnt before the search
+    if units := getattr(read_learner(learner, dataset.task), "in_robust_units", ""):
+        dataset = dataset.in_robust_units(units)
     options |= {"learner": learner, "seed": seed}
     automatic.read_effort(effort)
     given = list(kernel) if isinstance(kernel, list | tuple) else [AUTO if kernel is None else kernel]
@@ -337,7 +343,7 @@ def _learning(dataset: Dataset, kernels: Sequence[Kernel], relevances: Any, opti
     theta = dict(replace(chosen, kernel=result.best.kernel).relevances)
     zero = [name for name, value in theta.items() if value == 0]
     left = f"relevances: {len(zero)} of {len(theta)} features are exactly 0" + (f" ({listed(zero)})" if zero else "")
-    warning = (
+    text = (
         f"relevances were learnt by {chosen.criterion} on all rows, those that folds hold out too: held-out errors, "
         "probabilities and intervals of this choice are too good; kernel auto and nested estimates hold rows out of "
         "the learning as well"
@@ -346,7 +352,7 @@ def _learning(dataset: Dataset, kernels: Sequence[Kernel], relevances: Any, opti
         result,
         seconds,
         notes=[*chosen.notes[len(dataset.notes) :], left],
-        warnings=[warning],
+        warnings=[Caution("relevances-seen", text)],
         relevances={"criterion": chosen.criterion, "theta": theta, "zero": zero, "unseen": False},
     )
 

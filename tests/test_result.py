@@ -29,9 +29,10 @@ def test_the_summary_of_classes(classes):
     assert lines[0] == f"selected: svm on gaussian(tau={best.kernel.tau:.4g}), lambda = {best.lam:.4g}"
     assert re.fullmatch(r"  in scikit-learn's terms: gamma = \S+, C = \S+ \(SVC adds a bias\)", lines[1])
     assert re.fullmatch(r"  held-out error: \d+\.\d % \+- \d+\.\d misclassified \(5 folds\)", lines[2])
-    assert lines[3] == "  representation: full Gram matrix, n = 60"
-    assert lines[5].split() == ["kernel", "lambda", "fbif", "verified", "error", "+-", "s.e.", "rho"]
-    table = lines[6:11]
+    assert lines[3] == "    without features, by the largest class of the training rows: 45.0 % +- 6.5"
+    assert lines[4] == "  representation: full Gram matrix, n = 60"
+    assert lines[6].split() == ["kernel", "lambda", "fbif", "verified", "error", "+-", "s.e.", "rho"]
+    table = lines[7:12]
     assert table[0].startswith(">  gaussian(tau=")
     assert all(line.startswith("   gaussian(tau=") for line in table[1:])
     assert f"{best.verified:.5g}" in table[0]
@@ -43,7 +44,7 @@ def test_the_summary_marks_who_scored(classes):
     marked = [each for each in classes.candidates if each.scored_by is not None]
     assert marked
     assert f"*: scored by newton-cv, as rho is too large for fbif ({len(marked)} candidates)" in classes.summary()
-    lines = classes.summary().splitlines()[6:11]
+    lines = classes.summary().splitlines()[7:12]
     for line, candidate in zip(lines, classes.candidates, strict=False):
         assert (f"{candidate.score:.5g}*" in line) == (candidate.scored_by is not None)
         assert line.endswith(f"{candidate.reliability:.2f}")
@@ -51,7 +52,7 @@ def test_the_summary_marks_who_scored(classes):
 
 def test_a_ratio_above_1_has_no_size(classes):
     lost = [replace(each, reliability=ratio) for each, ratio in zip(classes.candidates, (7e7, np.inf, 1.0, 0.5))]  # noqa: B905
-    lines = replace(classes, candidates=lost, best=lost[0]).summary().splitlines()[6:10]
+    lines = replace(classes, candidates=lost, best=lost[0]).summary().splitlines()[7:11]
     assert [line.split("  ")[-1].strip() for line in lines] == ["> 1", "> 1", "1.00", "0.50"]
 
 
@@ -61,7 +62,8 @@ def test_the_summary_of_a_regression(values):
     assert re.fullmatch(r"  in scikit-learn's terms: gamma = \S+, alpha = \S+ \(KernelRidge\)", lines[1])
     assert re.fullmatch(r"  held-out error: \S+ \+- \S+ RMSE in units of 'y' \(5 folds\)", lines[2])
     assert lines[2].split()[2] == f"{values.best.error:.4g}"
-    assert all(line.endswith("exact") for line in lines[6:11])
+    assert lines[3].startswith("    without features, by the mean of the training rows: ")
+    assert all(line.endswith("exact") for line in lines[7:12])
     assert "*" not in values.summary()
 
 
@@ -69,7 +71,7 @@ def test_a_summary_without_verification_and_conversions():
     result = tables.choose(*tables.circles(), kernel="linear", learner="krr", verify=0, folds=5, extend=False)
     lines = result.summary().splitlines()
     assert lines[1].startswith("  in scikit-learn's terms: alpha = ")
-    assert lines[6].split()[4] == "-" or " - " in lines[6]
+    assert lines[7].split()[4] == "-" or " - " in lines[7]
 
 
 def test_failures_are_counted_and_not_shown():

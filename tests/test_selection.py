@@ -48,12 +48,14 @@ ENTRY = {
 DOCUMENT = {
     *("format", "version", "best", "candidates", "data", "options", "conversions", "timing", "environment"),
     "warnings",
+    "cautions",
     "nested",
     "minimum",
 }
 DATA = {
     *("rows", "features", "task", "target", "labels", "source", "notes", "folds", "representation", "rank"),
     *("measure", "verification", "choice", "tied", "class_weight", "holdout", "repeats", "weight", "errors"),
+    *("baseline", "copies"),
 }
 OPTIONS = {
     *(
@@ -72,7 +74,7 @@ OPTIONS = {
     ),
     *("choose", "within", "clip"),
     *("metrics", "one_se", "calibration", "weights", "groups", "fold_column", "class_weight", "eta"),
-    *("refine", "budget"),
+    *("refine", "budget", "copies"),
 }
 QUICK = {"grid": tables.SMALL, "folds": 5, "extend": False}
 FEW = {"grid": {"tau": [1.0], "lambda": [1e-2, 1e-1]}, "folds": 3, "extend": False}

@@ -73,6 +73,7 @@ def read_dataset(
     chatty: bool,
     *,
     class_weight: str | None = None,
+    copies: str = "together",
     **aside: str | None,
 ) -> tuple[Roles, Dataset]:
     """Read and encode a table, and print what was inferred if ``chatty``; ``aside`` names columns by their role."""
@@ -87,6 +88,7 @@ def read_dataset(
         weights=roles.weights,
         groups=roles.groups,
         class_weight=class_weight,
+        copies=copies,
     )
     if chatty:
         announce(data, dataset)

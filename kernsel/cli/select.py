@@ -80,6 +80,10 @@ def select(
     repeats: Annotated[int, typer.Option(metavar="R", min=1, help="How often the folds are dealt.")] = 1,
     weights: Weights = None,
     class_weight: ClassWeight = None,
+    copies: Annotated[
+        str,
+        typer.Option(metavar="together|apart", help="Whether rows of equal features are in one fold."),
+    ] = "together",
     grid: Annotated[
         list[str] | None,
         typer.Option(
@@ -183,7 +187,9 @@ def select(
         outer = None if nested is None else check_text(nested)
         chatty = not (json or quiet)
         aside = {"weights": weights, "groups": groups, "folds": fold_column}
-        roles, dataset = read_dataset(data, target, task, standardize, chatty, class_weight=class_weight, **aside)
+        roles, dataset = read_dataset(
+            data, target, task, standardize, chatty, class_weight=class_weight, copies=copies, **aside
+        )
         if outer is not None:
             make_folds(outer, dataset, seed)  # what can't be made is said before the selection, not after it
         from kernsel.numerics import jit
@@ -234,6 +240,7 @@ def select(
                     weights=roles.weights,
                     groups=roles.groups,
                     class_weight=class_weight,
+                    copies=copies,
                     progress=report,
                     **options,
                 )

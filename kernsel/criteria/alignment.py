@@ -153,6 +153,7 @@ class FSM(KernelCriterion):
         cost="O(n^2), O(n c) at rank c, and a Newton step for each lambda",
         needs="classes",
         against="It falls to 0, its least value, as a kernel narrows to the identity: bound the grid.",
+        weights="deviations have n - 1 in their divisors, which counts rows",
     )
 
     def value(self, path: Path) -> float:

@@ -34,12 +34,15 @@ class About:
         What learners or tasks it is for; nothing if it is for all.
     against : str
         What is known against it; nothing if nothing is.
+    weights : str
+        What a weight of 2 is, where it is another thing than a row that is there twice; nothing where it isn't.
     """
 
     reference: str
     cost: str
     needs: str = ""
     against: str = ""
+    weights: str = ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -50,6 +50,7 @@ class Evidence:
         cost="O(n^3) once, O(n) a lambda",
         needs="the square loss",
         against="it believes in Gaussian noise: on classes and heavy tails it judges a model that isn't meant",
+        weights="a weight divides the variance of a row's noise: one of weight 2 is a single, more precise measurement",
     )
 
     bounds_ridge: ClassVar[bool] = True

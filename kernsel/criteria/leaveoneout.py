@@ -29,6 +29,7 @@ class LOO(NewtonCV):
         reference="Allen 1974 (PRESS, the square loss); Rad & Maleki 2020 (one Newton step a row, other losses)",
         cost="square loss: O(n^3) once, O(n^2) a lambda; others: O(n |A|^2) a lambda beyond the fit, A the curved rows",
         against="of high variance, and blind to groups and to the order of the rows",
+        weights="a row is left out with all its weight: one of weight 2 is not one of two copies",
     )
 
     def measured(self, loss: str) -> str:
@@ -65,6 +66,7 @@ class ELOO(LOO):
         cost="O(n^3) once, O(n^2) a lambda",
         needs="the square loss; classes where it is weighted or counts mistakes",
         against="of high variance; with zero_one nearly all candidates are tied with some other",
+        weights="a row is left out with all its weight: one of weight 2 is not one of two copies",
     )
 
     weighted: bool = False
@@ -120,6 +122,7 @@ class GCV:
         cost="O(n^3) once, O(n) a lambda",
         needs="the square loss",
         against="near interpolation rows differ in their leverage, and it may choose the narrowest kernel of all",
+        weights="degrees of freedom are shares of the rows, not of their weight",
     )
 
     def measured(self, loss: str) -> str:
@@ -151,6 +154,7 @@ class BR:
         cost="O(n^3) once, O(n^2) a lambda",
         needs="the square loss; a kernel with a width",
         against="it falls without bound as the scales go to 0: the end of the grid is part of what is chosen",
+        weights="a row is left out with all its weight, and n counts rows",
     )
     unbounded_in: ClassVar[tuple[str, ...]] = ("kernel",)
     unbounded: ClassVar[str] = "br falls without bound as kernels widen"

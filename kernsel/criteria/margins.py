@@ -67,6 +67,7 @@ class GACV(PenalisedFit):
         cost="O(n) beyond the fits",
         needs="svm",
         against="It bounds the leave-one-out loss from above, loosely for small lambda.",
+        weights="a row is left out with all its weight: one of weight 2 is not one of two copies",
     )
 
     def score(self, path: Path) -> Scores:
@@ -97,6 +98,7 @@ class Span(HeldOutCriterion):
         cost="O(L n^3) with a Gram matrix, O(L n c^2) at rank c, beyond the fits",
         needs="svm or l2svm",
         against="A share of rows has many ties, which the hinge loss of the same outputs breaks.",
+        weights="a row is left out with all its weight: one of weight 2 is not one of two copies",
     )
 
     def heldout(self, path: Path) -> HeldOut:
@@ -137,6 +139,7 @@ class XiAlpha:
         cost="O(n) beyond the fits; O(n^2) with a bias, O(n^2 c) at rank c",
         needs="svm, or l2svm without a bias",
         against="For small lambda it counts nearly every support vector.",
+        weights="a row is left out with all its weight: one of weight 2 is not one of two copies",
     )
 
     rho: float | None = None
@@ -183,6 +186,7 @@ class RadiusMargin:
         cost="O(n^2) to O(n^3) for the ball, O(n^2 c) at rank c; for l2svm one for each lambda",
         needs="svm or l2svm",
         against="It is far above the error; for svm, and without a bias, it is no strict bound.",
+        weights="a row is left out with all its weight, and n counts rows",
     )
 
     def score(self, path: Path) -> Scores:

@@ -138,6 +138,7 @@ class EP(Penalty, PenalisedFit):
         cost="one path of fits, one eigendecomposition, and O(n log n)",
         needs="a gaussian kernel",
         against="it measures how normal the data are, too: dependent or discrete attributes are penalised",
+        weights="as many eigenvalues of the operator are compared as there are rows",
     )
 
     def score(self, path: Path) -> Scores:

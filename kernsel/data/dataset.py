@@ -10,13 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from kernsel.data.columns import Floats, as_dense, as_text, check_missing, check_sparse_values, check_values, numbers
+from kernsel.data.copies import TOGETHER, Copies, check_copies, find_copies
 from kernsel.data.encoding import Encoder
 from kernsel.data.names import check_column, check_unique, listed
 from kernsel.data.sample import Indices, Sample, class_weights, read_sample
 from kernsel.data.tables import SparseTable, Table, array_names, as_table, column_of, is_frame, names_of, without
-from kernsel.data.target import as_vector, class_codes, encode_targets, mean_and_scale, split_targets
+from kernsel.data.target import as_vector, class_codes, encode_targets, mean_and_scale, median_and_spread, split_targets
 from kernsel.errors import DataError
 from kernsel.numerics.points import Points, deviations, is_sparse
+from kernsel.once import once
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,6 +53,10 @@ class Dataset:
         Which rows of the table as given these are, their weights and their groups.
     source : str or None
         The file that it comes from.
+    label_dtype : str or None
+        NumPy's name of the type that labels are returned in.
+    copies : str
+        Whether rows of equal features are dealt to one fold, ``"together"``, or ``"apart"`` as any other rows.
     """
 
     X: Points
@@ -64,6 +70,8 @@ class Dataset:
     notes: list[str]
     sample: Sample
     source: str | None = None
+    label_dtype: str | None = None
+    copies: str = TOGETHER
 
     @property
     def n(self) -> int:
@@ -95,6 +103,11 @@ class Dataset:
         """Group numbers (n,), None without groups."""
         return self.sample.groups
 
+    @once
+    def copied(self) -> Copies:
+        """Which rows are copies of others in all features."""
+        return find_copies(self.X, self.Y)
+
     @property
     def places(self) -> Indices:
         """Where the rows stood in the table as given, (n,)."""
@@ -103,6 +116,20 @@ class Dataset:
     def take(self, rows: Indices) -> Dataset:
         """Return the data set of some of its rows, encoded as they are."""
         return replace(self, X=self.X[rows], Y=np.ascontiguousarray(self.Y[:, rows]), sample=self.sample.take(rows))
+
+    def in_robust_units(self, what: str) -> Dataset:
+        """Return the data set with the target of a regression in units that outliers don't move, for ``what``.
+
+        ``(y - median) / spread`` takes the place of ``(y - mean) / deviation``, see `median_and_spread`. Several
+        targets stay in units of their standard deviations, in which their errors are added up.
+        """
+        if self.labels is not None or self.k > 1:
+            return self
+        median, spread, measure = median_and_spread(self.Y[0], self.weights)
+        scale, shift = self.output_scale * spread, self.output_shift + self.output_scale * median
+        note = f"{what} in units of the target's robust spread, {float(scale[0]):.4g}: {measure}"
+        Y = np.ascontiguousarray((self.Y - median) / spread)
+        return replace(self, Y=Y, output_shift=shift, output_scale=scale, notes=[*self.notes, note])
 
     def dense(self, what: str) -> Dataset:
         """Return the data set with dense rows, for ``what`` needs them; DataError if they are too large for that."""
@@ -124,6 +151,7 @@ def prepare(
     weights: npt.ArrayLike | None = None,
     groups: npt.ArrayLike | None = None,
     class_weight: str | Mapping[Any, float] | None = None,
+    copies: str = TOGETHER,
 ) -> Dataset:
     """Turn a table into a data set.
 
@@ -149,6 +177,8 @@ def prepare(
         Labels of any kind: rows that belong together.
     class_weight : "balanced" or mapping of label to weight, optional
         Multiplied into the weights of the rows.
+    copies : {"together", "apart"}
+        Whether folds are dealt that keep rows of equal features together.
 
     Raises
     ------
@@ -171,9 +201,10 @@ def prepare(
     columns = {name: column_of(frame, name) for name in targets}
     sample = read_sample(len(frame), weights, groups)
     aside = (*targets, *frame.attrs.get("aside", ()))
-    return _dataset(
+    made = _dataset(
         features, columns, aside, task, standardize, standardize_target, sample, class_weight, notes, source
     )
+    return replace(made, copies=check_copies(copies))
 
 
 def from_arrays(
@@ -186,6 +217,7 @@ def from_arrays(
     weights: npt.ArrayLike | None = None,
     groups: npt.ArrayLike | None = None,
     class_weight: str | Mapping[Any, float] | None = None,
+    copies: str = TOGETHER,
 ) -> Dataset:
     """Turn features and target given apart into a data set.
 
@@ -200,6 +232,7 @@ def from_arrays(
     standardize, standardize_target : bool
     weights, groups : (n,) array, optional
     class_weight : "balanced" or mapping of label to weight, optional
+    copies : {"together", "apart"}
         As in `prepare`.
 
     Raises
@@ -218,9 +251,10 @@ def from_arrays(
     for column in columns.values():
         _check_lengths(len(table), len(column))
     sample = read_sample(len(table), weights, groups)
-    return _dataset(
+    made = _dataset(
         table, columns, tuple(columns), task, standardize, standardize_target, sample, class_weight, [], None
     )
+    return replace(made, copies=check_copies(copies))
 
 
 def encode(X: pd.DataFrame | npt.ArrayLike | Table, standardize: bool = True) -> Points:
@@ -277,6 +311,7 @@ def _dataset(
         Y=target.Y,
         task=target.task,
         labels=target.labels,
+        label_dtype=target.label_dtype,
         target=next(iter(columns)) if len(columns) == 1 else list(columns),
         encoder=encoder,
         output_shift=target.shift,

@@ -38,6 +38,8 @@ class Target:
         What turns the learner's output back into the target's units.
     note : str
         How the task was inferred.
+    label_dtype : str or None
+        NumPy's name of the type that the target has, which predicted labels are returned in.
     """
 
     Y: Floats
@@ -46,6 +48,7 @@ class Target:
     shift: Floats
     scale: Floats
     note: str
+    label_dtype: str | None = None
 
     @property
     def codes(self) -> npt.NDArray[np.int64] | None:
@@ -102,27 +105,36 @@ def split_targets(y: Any) -> dict[str, Any]:
     return {str(getattr(y, "name", None) or "y"): y}
 
 
-def _read(column: Any, name: str) -> tuple[npt.NDArray[Any], Floats | None]:
-    """Return the values of a target, and the same as numbers if they are meant as numbers."""
+def _read(column: Any, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any], Floats | None]:
+    """Return a target as given, its values as an array of one plain kind, and as numbers if they are meant as such."""
     if hasattr(column, "iloc"):
         check_missing(column, name)
         floats = numbers(column.rename(name))
-        return plain_column(column, floats), floats
-    values = plain_vector(as_vector(column), name)
-    return values, values.astype(np.float64) if values.dtype.kind in "iuf" else None
+        return given_column(column), plain_column(column, floats), floats
+    given = as_vector(column)
+    values = plain_vector(given, name)
+    return given, values, values.astype(np.float64) if values.dtype.kind in "iuf" else None
 
 
 def encode_target(
-    values: npt.NDArray[Any], floats: Floats | None, name: str, task: str, standardize: bool, weights: Floats | None
+    given: npt.NDArray[Any],
+    values: npt.NDArray[Any],
+    floats: Floats | None,
+    name: str,
+    task: str,
+    standardize: bool,
+    weights: Floats | None,
 ) -> Target:
     """Infer the task, if it is ``"auto"``, and encode the target for it.
 
     Parameters
     ----------
+    given : (n,) array
+        The target in its own type, which labels are returned in.
     values : (n,) array
-        Without missing values: truth values, text, categories or numbers; the labels are of their kind.
+        Without missing values: truth values, text, categories or numbers.
     floats : (n,) array or None
-        The same as numbers, if they are meant as numbers.
+        The values as numbers, if they are meant as numbers.
     name : str
         For messages.
     task : str
@@ -158,7 +170,7 @@ def encode_target(
             f"target {name!r} has {len(labels)} distinct values in {len(values)} rows, too many for classes; "
             "choose the task regression or another target"
         )
-    return _classes(labels, codes, note)
+    return _classes(given, labels, codes, note)
 
 
 def _infer(labels: npt.NDArray[Any], floats: Floats | None, n: int) -> tuple[str, str]:
@@ -195,11 +207,20 @@ def _regression(
     return Target(Y, "regression", None, np.array([shift]), np.array([scale]), note)
 
 
-def _classes(labels: npt.NDArray[Any], codes: npt.NDArray[np.intp], note: str) -> Target:
+def _classes(given: npt.NDArray[Any], labels: npt.NDArray[Any], codes: npt.NDArray[np.intp], note: str) -> Target:
     k = 1 if len(labels) == 2 else len(labels)
     Y = np.where(codes == 1, 1.0, -1.0)[None] if k == 1 else np.where(codes == np.arange(k)[:, None], 1.0, -1.0)
-    names = [_native(label) for label in labels]
-    return Target(np.ascontiguousarray(Y), "classification", names, np.zeros(k), np.ones(k), note)
+    first = np.unique(codes, return_index=True)[1]
+    # Texts of one number, such as 1 and 1.0, are one class, whose label then is the number.
+    alike = given.dtype.kind not in "OUT" or len(set(given.tolist())) == len(labels)
+    names = [_native(label) for label in (given[first] if alike else labels)]
+    dtype = dtype_name(given if alike else labels)
+    return Target(np.ascontiguousarray(Y), "classification", names, np.zeros(k), np.ones(k), note, dtype)
+
+
+def dtype_name(values: npt.NDArray[Any]) -> str:
+    """Return a name that ``numpy.dtype`` reads the type of an array from; texts are of any length."""
+    return {"O": "O", "U": "U", "T": "T"}.get(values.dtype.kind, values.dtype.str)
 
 
 def _native(label: Any) -> Any:
@@ -215,6 +236,37 @@ def mean_and_scale(values: Floats, weights: Floats | None = None) -> tuple[float
     return mean, largest * float(np.sqrt(np.average((deviation / largest) ** 2, weights=shares)))
 
 
+def median_and_spread(values: Floats, weights: Floats | None = None) -> tuple[float, float, str]:
+    """Return median and robust spread of unequal values, and which measure of spread that is, in words.
+
+    The spread is ``1.4826 median |v - median|``, the standard deviation if values are normal. Where more than half of
+    all values are equal, it is ``(q_75 - q_25) / 1.349`` with the quartiles q; where these are equal too, the standard
+    deviation. Weights count as repeated rows do.
+    """
+    s = np.ones(values.size) if weights is None else weights
+    median = _median(values, s)
+    spread = 1.4826 * _median(np.abs(values - median), s)
+    if spread > 0:
+        return median, spread, "1.4826 times its median absolute deviation"
+    spread = (_quantiles(values, s, 0.75)[0] - _quantiles(values, s, 0.25)[0]) / 1.349
+    if spread > 0:
+        return median, spread, "1 / 1.349 of its interquartile range, as half of it has one value"
+    return median, mean_and_scale(values, weights)[1], "its standard deviation, as most of it has one value"
+
+
+def _median(values: Floats, s: Floats) -> float:
+    return float(np.mean(_quantiles(values, s, 0.5)))
+
+
+def _quantiles(values: Floats, s: Floats, share: float) -> tuple[float, float]:
+    """Return the least value that this share of the weight is at or below, and that more than this share is."""
+    order = np.argsort(values, kind="stable")
+    sums = np.cumsum(s[order])
+    at = [np.searchsorted(sums, share * sums[-1], side=side) for side in ("left", "right")]
+    lower, upper = values[order[np.minimum(at, values.size - 1)]]
+    return float(lower), float(upper)
+
+
 def as_vector(y: npt.ArrayLike) -> npt.NDArray[Any]:
     """Convert a target to one dimension, or say why not."""
     values = np.asarray(y)
@@ -225,6 +277,15 @@ def as_vector(y: npt.ArrayLike) -> npt.NDArray[Any]:
     if values.dtype.kind in "cmM":
         raise DataError(f"y holds {values.dtype} values; give numbers or labels")
     return values
+
+
+def given_column(target: pd.Series) -> npt.NDArray[Any]:
+    """Return a column without missing values in its own type, as far as NumPy has it; text is of objects."""
+    import pandas as pd
+
+    dtype = target.dtype.categories.dtype if isinstance(target.dtype, pd.CategoricalDtype) else target.dtype
+    plain = getattr(dtype, "numpy_dtype", dtype)  # of pandas' own integers, numbers and truth values
+    return np.asarray(target.to_numpy(plain if isinstance(plain, np.dtype) else np.dtype(object)))
 
 
 def plain_column(target: pd.Series, floats: Floats | None) -> npt.NDArray[Any]:

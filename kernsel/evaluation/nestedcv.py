@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernsel.baseline import constant_error
 from kernsel.data import Dataset, from_arrays
 from kernsel.data.tables import take
 from kernsel.data.target import class_codes
 from kernsel.errors import OptionError
-from kernsel.folds import make_folds
+from kernsel.folds import Folds, make_folds
+from kernsel.judging import rows_of
 from kernsel.resampling import standard_error
 from kernsel.result import described
 from kernsel.selection import select_dataset
@@ -64,6 +66,8 @@ class Nested:
         For each row, by the model that was chosen without it; NaN or None for rows that are never held out.
     holdout : str
         The outer folds in words.
+    baseline, baseline_se : float
+        The error of the largest class, or of the mean, of the rows that each outer fold leaves; its standard error.
     """
 
     error: float
@@ -72,6 +76,8 @@ class Nested:
     folds: tuple[OuterFold, ...]
     predictions: NDArray[Any]
     holdout: str
+    baseline: float
+    baseline_se: float
 
     @property
     def optimism(self) -> float:
@@ -86,6 +92,7 @@ class Nested:
             "error_se": None if np.isnan(self.error_se) else self.error_se,
             "reported": self.reported,
             "optimism": self.optimism,
+            "baseline": {"error": self.baseline, "error_se": self.baseline_se},
             "folds": [
                 {"rows": f.rows, "error": f.error, "kernel": f.best.kernel.spec(), "lambda": f.best.lam,
                  "reported": f.best.error}
@@ -100,6 +107,7 @@ class Nested:
         return "\n".join(
             [
                 f"nested estimate over {self.holdout}: error {self.error:.4g}{se} of rows that had no part in a choice",
+                f"  without features, by the largest class or the mean: {self.baseline:.4g} +- {self.baseline_se:.2g}",
                 f"  the selections themselves reported {self.reported:.4g}: an optimism of {self.optimism:.2g}",
                 f"  {len(choices)} different choices in {len(self.folds)} folds: {'; '.join(choices)}",
             ]
@@ -117,6 +125,7 @@ def nested(
     weights: npt.ArrayLike | None = None,
     groups: npt.ArrayLike | None = None,
     class_weight: Any = None,
+    copies: str = "together",
     seed: int = 0,
     progress: Callable[[int, int, str], None] | None = None,
     **options: Any,
@@ -135,7 +144,7 @@ def nested(
         The outer folds, in any form that ``folds`` of :func:`kernsel.select` has.
     folds : int, str, array or splitter
         The inner folds; an array has the fold of each of the n rows.
-    task, standardize, weights, groups, class_weight, seed : optional
+    task, standardize, weights, groups, class_weight, copies, seed : optional
         As in :func:`kernsel.select`.
     progress : callable, optional
         Called as ``progress(done, total, text)`` after each outer fold.
@@ -151,7 +160,9 @@ def nested(
     DataError, OptionError, IncompatibleError, PluginError, SelectionError
         As from :func:`kernsel.select`.
     """
-    whole = from_arrays(X, y, task, standardize, weights=weights, groups=groups, class_weight=class_weight)
+    whole = from_arrays(
+        X, y, task, standardize, weights=weights, groups=groups, class_weight=class_weight, copies=copies
+    )
     dealt = make_folds(outer, whole, seed)
     if isinstance(folds, list | tuple) and len(folds) != whole.given:
         raise OptionError("nested: inner folds as pairs of rows are of all rows; give a number of folds or a splitter")
@@ -164,7 +175,7 @@ def nested(
             take(X, train), take(y, train), whole.task, standardize,
             weights=None if weights is None else take(weights, train),
             groups=None if groups is None else take(groups, train),
-            class_weight=class_weight,
+            class_weight=class_weight, copies=copies,
         )  # fmt: skip
         inner = take(folds, train) if np.ndim(folds) == 1 and not isinstance(folds, str) else folds
         result = select_dataset(dataset, folds=inner, seed=seed, **options)
@@ -180,6 +191,7 @@ def nested(
     error, spread = _error(whole, losses, weight), float(standard_error(losses, starts, weight))
     placed = np.full((whole.given, *predictions.shape[1:]), np.nan if predictions.dtype.kind == "f" else None)
     placed[places[held]] = predictions
+    baseline, baseline_se = _constant(whole, dealt, seed)
     return Nested(
         error=error,
         error_se=spread if whole.task == "classification" else spread / (2 * error) if error else 0.0,
@@ -187,7 +199,16 @@ def nested(
         folds=tuple(OuterFold(int(n), best, e) for n, best, e in zip(np.diff(starts), found, errors, strict=True)),
         predictions=placed,
         holdout=dealt.text,
+        baseline=baseline,
+        baseline_se=baseline_se,
     )
+
+
+def _constant(dataset: Dataset, outer: Folds, seed: int) -> tuple[float, float]:
+    """Return the error of what knows no features, weighted as the errors of the selections are; its standard error."""
+    plain = dataset.sample.plain
+    rows = replace(rows_of(dataset, outer, seed), weights=None if plain is None else plain[outer.order])
+    return constant_error(rows, dataset.labels is not None, float(dataset.output_scale[0]) if dataset.k == 1 else 1.0)
 
 
 def _losses(dataset: Dataset, Y: Array, predictions: NDArray[Any]) -> Array:

@@ -1,4 +1,4 @@
-"""Deal rows, or whole groups of rows, to folds at random.
+"""Deal rows, or whole groups or copies of rows, to folds at random.
 
 scikit-learn has splitters, but importing them takes longer than a whole selection on a small table, and one rule of
 three lines serves here: rows are dealt like cards.
@@ -40,6 +40,52 @@ def deal(labels: Indices, folds: int, seed: Seed) -> Indices:
     number = np.empty(n, np.int64)
     number[by_class] = np.arange(n) % folds
     return number
+
+
+def deal_copies(labels: Indices, copies: Indices, folds: int, seed: Seed) -> Indices:
+    """Deal rows to folds, copies of a row to one fold; the rows without copies even out what copies leave uneven.
+
+    First each set of copies is dealt like one card: the largest sets first, of one size class after class. Then rows
+    without copies move from the largest fold to the smallest, of the class that the one has most too many of, until
+    sizes differ by at most one row; they may differ by more where few rows have no copy. Numbers of rows of any class
+    differ as little as that leaves.
+
+    Parameters
+    ----------
+    labels : (n,) array
+        Class numbers; all the same for a regression.
+    copies : (n,) array
+        Number of the distinct row that each row is, from 0 without gaps.
+    folds : int
+        At most the number of distinct rows.
+    seed : int or sequence of int
+        Of the shuffling.
+
+    Returns
+    -------
+    (n,) array
+        The fold of each row, from 0; every fold has a row.
+    """
+    first, sizes = np.unique(copies, return_index=True, return_counts=True)[1:]
+    random = np.random.default_rng(seed)
+    shuffled = random.permutation(first.size)
+    cards = shuffled[np.lexsort((labels[first[shuffled]], -sizes[shuffled]))]
+    fold_of = np.empty(first.size, np.int64)
+    fold_of[cards] = np.arange(first.size) % folds
+    number = fold_of[copies]
+    counts = np.zeros((folds, int(labels.max()) + 1), np.int64)
+    np.add.at(counts, (number, labels), 1)
+    single = random.permutation(np.flatnonzero(sizes[copies] == 1))
+    while True:
+        of_fold = counts.sum(axis=1)
+        large, small = int(of_fold.argmax()), int(of_fold.argmin())
+        movable = single[number[single] == large]
+        if of_fold[large] - of_fold[small] <= 1 or not movable.size:
+            return number
+        many = counts[large] - counts[small]
+        row = movable[np.argmax(many[labels[movable]])]
+        number[row] = small
+        counts[[large, small], labels[row]] += [-1, 1]
 
 
 def deal_groups(labels: Indices, groups: Indices, folds: int, seed: Seed) -> Indices:

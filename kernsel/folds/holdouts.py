@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from kernsel.data import Dataset
 from kernsel.data.columns import missing
+from kernsel.data.copies import APART
 from kernsel.errors import OptionError
-from kernsel.folds.dealing import Indices, Seed, deal, deal_groups
+from kernsel.folds.dealing import Indices, Seed, deal, deal_copies, deal_groups
 
 LARGEST_NUMBER = 2.0**53  # of a fold: up to here every whole number has a value of its own
 FORMS = "a number of folds, loo, logo (leave one group out), or time:N (N folds in the order of the rows)"
@@ -62,7 +63,8 @@ def make_folds(folds: Any, dataset: Dataset, seed: Seed = 0) -> Folds:
     Parameters
     ----------
     folds : int, str, array, splitter or iterable of pairs
-        A number of folds, dealt at random: stratified for classes, of whole groups if the data set has groups.
+        A number of folds, dealt at random: stratified for classes, of whole groups if the data set has groups, and
+        with copies of a row in one fold, unless its ``copies`` are ``"apart"`` or few of its rows are distinct.
         ``"loo"``, ``"logo"`` (leave one group out), ``"time:N"`` (N folds in the order of the rows; each fit is
         trained on all earlier rows, the first block of rows is never held out). The fold of each row: whole numbers,
         of which negative ones are never held out, or text. A splitter of scikit-learn's kind, or pairs (rows to train
@@ -159,8 +161,35 @@ def _dealt(folds: Any, dataset: Dataset, seed: Seed) -> Folds:
     folds = int(folds)
     labels = np.zeros(dataset.n, np.int64) if dataset.codes is None else dataset.codes
     if dataset.groups is None:
-        return Folds(deal(labels, folds, seed), f"{folds} folds", dealt=True)
+        together = keeps_copies(dataset, folds)
+        number = deal_copies(labels, dataset.copied.number, folds, seed) if together else deal(labels, folds, seed)
+        return Folds(number, f"{folds} folds", dealt=True)
     return Folds(deal_groups(labels, dataset.groups, folds, seed), f"{folds} folds of whole groups", dealt=True)
+
+
+def keeps_copies(dataset: Dataset, folds: int) -> bool:
+    """Say whether copies of rows are dealt to one fold: not where asked otherwise, nor where few rows are distinct."""
+    if dataset.copies == APART or not dataset.copied.rows or dataset.copied.few_distinct:
+        return False
+    return dataset.n - dataset.copied.rows >= folds
+
+
+def copies_apart(made: Folds, dataset: Dataset) -> Indices:
+    """Return the numbers of the rows that are held out while the fit is trained on a copy of theirs."""
+    if not dataset.copied.rows:
+        return np.zeros(0, np.int64)
+    number, copy = made.number, dataset.copied.number
+    seen = np.zeros(number.size, np.bool_)
+    if made.training is None:
+        least, most = np.full(copy.max() + 1, number.max()), np.full(copy.max() + 1, -1)
+        np.minimum.at(least, copy, number)
+        np.maximum.at(most, copy, number)
+        seen = least[copy] < most[copy]
+    else:
+        for fold, trained in enumerate(made.training):
+            held = number == fold
+            seen[held] = np.isin(copy[held], copy[trained])
+    return np.flatnonzero(seen & (number >= 0))
 
 
 def _groups(dataset: Dataset) -> int:

@@ -33,6 +33,10 @@ class Learner:
     )
     """What to use instead of parameters that people may expect here."""
 
+    in_robust_units: ClassVar[str] = ""
+    """What of the learner is measured in units of the target, in words: a selection then takes units that outliers
+    don't move. Empty: standard deviations."""
+
     @property
     def bias(self) -> bool:
         """Whether there is a bias b, which is not penalised."""

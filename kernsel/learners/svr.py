@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from kernsel.data.target import median_and_spread
 from kernsel.learners import losses
 from kernsel.learners.base import Array, Tunable, geometric, half_penalty
 
@@ -16,12 +17,13 @@ class _Tube(Tunable):
     """Regression that doesn't count residuals within epsilon."""
 
     tasks: ClassVar[tuple[str, ...]] = ("regression",)
+    in_robust_units: ClassVar[str] = "epsilon is"
 
     epsilon: float | None = 0.1
     bias: bool = True
 
     def axes(self, Y: Array) -> dict[str, Array]:
-        """Return for epsilon 0, and from 1/32 of the targets' standard deviation to all of it."""
+        """Return for epsilon 0, and from 1/32 of the targets' robust spread to all of it."""
         return {"epsilon": np.append(0.0, geometric(_spread(Y) / 32.0, 2.0, 6))} if "epsilon" in self.free else {}
 
     def conversions(self, n: float, lam: float) -> dict[str, float]:
@@ -41,8 +43,8 @@ class Svr(_Tube):
     Parameters
     ----------
     epsilon : float or None
-        Half-width of the tube, at least 0, in the units of the targets; ``select`` standardises them. None leaves it
-        free to be searched.
+        Half-width of the tube, at least 0, in the units of the targets; ``select`` divides these by their robust
+        spread, 1.4826 times the median absolute deviation. None leaves it free to be searched.
     bias : bool
         Whether there is a bias.
     h : float or None
@@ -51,13 +53,14 @@ class Svr(_Tube):
 
     name: ClassVar[str] = "svr"
     searchable: ClassVar[tuple[str, ...]] = ("epsilon", "h")
+    in_robust_units: ClassVar[str] = "epsilon and h are"
     positive: ClassVar[tuple[str, ...]] = ("h",)
     measure: ClassVar[losses.Measure] = losses.ABSOLUTE_ERROR
 
     h: float | None = 0.05
 
     def axes(self, Y: Array) -> dict[str, Array]:
-        """Return values of epsilon as for all such tubes, and half-widths around 0.05 standard deviations."""
+        """Return values of epsilon as for all such tubes, and half-widths around 0.05 robust spreads."""
         widths = {"h": geometric(_spread(Y) / 80.0, 4.0, 3)} if "h" in self.free else {}
         return super().axes(Y) | widths
 
@@ -82,8 +85,8 @@ class Qsvr(_Tube):
     Parameters
     ----------
     epsilon : float or None
-        Half-width of the tube, at least 0, in the units of the targets; ``select`` standardises them. None leaves it
-        free to be searched.
+        Half-width of the tube, at least 0, in the units of the targets; ``select`` divides these by their robust
+        spread, 1.4826 times the median absolute deviation. None leaves it free to be searched.
     bias : bool
         Whether there is a bias.
     """
@@ -104,5 +107,6 @@ class Qsvr(_Tube):
 
 
 def _spread(Y: Array) -> float:
-    """Return the standard deviation of targets (k, n), or 1 if they are constant."""
-    return float(Y.std()) or 1.0
+    """Return the median over targets (k, n) of their robust spreads, or 1 if all are constant."""
+    spreads = [median_and_spread(y)[1] for y in Y if np.ptp(y) > 0]
+    return float(np.median(spreads)) if spreads else 1.0

@@ -177,9 +177,15 @@ class SquarePath(Path):
     def _without_folds(self, Y: Array, lams: Array) -> tuple[Array, NDArray[np.int64]]:
         """Return held-out outputs and statuses by direct methods on the Gram matrix or the spectrum."""
         rows = self.rows
-        if self._by_factors(lams):
-            return factored.heldout_factored(self.problem.weighted, self._free, Y, lams, rows.starts, rows.left)
-        return spectral.heldout_square(*self._spectrum, Y, lams, rows.starts, rows.total, rows.left)
+        if not self._by_factors(lams):
+            return spectral.heldout_square(*self._spectrum, Y, lams, rows.starts, rows.total, rows.left)
+        f, status = factored.heldout_factored(self.problem.weighted, self._free, Y, lams, rows.starts, rows.left)
+        lost = status != 0  # a factor ends where the ridge is near rounding; the spectrum goes a little farther
+        if lost.any():
+            f[:, lost], status[lost] = spectral.heldout_square(
+                *self._spectrum, Y, lams[lost], rows.starts, rows.total, rows.left
+            )
+        return f, status
 
     def _trained(self, lams: Array) -> HeldOut:
         """Held-out outputs of fits on rows of their own."""

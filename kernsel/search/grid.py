@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from kernsel.criteria import Scores
+from kernsel.errors import Caution
 from kernsel.kernels import Kernel, Statistics, short
 from kernsel.numerics.jit import share_each
 from kernsel.paths import Path, make_path
@@ -114,7 +115,7 @@ class GridSearch:
                 if longer is None
                 else f"after {ROUNDS} extensions: give a wider grid"
             )
-            self.remark = f"the choice lies on the edge of the grid ({where}), {why}"
+            self.remark = Caution("edge", f"the choice lies on the edge of the grid ({where}), {why}")
             return False
         self.grids[g], done = longer
         self.extensions.append(done)
@@ -143,7 +144,8 @@ class GridSearch:
         """Return what is to be said about the edges of the grid."""
         ranges = {name: text for done in self.extensions for name, text in done.items()}
         listed = ", ".join(f"{name} to {text}" for name, text in ranges.items())
-        extended = [f"the best candidate lay on the edge of the grid: extended {listed}"] if listed else []
+        text = f"the best candidate lay on the edge of the grid: extended {listed}"
+        extended: list[str] = [Caution("extended", text)] if listed else []
         return extended + ([self.remark] if self.remark is not None else [])
 
     def _halve(self, keys: list[Key]) -> None:

@@ -203,3 +203,21 @@ def test_the_error_of_the_whole_selection(tmp_path):
     assert document["nested"] == json.loads(json.dumps(expected.to_dict()))
     assert "nested estimate over 3 folds" in run("select", data, *few, "--nested", 3).stdout
     assert json.loads(run("select", data, *few, "--json").stdout)["nested"] is None
+
+
+def test_copies_are_said_and_may_be_apart(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(40, 2)), columns=["a", "b"])
+    table["y"] = table["a"] + 0.3 * rng.normal(size=40)
+    path = tmp_path / "data.csv"
+    pd.concat([table, table[:10]]).to_csv(path, index=False)
+    quick = ("select", path, "--folds", 4, "--grid", "tau=1,2", "--grid", "lambda=0.01,0.1", "--no-extend")
+    together = run(*quick)
+    assert "copies: 10 of 50 rows have all features in common with an earlier one, all of these" in together.stdout
+    assert "    without features, by the mean of the training rows: " in together.stdout
+    apart = run(*quick, "--copies", "apart", "--json")
+    document = json.loads(apart.stdout)
+    assert "copies-apart" in [each["code"] for each in document["cautions"]]
+    assert document["options"]["copies"] == "apart"
+    assert "let copies be together" in apart.stderr
+    assert "copies 'away' is unknown" in run(*quick, "--copies", "away", code=2).stderr

@@ -52,7 +52,8 @@ def test_the_text_names_rows_bounds_and_what_is_measured(data):
         "Removing one row, whichever it is, changes no loss by more than",
         "With probability 0.95 the risk is at most",
         "times that",
-        "No loss of such a fit can be above 6, nor the variance of a mean above 9: of the risk and the variance the",
+        "by the strong convexity of the objective, without beta, the least of the bounds that hold",
+        "No loss of such a fit can be above 4.16, nor the variance of a mean above 4.33: of the risk the bound says no",
         "kappa = max k(x, x) = 1 and M = max |y| = 1",
     ):
         assert part in text
@@ -76,11 +77,12 @@ def test_the_document_is_the_library_call_and_the_file(data, tmp_path):
         "kappa": 1.0,
         "M": 1.0,
         "delta": 0.05,
-        "largest_loss": 6.0,
+        "largest_loss": pytest.approx(1 + 10**0.5),  # |f|^2 <= J(0) / lambda
         "stability": limit.stability,
         "gap": limit.gap,
         "risk": document["measured"]["fit"] + limit.gap,
         "cv_variance": limit.cv_variance,
+        "forms": {"output": "objective", "stability": "convexity", "cv_variance": "Efron-Stein"},
     }
     assert document["learner_parameters"]["h"] == 0.05
     assert document["kernel"] == {"kernel": "gaussian", "parameters": {"tau": 0.5}}
@@ -184,7 +186,7 @@ def test_no_gram_matrix_is_made_for_many_rows():
         (["--kernel", "gausian(tau=1)", "--lambda", "0.1"], "did you mean 'gaussian'?"),
         ([*FIXED, "--lambda", "0"], "lam must be a finite number greater than 0, not 0.0"),
         ([*FIXED, "--lambda", "tiny"], "Invalid value for '--lambda'"),
-        ([*FIXED, "--lambda", "1e-200"], "lambda = 1e-200 is so small"),
+        ([*FIXED, "--lambda", "1e-200"], "fits failed at lambda = 1e-200"),
         ([*FIXED, "--delta", "1.5"], "delta is a probability between 0 and 1"),
         ([*FIXED, "--norm", "nuclear"], "norm 'nuclear' is unknown: use spectral, trace or frobenius"),
         ([*FIXED, "--folds", "50"], "50 folds of 40 rows leave less than 2 rows to a fit"),

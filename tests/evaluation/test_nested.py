@@ -31,9 +31,12 @@ def test_each_fold_is_a_selection_without_its_rows(data):
     X, y = data()
     number = np.arange(len(X)) % 3
     result = nested(X, y, outer=number, **FEW)
-    errors = []
+    errors, constants = [], []
     for fold in range(3):
         out = number == fold
+        values, counts = np.unique(y[~out], return_counts=True)
+        largest = values[counts.argmax()] if y.dtype.kind != "f" else y[~out].mean()
+        constants.extend((y[out] != largest) if y.dtype.kind != "f" else (y[out] - largest) ** 2)
         choice = kernsel.select(X[~out], y[~out], **FEW)
         predictions = choice.model.predict(X[out])
         np.testing.assert_array_equal(result.predictions[out], predictions)
@@ -44,6 +47,9 @@ def test_each_fold_is_a_selection_without_its_rows(data):
     sizes = np.bincount(number)
     power = 2 if y.dtype.kind == "f" else 1
     assert result.error**power == pytest.approx((np.array(errors) ** power) @ sizes / sizes.sum())
+    assert result.baseline**power == pytest.approx(np.mean(constants))
+    assert result.to_dict()["baseline"] == {"error": result.baseline, "error_se": result.baseline_se}
+    assert 0 < result.baseline_se < result.baseline
     assert result.reported == pytest.approx(np.mean([f.best.error for f in result.folds]))
 
 
