@@ -99,6 +99,11 @@ def has_relevances(kernel: Any) -> bool:
     return isinstance(kernel, Relevances) and getattr(kernel, "learnable", True)
 
 
+def blocks_of(kernel: Any) -> list[int]:
+    """Return how many relevances, one after another, are of one kind: all of them, or those of a part of the kernel."""
+    return list(kernel.theta_blocks if hasattr(kernel, "theta_blocks") else [len(kernel.theta)])
+
+
 class Learner(Protocol):
     """A loss V(y, f) to be minimised with a ridge: min over f of (1/n) sum_i V(y_i, f(x_i) + b) + lambda ||f||^2."""
 

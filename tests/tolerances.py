@@ -78,3 +78,9 @@ OPTIMUM = 1e-6
 SPARSE = 1e-10
 """On outputs of the size 1, sparse against dense rows: sums of some hundred terms in another order, which solves with
 ridges of at least 0.1 beside eigenvalues up to 120 magnify a thousandfold."""
+
+PROFILE = 1e-3
+"""On half a logarithm of a mean square: a descent of a profile ends where a step promises 1e-4, and some are left."""
+
+PLATEAU = 1e-2
+"""As PROFILE, without a prior: logarithms of relevances that are of no use go on for ever, and gain 1 nat in all."""

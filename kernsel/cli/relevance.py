@@ -32,7 +32,7 @@ def relevance(
         str,
         typer.Option(
             metavar="NAME",
-            help="ard, 'ard(profile=matern32)', ard-laplacian, 'ard-polynomial(degree=2)', or gaussian with one for all.",
+            help="ard, 'ard(profile=matern32)', ard-laplacian, 'ard-polynomial(degree=2)'; gaussian has one for all.",
         ),
     ] = "ard",
     resamples: Annotated[

@@ -12,10 +12,10 @@ import numpy as np
 
 from kernsel.criteria.base import About, Array, Scores, Slopes, need_square_loss, unless_finite
 from kernsel.errors import OptionError
-from kernsel.kernels.algebra import blocks_of
 from kernsel.numerics import gradients
 from kernsel.paths import Path
 from kernsel.problem import Problem
+from kernsel.protocols import blocks_of
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class Evidence:
 
         (1 / (2 sigma^2)) sum_r (log theta_r - mean of log theta)^2
 
-    over those that aren't 0, and each part of a sum or product of kernels has a mean of its own. It leaves the common scale
-    free and keeps relevances from over-fitting. Scores of a grid have none of it.
+    over those that aren't 0, and each part of a sum or product of kernels has a mean of its own. The prior leaves the
+    common scale free and keeps relevances from over-fitting. Scores of a grid have none of it.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from kernsel.errors import OptionError
 from kernsel.kernels.base import Array, Kernel, Statistics, Value
 from kernsel.numerics.points import Points, as_points
-from kernsel.protocols import has_relevances
+from kernsel.protocols import blocks_of, has_relevances
 
 
 @dataclass(frozen=True)
@@ -125,6 +125,11 @@ class Combination(Kernel):
             if has_relevances(part)
             for name in names_of(part, features)
         ]
+
+    @property
+    def theta_blocks(self) -> list[int]:
+        """How many relevances each part has that has any: those of one part are of one kind."""
+        return [count for part in self._relevant for count in blocks_of(part)]
 
     def _slopes(self, X: ArrayLike, weights: Sequence[Array], Z: ArrayLike | None, K: Sequence[Array | None]) -> Array:
         """Return the derivatives by all relevances from the weights of each part and, where known, its Gram matrix."""
@@ -295,6 +300,11 @@ class Scale(Kernel):
         """Return a name for each relevance."""
         return names_of(self.part, features)
 
+    @property
+    def theta_blocks(self) -> list[int]:
+        """How many relevances each part has that has any."""
+        return blocks_of(self.part)
+
     def theta_vjp(self, X: ArrayLike, W: Array, K: Array | None = None, Z: ArrayLike | None = None) -> Array:
         """Return ``sum_ij W_ij dk(x_i, z_j)/dtheta``, (p,), for W (n, m) and, if it is there already, K (n, m)."""
         part: Any = self.part
@@ -416,6 +426,11 @@ class On(Kernel):
         """Return a name for each relevance."""
         return names_of(self.part, [features[j] for j in self.features])
 
+    @property
+    def theta_blocks(self) -> list[int]:
+        """How many relevances each part has that has any."""
+        return blocks_of(self.part)
+
     def theta_vjp(self, X: ArrayLike, W: Array, K: Array | None = None, Z: ArrayLike | None = None) -> Array:
         """Return ``sum_ij W_ij dk(x_i, z_j)/dtheta``, (p,), for W (n, m) and, if it is there already, K (n, m)."""
         part: Any = self.part
@@ -435,13 +450,6 @@ def names_of(kernel: Any, features: Sequence[str]) -> list[str]:
         names: list[str] = kernel.theta_names(features)
         return names
     return list(features) if len(kernel.theta) == len(features) else ["all features"]
-
-
-def blocks_of(kernel: Any) -> list[int]:
-    """Return how many relevances each part has that has any: those of one part are of one kind."""
-    if isinstance(kernel, Combination):
-        return [count for part in kernel._relevant for count in blocks_of(part)]
-    return blocks_of(kernel.part) if isinstance(kernel, Scale | On) else [_count(kernel)]
 
 
 def _count(kernel: Any) -> int:

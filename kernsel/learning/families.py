@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernsel.errors import OptionError
-from kernsel.kernels import ARD, ARDPolynomial, Gaussian, Kernel, On, Polynomial
+from kernsel.kernels import ARD, ARDLaplacian, ARDPolynomial, Kernel, Laplacian, On, Polynomial
 from kernsel.parameters import listing, meant
 from kernsel.search.axes import read_axis
 
@@ -48,13 +48,15 @@ def family_of(kernels: Sequence[Kernel], family: str, d: int) -> list[Kernel]:
 
 
 def _with_relevances(kernel: Kernel) -> Kernel:
-    if isinstance(kernel, Gaussian) and kernel.free:
-        return ARD()
+    if kernel.name in ARD.words["profile"] and kernel == ARD(profile=kernel.name).isotropic:
+        return ARD(profile=kernel.name)
+    if kernel == Laplacian():
+        return ARDLaplacian()
     if isinstance(kernel, Polynomial) and kernel.gamma is None:
         return ARDPolynomial(degree=kernel.degree, coef0=kernel.coef0)
     raise OptionError(
-        "family products has kernels with a relevance for each feature: gaussian and polynomial, without a width or "
-        f"gamma, not '{kernel}'"
+        "family products has kernels with a relevance for each feature: kernels of distances and polynomial, without a "
+        f"width or gamma, not '{kernel}'"
     )
 
 

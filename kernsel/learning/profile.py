@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from kernsel.criteria.evidence import prior
 from kernsel.errors import SelectionError
-from kernsel.kernels.algebra import blocks_of
 from kernsel.learning.quasinewton import Descent, descend
 from kernsel.learning.start import least_ridge
 from kernsel.numerics import gradients
 from kernsel.numerics.jit import one_blas_thread
 from kernsel.problem import Rows
+from kernsel.protocols import blocks_of
 
 Array = NDArray[np.float64]
 

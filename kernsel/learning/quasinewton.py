@@ -36,6 +36,10 @@ LONGEST = 2.0
 FIRST = 0.5
 """Length of the first step without curvature, in the variable that moves most."""
 
+PROMISE, RECENT = 0.1, 3
+"""A descent ends where a step promises less than this share of the tolerance, or so many steps together have gained
+less than the tolerance: one step may be short for other reasons."""
+
 CURVED = 1e-8
 """Least cosine of s and y with which B is brought up to date: it stays positive definite."""
 
@@ -72,7 +76,7 @@ def descend(function: Function, start: Descent, low: Array, high: Array, steps: 
     steps : int
         At most so many.
     tolerance : float
-        The descent ends where the next step promises less, or the last one has gained less.
+        The descent ends where the last three steps together have gained less, or the next one promises a tenth of it.
 
     Returns
     -------
@@ -88,7 +92,7 @@ def descend(function: Function, start: Descent, low: Array, high: Array, steps: 
         value, gradient = function(x)
     except np.linalg.LinAlgError as error:
         raise SelectionError(f"the relevances can't be learnt from where they begin: {error}") from error
-    B, count = start.inverse, start.evaluations + 1
+    B, count, gains = start.inverse, start.evaluations + 1, list[float]()
     for _ in range(steps):
         free = ~(((x <= low) & (gradient > 0)) | ((x >= high) & (gradient < 0)))
         step = np.zeros(x.size)
@@ -96,7 +100,7 @@ def descend(function: Function, start: Descent, low: Array, high: Array, steps: 
             step[free] = -gradient[free] * (FIRST / max(np.abs(gradient[free]).max(initial=0.0), tolerance))
         else:
             step[free] = -B[np.ix_(free, free)] @ gradient[free]
-        if -0.5 * (step @ gradient) < tolerance:
+        if -0.5 * (step @ gradient) < PROMISE * tolerance:
             break
         step *= min(1.0, LONGEST / np.abs(step).max())
         found, tried = _search(function, x, value, gradient, step, low, high)
@@ -107,10 +111,10 @@ def descend(function: Function, start: Descent, low: Array, high: Array, steps: 
             B = None  # its curvature is of somewhere else
             continue
         moved, lower, slope = found
-        gain, s, y = value - lower, moved - x, slope - gradient
+        gains, s, y = [*gains[1 - RECENT :], value - lower], moved - x, slope - gradient
         x, value, gradient = moved, lower, slope
         B = _updated(B, s, y)
-        if gain < tolerance:
+        if len(gains) == RECENT and sum(gains) < tolerance:
             break
     return Descent(x, value, B, count)
 

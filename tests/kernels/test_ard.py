@@ -15,7 +15,8 @@ import reference_learning
 from kernsel import kernels, protocols
 from kernsel.errors import OptionError
 from kernsel.kernels import ARD, ARDLaplacian, ARDPolynomial, Gaussian, Linear, On, Polynomial, Statistics
-from kernsel.kernels.algebra import blocks_of, names_of
+from kernsel.kernels.algebra import names_of
+from kernsel.protocols import blocks_of
 from tolerances import EPS
 
 THETA = (0.5, 0.0, 0.125, 2.0)

@@ -16,10 +16,12 @@ from kernsel.folds import make_folds
 from kernsel.judging import rows_of
 from kernsel.kernels import (
     ARD,
+    ARDLaplacian,
     ARDPolynomial,
     Gaussian,
     Laplacian,
     Linear,
+    Matern32,
     On,
     Polynomial,
     Product,
@@ -311,6 +313,7 @@ def test_families_and_grids():
     assert family_of([Gaussian()], "separate", 2) == [Gaussian(), On((0,), Gaussian()), On((1,), Gaussian())]
     assert family_of([Linear()], "separate", 1) == [Linear()]
     assert family_of([Gaussian()], "products", 2) == [ARD()]
+    assert family_of([Matern32(), Laplacian()], "products", 2) == [ARD(profile="matern32"), ARDLaplacian()]
     X = np.random.default_rng(0).normal(size=(20, 2))
     grid = on_grid([Gaussian(), Linear(), Gaussian(2.0)], {"tau": [1, 2]}, X)
     assert grid == [Gaussian(1.0), Gaussian(2.0), Linear()]

@@ -190,7 +190,7 @@ def test_the_same_seed_gives_the_same():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"kernel": "linear"}, IncompatibleError, "kernel 'linear()' has no relevances to learn: use ard, ard-polynom"),
+        ({"kernel": "linear"}, IncompatibleError, "kernel 'linear()' has no relevances to learn: use ard, ard-laplac"),
         ({"learner": "svr"}, IncompatibleError, "relevances are learnt for the square loss, and learner 'svr' has"),
         ({"criterion": "bif"}, IncompatibleError, "criterion 'bif' has no gradient by the relevances of features; the"),
         ({"criterion": "eloo(zero_one=true)"}, IncompatibleError, "with weighted or zero_one has no gradient"),
