@@ -70,7 +70,7 @@ def surface(
     Of the criteria that need the square loss those in ``square``.
     """
     dealt = {folds: rows_of(X, y, folds, seed) for folds in (5, 10)}
-    lams, learner = RIDGES / len(X), Svm() if classes else Krr()
+    lams, learner = RIDGES / len(X), Svm(bias=False) if classes else Krr()
     found: dict[str, list[Array]] = {}
 
     def note(name: str, values: Array, failed: list[str | None]) -> None:

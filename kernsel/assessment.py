@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.bounding import Bounds, bounds, check_bounded
+from kernsel.bounding import Bounds, bounds, check_bounded, without_bias
 from kernsel.criteria import CV
 from kernsel.criteria.base import empirical_risk
 from kernsel.data import Dataset
@@ -43,6 +43,10 @@ _FORMS = {
 
 WIDTH = 110
 """Of the text, in characters."""
+
+
+BOUNDED = {"classification": "svm", "regression": "krr"}
+"""Learners for which there are bounds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,7 +272,8 @@ def assess_dataset(
     """
     started = time.perf_counter()
     dataset = dataclasses.replace(dataset, copies=APART)  # the bounds are of rows dealt at random, in folds of one size
-    part, size = read_learner(learner, dataset.task), float(np.abs(dataset.Y).max())
+    part = read_learner(BOUNDED[dataset.task] if learner is None else learner, dataset.task)
+    part, size = without_bias(part), float(np.abs(dataset.Y).max())
     check_bounded(part, lam=lam, n=dataset.n, M=size, folds=folds, delta=delta)
     columns = read_rank(rank, dataset.n, learner=part)
     found = stability(dataset.X, kernel, norm=norm, standardize=False)
@@ -305,7 +310,10 @@ def assess_dataset(
             "target": dataset.target,
             "labels": dataset.labels,
             "source": dataset.source,
-            "notes": list(dataset.notes),
+            "notes": [
+                *dataset.notes,
+                *(["learner: svm without a bias, for which there are bounds"] * (part.name == "svm")),
+            ],
             "representation": representation,
         },
         options={

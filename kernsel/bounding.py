@@ -146,7 +146,7 @@ def bounds(
     IncompatibleError
         There are no such bounds for the learner.
     """
-    part = registry.build("learner", learner) if isinstance(learner, str) else learner
+    part = without_bias(registry.build("learner", learner)) if isinstance(learner, str) else learner
     check_bounded(part, lam=lam, n=n, M=M, folds=folds, delta=delta)
     _check_positive(beta=beta, kappa=kappa)
     if beta < kappa * (1 - ROUNDING):
@@ -217,6 +217,11 @@ def _least(forms: dict[str, Any]) -> tuple[float, str]:
     """Return the least of some numbers, and its name; the first of equals."""
     name = min(forms, key=lambda name: float(forms[name]))
     return np.float64(forms[name]), name
+
+
+def without_bias(learner: Any) -> Any:
+    """Return a learner that was only named, as there are bounds for it: the svm has a bias by default."""
+    return replace(learner, bias=False) if isinstance(learner, Svm) else learner
 
 
 def check_bounded(learner: Any, *, lam: float, n: int, M: float, folds: int, delta: float) -> None:

@@ -24,7 +24,8 @@ TOLERANCE = "tol:"
 LEAST_TOLERANCE = 1e-10  # what is left of the trace is known to rounding
 HALVING_ROWS = 1000  # times outputs; below, the whole grid takes a second or so
 FIRST_RANK = 50
-DEFAULT_LEARNERS = {"classification": "svm", "regression": "krr"}
+DEFAULT_LEARNERS = {"classification": "lssvm", "regression": "krr"}
+"""The square loss: of classes as good as any other on most tables, and the fastest by far."""
 
 
 def read_learner(learner: Any, task: str) -> Any:

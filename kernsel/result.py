@@ -12,7 +12,7 @@ import os
 import platform
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -182,13 +182,15 @@ class Selection:
             f"  representation: {self.data['representation']}",
             *textwrap.wrap(f"choice: {self.data['choice']}", 110, initial_indent="  ", subsequent_indent="    "),
             "",
-            *aligned([("", *self._parts(), "lambda", self.criterion, "verified", "error +- s.e.", "norm", "rho"), *rows]),
+            *aligned(
+                [("", *self._parts(), "lambda", self.criterion, "verified", "error +- s.e.", "norm", "rho"), *rows]
+            ),
             "",
             *textwrap.wrap(
                 f"{self.criterion}: {self.data['measure']}; verified: {self.data['verification']}; error: {what}, with "
-                "its standard error over folds; norm: kappa ||f||^2, whose root bounds outputs on new rows, "
-                "in units of the standardised target; rho: near 0 a fold hardly moves the fit and an approximation is as "
-                "good as exact, near 1 it is least sure, and above it is lost in rounding (or folds are very unequal)",
+                "its standard error; norm: kappa ||f||^2, whose root bounds outputs on new rows, in units of the "
+                "standardised target; rho: near 0 a fold hardly moves the fit and an approximation is as good as "
+                "exact, near 1 it is least sure, and above it is lost in rounding (or folds are very unequal)",
                 width=110,
                 initial_indent="  ",
                 subsequent_indent="  ",

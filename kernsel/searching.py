@@ -36,8 +36,8 @@ from kernsel.representation import LowRank, asked_rank
 from kernsel.result import Selection, described, environment, finite_or_none
 from kernsel.search.axes import Grid
 from kernsel.search.candidate import Candidate
-from kernsel.search.grid import GridSearch, Progress
 from kernsel.search.choice import MINIMUM, ONE_SE, SAFEST, Choice, Rule
+from kernsel.search.grid import GridSearch, Progress
 from kernsel.search.ranking import rank as rank_candidates
 from kernsel.search.refine import Budget, read_method, refined
 from kernsel.search.sample import make_designs
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 Unseen = Callable[[Candidate, Rows, LowRank | None], Array | None]
-"""``(choice, rows, rank) -> held-out outputs (k, n)`` by kernels that haven't seen the rows; None where its own hasn't."""
+"""``(choice, rows, rank) -> held-out outputs (k, n)`` by kernels that haven't seen the rows; None where its own is one."""
 
 CONTINUATION = 4.0 ** np.arange(3, -1, -1)
 """The winner is refitted from larger lambda down, as it was found, where its fit is not at hand."""

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import time
 import warnings as python_warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from kernsel import automatic
-from kernsel.criteria import HeldOutCriterion
 from kernsel.data import Dataset, from_arrays
-from kernsel.data.names import listed
-from kernsel.errors import Caution, IncompatibleError, OptionError, SelectionWarning
+from kernsel.errors import OptionError, SelectionWarning
+from kernsel.kernel_source import AUTO, kernels_of, with_told
 from kernsel.kernels import Kernel
-from kernsel.numerics.jit import one_blas_thread
 from kernsel.numerics.points import Points
-from kernsel.options import check_seed, read_criterion, read_kernel, read_learner
+from kernsel.options import check_seed, read_learner
 from kernsel.result import Selection
 from kernsel.search.axes import Grid
 from kernsel.search.grid import Progress
@@ -28,13 +21,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
-AUTO, LEARNT_BY = "auto", "evidence"
-
-SCALES = 2.0 ** np.arange(-3.0, 4.0)
-"""Factors of all relevances together: they are learnt for the square loss, and another one may want a wider kernel."""
-
-LEARNING_FOLDS = 5
-"""Of criteria of held-out rows that relevances are learnt by; fewer where there are fewer rows or groups."""
+LEARNERS, LEADING = ("lssvm", "l2svm", "klr", "svm"), 5
+"""What learner ``auto`` tries for classes, and on how many leading kernels of the first one."""
 
 
 def select(
@@ -88,8 +76,10 @@ def select(
     y : (n,) or (n, k) array
         Target: numbers, or labels of any kind. Several columns are targets of one regression.
     learner : str or Learner, optional
-        ``svm`` for classes and ``krr`` for a regression by default. A parameter that is None, as in
-        ``"svr(epsilon=None)"``, is searched; candidates are then compared by a measure without parameters.
+        ``lssvm`` for classes and ``krr`` for a regression by default; ``"auto"`` takes of ``lssvm``, ``l2svm``, ``klr``
+        and ``svm`` the one with the least held-out error, on the kernels that the first one leads with. A parameter
+        that is None, as in ``"svr(epsilon=None)"``, is searched; candidates are then compared by a measure without
+        parameters.
     kernel : str, Kernel or list of them, optional
         ``"auto"``, the default, compares profiles (``gaussian``, ``laplacian``, ``exponential``) with one width, and
         more of them with a relevance for each feature, learnt on up to 1000 rows; what is said of held-out rows is then
@@ -260,145 +250,36 @@ def select_dataset(
         As from :func:`select`.
     """
     check_seed(seed)  # here, as relevances may be learnt before the search
+    if learner == AUTO:
+        return _any_learner(dataset, kernel, relevances, effort, {"seed": seed, **options})
     if units := getattr(read_learner(learner, dataset.task), "in_robust_units", ""):
         dataset = dataset.in_robust_units(units)
     options |= {"learner": learner, "seed": seed}
-    automatic.read_effort(effort)
-    given = list(kernel) if isinstance(kernel, list | tuple) else [AUTO if kernel is None else kernel]
-    if kernel is None and (reason := _automatic_kernel(options)) is not None:
-        return _told(search_dataset(dataset, kernel="gaussian", **options), 0.0, [f"kernel: gaussian, for {reason}"])
-    if AUTO in given:
-        if len(given) > 1:
-            raise OptionError("kernel 'auto' chooses among many: leave the others out")
-        return _automatic(dataset, effort, _priors(relevances, dataset.task, options), options)
-    kernels = [read_kernel(each) for each in given]
-    if any(map(_unlearnt, kernels)):
-        return _learning(dataset, kernels, _checked(relevances, options), options)
-    if relevances is not None:
-        raise OptionError(
-            f"relevances: no kernel has any without values, to be learnt by {relevances}; use kernel ard or auto, or "
-            "leave that out"
-        )
-    return search_dataset(dataset, kernel=kernels, **options)
+    source = kernels_of(dataset, kernel, relevances, effort, options)
+    return source.told(search_dataset(dataset, kernel=source.kernels, unseen=source.unseen, **options))
 
 
-def _priors(relevances: Any, task: str, options: Mapping[str, Any]) -> Sequence[float | None]:
-    """Return the priors that relevances are learnt with where the kernel is chosen."""
-    if relevances is None:
-        return automatic.PRIORS[task]
-    criterion = _checked(relevances, options)
-    criterion = read_criterion(criterion, None, False, None) if criterion != "flkl" else None
-    if getattr(criterion, "name", None) != LEARNT_BY:
-        raise OptionError(f"kernel auto learns relevances by the evidence; with {relevances} use kernel ard")
-    return (criterion.sigma,)
+def _any_learner(dataset: Dataset, kernel: Any, relevances: Any, effort: str, options: dict[str, Any]) -> Selection:
+    """Select with each learner for classes, and take the one with the least held-out error.
 
-
-def _learn(dataset: Dataset, kernel: Kernel, learner: Any, relevances: Any, seed: int) -> Any:
-    """Learn relevances by a criterion, with the learner itself if it has the square loss."""
-    from kernsel.learning import learn_on_dataset  # with scipy.optimize it takes as long to import as all the rest
-
-    square = None if getattr(learner, "free", ()) or not learner.loss.square else learner
-    most = dataset.n if dataset.groups is None else int(dataset.groups.max()) + 1
-    folds = min(LEARNING_FOLDS, most)
-    return learn_on_dataset(dataset, kernel=kernel, learner=square, criterion=relevances, folds=folds, seed=seed)
-
-
-def _scaled(kernel: Any) -> list[Kernel]:
-    """Return a kernel with its relevances times each of the common factors."""
-    return [kernel.with_theta(tuple(float(factor) * theta for theta in kernel.theta)) for factor in SCALES]
-
-
-def _unlearnt(kernel: Kernel) -> bool:
-    """Tell whether a kernel has relevances without values."""
-    return any(name.split(".")[-1] == "theta" for name in kernel.free)
-
-
-def _checked(relevances: Any, options: Mapping[str, Any]) -> Any:
-    """Return what relevances are learnt by; raise before the work where that, or the refinement, can't be."""
-    from kernsel.learning.relevances import FIRST_LEVEL, read_gradient
-
-    if options.get("refine") == "gradient":
-        raise IncompatibleError(
-            "refine gradient: relevances are learnt by their gradient already; for what is left, lambda, use compass "
-            "or simplex"
-        )
-    by = relevances or LEARNT_BY
-    if by != FIRST_LEVEL:
-        read_gradient(by)
-    return by
-
-
-@one_blas_thread()
-def _learning(dataset: Dataset, kernels: Sequence[Kernel], relevances: Any, options: dict[str, Any]) -> Selection:
-    """Learn the relevances of kernels on all rows; select among these kernels, at several scales, and the others."""
-    started = time.perf_counter()
-    part = read_learner(options["learner"], dataset.task)
-    learned = {k: _learn(dataset, k, part, relevances, options["seed"]) for k in kernels if _unlearnt(k)}
-    seconds = time.perf_counter() - started
-    ready = {k: _scaled(learned[k].kernel) if k in learned else [k] for k in kernels}
-    result = search_dataset(dataset, kernel=[each for scales in ready.values() for each in scales], **options)
-    chosen = next((each for k, each in learned.items() if result.best.kernel in ready[k]), None)
-    if chosen is None:
-        return _told(result, seconds)
-    theta = dict(replace(chosen, kernel=result.best.kernel).relevances)
-    zero = [name for name, value in theta.items() if value == 0]
-    left = f"relevances: {len(zero)} of {len(theta)} features are exactly 0" + (f" ({listed(zero)})" if zero else "")
-    text = (
-        f"relevances were learnt by {chosen.criterion} on all rows, those that folds hold out too: held-out errors, "
-        "probabilities and intervals of this choice are too good; kernel auto and nested estimates hold rows out of "
-        "the learning as well"
-    )
-    return _told(
-        result,
-        seconds,
-        notes=[*chosen.notes[len(dataset.notes) :], left],
-        warnings=[Caution("relevances-seen", text)],
-        relevances={"criterion": chosen.criterion, "theta": theta, "zero": zero, "unseen": False},
-    )
-
-
-@one_blas_thread()
-def _automatic(dataset: Dataset, effort: str, priors: Sequence[float | None], options: dict[str, Any]) -> Selection:
-    """Select among profiles of one width, and of relevances that are learnt here."""
-    part = read_learner(options["learner"], dataset.task)
-    learnt = automatic.candidates(dataset, part, effort, priors, options["seed"])
-    unseen = automatic.relearnt(learnt, dataset, effort)
-    result = search_dataset(dataset, kernel=learnt.kernels, unseen=unseen, **options)
-    compared = automatic.compared(learnt, result.candidates)
-    notes = [*learnt.notes, automatic.described(compared, result.best.kernel)]
-    data: dict[str, Any] = {"compared": compared}
-    chosen = learnt.find(result.best.kernel)
-    if chosen is not None:
-        theta = dict(zip(dataset.encoder.features, result.best.kernel.theta, strict=True))
-        criterion = automatic.learnt_by(chosen)
-        notes.append(f"relevances: learnt by {criterion} on {learnt.rows} of {dataset.n} rows")
-        anew = automatic.is_relearnt(dataset.n, effort)
-        data["relevances"] = {"criterion": criterion, "theta": theta, "zero": [], "unseen": anew}
-    return _told(result, learnt.seconds, notes=notes, **data)
-
-
-def _automatic_kernel(options: Mapping[str, Any]) -> str | None:
-    """Return why the kernel is the Gaussian where none is given; None where it is chosen."""
-    grid, criterion = options.get("grid", "auto"), options.get("criterion")
-    named = set(grid) - {"lambda", "rest", "h", "epsilon"} if isinstance(grid, Mapping) else set()
-    if grid == "paper" or named or (isinstance(grid, Mapping) and grid.get("rest") == "paper"):
-        return "the grid names its width" if named else "the grid is that of its papers"
-    if options.get("refine") == "gradient":
-        return "a refinement by gradient needs it"
-    if criterion is not None and not isinstance(read_criterion(criterion, None, False, None), HeldOutCriterion):
-        return "kernels of different kinds are compared by held-out rows, and the criterion has none"
-    return None
-
-
-def _told(
-    result: Selection, seconds: float, notes: Sequence[str] = (), warnings: Sequence[str] = (), **data: Any
-) -> Selection:
-    """Return a selection with what else is known of it, after so many seconds more."""
-    timing = result.timing
-    learning = timing.get("learning", 0.0) + seconds
-    return replace(
-        result,
-        data={**result.data, "notes": [*result.data["notes"], *notes], **data},
-        warnings=[*result.warnings, *warnings],
-        timing={**timing, "learning": learning, "total": timing["total"] + seconds},
-    )
+    The first one, of the square loss, chooses the kernel; the others see its leading kernels only.
+    """
+    if dataset.task != "classification":
+        raise OptionError("learner 'auto' chooses among those for classes; for a regression name one, such as krr")
+    first, *others = LEARNERS
+    source = kernels_of(dataset, kernel, relevances, effort, {**options, "learner": first})
+    results = [search_dataset(dataset, kernel=source.kernels, learner=first, unseen=source.unseen, **options)]
+    leading = [c.kernel for c in results[0].candidates if c.failed is None and c.rank is None]
+    options |= {"kernel": list(dict.fromkeys(leading))[:LEADING], "refine": None, "budget": None}
+    if isinstance(grid := options.get("grid", "auto"), Mapping):  # what is left to be searched
+        options["grid"] = {name: grid[name] for name in ("lambda", "rest") if name in grid} or "auto"
+    results += [search_dataset(dataset, learner=each, unseen=source.unseen, **options) for each in others]
+    best = min(results, key=lambda each: 0.0 if each.best.error is None else each.best.error)
+    compared = [
+        {"learner": name, "error": each.best.error, "error_se": each.best.error_se}
+        for name, each in zip(LEARNERS, results, strict=True)
+    ]
+    errors = ", ".join(f"{each['learner']} {100 * each['error']:.3g} %" for each in compared)
+    seconds = sum(each.timing["total"] for each in results) - best.timing["total"]
+    note = f"learner: {best.learner}, of the least held-out error ({errors})"
+    return with_told(source.told(best), seconds, [note], learners=compared)

@@ -36,8 +36,10 @@ def wine():
 
 def choose(X, y, task="auto", standardize=False, **options):
     """Select without issuing warnings: they are in the result."""
+    data = from_arrays(X, y, task, standardize)
     options.setdefault("kernel", "gaussian")
-    return select_dataset(from_arrays(X, y, task, standardize), **options)
+    options.setdefault("learner", "svm(bias=false)" if data.task == "classification" else "krr")
+    return select_dataset(data, **options)
 
 
 def robust_spread(Y):

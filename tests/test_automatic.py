@@ -9,7 +9,7 @@ import pytest
 import kernsel
 import tables
 from commandline import run
-from kernsel import automatic, selection
+from kernsel import automatic, kernel_source
 from kernsel.data import from_arrays
 from kernsel.errors import SelectionError, SelectionWarning
 from kernsel.folds import make_folds
@@ -223,7 +223,7 @@ def test_relevances_without_values_are_learnt_on_all_rows(kernel):
     learned = kernsel.learn_relevances(X, y, kernel=name)
     ratio = result.relevances[learned.relevances > 0] / learned.relevances[learned.relevances > 0]
     assert ratio.std() <= 1e-12
-    assert ratio.iloc[0] in selection.SCALES
+    assert ratio.iloc[0] in kernel_source.SCALES
     assert list(result.relevances.index[result.relevances == 0]) == learned.zero == result.data["relevances"]["zero"]
     assert result.best.kernel.name == name.partition("(")[0]
     assert result.model.predict(X).shape == y.shape
@@ -245,7 +245,7 @@ def test_relevances_that_have_values_stay():
 
 def test_a_kernel_without_relevances_may_win_beside_one_with(monkeypatch):
     X, y = hidden(40, 3)
-    monkeypatch.setattr(selection, "_scaled", lambda kernel: [kernel.with_theta((1e9, 1e9, 1e9))])
+    monkeypatch.setattr(kernel_source, "_scaled", lambda kernel: [kernel.with_theta((1e9, 1e9, 1e9))])
     result = tables.choose(X, y, kernel=["gaussian", "ard"], **FEW)
     assert result.best.kernel.name == "gaussian"
     assert result.relevances is None
@@ -266,7 +266,10 @@ def test_nested_estimates_learn_relevances_anew():
         ({"kernel": "gaussian", "relevances": "evidence"}, "no kernel has any without values"),
         ({"kernel": "ard(theta=(1, 1))", "relevances": "br"}, "no kernel has any without values"),
         ({"kernel": "auto", "relevances": "bif"}, "criterion 'bif' has no gradient"),
-        ({"kernel": "auto", "relevances": "br"}, "kernel auto learns relevances by the evidence; with br use kernel ard"),
+        (
+            {"kernel": "auto", "relevances": "br"},
+            "kernel auto learns relevances by the evidence; with br use kernel ard",
+        ),
         ({"kernel": "auto", "effort": "much"}, "effort 'much' is unknown: use quick, normal, thorough"),
         ({"kernel": "ard", "relevances": "nothing"}, "nothing"),
         ({"kernel": "ard", "refine": "gradient"}, "refine gradient: relevances are learnt by their gradient already"),

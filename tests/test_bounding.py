@@ -118,7 +118,7 @@ def test_svm_the_variance_of_the_cv_score_is_within_its_bound():
         X = rng.normal(size=(n, 1))
         y = np.sign(X[:, 0] + 0.5 * rng.normal(size=n))
         rows = Rows(X, y[None], problems.even(n, 5), np.arange(n), Statistics(X))
-        scores.append(CV().score(make_path(Problem(rows, Gaussian(1.0)), Svm(), lams)).score)
+        scores.append(CV().score(make_path(Problem(rows, Gaussian(1.0)), Svm(bias=False), lams)).score)
     for lam, variance in zip(lams, np.var(scores, axis=0, ddof=1), strict=True):
         limit = bounds("svm", beta=slow.largest_beta(n), kappa=1.0, lam=lam, n=n, folds=5)
         assert variance <= limit.cv_variance <= (1 / (2 * lam)) ** 2  # within F of 1
@@ -130,7 +130,7 @@ def test_the_formulas(excess, kappa, M, lam, n, folds, delta):
     options = {"beta": beta, "kappa": kappa, "lam": lam, "n": n, "folds": folds, "delta": delta}
     for found, forms in (
         (bounds("krr", M=M, **options), lambda n: slow.krr_forms(beta, kappa, M, lam, n)),
-        (bounds(Svm(), **options), lambda n: slow.svm_forms(beta, kappa, lam, n)),
+        (bounds(Svm(bias=False), **options), lambda n: slow.svm_forms(beta, kappa, lam, n)),
     ):
         outputs, all_stability, largest, span = forms(n)
         stability = min(all_stability.values())
@@ -224,7 +224,7 @@ def test_ksj_appendix_d_bounds_outputs_by_the_wrong_side_of_lambda():
     n, lam, kappa = 6, 0.05, 1.0
     K, y = np.ones((n, n)), np.where(np.arange(n) < 5, 1.0, -1.0)
     rows = Rows(np.zeros((n, 1)), y[None], problems.even(n, 2), np.arange(n), Statistics(np.zeros((n, 1))))
-    path = make_path(Problem(rows, Gaussian(1.0)), Svm(), [lam])
+    path = make_path(Problem(rows, Gaussian(1.0)), Svm(bias=False), [lam])
     np.testing.assert_array_equal(path.problem.gram, K)
     loss = reference.huber_hinge(0.05)(y, path.fits.f[0, 0])[0].max()  # that of the one label -1
     assert 1 + lam * kappa < 1.9 < loss <= 1 + kappa / (2 * lam)
@@ -280,7 +280,7 @@ def test_numbers_out_of_range(change, message):
         bounds("krr", **{"beta": 1.0, "kappa": 1.0, "lam": 0.1, "n": 50, **change})
 
 
-@pytest.mark.parametrize("learner", [Lssvm(), L2Svm(), Svm(bias=True), "klr"])
+@pytest.mark.parametrize("learner", [Lssvm(), L2Svm(bias=False), Svm(bias=True), "klr"])
 def test_learners_without_bounds(learner):
     with pytest.raises(IncompatibleError, match="the bounds of kernel stability are for krr and svm without a bias"):
         bounds(learner, beta=1.0, kappa=1.0, lam=0.1, n=50)

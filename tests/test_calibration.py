@@ -183,14 +183,14 @@ def test_log_odds_need_no_calibration():
 
 
 def test_calibrations_that_cannot_be():
-    assert read_calibration(None, Svm(), "classification") == "sigmoid"
+    assert read_calibration(None, Svm(bias=False), "classification") == "sigmoid"
     assert read_calibration(None, Krr(), "regression") is None
     with pytest.raises(OptionError, match="calibration 'platt' is unknown: use sigmoid, isotonic, none"):
-        read_calibration("platt", Svm(), "classification")
+        read_calibration("platt", Svm(bias=False), "classification")
     with pytest.raises(OptionError, match="is for classes, and this is a regression"):
         read_calibration("sigmoid", Krr(), "regression")
     with pytest.raises(OptionError, match="'none' needs a learner with probabilities of its own, and 'svm' has none"):
-        read_calibration("none", Svm(), "classification")
+        read_calibration("none", Svm(bias=False), "classification")
 
 
 # Through a selection

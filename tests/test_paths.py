@@ -36,7 +36,7 @@ class BiasedSvm(Svm):
 LEARNERS = [
     (Krr(), reference.square, 2.0),
     (BiasedKrr(), reference.square, 2.0),
-    (Svm(h=0.5), reference.huber_hinge(0.5), 1.0),
+    (Svm(h=0.5, bias=False), reference.huber_hinge(0.5), 1.0),
     (BiasedSvm(h=0.5), reference.huber_hinge(0.5), 1.0),
 ]
 learners = pytest.mark.parametrize(
@@ -150,11 +150,11 @@ def test_the_newton_step_is_the_dense_one(monkeypatch, learner, twin, curvature,
 
 @ranks
 def test_folds_that_the_step_changes_too_much_are_refitted(monkeypatch, rank):
-    exact = make_path_for(Svm(h=0.2), rank).exact()
+    exact = make_path_for(Svm(h=0.2, bias=False), rank).exact()
     refitted, errors = [], []
     for trust in (0.0, 0.3, 0.6, np.inf):
         monkeypatch.setattr(smooth, "TRUST", trust)
-        held = make_path_for(Svm(h=0.2), rank).newton_step()
+        held = make_path_for(Svm(h=0.2, bias=False), rank).newton_step()
         assert not held.exact.any()
         refitted.append(int(held.refitted[1]))
         errors.append(np.abs(held.f[:, 1] - exact.f[:, 1]).max())
@@ -214,7 +214,7 @@ def test_nystrom_influence_of_the_square_loss():
 
 
 def test_nystrom_influence_of_the_hinge():
-    path = tables.path_on(tables.make_rows(), Svm(), LAMS)
+    path = tables.path_on(tables.make_rows(), Svm(bias=False), LAMS)
     K, n = path.problem.gram, path.rows.n
     landmarks = uniform_landmarks(n, 6, path.rows.seed)
     V, _, _ = lowrank.nystrom_factor(K[:, landmarks], K[np.ix_(landmarks, landmarks)])
@@ -276,9 +276,9 @@ def test_conjugate_gradients_give_what_one_spectrum_gives(monkeypatch, weighted)
 @ranks
 def test_groups_of_refits_do_not_change_them(monkeypatch, rank):
     rows = tables.make_rows()
-    whole = tables.path_on(rows, Svm(), LAMS, rank=rank).exact()
+    whole = tables.path_on(rows, Svm(bias=False), LAMS, rank=rank).exact()
     monkeypatch.setattr(smooth, "REFIT_BYTES", 1)
-    one_by_one = tables.path_on(rows, Svm(), LAMS, rank=rank).exact()
+    one_by_one = tables.path_on(rows, Svm(bias=False), LAMS, rank=rank).exact()
     np.testing.assert_array_equal(one_by_one.f, whole.f)
 
 
@@ -359,7 +359,7 @@ def test_a_fit_that_fails_says_so_and_the_others_stand():
 
 
 def test_a_singular_newton_system_is_refitted(monkeypatch):
-    path = tables.path_on(tables.make_rows(), Svm(h=0.5), LAMS)
+    path = tables.path_on(tables.make_rows(), Svm(h=0.5, bias=False), LAMS)
     update = path._update
 
     def singular(*args, **kwargs):

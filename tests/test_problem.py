@@ -36,7 +36,7 @@ def test_two_threads_compute_properties_of_two_objects_at_once():
         assert list(pool.map(lambda each: each.value, [Slow(), Slow()])) == [1.0, 1.0]
 
 
-@pytest.mark.parametrize("learner", [Krr(), Svm()], ids=["krr", "svm"])
+@pytest.mark.parametrize("learner", [Krr(), Svm(bias=False)], ids=["krr", "svm"])
 @pytest.mark.parametrize("rank", [None, 8], ids=["full", "rank 8"])
 def test_what_a_path_computes_holds_up_no_other_thread(learner, rank):
     path = make_path(Problem(tables.make_rows(), Gaussian(tau=1.0), rank), learner, [0.1])
@@ -51,7 +51,7 @@ def test_low_rank_problems_are_kept_within_bounds(monkeypatch):
     assert all(problems.on(rows, kernel, rank) is made[kernel] for kernel in kernels)
     for each in made.values():
         held = [each.factor.Z, each.factor.T, each.factor.points, each.products]
-        fits = make_path(each, Svm(), [0.1]).fits
+        fits = make_path(each, Svm(bias=False), [0.1]).fits
         assert each.nbytes == sum(array.nbytes for array in [*held, each.weighted, fits.x, fits.f])
     monkeypatch.setattr(problem, "KEPT_BYTES", int(3.5 * made[kernels[0]].nbytes))
     problems.on(rows, kernels[0], rank)  # the last that was asked for is the last to go
@@ -66,7 +66,7 @@ def test_gram_matrices_other_ranks_and_other_rows_are_others():
     assert problems.on(rows, kernel, LowRank(8)) is not problems.on(tables.make_rows(), kernel, LowRank(8))
 
 
-@pytest.mark.parametrize("learner", [Svm(), Svm(h=0.5)], ids=str)
+@pytest.mark.parametrize("learner", [Svm(bias=False), Svm(h=0.5, bias=False)], ids=str)
 def test_a_fit_that_was_found_is_the_fit_that_would_be(learner):
     rows, rank, problems = tables.make_rows(), LowRank(8), Problems()
     winner = Candidate(Gaussian(tau=1.0), 0.01, learner=learner)

@@ -187,7 +187,7 @@ def test_heldout_is_in_the_order_of_the_data(learner, criterion):
     assert np.mean(result.heldout != y) == pytest.approx(result.best.error)
     np.testing.assert_array_equal(result.heldout, np.where(result.outputs >= 0, "out", "in"))
     Y = np.where(y == "out", 1.0, -1.0)
-    loss = (Krr() if learner == "krr" else Svm()).loss.value(Y[None], result.outputs[None]).mean()
+    loss = (Krr() if learner == "krr" else Svm(bias=False)).loss.value(Y[None], result.outputs[None]).mean()
     assert loss == pytest.approx(result.best.verified, rel=1e-6)
 
 
@@ -410,7 +410,9 @@ def test_without_verification_heldout_is_the_criterion_s_own(criterion):
     result = tables.choose(X, y, criterion=criterion, pure=True, verify=0, **QUICK)
     Y = np.where(y == "out", 1.0, -1.0)
     assert result.best.verified is None
-    assert Svm().loss.value(Y[None], result.outputs[None]).mean() == pytest.approx(result.best.score, rel=1e-6)
+    assert Svm(bias=False).loss.value(Y[None], result.outputs[None]).mean() == pytest.approx(
+        result.best.score, rel=1e-6
+    )
     assert np.mean(result.heldout != y) == pytest.approx(result.best.error)
 
 
@@ -792,12 +794,16 @@ def test_a_free_kernel():
 @pytest.mark.parametrize(
     ("options", "learner", "criterion"),
     [
-        ({"learner": "svm(h=0.5)", "criterion": "bif(order=3)"}, Svm(h=0.5), BIF(order=3)),
-        ({"learner": "svm", "criterion": "fbif(trust=0.1, landmarks=0.5)"}, Svm(), FBIF(trust=0.1, landmarks=0.5)),
+        ({"learner": "svm(h=0.5)", "criterion": "bif(order=3)"}, Svm(h=0.5, bias=False), BIF(order=3)),
+        (
+            {"learner": "svm", "criterion": "fbif(trust=0.1, landmarks=0.5)"},
+            Svm(bias=False),
+            FBIF(trust=0.1, landmarks=0.5),
+        ),
         ({"learner": "krr", "criterion": "bif", "order": 2}, Krr(), BIF(order=2)),
         ({"learner": "krr", "criterion": "bif", "order": math.inf}, Krr(), BIF(order=math.inf)),
         ({"learner": "krr", "criterion": "fbif", "pure": True}, Krr(), FBIF(pure=True)),
-        ({"criterion": "cv"}, Svm(), CV()),
+        ({"criterion": "cv"}, Svm(bias=False), CV()),
     ],
     ids=str,
 )

@@ -20,7 +20,8 @@ LAMS = (0.3, 0.01, 1e-3)
 RANK = 8
 SAME = 1e-8
 LEARNERS = {
-    "svm": Svm(h=0.3), "svm with bias": Svm(h=0.3, bias=True), "klr": Klr(bias=True), "l2svm": L2Svm(),
+    "svm": Svm(h=0.3, bias=False), "svm with bias": Svm(h=0.3, bias=True), "klr": Klr(bias=True),
+    "l2svm": L2Svm(bias=False),
     "svr": Svr(epsilon=0.1, h=0.1),
 }  # fmt: skip
 
@@ -78,7 +79,7 @@ def test_everything_is_that_of_features_in_memory(monkeypatch, learner, weighted
         np.testing.assert_allclose(blocked.intercepts(k), held.intercepts(k), rtol=0, atol=SAME)
 
 
-@pytest.mark.parametrize("learner", [Svm(h=0.3), Klr()], ids=["svm", "klr"])
+@pytest.mark.parametrize("learner", [Svm(h=0.3, bias=False), Klr(bias=False)], ids=["svm", "klr"])
 def test_splits_with_training_sets_are_refitted(monkeypatch, learner):
     blocked, held = two(monkeypatch, make_rows(0, (19, 17, 22, 14), training=True), learner)
     same_outputs(blocked.newton_step(), held.newton_step())
@@ -117,7 +118,7 @@ def test_groups_of_fits_and_threads_change_nothing(monkeypatch):
 
 
 def test_a_fit_that_is_known_is_where_the_next_one_starts(monkeypatch):
-    blocked, _ = two(monkeypatch, make_rows(0, (19, 17, 22, 14)), Svm(h=0.3))
+    blocked, _ = two(monkeypatch, make_rows(0, (19, 17, 22, 14)), Svm(h=0.3, bias=False))
     x = blocked.fits.x
     again = StreamedSmoothPath(blocked.problem, blocked.learner, blocked.lams)
     np.testing.assert_array_equal(again._starts, x)
@@ -126,7 +127,7 @@ def test_a_fit_that_is_known_is_where_the_next_one_starts(monkeypatch):
 
 def test_a_step_that_is_too_long_is_damped(monkeypatch):
     """From weights that are far off, with a kink so narrow that whole steps cycle."""
-    blocked, held = two(monkeypatch, make_rows(0, (19, 17, 22, 14), outputs=1), Svm(h=1e-3))
+    blocked, held = two(monkeypatch, make_rows(0, (19, 17, 22, 14), outputs=1), Svm(h=1e-3, bias=False))
     far = 100 * np.random.default_rng(0).normal(size=(1, 3, blocked.rank))
     monkeypatch.setattr(StreamedSmoothPath, "_starts", far)
     np.testing.assert_allclose(blocked.fits.f, held.fits.f, rtol=0, atol=1e-7)
@@ -134,13 +135,13 @@ def test_a_step_that_is_too_long_is_damped(monkeypatch):
 
 
 def test_single_rows_are_not_left_out(monkeypatch):
-    blocked, _ = two(monkeypatch, make_rows(0, (19, 17, 22, 14)), Svm())
+    blocked, _ = two(monkeypatch, make_rows(0, (19, 17, 22, 14)), Svm(bias=False))
     with pytest.raises(IncompatibleError, match="use newton-cv, or a lower rank"):
         blocked.one_by_one.newton_step()
 
 
 def test_the_stability_scan_is_that_of_the_features(monkeypatch):
-    blocked, held = two(monkeypatch, make_rows(0, (19, 17, 22, 14)), Svm())
+    blocked, held = two(monkeypatch, make_rows(0, (19, 17, 22, 14)), Svm(bias=False))
     np.testing.assert_allclose(blocked.stability.diag, held.stability.diag, rtol=0, atol=1e-10)
     assert "in blocks of rows" in blocked.describe()
 

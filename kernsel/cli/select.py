@@ -34,7 +34,9 @@ def select(
     task: Task = "auto",
     learner: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="A learner [default: svm for classification, krr for regression]."),
+        typer.Option(
+            metavar="NAME", help="A learner, or auto for classes [default: lssvm for classes, krr for a regression]."
+        ),
     ] = None,
     kernel: Annotated[
         list[str] | None,

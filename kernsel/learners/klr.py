@@ -26,7 +26,7 @@ class Klr(Learner):
     tasks: ClassVar[tuple[str, ...]] = ("classification",)
     log_odds: ClassVar[bool] = True
 
-    bias: bool = False
+    bias: bool = True
 
     @property
     def loss(self) -> losses.Loss:

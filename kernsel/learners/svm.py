@@ -13,7 +13,8 @@ from kernsel.learners.base import Array, Learner, Tunable, geometric, half_penal
 class Svm(Tunable):
     """Huber hinge: with ``u = y f``, 0 above ``1 + h``, ``1 - u`` below ``1 - h``, ``(1 + h - u)^2 / (4 h)`` between.
 
-    The hinge loss is its limit for h to 0; scikit-learn's ``SVC`` has ``C = 1 / (2 n lambda)`` and a bias.
+    The hinge loss is its limit for h to 0; scikit-learn's ``SVC`` has ``C = 1 / (2 n lambda)`` and a bias. The papers on
+    kernel stability and FBIF18 have none: ``svm(bias=false)``.
 
     Parameters
     ----------
@@ -30,7 +31,7 @@ class Svm(Tunable):
     measure: ClassVar[losses.Measure] = losses.HINGE
 
     h: float | None = 0.05
-    bias: bool = False
+    bias: bool = True
 
     def axes(self, Y: Array) -> dict[str, Array]:
         """Return half-widths from a quarter of FBIF18's 0.05 up to the whole margin, nearly."""
@@ -66,7 +67,7 @@ class L2Svm(Learner):
     name: ClassVar[str] = "l2svm"
     tasks: ClassVar[tuple[str, ...]] = ("classification",)
 
-    bias: bool = False
+    bias: bool = True
 
     @property
     def loss(self) -> losses.Loss:

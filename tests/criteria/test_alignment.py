@@ -80,7 +80,7 @@ def test_slow_twins(classes, rank, weighted):
     labels = random_labels(classes)
     s = np.random.default_rng(9).exponential(size=labels.size) + 0.1 if weighted else np.ones(labels.size)
     rows = rows_of(labels, weights=s if weighted else None)
-    path = tables.path_on(rows, Svm(), LAMS, rank=rank)
+    path = tables.path_on(rows, Svm(bias=False), LAMS, rank=rank)
     Z = tables.slow_features(path)
     K = Z @ Z.T
     for criterion, twin in ((Alignment(), "alignment"), (CenteredAlignment(), "centred_alignment")):
@@ -203,7 +203,7 @@ def test_the_best_kernel_then_the_lambda_with_the_lowest_loss(criterion, verify)
 
 
 def test_ties_are_broken_by_the_loss_of_newton_cv():
-    path = tables.path_on(tables.make_rows(), Svm(), LAMS)
+    path = tables.path_on(tables.make_rows(), Svm(bias=False), LAMS)
     np.testing.assert_array_equal(Alignment().score(path).loss, NewtonCV().score(path).loss)
 
 

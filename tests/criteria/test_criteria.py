@@ -16,7 +16,7 @@ from kernsel.learners import Krr, Loss, Svm
 from kernsel.paths import HeldOut
 
 LAMS = (100.0, 0.1, 1e-4)
-WIDE = Svm(h=1.5)
+WIDE = Svm(h=1.5, bias=False)
 """So wide a kink that rows are curved at any output near 0: else rho is 0 for large lambda."""
 
 learners = pytest.mark.parametrize("learner", [Krr(), WIDE], ids=["krr", "svm"])
@@ -30,7 +30,7 @@ def path_of(learner, rank=None, seed=0, lams=LAMS):
 @ranks
 @pytest.mark.parametrize(
     ("learner", "twin"),
-    [(Krr(), reference.square), (Svm(h=0.5), reference.huber_hinge(0.5))],
+    [(Krr(), reference.square), (Svm(h=0.5, bias=False), reference.huber_hinge(0.5))],
     ids=["krr", "svm"],
 )
 def test_cv_is_the_mean_loss_of_brute_force_refits(learner, twin, rank):
@@ -114,7 +114,7 @@ def test_trust_is_a_threshold_on_rho(kind):
 
 
 def test_the_pure_series_follows_the_training_fit_where_rho_is_one():
-    path = path_of(Svm(), lams=(1.0, 1e-7))
+    path = path_of(Svm(bias=False), lams=(1.0, 1e-7))
     assert path.ratio[1] > 0.9
     pure, exact = BIF(pure=True).score(path), CV().score(path)
     assert pure.score[1] < 0.5 * exact.score[1]

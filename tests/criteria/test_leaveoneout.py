@@ -95,7 +95,9 @@ def test_loo_of_the_square_loss_is_brute_force_whatever_the_folds(path_for, lear
         assert (scores.score_se > 0).all()
 
 
-@pytest.mark.parametrize("learner", [Svm(h=0.5), Svm(h=0.5, bias=True), L2Svm()], ids=["svm", "svm and bias", "l2svm"])
+@pytest.mark.parametrize(
+    "learner", [Svm(h=0.5, bias=False), Svm(h=0.5, bias=True), L2Svm(bias=False)], ids=["svm", "svm and bias", "l2svm"]
+)
 @pytest.mark.parametrize("rank", [None, 8], ids=["full", "rank 8"])
 @weights
 def test_loo_of_another_loss_is_one_dense_newton_step_a_row(monkeypatch, path_for, learner, rank, weighted):
@@ -119,12 +121,12 @@ def test_loo_of_another_loss_is_one_dense_newton_step_a_row(monkeypatch, path_fo
 
 def test_a_row_whose_newton_step_goes_too_far_is_refitted(monkeypatch, path_for):
     monkeypatch.setattr(smooth, "TRUST", -1.0)
-    path = path_for(Svm(h=0.5), real=False)
+    path = path_for(Svm(h=0.5, bias=False), real=False)
     exact = CV().score(path.one_by_one)
     np.testing.assert_allclose(LOO().score(path).score, exact.score, rtol=1e-6)
 
 
-@pytest.mark.parametrize("learner", [Krr(), Svm(h=0.5)], ids=["krr", "svm"])
+@pytest.mark.parametrize("learner", [Krr(), Svm(h=0.5, bias=False)], ids=["krr", "svm"])
 @pytest.mark.parametrize("rank", [None, 8], ids=["full", "rank 8"])
 def test_loo_is_newton_cv_on_folds_of_one_row(learner, rank):
     rows = tables.make_rows(sizes=(1,) * 30)
@@ -146,7 +148,7 @@ def test_loo_trains_on_all_other_rows_where_folds_do_not():
 
 @pytest.mark.parametrize("rank", [None, 8], ids=["full", "rank 8"])
 def test_the_same_path_one_by_one_shares_what_does_not_depend_on_folds(rank):
-    path = tables.path_on(tables.make_rows(), Svm(h=0.5), LAMS, rank=rank)
+    path = tables.path_on(tables.make_rows(), Svm(h=0.5, bias=False), LAMS, rank=rank)
     _ = path.fits, path.ratio
     single = path.one_by_one
     assert single.one_by_one is single
@@ -286,7 +288,7 @@ def test_another_loss_is_refused(path_for, criterion):
     with pytest.raises(
         IncompatibleError, match=f"criterion '{criterion.name}' needs the square loss; learner 'svm' has"
     ):
-        criterion.score(path_for(Svm(), real=False))
+        criterion.score(path_for(Svm(bias=False), real=False))
 
 
 def test_br_needs_a_width():

@@ -17,9 +17,9 @@ from kernsel.numerics.newton import REASONS, SINGULAR
 
 LAMS = (0.3, 0.03, 0.003)
 LEARNERS = {
-    "svm": (Svm(h=0.05), reference.huber_hinge(0.05)),
+    "svm": (Svm(h=0.05, bias=False), reference.huber_hinge(0.05)),
     "svm, bias": (Svm(h=0.05, bias=True), reference.huber_hinge(0.05)),
-    "l2svm": (L2Svm(), reference.squared_hinge),
+    "l2svm": (L2Svm(bias=False), reference.squared_hinge),
     "l2svm, bias": (L2Svm(bias=True), reference.squared_hinge),
 }
 EVERY = pytest.mark.parametrize("name", LEARNERS)
@@ -75,7 +75,7 @@ def test_span_is_one_newton_step_a_row(name, rank, weighted):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_span_is_exact_where_no_row_changes_its_piece(seed):
-    path = path_of(L2Svm(), seed=seed, lams=(3.0,))
+    path = path_of(L2Svm(bias=False), seed=seed, lams=(3.0,))
     Z, y = slow_features(path), path.rows.Y[0]
     assert (y * path.fits.f[0, 0] < 1).all()
     exact = reference_margins.left_out(reference.squared_hinge, Z, y, path.rows.s, 3.0)
@@ -86,7 +86,7 @@ def test_span_is_exact_where_no_row_changes_its_piece(seed):
 def test_span_takes_most_of_the_optimism_out_of_the_training_loss(h):
     off, optimism = [], []
     for seed in range(2):
-        path = path_of(Svm(h=h), seed=seed, lams=(0.03, 0.01))
+        path = path_of(Svm(h=h, bias=False), seed=seed, lams=(0.03, 0.01))
         Z, y, near = slow_features(path), path.rows.Y[0], Span().heldout(path).f[0]
         for k, lam in enumerate(path.lams):
             exact = reference_margins.left_out(reference.huber_hinge(h), Z, y, path.rows.s, lam)
@@ -163,8 +163,16 @@ def test_radius_margin_bounds_leave_one_out_of_the_squared_hinge_with_a_bias():
 @pytest.mark.parametrize(
     ("criterion", "learner", "message"),
     [
-        (GACV(), L2Svm(), "criterion 'gacv' needs the huber-hinge loss; learner 'l2svm' has another: use svm, or the"),
-        (Span(), Klr(), "criterion 'span' needs the huber-hinge or squared-hinge loss; learner 'klr' has another"),
+        (
+            GACV(),
+            L2Svm(bias=False),
+            "criterion 'gacv' needs the huber-hinge loss; learner 'l2svm' has another: use svm, or the",
+        ),
+        (
+            Span(),
+            Klr(bias=False),
+            "criterion 'span' needs the huber-hinge or squared-hinge loss; learner 'klr' has another",
+        ),
         (RadiusMargin(), Krr(), "use svm or l2svm, or the criterion newton-cv"),
         (XiAlpha(), Krr(), "criterion 'xi-alpha' needs"),
         (XiAlpha(), L2Svm(bias=True), "criterion 'xi-alpha' needs the huber-hinge loss"),

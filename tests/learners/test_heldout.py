@@ -12,9 +12,9 @@ from kernsel.learners import Klr, L2Svm, Qsvr, Svm, Svr
 
 LAMS = (1.0, 0.1, 1e-3)
 TWINS = {
-    Svm(h=0.2): (reference.huber_hinge(0.2), 2.5),
-    L2Svm(): (reference.squared_hinge, 2.0),
-    Klr(): (reference.logistic, 0.25),
+    Svm(h=0.2, bias=False): (reference.huber_hinge(0.2), 2.5),
+    L2Svm(bias=False): (reference.squared_hinge, 2.0),
+    Klr(bias=False): (reference.logistic, 0.25),
     Qsvr(epsilon=0.2, bias=False): (reference.squared_insensitive(0.2), 2.0),
     Svr(epsilon=0.3, h=0.1, bias=False): (reference.huber_insensitive(0.3, 0.1), 5.0),
 }

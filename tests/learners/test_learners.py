@@ -30,9 +30,9 @@ def test_learners_are_found_by_their_names(kind):
     [
         ("svm(bias=true)", Svm(bias=True)),
         ("svm(bias=True, h=0.1)", Svm(bias=True, h=0.1)),
-        ("svm(h=none)", Svm(h=None)),
+        ("svm(h=none)", Svm(h=None, bias=False)),
         ("l2svm(bias=true)", L2Svm(bias=True)),
-        ("klr(bias=false)", Klr()),
+        ("klr(bias=false)", Klr(bias=False)),
         ("svr(epsilon=None, h=1)", Svr(epsilon=None, h=1.0)),
         ("svr(epsilon=0, bias=false)", Svr(epsilon=0.0, bias=False)),
         ("qsvr(epsilon=0.5)", Qsvr(epsilon=0.5)),
@@ -69,8 +69,11 @@ def test_what_is_no_learner(learner):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        *((lambda h=h: Svm(h=h), "learner 'svm': h must be a finite number greater than 0") for h in (0, -1, np.inf)),
-        (lambda: Svm(h=np.nan), "learner 'svm': h must be a finite number greater than 0, not nan"),
+        *(
+            (lambda h=h: Svm(h=h, bias=False), "learner 'svm': h must be a finite number greater than 0")
+            for h in (0, -1, np.inf)
+        ),
+        (lambda: Svm(h=np.nan, bias=False), "learner 'svm': h must be a finite number greater than 0, not nan"),
         (lambda: Svr(h=0.0), "learner 'svr': h must be a finite number greater than 0, not 0.0"),
         (lambda: Svr(epsilon=-0.1), "learner 'svr': epsilon must be a finite number of at least 0, not -0.1"),
         (lambda: Qsvr(epsilon="wide"), "learner 'qsvr': epsilon must be a finite number of at least 0, not 'wide'"),
@@ -89,10 +92,12 @@ def test_parameters_are_as_those_of_kernels():
     assert Svr(epsilon=None).free == ("epsilon",)
     assert Svr(epsilon=None).with_parameters(epsilon=0.3) == Svr(epsilon=0.3)
     assert type(Svm(h=np.float32(0.5)).h) is float
-    assert Svm().axes(np.ones((1, 3))) == {}
+    assert Svm(bias=False).axes(np.ones((1, 3))) == {}
 
 
-@pytest.mark.parametrize("learner", [Svm(h=None), Qsvr(epsilon=None), Svr(epsilon=None), Svr(epsilon=None, h=None)])
+@pytest.mark.parametrize(
+    "learner", [Svm(h=None, bias=False), Qsvr(epsilon=None), Svr(epsilon=None), Svr(epsilon=None, h=None)]
+)
 @pytest.mark.parametrize("Y", [np.arange(12.0).reshape(2, 6), np.zeros((1, 5))], ids=["spread", "constant"])
 def test_axes_are_values_for_what_is_free(learner, Y):
     axes = learner.axes(Y)
@@ -108,10 +113,10 @@ def test_axes_are_values_for_what_is_free(learner, Y):
 
 
 def test_freeing_parameters_makes_comparable():
-    assert Svm().freed({"tau": 1}) == Svm()
-    assert Svm().freed({"h": 1, "tau": 1}) == Svm(h=None, comparable=True)
+    assert Svm(bias=False).freed({"tau": 1}) == Svm(bias=False)
+    assert Svm(bias=False).freed({"h": 1, "tau": 1}) == Svm(h=None, comparable=True, bias=False)
     assert Svr(epsilon=None).freed({}) == Svr(epsilon=None, comparable=True)
-    assert registry.build("learner", "svm") == Svm(**dataclasses.asdict(Svm()))
+    assert registry.build("learner", "svm") == Svm(**dataclasses.asdict(Svm(bias=False)))
 
 
 LAM = 0.02
@@ -159,7 +164,7 @@ def theirs(learner, rows, y, **changed):
 
 PAIRS = [
     *(Svm(h=1e-7, bias=True), Svr(h=1e-7), Svr(epsilon=0.5, h=1e-7), Krr()),
-    *(L2Svm(), Klr(), Klr(bias=True), Qsvr(bias=False), Qsvr(epsilon=0.5, bias=False)),
+    *(L2Svm(bias=False), Klr(bias=False), Klr(bias=True), Qsvr(bias=False), Qsvr(epsilon=0.5, bias=False)),
 ]
 
 
@@ -204,5 +209,10 @@ def test_the_counterparts_of_scikit_learn_are_named():
 
 def test_conversions():
     assert Krr().conversions(50, 0.01) == Lssvm().conversions(50, 0.01) == {"alpha": 0.5}
-    assert Svm().conversions(50, 0.01) == L2Svm().conversions(50, 0.01) == Klr().conversions(50, 0.01) == {"C": 1.0}
+    assert (
+        Svm(bias=False).conversions(50, 0.01)
+        == L2Svm(bias=False).conversions(50, 0.01)
+        == Klr(bias=False).conversions(50, 0.01)
+        == {"C": 1.0}
+    )
     assert Svr(epsilon=0.2).conversions(50, 0.01) == Qsvr(epsilon=0.2).conversions(50, 0.01) == {"C": 1, "epsilon": 0.2}

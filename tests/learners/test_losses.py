@@ -11,9 +11,9 @@ from kernsel.learners import Klr, Krr, L2Svm, Lssvm, Qsvr, Svm, Svr
 TWINS = {
     Krr(): reference.square,
     Lssvm(): reference.square,
-    **{Svm(h=h): reference.huber_hinge(h) for h in (0.05, 0.5, 1e-3)},
-    L2Svm(): reference.squared_hinge,
-    Klr(): reference.logistic,
+    **{Svm(h=h, bias=False): reference.huber_hinge(h) for h in (0.05, 0.5, 1e-3)},
+    L2Svm(bias=False): reference.squared_hinge,
+    Klr(bias=False): reference.logistic,
     **{Qsvr(epsilon=e): reference.squared_insensitive(e) for e in (0.1, 2.0)},
     **{Svr(epsilon=e, h=h): reference.huber_insensitive(e, h) for e, h in [(0.1, 0.05), (2.0, 1e-3), (0.5, 0.5)]},
 }
@@ -62,7 +62,7 @@ def test_losses_are_convex_and_not_negative(learner, y, a, b, share):
 @given(y=signs, f=outputs)
 def test_the_huber_hinge_is_within_a_quarter_of_h_of_the_hinge(y, f):
     for h in (0.5, 0.05, 1e-3):
-        excess = expand(Svm(h=h), y, f)[0][0] - max(0.0, 1 - y * f)
+        excess = expand(Svm(h=h, bias=False), y, f)[0][0] - max(0.0, 1 - y * f)
         assert -1e-12 <= excess <= h / 4 + 1e-12
 
 
@@ -79,7 +79,7 @@ def test_the_huberised_tube_is_the_moving_average_of_the_tube(r, epsilon, h):
 def test_the_pieces_of_the_huber_hinge_join(h):
     for u, value, slope in [(1 - h, h, -1.0), (1 + h, 0.0, 0.0), (1.0, h / 4, -0.5)]:
         for y in (-1.0, 1.0):
-            v, d1, _ = expand(Svm(h=h), y, y * np.array([u - 1e-12, u + 1e-12]))
+            v, d1, _ = expand(Svm(h=h, bias=False), y, y * np.array([u - 1e-12, u + 1e-12]))
             np.testing.assert_allclose(v, value, atol=1e-11)
             np.testing.assert_allclose(y * d1, slope, atol=1e-11 / h)
 
@@ -87,14 +87,14 @@ def test_the_pieces_of_the_huber_hinge_join(h):
 @pytest.mark.parametrize(
     ("learner", "y", "f", "expected"),
     [
-        (Svm(h=0.25), 1.0, 0.75, (0.25, -1.0, 2.0)),
-        (Svm(h=0.25), -1.0, -1.25, (0.0, 0.0, 2.0)),
-        (L2Svm(), 1.0, 1.0, (0.0, 0.0, 0.0)),
+        (Svm(h=0.25, bias=False), 1.0, 0.75, (0.25, -1.0, 2.0)),
+        (Svm(h=0.25, bias=False), -1.0, -1.25, (0.0, 0.0, 2.0)),
+        (L2Svm(bias=False), 1.0, 1.0, (0.0, 0.0, 0.0)),
         (Qsvr(epsilon=0.5), 1.0, 0.5, (0.0, 0.0, 0.0)),
         (Svr(epsilon=0.5, h=0.25), 1.0, 0.75, (0.0, 0.0, 2.0)),
         (Svr(epsilon=0.5, h=0.25), 1.0, 1.75, (0.25, 1.0, 2.0)),
         (Krr(), 1.0, 1.0, (0.0, 0.0, 2.0)),
-        (Klr(), 1.0, 0.0, (np.log(2), -0.5, 0.25)),
+        (Klr(bias=False), 1.0, 0.0, (np.log(2), -0.5, 0.25)),
     ],
     ids=str,
 )
@@ -105,7 +105,7 @@ def test_derivatives_at_kinks_are_those_of_the_table(learner, y, f, expected):
 @pytest.mark.parametrize("u", [710.0, -710.0, 1e5, -1e5, 1e300, -1e300])
 def test_the_logistic_loss_does_not_overflow(u):
     for y in (-1.0, 1.0):
-        v, d1, d2 = expand(Klr(), y, y * u)
+        v, d1, d2 = expand(Klr(bias=False), y, y * u)
         assert v[0] == max(-u, 0.0) or 0 < v[0] < 1e-300
         assert y * d1[0] == pytest.approx(0.0 if u > 0 else -1.0, abs=1e-300)
         assert 0 <= d2[0] < 1e-300

@@ -39,7 +39,11 @@ def test_the_ratio_of_a_single_row_is_its_leverage_but_for_its_share_of_the_weig
     assert (np.abs(rho - H) <= share + tolerances.weighted(p.s) * tolerances.curved(p.K, p.lam)).all()
 
 
-@pytest.mark.parametrize("learner", [Svm(h=0.5), Svm(h=0.5, bias=True), Klr(), L2Svm()], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "learner",
+    [Svm(h=0.5, bias=False), Svm(h=0.5, bias=True), Klr(bias=False), L2Svm(bias=False)],
+    ids=lambda each: each.name,
+)
 @pytest.mark.parametrize("rank", [None, 8], ids=["full", "rank 8"])
 def test_a_path_of_many_single_rows_takes_ratios_from_leverages(monkeypatch, learner, rank):
     path = tables.path_on(tables.make_rows(sizes=(1,) * 28), learner, (1.0, 0.01), rank=rank)
@@ -50,5 +54,5 @@ def test_a_path_of_many_single_rows_takes_ratios_from_leverages(monkeypatch, lea
 
 
 def test_a_ridge_below_rounding_is_the_least_sure():
-    path = tables.path_on(tables.make_rows(sizes=(1,) * 30), L2Svm(), (1e-30,), tau=1e9)
+    path = tables.path_on(tables.make_rows(sizes=(1,) * 30), L2Svm(bias=False), (1e-30,), tau=1e9)
     assert path._ratio_of_single_rows().tolist() == [np.inf]

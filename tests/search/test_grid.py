@@ -72,7 +72,7 @@ def test_a_name_is_for_every_kernel_that_has_it():
 
 
 def test_a_coarse_grid_has_the_range_of_the_automatic_one():
-    kernels, learner = [Gaussian() + Polynomial()], Svm(h=None)
+    kernels, learner = [Gaussian() + Polynomial()], Svm(h=None, bias=False)
     (auto,), (coarse,) = (make_grids(kernels, grid, tables.make_rows(), learner) for grid in ("auto", "coarse"))
     assert {name: axis.size for name, axis in coarse.values.items()} == {"1.tau": 4, "2.degree": 3, "2.gamma": 3}
     assert (coarse.lams.size, coarse.tuning["h"].size) == (4, 3)
@@ -315,15 +315,15 @@ def test_parameters_of_the_learner_are_searched():
 
 
 def test_a_learner_at_the_edge_extends_the_grid():
-    axes = grid_of(Gaussian(1.0), {"h": [0.1, 0.2], "lambda": [0.1]}, learner=Svm())
-    best = Candidate(Gaussian(1.0), 0.1, learner=Svm(h=0.2, comparable=True))
+    axes = grid_of(Gaussian(1.0), {"h": [0.1, 0.2], "lambda": [0.1]}, learner=Svm(bias=False))
+    best = Candidate(Gaussian(1.0), 0.1, learner=Svm(h=0.2, comparable=True, bias=False))
     assert best in axes
-    assert Candidate(Gaussian(1.0), 0.1, learner=Svm(h=0.3, comparable=True)) not in axes
+    assert Candidate(Gaussian(1.0), 0.1, learner=Svm(h=0.3, comparable=True, bias=False)) not in axes
     longer, done = axes.extended(best)
     assert longer.tuning["h"].tolist() == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2]
     assert done == {"h": "0.1..3.2"}
     assert {each.h for each in longer.learners(near=best)} == set(longer.tuning["h"])
-    assert axes.extended(Candidate(Gaussian(1.0), 0.1, learner=Svm(h=0.15, comparable=True))) is None
+    assert axes.extended(Candidate(Gaussian(1.0), 0.1, learner=Svm(h=0.15, comparable=True, bias=False))) is None
 
 
 def test_zero_is_no_edge():
@@ -403,4 +403,4 @@ def test_a_search_extends_the_learners():
 
 def test_a_learner_without_parameters_is_not_searched():
     with pytest.raises(OptionError, match=r"no free parameter 'h'; free here: tau, lambda$"):
-        grid_of(Gaussian(), {"h": [0.1]}, learner=Klr())
+        grid_of(Gaussian(), {"h": [0.1]}, learner=Klr(bias=False))
