@@ -10,7 +10,7 @@ without each fold, whose rows are then predicted.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,6 +32,7 @@ from kernsel.representation import LowRank
 from kernsel.search.candidate import Candidate
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
 
 EFFORTS = ("quick", "normal", "thorough")
 
@@ -53,9 +54,9 @@ PROFILES = {
 ROWS = {"quick": 0, "normal": 1000, "thorough": 2000}
 """Rows that relevances are learnt on at the most: an evaluation of the evidence is O(n^3)."""
 
-PRIORS: Mapping[str, tuple[float | None, ...]] = {"classification": (0.5,), "regression": (1.0, 2.0, None)}
+PRIORS: Mapping[str, tuple[float | None, ...]] = {"classification": (0.5,), "regression": (1.0, 2.0)}
 """Standard deviations of log relevances under their prior. The first one is tried with every profile; where relevances
-differ by powers of ten and rows are many, a tight prior costs, so that a regression tries wider ones with the best."""
+differ by powers of ten and rows are many, a tight prior costs, so that a regression tries a wider one with the best."""
 
 LEADERS, KEPT = 2, 3
 """Profiles that go on to wider priors, and learnt kernels that go on to the search."""
@@ -94,6 +95,11 @@ class Learnt:
     def kernel(self) -> Kernel:
         """The kernel with its relevances times the factor."""
         return _times(self.profile.kernel, self.factor)
+
+    @property
+    def theta(self) -> tuple[float, ...]:
+        """Its relevances."""
+        return tuple(self.factor * theta for theta in self.profile.kernel.theta)
 
 
 def _times(kernel: Any, factor: float) -> Kernel:
@@ -177,7 +183,7 @@ def candidates(dataset: Dataset, learner: Any, effort: str, priors: Sequence[flo
         return Candidates(widths, [], 0, notes, time.perf_counter() - started)
     some = part(dataset, least, seed)
     rows = _alone(some, seed)
-    square = Lssvm() if dataset.task == "classification" else Krr()
+    square = square_loss(dataset.task)
     found, notes = _learn(rows, square, [(parse(text), priors[0], ()) for text in PROFILES[effort]], seed)
     if len(priors) > 1:
         leading = sorted(found, key=lambda each: each.loss)[:LEADERS]
@@ -224,61 +230,81 @@ def _learn(
     return found, failed
 
 
+def square_loss(task: str) -> Any:
+    """Return the learner of the square loss that relevances are learnt with."""
+    return Lssvm() if task == "classification" else Krr()
+
+
 def is_relearnt(n: int, effort: str) -> bool:
     """Tell whether relevances are learnt anew without each fold of n rows: not where they have seen few of them."""
     return n <= OFTEN * ROWS[effort]
 
 
-def relearnt(
-    learnt: Candidates, dataset: Dataset, effort: str
-) -> Callable[[Candidate, Rows, LowRank | None], Array | None]:
-    """Return what predicts held-out rows of a choice by relevances that are learnt without them.
+@dataclass(frozen=True, eq=False)
+class Relearning:
+    """Predicts held-out rows by relevances that are learnt without them.
 
     Parameters
     ----------
     learnt : Candidates
-    dataset : Dataset
+    square : Learner
+        Of the square loss, that relevances are learnt with.
     effort : {"quick", "normal", "thorough"}
-
-    Returns
-    -------
-    callable
-        ``(candidate, rows, rank) -> outputs (k, n)``, or None where the candidate's kernel has seen nothing of them.
     """
-    square = Lssvm() if dataset.task == "classification" else Krr()
 
-    def outputs(candidate: Candidate, rows: Rows, rank: LowRank | None) -> Array | None:
-        known = learnt.find(candidate.kernel)
-        if known is None or not is_relearnt(rows.n, effort):
-            return None
-        profile, t = known.profile, rows.left.size
-        whole = replace(rows, training=None)  # a fold's own rows are said by number here
-        fold = np.repeat(np.arange(t), np.diff(rows.starts))
-        blocks = fold % BLOCKS if t > BLOCKS and rows.training is None else fold
+    learnt: Candidates
+    square: Any
+    effort: str
+
+    @classmethod
+    def of(cls, learnt: Candidates, task: str, effort: str) -> Relearning:
+        """Make it for a task."""
+        return cls(learnt, square_loss(task), effort)
+
+    def has_seen(self, kernel: Kernel, n: int) -> bool:
+        """Tell whether a kernel's relevances have seen a share of n rows that counts."""
+        return is_relearnt(n, self.effort) and self.learnt.find(kernel) is not None
+
+    def outputs(self, candidate: Candidate, rows: Rows, rank: LowRank | None) -> Array:
+        """Return the held-out outputs (k, n) of a candidate that has seen them.
+
+        Raises
+        ------
+        SelectionError
+            Without some fold there is no fit.
+        """
+        known = self.learnt.find(candidate.kernel)
+        assert known is not None
+        fold = np.repeat(np.arange(rows.left.size), np.diff(rows.starts))
+        blocks = fold % BLOCKS if rows.left.size > BLOCKS and rows.training is None else fold
+        numbers = range(int(blocks.max()) + 1)
 
         def without(block: int) -> Array:
             held = np.flatnonzero(blocks == block)
             kept = rows.kept(int(fold[held[0]]))
             kept[held] = False
-            others = np.flatnonzero(kept)
-            seen = np.sort(np.random.default_rng((rows.seed, block)).permutation(others)[: ROWS[effort]])
-            some = whole.taken(seen, np.arange(seen.size + 1))
-            kernel = learn_profile(some, profile.kernel, square, profile.sigma, part=seen.size).kernel
-            together = whole.taken(np.append(held, others), np.array([0, held.size]))
-            at = None if rank is None else replace(rank, largest=min(rank.largest, together.n))
-            path = make_path(Problem(together, _times(kernel, known.factor), at), candidate.learner, [candidate.lam])
-            found = path.exact().clipped(together)
-            if found.failed[0] is not None:
-                raise SelectionError(found.failed[0])
-            return found.f[:, 0, : held.size]
+            return self._predicted(known, candidate, rows, rank, held, np.flatnonzero(kept))
 
         F = np.zeros((len(rows.Y), rows.n))
-        numbers = range(int(blocks.max()) + 1)
-        for block, part_of in zip(numbers, share_each(without, numbers), strict=True):
-            F[:, np.flatnonzero(blocks == block)] = part_of
+        for block, found in zip(numbers, share_each(without, numbers), strict=True):
+            F[:, np.flatnonzero(blocks == block)] = found
         return F
 
-    return outputs
+    def _predicted(
+        self, known: Learnt, candidate: Candidate, rows: Rows, rank: LowRank | None, held: Indices, others: Indices
+    ) -> Array:
+        """Return the outputs (k, m) of held-out rows by relevances, and a fit, of the others."""
+        whole, profile = replace(rows, training=None), known.profile  # a fold's own rows are said by number here
+        seen = np.sort(np.random.default_rng((rows.seed, held[0])).permutation(others)[: ROWS[self.effort]])
+        some = whole.taken(seen, np.arange(seen.size + 1))
+        kernel = learn_profile(some, profile.kernel, self.square, profile.sigma, part=seen.size).kernel
+        together = whole.taken(np.append(held, others), np.array([0, held.size]))
+        at = None if rank is None else replace(rank, largest=min(rank.largest, together.n))
+        path = make_path(Problem(together, _times(kernel, known.factor), at), candidate.learner, [candidate.lam])
+        found = path.exact().clipped(together)
+        if found.failed[0] is not None:
+            raise SelectionError(found.failed[0])
+        return found.f[:, 0, : held.size]
 
 
 def compared(learnt: Candidates, candidates: Sequence[Candidate]) -> list[dict[str, Any]]:

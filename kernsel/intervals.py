@@ -6,9 +6,9 @@ interval of a row x for the coverage ``1 - alpha`` goes
     from the floor(alpha (n + 1))-th smallest of      f^{-S(i)}(x) - R_i
     to the ceil((1 - alpha) (n + 1))-th smallest of   f^{-S(i)}(x) + R_i;
 
-where there is no such number, it has no end. Where outputs are kept within the range of the targets that a fit was
-trained on, so are these; the ends of an interval may lie beyond. If the rows are exchangeable with x, it holds the truth with a
-probability of at least ``1 - 2 alpha`` for leave-one-out folds, whatever the distribution and the learner (and at least
+where there is no such number, it has no end. Where outputs are kept within the range of the targets, so are these; the
+ends of an interval may lie beyond. If the rows are exchangeable with x, it holds the truth with a probability of at
+least ``1 - 2 alpha`` for leave-one-out folds, whatever the distribution and the learner (and at least
 ``1 - 2 alpha - sqrt(2 / n)`` for k folds); mostly it is about ``1 - alpha``. It is not so for rows that come in an
 order, as in a time series, nor for a choice among many candidates by the same rows, which makes the residuals a little
 too small.
@@ -51,8 +51,8 @@ class Intervals:
         Bounds of the folds.
     weights : (n,) array
         Of the rows.
-    limits : (2, k, t) array or None
-        Within which the outputs of the fit without each fold are kept; None for no limits.
+    limits : (2, k) array or None
+        Within which the outputs of fits are kept; None for no limits.
     """
 
     coefficients: Array
@@ -80,7 +80,7 @@ class Intervals:
                 held = slice(start, min(start + block, hi))
                 outputs = a @ path.problem.kernel(rows.X[held], points).T + b[:, None]
                 if rows.clip:
-                    outputs = np.clip(outputs, *rows.limits[:, :, fold, None])
+                    outputs = np.clip(outputs, *rows.limits[:, :, None])
                 residuals[:, held] = np.abs(rows.Y[:, held] - outputs)
         if heldout is not None:
             residuals = np.abs(rows.Y - heldout)[:, : rows.held]
@@ -110,7 +110,7 @@ class Intervals:
         t, outputs, m = self.coefficients.shape
         F = (K @ self.coefficients.reshape(t * outputs, m).T).reshape(-1, t, outputs) + self.biases
         if self.limits is not None:
-            F = np.clip(F, *self.limits.swapaxes(1, 2))
+            F = np.clip(F, *self.limits)
         folds = np.repeat(np.arange(t), np.diff(self.starts))
         ends = np.empty((len(K), outputs, 2))
         for k, residuals in enumerate(self.residuals):

@@ -1,4 +1,4 @@
-"""Where the kernels of a selection come from: they are named, have relevances to be learnt, or are chosen among many."""
+"""Where the kernels of a selection come from: named, with relevances to be learnt, or chosen among many."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _priors(relevances: Any, task: str, options: Mapping[str, Any]) -> Sequence[
     if relevances is None:
         return automatic.PRIORS[task]
     by = _checked(relevances, options)
-    criterion = read_criterion(by, None, False, None) if by != "flkl" else None
+    criterion: Any = read_criterion(by, None, False, None) if by != "flkl" else None
     if getattr(criterion, "name", None) != LEARNT_BY:
         raise OptionError(f"kernel auto learns relevances by the evidence; with {relevances} use kernel ard")
     return (criterion.sigma,)
@@ -155,7 +155,7 @@ class _Chosen(KernelSource):
         data: dict[str, Any] = {"compared": compared}
         best = self.candidates.find(result.best.kernel)
         if best is not None:
-            theta = dict(zip(self.dataset.encoder.features, result.best.kernel.theta, strict=True))
+            theta = dict(zip(self.dataset.encoder.features, best.theta, strict=True))
             criterion, n = automatic.learnt_by(best), self.dataset.n
             notes.append(f"relevances: learnt by {criterion} on {self.candidates.rows} of {n} rows")
             unseen = automatic.is_relearnt(n, self.effort)
@@ -168,7 +168,7 @@ def _chosen(dataset: Dataset, effort: str, priors: Sequence[float | None], optio
     """Return the kernels to choose among."""
     part = read_learner(options["learner"], dataset.task)
     found = automatic.candidates(dataset, part, effort, priors, options["seed"])
-    unseen = automatic.relearnt(found, dataset, effort)
+    unseen = automatic.Relearning.of(found, dataset.task, effort)
     return _Chosen(found.kernels, tuple(found.notes), found.seconds, unseen, found, dataset, effort)
 
 

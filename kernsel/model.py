@@ -4,8 +4,9 @@ With the m rows r_j and the coefficients a of the model, the output number i of 
 
     f_i(x) = b_i + sum_j a_ij k(x, r_j),
 
-and the prediction is ``f * scale + shift`` for a regression, with f within the range of the training targets, the second label where f >= 0 (else the first) for two
-classes, and the label of the largest output (the first of equals) for more.
+and the prediction is ``f * scale + shift`` for a regression, with f within the range of the training targets, the
+second label where f >= 0 (else the first) for two classes, and the label of the largest output (the first of equals)
+for more.
 """
 
 from __future__ import annotations
@@ -322,8 +323,8 @@ class Model:
         if "calibration" in header:
             values["calibration"] = Calibration.from_json(header["calibration"])
         if "intervals_starts" in contents:
-            kept = (contents[f"intervals_{name}"] for name in _OF_INTERVALS)
-            values["intervals"] = Intervals(*kept, limits=contents.get("intervals_limits"))
+            kept = {name: contents[f"intervals_{name}"] for name in _OF_INTERVALS}
+            values["intervals"] = Intervals(**kept, limits=contents.get("intervals_limits"))
         values["limits"], values["reach"] = contents.get("limits"), header.get("reach")
         fields: dict[str, Any] = arrays | values
         return cls(kernel=kernel, rows=_rows_from(contents), encoder=encoder, **fields)

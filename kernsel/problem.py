@@ -48,7 +48,7 @@ class Rows:
     training : (t, n) array of bool or None
         The rows that each fold's fit is trained on, if not all but the fold (time-ordered splits).
     clip : bool
-        Whether held-out outputs are kept within the range of the targets that their fit was trained on.
+        Whether held-out outputs are kept within the range of the targets.
     """
 
     X: Points
@@ -117,27 +117,15 @@ class Rows:
 
     @once
     def limits(self) -> Array:
-        """Least and largest target that the fit without each fold is trained on, (2, k, t)."""
-        t = self.left.size
-        if self.training is not None:
-            each = [self.Y[:, kept] for kept in self.training]
-            return np.stack([[Y.min(axis=1) for Y in each], [Y.max(axis=1) for Y in each]]).swapaxes(1, 2)
-        bounds = np.append(self.starts, self.n)[: t + 1 + (self.held < self.n)]  # rows in no fold are a last part
-        ends = []
-        for sign in (-1.0, 1.0):
-            largest = np.maximum.reduceat(sign * self.Y, bounds[:-1], axis=1)
-            second, first = np.sort(largest, axis=1)[:, -2:].T[:, :, None]
-            ends.append(sign * np.where(largest == first, second, first))  # of two that are equal both are second
-        return np.stack(ends)[:, :, :t]
+        """Least and largest target, (2, k)."""
+        return np.stack([self.Y.min(axis=1), self.Y.max(axis=1)])
 
     def clipped(self, F: Array) -> Array:
-        """Return held-out outputs (k, ..., n) within the limits of their folds, if rows are clipped."""
+        """Return outputs (k, ..., n) within the range of the targets, if rows are clipped."""
         if not self.clip:
             return F
-        low, high = np.repeat(self.limits, np.diff(self.starts), axis=2).reshape(2, len(F), *(1,) * (F.ndim - 2), -1)
-        held = F[..., : self.held]
-        within = np.where(np.isinf(held), held, np.clip(held, low, high))  # what is infinite has failed
-        return np.concatenate([within, F[..., self.held :]], axis=-1)
+        low, high = self.limits.reshape(2, len(F), *(1,) * (F.ndim - 1))
+        return np.where(np.isinf(F), F, np.clip(F, low, high))  # what is infinite has failed
 
     def mean(self, values: Array) -> Array:
         """Return the weighted mean over held-out rows of ``values (..., n)``."""

@@ -6,9 +6,9 @@ import dataclasses
 import math
 import numbers
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from kernsel.extrapolation import reach
 from kernsel.folds import Folds, make_folds
 from kernsel.intervals import Intervals
 from kernsel.judging import Judge, rows_of
-from kernsel.kernels import Kernel
+from kernsel.kernels import Kernel, short
 from kernsel.model import Model
 from kernsel.numerics.jit import one_blas_thread
 from kernsel.numerics.points import as_points
@@ -36,7 +36,8 @@ from kernsel.representation import LowRank, asked_rank
 from kernsel.result import Selection, described, environment, finite_or_none
 from kernsel.search.axes import Grid
 from kernsel.search.candidate import Candidate
-from kernsel.search.choice import MINIMUM, ONE_SE, SAFEST, Choice, Rule
+from kernsel.search.choice import MINIMUM, MOST, ONE_SE, SAFEST, Choice, Rule
+from kernsel.search.choice import choose as choose_among
 from kernsel.search.grid import GridSearch, Progress
 from kernsel.search.ranking import rank as rank_candidates
 from kernsel.search.refine import Budget, read_method, refined
@@ -48,8 +49,16 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-Unseen = Callable[[Candidate, Rows, LowRank | None], Array | None]
-"""``(choice, rows, rank) -> held-out outputs (k, n)`` by kernels that haven't seen the rows; None where its own is one."""
+
+class Unseen(Protocol):
+    """Predicts held-out rows by kernels that haven't seen them."""
+
+    def has_seen(self, kernel: Kernel, n: int) -> bool:
+        """Tell whether a kernel was learnt on rows that are held out."""
+
+    def outputs(self, candidate: Candidate, rows: Rows, rank: LowRank | None) -> Array:
+        """Return held-out outputs (k, n) of a candidate whose kernel is learnt anew without each fold."""
+
 
 CONTINUATION = 4.0 ** np.arange(3, -1, -1)
 """The winner is refitted from larger lambda down, as it was found, where its fit is not at hand."""
@@ -163,6 +172,10 @@ def search_dataset(
         reasons = sorted({str(c.failed) for c in candidates if c.failed is not None})
         text = f"{failed} of {len(candidates)} candidates failed ({'; '.join(reasons)})"
         warnings.append(Caution("failed-candidates", text))
+    fresh = None
+    if unseen is not None and unseen.has_seen(candidates[0].kernel, rows.n):
+        candidates, fresh, note = _where_unseen(unseen, candidates, rows, columns, scorer, rule, judge)
+        notes += note
     verified = time.perf_counter()
 
     best = candidates[0]
@@ -173,7 +186,6 @@ def search_dataset(
     held = every[0]
     if len(every) < len(deals) and (best.error is None or unmeasured or several):
         every = [held, *(heldout_of(refit(best, other, columns, judge.problems), approximate) for other in deals[1:])]
-    fresh = None if unseen is None else unseen(best, rows, columns)
     if fresh is not None:
         held, every, unmeasured = fresh, [fresh], metrics is not None
     if best.error is None or fresh is not None:  # without: of a criterion without held-out outputs
@@ -270,6 +282,37 @@ def search_dataset(
         },
         environment=environment(),
     )
+
+
+def _where_unseen(
+    unseen: Unseen,
+    candidates: list[Candidate],
+    rows: Rows,
+    rank: LowRank | None,
+    criterion: HeldOutCriterion,
+    rule: Rule,
+    judge: Judge,
+) -> tuple[list[Candidate], Array | None, list[str]]:
+    """Keep a choice whose kernel has seen the held-out rows only if it is the best where it hasn't, too.
+
+    Returns the candidates, the outputs (k, n) of the choice where it has seen no row if it is kept, and what is to be
+    said.
+    """
+    best, path = candidates[0], refit(candidates[0], rows, rank, judge.problems)
+    plain = [c for c in candidates if c.failed is None and not unseen.has_seen(c.kernel, rows.n)]
+    instead = choose_among(rule, plain, lambda c: judge.verified([c], rank)[0], MOST).best if plain else None
+    try:
+        fresh = unseen.outputs(best, rows, rank)
+        value = float(rows.mean(criterion.values(path, fresh)))
+    except SelectionError:
+        value = math.inf
+    if instead is None or value <= instead.value:
+        return candidates, fresh, []
+    note = (
+        f"kernel: {short(best.kernel)} was learnt on rows that are held out, has {value:.4g} by relevances learnt "
+        f"without them, and {instead.value:.4g} is had by {short(instead.kernel)}"
+    )
+    return [instead, *(c for c in candidates if c.key != instead.key)], None, [note]
 
 
 def _lone_classes(rows: Rows, dataset: Dataset) -> list[str]:
@@ -390,7 +433,6 @@ def _model(
     if not used.any():
         used[:1] = True
     kernel, rows, kept = path.problem.kernel, path.rows, as_points(path.points()[used])
-    limits = np.stack([rows.Y.min(axis=1), rows.Y.max(axis=1)])
     return Model(
         kernel=kernel,
         learner=learner.name,
@@ -412,7 +454,7 @@ def _model(
         },
         calibration=calibration,
         intervals=None if intervals is None else intervals.restricted(used),
-        limits=limits if rows.clip else None,
+        limits=rows.limits if rows.clip else None,
         reach=reach(kernel, rows.X, kept, np.flatnonzero(used) if path.problem.full else None),
     )
 

@@ -279,7 +279,7 @@ def _any_learner(dataset: Dataset, kernel: Any, relevances: Any, effort: str, op
         {"learner": name, "error": each.best.error, "error_se": each.best.error_se}
         for name, each in zip(LEARNERS, results, strict=True)
     ]
-    errors = ", ".join(f"{each['learner']} {100 * each['error']:.3g} %" for each in compared)
+    errors = ", ".join(f"{each.learner} {100 * (each.best.error or 0.0):.3g} %" for each in results)
     seconds = sum(each.timing["total"] for each in results) - best.timing["total"]
     note = f"learner: {best.learner}, of the least held-out error ({errors})"
     return with_told(source.told(best), seconds, [note], learners=compared)

@@ -13,8 +13,8 @@ from kernsel.learners.base import Array, Learner, Tunable, geometric, half_penal
 class Svm(Tunable):
     """Huber hinge: with ``u = y f``, 0 above ``1 + h``, ``1 - u`` below ``1 - h``, ``(1 + h - u)^2 / (4 h)`` between.
 
-    The hinge loss is its limit for h to 0; scikit-learn's ``SVC`` has ``C = 1 / (2 n lambda)`` and a bias. The papers on
-    kernel stability and FBIF18 have none: ``svm(bias=false)``.
+    The hinge loss is its limit for h to 0; scikit-learn's ``SVC`` has ``C = 1 / (2 n lambda)`` and a bias. The
+    papers on kernel stability, and FBIF18, have none: ``svm(bias=false)``.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ class HeldOut:
     refitted: NDArray[np.int64] | int = 0
 
     def clipped(self, rows: Rows) -> HeldOut:
-        """Return the outputs within the range of the targets that each fit was trained on, if rows are clipped."""
+        """Return the outputs within the range of the targets, if rows are clipped."""
         return replace(self, f=rows.clipped(self.f)) if rows.clip else self
 
     @staticmethod

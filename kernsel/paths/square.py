@@ -158,13 +158,13 @@ class SquarePath(Path):
         return krylov.heldout_krylov(self.problem.weighted, Y, lams, rows.starts, rows.left, rows.total)
 
     def norms(self, which: Sequence[int]) -> Array:
-        chosen = np.asarray(list(which), dtype=np.int64)
         if self.rows.training is not None or not self._by_krylov(self.lams):
-            return super().norms(chosen)
+            return super().norms(which)
         _, found, done = self._krylov
-        found = found[chosen]
-        found[~done[chosen]] = super().norms(chosen[~done[chosen]])
-        return found
+        left = [k for k in which if not done[k]]
+        found = found.copy()
+        found[left] = super().norms(left)
+        return found[list(which)]
 
     def _solutions(self, which: Sequence[int]) -> Array:
         return self._coefficients(self.lams[which]) if self.problem.full else super()._solutions(which)

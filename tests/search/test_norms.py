@@ -65,20 +65,13 @@ def test_every_route_has_the_same_norms(n):
     np.testing.assert_allclose(path.norms(range(len(lams))), one_by_one, rtol=1e-5)
 
 
-def test_outputs_are_clipped_to_the_targets_that_the_fit_has_seen():
+def test_outputs_are_clipped_to_the_range_of_the_targets():
     rows = replace(tables.make_rows(real=True), clip=True)
     F = np.random.default_rng(0).normal(scale=10.0, size=(2, 3, rows.n))
-    F[0, 0, 0], F[1, 1, 1] = np.nan, -np.inf
-    clipped = rows.clipped(F)
-    for fold in range(rows.left.size):
-        held = slice(rows.starts[fold], rows.starts[fold + 1])
-        Y = rows.Y[:, rows.kept(fold)]
-        for c in range(2):
-            expected = np.clip(F[c, :, held], Y[c].min(), Y[c].max())
-            expected[np.isinf(F[c, :, held])] = -np.inf  # what failed stays so
-            np.testing.assert_array_equal(clipped[c, :, held], expected)
-    training = np.stack([rows.kept(fold) for fold in range(rows.left.size)])
-    np.testing.assert_array_equal(replace(rows, training=training).limits, rows.limits)
+    F[1, 1, 1] = -np.inf
+    expected = np.stack([np.clip(f, y.min(), y.max()) for f, y in zip(F, rows.Y, strict=True)])
+    expected[1, 1, 1] = -np.inf  # what failed stays so
+    np.testing.assert_array_equal(rows.clipped(F), expected)
     assert replace(rows, clip=False).clipped(F) is F
 
 
