@@ -32,12 +32,12 @@ from kernsel.numerics.jit import (
     share,
 )
 
-CONVERGED, UNFINISHED, NOT_FINITE, SINGULAR, MOVED = 0, 1, 2, 3, 4
+CONVERGED, UNFINISHED, NOT_FINITE, SINGULAR, ASTRAY = 0, 1, 2, 3, 4
 REASONS = {
     UNFINISHED: "the fit did not converge",
     NOT_FINITE: "the fit met values that are not finite",
     SINGULAR: "the Newton system is singular to working precision",
-    MOVED: "a Newton step changed too much of a fold's curvature",
+    ASTRAY: "a Newton step of a fold ended where the loss is not as modelled",
 }
 
 MAX_STEPS = 200
