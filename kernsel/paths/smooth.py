@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.numerics import heldout_features, heldout_kernel, leverage, newton, spectral
+from kernsel.numerics import heldout_features, heldout_kernel, leverage, lowrank, newton, spectral
 from kernsel.numerics.jit import Compiled, compile_ahead
 from kernsel.once import once
 from kernsel.paths.base import Fits, HeldOut, Path
@@ -27,6 +27,10 @@ SMOOTHING = 4.0
 
 SINGLE_ROWS = 50
 """From so many folds of one row on, ratios are taken from the rows' leverages."""
+
+MANY_ROWS, FACTOR = 400, 6
+"""From so many rows on Newton systems in which all rows are curved are solved by gradients, with a factor of the Gram
+matrix that has this many times fewer columns for a preconditioner."""
 
 PROVISIONAL = 1e-4
 """The last step of a fit at a provisional rank promises less than this share of J: what the rank leaves out is more."""
@@ -48,15 +52,23 @@ class SmoothPath(Path):
         return newton.in_kernel if self.problem.full else newton.in_features
 
     @once
+    def _matrix(self) -> Array:
+        """What the solver works on: features, or the Gram matrix, behind which stands a factor of most of it."""
+        G, n = self.problem.matrix(self.bias), self.rows.n
+        if not self.problem.full or n < MANY_ROWS or self.learner.loss.piecewise_quadratic:
+            return G
+        return np.concatenate([G, lowrank.pivoted_factor(G, n // FACTOR)], axis=1)
+
+    @once
     def fits(self) -> Fits:
         rows, problem = self.rows, self.problem
         keys = [(self.learner, lam) for lam in self.lams.tolist()]
         if all(key in problem.solutions for key in keys):
             x, f = (np.stack(each, axis=1) for each in zip(*(problem.solutions[key] for key in keys), strict=True))
             return Fits(x, f, np.full(x.shape[:2], newton.CONVERGED))
-        G = problem.matrix(self.bias)
+        G = self._matrix
         k, n = rows.Y.shape
-        width = G.shape[1] + (self.bias and problem.full)
+        width = n + self.bias if problem.full else G.shape[1]
         x, f = np.zeros((k, self.lams.size, width)), np.zeros((k, self.lams.size, n))
         weights = np.tile(rows.s, (k, 1))
         status = self._solve(G[None], np.zeros(k, np.int64), rows.Y, weights, self.lams, True, x, f)
@@ -92,7 +104,7 @@ class SmoothPath(Path):
         for job, fold in enumerate(folds):
             weights[job, ~rows.kept(fold)] = 0.0
         x, f = (np.ascontiguousarray(values[np.ix_(outputs, which)]) for values in (fits.x, fits.f))
-        G = self.problem.matrix(self.bias)[None]
+        G = self._matrix[None]
         status = self._solve(G, np.zeros(len(jobs), np.int64), rows.Y[outputs], weights, self.lams[which], False, x, f)
         return Fits(x, f, status)
 
