@@ -58,8 +58,9 @@ PRIORS: Mapping[str, tuple[float | None, ...]] = {"classification": (0.5,), "reg
 """Standard deviations of log relevances under their prior. The first one is tried with every profile; where relevances
 differ by powers of ten and rows are many, a tight prior costs, so that a regression tries a wider one with the best."""
 
-LEADERS, KEPT = 2, 3
-"""Profiles that go on to wider priors, and learnt kernels that go on to the search."""
+FIRST, LEADERS, KEPT = 350, 2, 2
+"""Rows that every profile is learnt on; profiles that go on to all rows and to wider priors; learnt kernels that go on
+to the search."""
 
 FACTORS = {True: 2.0 ** np.arange(-1.0, 2.0), False: 2.0 ** np.arange(-2.0, 3.0)}
 """Factors of all relevances together, for the square loss and any other one: that may want a wider kernel."""
@@ -67,8 +68,8 @@ FACTORS = {True: 2.0 ** np.arange(-1.0, 2.0), False: 2.0 ** np.arange(-2.0, 3.0)
 FEATURES, FEWEST = 300, 30
 """Relevances are learnt of at most so many features, and of at least so many rows."""
 
-BLOCKS = 10
-"""More folds than this are left out together in so many blocks where relevances are learnt anew."""
+BLOCKS, ANEW = 5, 700
+"""More folds than this are left out together in so many blocks where relevances are learnt anew, and on so many rows."""
 
 OFTEN = 4
 """From so many times the rows that relevances are learnt on, what they have seen of the others is negligible."""
@@ -184,12 +185,14 @@ def candidates(dataset: Dataset, learner: Any, effort: str, priors: Sequence[flo
     some = part(dataset, least, seed)
     rows = _alone(some, seed)
     square = square_loss(dataset.task)
-    found, notes = _learn(rows, square, [(parse(text), priors[0], ()) for text in PROFILES[effort]], seed)
-    if len(priors) > 1:
-        leading = sorted(found, key=lambda each: each.loss)[:LEADERS]
-        wider = [(each.profile.kernel, sigma, (each.profile,)) for each in leading for sigma in priors[1:]]
-        more, failed = _learn(rows, square, wider, seed)
-        found, notes = found + more, notes + failed
+    few = rows if rows.n <= 1.5 * FIRST else _alone(part(some, FIRST, seed), seed)
+    found, notes = _learn(few, square, [(parse(text), priors[0]) for text in PROFILES[effort]], seed)
+    leading = sorted(found, key=lambda each: each.loss)[:LEADERS]
+    more = [
+        (each.profile.kernel, sigma) for each in leading for sigma in priors if few is not rows or sigma != priors[0]
+    ]
+    again, failed = _learn(rows, square, more, seed)
+    found, notes = (found if few is rows else []) + again, notes + failed
     factors = FACTORS[bool(learner.loss.square)] if not getattr(learner, "free", ()) else FACTORS[False]
     best = sorted(found, key=lambda each: each.loss)[:KEPT]
     learnt = [replace(each, factor=float(factor)) for each in best for factor in factors]
@@ -204,14 +207,18 @@ def _alone(dataset: Dataset, seed: int) -> Rows:
 
 
 def _learn(
-    rows: Rows, learner: Any, what: Sequence[tuple[Any, float | None, tuple[LearntProfile, ...]]], seed: int
+    rows: Rows, learner: Any, what: Sequence[tuple[Any, float | None]], seed: int
 ) -> tuple[list[Learnt], list[str]]:
-    """Learn relevances of kernels, each with a prior and starts; return them and what could not be learnt."""
+    """Learn relevances of kernels, each with a prior; return them and what could not be learnt.
 
-    def one(job: tuple[Any, float | None, tuple[LearntProfile, ...]]) -> Learnt | str:
-        kernel, sigma, starts = job
+    Where a kernel has relevances the descent begins there, on all rows.
+    """
+
+    def one(job: tuple[Any, float | None]) -> Learnt | str:
+        kernel, sigma = job
         try:
-            profile = learn_profile(rows, kernel, learner, sigma, starts, seed=seed)
+            begun = {} if kernel.theta is None else {"part": rows.n}
+            profile = learn_profile(rows, kernel, learner, sigma, seed=seed, **begun)
             path = make_path(Problem(rows, profile.kernel, None), learner, [profile.lam])
             held = path.exact()
             if held.failed[0] is not None:
@@ -295,7 +302,7 @@ class Relearning:
     ) -> Array:
         """Return the outputs (k, m) of held-out rows by relevances, and a fit, of the others."""
         whole, profile = replace(rows, training=None), known.profile  # a fold's own rows are said by number here
-        seen = np.sort(np.random.default_rng((rows.seed, held[0])).permutation(others)[: ROWS[self.effort]])
+        seen = np.sort(np.random.default_rng((rows.seed, held[0])).permutation(others)[:ANEW])
         some = whole.taken(seen, np.arange(seen.size + 1))
         kernel = learn_profile(some, profile.kernel, self.square, profile.sigma, part=seen.size).kernel
         together = whole.taken(np.append(held, others), np.array([0, held.size]))

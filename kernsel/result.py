@@ -205,7 +205,9 @@ class Selection:
             lines.append(f"  *: scored by {by}, as rho is too large for {self.criterion} ({count} candidates)")
         refitted = sum(candidate.refitted for candidate in self.candidates)
         if refitted:
-            lines.append(f"  {refitted} folds of all candidates were refitted, as a Newton step changes them too much")
+            lines.append(
+                f"  {refitted} folds of all candidates were refitted, as their Newton step could not be trusted"
+            )
         left = [candidate.rank for candidate in self.candidates if candidate.rank is not None]
         if left:
             lines.append(f"  {len(left)} candidates were left behind at rank {_span(left)}")

@@ -52,5 +52,8 @@ class NewtonCV(CV):
         return path.newton_step()
 
     def reliability(self, path: Path) -> Array | None:
-        """Return rho of each fit; None at a rank that is not the one in force, where the score is provisional."""
-        return None if path.problem.provisional else path.ratio
+        """Return rho of each fit, NaN where all folds were refitted.
+
+        None at a rank that is not the one in force, where the score is provisional.
+        """
+        return None if path.problem.provisional else path.step_ratio

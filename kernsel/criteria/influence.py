@@ -140,3 +140,7 @@ class FBIF(_Influence):
     def series(self, path: Path) -> HeldOut:
         """Return the outputs of the first-order step with the Nystrom inverse."""
         return path.nystrom_influence(self.landmarks)
+
+    def reliability(self, path: Path) -> Array | None:
+        """Return rho of each fit; None if that doesn't matter, for it costs far more than the series."""
+        return None if self.pure else path.ratio

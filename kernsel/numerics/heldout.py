@@ -4,6 +4,15 @@ Every update takes one fit (``f``, ``d1``, ``d2`` at ``lam``) and fills ``out (n
 predicted without its fold, ``f^{-S}_S``, approximately for a curved loss. Curved rows are A, those of the fold C.
 
 *Newton step*: one Newton step from the fit towards the fit without the fold; exact for the square loss.
+A step is believed where the quadratic model of the loss that it is made with holds at its end. On the rows T that
+the fit without the fold is trained on, with ``delta`` the change of their outputs,
+
+``stray = sum_T |V(f + delta) - V - d1 delta - d2 delta^2 / 2|``, against what the model promises, ``-slope / 2``.
+
+With ``stray <= theta promise`` the fold's own objective falls by at least ``(1 - theta)`` of the promise. Rows that
+enter the band (the model has no curvature there, and the step goes too far) and rows that leave it (too short) both
+add to ``stray``, where their effects on the objective cancel.
+
 *BIF of order r*: the Taylor series of the same step in the weight of the fold. It is geometric with the ratio ``rho``,
 the spectral radius of ``L^-1 (Z_S' D_S Z_S - (N_S / N) Z' D Z) / (N - N_S)`` with ``N L = Z' D Z + mu I``; order
 infinity is the Newton step (mathematics of BIF14, its Theorem 2 with the factor corrected).
@@ -29,11 +38,27 @@ out, rho, status)``; ``status`` is that of each fold: 0, or a key of ``newton.RE
 """
 
 
+NEGLIGIBLE = 1e-6
+"""A step that strays by less than this share of J is believed, whatever it promises: scores don't show the rest."""
+
+
 @inline
-def moved(loss, parameters, y, s, f, d2):
-    """Return by how much the curvature of a row changes where its output becomes ``f``."""
-    _, _, h = loss(y, f, parameters)
-    return abs(s * h - d2)
+def astray(loss, parameters, y, s, f, d1, d2, end, lo, hi, climb, norm, trust):
+    """Say whether the model of the loss fails at the outputs ``end`` of a step, on the rows but ``lo`` to below ``hi``.
+
+    The ridge's part of the slope is ``climb = 2 N_T lam <f, delta>``, that of J ``norm = N_T lam ||f||^2``.
+    """
+    stray, slope, total = 0.0, climb, norm
+    for i in range(f.size):
+        if lo <= i < hi:
+            continue
+        step = end[i] - f[i]
+        before, _, _ = loss(y[i], f[i], parameters)
+        after, _, _ = loss(y[i], end[i], parameters)
+        stray += abs(s[i] * (after - before) - step * (d1[i] + 0.5 * d2[i] * step))
+        slope += d1[i] * step
+        total += s[i] * before
+    return stray > trust * max(-0.5 * slope, 0.0) + NEGLIGIBLE * total
 
 
 @jit(
@@ -91,11 +116,11 @@ def update_folds(
     starts, left : (t + 1,), (t,)
         The folds, and the weight that the fit without each keeps.
     order : int
-        Of the BIF; 0 asks for ``rho`` alone.
+        Of the BIF, where 0 asks for ``rho`` alone; a Newton step fills ``rho`` too if it is not 0.
     loss, parameters, Y, s : pointer, (p,), (q, n), (n,)
         Loss, targets and weights.
     trust : float
-        A Newton step that changes more than this share of a fold's curvature has the status ``MOVED``.
+        A Newton step that strays by more than this share of what it promises has the status ``ASTRAY``.
     out : (q, L, n); rho : (q, L, t)
         Overwritten: held-out outputs, and the ratio of the series a fold.
 

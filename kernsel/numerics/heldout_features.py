@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from kernsel.numerics.blas import add_products, copy_lower, damped_solve, inner, mirror, ridged_cholesky, solve_rows
-from kernsel.numerics.heldout import UPDATE, moved
+from kernsel.numerics.heldout import UPDATE, astray
 from kernsel.numerics.jit import inline, pointer
-from kernsel.numerics.newton import CONVERGED, MOVED, SINGULAR
+from kernsel.numerics.newton import ASTRAY, CONVERGED, SINGULAR
 from kernsel.numerics.radius import LANCZOS_STEPS, dominant_vector, tridiagonal_radius, uneven
 
 
@@ -33,13 +33,18 @@ def curved_features(Z, d2, lo, hi):
 def newton_step(Z, bias, V, w, f, d1, d2, N, lam, starts, left, order, loss, parameters, y, s, trust, out, rho, status):
     """``delta = [mu' I + Z' D Z - Z_S' D_S Z_S]^-1 (2 N_S lam w + Z_S' d1_S)``, ``f^{-S}_S = Z_S (w + delta)``.
 
-    A fold with few curved rows is taken away from the factor of the whole system by Woodbury's formula.
+    A fold with few curved rows is taken away from the factor of the whole system by Woodbury's formula. If ``order`` is
+    not 0, ``rho`` is filled, as by ``influence``.
     """
     n, r = Z.shape
     H = np.zeros((r, r))
     curved = curved_features(Z, d2, 0, n)
     add_products(curved, 1.0, H)
     R, factorised_for, failed = np.empty((r, r)), -1.0, False
+    norm = inner(w[: r - bias], w)
+    whole, unknown = np.empty((r, r)), True
+    if order > 0:
+        unknown = (bias == 1 and curved.shape[0] == 0) or ridged_cholesky(H, 2.0 * N * lam, bias, whole) != 0
     for fold in range(left.size):
         lo, hi = starts[fold], starts[fold + 1]
         mu = 2.0 * left[fold] * lam
@@ -48,6 +53,8 @@ def newton_step(Z, bias, V, w, f, d1, d2, N, lam, starts, left, order, loss, par
         C = curved_features(Z, d2, lo, hi)
         m = C.shape[0]
         status[fold] = SINGULAR
+        if not unknown:
+            rho[fold] = ratio(whole, 2.0 * N * lam, bias, C, N / left[fold], (N - left[fold]) / left[fold])
         if bias and curvature(d2, 0, lo) + curvature(d2, hi, n) == 0.0:
             continue  # no curved row is left to say where the bias should be
         if 4 * m > r:
@@ -75,14 +82,13 @@ def newton_step(Z, bias, V, w, f, d1, d2, N, lam, starts, left, order, loss, par
                     continue
                 delta += np.dot(v, Y)
         delta += w
-        change, whole = 0.0, 0.0
-        for i in range(n):
-            if d2[i] > 0.0 and (i < lo or i >= hi):
-                change += moved(loss, parameters, y[i], s[i], inner(Z[i], delta), d2[i])
-                whole += d2[i]
-        status[fold] = MOVED if change > trust * whole else CONVERGED
+        end = np.dot(Z, delta)
+        climb = mu * (inner(w[: r - bias], delta) - norm)
+        status[fold] = CONVERGED
+        if astray(loss, parameters, y, s, f, d1, d2, end, lo, hi, climb, 0.5 * mu * norm, trust):
+            status[fold] = ASTRAY
         for j in range(lo, hi):
-            out[j] = inner(Z[j], delta)
+            out[j] = end[j]
 
 
 @inline

@@ -20,9 +20,9 @@ from kernsel.numerics.blas import (
     sum_of,
     times,
 )
-from kernsel.numerics.heldout import UPDATE, moved
+from kernsel.numerics.heldout import UPDATE, astray
 from kernsel.numerics.jit import inline, pointer
-from kernsel.numerics.newton import CONVERGED, MOVED, SINGULAR, add_rows, curved_rows, scaled_block
+from kernsel.numerics.newton import ASTRAY, CONVERGED, SINGULAR, add_rows, curved_rows, inner_above, scaled_block
 from kernsel.numerics.radius import LANCZOS_STEPS, dominant_vector, tridiagonal_radius, uneven
 
 
@@ -81,6 +81,8 @@ def newton_step(K, bias, V, a, f, d1, d2, N, lam, starts, left, order, loss, par
     ``(K_BB + mu' D^-1) a_B + b = f_B - d1_B / d2_B - (K a)_B`` of the straight ones, where with a bias all coefficients
     sum to 0. The system of B is read off the inverse M for all of A: ``a_B = u_B - M_BC M_CC^-1 u_C`` with
     ``u = M [right-hand side of B; 0]``.
+
+    If ``order`` is not 0, ``rho`` is read off the same inverse: see ``ratio_at``.
     """
     n = f.size
     rows, straight, coefficients = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
@@ -92,6 +94,9 @@ def newton_step(K, bias, V, a, f, d1, d2, N, lam, starts, left, order, loss, par
         coefficients[i] = -d1[straight[i]]
         pull -= coefficients[i]
     base, h, u, x = np.zeros(n), np.empty(n), np.empty(count + bias), np.empty(count + bias)
+    signs = np.zeros(count + bias)
+    old_b = a[n] if bias else 0.0
+    norm = inner_above(a, f, old_b)
     add_rows(K, straight, m, coefficients, base)
     M, factorised_for, singular = np.empty((count + bias, count + bias)), -1.0, False
     for fold in range(left.size):
@@ -113,6 +118,10 @@ def newton_step(K, bias, V, a, f, d1, d2, N, lam, starts, left, order, loss, par
             for j in range(n):
                 h[j] -= c * k[j]
         first, last = part(rows, count, lo, hi)
+        if order > 0:
+            for i in range(count):
+                signs[i] = 1.0 if first <= i < last else (left[fold] - N) / left[fold]
+            rho[fold] = ratio_at(M, 2.0 * N * lam, mu, signs, first, last)
         for i in range(count):
             k = rows[i]
             u[i] = 0.0 if first <= i < last else root[i] * (f[k] - d1[k] / d2[k] - h[k] / mu)
@@ -126,19 +135,17 @@ def newton_step(K, bias, V, a, f, d1, d2, N, lam, starts, left, order, loss, par
             continue
         if bias:
             b = x[count]
-        change, whole = 0.0, 0.0
-        for i in range(count):
-            if i < first or i >= last:
-                k = rows[i]
-                there = f[k] - (d1[k] + mu * root[i] * x[i]) / d2[k]
-                change += moved(loss, parameters, y[k], s[k], there, d2[k])
-                whole += d2[k]
-        status[fold] = MOVED if change > trust * whole else CONVERGED
-        for j in range(lo, hi):
-            out[j] = h[j] / mu + b
+        for j in range(n):
+            h[j] = h[j] / mu + b
         for i in range(count):
             x[i] *= 0.0 if first <= i < last else root[i]
-        add_to_fold(K, rows, count, x, lo, hi, out)
+        add_rows(K, rows, count, x, h)
+        climb = mu * (inner_above(a, h, b) - norm)
+        status[fold] = CONVERGED
+        if astray(loss, parameters, y, s, f, d1, d2, h, lo, hi, climb, 0.5 * mu * norm, trust):
+            status[fold] = ASTRAY
+        for j in range(lo, hi):
+            out[j] = h[j]
 
 
 @inline
@@ -261,6 +268,18 @@ def ratio(M, mu, c, first, last):
     for i in range(m):
         x[first + i] += v[i]
     return lanczos(M, mu, c, x)
+
+
+@inline
+def ratio_at(M, mu, shorter, c, first, last):
+    """Return ``ratio`` for the ridge mu, about, from ``M`` with the shorter ridge of a fit without a fold.
+
+    An eigenvalue g of ``D^1/2 K D^1/2`` has the leverage ``h = g / (g + mu)``; with the shorter ridge it is
+    ``h' = g / (g + mu')``, and ``h = mu' h' / (mu' h' + mu (1 - h'))``. For the ratio, which mixes eigenvalues, that is
+    right to the second order in ``1 - mu' / mu``, the share of the fold.
+    """
+    other = ratio(M, shorter, c, first, last)
+    return shorter * other / (shorter * other + mu * (1.0 - other)) if other < 1.0 else other
 
 
 @inline

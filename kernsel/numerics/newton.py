@@ -32,17 +32,20 @@ from kernsel.numerics.jit import (
     share,
 )
 
-CONVERGED, UNFINISHED, NOT_FINITE, SINGULAR, MOVED = 0, 1, 2, 3, 4
+CONVERGED, UNFINISHED, NOT_FINITE, SINGULAR, ASTRAY = 0, 1, 2, 3, 4
 REASONS = {
     UNFINISHED: "the fit did not converge",
     NOT_FINITE: "the fit met values that are not finite",
     SINGULAR: "the Newton system is singular to working precision",
-    MOVED: "a Newton step changed too much of a fold's curvature",
+    ASTRAY: "a Newton step of a fold ended where the loss is not as modelled",
 }
 
 MAX_STEPS = 200
 DECREMENT = 1e-13  # relative to J: the last step of a quadratically convergent iteration squares what is left
 PULL = 1e-11  # of all rows on the bias: where one class is left, the logistic loss pulls for ever, less and less
+LEFT_OVER = 30.0  # times the ridge: as much of the trace may be left out of a preconditioner
+GRADIENT_STEPS = 40  # of conjugate gradients: at 1000 rows as much work as a Cholesky factor
+GRADIENT_TOLERANCE = 1e-24  # on the square of the residual, relative: a step is right to 1e-12
 CURVED = 1e-12  # less curvature than this counts as none (the gradient stays exact), so that D^-1 is finite
 
 
@@ -174,6 +177,66 @@ def changed_rows(da, rows, steps):
     return count
 
 
+@inline
+def left_over(K, rows, root):
+    """Return the trace of ``D^1/2 (K - Z Z') D^1/2`` on the first ``rows``, with Z the columns behind K."""
+    n = K.shape[0]
+    total = 0.0
+    for i in range(root.size):
+        k = K[rows[i]]
+        total += root[i] * root[i] * (k[rows[i]] - inner(k[n:], k[n:]))
+    return total
+
+
+@inline
+def solve_by_gradients(K, rows, root, mu, b):
+    """Overwrite ``b`` by ``(D^1/2 K D^1/2 + mu I)^-1 b`` on the first ``rows``; return 0, or -1 if that takes too long.
+
+    Conjugate gradients, preconditioned by ``D^1/2 Z Z' D^1/2 + mu I`` with Z the columns behind K.
+    """
+    n, m = K.shape[0], root.size
+    c = K.shape[1] - n
+    Z, S, R, small = np.empty((m, c)), np.zeros((c, c)), np.empty((c, c)), np.empty(c)
+    for i in range(m):
+        for j in range(c):
+            Z[i, j] = root[i] * K[rows[i], n + j]
+    add_products(Z, 1.0, S)
+    if ridged_cholesky(S, mu, np.int64(0), R) != 0:
+        return -1
+    x, z, p, scaled, product = np.zeros(m), np.empty(m), np.zeros(m), np.empty(m), np.empty(n)
+    before, first = 1.0, 0.0
+    for step in range(GRADIENT_STEPS):
+        for j in range(c):
+            small[j] = 0.0
+        for i in range(m):
+            for j in range(c):
+                small[j] += b[i] * Z[i, j]
+        solve_rows(R, small)
+        for i in range(m):
+            z[i] = (b[i] - inner(Z[i], small)) / mu
+        now = inner(b, z)
+        if step == 0:
+            first = now
+        if not now > GRADIENT_TOLERANCE * first:
+            for i in range(m):
+                b[i] = x[i]
+            return 0 if np.isfinite(now) else -1
+        for i in range(m):
+            p[i] = z[i] + (now / before * p[i] if step > 0 else 0.0)
+            scaled[i] = root[i] * p[i]
+        for i in range(n):
+            product[i] = 0.0
+        add_rows(K, rows, m, scaled, product)
+        for i in range(m):
+            z[i] = mu * p[i] + root[i] * product[rows[i]]
+        length = now / inner(p, z)
+        for i in range(m):
+            x[i] += length * p[i]
+            b[i] -= length * z[i]
+        before = now
+    return -1
+
+
 PROBLEM = types.FunctionType(i8(f8_2, i8, f8_1, f8_1, f8, f8, LOSS, f8_1, f8_1, f8_1))
 """One fit: ``(K or Z, bias, y, s, lam, tol, loss, parameters, a or w, f) -> status``; ``bias`` is 0 or 1, and the last
 step promises less than ``tol`` of J."""
@@ -188,6 +251,9 @@ def in_kernel(K, bias, y, s, lam, tol, loss, parameters, a, f):
     by ``D^1/2`` on both sides so that it stays well conditioned where the curvature varies.
 
     With a bias, ``f = K a_1..n + a_n+1``: its step ``db`` is added to the left side for A, and makes ``sum a = 0``.
+
+    Columns behind K (n, n + c) are a factor Z of most of it, ``K ~ Z Z'``. Where what that leaves out is small beside
+    the ridge, and most rows are curved, systems are solved by conjugate gradients.
     """
     n = y.size
     N = sum_of(s)
@@ -220,13 +286,25 @@ def in_kernel(K, bias, y, s, lam, tol, loss, parameters, a, f):
                 k = rows[i]
                 root[i] = np.sqrt(d2[k])
                 t[i] = -(d1[k] + mu * a[k]) / root[i] - root[i] * df[k]
-            B = scaled_block(K, rows, root, mu)
-            if damped_solve(B, t) != 0:
-                return SINGULAR
+            for i in range(count):
+                u[i] = root[i]
+            solved = False
+            if K.shape[1] > n and 2 * count > n and left_over(K, rows, root) <= LEFT_OVER * mu:
+                kept = t.copy()
+                solved = solve_by_gradients(K, rows, root, mu, kept) == 0
+                if solved and bias:
+                    solved = solve_by_gradients(K, rows, root, mu, u) == 0
+                if solved:
+                    t = kept
+            if not solved:
+                B = scaled_block(K, rows, root, mu)
+                if damped_solve(B, t) != 0:
+                    return SINGULAR
+                if bias:
+                    for i in range(count):
+                        u[i] = root[i]
+                    solve_rows(B, u)
             if bias:
-                for i in range(count):
-                    u[i] = root[i]
-                solve_rows(B, u)
                 db = (inner(root, t) - missing) / inner(root, u)
             for i in range(count):
                 steps[i] = root[i] * (t[i] - db * u[i])
@@ -436,7 +514,8 @@ def solve_paths(
     Parameters
     ----------
     problem : pointer
-        ``in_kernel``: ``G`` holds Gram matrices (p, n, n), ``x`` the coefficients, and the bias behind them;
+        ``in_kernel``: ``G`` holds Gram matrices (p, n, n), or (p, n, n + c) with factors behind them, ``x`` the
+        coefficients, and the bias behind them;
         ``in_features``: ``G`` holds features (p, n, r), a bias' column of ones last, ``x`` the weights.
     G : (p, n, n) or (p, n, r); which : (q,)
         The matrices, and which one a problem uses.

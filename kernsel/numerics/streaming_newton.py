@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.numerics import streaming
+from kernsel.numerics.heldout import NEGLIGIBLE
 from kernsel.numerics.jit import LOSS, f8, f8_1, f8_2, jit, one_blas_thread, share
 from kernsel.numerics.newton import (
     CONVERGED,
@@ -259,29 +260,32 @@ class Newton:
         return d1
 
     @one_blas_thread()
-    def changes(self, fits: Fits, w: Array, starts: Indices, kept: NDArray[np.bool_]) -> tuple[Array, Array]:
-        """Return outputs of other weights at the rows of their folds, and how much curvature they change elsewhere.
+    def ends(self, fits: Fits, w: Array, starts: Indices, kept: NDArray[np.bool_]) -> tuple[Array, Array]:
+        """Return outputs of other weights at the rows of their folds, and how far a step to them strays elsewhere.
 
         Parameters
         ----------
         fits : Fits
-            All of whose ``curvature`` is that of the fits.
         w : (J, t, R) array
             Weights without each fold.
         starts : (t + 1,) array
             The folds.
         kept : (t, n) array
-            The rows whose change of curvature counts.
+            The rows that each fit without a fold is trained on.
 
         Returns
         -------
         f : (J, n) array
             Rows of no fold keep the outputs of the fits.
         share : (J, t) array
-            Sum of the changes of curved rows, relative to their curvature.
+            What the quadratic model of the loss is off there, relative to what the model promises: see ``heldout``.
         """
         J, t = w.shape[:2]
-        f, change, whole = fits.f.copy(), np.zeros((J, t)), np.zeros((J, t))
+        f, stray, total, slope = fits.f.copy(), np.zeros((J, t)), np.zeros((J, t)), np.zeros((J, t))
+        r, left = self.features.rank, kept @ self.s
+        for j, lam in enumerate(fits.lams):
+            total[j] = left * lam * (fits.w[j, :r] @ fits.w[j, :r])
+            slope[j] = 2.0 * left * lam * ((w[j, :, :r] - fits.w[j, :r]) @ fits.w[j, :r])
         A = self.spread(w).reshape(J * t, self.R)
         folds = [(fold, slice(starts[fold], starts[fold + 1])) for fold in range(t)]
         for fold, rows in self.blocks([*folds, (t, slice(starts[-1], self.X.shape[0]))]):
@@ -289,12 +293,14 @@ class Newton:
             if fold < t:
                 f[:, rows] = F[:, fold]
             for j in range(J):
-                d2 = fits.curvature[j, rows]
-                _, _, there = self.loss.expand(self.Y[fits.output[j], None, rows], self.s[rows], F[j, None])
-                counted = kept[:, rows] & (d2 > 0)
-                change[j] += (np.abs(there[0] - d2) * counted).sum(axis=1)
-                whole[j] += counted @ d2
-        return f, np.divide(change, whole, out=np.zeros_like(change), where=whole > 0)
+                y, s, counted = self.Y[fits.output[j], None, rows], self.s[rows], kept[:, rows]
+                v, d1, d2 = (each[0] for each in self.loss.expand(y, s, fits.f[j, None, None, rows]))
+                after, step = self.loss.expand(y, s, F[j, None])[0][0], F[j] - fits.f[j, rows]
+                stray[j] += (np.abs(s * (after - v) - step * (d1 + 0.5 * d2 * step)) * counted).sum(axis=1)
+                slope[j] += (step * counted) @ d1[0]
+                total[j] += counted @ (s * v[0])
+        stray = np.maximum(stray - NEGLIGIBLE * total, 0.0)
+        return f, np.divide(stray, -0.5 * slope, out=np.where(stray > 0, np.inf, 0.0), where=slope < 0)
 
     def blocks(self, parts: Iterable[tuple[int, slice]]) -> Iterable[tuple[int, slice]]:
         """Cut parts of the rows into blocks."""

@@ -93,7 +93,7 @@ class Path(ABC):
             return self
         other = copy.copy(self)
         other.rows = self.rows.one_by_one
-        for of_folds in ("ratio", "_by_products", "_krylov"):
+        for of_folds in ("ratio", "step_ratio", "_by_products", "_krylov"):
             other.__dict__.pop(of_folds, None)
         return other
 
@@ -127,6 +127,11 @@ class Path(ABC):
     def ratio(self) -> Array:
         """The largest ratio rho of the influence series over folds and outputs, (L,)."""
         return self._ratio()
+
+    @once
+    def step_ratio(self) -> Array:
+        """The same ratio, from what Newton steps compute where they do; NaN for fits whose folds were all refitted."""
+        return self.ratio
 
     @abstractmethod
     def _solution(self, k: int) -> Array:
@@ -219,16 +224,22 @@ class Path(ABC):
             )
 
     def _update(
-        self, update: Compiled, order: int, V: Array | None = None, trust: float = np.inf
+        self,
+        update: Compiled,
+        order: int,
+        V: Array | None = None,
+        trust: float = np.inf,
+        which: NDArray[np.bool_] | slice = slice(None),
     ) -> tuple[Array, NDArray[np.int64], Array]:
-        """Apply a fold update to every fit; return outputs (k, L, n), statuses and ratios (k, L, t)."""
-        rows, fits, loss = self.rows, self.fits, self.learner.loss
-        _, d1, d2 = loss.expand(rows.Y, rows.s, fits.f)
-        f, rho = fits.f.copy(), np.zeros((*fits.f.shape[:2], rows.left.size))
+        """Apply a fold update to the fits ``which``; return outputs (k, L, n), statuses and ratios (k, L, t)."""
+        rows, loss = self.rows, self.learner.loss
+        x, at, fitted = (np.ascontiguousarray(each[:, which]) for each in (self.fits.x, self.fits.f, self.fits.status))
+        _, d1, d2 = loss.expand(rows.Y, rows.s, at)
+        f, rho = at.copy(), np.zeros((*at.shape[:2], rows.left.size))
         if V is None:
             V = np.zeros((rows.n, 0))
         status = heldout.update_folds(
-            update, self.problem.matrix(self.bias), int(self.bias), V, fits.x, fits.f, d1, d2, self.lams, rows.starts,
+            update, self.problem.matrix(self.bias), int(self.bias), V, x, at, d1, d2, self.lams[which], rows.starts,
             rows.left, order, loss.pointer, np.array(loss.parameters), rows.Y, rows.s, trust, f, rho,
         )  # fmt: skip
-        return f, np.maximum(status, fits.status[:, :, None]), rho
+        return np.asarray(f), np.maximum(status, fitted[:, :, None]), np.asarray(rho)

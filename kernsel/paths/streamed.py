@@ -177,8 +177,8 @@ class StreamedSmoothPath(Path):
             w, singular = self._steps(state, gradients)
             for j, pair in enumerate(pairs):
                 rho[pair] = self._terms(state, gradients[j], j, 0)[1]
-            f, moved = self._newton.changes(state, w, rows.starts, kept)
-            again = (moved > TRUST) | singular
+            f, stray = self._newton.ends(state, w, rows.starts, kept)
+            again = (stray > TRUST) | singular
             for j, pair in enumerate(pairs):
                 out[pair] = f[j]
                 if fits.status[pair] == newton.CONVERGED and again[j].any():
@@ -233,7 +233,7 @@ class StreamedSmoothPath(Path):
                 if np.isinf(rho[pair]).any():
                     status[pair] = newton.SINGULAR
             if order:
-                changed = self._newton.changes(state, w, rows.starts, kept)[0]
+                changed = self._newton.ends(state, w, rows.starts, kept)[0]
                 for j, pair in enumerate(pairs):
                     f[pair] = changed[j]
         return f, rho, status

@@ -10,7 +10,7 @@ import losses
 import problems
 import reference
 import tolerances
-from kernsel.numerics import heldout_features, heldout_kernel, newton, spectral
+from kernsel.numerics import heldout, heldout_features, heldout_kernel, newton, spectral
 
 RUNS = [
     (newton.in_kernel, heldout_kernel.newton_step, heldout_kernel.influence),
@@ -159,25 +159,46 @@ def test_newton_step_is_exact_for_the_square_loss(problem, step, influence, p, b
 
 
 @spaces
-@given(p=problems.problems(lams=(-10, 3)), bias=biases)
-def test_a_fold_whose_step_changes_much_curvature_is_marked(problem, step, influence, p, bias):
-    G, lams, loss = matrix(problem, p, bias), calling.array(p.lam), losses.WIDE_HINGE
+@given(p=problems.problems(lams=(-10, 3), weighted=True), bias=biases, loss=st.sampled_from(losses.ALL))
+def test_a_fold_whose_step_strays_from_what_it_promises_is_marked(problem, step, influence, p, bias, loss):
+    G, lams = matrix(problem, p, bias), calling.array(p.lam)
     w = certain(loss, p, bias)
-    fits = calling.fit(problem, loss, G, p.y, lams, bias=bias)
+    fits = calling.fit(problem, loss, G, p.y, lams, p.s, bias=bias)
     out, _, status = calling.update(step, G, fits, lams, p.starts, bias=bias, trust=0.3)
     free, _, _ = calling.update(step, G, fits, lams, p.starts, bias=bias)
     np.testing.assert_array_equal(out, free)
-    Z = p.features(bias)
-    d2 = loss.twin(p.y, Z @ w)[2]
+    Z, wide = p.features(bias), 10 * tolerances.weighted(p.s) * tolerances.curved(p.K, p.lam, loss.curvature)
     for fold, S in enumerate(reference.folds(p.starts)):
-        kept = np.delete(np.arange(p.n), S)
-        delta = reference.step_of(loss.twin, Z, p.y, p.lam, w, S, np.ones(p.n), bias)
-        u = p.y * (Z @ (w + delta))
-        after, before = (np.abs(1 - u) <= 0.5)[kept], (d2 > 0)[kept]
-        if np.abs(np.abs(1 - u) - 0.5).min() < 1e-6:
-            continue  # rounding decides on which side of the kink a row is
-        left = (before & ~after).sum()
-        assert (status[0, fold] == newton.MOVED) == (left > 0.3 * before.sum())
+        T = np.delete(np.arange(p.n), S)
+        delta = reference.step_of(loss.twin, Z, p.y, p.lam, w, S, p.s, bias)
+        value, slope = reference.objective(loss.twin, Z[T], p.y[T], p.s[T], p.lam, w, bias)[:2]
+        reached = reference.objective(loss.twin, Z[T], p.y[T], p.s[T], p.lam, w + delta, bias)[0]
+        (v, d1, d2), df = loss.twin(p.y, Z @ w), Z @ delta
+        off = loss.twin(p.y, Z @ (w + delta))[0] - (v + d1 * df + d2 * df**2 / 2)
+        stray, promise = p.s[T] @ np.abs(off[T]) / p.s[T].sum(), -slope @ delta / 2
+        limit = 0.3 * promise + heldout.NEGLIGIBLE * value
+        if abs(stray - limit) > wide * (1 + np.abs(df).max()):
+            assert (status[0, fold] == newton.ASTRAY) == (stray > limit)
+        if status[0, fold] == newton.CONVERGED:
+            assert reached <= value - 0.7 * promise + heldout.NEGLIGIBLE * value + wide * (1 + np.abs(df).max())
+
+
+@spaces
+@given(p=problems.problems(lams=(-10, 3), weighted=True), bias=biases, loss=st.sampled_from(losses.ALL))
+def test_the_ratio_of_a_step_is_that_of_the_series(problem, step, influence, p, bias, loss):
+    G, lams = matrix(problem, p, bias), calling.array(p.lam)
+    certain(loss, p, bias)
+    fits = calling.fit(problem, loss, G, p.y, lams, p.s, bias=bias)
+    _, rho, status = calling.update(step, G, fits, lams, p.starts, 1, bias=bias)
+    _, expected, _ = calling.update(influence, G, fits, lams, p.starts, 0, bias=bias)
+    assert not status.any()
+    if problem is newton.in_features:
+        np.testing.assert_array_equal(rho, expected)
+    else:  # mu' is mu without the share of the fold
+        gone = 1 - calling.kept(p.s, p.starts) / p.s.sum()
+        few = (gone <= 0.25) & (expected[0] < 1)
+        atol = gone * (1 - expected[0]) + tolerances.RHO * expected[0] + tolerances.RHO_FLOOR
+        assert (np.abs(rho[0] - expected[0])[few] <= atol[few]).all()
 
 
 @spaces

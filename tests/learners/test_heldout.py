@@ -56,7 +56,7 @@ def test_folds_make_the_newton_step_or_are_refitted(learner, rank):
             atol = 10 * tolerances.curved(Z @ Z.T, lam, curvature)
             far, wrong = (np.abs(held.f[i, k] - each) > atol for each in (step, refit))
             away = [fold for fold in reference.folds(path.rows.starts) if far[fold].any()]
-            assert len(away) <= held.refitted[k]
+            assert held.exact[k] or len(away) <= held.refitted[k]
             assert not any(wrong[fold].any() for fold in away)
 
 
