@@ -30,6 +30,7 @@ from kernsel.paths import make_path
 from kernsel.problem import Problem, Rows
 from kernsel.representation import LowRank
 from kernsel.search.candidate import Candidate
+from kernsel.search.scales import Family
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -59,8 +60,8 @@ PRIORS: Mapping[str, tuple[float | None, ...]] = {"classification": (0.5,), "reg
 differ by powers of ten and rows are many, a tight prior costs, so that a regression tries a wider one with the best."""
 
 FIRST, LEADERS, KEPT = 350, 2, 2
-"""Rows that every profile is learnt on; profiles that go on to all rows and to wider priors; learnt kernels that go on
-to the search."""
+"""Rows that every profile is learnt on; profiles that go on to wider priors; kernels that go on to all rows, and to the
+search."""
 
 FACTORS = {True: 2.0 ** np.arange(-1.0, 2.0), False: 2.0 ** np.arange(-2.0, 3.0)}
 """Factors of all relevances together, for the square loss and any other one: that may want a wider kernel."""
@@ -68,8 +69,8 @@ FACTORS = {True: 2.0 ** np.arange(-1.0, 2.0), False: 2.0 ** np.arange(-2.0, 3.0)
 FEATURES, FEWEST = 300, 30
 """Relevances are learnt of at most so many features, and of at least so many rows."""
 
-BLOCKS, ANEW = 5, 700
-"""More folds than this are left out together in so many blocks where relevances are learnt anew, and on so many rows."""
+BLOCKS, ANEW = 5, 500
+"""More folds than this are left out together in so many blocks, where relevances are learnt anew; and on how many rows."""
 
 OFTEN = 4
 """From so many times the rows that relevances are learnt on, what they have seen of the others is negligible."""
@@ -117,8 +118,10 @@ class Candidates:
     ----------
     widths : list of Kernel
         With one width, to be searched.
-    learnt : list of Learnt
+    families : list of Family
         With a relevance for each feature, at several common factors.
+    learnt : list of Learnt
+        The kernels of the families.
     rows : int
         How many rows relevances were learnt on.
     notes : list of str
@@ -128,15 +131,16 @@ class Candidates:
     """
 
     widths: list[Kernel]
+    families: list[Family]
     learnt: list[Learnt]
     rows: int
     notes: list[str]
     seconds: float
 
     @property
-    def kernels(self) -> list[Kernel]:
+    def kernels(self) -> list[Kernel | Family]:
         """All of them."""
-        return [*self.widths, *(each.kernel for each in self.learnt)]
+        return [*self.widths, *self.families]
 
     def find(self, kernel: Kernel) -> Learnt | None:
         """Return what a kernel was learnt as; None for one of one width."""
@@ -181,22 +185,29 @@ def candidates(dataset: Dataset, learner: Any, effort: str, priors: Sequence[flo
     )
     if reason != "":
         notes = [] if reason is None else [f"kernel: no relevance for each feature, for {reason}"]
-        return Candidates(widths, [], 0, notes, time.perf_counter() - started)
+        return Candidates(widths, [], [], 0, notes, time.perf_counter() - started)
     some = part(dataset, least, seed)
     rows = _alone(some, seed)
     square = square_loss(dataset.task)
     few = rows if rows.n <= 1.5 * FIRST else _alone(part(some, FIRST, seed), seed)
-    found, notes = _learn(few, square, [(parse(text), priors[0]) for text in PROFILES[effort]], seed)
+    found, notes = _learn(few, rows, square, [(parse(text), priors[0]) for text in PROFILES[effort]], seed)
     leading = sorted(found, key=lambda each: each.loss)[:LEADERS]
-    more = [
-        (each.profile.kernel, sigma) for each in leading for sigma in priors if few is not rows or sigma != priors[0]
-    ]
-    again, failed = _learn(rows, square, more, seed)
-    found, notes = (found if few is rows else []) + again, notes + failed
-    factors = FACTORS[bool(learner.loss.square)] if not getattr(learner, "free", ()) else FACTORS[False]
-    best = sorted(found, key=lambda each: each.loss)[:KEPT]
-    learnt = [replace(each, factor=float(factor)) for each in best for factor in factors]
-    return Candidates(widths, learnt, rows.n, notes, time.perf_counter() - started)
+    more, failed = _learn(few, rows, square, [(k.profile.kernel, s) for k in leading for s in priors[1:]], seed)
+    best = sorted([*found, *more], key=lambda each: each.loss)[:KEPT]
+    if few is not rows:
+        best, _ = _learn(rows, rows, square, [(each.profile.kernel, each.profile.sigma) for each in best], seed)
+    same = not getattr(learner, "free", ()) and bool(learner.loss.square)
+    families, learnt = [], []
+    for each in best:
+        scales = [replace(each, factor=float(factor)) for factor in FACTORS[same]]
+        lam = (
+            each.profile.ridge / float(dataset.n if dataset.weights is None else dataset.weights.sum())
+            if same
+            else None
+        )
+        families.append(Family(tuple(scale.kernel for scale in scales), lam))
+        learnt += scales
+    return Candidates(widths, families, learnt, rows.n, [*notes, *failed], time.perf_counter() - started)
 
 
 def _alone(dataset: Dataset, seed: int) -> Rows:
@@ -207,19 +218,18 @@ def _alone(dataset: Dataset, seed: int) -> Rows:
 
 
 def _learn(
-    rows: Rows, learner: Any, what: Sequence[tuple[Any, float | None]], seed: int
+    few: Rows, rows: Rows, learner: Any, what: Sequence[tuple[Any, float | None]], seed: int
 ) -> tuple[list[Learnt], list[str]]:
-    """Learn relevances of kernels, each with a prior; return them and what could not be learnt.
+    """Learn relevances of kernels, each with a prior, on a few rows, and score them by leave-one-out on all.
 
-    Where a kernel has relevances the descent begins there, on all rows.
+    Returns them and what could not be learnt.
     """
 
     def one(job: tuple[Any, float | None]) -> Learnt | str:
         kernel, sigma = job
         try:
-            begun = {} if kernel.theta is None else {"part": rows.n}
-            profile = learn_profile(rows, kernel, learner, sigma, seed=seed, **begun)
-            path = make_path(Problem(rows, profile.kernel, None), learner, [profile.lam])
+            profile = learn_profile(few, kernel, learner, sigma, seed=seed)
+            path = make_path(Problem(rows, profile.kernel, None), learner, [profile.ridge / rows.total])
             held = path.exact()
             if held.failed[0] is not None:
                 raise SelectionError(held.failed[0])
@@ -304,7 +314,7 @@ class Relearning:
         whole, profile = replace(rows, training=None), known.profile  # a fold's own rows are said by number here
         seen = np.sort(np.random.default_rng((rows.seed, held[0])).permutation(others)[:ANEW])
         some = whole.taken(seen, np.arange(seen.size + 1))
-        kernel = learn_profile(some, profile.kernel, self.square, profile.sigma, part=seen.size).kernel
+        kernel = learn_profile(some, profile.kernel, self.square, profile.sigma).kernel
         together = whole.taken(np.append(held, others), np.array([0, held.size]))
         at = None if rank is None else replace(rank, largest=min(rank.largest, together.n))
         path = make_path(Problem(together, _times(kernel, known.factor), at), candidate.learner, [candidate.lam])

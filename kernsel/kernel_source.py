@@ -19,6 +19,7 @@ from kernsel.learning.learned import LearnedKernel
 from kernsel.numerics.jit import one_blas_thread
 from kernsel.options import read_criterion, read_kernel, read_learner
 from kernsel.result import Selection
+from kernsel.search.scales import Family
 from kernsel.searching import Unseen
 
 AUTO, LEARNT_BY = "auto", "evidence"
@@ -36,7 +37,7 @@ class KernelSource:
 
     Parameters
     ----------
-    kernels : list of Kernel
+    kernels : list of Kernel or Family
     notes : list of str
     seconds : float
         That it took to make them.
@@ -44,7 +45,7 @@ class KernelSource:
         Predicts held-out rows by kernels that haven't seen them: see :func:`kernsel.searching.search_dataset`.
     """
 
-    kernels: list[Kernel]
+    kernels: Sequence[Kernel | Family]
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
     unseen: Unseen | None = None

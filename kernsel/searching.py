@@ -42,6 +42,7 @@ from kernsel.search.grid import GridSearch, Progress
 from kernsel.search.ranking import rank as rank_candidates
 from kernsel.search.refine import Budget, read_method, refined
 from kernsel.search.sample import make_designs
+from kernsel.search.scales import Family
 from kernsel.tradeoff import choose_eta, said_of_eta
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def search_dataset(
     dataset: Dataset,
     *,
     learner: str | Any | None = None,
-    kernel: str | Kernel | Sequence[str | Kernel] = "gaussian",
+    kernel: str | Kernel | Sequence[str | Kernel | Family] = "gaussian",
     criterion: str | Any | None = None,
     folds: int | str | Any = 10,
     repeats: int = 1,
@@ -114,7 +115,11 @@ def search_dataset(
     """
     started = time.perf_counter()
     part = read_learner(learner, dataset.task)
-    kernels = [read_kernel(each) for each in (kernel if isinstance(kernel, list | tuple) else [kernel])]
+    searched_kernels = [
+        each if isinstance(each, Family) else read_kernel(each)
+        for each in (kernel if isinstance(kernel, list | tuple) else [kernel])
+    ]
+    kernels = [each.first if isinstance(each, Family) else each for each in searched_kernels]
     if not kernels:
         raise OptionError("no kernel is given: name at least one, such as gaussian")
     dataset = replace(dataset, X=rows_for(kernels, dataset.X))
@@ -145,7 +150,7 @@ def search_dataset(
         scorer, tried = choose_eta(scorer, rows, dataset, kernels, grid, part, at, progress)
         notes.append(said_of_eta(scorer.eta, tried))
     judge = Judge(deals, dataset, scorer, metrics)
-    grids = make_designs(kernels, grid, rows, part)
+    grids = make_designs(searched_kernels, grid, rows, part)
     held_out = isinstance(scorer, HeldOutCriterion)
     searching = GridSearch(
         rows, scorer, columns, judge.candidates, grids, extend, progress, ladder, judge.problems, rule

@@ -70,7 +70,7 @@ def test_held_out_rows_are_predicted_by_relevances_learnt_without_them(classes):
         for fold in range(3):
             kept, held = rows.kept(fold), slice(rows.starts[fold], rows.starts[fold + 1])
             some = rows.taken(np.flatnonzero(kept), np.arange(kept.sum() + 1))
-            anew = learn_profile(some, learnt.profile.kernel, square, learnt.profile.sigma, part=some.n).kernel
+            anew = learn_profile(some, learnt.profile.kernel, square, learnt.profile.sigma).kernel
             k = anew.with_theta(np.array(anew.theta) * learnt.factor)
             X, y, m = rows.X[kept], rows.Y[0, kept], int(kept.sum())
             A = np.zeros((m + 1, m + 1))

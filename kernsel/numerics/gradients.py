@@ -19,9 +19,12 @@ from itertools import pairwise
 
 import numpy as np
 import scipy.linalg
+from numba.core import types
 
 from kernsel.numerics import spectral
+from kernsel.numerics.blas import cholesky, inverse
 from kernsel.numerics.factored import factors_are_cheaper
+from kernsel.numerics.jit import f8_2, i8, jit
 
 Columns = Callable[[slice, float], tuple[np.ndarray, np.ndarray]]
 
@@ -184,10 +187,9 @@ def _columns(K: np.ndarray, free: np.ndarray | None, Y: np.ndarray, ridges: np.n
 def _inverse(K: np.ndarray, free: np.ndarray | None, ridge: float) -> tuple[np.ndarray, float]:
     """Return A, and ``log det H``, with a bias ``+ log(e' H^-1 e)``."""
     _check(K, ridge)
-    R = _factor(K, ridge)
-    determinant = 2.0 * float(np.log(np.diag(R)).sum())
-    A = scipy.linalg.lapack.dpotri(R, lower=1, overwrite_c=1)[0].T
-    _mirror(A)
+    A = _factor(K, ridge)
+    determinant = 2.0 * float(np.log(np.diag(A)).sum())
+    _invert.code(A)
     if free is None:
         return A, determinant
     u = A @ free
@@ -199,20 +201,22 @@ def _factor(K: np.ndarray, ridge: float) -> np.ndarray:
     """Return the Cholesky factor of ``K + ridge I``, in the lower triangle; what lies above is anything."""
     H = K.copy()
     H[np.diag_indices_from(H)] += ridge
-    # LAPACK is column-major: it works in place on the transposed view, whose lower triangle is our upper one.
-    R, failed = scipy.linalg.lapack.dpotrf(H.T, lower=1, clean=0, overwrite_a=1)
-    if failed:
+    if _factorise.code(H) != 0:
         raise np.linalg.LinAlgError("the ridge is below rounding")
-    return np.asarray(R)
+    return H
 
 
-def _mirror(A: np.ndarray, block: int = 128) -> None:
-    """Copy the upper triangle of A (n, n) to the lower one, by blocks that lie in the cache."""
-    for lo in range(0, len(A), block):
-        hi = lo + block
-        A[hi:, lo:hi] = A[lo:hi, hi:].T
-        inside = A[lo:hi, lo:hi]
-        inside[:] = np.triu(inside) + np.triu(inside, 1).T
+# LAPACK by SciPy's Python functions would keep the other threads waiting.
+
+
+@jit(i8(f8_2))
+def _factorise(H):
+    return cholesky(H)
+
+
+@jit(types.void(f8_2))
+def _invert(R):
+    inverse(R)
 
 
 def _check(K: np.ndarray, ridge: float) -> None:

@@ -30,7 +30,8 @@ Progress = Callable[[int, int, str], None]
 
 ROUNDS = 4  # extensions of the grid
 FEW_ROWS = 2**15  # are enough to leave a candidate behind at a lower rank
-KEPT, FINALISTS = 8, 10  # successive halving leaves one in so many at each rank, and so many in the end
+KEPT, FINALISTS, FEWEST = 8, 10, 4
+"""Successive halving leaves one in so many at each rank, and so many in the end: of all kernels, and of each."""
 
 
 @dataclass
@@ -150,12 +151,13 @@ class GridSearch:
 
     def _halve(self, keys: list[Key]) -> None:
         """Score candidates by successive halving, or all of them where there is no ladder or they are few."""
+        finalists = max(-(-FINALISTS // len(self.grids)), FEWEST)
         for level, rank in enumerate(self.ladder, 1):
-            if len(keys) <= FINALISTS:
+            if len(keys) <= finalists:
                 break
             self._score(keys, rank)
             best = sorted(keys, key=lambda key: self.found[key].order)
-            keys = best[: max(FINALISTS, len(keys) // KEPT) if level < len(self.ladder) else FINALISTS]
+            keys = best[: max(finalists, len(keys) // KEPT) if level < len(self.ladder) else finalists]
         self.score(keys)
 
     def score(self, keys: Iterable[Key]) -> None:

@@ -14,6 +14,7 @@ from kernsel.kernels import Kernel
 from kernsel.problem import Rows
 from kernsel.search.axes import Array, Axes, Coordinate, Grid, continuous, make_grids
 from kernsel.search.candidate import Candidate, Key, parameters_of
+from kernsel.search.scales import Family, Scales
 
 MOST = 100_000  # points of a sample; so many have a million candidates or more
 DESIGN = re.compile(r"(random|sobol):(.*)")
@@ -61,12 +62,12 @@ class Scatter(Axes):
         return candidate.lam in self.lams and (candidate.kernel, candidate.learner) in self.sample
 
 
-def make_designs(kernels: Sequence[Kernel], grid: Grid, rows: Rows, learner: Any) -> list[Axes]:
+def make_designs(kernels: Sequence[Kernel | Family], grid: Grid, rows: Rows, learner: Any) -> list[Axes]:
     """Return the grid of each kernel as ``make_grids`` does, or a sample of it.
 
     Parameters
     ----------
-    kernels : sequence of Kernel
+    kernels : sequence of Kernel or Family
     grid : str or mapping
         As for ``make_grids``, or ``"sobol:N"`` or ``"random:N"`` for N points of each kernel in the range of the
         automatic grid; in a mapping that is ``"rest"``, and what has values is sampled in their range.
@@ -81,15 +82,21 @@ def make_designs(kernels: Sequence[Kernel], grid: Grid, rows: Rows, learner: Any
     given: dict[str, Any] = dict(grid) if isinstance(grid, Mapping) else {"rest": grid}
     design = given.get("rest", "auto")
     match = DESIGN.fullmatch(design) if isinstance(design, str) else None
+    first = [each.first if isinstance(each, Family) else each for each in kernels]
+
+    def scaled(grids: Sequence[Axes]) -> list[Axes]:
+        pairs = zip(kernels, grids, strict=True)
+        return [Scales.of(each, axes) if isinstance(each, Family) else axes for each, axes in pairs]
+
     if match is None:
-        return make_grids(kernels, grid, rows, learner)
+        return scaled(make_grids(first, grid, rows, learner))
     if not match[2].isdecimal() or not 1 <= int(match[2]) <= MOST:
         raise OptionError(
             f"grid {design!r}: the number of points is a whole number from 1 to {MOST}, as in {match[1]}:64"
         )
     given["rest"] = "auto"
-    grids = make_grids(kernels, given, rows, learner)
-    return [_scattered(axes, match[1], int(match[2]), rows.seed) for axes in grids]
+    grids = make_grids(first, given, rows, learner)
+    return scaled([_scattered(axes, match[1], int(match[2]), rows.seed) for axes in grids])
 
 
 def _scattered(axes: Axes, design: str, count: int, seed: int) -> Axes:
