@@ -78,7 +78,11 @@ BAD_TABLES = {
     ),
     "overflow at reading": ([*ROWS, ["1e400", "1", "0"]], HEADER, "'a' has 1 infinite value (first in row 41)"),
     "too large": ([*ROWS, ["1", "1e300", "0"]], HEADER, "column 'b' holds 1e+300 in row 41: its square overflows"),
-    "no numbers": ([[f"<{i}" if i % 3 == 0 else row[0], *row[1:]] for i, row in enumerate(ROWS)], HEADER, "--numeric a"),
+    "no numbers": (
+        [[f"<{i}" if i % 3 == 0 else row[0], *row[1:]] for i, row in enumerate(ROWS)],
+        HEADER,
+        "--numeric a",
+    ),
     "no targets": ([[*row[:2], ""] for row in ROWS], HEADER, "as the others have no value of the target 'y'"),
     "thousands": (
         [[f"{i}.000.{i:03d}", *row[1:]] for i, row in enumerate(ROWS)],

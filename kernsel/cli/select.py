@@ -18,6 +18,7 @@ from kernsel.cli.arguments import (
     Output,
     Quiet,
     Standardize,
+    TableOptions,
     Target,
     Task,
     Threads,
@@ -30,6 +31,7 @@ from kernsel.errors import OptionError
 
 def select(
     data: Data,
+    tables: TableOptions,
     target: Target = None,
     task: Task = "auto",
     learner: Annotated[
@@ -158,7 +160,9 @@ def select(
         outer = None if nested is None else check_text(nested)
         chatty = not (json or quiet)
         aside = {"weights": weights, "groups": groups, "folds": fold_column}
-        roles, dataset = read_dataset(data, target, task, standardize, chatty, class_weight=class_weight, **aside)
+        roles, dataset = read_dataset(
+            data, tables, target, task, standardize, chatty, class_weight=class_weight, **aside
+        )
         if outer is not None:
             make_folds(outer, dataset, seed)  # what can't be made is said before the selection, not after it
         from kernsel.numerics import jit
@@ -206,6 +210,7 @@ def select(
                     groups=roles.groups,
                     class_weight=class_weight,
                     progress=report,
+                    **tables.columns,
                     **options,
                 )
             result = replace(result, nested=honest)

@@ -151,6 +151,11 @@ def as_text(column: pd.Series) -> npt.NDArray[np.object_]:
     return texts
 
 
+def absent(texts: npt.NDArray[np.object_]) -> npt.NDArray[np.bool_]:
+    """Return where there is no category, (n,)."""
+    return np.array([text is None for text in texts], dtype=bool)
+
+
 def first_text(column: pd.Series) -> str:
     """Return the first value of a column that isn't a number, with its row."""
     for row, value in enumerate(column.astype(object), start=1):
@@ -210,6 +215,5 @@ def missing_values(gaps: npt.NDArray[np.bool_], name: str) -> str:
     count = int(gaps.sum())
     verb = "value is" if count == 1 else "values are"
     return (
-        f"column {name!r}: {count} {verb} missing of {len(gaps)} (first in row {int(np.argmax(gaps)) + 1}); "
-        f"{FILL_IN}"
+        f"column {name!r}: {count} {verb} missing of {len(gaps)} (first in row {int(np.argmax(gaps)) + 1}); {FILL_IN}"
     )

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from kernsel.data.choices import Choices, Names, make_choices
-from kernsel.data.columns import PADDED, Floats, as_dense, is_text, missing, missing_values, without_gaps
+from kernsel.data.columns import Floats, as_dense, is_text, missing, missing_values, without_gaps
 from kernsel.data.encoding import Encoder
 from kernsel.data.fitting import Fit, find, fit_frame, fit_matrix, fit_sparse, incomplete, names_in
-from kernsel.data.gaps import share
-from kernsel.data.names import check_column, check_unique, listed
+from kernsel.data.gaps import PADDED, share
+from kernsel.data.names import check_column, check_unique
 from kernsel.data.sample import Indices, Sample, class_weights, read_sample
 from kernsel.data.tables import (
     SparseTable,
@@ -284,7 +284,7 @@ def encode(X: pd.DataFrame | npt.ArrayLike | Table, standardize: bool = True) ->
     """
     table = as_table(X)
     _check_rows(len(table))
-    return _encoded(table, (), standardize, None, Choices(), find(table, Choices()), [])[1]
+    return _encoded(table, (), standardize, None, Choices(), find(table, Choices(), np.arange(len(table))), [])[1]
 
 
 def _dataset(
@@ -306,7 +306,7 @@ def _dataset(
     table = sample.rows(table)
     columns = {name: sample.rows(column) for name, column in columns.items()}
     table, columns, sample = _with_targets(table, columns, sample, choices.missing, notes)
-    found = find(table, choices)
+    found = find(table, choices, sample.places)
     if choices.missing == "drop" and not isinstance(table, SparseTable):
         rows = incomplete(table, found)
         if rows.any():
@@ -317,7 +317,7 @@ def _dataset(
             _check_left(kept.size, "missing values; give --missing impute, or --drop columns that lack many")
             table, sample = take(table, kept), sample.take(kept)
             columns = {name: take(column, kept) for name, column in columns.items()}
-            found = find(table, choices)
+            found = find(table, choices, sample.places)
     target = encode_targets(columns, task, standardize_target, sample.weights)
     if class_weight is not None:
         by_class = class_weights(class_weight, target, sample.weights)

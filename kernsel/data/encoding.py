@@ -20,7 +20,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from kernsel.data.columns import FILL_IN, Floats, as_dense, as_text, check_sparse_values, check_values, missing_values
+from kernsel.data.columns import (
+    FILL_IN,
+    Floats,
+    absent,
+    as_dense,
+    as_text,
+    check_sparse_values,
+    check_values,
+    missing_values,
+)
 from kernsel.data.gaps import share
 from kernsel.data.kinds import DATE, PLAIN, Kind, read_numbers
 from kernsel.data.names import check_unique, listed
@@ -140,13 +149,13 @@ class Encoder:
             X = given.X if isinstance(given, SparseTable) else given
             place = self._places(given.names if named else self.columns)
             picked = points.columns(X, [place[name] for name in self.used])
-            return np.isnan(points.dense(picked)).any(axis=1)
+            return np.asarray(np.isnan(points.dense(picked)).any(axis=1))
         place = self._places([str(column) for column in given.columns])
         holes = np.zeros(len(given), dtype=bool)
         for name in self.used:
             column = given.iloc[:, place[name]].rename(name)
             if name in self.categories:
-                holes |= np.equal(as_text(column), None)
+                holes |= absent(as_text(column))
             else:
                 holes |= np.isnan(read_numbers(column, self.kinds.get(name, PLAIN))[:, 0])
         return holes
@@ -199,10 +208,10 @@ class Encoder:
             for j, part in features:
                 X[:, j] = values[:, part]
         texts = {name: as_text(frame.iloc[:, place[name]]) for name in self.categories}
-        holes |= {name: np.equal(text, None) for name, text in texts.items()}
+        holes |= {name: absent(text) for name, text in texts.items()}
         for name in self.gaps:  # of a column that has but one value
             if name not in holes:
-                holes[name] = np.equal(as_text(frame.iloc[:, place[name]]), None)
+                holes[name] = absent(as_text(frame.iloc[:, place[name]]))
         self._check_gaps(holes)
         for name, features in self._sources.items():
             for j, part in features:
@@ -227,7 +236,7 @@ class Encoder:
         start = 0
         for name, known in self.categories.items():
             text = texts[name]
-            holes = np.equal(text, None)
+            holes = absent(text)
             if holes.any():
                 text = np.where(holes, self.fills[name], text)
             codes = pd.Index(known, dtype=object).get_indexer(text)

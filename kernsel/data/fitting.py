@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernsel.data.choices import Choices
-from kernsel.data.columns import Floats, as_text, check_sparse_values, check_values
+from kernsel.data.columns import Floats, absent, as_text, check_sparse_values, check_values
 from kernsel.data.encoding import Encoder, refused
 from kernsel.data.gaps import share
 from kernsel.data.kinds import CATEGORY, PLAIN, Found, Kind, describe_columns, find_kinds, read_numbers
@@ -26,7 +26,7 @@ MAX_ENCODED_BYTES = 8 * 2**30
 """One-hot columns that would need more than this are refused."""
 COMMON = 0.05
 """A column in which at least this share of the values is missing has a 0/1 column beside it that says where."""
-PLAIN_REASONS = ("constant", "dropped", "without values")
+PLAIN_REASONS = ("constant", "without values")
 """Why a column is left out whatever is said about its type."""
 MOST_NAMED = 60
 """Columns with gaps that a note names."""
@@ -88,7 +88,7 @@ class Fit:
 
     def add_categories(self, name: str, texts: npt.NDArray[np.object_]) -> None:
         """Add a column of categories (n,), None where one is missing."""
-        holes = np.equal(texts, None)
+        holes = absent(texts)
         levels, codes = np.unique(texts[~holes].astype(str), return_inverse=True)
         self._add_gaps(name, holes)
         if len(levels) < 2:
@@ -132,9 +132,7 @@ class Fit:
     def notes(self) -> list[str]:
         """Say what became of the columns."""
         levels = {name: len(values) for name, values in self.categories.items()}
-        features = [
-            each for each in self.found if self.reasons.get(each.name) is None and each.reason is None
-        ]
+        features = [each for each in self.found if self.reasons.get(each.name) is None and each.reason is None]
         described = describe_columns(features, levels)
         out = [described] if described else []
         reasons: dict[str, list[str]] = {}
@@ -231,7 +229,7 @@ def check_refused(frame: pd.DataFrame, used: Iterable[tuple[int, Found]]) -> Non
 def incomplete(table: Table, found: Sequence[Found] | None) -> npt.NDArray[np.bool_]:
     """Return which rows of a DataFrame or array lack a value that is used, (n,)."""
     if not is_frame(table):
-        return np.isnan(table).any(axis=1)
+        return np.asarray(np.isnan(table).any(axis=1))
     out = np.zeros(len(table), dtype=bool)
     for j, each in enumerate(found or ()):
         if each.reason is None and each.gaps:
@@ -241,8 +239,8 @@ def incomplete(table: Table, found: Sequence[Found] | None) -> npt.NDArray[np.bo
 
 def _holes(column: pd.Series, kind: Kind) -> npt.NDArray[np.bool_]:
     if kind.type == CATEGORY:
-        return np.equal(as_text(column), None)
-    return np.isnan(read_numbers(column, kind)[:, 0])
+        return absent(as_text(column))
+    return np.asarray(np.isnan(read_numbers(column, kind)[:, 0]))
 
 
 def fit_sparse(
@@ -273,9 +271,9 @@ def fit_sparse(
     return encoder, encoder.transform(table)
 
 
-def find(table: Table, choices: Choices) -> list[Found] | None:
+def find(table: Table, choices: Choices, places: npt.NDArray[np.int64]) -> list[Found] | None:
     """Find out what the columns of a DataFrame hold; None for other tables."""
-    return find_kinds(table, choices) if is_frame(table) else None
+    return find_kinds(table, choices, places) if is_frame(table) else None
 
 
 def names_in(table: Table) -> tuple[str, ...]:
@@ -287,6 +285,7 @@ def names_in(table: Table) -> tuple[str, ...]:
 
 def _left_out(reason: str, names: Sequence[str]) -> str:
     one = len(names) == 1
+    if reason == "dropped":
+        return f"column{'s' * (not one)} {listed(names)} left out, as asked for"
     what = f"column{'s' * (not one)} {listed(names)} {'is' if one else 'are'} {reason} and left out"
     return what if reason in PLAIN_REASONS else f"{what} (a column named by --numeric or --categorical stays)"
-

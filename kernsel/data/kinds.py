@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from kernsel.data.choices import Choices
 from kernsel.data.columns import Floats, as_text, first_text, is_text, numbers, without_gaps
@@ -61,6 +62,7 @@ class Kind:
 
 
 PLAIN = Kind()
+Indices = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -83,9 +85,17 @@ class Found:
     reason: str | None = None
 
 
-def find_kinds(frame: pd.DataFrame, choices: Choices) -> list[Found]:
-    """Find out what each column of a table holds; DataError if that can't be used."""
-    found = [_find(frame.iloc[:, j].rename(str(name)), choices) for j, name in enumerate(frame.columns)]
+def find_kinds(frame: pd.DataFrame, choices: Choices, places: Indices) -> list[Found]:
+    """Find out what each column of a table holds; DataError if that can't be used.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    choices : Choices
+    places : (n,) array
+        Where the rows stood in the table as given.
+    """
+    found = [_find(frame.iloc[:, j].rename(str(name)), choices, places) for j, name in enumerate(frame.columns)]
     counts = [each for each in found if each.reason is not None and each.reason.startswith("count")]
     if counts and all(each.reason is not None for each in found):
         kept = counts[0]  # a table of one feature may well be a series
@@ -121,7 +131,7 @@ def read_numbers(column: pd.Series, kind: Kind) -> Floats:
     return values[:, None]
 
 
-def _find(column: pd.Series, choices: Choices) -> Found:
+def _find(column: pd.Series, choices: Choices, places: Indices) -> Found:
     import pandas as pd
 
     name, n = str(column.name), len(column)
@@ -153,7 +163,7 @@ def _find(column: pd.Series, choices: Choices) -> Found:
             return Found(name, Kind(DATE, format=way), count)
     values = numbers(column)
     if values is not None:
-        reason = None if wanted else _identifies(name, values, count)
+        reason = None if wanted else _identifies(name, values, places)
         return Found(name, PLAIN, count, reason)
     distinct = len(set(as_text(column)) - {None})
     reason = None
@@ -174,22 +184,22 @@ def _are_dates(column: pd.Series) -> bool:
     return len(values) > 0 and all(isinstance(value, datetime.date) for value in values)
 
 
-def _identifies(name: str, values: Floats, gaps: int) -> str | None:
+def _identifies(name: str, values: Floats, places: Indices) -> str | None:
     """Return why numbers name rows rather than describe them, None if they don't."""
     n = len(values)
-    if n < 3 or gaps or not np.array_equal(values, np.round(values)):
-        return "without a name" if UNNAMED.fullmatch(name) and gaps == n else None
-    if values[0] in (0, 1) and np.array_equal(values, np.arange(n) + values[0]):
+    if n < 3 or not np.array_equal(values, np.round(values)):
+        return None
+    if values[0] - places[0] in (0, 1) and np.array_equal(values - places, np.full(n, values[0] - places[0])):
         return "counting the rows"
     if (_is_identifier(name) or UNNAMED.fullmatch(name)) and 2 * len(np.unique(values)) > n > MANY:
-        return "an identifier, by its name and its values"
+        return "an identifier by name and values"
     return None
 
 
 def _is_identifier(name: str) -> bool:
-    return bool(re.fullmatch(r"(.*[ _.-])?(id|ids|idx|index|rowid|uuid|rownum|row number)", name, re.IGNORECASE)) or bool(
-        re.fullmatch(r".*[a-z](Id|ID)", name)
-    )
+    return bool(
+        re.fullmatch(r"(.*[ _.-])?(id|ids|idx|index|rowid|uuid|rownum|row number)", name, re.IGNORECASE)
+    ) or bool(re.fullmatch(r".*[a-z](Id|ID)", name))
 
 
 def describe_columns(found: Sequence[Found], levels: Mapping[str, int]) -> str | None:
@@ -203,7 +213,9 @@ def describe_columns(found: Sequence[Found], levels: Mapping[str, int]) -> str |
         counts = _some([f"{each.name} {levels[each.name]}" for each in of[CATEGORY] if each.name in levels])
         parts.append(f"{len(of[CATEGORY])} with categories, a 0/1 column for each ({counts})")
     if of[ORDINAL]:
-        parts.append(f"{len(of[ORDINAL])} ordinal ({_some([f'{e.name} ' + '<'.join(e.kind.levels) for e in of[ORDINAL]])})")
+        parts.append(
+            f"{len(of[ORDINAL])} ordinal ({_some([f'{e.name} ' + '<'.join(e.kind.levels) for e in of[ORDINAL]])})"
+        )
     if of[DATE]:
         parts.append(
             f"{len(of[DATE])} with dates, as days, month, weekday and hour ({_some([each.name for each in of[DATE]])}; "
@@ -214,4 +226,3 @@ def describe_columns(found: Sequence[Found], levels: Mapping[str, int]) -> str |
 
 def _some(texts: Sequence[str], most: int = 12) -> str:
     return ", ".join(texts) if len(texts) <= most else f"{', '.join(texts[:most])} and {len(texts) - most} more"
-

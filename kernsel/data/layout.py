@@ -37,6 +37,8 @@ FALLBACK = ("cp1252", "latin-1")
 YEARS = range(1800, 2201)
 """Whole numbers among these, one after the other, are names of columns."""
 UTF8 = "utf-8-sig"
+PAIRS = r"\s*[-+?]?[\d.,]+(\s+[-+?]?[\d.,]*)+\s*"
+"""Numbers, or gaps, with spaces between."""
 END = "\0"
 """What the names of columns without a name at the end of all lines begin with."""
 
@@ -144,7 +146,7 @@ def find_layout(source: Source, reading: Reading) -> Layout:
         raise DataError(f"{source.name} isn't a table with columns (no first row); give a CSV file")
     if reading.skip is None and (titles := _titles([row for _, row in rows])):
         rows = rows[titles:]
-        notes.append(f"the first {titles} line{'s' * (titles > 1)} above the table left out")
+        notes.append(f"{titles} line{'s' * (titles > 1)} above the table left out")
     fields = [[field.strip() for field in row] for _, row in rows]
     header = has_header(fields) if reading.header is None else reading.header
     width = _width(fields[1:] or fields)
@@ -172,17 +174,17 @@ def find_layout(source: Source, reading: Reading) -> Layout:
 
 def text_rows(stream: Iterator[str], layout: Layout) -> Iterator[tuple[int, list[str]]]:
     """Yield the number (from 1) and the fields of each row of a text that has the layout, those above left out."""
-    last = layout.start
+    numbers: list[int] = []
 
     def lines() -> Iterator[str]:
-        nonlocal last
-        for last, line in enumerate(islice(stream, layout.start, None), start=layout.start + 1):
-            line = line if layout.comment is None else line.split(layout.comment)[0]
-            if line.strip():
-                yield _normal(line, layout.sep)
+        for number, line in enumerate(islice(stream, layout.start, None), start=layout.start + 1):
+            told = line if layout.comment is None else line.split(layout.comment)[0]
+            if told.strip():
+                numbers[:] = [number]
+                yield _normal(told, layout.sep)
 
     for row in csv.reader(lines(), delimiter=layout.sep, skipinitialspace=True):
-        yield last, row
+        yield numbers[0], row
 
 
 def called(names: Sequence[str]) -> str:
@@ -289,18 +291,17 @@ def _comment(lines: Sequence[str]) -> str | None:
 
 def _normal(line: str, sep: str) -> str:
     """Return a line as the CSV reader wants it: spaces between columns are as one."""
-    return " ".join(line.split()) + "\n" if sep == " " and '"' not in line else line.strip() + "\n" if sep == " " else line
+    if sep != " ":
+        return line
+    return (line.strip().replace("\t", " ") if '"' in line else " ".join(line.split())) + "\n"
 
 
 def _fields(source: Source, lines: Sequence[tuple[int, str]], sep: str) -> list[tuple[int, list[str]]]:
     """Return the rows that lines make, each with the number of its last line."""
     csv.field_size_limit(1 << 30)
     reader = csv.reader((_normal(line, sep) for _, line in lines), delimiter=sep, skipinitialspace=True)
-    rows = []
     try:
-        for row in reader:
-            if any(field.strip() for field in row):
-                rows.append((lines[reader.line_num - 1][0], row))
+        rows = [(lines[reader.line_num - 1][0], row) for row in reader if any(field.strip() for field in row)]
     except csv.Error as error:
         raise DataError(f"{source.name} isn't a table with columns ({error}); give a CSV file") from error
     return rows
@@ -326,7 +327,7 @@ def _separator(source: Source, lines: Sequence[tuple[int, str]]) -> str:
     for sep in SEPARATORS:
         rows = split[sep] = [row for _, row in _fields(source, lines, sep)]
         rows = rows[_titles(rows) :] if rows and sep != " " else rows
-        if rows and _is_even(rows) and not (sep == "," and _has_pairs(rows)):
+        if rows and _is_even(rows) and not _has_pairs(rows[1:] or rows):
             return sep
     first = {sep: len(rows[0]) if rows else 0 for sep, rows in split.items() if sep != " "}
     most = max(first, key=lambda sep: (first[sep], sep == ","))
@@ -340,8 +341,8 @@ def _is_even(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _has_pairs(rows: Sequence[Sequence[str]]) -> bool:
-    """Say whether every row has two numbers with a space between in a field: those commas are decimal ones."""
-    return all(any(re.fullmatch(r"\s*[-+\d]\d*\s+[-+]?\d+\s*", field) for field in row) for row in rows[1:] or rows)
+    """Say whether every row has several numbers with spaces between in a field: those separate the columns."""
+    return all(any(re.fullmatch(PAIRS, field) and not re.fullmatch(NUMERIC, field) for field in row) for row in rows)
 
 
 def _header_names(rows: Sequence[Sequence[str]]) -> list[str]:

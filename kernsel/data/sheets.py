@@ -28,7 +28,7 @@ def read_sheet(source: Source, reading: Reading) -> pd.DataFrame:
     try:
         with source.path.open("rb") as stream, pd.ExcelFile(stream, engine=engine) as book:
             sheet, notes = _sheet(source, reading, [str(name) for name in book.sheet_names])
-            cells = book.parse(sheet, header=None, na_values=sorted(GAPS), dtype=object)
+            cells = pd.read_excel(book, sheet_name=sheet, header=None, na_values=sorted(GAPS), dtype=object)
     except ImportError as error:
         package = "odfpy" if engine == "odf" else engine
         raise DataError(
@@ -66,7 +66,7 @@ def _table(source: Source, reading: Reading, cells: pd.DataFrame, notes: list[st
         titles = next((i for i, count in enumerate(filled) if count > 1), 0)
         if titles:
             cells = cells.iloc[titles:].dropna(how="all", axis=1)
-            notes = [*notes, f"the first {titles} row{'s' * (titles > 1)} above the table left out"]
+            notes = [*notes, f"{titles} row{'s' * (titles > 1)} above the table left out"]
     rows = [["" if value != value or value is None else _text(value) for value in row] for row in _head(cells)]
     header = has_header(rows) if reading.header is None else reading.header
     if header:
