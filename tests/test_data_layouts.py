@@ -122,6 +122,12 @@ READ = {
         [[137, 1.37], [1096, 10.96]],
         ["numbers have a decimal comma; '.' separates thousands"],
     ),
+    "dates with points beside thousands": (
+        "d;u;v\n31.12.2024;137;1,37\n01.01.2025;1.096;10,96\n",
+        ["d", "u", "v"],
+        [["31.12.2024", 137, 1.37], ["01.01.2025", 1096, 10.96]],
+        ["numbers have a decimal comma; '.' separates thousands"],
+    ),
     "points of millions": (
         "u;v\n1.137.000;1\n2.096.500;2\n",
         ["u", "v"],
@@ -179,6 +185,7 @@ SAID = {
     "decimal": ("a;b\n1,096;2\n3,125;4\n", {"decimal": ","}, [[1.096, 2], [3.125, 4]]),
     "thousands": ("a;b\n1,096;2\n3,125;4\n", {"thousands": ","}, [[1096, 2], [3125, 4]]),
     "thousands alone": ("a;b\n1.096;2\n3.125;4\n", {"thousands": "."}, [[1096, 2], [3125, 4]]),
+    "thousands beside dates": ("a;b\n1.096;1.2.2024\n", {"thousands": "."}, [[1096, "1.2.2024"]]),
     "encoding": (b"\xe4,b\n1,2\n", {"encoding": "latin-1"}, [[1, 2]]),
     "no header": ("a,b\n1,2\n", {"header": False}, [["a", "b"], ["1", "2"]]),
     "header": ("1,2\n3,4\n", {"header": True}, [[3, 4]]),

@@ -51,14 +51,17 @@ def read_csv(source: Source, reading: Reading) -> pd.DataFrame:
 
 
 def _read(source: Source, layout: Layout, reading: Reading, notes: list[str]) -> pd.DataFrame:
-    decimal = reading.decimal or ("," if reading.thousands == "." else ".")
-    frame = _parse(source, layout, decimal, reading.thousands)
-    suspects = [name for name in frame if _is_marked(frame[name])]
-    thousands = reading.thousands
-    if suspects and (reading.decimal is None or thousands is None):
-        decimal, thousands = _decide(source, layout, frame, suspects, reading)
-        if (decimal, thousands) != (reading.decimal or ".", reading.thousands):
-            frame = _parse(source, layout, decimal, thousands)
+    first = reading.decimal or ("," if reading.thousands == "." else ".")
+    decimal, thousands = first, reading.thousands
+    frame = _parse(source, layout, first, None)
+    texts = [name for name in frame if frame[name].dtype.kind not in "biuf"]
+    marked = [name for name in texts if _is_marked(frame[name])]
+    if marked and (reading.decimal is None or reading.thousands is None):
+        decimal, thousands = _decide(source, layout, frame, marked, reading)
+    if (decimal, thousands) != (first, None):
+        # pandas leaves separators of thousands out wherever they are: a date 31.12.2024 would be a number, too.
+        plain = [name for name in texts if name not in marked]
+        frame = _parse(source, layout, decimal, thousands, plain)
     found = [*notes, *layout.notes]
     if reading.decimal is None and decimal == ",":
         found.append("numbers have a decimal comma")
@@ -151,8 +154,6 @@ def _ragged(source: Source, layout: Layout, line: int, length: int) -> str:
 
 def _is_marked(column: pd.Series) -> bool:
     """Whether a text column is all numbers, if commas, points and spaces may stand in them."""
-    if column.dtype.kind in "biuf":
-        return False
     values = without_gaps(column).dropna().astype(str).str.strip()
     return len(values) > 0 and bool(values.str.fullmatch(NUMERIC).all())
 

@@ -6,8 +6,9 @@ whose levels are numbered, and the parts of a date. A column of text, truth valu
 a category. It isn't scaled, and no category is dropped: two rows that differ in such a column are at squared distance
 2, however many categories there are.
 
-Where a value is missing, the column's mean or most frequent category takes its place. A column in which that was common
-has another one beside it, 1 where a value was missing and 0 elsewhere.
+Where a number is missing, its mean given the other numbers of the row takes its place (``kernsel.data.imputing``), or
+the column's mean where there is no such law; for a category the most frequent one does. A column in which that was
+common has another one beside it, 1 where a value was missing and 0 elsewhere.
 """
 
 from __future__ import annotations
@@ -31,9 +32,10 @@ from kernsel.data.columns import (
     missing_values,
 )
 from kernsel.data.gaps import share
+from kernsel.data.imputing import NormalLaw
 from kernsel.data.kinds import DATE, PLAIN, Kind, read_numbers
 from kernsel.data.names import check_unique, listed
-from kernsel.data.tables import SparseTable, Table, array_names, as_table, is_frame
+from kernsel.data.tables import SparseTable, Table, array_names, as_pandas, as_table, is_frame
 from kernsel.errors import DataError, SelectionWarning
 from kernsel.numerics import points
 from kernsel.numerics.points import Points, is_sparse
@@ -65,6 +67,8 @@ class Encoder:
         before there was such a thing.
     gaps : tuple of str
         Columns with a 0/1 column that says where a value was missing.
+    law : NormalLaw or None
+        Of the numeric features, if values were missing from them.
     missing : str
         What is done about missing values of a later table: ``"impute"`` them, ``"refuse"`` them, or impute them with a
         warning, ``"drop"``, as rows with missing values were left out of the table that it was fitted on.
@@ -79,6 +83,7 @@ class Encoder:
     kinds: Mapping[str, Kind] = field(default_factory=dict)
     fills: Mapping[str, float | str] = field(default_factory=dict)
     gaps: tuple[str, ...] = ()
+    law: NormalLaw | None = None
     missing: str = "refuse"
 
     @property
@@ -138,8 +143,7 @@ class Encoder:
         out[:, : len(self.numeric)] = picked
         holes = {name: np.isnan(X[:, place[name]]) for name in self.used}
         self._check_gaps(holes)
-        for j, name in enumerate(self.numeric):
-            self._finish(out[:, j], j, name, 0)
+        self._finish(out[:, : len(self.numeric)])
         return self._with_gaps(out, holes)
 
     def missing_rows(self, table: pd.DataFrame | npt.ArrayLike | Table) -> npt.NDArray[np.bool_]:
@@ -162,6 +166,7 @@ class Encoder:
 
     def _table(self, table: Any) -> tuple[Table, bool]:
         """Return a table in the form that its columns need, and whether they have names."""
+        table = as_pandas(table)
         named = is_frame(table) or isinstance(table, SparseTable)
         given = as_table(table)
         if is_frame(given):
@@ -198,36 +203,51 @@ class Encoder:
         check_unique(names, "the table")
         return {name: j for j, name in enumerate(names)}
 
-    def _transform_frame(self, frame: Any) -> Floats:
-        place = self._places([str(column) for column in frame.columns])
-        X = np.empty((len(frame), len(self.features)))
+    def numbers(self, table: Table) -> Floats:
+        """Return the numeric features of a DataFrame or array in their units, (n, m); NaN where one is missing."""
+        if not is_frame(table):
+            return np.array(table[:, [self.columns.index(name) for name in self.numeric]], dtype=np.float64)
+        X = np.empty((len(table), len(self.numeric)))
+        self._read_numbers(table, self._places([str(column) for column in table.columns]), X)
+        return X
+
+    def _read_numbers(self, frame: Any, place: Mapping[str, int], X: Floats) -> dict[str, npt.NDArray[np.bool_]]:
+        """Write the numeric features into the first columns of X, and return where each column lacks values."""
         holes: dict[str, npt.NDArray[np.bool_]] = {}
         for name, features in self._sources.items():
             values = read_numbers(frame.iloc[:, place[name]].rename(name), self.kinds.get(name, PLAIN))
             holes[name] = np.isnan(values[:, 0])
             for j, part in features:
                 X[:, j] = values[:, part]
+        return holes
+
+    def _transform_frame(self, frame: Any) -> Floats:
+        place = self._places([str(column) for column in frame.columns])
+        X = np.empty((len(frame), len(self.features)))
+        holes = self._read_numbers(frame, place, X)
         texts = {name: as_text(frame.iloc[:, place[name]]) for name in self.categories}
         holes |= {name: absent(text) for name, text in texts.items()}
         for name in self.gaps:  # of a column that has but one value
             if name not in holes:
                 holes[name] = absent(as_text(frame.iloc[:, place[name]]))
         self._check_gaps(holes)
-        for name, features in self._sources.items():
-            for j, part in features:
-                self._finish(X[:, j], j, name, part)
+        self._finish(X[:, : len(self.numeric)])
         if self.categories:
             self._one_hot(texts, X[:, len(self.numeric) :])
         return self._with_gaps(X, holes)
 
-    def _finish(self, column: Floats, j: int, name: str, part: int) -> None:
-        """Fill in what is missing from the values of a numeric feature, check them, and scale them in place."""
-        holes = np.isnan(column)
-        if holes.any():
-            column[holes] = self.fills[self.numeric[j]]
-        check_values(column, name)
-        column -= self.mean[j]
-        column /= self.scale[j]
+    def _finish(self, X: Floats) -> None:
+        """Check the numeric features (n, m), fill in what is missing from them, and scale them, in place."""
+        holes = np.asarray(np.isnan(X).any(axis=0))
+        for j, name in enumerate(self.numeric):
+            check_values(np.nan_to_num(X[:, j], nan=0.0, posinf=np.inf, neginf=-np.inf) if holes[j] else X[:, j], name)
+        if holes.any() and self.law is not None:
+            self.law.fill(X)
+        for j, name in enumerate(self.numeric):
+            if holes[j] and self.law is None:
+                X[np.isnan(X[:, j]), j] = self.fills[name]
+            X[:, j] -= self.mean[j]
+            X[:, j] /= self.scale[j]
 
     def _one_hot(self, texts: Mapping[str, npt.NDArray[np.object_]], X: Floats) -> None:
         """Write one 0/1 column for each category, column after column."""
@@ -285,6 +305,7 @@ class Encoder:
             "kinds": {name: kind.to_json() for name, kind in self.kinds.items()},
             "fills": dict(self.fills),
             "gaps": list(self.gaps),
+            "law": None if self.law is None else self.law.to_json(),
             "missing": self.missing,
         }
 
@@ -302,6 +323,7 @@ class Encoder:
             kinds={name: Kind.from_json(kind) for name, kind in document.get("kinds", {}).items()},
             fills=dict(document.get("fills", {})),
             gaps=tuple(document.get("gaps", ())),
+            law=NormalLaw.from_json(document["law"]) if document.get("law") else None,
             missing=document.get("missing", "refuse"),
         )
 

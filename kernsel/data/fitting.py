@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from kernsel.data.choices import Choices
 from kernsel.data.columns import Floats, absent, as_text, check_sparse_values, check_values
 from kernsel.data.encoding import Encoder, refused
 from kernsel.data.gaps import share
+from kernsel.data.imputing import MOST_FEATURES, NormalLaw, fit_normal
 from kernsel.data.kinds import CATEGORY, PLAIN, Found, Kind, describe_columns, find_kinds, read_numbers
 from kernsel.data.names import check_unique, listed
 from kernsel.data.tables import SparseTable, Table, array_names, is_frame
@@ -59,6 +61,7 @@ class Fit:
         self.gaps: dict[str, int] = {}
         self.reasons: dict[str, str] = {}
         self.found: list[Found] = []
+        self.joint: NormalLaw | None = None
 
     def add_numbers(self, name: str, features: Sequence[str], values: Floats) -> None:
         """Add a column of numbers (n, m) with the names of its m features."""
@@ -129,6 +132,16 @@ class Fit:
             missing=self.choices.missing,
         )
 
+    def with_law(self, encoder: Encoder, table: Table) -> Encoder:
+        """Return the encoder with the law of the numeric features, if values are missing from them."""
+        lacking = any(
+            feature in self.numeric for name in self.gaps for feature in self.kinds.get(name, PLAIN).features(name)
+        )
+        if not lacking or len(self.numeric) > MOST_FEATURES:
+            return encoder
+        self.joint = fit_normal(encoder.numbers(table), self.weights)
+        return replace(encoder, law=self.joint)
+
     def notes(self) -> list[str]:
         """Say what became of the columns."""
         levels = {name: len(values) for name, values in self.categories.items()}
@@ -148,7 +161,8 @@ class Fit:
         more = f" and {len(each) - MOST_NAMED} more columns" * (len(each) > MOST_NAMED)
         named = f"missing values: {', '.join(each[:MOST_NAMED])}{more} of {self.n} rows"
         beside = f"; from {100 * COMMON:g} % on a 0/1 column says where" if self.common else ""
-        return [f"{named}; the mean, or the most frequent category, of all rows takes their place{beside}"]
+        mean = "the mean" if self.joint is None else "the mean given the row's other numbers"
+        return [f"{named}; {mean}, or the most frequent category, takes their place, as all rows tell it{beside}"]
 
     def document(self) -> list[dict[str, Any]]:
         """Return what became of each column, as JSON has it."""
@@ -183,6 +197,7 @@ def fit_matrix(fit: Fit, matrix: Floats, aside: tuple[str, ...]) -> tuple[Encode
         fit.add_numbers(name, (name,), column[:, None])
     encoder = fit.encoder(aside)
     if holes:
+        encoder = fit.with_law(encoder, matrix)
         return encoder, encoder.transform(matrix)
     if not fit.standardize:
         return encoder, matrix
@@ -216,6 +231,7 @@ def fit_frame(fit: Fit, frame: pd.DataFrame, found: list[Found], aside: tuple[st
             f"the text columns have too many values: {len(encoder.features)} 0/1 columns for {len(frame)} rows take "
             f"{size / 2**30:.0f} GB; leave out the column with the most values, by --drop {most!r}"
         )
+    encoder = fit.with_law(encoder, frame)
     return encoder, encoder.transform(frame)
 
 
