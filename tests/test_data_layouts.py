@@ -54,6 +54,12 @@ READ = {
         [["fr", 1.5, 2], ["de", 2, 3]],
         [],
     ),
+    "a count of the columns as names": (
+        "0,1,2,3,4\n5.5,2,3,1,2\n1,2,3.5,4,4\n",
+        ["0", "1", "2", "3", "4"],
+        [[5.5, 2, 3, 1, 2], [1, 2, 3.5, 4, 4]],
+        [],
+    ),
     "semicolons": ("a;b\n1;2\n", ["a", "b"], [[1, 2]], ["columns are separated by ';'"]),
     "bars": ("a|b\n1|2\n", ["a", "b"], [[1, 2]], ["columns are separated by '|'"]),
     "spaces": ("a  b c\n 1 2   3\n4 5 6 \n", ["a", "b", "c"], [[1, 2, 3], [4, 5, 6]], ["separated by spaces"]),

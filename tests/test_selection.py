@@ -51,7 +51,7 @@ DOCUMENT = {
 }
 DATA = {
     *("rows", "features", "task", "target", "labels", "source", "notes", "folds", "representation", "rank"),
-    *("measure", "verification", "choice", "class_weight", "holdout", "repeats", "weight", "errors"),
+    *("measure", "verification", "choice", "class_weight", "holdout", "repeats", "weight", "errors", "columns"),
 }
 OPTIONS = {
     *(

@@ -116,4 +116,6 @@ def _predictions(
         f"{rows} of {len(found)} rows lack{'s' * (rows == 1)} values and have no prediction, as the model was selected "
         "without such rows; --missing impute predicts them by means"
     )
-    return found.astype(object).mask(empty)
+    found = found.astype(object)
+    found.loc[empty] = None
+    return found

@@ -34,6 +34,8 @@ MOST_TITLES = 20
 """Lines above the table that are left out unasked."""
 FALLBACK = ("cp1252", "latin-1")
 """Encodings of what isn't UTF-8: Windows-1252 has five bytes without a meaning, Latin-1 none."""
+LEAST_COUNTED = 5
+"""So many columns at least, counted from 0 or 1, have names like 0, 1, 2, 3, 4."""
 YEARS = range(1800, 2201)
 """Whole numbers among these, one after the other, are names of columns."""
 UTF8 = "utf-8-sig"
@@ -201,9 +203,11 @@ def has_header(rows: Sequence[Sequence[str]]) -> bool:
     """Say whether the first of the rows names the columns.
 
     Text above numbers alone decides for a header; otherwise numbers above numbers, a gap, words that come again below,
-    or a word that is there twice decide for data. Years, one after the other, are names.
+    or a word that is there twice decide for data. Years, one after the other, and a count of columns are names.
     """
     top, below = rows[0], rows[1:]
+    if len(top) >= LEAST_COUNTED and any([*top] == [str(j + start) for j in range(len(top))] for start in (0, 1)):
+        return True
     if all(is_number(field) or is_gap(field) for field in top) and any(is_number(field) for field in top):
         return False
     shift = 1 if below and _width(below) == len(top) + 1 else 0
