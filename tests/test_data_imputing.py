@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.impute import SimpleImputer
 
-from kernsel.data.imputing import MOST_FEATURES, MOST_ROWS, RIDGE, NormalLaw, fit_normal
+from kernsel.data.imputing import MOST_FEATURES, MOST_ROWS, RIDGE, STEPS, TOLERANCE, NormalLaw, fit_normal
 
 RNG = np.random.default_rng(0)
 
@@ -36,14 +36,14 @@ def slow_conditional_means(X, law):
     return out
 
 
-def slow_em(X, steps=30):
+def slow_em(X):
     """Mean and covariance by EM, a row at a time, on standardised numbers."""
     Z = (X - np.nanmean(X, axis=0)) / np.nanstd(X, axis=0)
     n, d = Z.shape
     mean, S = np.zeros(d), None
     filled = np.nan_to_num(Z)
     S = filled.T @ filled / n
-    for _ in range(steps):
+    for _ in range(STEPS):
         C, filled = np.zeros((d, d)), Z.copy()
         for z in filled:
             u = np.isnan(z)
@@ -52,7 +52,7 @@ def slow_em(X, steps=30):
             C[np.ix_(u, u)] += (S[np.ix_(u, u)] - B @ S[np.ix_(~u, u)]) / n
         mean = filled.mean(axis=0)
         new = (filled - mean).T @ (filled - mean) / n + C
-        done = np.abs(new - S).max() <= 1e-3
+        done = np.abs(new - S).max() <= TOLERANCE
         S = new
         if done:
             break

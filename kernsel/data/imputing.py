@@ -24,9 +24,9 @@ Floats = npt.NDArray[np.float64]
 
 RIDGE = 1e-3
 """Variance that is added to each standardised number before the others are predicted by it."""
-STEPS, TOLERANCE = 30, 1e-3
+STEPS, TOLERANCE = 10, 1e-3
 """EM stops after so many steps, or when no entry of S (of standardised numbers) changes by more."""
-MOST_ROWS, MOST_FEATURES = 2000, 100
+MOST_ROWS, MOST_FEATURES = 2000, 64
 """The law is fitted on so many rows, and not to more features: for those, means have to do."""
 
 
@@ -53,10 +53,14 @@ class NormalLaw:
         rows = np.flatnonzero(holes.any(axis=1))
         if not rows.size:
             return
+        with _one_thread():
+            self._fill(X, holes, rows)
+
+    def _fill(self, X: Floats, holes: npt.NDArray[np.bool_], rows: npt.NDArray[np.int64]) -> None:
         Z = (X[rows] - self.shift) / self.scale
         for members, unknown, known in _patterns(holes[rows]):
             if known.size:
-                B = solve(*_system(self.covariance, known, unknown), assume_a="pos")
+                B = solve(*_system(self.covariance, known, unknown), assume_a="pos", check_finite=False)
                 Z[np.ix_(members, unknown)] = self.mean[unknown] + (Z[np.ix_(members, known)] - self.mean[known]) @ B
             else:
                 Z[np.ix_(members, unknown)] = self.mean[unknown]
@@ -84,7 +88,7 @@ def fit_normal(X: Floats, weights: Floats | None = None) -> NormalLaw | None:
     Returns
     -------
     NormalLaw or None
-        None for more than 100 features, or where rows are no more than features.
+        None for more than 64 features, or where rows are no more than features.
     """
     n, d = X.shape
     if d > MOST_FEATURES or d < 2 or n <= d:
@@ -103,7 +107,14 @@ def fit_normal(X: Floats, weights: Floats | None = None) -> NormalLaw | None:
     largest = np.maximum(np.abs(off).max(axis=0), np.finfo(float).tiny)  # nothing over- or underflows
     scale = largest * np.sqrt((there * (off / largest) ** 2).sum(axis=0) / total)
     scale[scale == 0] = 1.0
-    Z = off / scale
+    with _one_thread():
+        mean, S = _expectation_maximisation(off / scale, holes, s)
+    return NormalLaw(shift, scale, mean, S)
+
+
+def _expectation_maximisation(Z: Floats, holes: npt.NDArray[np.bool_], s: Floats) -> tuple[Floats, Floats]:
+    """Return mean and covariance of standardised rows Z (n, d), 0 where one is missing, of weights s with the sum 1."""
+    d = Z.shape[1]
     patterns = list(_patterns(holes))
     mean, S = np.zeros(d), (s[:, None] * Z).T @ Z
     for _ in range(STEPS):
@@ -116,7 +127,7 @@ def fit_normal(X: Floats, weights: Floats | None = None) -> NormalLaw | None:
                 filled[np.ix_(members, unknown)] = mean[unknown]
                 C[block] += share * S[block]
                 continue
-            B = solve(*_system(S, known, unknown), assume_a="pos")
+            B = solve(*_system(S, known, unknown), assume_a="pos", check_finite=False)
             filled[np.ix_(members, unknown)] = mean[unknown] + (Z[np.ix_(members, known)] - mean[known]) @ B
             C[block] += share * (S[block] - S[np.ix_(unknown, known)] @ B)
         mean = s @ filled
@@ -124,12 +135,19 @@ def fit_normal(X: Floats, weights: Floats | None = None) -> NormalLaw | None:
         before, S = S, (s[:, None] * centred).T @ centred + (C + C.T) / 2
         if np.abs(S - before).max() <= TOLERANCE:
             break
-    return NormalLaw(shift, scale, mean, S)
+    return mean, S
 
 
 def _system(S: Floats, known: npt.NDArray[np.int64], unknown: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
     """Return the matrix and the right-hand sides that predict the unknown numbers by the known ones."""
     return S[np.ix_(known, known)] + RIDGE * np.eye(known.size), S[np.ix_(known, unknown)]
+
+
+def _one_thread() -> Any:
+    """Keep BLAS to one thread: the matrices are small, and sums are to be the same on any machine."""
+    from kernsel.numerics.jit import one_blas_thread
+
+    return one_blas_thread()
 
 
 def _patterns(
