@@ -139,6 +139,7 @@ def test_it_survives_json_and_knows_its_limits():
     np.testing.assert_array_equal(one, other)
     assert fit_normal(X[:, :1]) is None
     assert fit_normal(X[:4]) is None
+    assert fit_normal(np.column_stack([X, np.full(len(X), np.nan)])) is None
     assert fit_normal(np.ones((200, MOST_FEATURES + 1))) is None
     _, many = rows_with_gaps(n=3 * MOST_ROWS)
     assert np.isfinite(fit_normal(many).covariance).all()

@@ -13,10 +13,10 @@ from kernsel.data.choices import Choices
 from kernsel.data.columns import Floats, absent, as_text, check_sparse_values, check_values
 from kernsel.data.encoding import Encoder, refused
 from kernsel.data.gaps import share
-from kernsel.data.imputing import MOST_FEATURES, NormalLaw, fit_normal
+from kernsel.data.imputing import MOST_FEATURES, MOST_ROWS, NormalLaw, fit_normal, spread
 from kernsel.data.kinds import CATEGORY, PLAIN, Found, Kind, describe_columns, find_kinds, read_numbers
 from kernsel.data.names import check_unique, listed
-from kernsel.data.tables import SparseTable, Table, array_names, is_frame
+from kernsel.data.tables import SparseTable, Table, array_names, is_frame, take
 from kernsel.data.target import mean_and_scale
 from kernsel.errors import DataError, OptionError
 from kernsel.numerics.points import Points, deviations
@@ -139,7 +139,9 @@ class Fit:
         )
         if not lacking or len(self.numeric) > MOST_FEATURES:
             return encoder
-        self.joint = fit_normal(encoder.numbers(table), self.weights)
+        rows = spread(self.n, MOST_ROWS)  # not all of them: their numbers would be there twice
+        weights = self.weights if self.weights is None else self.weights[rows]
+        self.joint = fit_normal(encoder.numbers(take(table, rows)), weights)
         return replace(encoder, law=self.joint)
 
     def notes(self) -> list[str]:

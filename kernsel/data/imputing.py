@@ -26,6 +26,8 @@ RIDGE = 1e-3
 """Variance that is added to each standardised number before the others are predicted by it."""
 STEPS, TOLERANCE = 10, 1e-3
 """EM stops after so many steps, or when no entry of S (of standardised numbers) changes by more."""
+BLOCK_ROWS = 2**15
+"""Rows that are filled in at once."""
 MOST_ROWS, MOST_FEATURES = 2000, 64
 """The law is fitted on so many rows, and not to more features: for those, means have to do."""
 
@@ -49,22 +51,20 @@ class NormalLaw:
 
     def fill(self, X: Floats) -> None:
         """Put numbers in the place of NaN in rows X (n, d), in place."""
-        holes = np.isnan(X)
-        rows = np.flatnonzero(holes.any(axis=1))
-        if not rows.size:
-            return
         with _one_thread():
-            self._fill(X, holes, rows)
+            for start in range(0, len(X), BLOCK_ROWS):
+                self._fill(X[start : start + BLOCK_ROWS])
 
-    def _fill(self, X: Floats, holes: npt.NDArray[np.bool_], rows: npt.NDArray[np.int64]) -> None:
-        Z = (X[rows] - self.shift) / self.scale
-        for members, unknown, known in _patterns(holes[rows]):
+    def _fill(self, X: Floats) -> None:
+        holes = np.isnan(X)
+        for members, unknown, known in _patterns(holes):
+            places = np.ix_(members, unknown)
+            Z = np.broadcast_to(self.mean[unknown], (members.size, unknown.size))
             if known.size:
                 B = solve(*_system(self.covariance, known, unknown), assume_a="pos", check_finite=False)
-                Z[np.ix_(members, unknown)] = self.mean[unknown] + (Z[np.ix_(members, known)] - self.mean[known]) @ B
-            else:
-                Z[np.ix_(members, unknown)] = self.mean[unknown]
-        X[rows] = np.where(holes[rows], Z * self.scale + self.shift, X[rows])
+                given = (X[np.ix_(members, known)] - self.shift[known]) / self.scale[known]
+                Z = self.mean[unknown] + (given - self.mean[known]) @ B
+            X[places] = Z * self.scale[unknown] + self.shift[unknown]
 
     def to_json(self) -> dict[str, Any]:
         """Return the law as a dictionary that JSON holds without loss."""
@@ -82,22 +82,21 @@ def fit_normal(X: Floats, weights: Floats | None = None) -> NormalLaw | None:
     Parameters
     ----------
     X : (n, d) array
-        Each column has at least one number.
     weights : (n,) array, optional
 
     Returns
     -------
     NormalLaw or None
-        None for more than 64 features, or where rows are no more than features.
+        None for more than 64 features, where rows are no more than features, or a column has no number.
     """
     n, d = X.shape
     if d > MOST_FEATURES or d < 2 or n <= d:
         return None
     if n > MOST_ROWS:
-        some = np.linspace(0, n - 1, MOST_ROWS).astype(np.int64)
-        if np.isnan(X[some]).all(axis=0).any():
-            return None
+        some = spread(n, MOST_ROWS)
         X, weights = X[some], None if weights is None else weights[some]
+    if np.isnan(X).all(axis=0).any():
+        return None
     s = np.full(len(X), 1.0 / len(X)) if weights is None else weights / weights.sum()
     holes = np.isnan(X)
     there = np.where(holes, 0.0, s[:, None])
@@ -136,6 +135,11 @@ def _expectation_maximisation(Z: Floats, holes: npt.NDArray[np.bool_], s: Floats
         if np.abs(S - before).max() <= TOLERANCE:
             break
     return mean, S
+
+
+def spread(n: int, most: int) -> npt.NDArray[np.int64]:
+    """Return at most so many of n rows, evenly spread."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.int64))
 
 
 def _system(S: Floats, known: npt.NDArray[np.int64], unknown: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
