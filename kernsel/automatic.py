@@ -70,7 +70,7 @@ FEATURES, FEWEST = 300, 30
 """Relevances are learnt of at most so many features, and of at least so many rows."""
 
 BLOCKS, ANEW = 5, 500
-"""More folds than this are left out together in so many blocks, where relevances are learnt anew; and on how many rows."""
+"""More folds than this are left out together in so many blocks, where relevances are learnt anew, on so many rows."""
 
 OFTEN = 4
 """From so many times the rows that relevances are learnt on, what they have seen of the others is negligible."""

@@ -238,6 +238,7 @@ def search_dataset(
             "labels": dataset.labels,
             "source": dataset.source,
             "notes": notes,
+            "columns": dataset.columns,
             "folds": len(rows.left),
             "holdout": dealt[0].text + f", dealt {repeats} times" * (repeats > 1),
             "repeats": repeats,

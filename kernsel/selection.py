@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kernsel.data import Dataset, from_arrays
+from kernsel.data.choices import Names
 from kernsel.errors import OptionError, SelectionWarning
 from kernsel.kernel_source import AUTO, kernels_of, with_told
 from kernsel.kernels import Kernel
@@ -59,6 +60,12 @@ def select(
     calibration: str | None = None,
     task: str = "auto",
     standardize: bool = True,
+    drop: Names = (),
+    keep: Names = (),
+    categorical: Names = (),
+    numeric: Names = (),
+    ordinal: Mapping[str, Sequence[str]] | None = None,
+    missing: str = "impute",
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Selection:
@@ -169,6 +176,17 @@ def select(
         Centre and scale the numeric features, once for all folds. Sparse ones are scaled only: divided by their
         standard deviations, with which all kernels of distances are what they would be for dense rows. Scaling makes
         rare features weigh much; text (counts, tf-idf) is better left as it is.
+    drop, keep : str, int or list of them
+        Columns that are no features, and the only features: by name, by a pattern such as ``id*``, those of an array
+        by number.
+    categorical, numeric : str, int or list of them
+        Columns whose type is set; what isn't a number in a numeric one counts as missing.
+    ordinal : mapping of str to list, optional
+        Levels of columns, from the least to the greatest.
+    missing : {"impute", "drop", "refuse"}
+        A column's mean or most frequent category takes the place of a missing value, with a 0/1 column beside it that
+        says where, if at least 5 % are missing; or the row is left out; or that is an error. A row without a target is
+        left out or an error.
     seed : int
         Of folds and landmarks.
     progress : callable, optional
@@ -190,7 +208,22 @@ def select(
         The choice stands, but something about it should be known; the texts are also in ``Selection.warnings``.
     """
     result = select_dataset(
-        from_arrays(X, y, task, standardize, weights=weights, groups=groups, class_weight=class_weight, copies=copies),
+        from_arrays(
+            X,
+            y,
+            task,
+            standardize,
+            weights=weights,
+            groups=groups,
+            class_weight=class_weight,
+            copies=copies,
+            drop=drop,
+            keep=keep,
+            categorical=categorical,
+            numeric=numeric,
+            ordinal=ordinal,
+            missing=missing,
+        ),
         learner=learner,
         kernel=kernel,
         relevances=relevances,

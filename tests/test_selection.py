@@ -55,7 +55,7 @@ DOCUMENT = {
 DATA = {
     *("rows", "features", "task", "target", "labels", "source", "notes", "folds", "representation", "rank"),
     *("measure", "verification", "choice", "tied", "class_weight", "holdout", "repeats", "weight", "errors"),
-    *("baseline", "copies"),
+    *("baseline", "copies", "columns"),
 }
 OPTIONS = {
     *(

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from kernsel.cli.arguments import with_table_options
 from kernsel.cli.console import INTERRUPTED, Group
 from kernsel.cli.example import example
 from kernsel.cli.mkl import mkl
@@ -28,7 +29,16 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for _command in (select, predict, relevance, mkl, stability, example, plugins, warmup):
+for _command in (
+    with_table_options(select),
+    with_table_options(predict, choosing=False),
+    with_table_options(relevance),
+    with_table_options(mkl),
+    with_table_options(stability),
+    example,
+    plugins,
+    warmup,
+):
     app.command()(_command)
 
 

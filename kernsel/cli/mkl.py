@@ -17,6 +17,7 @@ from kernsel.cli.arguments import (
     Output,
     Quiet,
     Standardize,
+    TableOptions,
     Target,
     Task,
     Threads,
@@ -29,6 +30,7 @@ from kernsel.errors import OptionError
 
 def mkl(
     data: Data,
+    tables: TableOptions,
     target: Target = None,
     task: Task = "auto",
     kernel: Annotated[
@@ -93,7 +95,7 @@ def mkl(
         way = check_text(folds or "10")
         chatty = not (json or quiet)
         _, dataset = read_dataset(
-            data, target, task, standardize, chatty, class_weight=class_weight, weights=weights, groups=groups
+            data, tables, target, task, standardize, chatty, class_weight=class_weight, weights=weights, groups=groups
         )
         from kernsel.learning import learn_mkl_on_dataset
         from kernsel.numerics import jit

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kernsel.cli import console
+from kernsel.cli.arguments import TableOptions
+from kernsel.cli.reading import is_read
 from kernsel.errors import OptionError
 
 if TYPE_CHECKING:
@@ -22,8 +25,15 @@ def predict(
         Path, typer.Argument(metavar="MODEL", readable=False, help="A model that kernsel select --model wrote.")
     ],
     table: Annotated[
-        Path, typer.Argument(metavar="TABLE", readable=False, help="A table with the model's columns, in any order.")
+        list[Path],
+        typer.Argument(
+            metavar="TABLE",
+            readable=False,
+            allow_dash=True,
+            help="A table with the model's columns, in any order; files as for kernsel select, - for standard input.",
+        ),
     ],
+    tables: TableOptions,
     output: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the CSV to this file instead of stdout.")
     ] = None,
@@ -40,15 +50,16 @@ def predict(
 ) -> None:
     """Predict the rows of a table, as CSV.
 
-    It has a column prediction, or one for each of several targets, with one row for each row of the table.
+    It has a column prediction, or one for each of several targets, with one row for each row of the table. Where values
+    are missing, the means of the model's table take their place, unless --missing says otherwise.
     """
     with console.guarded():
         from kernsel.data.files import atomic_write, check_writable
 
         if output is not None:
-            destination = check_writable(output).resolve()
-            for source in (model, table):
-                if destination == source.resolve():
+            destination = check_writable(output)
+            for source in (model, *table):
+                if is_read(destination, [source]):
                     raise OptionError(f"--output {output} is {source}, which is read; choose another file")
         from kernsel.data import read_table
         from kernsel.model import load
@@ -59,7 +70,13 @@ def predict(
                 raise OptionError(f"{option} is for classes, but {model} is a regression; leave it out")
         if interval is not None and fitted.labels is not None:
             raise OptionError(f"--interval is for a regression, but {model} has classes; use --proba")
-        frame = read_table(table, expected=fitted.encoder.columns if fitted.encoder else None)
+        encoder = fitted.encoder
+        frame = read_table(table, encoder.columns if encoder else None, tables.reading)
+        if encoder is not None and tables.missing is not None:
+            if tables.missing == "impute" and not encoder.fills:
+                raise OptionError(f"--missing impute: {model} is of an older kernsel and has no means; select it anew")
+            encoder = replace(encoder, missing=tables.missing)
+            fitted = replace(fitted, encoder=encoder)
         predictions, far = _predictions(fitted, frame, decision, proba, interval), None
         if beyond or fitted.reach is not None:
             far = fitted.beyond(frame)
@@ -83,6 +100,11 @@ def _predictions(
     import numpy as np
     import pandas as pd
 
+    encoder = model.encoder
+    empty = None
+    if encoder is not None and encoder.missing == "drop" and encoder.fills:
+        empty = encoder.missing_rows(frame)
+        model = replace(model, encoder=replace(encoder, missing="impute"))
     F = model.decision(frame)
     predictions = np.atleast_2d(model.outputs_to_predictions(F).T)
     names = [f" {name}" for name in model.target] if isinstance(model.target, list) else [""]
@@ -98,4 +120,14 @@ def _predictions(
         ends = model.predict_interval(frame, interval).reshape(len(frame), len(names), 2)
         for k, name in enumerate(names):
             columns |= {f"lower{name}": ends[:, k, 0], f"upper{name}": ends[:, k, 1]}
-    return pd.DataFrame(columns)
+    found = pd.DataFrame(columns)
+    if empty is None or not empty.any():
+        return found
+    rows = int(empty.sum())
+    console.warn(
+        f"{rows} of {len(found)} rows lack{'s' * (rows == 1)} values and have no prediction, as the model was selected "
+        "without such rows; --missing impute predicts them by means"
+    )
+    found = found.astype(object)
+    found.loc[empty] = None
+    return found

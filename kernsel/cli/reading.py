@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,7 @@ import typer
 from kernsel.errors import OptionError
 
 if TYPE_CHECKING:
+    from kernsel.cli.arguments import TableOptions
     from kernsel.data import Dataset, Roles
 
 
@@ -32,17 +34,26 @@ def read_rank(text: str | None) -> Any:
     )
 
 
-def check_outputs(data: Path, places: Mapping[str, Path | None]) -> None:
+def check_outputs(data: Sequence[Path], places: Mapping[str, Path | None]) -> None:
     """Refuse before the work what would fail after it, or destroy the table; ``places`` are files by option."""
     from kernsel.data.files import check_writable
 
     given = {option: path for option, path in places.items() if path is not None}
     for option, path in given.items():
-        if check_writable(path).resolve() == data.resolve():
+        if is_read(check_writable(path), data):
             raise OptionError(f"{option} {path} is the table itself; choose another file")
     for (one, path), (other, same) in combinations(given.items(), 2):
         if path.resolve() == same.resolve():
             raise OptionError(f"{one} and {other} are both {path}; choose two files")
+
+
+def is_read(path: Path, data: Sequence[Path]) -> bool:
+    """Say whether a file is one of those that are read, or that a pattern matches."""
+    place = path.resolve()
+    if any(place == each.resolve() for each in data):
+        return True
+    patterns = [os.fspath(each) for each in data if not each.exists() and glob.has_magic(os.fspath(each))]
+    return any(place == Path(name).resolve() for pattern in patterns for name in glob.glob(pattern, recursive=True))
 
 
 def set_threads(threads: int | None) -> None:
@@ -66,7 +77,8 @@ def read_values(texts: Sequence[str]) -> dict[str, Any]:
 
 
 def read_dataset(
-    data: Path,
+    data: Sequence[Path],
+    tables: TableOptions,
     target: str | None,
     task: str,
     standardize: bool,
@@ -79,7 +91,8 @@ def read_dataset(
     """Read and encode a table, and print what was inferred if ``chatty``; ``aside`` names columns by their role."""
     from kernsel.data import assign_roles, prepare, read_table
 
-    roles = assign_roles(read_table(data), target, **aside)
+    choices = tables.choices
+    roles = assign_roles(read_table(data, reading=tables.reading), target, **aside)
     dataset = prepare(
         roles.frame,
         roles.targets,
@@ -89,14 +102,15 @@ def read_dataset(
         groups=roles.groups,
         class_weight=class_weight,
         copies=copies,
+        choices=choices,
     )
     if chatty:
-        announce(data, dataset)
+        announce(dataset)
     return roles, dataset
 
 
-def announce(data: Path, dataset: Dataset) -> None:
+def announce(dataset: Dataset) -> None:
     """Print what a table is, and what was inferred."""
-    typer.echo(f"{data}: {dataset.n} rows, {dataset.d} features")
+    typer.echo(f"{dataset.source}: {dataset.n} rows, {dataset.d} features")
     for note in dataset.notes:
         typer.echo(f"  {note}")

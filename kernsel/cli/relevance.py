@@ -8,13 +8,26 @@ from typing import Annotated
 import typer
 
 from kernsel.cli import console
-from kernsel.cli.arguments import Data, Groups, Json, Output, Quiet, Standardize, Target, Task, Threads, Weights
+from kernsel.cli.arguments import (
+    Data,
+    Groups,
+    Json,
+    Output,
+    Quiet,
+    Standardize,
+    TableOptions,
+    Target,
+    Task,
+    Threads,
+    Weights,
+)
 from kernsel.cli.reading import check_outputs, read_dataset, set_threads
 from kernsel.cli.writing import say_written, write_document
 
 
 def relevance(
     data: Data,
+    tables: TableOptions,
     target: Target = None,
     task: Task = "auto",
     criterion: Annotated[
@@ -71,7 +84,7 @@ def relevance(
         if plot is not None:
             check_plot(plot)
         chatty = not (json or quiet)
-        _, dataset = read_dataset(data, target, task, standardize, chatty, weights=weights, groups=groups)
+        _, dataset = read_dataset(data, tables, target, task, standardize, chatty, weights=weights, groups=groups)
         from kernsel.numerics import jit
         from kernsel.relevance import study_on_dataset
 

@@ -18,6 +18,7 @@ from kernsel.cli.arguments import (
     Output,
     Quiet,
     Standardize,
+    TableOptions,
     Target,
     Task,
     Threads,
@@ -30,6 +31,7 @@ from kernsel.errors import OptionError
 
 def select(
     data: Data,
+    tables: TableOptions,
     target: Target = None,
     task: Task = "auto",
     learner: Annotated[
@@ -190,7 +192,7 @@ def select(
         chatty = not (json or quiet)
         aside = {"weights": weights, "groups": groups, "folds": fold_column}
         roles, dataset = read_dataset(
-            data, target, task, standardize, chatty, class_weight=class_weight, copies=copies, **aside
+            data, tables, target, task, standardize, chatty, class_weight=class_weight, copies=copies, **aside
         )
         if outer is not None:
             make_folds(outer, dataset, seed)  # what can't be made is said before the selection, not after it
@@ -244,6 +246,7 @@ def select(
                     class_weight=class_weight,
                     copies=copies,
                     progress=report,
+                    **tables.columns,
                     **options,
                 )
             result = replace(result, nested=honest)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kernsel.cli import console
-from kernsel.cli.arguments import Data, Json, Output, Quiet, Standardize, Target, Threads
+from kernsel.cli.arguments import Data, Json, Output, Quiet, Standardize, TableOptions, Target, Threads
 from kernsel.cli.reading import announce, check_outputs, read_rank, set_threads
 from kernsel.cli.writing import say_written, write_document
 from kernsel.errors import OptionError
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 def stability(
     data: Data,
+    tables: TableOptions,
     kernel: Annotated[
         str | None, typer.Option(metavar="NAME", help="The kernel with its parameters, such as 'gaussian(tau=2)'.")
     ] = None,
@@ -71,11 +72,13 @@ def stability(
 
         given = {"kernel": kernel, "lam": lam, "learner": learner, "target": target, "task": task}
         choice = _choice(result, {name: value for name, value in given.items() if value is not None})
-        roles = assign_roles(read_table(data), choice.target, **choice.aside)
-        dataset = prepare(roles.frame, roles.targets, choice.task, standardize)  # every row counts 1 here
+        choices = tables.choices
+        roles = assign_roles(read_table(data, reading=tables.reading), choice.target, **choice.aside)
+        # Every row counts 1 here.
+        dataset = prepare(roles.frame, roles.targets, choice.task, standardize, choices=choices)
         chatty = not (json or quiet)
         if chatty:
-            announce(data, dataset)
+            announce(dataset)
         jit.announce = None if quiet else console.say
         with console.progress(quiet) as report:
             found = assess_dataset(

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from kernsel.data.decimals import NUMERIC
+from kernsel.data.gaps import PADDED
 from kernsel.errors import DataError
 from kernsel.numerics.points import Points, as_points, dense, is_sparse
 
@@ -24,6 +26,11 @@ FEW = 20
 """A text column with more distinct numbers than this, among little else, is taken for numbers with a flaw."""
 NUMBER_LIKE = r"[^A-Za-z]*\d[^A-Za-z]*"
 """Digits with thousands separators, signs of currency, per cent, or a date."""
+
+MARKED = r"[+-]?[$€£¥]? ?" + NUMERIC + r" ?[%$€£¥]?"
+"""A number with separators of thousands, a sign of currency or per cent."""
+FILL_IN = "fill them in or leave these rows out, or let that be done: --missing impute or drop"
+"""What to do about missing values."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -63,18 +70,46 @@ def as_dense(X: Points, what: str) -> Floats:
     return dense(X)
 
 
+def is_text(column: pd.Series) -> bool:
+    """Say whether a column holds text, or objects of several kinds."""
+    import pandas as pd
+
+    return bool(pd.api.types.is_object_dtype(column.dtype) or pd.api.types.is_string_dtype(column.dtype)) and not (
+        isinstance(column.dtype, pd.CategoricalDtype)
+    )
+
+
+def without_gaps(column: pd.Series) -> pd.Series:
+    """Return a column in which what stands for a missing value, such as ?, is missing."""
+    import pandas as pd
+
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        marks = [level for level in column.cat.categories if isinstance(level, str) and level in PADDED]
+        return column.cat.remove_categories(marks) if marks else column
+    if not is_text(column):
+        return column
+    marked = column.isin(PADDED)
+    if marked.any() and (column == "+").any():
+        marked &= column != "-"  # a sign, not a gap
+    return column.mask(marked) if marked.any() else column
+
+
 def numbers(column: pd.Series) -> Floats | None:
     """Return the column as float64 if it holds numbers alone (missing ones as NaN), else None."""
     import pandas as pd
 
+    name = column.name
     if pd.api.types.is_bool_dtype(column.dtype) or isinstance(column.dtype, pd.CategoricalDtype):
         return None
     if pd.api.types.is_complex_dtype(column.dtype):
-        raise DataError(f"column {column.name!r} holds complex numbers; give real ones")
+        raise DataError(f"column {name!r} holds complex numbers; give real ones")
+    if pd.api.types.is_timedelta64_dtype(column.dtype):
+        return np.asarray((column / pd.Timedelta(days=1)).to_numpy(dtype=np.float64, na_value=np.nan))
     if pd.api.types.is_numeric_dtype(column.dtype):
         return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
-    if pd.api.types.is_datetime64_any_dtype(column.dtype) or pd.api.types.is_timedelta64_dtype(column.dtype):
-        raise DataError(f"column {column.name!r} holds dates or times; turn them into numbers first")
+    if pd.api.types.is_datetime64_any_dtype(column.dtype):
+        raise DataError(f"column {name!r} holds dates or times; turn them into numbers first")
+    column = without_gaps(column)
     if column.isna().all():
         return np.full(len(column), np.nan)
     if column.map(lambda value: isinstance(value, bool)).any():
@@ -83,25 +118,42 @@ def numbers(column: pd.Series) -> Floats | None:
     bad = np.isnan(parsed) & ~column.isna().to_numpy()
     if not bad.any():
         return parsed
-    if bad.mean() < 0.5 and len(np.unique(parsed[~np.isnan(parsed)])) > FEW:
+    there = int(column.notna().sum())
+    if 2 * bad.sum() < there and len(np.unique(parsed[~np.isnan(parsed)])) > FEW:
         row = int(np.argmax(bad))
         raise DataError(
-            f"column {column.name!r} holds numbers but for {bad.sum()} of {len(column)} rows (first: "
-            f"{column.iloc[row]!r} in row {row + 1}); put numbers there or leave these rows out"
+            f"column {name!r} holds numbers but for {bad.sum()} of {len(column)} rows (first: "
+            f"{column.iloc[row]!r} in row {row + 1}); put numbers there, or give --numeric {name} to take them for "
+            f"missing, or --drop {name}"
         )
     texts = column[bad].astype(str)
-    alike = texts.str.fullmatch(NUMBER_LIKE).to_numpy(dtype=bool)
-    if alike.mean() > 0.5 and texts.nunique() > FEW:
+    alike = texts.str.fullmatch(NUMBER_LIKE if texts.nunique() > FEW else MARKED).to_numpy(dtype=bool)
+    if 2 * alike.sum() > len(alike):
         raise DataError(
-            f"column {column.name!r} holds what looks like numbers or dates but can't be read as numbers (first: "
-            f"{texts[alike].iloc[0]!r}); write plain numbers or leave the column out"
+            f"column {name!r} holds what looks like numbers or dates but can't be read as numbers (first: "
+            f"{texts[alike].iloc[0]!r}); say how numbers are written by --decimal and --thousands, or give --drop "
+            f"{name}, or --categorical {name}"
         )
     return None
 
 
 def as_text(column: pd.Series) -> npt.NDArray[np.object_]:
-    """Return the categories of a column as text."""
-    return np.asarray(column.astype(object).map(str), dtype=object)
+    """Return the categories of a column as text, None where one is missing; whole numbers have no decimals."""
+    import pandas as pd
+
+    column = without_gaps(column)
+    if pd.api.types.is_float_dtype(column.dtype):
+        values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        texts = np.array([str(int(x)) if x.is_integer() else repr(x) for x in values.tolist()], dtype=object)
+    else:
+        texts = np.asarray(column.astype(object).map(str), dtype=object)
+    texts[column.isna().to_numpy()] = None
+    return texts
+
+
+def absent(texts: npt.NDArray[np.object_]) -> npt.NDArray[np.bool_]:
+    """Return where there is no category, (n,)."""
+    return np.array([text is None for text in texts], dtype=bool)
 
 
 def first_text(column: pd.Series) -> str:
@@ -163,6 +215,5 @@ def missing_values(gaps: npt.NDArray[np.bool_], name: str) -> str:
     count = int(gaps.sum())
     verb = "value is" if count == 1 else "values are"
     return (
-        f"column {name!r}: {count} {verb} missing of {len(gaps)} (first in row {int(np.argmax(gaps)) + 1}); "
-        "fill them in or leave these rows out"
+        f"column {name!r}: {count} {verb} missing of {len(gaps)} (first in row {int(np.argmax(gaps)) + 1}); {FILL_IN}"
     )

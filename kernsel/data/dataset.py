@@ -9,22 +9,34 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from kernsel.data.columns import Floats, as_dense, as_text, check_missing, check_sparse_values, check_values, numbers
+from kernsel.data.choices import Choices, Names, make_choices
+from kernsel.data.columns import Floats, as_dense, is_text, missing, missing_values, without_gaps
 from kernsel.data.copies import TOGETHER, Copies, check_copies, find_copies
 from kernsel.data.encoding import Encoder
-from kernsel.data.names import check_column, check_unique, listed
+from kernsel.data.fitting import Fit, find, fit_frame, fit_matrix, fit_sparse, incomplete, names_in
+from kernsel.data.gaps import PADDED, share
+from kernsel.data.names import check_column, check_unique
 from kernsel.data.sample import Indices, Sample, class_weights, read_sample
-from kernsel.data.tables import SparseTable, Table, array_names, as_table, column_of, is_frame, names_of, without
-from kernsel.data.target import as_vector, class_codes, encode_targets, mean_and_scale, median_and_spread, split_targets
+from kernsel.data.tables import (
+    SparseTable,
+    Table,
+    array_names,
+    as_pandas,
+    as_table,
+    column_of,
+    is_frame,
+    names_of,
+    take,
+    whole_numbers,
+    without,
+)
+from kernsel.data.target import as_vector, class_codes, encode_targets, median_and_spread, split_targets
 from kernsel.errors import DataError
-from kernsel.numerics.points import Points, deviations, is_sparse
+from kernsel.numerics.points import Points, is_sparse
 from kernsel.once import once
 
 if TYPE_CHECKING:
     import pandas as pd
-
-MAX_ENCODED_BYTES = 8 * 2**30
-"""One-hot columns that would need more than this are refused."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +69,9 @@ class Dataset:
         NumPy's name of the type that labels are returned in.
     copies : str
         Whether rows of equal features are dealt to one fold, ``"together"``, or ``"apart"`` as any other rows.
+    columns : list of dict or None
+        What became of each column of a DataFrame: ``name``, ``type``, ``missing`` (a share), ``was_missing`` (whether a
+        feature says where a value was missing), ``left_out`` (the reason, or None), ``levels``.
     """
 
     X: Points
@@ -72,6 +87,7 @@ class Dataset:
     source: str | None = None
     label_dtype: str | None = None
     copies: str = TOGETHER
+    columns: list[dict[str, Any]] | None = None
 
     @property
     def n(self) -> int:
@@ -152,6 +168,7 @@ def prepare(
     groups: npt.ArrayLike | None = None,
     class_weight: str | Mapping[Any, float] | None = None,
     copies: str = TOGETHER,
+    choices: Choices | None = None,
 ) -> Dataset:
     """Turn a table into a data set.
 
@@ -179,12 +196,15 @@ def prepare(
         Multiplied into the weights of the rows.
     copies : {"together", "apart"}
         Whether folds are dealt that keep rows of equal features together.
+    choices : Choices, optional
+        What is said about columns and about missing values.
 
     Raises
     ------
     DataError
         The table can't be used; the message names the column.
     """
+    frame = as_pandas(frame)
     names = names_of(frame)
     if not names:
         raise DataError("the table has no columns")
@@ -201,8 +221,11 @@ def prepare(
     columns = {name: column_of(frame, name) for name in targets}
     sample = read_sample(len(frame), weights, groups)
     aside = (*targets, *frame.attrs.get("aside", ()))
+    choices = choices or Choices()
+    if choices.named:
+        choices = choices.settled(names_in(features), aside, source or "the table")
     made = _dataset(
-        features, columns, aside, task, standardize, standardize_target, sample, class_weight, notes, source
+        features, columns, aside, task, standardize, standardize_target, sample, class_weight, choices, notes, source
     )
     return replace(made, copies=check_copies(copies))
 
@@ -218,14 +241,20 @@ def from_arrays(
     groups: npt.ArrayLike | None = None,
     class_weight: str | Mapping[Any, float] | None = None,
     copies: str = TOGETHER,
+    drop: Names = (),
+    keep: Names = (),
+    categorical: Names = (),
+    numeric: Names = (),
+    ordinal: Mapping[str, Sequence[str]] | None = None,
+    missing: str = "impute",
 ) -> Dataset:
     """Turn features and target given apart into a data set.
 
     Parameters
     ----------
     X : (n, d) array, sparse matrix or DataFrame
-        The columns of an array or matrix are called ``x0, x1, ...``; a DataFrame may have text columns. A sparse
-        matrix, and a DataFrame of sparse columns, stay sparse.
+        The columns of an array or matrix are called ``x0, x1, ...``; a DataFrame (of pandas, polars or pyarrow) may
+        have text columns. A sparse matrix, and a DataFrame of sparse columns, stay sparse.
     y : (n,) or (n, k) array, list, Series or DataFrame
         Numbers, or labels of any kind; several columns are targets of one regression.
     task : str
@@ -234,13 +263,26 @@ def from_arrays(
     class_weight : "balanced" or mapping of label to weight, optional
     copies : {"together", "apart"}
         As in `prepare`.
+    drop, keep, categorical, numeric : str, int or list of them
+        Names of columns, or patterns such as ``id*``: what is no feature, the only features, and columns whose type is
+        set. The columns of an array may be numbers.
+    ordinal : mapping of str to list, optional
+        Levels of columns, from the least to the greatest.
+    missing : {"impute", "drop", "refuse"}
+        What becomes of missing values: see `kernsel.data.choices.Choices`.
 
     Raises
     ------
     DataError
         They can't be used; the message names the column.
     """
+    X, y = as_pandas(X), as_pandas(y)
+    choices = make_choices(drop, keep, categorical, numeric, ordinal, missing)
     table = as_table(X)
+    if choices.named and not is_frame(table) and not isinstance(table, SparseTable):
+        import pandas as pd
+
+        table = pd.DataFrame(table, columns=list(array_names(table.shape[1])), copy=False)
     columns = {
         name: column if hasattr(column, "iloc") else as_vector(column) for name, column in split_targets(y).items()
     }
@@ -251,8 +293,11 @@ def from_arrays(
     for column in columns.values():
         _check_lengths(len(table), len(column))
     sample = read_sample(len(table), weights, groups)
+    if choices.named:
+        choices = choices.settled(names_in(table), (), "X")
+    aside = tuple(columns)
     made = _dataset(
-        table, columns, tuple(columns), task, standardize, standardize_target, sample, class_weight, [], None
+        table, columns, aside, task, standardize, standardize_target, sample, class_weight, choices, [], None
     )
     return replace(made, copies=check_copies(copies))
 
@@ -273,7 +318,7 @@ def encode(X: pd.DataFrame | npt.ArrayLike | Table, standardize: bool = True) ->
     """
     table = as_table(X)
     _check_rows(len(table))
-    return _encoded(table, (), standardize, None, [])[1]
+    return _encoded(table, (), standardize, None, Choices(), find(table, Choices(), np.arange(len(table))), [])[1]
 
 
 def _dataset(
@@ -285,14 +330,28 @@ def _dataset(
     standardize_target: bool,
     sample: Sample,
     class_weight: str | Mapping[Any, float] | None,
+    choices: Choices,
     notes: list[str],
     source: str | None,
 ) -> Dataset:
-    """Leave out rows without weight, encode the target, weigh the classes, encode the features."""
+    """Leave out rows without weight or values, encode the target, weigh the classes, encode the features."""
     _check_rows(len(table))
     notes = [*notes, *sample.notes]
     table = sample.rows(table)
     columns = {name: sample.rows(column) for name, column in columns.items()}
+    table, columns, sample = _with_targets(table, columns, sample, choices.missing, notes)
+    found = find(table, choices, sample.places)
+    if choices.missing == "drop" and not isinstance(table, SparseTable):
+        rows = incomplete(table, found)
+        if rows.any():
+            gaps = [each for each in found or () if each.gaps and each.reason is None]
+            shares = ", ".join(f"{each.name!r} {share(each.gaps, len(table))}" for each in gaps)
+            notes.append(f"{_rows(rows)} with missing values left out" + (f" ({shares})" if shares else ""))
+            kept = np.flatnonzero(~rows)
+            _check_left(kept.size, "missing values; give --missing impute, or --drop columns that lack many")
+            table, sample = take(table, kept), sample.take(kept)
+            columns = {name: take(column, kept) for name, column in columns.items()}
+            found = find(table, choices, sample.places)
     target = encode_targets(columns, task, standardize_target, sample.weights)
     if class_weight is not None:
         by_class = class_weights(class_weight, target, sample.weights)
@@ -305,7 +364,7 @@ def _dataset(
             f"weights: {sample.places.size} rows weigh {sample.weights.sum():.6g} together; every mean over rows is "
             "weighted, that of the errors too"
         )
-    encoder, X = _encoded(table, aside, standardize, sample.weights, notes)
+    encoder, X, document = _encoded(table, aside, standardize, sample.weights, choices, found, notes)
     return Dataset(
         X=X,
         Y=target.Y,
@@ -319,85 +378,81 @@ def _dataset(
         notes=[*notes, target.note, *_shared(encoder)],
         sample=sample,
         source=source,
+        columns=document,
     )
 
 
+def _with_targets(
+    table: Table, columns: Mapping[str, Any], sample: Sample, policy: str, notes: list[str]
+) -> tuple[Table, dict[str, Any], Sample]:
+    """Leave out the rows that lack a target, or refuse them."""
+    empty = np.zeros(len(table), dtype=bool)
+    for name, column in columns.items():
+        holes = _target_gaps(column)
+        if holes.any() and policy == "refuse":
+            raise DataError(missing_values(holes, name))
+        empty |= holes
+    if not empty.any():
+        return table, dict(columns), sample
+    kept = np.flatnonzero(~empty)
+    whose = f"the target {next(iter(columns))!r}" if len(columns) == 1 else "one of the targets"
+    _check_left(kept.size, f"no value of {whose}; choose another one")
+    notes.append(f"{_rows(empty)} without {whose} left out")
+    return take(table, kept), {name: _plain(take(each, kept)) for name, each in columns.items()}, sample.take(kept)
+
+
+def _target_gaps(column: Any) -> npt.NDArray[np.bool_]:
+    """Return where a target is missing."""
+    if hasattr(column, "iloc"):
+        return np.asarray(without_gaps(column).isna())
+    values = np.asarray(column)
+    holes = missing(values)
+    return holes | np.isin(values, sorted(PADDED)) if values.dtype.kind == "U" and "+" not in values else holes
+
+
+def _plain(column: Any) -> Any:
+    """Return a column of whole numbers as integers: gaps made them floating-point numbers."""
+    if not hasattr(column, "iloc") or is_text(column) or column.dtype.kind != "f":
+        return column
+    import pandas as pd
+
+    return pd.Series(whole_numbers(column.to_numpy(dtype=np.float64)), name=column.name)
+
+
+def _rows(where: npt.NDArray[np.bool_]) -> str:
+    count = int(where.sum())
+    return f"{count} of {len(where)} row{'s' * (len(where) != 1)}"
+
+
+def _check_left(n: int, what: str) -> None:
+    if n < 2:
+        raise DataError(f"only {n} row{'s are' if n != 1 else ' is'} left, as the others have {what}")
+
+
 def _encoded(
-    table: Table, aside: tuple[str, ...], standardize: bool, weights: Floats | None, notes: list[str]
-) -> tuple[Encoder, Points]:
+    table: Table,
+    aside: tuple[str, ...],
+    standardize: bool,
+    weights: Floats | None,
+    choices: Choices,
+    found: list[Any] | None,
+    notes: list[str],
+) -> tuple[Encoder, Points, list[dict[str, Any]] | None]:
     """Encode features, and say in the notes what became of them."""
-    fit = _fit_frame if is_frame(table) else _fit_sparse if isinstance(table, SparseTable) else _fit_matrix
-    encoder, X = fit(table, aside, standardize, weights, notes)
-    if not encoder.used:
-        raise DataError("no column is left to learn from: all are constant or differ in every row; add features")
-    return encoder, X
-
-
-def _fit_matrix(
-    matrix: Floats, aside: tuple[str, ...], standardize: bool, weights: Floats | None, notes: list[str]
-) -> tuple[Encoder, Floats]:
-    columns = array_names(matrix.shape[1])
-    scaling = {
-        name: _scaling(column, name, standardize, weights) for name, column in zip(columns, matrix.T, strict=True)
-    }
-    encoder = _numeric_encoder(columns, scaling, {}, aside, notes)
-    if not standardize:
-        return encoder, matrix
-    X = np.ascontiguousarray(matrix[:, [scaling[name] is not None for name in columns]])  # a copy, for what follows
-    X -= encoder.mean
-    X /= encoder.scale
-    return encoder, X
-
-
-def _fit_sparse(
-    table: SparseTable, aside: tuple[str, ...], standardize: bool, weights: Floats | None, notes: list[str]
-) -> tuple[Encoder, Points]:
-    check_unique(table.names, "the table")
-    check_sparse_values(table.X, table.names)
-    kept, scale = np.arange(len(table.names)), np.ones(len(table.names))
-    if standardize:
-        constant = table.X.max(axis=0).toarray() == table.X.min(axis=0).toarray()
-        _say_dropped([table.names[j] for j in np.flatnonzero(constant)], notes)
-        kept = np.flatnonzero(~constant)
-        scale = deviations(table.X, np.ones(len(table)) if weights is None else weights)[kept]
-        notes.append(
-            "sparse columns are divided by their standard deviation but not centred, so that zeros stay zeros; "
-            "distances are the same either way"
-        )
-    encoder = Encoder(table.names, tuple(table.names[j] for j in kept), np.zeros(kept.size), scale, {}, aside)
-    return encoder, encoder.transform(table)
-
-
-def _fit_frame(
-    features: pd.DataFrame, aside: tuple[str, ...], standardize: bool, weights: Floats | None, notes: list[str]
-) -> tuple[Encoder, Floats]:
-    columns = tuple(str(column) for column in features.columns)
-    check_unique(columns, "the table")
-    scaling: dict[str, tuple[float, float] | None] = {}
-    categories: dict[str, tuple[str, ...]] = {}
-    for j, column in enumerate(columns):
-        values = numbers(features.iloc[:, j].rename(column))
-        if values is not None:
-            scaling[column] = _scaling(values, column, standardize, weights)
-            continue
-        check_missing(features.iloc[:, j], column)
-        kinds = sorted(set(as_text(features.iloc[:, j])))
-        if len(kinds) == 1:
-            notes.append(f"column {column!r} is constant and left out")
-        elif len(kinds) == len(features) > 2:
-            notes.append(f"column {column!r} is text with another value in every row and is left out")
+    document = None
+    if isinstance(table, SparseTable):
+        encoder, X = fit_sparse(table, aside, standardize, weights, choices, notes)
+    else:
+        fit = Fit(names_in(table), choices, len(table), standardize, weights)
+        if found is not None:
+            encoder, X = fit_frame(fit, table, found, aside)
+            document = fit.document()
         else:
-            categories[column] = tuple(kinds)
-            notes.append(f"column {column!r} is text: one 0/1 column for each of its {len(kinds)} values")
-    encoder = _numeric_encoder(columns, scaling, categories, aside, notes)
-    size = len(features) * len(encoder.features) * 8
-    if size > MAX_ENCODED_BYTES:
-        raise DataError(
-            f"the text columns have too many values: {len(encoder.features)} 0/1 columns for {len(features)} rows take "
-            f"{size / 2**30:.0f} GB; leave out the column with the most values, "
-            f"{max(categories, key=lambda column: len(categories[column]))!r}"
-        )
-    return encoder, encoder.transform(features)
+            encoder, X = fit_matrix(fit, table, aside)
+        notes += fit.notes()
+    if not encoder.features:
+        raise DataError("no column is left to learn from: all are constant or differ in every row; add features")
+    return encoder, X, document
 
 
 def _shared(encoder: Encoder) -> list[str]:
@@ -406,34 +461,6 @@ def _shared(encoder: Encoder) -> list[str]:
     what = " and ".join(["scaling"] * scaled + ["encoding"] * bool(encoder.categories))
     once = f"{what}: fitted once on the whole table, because all folds share one Gram matrix"
     return [once] if what else []
-
-
-def _scaling(column: Floats, name: str, standardize: bool, weights: Floats | None) -> tuple[float, float] | None:
-    """Check a column; return its mean and scale, None if it is constant and would be zero."""
-    check_values(column, name)
-    if not standardize:
-        return 0.0, 1.0
-    return None if (column == column[0]).all() else mean_and_scale(column, weights)
-
-
-def _numeric_encoder(
-    columns: tuple[str, ...],
-    scaling: Mapping[str, tuple[float, float] | None],
-    categories: Mapping[str, tuple[str, ...]],
-    aside: tuple[str, ...],
-    notes: list[str],
-) -> Encoder:
-    """Return the encoder of the numeric columns that have a scaling, and of categories."""
-    kept = {name: each for name, each in scaling.items() if each is not None}
-    _say_dropped([name for name in scaling if name not in kept], notes)
-    mean, scale = np.array(list(kept.values()), dtype=np.float64).reshape(-1, 2).T.copy()
-    return Encoder(columns, tuple(kept), mean, scale, categories, aside)
-
-
-def _say_dropped(dropped: Sequence[str], notes: list[str]) -> None:
-    if dropped:
-        one = len(dropped) == 1
-        notes.append(f"column{'s' * (not one)} {listed(dropped)} {'is' if one else 'are'} constant and left out")
 
 
 def _check_rows(n: int) -> None:

@@ -1,33 +1,41 @@
 """Turn the columns of a table into one float64 matrix, the same way for every later table.
 
 A numeric column x becomes ``(x - mean) / scale`` with the mean and the standard deviation (divisor n) of the table
-that the encoder was fitted on; of a sparse table the mean is left out, and zeros stay zeros. A column of text, truth
-values or categories becomes one 0/1 column a category. It isn't scaled, and no category is dropped: two rows that
-differ in such a column are at squared distance 2, however many categories there are.
+that the encoder was fitted on; of a sparse table the mean is left out, and zeros stay zeros. So do an ordinal column,
+whose levels are numbered, and the parts of a date. A column of text, truth values or categories becomes one 0/1 column
+a category. It isn't scaled, and no category is dropped: two rows that differ in such a column are at squared distance
+2, however many categories there are.
+
+Where a number is missing, its mean given the other numbers of the row takes its place (``kernsel.data.imputing``), or
+the column's mean where there is no such law; for a category the most frequent one does. A column in which that was
+common has another one beside it, 1 where a value was missing and 0 elsewhere.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from kernsel.data.columns import (
+    FILL_IN,
     Floats,
+    absent,
     as_dense,
     as_text,
-    check_missing,
     check_sparse_values,
     check_values,
-    first_text,
-    numbers,
+    missing_values,
 )
+from kernsel.data.gaps import share
+from kernsel.data.imputing import NormalLaw
+from kernsel.data.kinds import DATE, PLAIN, Kind, read_numbers
 from kernsel.data.names import check_unique, listed
-from kernsel.data.tables import SparseTable, Table, as_table, is_frame
+from kernsel.data.tables import SparseTable, Table, array_names, as_pandas, as_table, is_frame
 from kernsel.errors import DataError, SelectionWarning
 from kernsel.numerics import points
 from kernsel.numerics.points import Points, is_sparse
@@ -45,13 +53,25 @@ class Encoder:
     columns : tuple of str
         All columns of the table it was fitted on, but those ignored, in their order.
     numeric : tuple of str
-        The numeric ones in use.
+        The numeric features in use: columns, and parts of dates.
     mean, scale : (len(numeric),) arrays
         In the units of each column.
     categories : dict of str to tuple of str
         The one-hot encoded columns in use, each with its categories.
     ignored : tuple of str
         What may be present in a later table without being a feature: the target, weights, groups.
+    kinds : dict of str to Kind
+        What other columns hold than plain numbers and categories.
+    fills : dict of str to float or str
+        What takes the place of a missing value, by numeric feature and column with categories; none in a model of
+        before there was such a thing.
+    gaps : tuple of str
+        Columns with a 0/1 column that says where a value was missing.
+    law : NormalLaw or None
+        Of the numeric features, if values were missing from them.
+    missing : str
+        What is done about missing values of a later table: ``"impute"`` them, ``"refuse"`` them, or impute them with a
+        warning, ``"drop"``, as rows with missing values were left out of the table that it was fitted on.
     """
 
     columns: tuple[str, ...]
@@ -60,16 +80,37 @@ class Encoder:
     scale: Floats
     categories: Mapping[str, tuple[str, ...]]
     ignored: tuple[str, ...]
+    kinds: Mapping[str, Kind] = field(default_factory=dict)
+    fills: Mapping[str, float | str] = field(default_factory=dict)
+    gaps: tuple[str, ...] = ()
+    law: NormalLaw | None = None
+    missing: str = "refuse"
 
     @property
     def features(self) -> list[str]:
         """Names of the columns of the encoded matrix."""
-        return [*self.numeric, *(f"{name}={value}" for name, values in self.categories.items() for value in values)]
+        one_hot = (f"{name}={value}" for name, values in self.categories.items() for value in values)
+        return [*self.numeric, *one_hot, *(f"{name} is missing" for name in self.gaps)]
 
     @property
     def used(self) -> tuple[str, ...]:
         """Names of the table's columns that it needs."""
-        return (*self.numeric, *self.categories)
+        return tuple(dict.fromkeys([*self._sources, *self.categories, *self.gaps]))
+
+    @property
+    def _sources(self) -> dict[str, list[tuple[int, int]]]:
+        """The columns that numeric features come from: the place of each feature, and its number among the column's."""
+        parts = {
+            feature: (name, part)
+            for name, kind in self.kinds.items()
+            if kind.type == DATE
+            for part, feature in enumerate(kind.features(name))
+        }
+        found: dict[str, list[tuple[int, int]]] = {}
+        for place, feature in enumerate(self.numeric):
+            name, part = parts.get(feature, (feature, 0))
+            found.setdefault(name, []).append((place, part))
+        return found
 
     def transform(self, table: pd.DataFrame | npt.ArrayLike | Table) -> Points:
         """Encode a table.
@@ -90,22 +131,57 @@ class Encoder:
         DataError
             Columns are missing or new, or hold what can't be used.
         """
-        named = is_frame(table) or isinstance(table, SparseTable)
-        given = as_table(table)
+        given, named = self._table(table)
         if is_frame(given):
             return self._transform_frame(given)
         X = given.X if isinstance(given, SparseTable) else given
-        if not named and X.shape[1] != len(self.columns):
-            raise DataError(f"X has {X.shape[1]} columns where the model has {len(self.columns)}")
-        if self.categories:
-            raise DataError(f"the model has text columns ({listed(list(self.categories))}): give it a DataFrame")
         place = self._places(given.names if named else self.columns)
         picked = points.columns(X, [place[name] for name in self.numeric])
         if is_sparse(picked):
             return self._transform_sparse(picked)
-        for j, name in enumerate(self.numeric):
-            check_values(picked[:, j], name)
-        return np.ascontiguousarray((picked - self.mean) / self.scale)
+        out = np.empty((len(X), len(self.features)))
+        out[:, : len(self.numeric)] = picked
+        holes = {name: np.isnan(X[:, place[name]]) for name in self.used}
+        self._check_gaps(holes)
+        self._finish(out[:, : len(self.numeric)])
+        return self._with_gaps(out, holes)
+
+    def missing_rows(self, table: pd.DataFrame | npt.ArrayLike | Table) -> npt.NDArray[np.bool_]:
+        """Return which rows of a table lack a value that the encoder needs, (n,)."""
+        given, named = self._table(table)
+        if not is_frame(given):
+            X = given.X if isinstance(given, SparseTable) else given
+            place = self._places(given.names if named else self.columns)
+            picked = points.columns(X, [place[name] for name in self.used])
+            return np.asarray(np.isnan(points.dense(picked)).any(axis=1))
+        place = self._places([str(column) for column in given.columns])
+        holes = np.zeros(len(given), dtype=bool)
+        for name in self.used:
+            column = given.iloc[:, place[name]].rename(name)
+            if name in self.categories:
+                holes |= absent(as_text(column))
+            else:
+                holes |= np.isnan(read_numbers(column, self.kinds.get(name, PLAIN))[:, 0])
+        return holes
+
+    def _table(self, table: Any) -> tuple[Table, bool]:
+        """Return a table in the form that its columns need, and whether they have names."""
+        table = as_pandas(table)
+        named = is_frame(table) or isinstance(table, SparseTable)
+        given = as_table(table)
+        if is_frame(given):
+            return given, True
+        X = given.X if isinstance(given, SparseTable) else given
+        if not named and X.shape[1] != len(self.columns):
+            raise DataError(f"X has {X.shape[1]} columns where the model has {len(self.columns)}")
+        if not self.categories and not self.kinds:
+            return given, named
+        if named or is_sparse(X) or self.columns != array_names(len(self.columns)):
+            special = [*self.categories, *self.kinds]
+            raise DataError(f"the model has text columns ({listed(special)}): give it a DataFrame")
+        import pandas as pd
+
+        return pd.DataFrame(X, columns=list(self.columns), copy=False), True
 
     def _transform_sparse(self, X: Points) -> Points:
         """Encode the columns in use, sparse; dense are those that are to be centred."""
@@ -127,44 +203,95 @@ class Encoder:
         check_unique(names, "the table")
         return {name: j for j, name in enumerate(names)}
 
+    def numbers(self, table: Table) -> Floats:
+        """Return the numeric features of a DataFrame or array in their units, (n, m); NaN where one is missing."""
+        if not is_frame(table):
+            return np.array(table[:, [self.columns.index(name) for name in self.numeric]], dtype=np.float64)
+        X = np.empty((len(table), len(self.numeric)))
+        self._read_numbers(table, self._places([str(column) for column in table.columns]), X)
+        return X
+
+    def _read_numbers(self, frame: Any, place: Mapping[str, int], X: Floats) -> dict[str, npt.NDArray[np.bool_]]:
+        """Write the numeric features into the first columns of X, and return where each column lacks values."""
+        holes: dict[str, npt.NDArray[np.bool_]] = {}
+        for name, features in self._sources.items():
+            values = read_numbers(frame.iloc[:, place[name]].rename(name), self.kinds.get(name, PLAIN))
+            holes[name] = np.isnan(values[:, 0])
+            for j, part in features:
+                X[:, j] = values[:, part]
+        return holes
+
     def _transform_frame(self, frame: Any) -> Floats:
         place = self._places([str(column) for column in frame.columns])
         X = np.empty((len(frame), len(self.features)))
-        for j, name in enumerate(self.numeric):
-            values = numbers(frame.iloc[:, place[name]])
-            if values is None:
-                example = first_text(frame.iloc[:, place[name]])
-                raise DataError(f"column {name!r} must hold numbers, as in the table of the model; it holds {example}")
-            check_values(values, name)
-            X[:, j] = (values - self.mean[j]) / self.scale[j]
+        holes = self._read_numbers(frame, place, X)
+        texts = {name: as_text(frame.iloc[:, place[name]]) for name in self.categories}
+        holes |= {name: absent(text) for name, text in texts.items()}
+        for name in self.gaps:  # of a column that has but one value
+            if name not in holes:
+                holes[name] = absent(as_text(frame.iloc[:, place[name]]))
+        self._check_gaps(holes)
+        self._finish(X[:, : len(self.numeric)])
         if self.categories:
-            X[:, len(self.numeric) :] = self._one_hot([frame.iloc[:, place[name]] for name in self.categories])
-        return X
+            self._one_hot(texts, X[:, len(self.numeric) :])
+        return self._with_gaps(X, holes)
 
-    def _one_hot(self, columns: Sequence[Any]) -> Floats:
-        from sklearn.preprocessing import OneHotEncoder
+    def _finish(self, X: Floats) -> None:
+        """Check the numeric features (n, m), fill in what is missing from them, and scale them, in place."""
+        holes = np.asarray(np.isnan(X).any(axis=0))
+        for j, name in enumerate(self.numeric):
+            check_values(np.nan_to_num(X[:, j], nan=0.0, posinf=np.inf, neginf=-np.inf) if holes[j] else X[:, j], name)
+        if holes.any() and self.law is not None:
+            self.law.fill(X)
+        for j, name in enumerate(self.numeric):
+            if holes[j] and self.law is None:
+                X[np.isnan(X[:, j]), j] = self.fills[name]
+            X[:, j] -= self.mean[j]
+            X[:, j] /= self.scale[j]
 
-        texts = []
-        for (name, known), column in zip(self.categories.items(), columns, strict=True):
-            check_missing(column, name)
-            text = as_text(column)
-            new = sorted(set(text) - set(known))
+    def _one_hot(self, texts: Mapping[str, npt.NDArray[np.object_]], X: Floats) -> None:
+        """Write one 0/1 column for each category, column after column."""
+        import pandas as pd
+
+        start = 0
+        for name, known in self.categories.items():
+            text = texts[name]
+            holes = absent(text)
+            if holes.any():
+                text = np.where(holes, self.fills[name], text)
+            codes = pd.Index(known, dtype=object).get_indexer(text)
+            new = sorted(set(text[codes < 0]))
             if new:
-                rows = int(np.isin(text, new).sum())
+                rows = int((codes < 0).sum())
                 warnings.warn(
                     f"column {name!r} has values that the model never saw ({listed(new, 3)}) in {rows} "
                     f"row{'s' * (rows != 1)}; they count as none of the known ones",
                     SelectionWarning,
                     stacklevel=4,
                 )
-            texts.append(text)
-        known_values = [np.array(known, dtype=object) for known in self.categories.values()]
-        encoder = OneHotEncoder(categories=known_values, handle_unknown="ignore", sparse_output=False)
-        encoder.fit(np.array([[known[0] for known in known_values]], dtype=object))
-        with warnings.catch_warnings():
-            # scikit-learn warns of unknown categories too, by the number of the column.
-            warnings.filterwarnings("ignore", "Found unknown categories", UserWarning)
-            return np.asarray(encoder.transform(np.column_stack(texts)), dtype=np.float64)
+            X[:, start : start + len(known)] = codes[:, None] == np.arange(len(known))
+            start += len(known)
+
+    def _with_gaps(self, X: Floats, holes: Mapping[str, npt.NDArray[np.bool_]]) -> Floats:
+        """Write the 0/1 columns that say where a value was missing, the last ones of X."""
+        for j, name in enumerate(self.gaps, start=X.shape[1] - len(self.gaps)):
+            X[:, j] = holes[name]
+        return X
+
+    def _check_gaps(self, holes: Mapping[str, npt.NDArray[np.bool_]]) -> None:
+        """Refuse, or warn of, missing values where the encoder says so."""
+        having = {name: where for name, where in holes.items() if where.any()}
+        if not having or self.missing == "impute":
+            return
+        if self.missing == "refuse" or not self.fills:
+            raise DataError(refused(having))
+        rows = int(np.any(list(having.values()), axis=0).sum())
+        warnings.warn(
+            f"{rows} row{'s' * (rows != 1)} lack{'s' * (rows == 1)} values ({listed(list(having), 3)}), and the model "
+            "was selected without such rows: means and most frequent values take their place",
+            SelectionWarning,
+            stacklevel=4,
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return it as a dictionary that JSON holds without loss."""
@@ -175,6 +302,11 @@ class Encoder:
             "scale": self.scale.tolist(),
             "categories": {name: list(values) for name, values in self.categories.items()},
             "ignored": list(self.ignored),
+            "kinds": {name: kind.to_json() for name, kind in self.kinds.items()},
+            "fills": dict(self.fills),
+            "gaps": list(self.gaps),
+            "law": None if self.law is None else self.law.to_json(),
+            "missing": self.missing,
         }
 
     @classmethod
@@ -187,4 +319,20 @@ class Encoder:
             scale=np.array(document["scale"], dtype=np.float64),
             categories={name: tuple(values) for name, values in document["categories"].items()},
             ignored=tuple(document["ignored"] if "ignored" in document else [document["target"]]),  # as 0.1.0 wrote it
+            # Files of before missing values were filled in lack these.
+            kinds={name: Kind.from_json(kind) for name, kind in document.get("kinds", {}).items()},
+            fills=dict(document.get("fills", {})),
+            gaps=tuple(document.get("gaps", ())),
+            law=NormalLaw.from_json(document["law"]) if document.get("law") else None,
+            missing=document.get("missing", "refuse"),
         )
+
+
+def refused(holes: Mapping[str, npt.NDArray[np.bool_]]) -> str:
+    """Return the message for columns with missing values, by name."""
+    if len(holes) == 1:
+        ((name, where),) = holes.items()
+        return missing_values(where, name)
+    n = len(next(iter(holes.values())))
+    each = ", ".join(f"{name!r} {share(int(where.sum()), n)}" for name, where in holes.items())
+    return f"values are missing in {len(holes)} columns ({each} of {n} rows); {FILL_IN}"

@@ -1,177 +1,189 @@
-"""Read a table from a file: CSV, Parquet, svmlight or an array of NumPy."""
+"""Read a table from files: text of many layouts, Parquet, Feather, workbooks, svmlight or an array of NumPy."""
 
 from __future__ import annotations
 
-import difflib
+import lzma
 import os
-from collections.abc import Iterable
-from io import BytesIO
-from pathlib import Path
-from textwrap import shorten
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import csr_array, hstack
+from scipy.sparse import csr_array
+from scipy.sparse import vstack as stack_rows
 
-from kernsel.data.blocks import grown
-from kernsel.data.columns import check_features
+from kernsel.data.arrowfile import read_feather, read_parquet
+from kernsel.data.blocks import join_blocks
 from kernsel.data.csvfile import read_csv
-from kernsel.data.names import check_unique
-from kernsel.data.tables import SparseTable, array_names
+from kernsel.data.layout import Reading
+from kernsel.data.names import listed
+from kernsel.data.sheets import OLD_EXCEL, read_sheet
+from kernsel.data.sources import Source, find_sources, is_workbook
+from kernsel.data.svmlight import SUFFIXES, looks_like_svmlight, read_svmlight
+from kernsel.data.tables import SparseTable, array_names, names_of
 from kernsel.errors import DataError
-from kernsel.numerics.points import Points, as_points
+from kernsel.numerics.points import as_points
 
 if TYPE_CHECKING:
     import pandas as pd
 
-SVMLIGHT = (".svmlight", ".libsvm", ".svm")
 PARQUET = (".parquet", ".pq")
-BLOCK_BYTES = 2**24
-"""Columns of a Parquet file are read together up to this."""
-SVMLIGHT_BLOCK = 2**22
-"""Bytes of an svmlight file that are read at once."""
-TARGET = 2**31 - 2
-"""The column of the target until it is known how many features an svmlight file has."""
+FEATHER = (".feather", ".arrow", ".arrows", ".ipc")
+TEXT = (".csv", ".tsv", ".tab", ".psv")
+"""Files of these names are never taken for svmlight."""
+DAMAGED = (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError)
+"""What reading a damaged compressed file raises, besides an OSError."""
 
 
-def read_table(path: str | os.PathLike[str], expected: Iterable[str] | None = None) -> pd.DataFrame | SparseTable:
+def read_table(
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    expected: Iterable[str] | None = None,
+    reading: Reading | None = None,
+) -> pd.DataFrame | SparseTable:
     """Read a table with one named column a feature.
 
     Parameters
     ----------
-    path : path
-        ``.parquet`` and ``.pq`` are read as Parquet (needs pyarrow), ``.svmlight``, ``.libsvm``, ``.svm`` as svmlight
-        with the features ``f1, f2, ...`` and a last column ``target``, ``.npy`` as a memory map with the columns
-        ``x0, x1, ...``; anything else as CSV with a header, separated by comma, semicolon or tab, in UTF-8.
+    paths : path or list of paths
+        One file, several of the same columns, a pattern such as ``part*.csv``, or ``-`` for the standard input.
+        ``.parquet`` and ``.pq`` are read as Parquet, ``.feather`` and ``.arrow`` as Arrow (both need pyarrow),
+        workbooks of Excel (needs openpyxl) and OpenDocument (needs odfpy) by what they hold; ``.svmlight``,
+        ``.libsvm``, ``.svm`` and what looks like it as svmlight with the features ``f1, f2, ...`` and a last column
+        ``target``; ``.npy`` as a memory map with the columns ``x0, x1, ...``; anything else as text. All but ``.npy``
+        may be compressed by gzip, bzip2, xz or zip.
     expected : iterable of str, optional
         For svmlight, which doesn't say how many features there are: the features that the table shall have.
+    reading : Reading, optional
+        How a text is written, as far as it isn't to be found out.
 
     Returns
     -------
     pandas.DataFrame, or SparseTable from svmlight
-        ``attrs["notes"]`` says what was changed on the way in, ``attrs["source"]`` names the file.
+        ``attrs["notes"]`` says what was found out and changed on the way in, ``attrs["source"]`` names the file.
 
     Raises
     ------
     DataError
         The file can't be read as a table.
     """
-    path = Path(path)
-    _check_file(path)
-    if path.suffix.lower() in SVMLIGHT:
-        frame: pd.DataFrame | SparseTable = _read_svmlight(path, expected)
-    elif path.suffix.lower() in PARQUET:
-        frame = _read_parquet(path)
-    elif path.suffix.lower() == ".npy":
-        frame = _read_npy(path)
-    else:
-        frame = read_csv(path)
-    frame.attrs["source"] = str(path)
+    reading = (reading or Reading()).checked()
+    sources = find_sources(paths)
+    expected = None if expected is None else list(expected)
+    frame = _read(sources[0], expected, reading) if len(sources) == 1 else _read_all(sources, expected, reading)
+    frame.attrs["source"] = sources[0].name if len(sources) == 1 else f"{sources[0].name} and {len(sources) - 1} more"
     if not len(frame):
-        raise DataError(f"{path} has a header but no rows; give a table with at least one row")
+        raise DataError(f"{frame.attrs['source']} has a header but no rows; give a table with at least one row")
     return frame
 
 
-def _check_file(path: Path) -> None:
-    if path.is_dir():
-        raise DataError(f"{path} is a folder; give the name of a file in it")
-    if not path.exists():
-        near = difflib.get_close_matches(path.name, _names_in(path.parent), n=1)
-        hint = f"; did you mean {path.with_name(near[0])}?" if near else "; check the name"
-        raise DataError(f"there is no file {path}{hint}")
-    if not path.is_file():
-        raise DataError(f"{path} is a pipe or a device, and a table is read more than once; save it to a file first")
+def _read(source: Source, expected: list[str] | None, reading: Reading) -> pd.DataFrame | SparseTable:
+    """Read one file by its name and its first bytes."""
     try:
-        with path.open("rb") as stream:
-            stream.read(1)
+        return _read_format(source, expected, reading)
+    except DAMAGED as error:
+        raise DataError(f"{source.name} is damaged, or can't be unpacked ({error}); get another copy of it") from error
     except OSError as error:
-        raise DataError(f"can't read {path}: {error.strerror}; check its permissions") from error
+        reason = error.strerror or str(error)
+        raise DataError(f"can't read {source.name}: {reason}; get another copy of it") from error
 
 
-def _names_in(folder: Path) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []  # only a suggestion is lost
+def _read_format(source: Source, expected: list[str] | None, reading: Reading) -> pd.DataFrame | SparseTable:
+    suffix, head = source.suffix, source.head(8)
+    if suffix in SUFFIXES:
+        return read_svmlight(source, expected)
+    if suffix in PARQUET or head.startswith(b"PAR1"):
+        return read_parquet(source)
+    if suffix in FEATHER or head.startswith((b"ARROW1", b"FEA1")):
+        return read_feather(source)
+    if suffix == ".npy" or head.startswith(b"\x93NUMPY"):
+        return _read_npy(source)
+    if is_workbook(source.members()):
+        return read_sheet(source, reading)
+    if head.startswith(OLD_EXCEL):
+        raise DataError(f"{source.name} is a workbook of an old Excel; save it as .xlsx or CSV")
+    if reading.sheet is not None:
+        raise DataError(f"{source.name} is no workbook, so it has no sheet {reading.sheet!r}; leave out --sheet")
+    if suffix not in TEXT and reading.sep is None and looks_like_svmlight(source):
+        table = read_svmlight(source, expected)
+        table.attrs["notes"].append("reading: svmlight, by what the first lines look like")
+        return table
+    return read_csv(source, reading)
 
 
-def _read_parquet(path: Path) -> pd.DataFrame:
+def _read_all(sources: Sequence[Source], expected: list[str] | None, reading: Reading) -> pd.DataFrame | SparseTable:
+    """Read several files of the same columns, and put their rows together in the order of the files."""
+    import pandas as pd
+
+    first = _read(sources[0], expected, reading)
+    lengths = [len(first)]
+    names = names_of(first)
+    alike = Reading(**first.attrs["reading"]) if "reading" in first.attrs else reading
+
+    def rest() -> Iterator[Any]:
+        for source in sources[1:]:
+            # What svmlight lacks is 0 there, so that files may have other widths.
+            table = _read(source, [*(expected or ()), *names] if isinstance(first, SparseTable) else expected, alike)
+            if type(table) is not type(first):
+                raise DataError(f"{source.name} isn't of the same format as {sources[0].name}; give files of one kind")
+            if isinstance(first, pd.DataFrame) and names_of(table) != names:
+                there = names_of(table)
+                odd = [name for name in [*there, *names] if (name in there) != (name in names)] or there
+                raise DataError(
+                    f"{source.name} hasn't the columns of {sources[0].name} in their order (first other: "
+                    f"{listed(odd[:1])}); give files of one layout"
+                )
+            lengths.append(len(table))
+            yield table
+
+    notes = list(first.attrs["notes"])
+    if isinstance(first, SparseTable):
+        joined: Any = _stacked([first, *rest()])
+    else:
+        columns = join_blocks(_chained(first, rest()))
+        mixed = [name for name, column in columns.items() if column is None]
+        if mixed:
+            raise DataError(
+                f"column {mixed[0]!r} holds numbers in some of the files and text in others; make them alike, or leave "
+                f"out the files that differ (first: {sources[0].name})"
+            )
+        joined = pd.DataFrame(columns, copy=False)
+    joined.attrs.update(notes=[*notes, f"{len(sources)} files of {', '.join(map(str, lengths[:8]))} rows together"])
+    if len(lengths) > 8:
+        joined.attrs["notes"][-1] = f"{len(sources)} files of {sum(lengths)} rows together"
+    return joined
+
+
+def _chained(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
+    yield first
+    yield from rest
+
+
+def _stacked(tables: Sequence[SparseTable]) -> SparseTable:
+    """Put rows of sparse tables below each other; the last column of each is the target, which stays the last."""
+    widest = max(tables, key=lambda table: len(table.names))
+    if any(table.names[0] != widest.names[0] for table in tables):
+        raise DataError("some of the files count their features from 0, others from 1; number them alike")
+    parts = []
+    for table in tables:
+        d = len(table.names) - 1
+        columns = np.where(table.X.indices == d, len(widest.names) - 1, table.X.indices)
+        parts.append(csr_array((table.X.data, columns, table.X.indptr), shape=(len(table), len(widest.names))))
+    return replace(widest, X=as_points(csr_array(stack_rows(parts))), attrs=dict(tables[0].attrs))
+
+
+def _read_npy(source: Source) -> pd.DataFrame:
     import pandas as pd
 
     try:
-        from pyarrow.parquet import ParquetFile
-
-        with ParquetFile(path) as file:
-            blocks = _column_blocks(file)
-    except ImportError as error:
-        raise DataError(
-            f"{path}: Parquet needs pyarrow; install it (pip install 'kernsel[parquet]') or give a CSV"
-        ) from error
-    except (OSError, ValueError) as error:  # pyarrow's own errors are ValueErrors
-        raise DataError(
-            f"{path} isn't a Parquet file, or a damaged one ({shorten(str(error), 80)}); write it again, or give a CSV"
-        ) from error
-    columns = [column.reset_index(drop=True) for block in blocks for _, column in block.items()]
-    names = [str(column.name) for column in columns]
-    check_unique(names, str(path))
-    frame = pd.DataFrame(dict(zip(names, columns, strict=True)), copy=False)
-    frame.attrs["notes"] = []
-    return frame
-
-
-def _column_blocks(file: Any) -> list[pd.DataFrame]:
-    """Read a Parquet file a few columns at a time: what Arrow makes of a file takes as much room again."""
-    names, n = file.schema_arrow.names, file.metadata.num_rows
-    index = (file.schema_arrow.pandas_metadata or {}).get("index_columns", [])
-    names = [name for name in names if name not in index]
-    some = max(1, BLOCK_BYTES // (8 * max(n, 1)))
-    parts = [names[start : start + some] for start in range(0, len(names), some)]
-    return [file.read(part, use_pandas_metadata=True).to_pandas() for part in parts]
-
-
-def _read_npy(path: Path) -> pd.DataFrame:
-    import pandas as pd
-
-    try:
-        array = np.load(path, mmap_mode="r")
+        array = np.load(source.path, mmap_mode="r")
     except (ValueError, EOFError) as error:  # what NumPy says of other files is about pickles
-        raise DataError(f"{path} isn't an array of NumPy; write it by numpy.save, or give a CSV") from error
+        raise DataError(f"{source.name} isn't an array of NumPy; write it by numpy.save, or give a CSV") from error
     if array.ndim != 2 or array.dtype.kind not in "biuf":
-        raise DataError(f"{path} must hold numbers in rows and columns, not {array.dtype} of shape {array.shape}")
+        raise DataError(
+            f"{source.name} must hold numbers in rows and columns, not {array.dtype} of shape {array.shape}"
+        )
     frame = pd.DataFrame(array, columns=array_names(array.shape[1]), copy=False)
     frame.attrs["notes"] = []
     return frame
-
-
-def _read_svmlight(path: Path, expected: Iterable[str] | None) -> SparseTable:
-    if not path.stat().st_size:
-        raise DataError(f"{path} is empty; give a table with rows")
-    values, columns, lengths = np.empty(0), np.empty(0, np.int32), np.empty(0, np.int64)
-    try:
-        with path.open("rb") as stream:
-            while lines := stream.read(SVMLIGHT_BLOCK):
-                block = _svmlight_rows(lines + stream.readline())
-                values, columns = grown(values, block.data), grown(columns, block.indices)
-                lengths = grown(lengths, np.diff(block.indptr))
-    except (ValueError, OverflowError) as error:
-        raise DataError(f"{path} isn't an svmlight file ({' '.join(str(error).split())[:80]})") from error
-    is_target = columns == TARGET
-    wanted = [int(name[1:]) for name in expected or () if name[:1] == "f" and name[1:].isdecimal()]
-    width = max([1, *(index + 1 for index in wanted), int(columns.max(where=~is_target, initial=0)) + 1])
-    check_features(width, str(path))
-    first = 0 if 0 in wanted or (columns == 0).any() else 1
-    columns[is_target] = width
-    columns -= first
-    names = (*(f"f{index}" for index in range(first, width)), "target")
-    starts = np.concatenate([[0], np.cumsum(lengths)])
-    X = csr_array((values, columns, starts), shape=(len(lengths), len(names)))
-    return SparseTable(as_points(X), names, {"notes": []})
-
-
-def _svmlight_rows(lines: bytes) -> Points:
-    """Return the rows of some lines, the target in the column ``TARGET``."""
-    from sklearn.datasets import load_svmlight_file
-
-    # Features keep the number that the file gives them; svmlight counts from 1, some writers from 0.
-    X, y = load_svmlight_file(BytesIO(lines), n_features=TARGET, zero_based=True)
-    return as_points(hstack([X, csr_array(y[:, None])]))

@@ -55,6 +55,28 @@ def _is_sparse_number(dtype: Any) -> bool:
     return dtype.subtype.kind in "biuf" and bool(dtype.fill_value == 0)
 
 
+def as_pandas(table: Any) -> Any:
+    """Return a DataFrame or Series of polars, pyarrow or another library as one of pandas; what isn't one as it is."""
+    module = type(table).__module__.partition(".")[0]
+    if module in ("numpy", "pandas", "builtins", "scipy", "kernsel") or is_sparse(table):
+        return table
+    if module not in ("polars", "pyarrow", "modin", "cudf", "narwhals", "duckdb", "ibis", "dask"):
+        return table
+    import pandas as pd
+
+    try:
+        import narwhals.stable.v1 as nw
+    except ImportError:
+        return table.to_pandas() if hasattr(table, "to_pandas") else table
+    frame = nw.from_native(table, allow_series=True)
+    if hasattr(frame, "collect"):
+        frame = frame.collect()
+    if isinstance(frame, nw.Series):
+        return pd.Series(frame.to_numpy(), name=frame.name)
+    # Through NumPy column by column: polars itself needs pyarrow for this.
+    return pd.DataFrame({name: frame[name].to_numpy() for name in frame.columns})
+
+
 Table = Any
 """A DataFrame, a SparseTable, or an (n, d) array: what `as_table` returns."""
 
@@ -73,6 +95,7 @@ def as_table(X: Any) -> Table:
     """
     if isinstance(X, SparseTable):
         return X
+    X = as_pandas(X)
     if is_frame(X):
         return SparseTable.of_frame(X) or X
     matrix = as_matrix(X)
@@ -119,6 +142,7 @@ def take(table: Any, rows: npt.NDArray[np.int64]) -> Any:
     """Return some rows of a table, column, array or list."""
     if isinstance(table, SparseTable):
         return replace(table, X=table.X[rows])
+    table = as_pandas(table)
     if is_sparse(table):
         return table.tocsr()[rows]
     return table.iloc[rows] if hasattr(table, "iloc") else np.asarray(table)[rows]

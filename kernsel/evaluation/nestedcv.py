@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from kernsel.baseline import constant_error
 from kernsel.data import Dataset, from_arrays
+from kernsel.data.choices import KEYWORDS
 from kernsel.data.tables import take
 from kernsel.data.target import class_codes
 from kernsel.errors import OptionError
@@ -160,9 +161,8 @@ def nested(
     DataError, OptionError, IncompatibleError, PluginError, SelectionError
         As from :func:`kernsel.select`.
     """
-    whole = from_arrays(
-        X, y, task, standardize, weights=weights, groups=groups, class_weight=class_weight, copies=copies
-    )
+    said = {name: options.pop(name) for name in KEYWORDS if name in options} | {"copies": copies}
+    whole = from_arrays(X, y, task, standardize, weights=weights, groups=groups, class_weight=class_weight, **said)
     dealt = make_folds(outer, whole, seed)
     if isinstance(folds, list | tuple) and len(folds) != whole.given:
         raise OptionError("nested: inner folds as pairs of rows are of all rows; give a number of folds or a splitter")
@@ -175,7 +175,7 @@ def nested(
             take(X, train), take(y, train), whole.task, standardize,
             weights=None if weights is None else take(weights, train),
             groups=None if groups is None else take(groups, train),
-            class_weight=class_weight, copies=copies,
+            class_weight=class_weight, **said,
         )  # fmt: skip
         inner = take(folds, train) if np.ndim(folds) == 1 and not isinstance(folds, str) else folds
         result = select_dataset(dataset, folds=inner, seed=seed, **options)

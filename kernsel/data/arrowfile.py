@@ -1,0 +1,83 @@
+"""Read Parquet and Feather (Arrow) files, a few columns at a time: what Arrow makes of a file takes as much room."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from textwrap import shorten
+from typing import TYPE_CHECKING, Any
+
+from kernsel.data.names import check_unique
+from kernsel.data.sources import Source
+from kernsel.errors import DataError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+BLOCK_BYTES = 2**24
+"""Columns are read together up to this."""
+
+
+def read_parquet(source: Source) -> pd.DataFrame:
+    """Read a Parquet file."""
+
+    def read() -> list[pd.DataFrame]:
+        from pyarrow.parquet import ParquetFile
+
+        with source.open() as stream, ParquetFile(stream) as file:
+            return _column_blocks(
+                file.schema_arrow, file.metadata.num_rows, lambda part: file.read(part, use_pandas_metadata=True)
+            )
+
+    return _frame(source, "Parquet", read)
+
+
+def read_feather(source: Source) -> pd.DataFrame:
+    """Read a Feather file, which is an Arrow file, or Arrow's stream."""
+
+    def read() -> list[pd.DataFrame]:
+        import pyarrow
+
+        head = source.head(6)
+        with source.open() as stream:
+            if head == b"ARROW1":
+                table = pyarrow.ipc.open_file(stream).read_all()
+            elif head.startswith(b"FEA1"):
+                from pyarrow.feather import read_table
+
+                table = read_table(stream)
+            else:
+                table = pyarrow.ipc.open_stream(stream).read_all()
+        return _column_blocks(table.schema, table.num_rows, table.select)
+
+    return _frame(source, "Feather", read)
+
+
+def _frame(source: Source, what: str, read: Callable[[], list[pd.DataFrame]]) -> pd.DataFrame:
+    import pandas as pd
+
+    try:
+        blocks = read()
+    except ImportError as error:
+        raise DataError(
+            f"{source.name}: {what} needs pyarrow; install it (pip install 'kernsel[parquet]') or give a CSV"
+        ) from error
+    except (OSError, ValueError) as error:  # pyarrow's own errors are ValueErrors
+        raise DataError(
+            f"{source.name} isn't a {what} file, or a damaged one ({shorten(str(error), 80)}); write it again, or give "
+            "a CSV"
+        ) from error
+    columns = [column.reset_index(drop=True) for block in blocks for _, column in block.items()]
+    names = [str(column.name) for column in columns]
+    check_unique(names, source.name)
+    frame = pd.DataFrame(dict(zip(names, columns, strict=True)), copy=False)
+    frame.attrs["notes"] = []
+    return frame
+
+
+def _column_blocks(schema: Any, n: int, read: Callable[[Sequence[str]], Any]) -> list[pd.DataFrame]:
+    """Read the columns in blocks, those of an index left out."""
+    index = (schema.pandas_metadata or {}).get("index_columns", [])
+    names = [name for name in schema.names if name not in index]
+    some = max(1, BLOCK_BYTES // (8 * max(n, 1)))
+    parts = [names[start : start + some] for start in range(0, len(names), some)]
+    return [read(part).to_pandas() for part in parts]

@@ -1,0 +1,89 @@
+"""Dates: which columns hold them, how they are written, and the numbers that they become.
+
+A date becomes days since 1970, and what recurs: the month, the day of the week from Monday = 0, and the hour where
+there are times of day.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from kernsel.errors import DataError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PARTS = ("days", "month", "weekday", "hour")
+ISO = "ISO8601"
+CLOCKS = ("", " %H:%M", " %H:%M:%S")
+CLEAR = ("%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d-%b-%Y", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%b %d %Y")
+"""Ways to write a date that can be read in one way only."""
+UNCLEAR = (("%m/%d/%Y", "%d/%m/%Y"), ("%m-%d-%Y", "%d-%m-%Y"), ("%m/%d/%y", "%d/%m/%y"))
+"""Ways to write a date in which day and month can't be told apart before the thirteenth."""
+LIKE_DATES = r"(\d{1,4}([-/.])\d{1,2}\2\d{1,4}|\d{1,2}[- ][A-Za-z]{3,9}[- ]\d{4}|[A-Za-z]{3,9} \d{1,2},? \d{4})\b.*"
+LIKE_ISO = r"\d{4}-\d{2}(-\d{2}.*)?"
+
+
+def find_format(texts: pd.Series, name: str) -> str | None:
+    """Return how the texts of a column write dates, None if they don't.
+
+    Parameters
+    ----------
+    texts : Series of str
+        Without missing values.
+    name : str
+        Of the column, for messages.
+
+    Raises
+    ------
+    DataError
+        They may begin with the day or with the month.
+    """
+    import pandas as pd
+
+    if not len(texts) or not re.fullmatch(f"{LIKE_DATES}|{LIKE_ISO}", texts.iloc[0].strip()):
+        return None
+    values = pd.Series(texts.unique()).str.strip()
+
+    def fits(way: str) -> bool:
+        return bool(pd.to_datetime(values, format=way, errors="coerce", utc=True).notna().all())
+
+    if values.str.fullmatch(LIKE_ISO).all() and fits(ISO):
+        return ISO
+    found = next((date + clock for date, clock in product(CLEAR, CLOCKS) if fits(date + clock)), None)
+    if found is not None:
+        return found
+    for (month_first, day_first), clock in product(UNCLEAR, CLOCKS):
+        both = [date for date in (month_first + clock, day_first + clock) if fits(date)]
+        if len(both) == 2:
+            raise DataError(
+                f"column {name!r} holds dates such as {values.iloc[0]!r}, which may begin with the day or the month; "
+                f"write them as 2024-12-31, or leave the column out (--drop {name!r})"
+            )
+        if both:
+            return both[0]
+    return None
+
+
+def read_dates(column: pd.Series, way: str | None) -> npt.NDArray[np.float64]:
+    """Return the parts of dates, (n, 4), in the order of ``PARTS``; NaN where there is none.
+
+    Parameters
+    ----------
+    column : Series
+        Of dates, or of texts that are written in that way.
+    way : str or None
+        A format, None for what is a date already.
+    """
+    import pandas as pd
+
+    dates = pd.to_datetime(column, format=way, errors="coerce", utc=True)
+    days = (dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
+    clock = dates.dt.hour + dates.dt.minute / 60 + dates.dt.second / 3600
+    parts = (days, dates.dt.month, dates.dt.day_of_week, clock)
+    return np.column_stack([np.asarray(part.to_numpy(dtype=np.float64, na_value=np.nan)) for part in parts])

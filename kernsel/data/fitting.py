@@ -1,0 +1,309 @@
+"""Fit an encoder to the features of a table, and say what became of its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kernsel.data.choices import Choices
+from kernsel.data.columns import Floats, absent, as_text, check_sparse_values, check_values
+from kernsel.data.encoding import Encoder, refused
+from kernsel.data.gaps import share
+from kernsel.data.imputing import MOST_FEATURES, MOST_ROWS, NormalLaw, fit_normal, spread
+from kernsel.data.kinds import CATEGORY, PLAIN, Found, Kind, describe_columns, find_kinds, read_numbers
+from kernsel.data.names import check_unique, listed
+from kernsel.data.tables import SparseTable, Table, array_names, is_frame, take
+from kernsel.data.target import mean_and_scale
+from kernsel.errors import DataError, OptionError
+from kernsel.numerics.points import Points, deviations
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MAX_ENCODED_BYTES = 8 * 2**30
+"""One-hot columns that would need more than this are refused."""
+COMMON = 0.05
+"""A column in which at least this share of the values is missing has a 0/1 column beside it that says where."""
+PLAIN_REASONS = ("constant", "without values")
+"""Why a column is left out whatever is said about its type."""
+MOST_NAMED = 60
+"""Columns with gaps that a note names."""
+
+
+class Fit:
+    """The encoder that is fitted to a table, column by column.
+
+    Parameters
+    ----------
+    names : tuple of str
+        All columns of the table.
+    choices : Choices
+    n : int
+        Number of rows.
+    standardize : bool
+    weights : (n,) array or None
+    """
+
+    def __init__(
+        self, names: tuple[str, ...], choices: Choices, n: int, standardize: bool, weights: Floats | None
+    ) -> None:
+        check_unique(names, "the table")
+        self.names, self.choices, self.n = names, choices, n
+        self.standardize, self.weights = standardize, weights
+        self.numeric: dict[str, tuple[float, float]] = {}
+        self.categories: dict[str, tuple[str, ...]] = {}
+        self.kinds: dict[str, Kind] = {}
+        self.fills: dict[str, float | str] = {}
+        self.gaps: dict[str, int] = {}
+        self.reasons: dict[str, str] = {}
+        self.found: list[Found] = []
+        self.joint: NormalLaw | None = None
+
+    def add_numbers(self, name: str, features: Sequence[str], values: Floats) -> None:
+        """Add a column of numbers (n, m) with the names of its m features."""
+        kept = 0
+        holes = np.isnan(values[:, 0])
+        for feature, column in zip(features, values.T, strict=True):
+            kept += self._add_feature(feature, column, holes)
+        self._add_gaps(name, holes)
+        if not kept:
+            self.reasons[name] = "without values" if holes.all() else "constant"
+
+    def _add_feature(self, feature: str, column: Floats, holes: npt.NDArray[np.bool_]) -> bool:
+        weights = self.weights
+        if holes.any():
+            column = column[~holes]
+            weights = weights if weights is None else weights[~holes]
+        check_values(column, feature)
+        if not column.size or (self.standardize and (column == column[0]).all()):
+            return False
+        if self.standardize:
+            self.numeric[feature] = mean_and_scale(column, weights)
+            self.fills[feature] = self.numeric[feature][0]
+        else:
+            self.numeric[feature] = (0.0, 1.0)
+            self.fills[feature] = float(np.average(column, weights=weights))
+        return True
+
+    def add_categories(self, name: str, texts: npt.NDArray[np.object_]) -> None:
+        """Add a column of categories (n,), None where one is missing."""
+        holes = absent(texts)
+        levels, codes = np.unique(texts[~holes].astype(str), return_inverse=True)
+        self._add_gaps(name, holes)
+        if len(levels) < 2:
+            self.reasons[name] = "constant" if len(levels) else "without values"
+            return
+        counts = np.bincount(codes, None if self.weights is None else self.weights[~holes])
+        self.categories[name] = tuple(levels.tolist())
+        self.fills[name] = str(levels[int(counts.argmax())])
+
+    def _add_gaps(self, name: str, holes: npt.NDArray[np.bool_]) -> None:
+        count = int(holes.sum())
+        if count and self.choices.missing == "refuse":
+            raise DataError(refused({name: holes}))
+        if count and count < len(holes):
+            self.gaps[name] = count
+
+    @property
+    def common(self) -> tuple[str, ...]:
+        """Columns with a 0/1 column that says where a value was missing."""
+        if self.choices.missing != "impute":
+            return ()
+        return tuple(name for name, count in self.gaps.items() if count >= COMMON * self.n)
+
+    def encoder(self, aside: tuple[str, ...]) -> Encoder:
+        """Return the encoder."""
+        pairs = np.array(list(self.numeric.values()), dtype=np.float64).reshape(-1, 2)
+        mean, scale = pairs.T.copy()
+        return Encoder(
+            columns=self.names,
+            numeric=tuple(self.numeric),
+            mean=mean,
+            scale=scale,
+            categories=self.categories,
+            ignored=aside,
+            kinds=self.kinds,
+            fills=self.fills,
+            gaps=self.common,
+            missing=self.choices.missing,
+        )
+
+    def with_law(self, encoder: Encoder, table: Table) -> Encoder:
+        """Return the encoder with the law of the numeric features, if values are missing from them."""
+        lacking = any(
+            feature in self.numeric for name in self.gaps for feature in self.kinds.get(name, PLAIN).features(name)
+        )
+        if not lacking or len(self.numeric) > MOST_FEATURES:
+            return encoder
+        rows = spread(self.n, MOST_ROWS)  # not all of them: their numbers would be there twice
+        weights = self.weights if self.weights is None else self.weights[rows]
+        self.joint = fit_normal(encoder.numbers(take(table, rows)), weights)
+        return replace(encoder, law=self.joint)
+
+    def notes(self) -> list[str]:
+        """Say what became of the columns."""
+        levels = {name: len(values) for name, values in self.categories.items()}
+        features = [each for each in self.found if self.reasons.get(each.name) is None and each.reason is None]
+        described = describe_columns(features, levels)
+        out = [described] if described else []
+        reasons: dict[str, list[str]] = {}
+        for name, reason in [*((e.name, e.reason) for e in self.found if e.reason), *self.reasons.items()]:
+            if reason is not None and name not in self.common:
+                reasons.setdefault(reason, []).append(name)
+        return [*out, *(_left_out(reason, names) for reason, names in reasons.items()), *self._notes_on_gaps()]
+
+    def _notes_on_gaps(self) -> list[str]:
+        if not self.gaps:
+            return []
+        each = [f"{name!r} {share(count, self.n)}" for name, count in self.gaps.items()]
+        more = f" and {len(each) - MOST_NAMED} more columns" * (len(each) > MOST_NAMED)
+        named = f"missing values: {', '.join(each[:MOST_NAMED])}{more} of {self.n} rows"
+        beside = f"; from {100 * COMMON:g} % on a 0/1 column says where" if self.common else ""
+        mean = "the mean" if self.joint is None else "the mean given the row's other numbers"
+        return [f"{named}; {mean}, or the most frequent category, takes their place, as all rows tell it{beside}"]
+
+    def document(self) -> list[dict[str, Any]]:
+        """Return what became of each column, as JSON has it."""
+        out = []
+        for each in self.found:
+            reason = each.reason or (None if each.name in self.common else self.reasons.get(each.name))
+            entry: dict[str, Any] = {
+                "name": each.name,
+                "type": each.kind.type,
+                "missing": self.gaps.get(each.name, each.gaps) / self.n,
+                "was_missing": each.name in self.common,
+                "left_out": reason,
+            }
+            if each.name in self.categories:
+                entry["levels"] = len(self.categories[each.name])
+            elif each.kind.levels:
+                entry["levels"] = list(each.kind.levels)
+            out.append(entry)
+        return out
+
+
+def fit_matrix(fit: Fit, matrix: Floats, aside: tuple[str, ...]) -> tuple[Encoder, Floats]:
+    """Encode an array; not standardised and without gaps, it is used as it is."""
+    holes = {}
+    for name, column in zip(fit.names, matrix.T, strict=True):
+        where = np.isnan(column)
+        if where.any():
+            holes[name] = where
+    if holes and fit.choices.missing == "refuse":
+        raise DataError(refused(holes))
+    for name, column in zip(fit.names, matrix.T, strict=True):
+        fit.add_numbers(name, (name,), column[:, None])
+    encoder = fit.encoder(aside)
+    if holes:
+        encoder = fit.with_law(encoder, matrix)
+        return encoder, encoder.transform(matrix)
+    if not fit.standardize:
+        return encoder, matrix
+    X = np.ascontiguousarray(matrix[:, [name in fit.numeric for name in fit.names]])  # a copy, for what follows
+    X -= encoder.mean
+    X /= encoder.scale
+    return encoder, X
+
+
+def fit_frame(fit: Fit, frame: pd.DataFrame, found: list[Found], aside: tuple[str, ...]) -> tuple[Encoder, Floats]:
+    """Encode a DataFrame whose columns were found to be so."""
+    fit.found = found
+    used = [(j, each) for j, each in enumerate(found) if each.reason is None]
+    if fit.choices.missing == "refuse":
+        check_refused(frame, used)
+    for j, each in used:
+        column = frame.iloc[:, j].rename(each.name)
+        if each.kind.type == CATEGORY:
+            fit.add_categories(each.name, as_text(column))
+            continue
+        if each.kind != PLAIN:
+            fit.kinds[each.name] = each.kind
+        fit.add_numbers(each.name, each.kind.features(each.name), read_numbers(column, each.kind))
+    encoder = fit.encoder(aside)
+    check_unique(encoder.features, "the encoded features")
+    size = len(frame) * len(encoder.features) * 8
+    if size > MAX_ENCODED_BYTES:
+        categories = encoder.categories
+        most = max(categories, key=lambda name: len(categories[name]))
+        raise DataError(
+            f"the text columns have too many values: {len(encoder.features)} 0/1 columns for {len(frame)} rows take "
+            f"{size / 2**30:.0f} GB; leave out the column with the most values, by --drop {most!r}"
+        )
+    encoder = fit.with_law(encoder, frame)
+    return encoder, encoder.transform(frame)
+
+
+def check_refused(frame: pd.DataFrame, used: Iterable[tuple[int, Found]]) -> None:
+    """Raise a DataError that names every column in use with missing values."""
+    holes = {each.name: _holes(frame.iloc[:, j].rename(each.name), each.kind) for j, each in used if each.gaps}
+    if holes:
+        raise DataError(refused(holes))
+
+
+def incomplete(table: Table, found: Sequence[Found] | None) -> npt.NDArray[np.bool_]:
+    """Return which rows of a DataFrame or array lack a value that is used, (n,)."""
+    if not is_frame(table):
+        return np.asarray(np.isnan(table).any(axis=1))
+    out = np.zeros(len(table), dtype=bool)
+    for j, each in enumerate(found or ()):
+        if each.reason is None and each.gaps:
+            out |= _holes(table.iloc[:, j].rename(each.name), each.kind)
+    return out
+
+
+def _holes(column: pd.Series, kind: Kind) -> npt.NDArray[np.bool_]:
+    if kind.type == CATEGORY:
+        return absent(as_text(column))
+    return np.asarray(np.isnan(read_numbers(column, kind)[:, 0]))
+
+
+def fit_sparse(
+    table: SparseTable, aside: tuple[str, ...], standardize: bool, weights: Floats | None, choices: Choices,
+    notes: list[str],
+) -> tuple[Encoder, Points]:  # fmt: skip
+    """Encode sparse rows; they have numbers only, and none is missing."""
+    check_unique(table.names, "the table")
+    typed = [*choices.categorical, *choices.ordinal]
+    if typed:
+        raise OptionError(f"the table is sparse and has numbers only: {listed(typed)} can't have another type")
+    check_sparse_values(table.X, table.names)
+    kept = np.array([n not in choices.drop and (not choices.keep or n in choices.keep) for n in table.names])
+    scale = np.ones(len(table.names))
+    if standardize:
+        constant = table.X.max(axis=0).toarray() == table.X.min(axis=0).toarray()
+        if constant.any():
+            notes.append(_left_out("constant", [table.names[j] for j in np.flatnonzero(constant & kept)]))
+        kept &= ~constant
+        scale = deviations(table.X, np.ones(len(table)) if weights is None else weights)
+        notes.append(
+            "sparse columns are divided by their standard deviation but not centred, so that zeros stay zeros; "
+            "distances are the same either way"
+        )
+    places = np.flatnonzero(kept)
+    names = tuple(table.names[j] for j in places)
+    encoder = Encoder(table.names, names, np.zeros(places.size), scale[places], {}, aside)
+    return encoder, encoder.transform(table)
+
+
+def find(table: Table, choices: Choices, places: npt.NDArray[np.int64]) -> list[Found] | None:
+    """Find out what the columns of a DataFrame hold; None for other tables."""
+    return find_kinds(table, choices, places) if is_frame(table) else None
+
+
+def names_in(table: Table) -> tuple[str, ...]:
+    """Return the names of the columns, those that an array has."""
+    if is_frame(table):
+        return tuple(str(column) for column in table.columns)
+    return table.names if isinstance(table, SparseTable) else array_names(table.shape[1])
+
+
+def _left_out(reason: str, names: Sequence[str]) -> str:
+    one = len(names) == 1
+    if reason == "dropped":
+        return f"column{'s' * (not one)} {listed(names)} left out, as asked for"
+    what = f"column{'s' * (not one)} {listed(names)} {'is' if one else 'are'} {reason} and left out"
+    return what if reason in PLAIN_REASONS else f"{what} (a column named by --numeric or --categorical stays)"

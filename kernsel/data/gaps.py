@@ -1,0 +1,23 @@
+"""What stands for a value that is missing, and how that is said."""
+
+from __future__ import annotations
+
+GAPS = frozenset(
+    {
+        *("", "?", "-", "--", ".", "..", "na", "NA", "Na", "n/a", "N/A", "n.a.", "N.A.", "#N/A", "#NA", "<NA>"),
+        *("nan", "NaN", "NAN", "-nan", "-NaN", "null", "NULL", "Null", "None", "missing", "Missing", "MISSING"),
+    }
+)
+PADDED = frozenset(text for gap in GAPS for text in (gap, f" {gap}", f"{gap} "))
+"""The same with a space before or after."""
+
+
+def is_gap(text: str) -> bool:
+    """Say whether a field stands for a value that is missing."""
+    return text.strip() in GAPS
+
+
+def share(count: int, n: int) -> str:
+    """Return a share of rows as text."""
+    percent = 100 * count / n
+    return f"{percent:.2g} %" if percent < 10 else f"{percent:.0f} %"

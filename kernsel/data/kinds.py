@@ -1,0 +1,228 @@
+"""What a column of a table holds: numbers, categories, levels in an order, or dates; and whether that is a feature."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kernsel.data.choices import Choices
+from kernsel.data.columns import Floats, as_text, first_text, is_text, numbers, without_gaps
+from kernsel.data.dates import PARTS, find_format, read_dates
+from kernsel.data.names import listed
+from kernsel.errors import DataError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NUMBER, CATEGORY, ORDINAL, DATE = "number", "category", "ordinal", "date"
+MANY = 10
+"""Text with at most so many different values is a feature, however few rows there are."""
+UNNAMED = re.compile(r"Unnamed: \d+(_level_\d+)?")
+"""What pandas calls a column without a name."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a column holds, and how it is written.
+
+    Parameters
+    ----------
+    type : str
+        ``"number"``, ``"category"``, ``"ordinal"`` or ``"date"``.
+    levels : tuple of str
+        Of an ordinal column, from the least to the greatest.
+    format : str or None
+        Of dates that are written as text.
+    loose : bool
+        Whether what isn't a number counts as missing.
+    """
+
+    type: str = NUMBER
+    levels: tuple[str, ...] = ()
+    format: str | None = None
+    loose: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the kind as a dictionary that JSON holds."""
+        return {"type": self.type, "levels": list(self.levels), "format": self.format, "loose": self.loose}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Kind:
+        """Build the kind back from ``to_json()``."""
+        return cls(document["type"], tuple(document["levels"]), document["format"], document["loose"])
+
+    def features(self, name: str) -> tuple[str, ...]:
+        """Return the names of the numbers that a column becomes."""
+        return tuple(f"{name} ({part})" for part in PARTS) if self.type == DATE else (name,)
+
+
+PLAIN = Kind()
+Indices = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A column as it was found.
+
+    Parameters
+    ----------
+    name : str
+    kind : Kind
+    gaps : int
+        Values that are missing.
+    reason : str or None
+        Why it is no feature: what the column ``is``, such as ``"constant"``.
+    """
+
+    name: str
+    kind: Kind
+    gaps: int = 0
+    reason: str | None = None
+
+
+def find_kinds(frame: pd.DataFrame, choices: Choices, places: Indices) -> list[Found]:
+    """Find out what each column of a table holds; DataError if that can't be used.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    choices : Choices
+    places : (n,) array
+        Where the rows stood in the table as given.
+    """
+    found = [_find(frame.iloc[:, j].rename(str(name)), choices, places) for j, name in enumerate(frame.columns)]
+    counts = [each for each in found if each.reason is not None and each.reason.startswith("count")]
+    if counts and all(each.reason is not None for each in found):
+        kept = counts[0]  # a table of one feature may well be a series
+        found = [Found(each.name, each.kind, each.gaps) if each is kept else each for each in found]
+    return found
+
+
+def read_numbers(column: pd.Series, kind: Kind) -> Floats:
+    """Return a column that isn't of categories as numbers (n, m), those of its features; NaN where one is missing."""
+    name = str(column.name)
+    if kind.type == DATE:
+        return read_dates(column if kind.format is None else without_gaps(column), kind.format)
+    if kind.type == ORDINAL:
+        places = {level: float(place) for place, level in enumerate(kind.levels)}
+        texts = as_text(column)
+        new = sorted({str(text) for text in texts if text is not None and text not in places})
+        if new:
+            raise DataError(
+                f"column {name!r} has values that are none of its levels {'<'.join(kind.levels)}: {listed(new, 4)}; "
+                "name every level in its place"
+            )
+        return np.array([np.nan if text is None else places[text] for text in texts])[:, None]
+    if kind.loose and is_text(column):
+        import pandas as pd
+
+        parsed = pd.to_numeric(without_gaps(column), errors="coerce")
+        return np.asarray(parsed.to_numpy(dtype=np.float64, na_value=np.nan))[:, None]
+    values = numbers(column)
+    if values is None:
+        raise DataError(
+            f"column {name!r} must hold numbers, as in the table of the model; it holds {first_text(column)}"
+        )
+    return values[:, None]
+
+
+def _find(column: pd.Series, choices: Choices, places: Indices) -> Found:
+    import pandas as pd
+
+    name, n = str(column.name), len(column)
+    if name in choices.drop or (choices.keep and name not in choices.keep):
+        return Found(name, PLAIN, reason="dropped")
+    if name in choices.ordinal:
+        kind = Kind(ORDINAL, choices.ordinal[name])
+        return Found(name, kind, int(np.isnan(read_numbers(column, kind)).sum()))
+    wanted = name in (*choices.keep, *choices.categorical, *choices.numeric)
+    gaps = without_gaps(column).isna().to_numpy()
+    count = int(gaps.sum())
+    if count == n:
+        return Found(name, PLAIN, count, "without values")
+    if name in choices.categorical:
+        return Found(name, Kind(CATEGORY), count)
+    if name in choices.numeric:
+        kind = Kind(NUMBER, loose=True)
+        if not is_text(column):
+            return Found(name, PLAIN, count)
+        count = int(np.isnan(read_numbers(column, kind)).sum())
+        if count == n:
+            raise DataError(f"column {name!r} holds no number (first: {first_text(column)}); it can't be numeric")
+        return Found(name, kind, count)
+    if pd.api.types.is_datetime64_any_dtype(column.dtype) or _are_dates(column):
+        return Found(name, Kind(DATE), count)
+    if is_text(column):
+        way = find_format(without_gaps(column).dropna().astype(str), name)
+        if way is not None:
+            return Found(name, Kind(DATE, format=way), count)
+    values = numbers(column)
+    if values is not None:
+        reason = None if wanted else _identifies(name, values, places)
+        return Found(name, PLAIN, count, reason)
+    distinct = len(set(as_text(column)) - {None})
+    reason = None
+    if not wanted and distinct == n - count and n > 2 and distinct > 1:
+        reason = "text with another value in every row"
+    elif not wanted and 2 * distinct > n and distinct > MANY:
+        reason = "text with other values in over half of the rows"
+    return Found(name, Kind(CATEGORY), count, reason)
+
+
+def _are_dates(column: pd.Series) -> bool:
+    """Say whether a column of objects holds dates of Python."""
+    import datetime
+
+    if column.dtype.kind != "O":
+        return False
+    values = column.dropna()
+    return len(values) > 0 and all(isinstance(value, datetime.date) for value in values)
+
+
+def _identifies(name: str, values: Floats, places: Indices) -> str | None:
+    """Return why numbers name rows rather than describe them, None if they don't."""
+    n = len(values)
+    if n < 3 or not np.array_equal(values, np.round(values)):
+        return None
+    if values[0] - places[0] in (0, 1) and np.array_equal(values - places, np.full(n, values[0] - places[0])):
+        return "counting the rows"
+    if (_is_identifier(name) or UNNAMED.fullmatch(name)) and 2 * len(np.unique(values)) > n > MANY:
+        return "an identifier by name and values"
+    return None
+
+
+def _is_identifier(name: str) -> bool:
+    return bool(
+        re.fullmatch(r"(.*[ _.-])?(id|ids|idx|index|rowid|uuid|rownum|row number)", name, re.IGNORECASE)
+    ) or bool(re.fullmatch(r".*[a-z](Id|ID)", name))
+
+
+def describe_columns(found: Sequence[Found], levels: Mapping[str, int]) -> str | None:
+    """Say in one line what the features are; None if all of them are numbers."""
+    used = [each for each in found if each.reason is None]
+    of = {kind: [each for each in used if each.kind.type == kind] for kind in (NUMBER, CATEGORY, ORDINAL, DATE)}
+    if len(of[NUMBER]) == len(used):
+        return None
+    parts = [f"{len(of[NUMBER])} number{'s' * (len(of[NUMBER]) != 1)}"] if of[NUMBER] else []
+    if of[CATEGORY]:
+        counts = _some([f"{each.name} {levels[each.name]}" for each in of[CATEGORY] if each.name in levels])
+        parts.append(f"{len(of[CATEGORY])} with categories, a 0/1 column for each ({counts})")
+    if of[ORDINAL]:
+        parts.append(
+            f"{len(of[ORDINAL])} ordinal ({_some([f'{e.name} ' + '<'.join(e.kind.levels) for e in of[ORDINAL]])})"
+        )
+    if of[DATE]:
+        parts.append(
+            f"{len(of[DATE])} with dates, as days, month, weekday and hour ({_some([each.name for each in of[DATE]])}; "
+            "to predict what comes later, hold out in the order of time: --folds time:10)"
+        )
+    return f"columns: {'; '.join(parts)}"
+
+
+def _some(texts: Sequence[str], most: int = 12) -> str:
+    return ", ".join(texts) if len(texts) <= most else f"{', '.join(texts[:most])} and {len(texts) - most} more"

@@ -1,0 +1,171 @@
+"""Where tables come from: files, compressed files, a glob of files, and what is piped in.
+
+Compression is told by the first bytes, so a file may have any name. What is piped in is copied to a temporary file,
+because a table is read more than once.
+"""
+
+from __future__ import annotations
+
+import bz2
+import difflib
+import glob
+import gzip
+import lzma
+import os
+import shutil
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from kernsel.errors import DataError
+
+STDIN = "-"
+MAGIC: dict[bytes, Callable[[Path], Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
+"""First bytes of compressed files, and what opens them."""
+ZIP = b"PK\x03\x04"
+
+_piped: list[Any] = []
+"""Copies of what was piped in; they last as long as the process."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file to read a table from.
+
+    Parameters
+    ----------
+    name : str
+        For messages.
+    path : Path
+        Where its bytes are.
+    """
+
+    name: str
+    path: Path
+
+    def open(self) -> BinaryIO:
+        """Open the file, unpacked, at its start."""
+        with self.path.open("rb") as stream:
+            head = stream.read(8)
+        for magic, opener in MAGIC.items():
+            if head.startswith(magic):
+                return cast(BinaryIO, opener(self.path))
+        if head.startswith(ZIP) and (member := self.member()) is not None:
+            return cast(BinaryIO, zipfile.ZipFile(self.path).open(member))
+        return self.path.open("rb")
+
+    def head(self, size: int) -> bytes:
+        """Return the first bytes, unpacked."""
+        with self.open() as stream:
+            return stream.read(size)
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether the file is compressed."""
+        with self.path.open("rb") as stream:
+            head = stream.read(8)
+        return head.startswith(tuple(MAGIC)) or (head.startswith(ZIP) and self.member() is not None)
+
+    @property
+    def suffix(self) -> str:
+        """The end of the name, in lower case, without that of the compression."""
+        path = Path(self.name)
+        return Path(path.stem).suffix.lower() if self.is_packed else path.suffix.lower()
+
+    def members(self) -> list[str]:
+        """Return the files in a zip archive, none if the file isn't one."""
+        if not zipfile.is_zipfile(self.path):
+            return []
+        with zipfile.ZipFile(self.path) as archive:
+            return [name for name in archive.namelist() if not name.endswith("/") and "__MACOSX" not in name]
+
+    def member(self) -> str | None:
+        """Return the one file of a zip archive; None if this is no archive, or a workbook."""
+        names = self.members()
+        if not names or is_workbook(names):
+            return None
+        if len(names) > 1:
+            raise DataError(
+                f"{self.name} is an archive of {len(names)} files ({', '.join(names[:3])}{' ...' * (len(names) > 3)}); "
+                "unpack it and give the one that is meant"
+            )
+        return names[0]
+
+
+def is_workbook(names: Sequence[str]) -> bool:
+    """Say whether the names in an archive are those of an Excel or OpenDocument workbook."""
+    return "xl/workbook.xml" in names or "xl/workbook.bin" in names or "content.xml" in names
+
+
+def find_sources(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[Source]:
+    """Return the files that are meant.
+
+    Parameters
+    ----------
+    paths : path or list of paths
+        ``-`` is the standard input; what is no file but has ``*``, ``?`` or ``[`` is a pattern for several.
+
+    Raises
+    ------
+    DataError
+        There is no such file, it can't be read, or it is given twice.
+    """
+    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    found: list[Source] = []
+    for each in given:
+        text = os.fspath(each)
+        if text == STDIN:
+            found.append(_read_stdin())
+        elif not os.path.exists(text) and glob.has_magic(text):
+            matching = sorted(glob.glob(text, recursive=True))
+            if not matching:
+                raise DataError(f"no file matches {text}; check the pattern and the folder")
+            found += [Source(name, Path(name)) for name in matching]
+        else:
+            found.append(Source(text, Path(text)))
+    for source in found:
+        check_file(source.path)
+    places = [source.path.resolve() for source in found]
+    for place, source in enumerate(found):
+        if places[place] in places[:place]:
+            raise DataError(f"{source.name} is given twice; give every file once")
+    return found
+
+
+def _read_stdin() -> Source:
+    copy = tempfile.NamedTemporaryFile(prefix="kernsel-")  # noqa: SIM115 - it lasts as long as the process
+    shutil.copyfileobj(sys.stdin.buffer, copy)
+    copy.flush()
+    _piped.append(copy)
+    return Source("standard input", Path(copy.name))
+
+
+def check_file(path: Path) -> None:
+    """Raise a DataError if a path isn't a file that can be read."""
+    if path.is_dir():
+        raise DataError(f"{path} is a folder; give the name of a file in it")
+    if not path.exists():
+        near = difflib.get_close_matches(path.name, _names_in(path.parent), n=1)
+        hint = f"; did you mean {path.with_name(near[0])}?" if near else "; check the name"
+        raise DataError(f"there is no file {path}{hint}")
+    if not path.is_file():
+        raise DataError(
+            f"{path} is a pipe or a device, and a table is read more than once; save it to a file first, or pipe it in "
+            "and give - as the file"
+        )
+    try:
+        with path.open("rb") as stream:
+            stream.read(1)
+    except OSError as error:
+        raise DataError(f"can't read {path}: {error.strerror}; check its permissions") from error
+
+
+def _names_in(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []  # only a suggestion is lost

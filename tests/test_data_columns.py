@@ -1,0 +1,406 @@
+"""Types of columns, what is left out of the features, and what takes the place of missing values."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.sparse import csr_matrix
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from kernsel.data import Encoder, from_arrays, make_choices, prepare
+from kernsel.data.fitting import COMMON
+from kernsel.data.kinds import Kind
+from kernsel.errors import DataError, OptionError, SelectionWarning
+
+N = 60
+RNG = np.random.default_rng(0)
+PLACES = np.arange(N)
+Y = RNG.normal(size=N)
+
+
+def frame(**columns) -> pd.DataFrame:
+    return pd.DataFrame({"a": RNG.normal(3, 2, N), **columns, "y": Y})
+
+
+def chosen(table, **said):
+    return prepare(table, choices=make_choices(**said))
+
+
+LEFT_OUT = {
+    "a count from 0": (PLACES, "counting the rows"),
+    "a count from 1": (PLACES + 1, "counting the rows"),
+    "a count of Python's": (pd.Series([str(i) for i in PLACES]), "counting the rows"),
+    "names": ([f"n{i}" for i in PLACES], "text with another value in every row"),
+    "tickets": ([f"t{i % 40}" for i in PLACES], "text with other values in over half of the rows"),
+    "nothing": ([None] * N, "without values"),
+    "marks of gaps": (["?"] * N, "without values"),
+    "one value": ([7] * N, "constant"),
+    "one word": (["w"] * N, "constant"),
+}
+
+
+@pytest.mark.parametrize("case", LEFT_OUT)
+def test_what_names_a_row_or_says_nothing_is_left_out(case):
+    values, reason = LEFT_OUT[case]
+    data = prepare(frame(c=values))
+    assert data.encoder.used == ("a",)
+    assert any(note.startswith(f"column 'c' is {reason} and left out") for note in data.notes)
+    assert data.columns[1]["left_out"] == reason
+    if "value" not in reason and reason != "constant":
+        kept = chosen(frame(c=values), **{"numeric" if "count" in case else "categorical": "c"})
+        assert kept.encoder.used == ("a", "c")
+        assert chosen(frame(c=values), keep=["a", "c"]).encoder.used == ("a", "c")
+
+
+@pytest.mark.parametrize("name", ["id", "ID", "customer_id", "PassengerId", "Unnamed: 0", "row number", "uuid"])
+def test_identifiers_are_told_by_name_and_values(name):
+    assert prepare(frame(**{name: PLACES * 7 + 1000})).encoder.used == ("a",)
+    assert prepare(frame(**{name: PLACES % 20 * 7})).encoder.used == ("a", name)
+
+
+def test_what_could_be_a_feature_stays():
+    assert prepare(frame(year=PLACES + 1900)).encoder.used == ("a", "year")
+    assert prepare(frame(down=PLACES[::-1])).encoder.used == ("a", "down")
+    assert prepare(frame(humid=PLACES * 2.0)).encoder.used == ("a", "humid")
+    assert prepare(frame(c=PLACES + 0.0).drop(columns="a")).encoder.used == ("c",)  # a series has no other
+    assert prepare(pd.DataFrame({"c": ["u", "v", "u", "w"], "y": [1.0, 2, 3, 4.5]})).encoder.used == ("c",)
+    assert from_arrays(PLACES[:, None], Y).encoder.used == ("x0",)  # arrays are meant as they are
+
+
+def test_a_count_is_told_where_rows_were_left_out():
+    table = frame(no=PLACES + 1)
+    table.loc[[0, 5], "y"] = np.nan
+    assert prepare(table).encoder.used == ("a",)
+
+
+def test_types_are_said_in_one_line_and_in_the_document():
+    words = {f"w{j}": np.array(list("uvw"))[(PLACES + j) % 3] for j in range(57)}
+    data = prepare(frame(**words))
+    lines = [note for note in data.notes if "w0" in note]
+    assert len(lines) == 1
+    assert lines[0].startswith("columns: 1 number; 57 with categories, a 0/1 column for each (w0 3, w1 3,")
+    assert lines[0].endswith("and 45 more)")
+    assert data.columns[5] == {
+        "name": "w4", "type": "category", "missing": 0.0, "was_missing": False, "left_out": None, "levels": 3,
+    }  # fmt: skip
+    json.dumps(data.columns, allow_nan=False)
+    assert not any(note.startswith("columns:") for note in prepare(frame(b=PLACES % 7)).notes)
+
+
+def test_columns_are_chosen_by_name_and_pattern():
+    table = frame(b=PLACES % 7, id1=PLACES % 5, id2=PLACES % 11, **{"c,d": PLACES % 3})
+    assert chosen(table, drop="id*").encoder.used == ("a", "b", "c,d")
+    assert chosen(table, drop=["a, b", "c,d"]).encoder.used == ("id1", "id2")
+    data = chosen(table, keep="b")
+    assert data.encoder.used == ("b",)
+    assert "columns 'a', 'id1', 'id2', 'c,d' left out, as asked for" in data.notes
+    np.testing.assert_array_equal(data.encoder.transform(table), data.X)
+    np.testing.assert_array_equal(data.encoder.transform(table[["b"]]), data.X)
+    array = table.drop(columns="y").to_numpy()
+    assert from_arrays(array, Y, drop=[0, 1]).encoder.used == ("x2", "x3", "x4")
+    coded = from_arrays(array, Y, categorical=4)
+    assert coded.encoder.categories == {"x4": ("0", "1", "2")}
+    np.testing.assert_array_equal(coded.encoder.transform(array), coded.X)
+    sparse = from_arrays(csr_matrix(array), Y, drop="x0")
+    assert sparse.encoder.used == ("x1", "x2", "x3", "x4")
+
+
+def test_whole_numbers_are_the_same_categories_whatever_their_type():
+    data = chosen(frame(c=PLACES % 3), categorical="c")
+    assert data.encoder.categories["c"] == ("0", "1", "2")
+    table = frame(c=(PLACES % 3) + 0.0)
+    table.loc[0, "c"] = np.nan
+    X = data.encoder.transform(table)
+    np.testing.assert_array_equal(X[1:, 1:], data.X[1:, 1:])
+    np.testing.assert_array_equal(X[0, 1:], [1, 0, 0])  # the most frequent one, the first of equals
+
+
+def test_ordinal_levels_are_numbered_in_their_order():
+    sizes = np.array(["M", "S", "L"])[PLACES % 3]
+    data = prepare(frame(size=sizes), standardize=False, choices=make_choices(ordinal={"size": ["S", "M", "L"]}))
+    np.testing.assert_array_equal(data.X[:3, 1], [1, 0, 2])
+    assert "1 ordinal (size S<M<L)" in data.notes[1]
+    encoder = Encoder.from_json(json.loads(json.dumps(data.encoder.to_json())))
+    with pytest.raises(DataError, match="column 'size' has values that are none of its levels S<M<L: 'XL'"):
+        encoder.transform(pd.DataFrame({"a": [1.0], "size": ["XL"]}))
+    scaled = chosen(frame(size=sizes), ordinal={"size": ["S", "M", "L"]}).X[:, 1]
+    assert scaled.std() == pytest.approx(1)
+
+
+DATES = {
+    "ISO": "%Y-%m-%d",
+    "ISO with times": "%Y-%m-%dT%H:%M:%S",
+    "German": "%d.%m.%Y",
+    "slashes": "%Y/%m/%d",
+    "American": "%m/%d/%Y",
+    "British with times": "%d/%m/%Y %H:%M",
+    "names of months": "%d-%b-%Y",
+}
+
+
+@pytest.mark.parametrize("case", DATES)
+def test_dates_become_numbers_and_parts(case):
+    dates = pd.Series(pd.date_range("2023-11-20", periods=N, freq="37h"))
+    texts = dates.dt.strftime(DATES[case])
+    data = prepare(frame(t=texts), standardize=False)
+    read = pd.to_datetime(texts, format=DATES[case])
+    days, month, weekday, hour = data.X[:, 1:].T
+    np.testing.assert_allclose(days, (read - pd.Timestamp(0)) / pd.Timedelta(days=1), rtol=1e-12)
+    np.testing.assert_array_equal(month, read.dt.month)
+    np.testing.assert_array_equal(weekday, read.dt.day_of_week)
+    np.testing.assert_allclose(hour, read.dt.hour + read.dt.minute / 60 + read.dt.second / 3600, rtol=1e-12)
+    assert data.encoder.features[1:] == ["t (days)", "t (month)", "t (weekday)", "t (hour)"]
+    assert any("--folds time:10" in note for note in data.notes)
+    scaled = prepare(frame(t=texts))
+    encoder = Encoder.from_json(json.loads(json.dumps(scaled.encoder.to_json())))
+    np.testing.assert_array_equal(encoder.transform(pd.DataFrame({"t": texts, "a": 1.0}))[:, 1:], scaled.X[:, 1:])
+    assert ("t (hour)" in scaled.encoder.features) == ("times" in case)  # constant ones are left out
+
+
+def test_dates_of_pandas_and_dates_that_can_be_read_in_two_ways():
+    dates = pd.date_range("2020-01-01", periods=N)
+    np.testing.assert_array_equal(
+        prepare(frame(t=dates)).X[:, 1:], prepare(frame(t=dates.strftime("%Y-%m-%d"))).X[:, 1:]
+    )
+    np.testing.assert_array_equal(prepare(frame(t=dates.date)).X[:, 1:], prepare(frame(t=dates)).X[:, 1:])
+    np.testing.assert_array_equal(prepare(frame(t=dates.tz_localize("UTC"))).X[:, 1:], prepare(frame(t=dates)).X[:, 1:])
+    holes = pd.Series(dates.strftime("%Y-%m-%d")).mask(PLACES < 6, "?")
+    assert prepare(frame(t=holes)).encoder.gaps == ("t",)
+    with pytest.raises(
+        DataError, match=r"column 't' holds dates such as '01/02/2020', which may begin with the day or"
+    ):
+        prepare(frame(t=[f"{1 + i % 12:02d}/02/2020" for i in PLACES]))
+    with pytest.raises(DataError, match="column 'y' holds dates or times"):
+        prepare(frame(a2=PLACES % 3).assign(y=dates))
+
+
+NUMBER_LIKE = {
+    "currency": ["$1,200", "$900"],
+    "per cent": ["12.5%", "3%"],
+    "commas": ["1,5", "2,5", "3,25"],
+}
+
+
+@pytest.mark.parametrize("case", NUMBER_LIKE)
+def test_text_that_looks_like_numbers_is_not_coded(case):
+    values = np.array(NUMBER_LIKE[case])[PLACES % len(NUMBER_LIKE[case])]
+    with pytest.raises(DataError, match="'c' holds what looks like numbers .* --drop c, or --categorical c"):
+        prepare(frame(c=values))
+    assert "c" in chosen(frame(c=values), categorical="c").encoder.categories
+    assert "c" in prepare(frame(c=np.array(["20-29", "30-39"])[PLACES % 2])).encoder.categories  # a range is a name
+
+
+def test_numbers_with_flaws_are_refused_or_missing():
+    values = np.where(PLACES % 10 == 3, "<5", (PLACES / 7).round(3).astype(str))
+    with pytest.raises(DataError, match=r"numbers but for 6 of 60 rows \(first: '<5' in row 4\); .* --numeric c"):
+        prepare(frame(c=values))
+    table = frame(c=values)
+    data = chosen(table, numeric="c")
+    assert data.columns[1]["missing"] == 0.1
+    assert data.encoder.kinds == {"c": Kind(loose=True)}
+    np.testing.assert_array_equal(data.encoder.transform(table), data.X)
+    with pytest.raises(DataError, match="column 'c' holds no number"):
+        chosen(frame(c=["u", "v"] * 30), numeric="c")
+
+
+WRONG = {
+    "missing": ({"missing": "ignore"}, OptionError, "missing 'ignore' is unknown; it is one of impute, drop, refuse"),
+    "a name": ({"drop": "aa"}, DataError, "has no column 'aa'; did you mean 'a'?"),
+    "a pattern": ({"drop": "z*"}, DataError, "has no column 'z*'"),
+    "the target": ({"drop": "y"}, OptionError, "drop names 'y', which isn't a feature but has another role"),
+    "two types": ({"numeric": "a", "categorical": "a"}, OptionError, "categorical and numeric both name 'a'"),
+    "dropped and kept": ({"drop": "a", "keep": "a"}, OptionError, "drop and keep both name 'a'"),
+    "one level": ({"ordinal": {"c": ["S"]}}, OptionError, "ordinal 'c' needs at least two levels"),
+    "a level twice": ({"ordinal": {"c": ["S", "S"]}}, OptionError, "each once"),
+    "text for levels": ({"ordinal": {"c": "SML"}}, OptionError, "ordinal 'c' needs at least two levels"),
+    "too few levels": ({"ordinal": {"c": ["S", "M"]}}, DataError, "none of its levels S<M: 'L'; name every level"),
+    "all dropped": ({"drop": ["a", "c"]}, DataError, "no column is left to learn from"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_choices_that_do_not_fit_the_table(case):
+    said, error, message = WRONG[case]
+    with pytest.raises(error) as caught:
+        chosen(frame(c=np.array(list("SML"))[PLACES % 3]), **said)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@given(arrays(np.float64, (12, 3), elements=st.floats(-1e6, 1e6) | st.just(np.nan)))
+@settings(deadline=None)
+def test_means_take_the_place_of_what_is_missing(X):
+    # Each column has two values at least.
+    X[:2] = [[0.0, 1.0, 2.0], [1.0, 3.0, -2.0]]
+    holes = np.isnan(X)
+    data = from_arrays(X, np.arange(12) / 7)
+    width = 3
+    expected = X.copy()
+    if holes.any():
+        data.encoder.law.fill(expected)
+    np.testing.assert_array_equal(data.X[:, :width], expected)
+    np.testing.assert_array_equal(data.X[:, :width][~holes], X[~holes])
+    alone = from_arrays(X[:, :1], np.arange(12) / 7)  # there is nothing else to tell by
+    np.testing.assert_allclose(alone.X[:, :1], SimpleImputer().fit_transform(X[:, :1]), rtol=1e-12, atol=1e-9)
+    gaps = [f"x{j}" for j in range(3) if holes[:, j].mean() >= COMMON]
+    assert data.encoder.gaps == tuple(gaps)
+    np.testing.assert_array_equal(data.X[:, width:], holes[:, [int(name[1]) for name in gaps]])
+    scaled = from_arrays(X, np.arange(12) / 7, standardize=True)
+    # The scale is that of the values that are there.
+    there = [(column[~np.isnan(column)].mean(), column[~np.isnan(column)].std()) for column in X.T]
+    for j, (mean, std) in enumerate(there):
+        np.testing.assert_allclose(scaled.X[~holes[:, j], j], (X[~holes[:, j], j] - mean) / std, rtol=1e-9, atol=1e-9)
+    table = from_arrays(pd.DataFrame(X, columns=["x0", "x1", "x2"]), np.arange(12) / 7, standardize=True)
+    np.testing.assert_allclose(table.X, scaled.X, rtol=1e-9, atol=1e-9)
+
+
+def test_without_gaps_nothing_changes():
+    X = RNG.normal(size=(N, 3))
+    for missing in ("impute", "drop", "refuse"):
+        data = from_arrays(X, Y, standardize=True, missing=missing)
+        np.testing.assert_allclose(data.X, make_pipeline(StandardScaler()).fit_transform(X), rtol=1e-12, atol=1e-12)
+        assert not any("missing" in note for note in data.notes)
+
+
+def gappy():
+    table = frame(c=np.array(["u", "v", None], dtype=object)[np.minimum(PLACES % 4, 2)], few=RNG.normal(size=N))
+    table.loc[[3, 4, 5, 6], "a"] = np.nan
+    table.loc[7, "few"] = np.nan
+    table.loc[[8, 9], "y"] = np.nan
+    return table
+
+
+def test_every_column_with_gaps_is_named_with_its_share():
+    table = gappy()
+    data = prepare(table)
+    assert data.n == 58
+    assert data.given == N
+    np.testing.assert_array_equal(data.places, np.delete(PLACES, [8, 9]))
+    assert "2 of 60 rows without the target 'y' left out" in data.notes
+    said = next(note for note in data.notes if note.startswith("missing values"))
+    assert "'a' 6.9 %, 'c' 52 %, 'few' 1.7 % of 58 rows" in said
+    assert data.encoder.gaps == ("a", "c")
+    assert data.encoder.fills["c"] == "u"
+    with pytest.raises(DataError, match="column 'y': 2 values are missing of 60"):
+        chosen(table, missing="refuse")
+    with pytest.raises(
+        DataError, match=r"missing in 3 columns \('a' 6.9 %, 'c' 52 %, 'few' 1.7 % of 58 rows\); .*--mis"
+    ):
+        chosen(table.drop(index=[8, 9]), missing="refuse")
+
+
+def test_rows_with_gaps_are_left_out_on_demand():
+    table = gappy()
+    data = chosen(table, missing="drop")
+    whole = prepare(table.dropna())
+    np.testing.assert_array_equal(data.X, whole.X)
+    np.testing.assert_array_equal(data.Y, whole.Y)
+    np.testing.assert_array_equal(data.places, np.flatnonzero(table.notna().all(axis=1)))
+    assert any(note.startswith("32 of 58 rows with missing values left out ('a' 6.9 %") for note in data.notes)
+    fewer = chosen(table, missing="drop", drop="c")  # what is no feature may lack values
+    assert fewer.n == 53
+    with pytest.raises(DataError, match="only 0 rows are left, as the others have missing values; give --missing imp"):
+        from_arrays(np.where(np.eye(4) > 0, np.nan, 1.0), np.arange(4.0), missing="drop")
+    with pytest.raises(DataError, match="only 0 rows are left, as the others have no value of the target 'y'"):
+        prepare(table.assign(y=np.nan))
+
+
+def test_weights_groups_and_classes_go_with_the_rows():
+    table = gappy()
+    weights = np.where(PLACES < 3, 0.0, PLACES)
+    data = prepare(table, weights=weights, groups=PLACES // 10)
+    np.testing.assert_array_equal(data.weights, weights[data.places])
+    assert 8 not in data.places
+    a = table["a"].to_numpy()[data.places]
+    there = ~np.isnan(a)
+    assert data.encoder.fills["a"] == pytest.approx(np.average(a[there], weights=data.weights[there]))
+    labels = pd.Series(PLACES % 2).astype(float).mask(PLACES == 5)
+    assert prepare(frame().assign(y=labels)).labels == [0, 1]
+    signs = pd.Series(np.array(["+", "-"])[PLACES % 2])
+    assert prepare(frame().assign(y=signs)).labels == ["+", "-"]
+    with pytest.raises(DataError, match="target 'y' has one value only"):
+        prepare(frame().assign(y=signs.replace("+", "p")))  # - is a gap here
+
+
+def test_a_model_takes_gaps_as_its_table_had_them():
+    table = gappy()
+    encoder = Encoder.from_json(json.loads(json.dumps(prepare(table).encoder.to_json())))
+    new = pd.DataFrame({"a": [np.nan, 1.0], "c": ["?", "v"], "few": [1.0, np.nan]})
+    X = encoder.transform(new)
+    assert encoder.features == ["a", "few", "c=u", "c=v", "a is missing", "c is missing"]
+    np.testing.assert_array_equal(X[:, 2:], [[1, 0, 1, 1], [0, 1, 0, 0]])
+    raw = np.array([[np.nan, 1.0], [1.0, np.nan]])
+    encoder.law.fill(raw)
+    np.testing.assert_allclose(X[:, :2], (raw - encoder.mean) / encoder.scale, rtol=1e-12)
+    np.testing.assert_array_equal(encoder.missing_rows(new), [True, True])
+    refusing = replace(encoder, missing="refuse")
+    with pytest.raises(DataError, match="values are missing in 3 columns"):
+        refusing.transform(new)
+    dropping = chosen(table, missing="drop").encoder
+    with pytest.warns(
+        SelectionWarning, match=r"2 rows lack values \('a', 'few', 'c'\), and the model was selected with"
+    ):
+        dropping.transform(new)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dropping.transform(table.dropna())
+
+
+def test_a_model_of_before_there_were_fills_refuses_gaps():
+    document = prepare(frame(c=np.array(["u", "v"])[PLACES % 2])).encoder.to_json()
+    old = {name: document[name] for name in ("columns", "numeric", "mean", "scale", "categories", "ignored")}
+    encoder = Encoder.from_json(old)
+    assert encoder.features == ["a", "c=u", "c=v"]
+    with pytest.raises(DataError, match="column 'a': 1 value is missing of 2"):
+        encoder.transform(pd.DataFrame({"a": [1.0, np.nan], "c": ["u", "v"]}))
+
+
+def test_a_column_of_one_value_and_gaps_says_where_they_are():
+    data = prepare(frame(alley=np.where(PLACES % 3 == 0, "yes", None), ones=np.where(PLACES % 2, 1.0, np.nan)))
+    assert data.encoder.features == ["a", "alley is missing", "ones is missing"]
+    np.testing.assert_array_equal(data.X[:4, 1], [0, 1, 1, 0])
+    again = data.encoder.transform(pd.DataFrame({"a": [1.0], "alley": ["yes"], "ones": [np.nan]}))
+    np.testing.assert_array_equal(again[0, 1:], [0, 1])
+
+
+def frames_of_other_libraries(table):
+    polars = pytest.importorskip("polars")
+    pyarrow = pytest.importorskip("pyarrow")
+    lists = {name: [None if pd.isna(x) else x for x in column] for name, column in table.items()}
+    return {
+        "polars": polars.DataFrame(lists),
+        "lazy": polars.DataFrame(lists).lazy(),
+        "pyarrow": pyarrow.Table.from_pandas(table),
+        "pandas by pyarrow": table.convert_dtypes(dtype_backend="pyarrow"),
+    }
+
+
+@pytest.mark.parametrize("library", ["polars", "lazy", "pyarrow", "pandas by pyarrow"])
+def test_frames_of_other_libraries(library):
+    table = pd.DataFrame({
+        "a": [1.5, None, 3.0, 4.0, 7.0, 9.5],
+        "c": ["u", "v", None, "u", "v", "v"],
+        "t": pd.date_range("2020-01-01", periods=6),
+        "b": [True, False, True, False, True, True],
+    })  # fmt: skip
+    y = [0.5, 1.5, 2.0, 3.5, 1.0, 2.5]
+    expected = from_arrays(table, y, standardize=True)
+    given = frames_of_other_libraries(table)[library]
+    data = from_arrays(given, y, standardize=True)
+    assert data.encoder.features == expected.encoder.features
+    np.testing.assert_allclose(data.X, expected.X, rtol=1e-12)
+    np.testing.assert_allclose(expected.encoder.transform(given), expected.X, rtol=1e-12)
+    if library == "polars":
+        import polars
+
+        np.testing.assert_array_equal(from_arrays(given, polars.Series("y", y), standardize=True).Y, expected.Y)
