@@ -78,3 +78,7 @@ OPTIMUM = 1e-6
 SPARSE = 1e-10
 """On outputs of the size 1, sparse against dense rows: sums of some hundred terms in another order, which solves with
 ridges of at least 0.1 beside eigenvalues up to 120 magnify a thousandfold."""
+
+RESIDUAL = 3e-9
+"""Relative: conjugate gradients over the whole kernel are accepted at a residual of 1e-9, and the error in the norm of
+all rows is at most that; a bias is a quotient of two of them."""

@@ -117,7 +117,7 @@ def conjugate_gradients(
     def leave_out(V: Array, of: Indices) -> None:
         for column, fold in enumerate(of):
             if fold != ALL:
-                V[slice(*spans[fold]), column] = 0.0
+                V[slice(*spans[int(fold)]), column] = 0.0
 
     def product(V: Array) -> Array:
         return matrix.times(V * root[:, None])
@@ -434,7 +434,7 @@ class WholeKernel:
         of = np.repeat(folds, each)
         for column, fold in enumerate(of):
             if fold != ALL:
-                B[slice(*spans[fold]), column] = 0.0
+                B[slice(*spans[int(fold)]), column] = 0.0
         found = conjugate_gradients(
             self.matrix, preconditioner, B, np.repeat(ridges, each), of, spans, root, passes, progress
         )
