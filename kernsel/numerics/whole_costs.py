@@ -2,12 +2,12 @@
 
 With n rows of d features, c columns (outputs, and a bias, of the fit and of each fold) and m rows a fold::
 
-    step      pairs      products                    in
-    matrix    n^2 / 2    d a pair                    float64
-    factor               n^3 / 3                     the factor's precision
-    inverse              n^3 / 3                     the factor's precision
-    blocks               sum m^2 (n - start) + m^3/3 the factor's precision
-    pass      n^2 / 2    (d + 2 c) a pair            float64, beside 4 or 8 triangles read
+    step      pairs      products                         in
+    matrix    n^2 / 2    d a pair                         float64
+    factor               n^3 / 6                          the factor's precision
+    inverse              n^3 / 6                          the factor's precision
+    blocks               sum m^2 (n - start) / 2 + m^3/6  the factor's precision
+    pass      n^2 / 2    (d + 2 c) a pair                 float64, beside 2 triangles read, 4 for folds
 
 A product is a multiplication and an addition; a pair is one evaluation of the kernel's function, mostly an exponential.
 """
@@ -132,7 +132,7 @@ def costs(
 
     def factor(rows: int, suffix: str = "") -> None:
         steps.append(Step(f"matrix{suffix}", products64=rows**2 * d / 2, pairs=rows**2 / 2))
-        steps.append(_dense(f"factor{suffix}", rows**3 / 3, itemsize))
+        steps.append(_dense(f"factor{suffix}", rows**3 / 6, itemsize))
 
     def iterate(name: str, rows: int, width: int, triangles: int) -> None:
         if width:
@@ -151,18 +151,18 @@ def costs(
 
     if rank:
         memory += 8 * n * rank + 8 * rank**2 * (2 + t)
-        steps.append(Step("low rank", products64=n * rank * (d + 2.0 * rank), pairs=n * rank))
+        steps.append(Step("low rank", products64=n * rank * (d + 1.0 * rank), pairs=n * rank))
         if of_folds:
-            steps.append(Step("blocks", products64=n * rank**2 / 2 + t * rank**3 / 3))
+            steps.append(Step("blocks", products64=n * rank**2 / 2 + t * rank**3 / 6))
     else:
         memory += triangle + n * BLOCK * itemsize
         factor(n)
         if route in ("folds", "blocks") and folds:
-            steps.append(_dense("inverse", n**3 / 3, itemsize))
+            steps.append(_dense("inverse", n**3 / 6, itemsize))
             kept = max if route == "blocks" else sum
             memory += kept(triangle_bytes(hi - lo, itemsize) for lo, hi in folds) + itemsize * n * BLOCK
             work = sum((hi - lo) ** 2 * (n - lo) / 2 + (hi - lo) ** 3 / 6 for lo, hi in folds)
-            steps.append(_dense("blocks", 2 * work if route == "folds" else work, itemsize))
+            steps.append(_dense("blocks", work, itemsize))
     iterate("fit", n, each, 2)
     iterate("held out", n, of_folds, 4)
     if route == "blocks" and folds:

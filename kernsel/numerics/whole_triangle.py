@@ -55,7 +55,7 @@ class Triangle:
         """Replace A by its Cholesky factor; return 0, or the number of the first rows that are not positive definite.
 
         Right-looking: the diagonal block is factorised, the blocks below it are divided by the factor (multiplied by
-        its inverse), and their products are taken off all blocks to the right, n^3 / 3 multiplications and additions.
+        its inverse), and their products are taken off all blocks to the right: n^3 / 3 operations.
         """
         potrf, trtri = (lapack.spotrf, lapack.strtri) if self.dtype is np.float32 else (lapack.dpotrf, lapack.dtrtri)
         self.inverses, count = [], len(self.bounds)
@@ -79,7 +79,7 @@ class Triangle:
         return 0
 
     def invert(self) -> None:
-        """Replace L by ``W = L^-1``, n^3 / 3 more: ``W_ij = -L_ii^-1 sum_(j <= k < i) L_ik W_kj``, row by row."""
+        """Replace L by ``W = L^-1``, row by row: ``W_ij = -L_ii^-1 sum_(j <= k < i) L_ik W_kj``; n^3 / 3 operations."""
         for i, (lo, _) in enumerate(self.bounds):
             L = self.rows[i][:, :lo].copy()
 

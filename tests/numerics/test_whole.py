@@ -296,7 +296,7 @@ def test_a_fold_of_all_rows_is_refused():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", sorted(KERNELS))
 def test_ridges_from_tiny_to_large_give_the_direct_solution_or_are_refused(name, dtype):
-    n = 700
+    n = 400
     there, K = problem(name, n, 120, bias=True)
     ev, U = np.linalg.eigh(K)
     answered = 0
