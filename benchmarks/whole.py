@@ -183,8 +183,8 @@ def run_stage(args: argparse.Namespace) -> None:
         if args.stage == "blocks":
             held = keep("held out", lambda: there.hold_out_by_blocks(factored, lam, folds))
         elif args.stage == "folds":
-            keep("inverse", lambda: factored.hold_out(folds))
-            held = keep("held out", lambda: there.hold_out(factored, lam, folds))
+            prepared = keep("inverse", lambda: factored.hold_out(folds))
+            held = keep("held out", lambda: there.hold_out(prepared, lam, folds))
         else:
             fit = keep("fit", lambda: there.fit(factored, lam))
             outputs = keep("predictions", lambda: predict(there.matrix, X_test, fit))

@@ -129,8 +129,10 @@ def conjugate_gradients(
     with one_blas_thread():
         while True:
             active = np.flatnonzero(residuals > GOAL)
+            if not active.size:
+                return Solution(X, KX, residuals, spent)
             before = residuals[active]
-            if active.size and spent < passes - 1:
+            if spent < passes - 1:
                 spent += _descend(
                     product, preconditioner, X, R, active, ridges, folds, root, leave_out, size, passes - 1 - spent,
                     progress, spent,
@@ -263,12 +265,28 @@ class WholeKernel:
             Over K, at most.
         progress : callable, optional
         """
-        ridges = np.array([float(self.s.sum()) * lam])
-        found = self._solve(preconditioner, ridges, np.array([ALL]), (), passes, progress)
-        if isinstance(found, Refused):
-            return found
-        a, b, f, residual, spent = found
-        return Fit(a[0], b[0], f[0], residual, spent)
+        return self.fits(preconditioner, [lam], passes, progress)[0]
+
+    def fits(
+        self,
+        preconditioner: Preconditioner,
+        lams: Sequence[float],
+        passes: int = PASSES,
+        progress: Callable[[int, float], None] | None = None,
+    ) -> list[Fit | Refused]:
+        """Fit to all rows for several lambda, as columns of one product; each may be refused by itself.
+
+        A ridge that is c times that of the factor, c > 1, takes about ``12 sqrt(c)`` passes.
+
+        Parameters
+        ----------
+        preconditioner : Preconditioner
+        lams : sequence of float
+        passes : int
+        progress : callable, optional
+        """
+        ridges = float(self.s.sum()) * np.asarray(lams, dtype=np.float64)
+        return self._solve(preconditioner, ridges, np.full(len(lams), ALL), (), passes, progress)
 
     def hold_out(
         self,
@@ -297,14 +315,16 @@ class WholeKernel:
             ridges = np.array([self._left(folds[fold]) * lam for fold in which])
             if not (ridges > 0).all():
                 return Refused("a fold holds all the weight, so that nothing is left to fit to")
-            found = self._solve(preconditioner, ridges, np.array(which), folds, passes, progress)
-            if isinstance(found, Refused):
-                return found
-            _, _, f, residual, taken = found
-            for fold, outputs in zip(which, f, strict=True):
+            taken = 0
+            for fold, fit in zip(
+                which, self._solve(preconditioner, ridges, np.array(which), folds, passes, progress), strict=True
+            ):
+                if isinstance(fit, Refused):
+                    return fit
                 rows = slice(*folds[fold])
-                out[rows] = outputs[rows]
-            worst, spent = max(worst, residual), spent + taken
+                out[rows] = fit.f[rows]
+                worst, taken = max(worst, fit.residual), fit.passes
+            spent += taken
         return HeldOut(out, list(folds), worst, spent)
 
     def hold_out_by_blocks(
@@ -333,13 +353,13 @@ class WholeKernel:
             )
         if any(hi - lo > 1 and not (self.s[lo:hi] > 0).all() for lo, hi in folds):
             return Refused("a fold of several rows has rows of weight 0, whose outputs its block doesn't give")
-        checked = sorted({int(fold) for fold in np.linspace(0, len(folds) - 1, min(CHECKED, len(folds)))})
-        refused = factored.hold_out(folds, checked)
-        if refused is not None:
-            return refused
+        checked = [folds[fold] for fold in sorted({*np.linspace(0, len(folds) - 1, CHECKED).astype(int).tolist()})]
+        prepared = factored.hold_out(checked)
+        if isinstance(prepared, Refused):
+            return prepared
         found = self._columns(factored, np.array([ridge]), np.array([ALL]), (), passes, None)
-        if isinstance(found, Refused):
-            return found
+        if found.residuals.max(initial=0.0) > ENOUGH:
+            return _refused(found, ridge)
         X, KX, spent = found.X, found.KX, found.passes
         k, root = self.Y.shape[1], self.root
         alpha, f, u, total = X[:, :k], KX[:, :k], np.zeros(self.matrix.n), 1.0
@@ -362,7 +382,7 @@ class WholeKernel:
                     A = factored.triangle.inverse_block(lo, hi).dense().astype(np.float64)
                     A -= np.outer(u[lo:hi], u[lo:hi]) / total
                     out[lo:hi] = self.Y[lo:hi] - np.linalg.solve(A, alpha[lo:hi]) / root[lo:hi, None]
-        exact = self.hold_out(_Some(factored, checked), lam, [folds[fold] for fold in checked], passes)
+        exact = self.hold_out(prepared, lam, checked, passes)
         if isinstance(exact, Refused):
             return exact
         off = max(float(np.abs(exact.outputs[lo:hi] - out[lo:hi]).max(initial=0.0)) for lo, hi in exact.folds)
@@ -426,7 +446,7 @@ class WholeKernel:
         spans: Sequence[Span],
         passes: int,
         progress: Callable[[int, float], None] | None,
-    ) -> Solution | Refused:
+    ) -> Solution:
         """Solve for the outputs, and a bias, of each system; they are columns next to each other."""
         root, each = self.root, self.Y.shape[1] + self.bias
         B = root[:, None] * (self.Y - self._centre)
@@ -435,16 +455,9 @@ class WholeKernel:
         for column, fold in enumerate(of):
             if fold != ALL:
                 B[slice(*spans[int(fold)]), column] = 0.0
-        found = conjugate_gradients(
+        return conjugate_gradients(
             self.matrix, preconditioner, B, np.repeat(ridges, each), of, spans, root, passes, progress
         )
-        worst = float(found.residuals.max(initial=0.0))
-        if not worst <= ENOUGH:
-            return Refused(
-                f"conjugate gradients left a relative residual of {worst:.1e} after {found.passes} passes over the "
-                f"kernel matrix, above {ENOUGH:.0e}: a ridge of {ridges.min():.1e} is too small for this kernel"
-            )
-        return found
 
     def _solve(
         self,
@@ -454,35 +467,32 @@ class WholeKernel:
         spans: Sequence[Span],
         passes: int,
         progress: Callable[[int, float], None] | None,
-    ) -> tuple[list[Array], list[Array], list[Array], float, int] | Refused:
-        """Return coefficients, biases and outputs of each system."""
+    ) -> list[Fit | Refused]:
+        """Return the fit of each system."""
         found = self._columns(preconditioner, ridges, folds, spans, passes, progress)
-        if isinstance(found, Refused):
-            return found
         root, k, centre = self.root[:, None], self.Y.shape[1], self._centre
-        coefficients, biases, outputs = [], [], []
-        for first in range(0, found.X.shape[1], k + self.bias):
-            a, f, b = root * found.X[:, first : first + k], found.KX[:, first : first + k], np.zeros(k)
+        fits: list[Fit | Refused] = []
+        for system, ridge in enumerate(ridges):
+            columns = slice(system * (k + self.bias), (system + 1) * (k + self.bias))
+            of_system = Solution(found.X[:, columns], found.KX[:, columns], found.residuals[columns], found.passes)
+            residual = float(of_system.residuals.max(initial=0.0))
+            if not residual <= ENOUGH:
+                fits.append(_refused(of_system, float(ridge)))
+                continue
+            a, f, b = root * of_system.X[:, :k], of_system.KX[:, :k], np.zeros(k)
             if self.bias:
-                one = root[:, 0] * found.X[:, first + k]
+                one = root[:, 0] * of_system.X[:, k]
                 b = a.sum(axis=0) / one.sum()
-                a, f = a - np.outer(one, b), f - np.outer(found.KX[:, first + k], b) + b
-            coefficients.append(a)
-            biases.append(b + centre)
-            outputs.append(f + centre)
-        return coefficients, biases, outputs, float(found.residuals.max(initial=0.0)), found.passes
+                a, f = a - np.outer(one, b), f - np.outer(of_system.KX[:, k], b) + b
+            fits.append(Fit(a, b + centre, f + centre, residual, found.passes))
+        return fits
 
 
-@dataclass(frozen=True)
-class _Some:
-    """A factor for some of its folds, under their numbers among these."""
-
-    factored: Factored
-    which: list[int]
-
-    def apply(self, R: Array, folds: Indices, ridges: Array) -> Array:
-        numbers = np.array(self.which)[folds]
-        return self.factored.apply(R, numbers, ridges)
+def _refused(found: Solution, ridge: float) -> Refused:
+    return Refused(
+        f"conjugate gradients left a relative residual of {found.residuals.max():.1e} after {found.passes} passes over "
+        f"the kernel matrix, above {ENOUGH:.0e}: a ridge of {ridge:.1e} is too small for this kernel"
+    )
 
 
 def predict(matrix: KernelMatrix, Z: object, fit: Fit) -> Array:

@@ -18,7 +18,7 @@ Weights enter as ``root K root`` with ``root = sqrt(s)``: a row of weight 0 is t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -83,8 +83,8 @@ class Factored:
     """Of the factor, jitter included."""
     jitter: float
     """By how much the ridge of the factor is larger than the one that was asked for."""
-    folds: list[Span] = field(default_factory=list)
-    blocks: dict[int, Triangle] = field(default_factory=dict)
+    folds: tuple[Span, ...] = ()
+    blocks: tuple[Triangle, ...] = ()
     """The factors of the folds' blocks of the inverse."""
 
     def apply(self, R: Array, folds: Indices, ridges: Array) -> Array:
@@ -102,26 +102,26 @@ class Factored:
                 out[slice(*self.folds[folds[column]]), column] = 0.0
         return out * size
 
-    def hold_out(self, folds: Sequence[Span], which: Sequence[int] | None = None) -> Refused | None:
-        """Prepare for systems without the rows of a fold, of all folds or of those in ``which``.
+    def hold_out(self, folds: Sequence[Span]) -> Factored | Refused:
+        """Return the preconditioner that also serves systems without the rows of each fold.
 
-        The factor is replaced by its inverse (once), and the folds' blocks of the inverse are computed and factorised:
-        as many operations as the factor took, and ``sum m^2 (n - start) + m^3 / 3``.
+        The triangle, which the two share, becomes the inverse of the factor (once), and the folds' blocks of the
+        inverse of the matrix are computed and factorised: as many operations as the factor took, and ``sum m^2 (n -
+        start) + m^3 / 3``.
         """
-        self.folds[:] = folds
-        self.blocks.clear()
+        blocks = []
         with one_blas_thread():
             if not self.triangle.inverted:
                 self.triangle.invert()
-            for fold in range(len(folds)) if which is None else which:
-                block = self._block(*folds[fold])
+            for fold, (lo, hi) in enumerate(folds):
+                block = self._block(lo, hi)
                 if block is None:
                     return Refused(
                         f"the block of the inverse for fold {fold + 1} is not positive definite in the precision of "
                         "the factor"
                     )
-                self.blocks[fold] = block
-        return None
+                blocks.append(block)
+        return replace(self, folds=tuple(folds), blocks=tuple(blocks))
 
     def _block(self, lo: int, hi: int) -> Triangle | None:
         jitter = 0.0
@@ -158,7 +158,8 @@ def fill(matrix: KernelMatrix, root: Array, triangle: Triangle) -> None:
         T = matrix.block(rows, columns)
         T *= root[slice(*rows), None]
         T *= root[slice(*columns)]
-        triangle.tile(i, j)[:] = T
+        with np.errstate(over="ignore"):  # an infinite entry is noticed by the factorisation
+            triangle.tile(i, j)[:] = T
 
     count = len(triangle.bounds)
     share_jobs(work, [(i, j) for i in range(count) for j in range(i + 1)])

@@ -147,7 +147,7 @@ class CrossMatrix(ABC):
                 out[lo:hi] += self.block((lo, hi), span) @ V[slice(*span)]
 
         with one_blas_thread():
-            share_jobs(work, spans(m, self.size))
+            share_jobs(work, spans(m, TILE))  # few points, too, are shared out
         return out
 
 

@@ -170,7 +170,7 @@ def test_fits_and_held_out_outputs_are_those_of_dense_systems(p):
     close(predict(there.matrix, there.matrix.X, fit), K @ a + b, there.s)
     if there.bias:
         assert np.abs(fit.a.sum(axis=0)).max() < tolerances.RESIDUAL * (1 + np.abs(fit.a).sum())
-    assert factored.hold_out(folds) is None
+    factored = factored.hold_out(folds)
     held = there.hold_out(factored, lam, folds)
     expected = reference_whole.held_out(K, there.Y, there.s, lam, folds, there.bias)
     # the rows of a fold are not fitted to: the residual is magnified by up to the root of the condition
@@ -219,7 +219,7 @@ def test_rows_of_weight_zero_are_predicted_and_not_fitted_to(bias):
     a, b = reference_whole.bordered(K, there.Y, s, 1e-3, bias)
     assert not fit.a[s == 0].any()
     np.testing.assert_allclose(fit.f, K @ a + b, rtol=0, atol=1e-8)
-    factored.hold_out(folds)
+    factored = factored.hold_out(folds)
     expected = reference_whole.held_out(K, there.Y, s, 1e-3, folds, bias)
     np.testing.assert_allclose(there.hold_out(factored, 1e-3, folds).outputs, expected, rtol=0, atol=1e-7)
     single = even(50, 50)
@@ -239,7 +239,7 @@ def test_unequal_folds_of_many_rows_are_held_out_exactly(name, weighted, bias):
     there, K = problem(name, 500, 64, weighted, bias)
     folds, lam = [(0, 50), (50, 200), (200, 201), (201, 430)], 1e-4  # the last rows are in no fold
     factored = there.factorise(lam, folds)
-    assert factored.hold_out(folds) is None
+    factored = factored.hold_out(folds)
     held = there.hold_out(factored, lam, folds)
     expected = reference_whole.held_out(K, there.Y, there.s, lam, folds, bias)
     np.testing.assert_allclose(held.outputs, expected, rtol=0, atol=1e-7)
@@ -265,6 +265,17 @@ def test_many_folds_are_held_out_by_blocks_of_the_inverse(dtype, atol, t, bias):
     assert np.abs(held.outputs - expected).max() < 20 * held.error * there.Y.std() + 1e-8
 
 
+def test_several_lambda_are_columns_of_one_product_and_refused_one_by_one():
+    there, K = problem("matern52", 300, 64, weighted=True, bias=True)
+    factored = there.factorise(1e-4)
+    lams = [1e-3, 1e-4, 3e-5, 1e-13]
+    *fits, last = there.fits(factored, lams)
+    for lam, fit in zip(lams, fits, strict=False):
+        a, b = reference_whole.bordered(K, there.Y, there.s, lam, True)
+        close(fit.f, K @ a + b, there.s)
+    assert isinstance(last, Refused)
+
+
 def test_blocks_need_the_common_ridge():
     there, _ = problem("exponential", 60)
     folds = even(60, 60)
@@ -278,7 +289,7 @@ def test_folds_in_several_blocks_of_columns(monkeypatch):
     folds = even(60, 7)
     monkeypatch.setattr(whole, "COLUMNS", 7)
     factored = there.factorise(1e-3, folds)
-    factored.hold_out(folds)
+    factored = factored.hold_out(folds)
     held = there.hold_out(factored, 1e-3, folds)
     expected = reference_whole.held_out(K, there.Y, there.s, 1e-3, folds, True)
     np.testing.assert_allclose(held.outputs, expected, rtol=0, atol=1e-7)
@@ -286,8 +297,7 @@ def test_folds_in_several_blocks_of_columns(monkeypatch):
 
 def test_a_fold_of_all_rows_is_refused():
     there, _ = problem("matern32", 30)
-    factored = there.factorise(1e-2)
-    factored.hold_out([(0, 30)])
+    factored = there.factorise(1e-2).hold_out([(0, 30)])
     for said in (there.hold_out(factored, 1e-2, [(0, 30)]), there.hold_out_one(1e-2, (0, 30))):
         assert isinstance(said, Refused)
         assert "weight" in said.reason
@@ -352,8 +362,7 @@ def test_the_result_is_the_same_for_any_number_of_threads(monkeypatch, kind):
     for workers in (1, 2, 3):
         monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", workers)
         if kind == "factor":
-            preconditioner = there.factorise(1e-3, folds)
-            preconditioner.hold_out(folds)
+            preconditioner = there.factorise(1e-3, folds).hold_out(folds)
         else:
             preconditioner = LowRank(there.matrix, 150, there.root, folds)
         fit = there.fit(preconditioner, 1e-3)
@@ -417,8 +426,8 @@ def test_memory_is_counted_as_it_is_taken():
     there, _ = problem("exponential", n, block=480)
     folds = even(n, 5)
     factored = there.factorise(1e-3, folds)
-    factored.hold_out(folds)
-    taken = factored.triangle.bytes + sum(block.bytes for block in factored.blocks.values())
+    factored = factored.hold_out(folds)
+    taken = factored.triangle.bytes + sum(block.bytes for block in factored.blocks)
     assert taken < whole_costs.costs(n, 3, folds=folds, route="folds").memory
 
 
