@@ -46,9 +46,10 @@ then few rows make the others superfluous: an attempt costs little more than the
 
 ATTEMPTS = 8
 
-RATIO = 300.0
-"""With eigenvalues of 0, a ridge of the preconditioner that is this much too large asks for some 200 passes over the
-matrix, ``log(2 / 1e-10) sqrt(ratio) / 2``: the system is refused."""
+RATIO = 64.0
+"""With eigenvalues of 0, a ridge of the preconditioner that is c times too large asks for about ``log(2 / 1e-10)
+sqrt(c) / 2`` passes over the matrix, here 95, and for more where rounding errors are of its size: the system is refused
+before they are spent."""
 
 
 @dataclass(frozen=True)
