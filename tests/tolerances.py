@@ -84,3 +84,8 @@ PROFILE = 1e-3
 
 PLATEAU = 1e-2
 """As PROFILE, without a prior: logarithms of relevances that are of no use go on for ever, and gain 1 nat in all."""
+
+
+RESIDUAL = 3e-9
+"""Relative: conjugate gradients over the whole kernel are accepted at a residual of 1e-9, and the error in the norm of
+all rows is at most that; a bias is a quotient of two of them."""
