@@ -15,7 +15,6 @@ from kernsel.errors import IncompatibleError, OptionError, PluginError, check_me
 from kernsel.kernels import Kernel, parse
 from kernsel.numerics.points import Points
 from kernsel.representation import METHODS, LowRank
-from kernsel.search.choice import ONE_SE, Rule
 from kernsel.streaming import FEATURES_BYTES
 
 FULL_RANK_ROWS = 2000
@@ -139,13 +138,6 @@ def _tolerance(text: str) -> tuple[int, float]:
             f"{LARGEST_RANK})"
         )
     return found
-
-
-def read_rule(choose: str | None, within: float | None, one_se: bool, task: str, criterion: Any) -> Rule:
-    """Return the rule of choice; ``one_se`` is short for the rule of that name."""
-    if one_se and choose not in (None, ONE_SE):
-        raise OptionError(f"choose {choose!r} and one_se: give one of them")
-    return Rule.read(ONE_SE if one_se else choose, within, task, criterion)
 
 
 def read_search(search: str, n: int, outputs: int, rank: LowRank | None, one_se: bool) -> tuple[int, ...]:

@@ -29,7 +29,7 @@ from kernsel.kernels import Kernel, short
 from kernsel.model import Model
 from kernsel.numerics.jit import one_blas_thread
 from kernsel.numerics.points import as_points
-from kernsel.options import read_criterion, read_kernel, read_learner, read_rank, read_rule, read_search, rows_for
+from kernsel.options import read_criterion, read_kernel, read_learner, read_rank, read_search, rows_for
 from kernsel.paths import Path, compile_updates, make_path
 from kernsel.problem import Problems, Rows
 from kernsel.representation import LowRank, asked_rank
@@ -135,7 +135,7 @@ def search_dataset(
         raise OptionError(f"verify is the number of leading candidates to check, at least 0, not {verify}")
     columns = read_rank(rank, dataset.n, landmarks, part)
     method, allowed = read_method(refine, budget, scorer, part, kernels, columns), Budget.read(budget)
-    rule = read_rule(choose, within, one_se, dataset.task, scorer)
+    rule = Rule.read(choose, within, one_se, dataset.task, scorer)
     ladder = read_search(search, dataset.n, len(dataset.Y), columns, rule.name == ONE_SE)
     compile_updates(part, columns is None and not ladder)
     kind = read_calibration(calibration, part, dataset.task)

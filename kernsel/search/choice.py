@@ -45,9 +45,11 @@ class Rule:
     errors: bool = False
 
     @classmethod
-    def read(cls, choose: str | None, within: float | None, task: str, criterion: Any) -> Rule:
-        """Return the rule of an option; OptionError if there is none such."""
-        name = choose or SAFEST
+    def read(cls, choose: str | None, within: float | None, one_se: bool, task: str, criterion: Any) -> Rule:
+        """Return the rule of an option, for which ``one_se`` is short; OptionError if there is none such."""
+        if one_se and choose not in (None, ONE_SE):
+            raise OptionError(f"choose {choose!r} and one_se: give one of them")
+        name = ONE_SE if one_se else choose or SAFEST
         if name not in RULES:
             raise OptionError(f"choose {choose!r} is unknown: use {', '.join(RULES)}")
         if name == MINIMUM:
