@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from kernsel.metrics import Metrics, Value
 
 Array = NDArray[np.float64]
+Losses = NDArray[np.float32]
+
+KEPT_ROWS = 20_000
+"""Held-out losses of all candidates are kept of so many rows at the most: 600 candidates are then 100 MB."""
 
 
 def rows_of(dataset: Dataset, folds: Folds, seed: int, clip: bool = False) -> Rows:
@@ -42,8 +46,8 @@ def rows_of(dataset: Dataset, folds: Folds, seed: int, clip: bool = False) -> Ro
 class Judge:
     """Turns scores and held-out outputs into candidates, with the error that people understand.
 
-    ``outputs`` are the held-out outputs (k, n) of what was verified, on each deal; ``problems`` are those that were
-    judged last.
+    ``outputs`` are the held-out outputs (k, n) of what was verified, on each deal; ``losses``, of each candidate and
+    each deal, what its score is the mean of and its errors, both (held,); ``problems`` are those that were judged last.
     """
 
     deals: list[Rows]
@@ -51,6 +55,7 @@ class Judge:
     criterion: Any
     metrics: Metrics | None
     outputs: dict[Key, list[Array]] = field(default_factory=dict)
+    losses: dict[Key, dict[int, tuple[Losses, Losses]]] = field(default_factory=dict)
     problems: Problems = field(default_factory=Problems)
 
     def candidates(self, path: Path, scores: Scores) -> list[Candidate]:
@@ -81,6 +86,11 @@ class Judge:
             columns["error"], columns["error_se"] = self.errors(path.rows, held.f)
             columns |= {"exact": held.exact, "refitted": np.broadcast_to(held.refitted, path.lams.shape)}
         rank = problem.rank.largest if problem.rank is not None and problem.provisional else None
+        if scores.values is not None and held is not None and not problem.provisional:
+            errors = self.row_errors(path.rows, held.f)
+            for k, lam in enumerate(path.lams.tolist()):
+                if failed[k] is None:
+                    self._keep((problem.kernel, path.learner, lam), path.rows, scores.values[k], errors[k])
         if rank is None:
             usable = [k for k, reason in enumerate(failed) if reason is None]
             norms = np.full(score.shape, np.nan)
@@ -122,6 +132,7 @@ class Judge:
                     if isinstance(self.criterion, HeldOutCriterion):
                         # A penalty is the same however the held-out outputs were made.
                         values, penalty = self.criterion.values(path, F), candidate.terms.get("penalty", 0.0)
+                        self._keep(candidate.key, rows, values, self.row_errors(rows, F))
                     error, error_se = self.errors(rows, F)
                     result[id(candidate)] = replace(
                         candidate,
@@ -136,19 +147,43 @@ class Judge:
                     result[id(candidate)] = replace(candidate, verified=math.inf, failed=f"not verified: {reason}")
         return [result[id(candidate)] for candidate in leading]
 
+    def _keep(self, key: Key, rows: Rows, values: Array, errors: Array) -> None:
+        """Keep what the score of a candidate on one of the deals is the mean of (n,), and its errors (held,)."""
+        number = next((i for i, deal in enumerate(self.deals) if deal is rows), None)
+        if number is None or rows.held > KEPT_ROWS:
+            return
+        with np.errstate(over="ignore"):  # a candidate whose losses are beyond single precision is left out later
+            kept, wrong = values[: rows.held].astype(np.float32), errors.astype(np.float32)
+        same = np.array_equal(kept, wrong)  # of the square loss they are one thing
+        self.losses.setdefault(key, {})[number] = (kept, kept if same else wrong)
+
+    @property
+    def unit(self) -> float:
+        """What turns the root of a mean squared error into the unit that is reported."""
+        return float(self.dataset.output_scale[0]) if self.dataset.k == 1 else 1.0
+
+    def row_errors(self, rows: Rows, F: Array) -> Array:
+        """Return the error (..., held) of each held-out row for outputs (k, ..., n): 0-1, or squared.
+
+        Of several targets it is the mean, in squared standard deviations of each.
+        """
+        Y, F = rows.Y[:, : rows.held], F[..., : rows.held]
+        if self.dataset.task == "classification":
+            return np.asarray(chosen_classes(F) != class_codes(Y), np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):  # the outputs of a fit that failed may be infinite
+            return np.asarray(((F - Y.reshape(len(Y), *(1,) * (F.ndim - 2), -1)) ** 2).mean(axis=0))
+
     def errors(self, rows: Rows, F: Array) -> tuple[Array, Array]:
         """Return the error of held-out outputs (k, ..., n) and its standard error, NaN for one fold alone.
 
         Of several targets each counts in units of its own standard deviation.
         """
-        Y, F = rows.Y[:, : rows.held], F[..., : rows.held]
+        losses = self.row_errors(rows, F)
         if self.dataset.task == "classification":
-            wrong = (chosen_classes(F) != class_codes(Y)).astype(np.float64)
-            return rows.mean(wrong), standard_error(wrong, rows.starts, rows.s)
+            return rows.mean(losses), standard_error(losses, rows.starts, rows.s)
         with np.errstate(over="ignore", invalid="ignore"):  # the outputs of a fit that failed may be infinite
-            squares = ((F - Y.reshape(len(Y), *(1,) * (F.ndim - 2), -1)) ** 2).mean(axis=0)
-            root, scale = np.sqrt(rows.mean(squares)), float(self.dataset.output_scale[0]) if len(Y) == 1 else 1.0
-            spread = standard_error(squares, rows.starts, rows.s)
+            root, scale = np.sqrt(rows.mean(losses)), self.unit
+            spread = standard_error(losses, rows.starts, rows.s)
             spread = np.where(root > 0, scale * spread / (2 * np.where(root > 0, root, 1.0)), 0.0 * spread)
         return root * scale, spread
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from kernsel.metrics import Value
+    from kernsel.procedure import Procedure
 
 FORMAT, VERSION = "kernsel-selection", 1
 RUNNERS_UP = 4
@@ -72,6 +73,9 @@ class Selection:
         The error of the whole selection, if it was asked for: see :func:`kernsel.nested`.
     minimum : Candidate or None
         The candidate with the lowest exact score: the winner, or another one that the rule of choice passed over.
+    procedure : Procedure or None
+        The error of the whole selection by its held-out losses, and the candidates that can't be told apart; None where
+        losses of all candidates are not known, as a note says.
     """
 
     best: Candidate
@@ -90,6 +94,7 @@ class Selection:
     environment: Mapping[str, Any]
     nested: Any = None
     minimum: Candidate | None = None
+    procedure: Procedure | None = None
 
     @cached_property
     def table(self) -> pd.DataFrame:
@@ -119,6 +124,7 @@ class Selection:
         return None if learnt is None else pd.Series(learnt["theta"], name="relevance", dtype=np.float64)
 
     def _entry(self, candidate: Candidate) -> dict[str, Any]:
+        known = self.procedure
         return {
             "kernel": candidate.kernel.spec(),
             "parameters": candidate.kernel.parameters,
@@ -136,6 +142,7 @@ class Selection:
             "refitted": candidate.refitted,
             "rank": candidate.rank,
             "norm": finite_or_none(candidate.norm),
+            **({"difference_se": None, "equivalent": None} if known is None else known.pair(candidate)._asdict()),
             "failed": candidate.failed,
             "terms": dict(candidate.terms),
             "metrics": {name: {"value": m.value, "se": m.se} for name, m in candidate.metrics.items()},
@@ -157,6 +164,8 @@ class Selection:
             "warnings": list(map(str, self.warnings)),
             "cautions": codes_of(self.warnings),
             "nested": None if self.nested is None else self.nested.to_dict(),
+            "procedure": None if self.procedure is None else self.procedure.to_dict(),
+            "equivalent": None if self.procedure is None else self.procedure.equivalent,
         }
 
     def to_json(self) -> str:
@@ -177,6 +186,7 @@ class Selection:
             f"  held-out error: {self._error(self.best)} {what} ({self.data['holdout']})",
             *self._baseline(),
             *self._unseen(),
+            *self._whole(),
             *self._by_target(),
             *(f"  held-out {name}: {_figure(metric)}" for name, metric in self.best.metrics.items()),
             f"  representation: {self.data['representation']}",
@@ -249,6 +259,19 @@ class Selection:
             return []
         constant = replace(self.best, error=known["error"], error_se=known["error_se"])
         return [f"    without features, by {known['predicts']} of the training rows: {self._error(constant)}"]
+
+    def _whole(self) -> list[str]:
+        """What the whole selection errs, and how many candidates can't be told apart."""
+        known = self.procedure
+        if known is None:
+            return []
+        error, low, high = (
+            self._error(replace(self.best, error=each, error_se=None)) for each in (known.error, known.low, known.high)
+        )
+        return [
+            f"  of the whole selection, with the choice itself: {error} (90 %: {low} to {high}); "
+            f"{known.equivalent} of {len(known.pairs)} candidates do as well"
+        ]
 
     def _by_target(self) -> list[str]:
         """The errors of several targets."""
@@ -364,6 +387,8 @@ _MEASURED = {
     "refitted",
     "rank",
     "norm",
+    "difference_se",
+    "equivalent",
     "failed",
 }
 

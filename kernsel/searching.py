@@ -32,6 +32,7 @@ from kernsel.numerics.points import as_points
 from kernsel.options import read_criterion, read_kernel, read_learner, read_rank, read_search, rows_for
 from kernsel.paths import Path, compile_updates, make_path
 from kernsel.problem import Problems, Rows
+from kernsel.procedure import Procedure, whole_selection
 from kernsel.representation import LowRank, asked_rank
 from kernsel.result import Selection, described, environment, finite_or_none
 from kernsel.search.axes import Grid
@@ -181,6 +182,11 @@ def search_dataset(
     if unseen is not None and unseen.has_seen(candidates[0].kernel, rows.n):
         candidates, fresh, note = _where_unseen(unseen, candidates, rows, columns, scorer, rule, judge)
         notes += note
+    procedure = whole_selection(
+        judge, candidates, rule, dealt[0], fresh, lambda kernel: unseen is not None and unseen.has_seen(kernel, rows.n)
+    )
+    if not isinstance(procedure, Procedure):
+        notes.append(f"error of the whole selection: not known, for {procedure}; give nested")
     verified = time.perf_counter()
 
     best = candidates[0]
@@ -287,6 +293,7 @@ def search_dataset(
             "total": ended - started,
         },
         environment=environment(),
+        procedure=procedure if isinstance(procedure, Procedure) else None,
     )
 
 

@@ -68,6 +68,8 @@ class Scores:
         Standard error of the score over folds, if it is a mean over rows.
     terms : mapping of str to (L,) array
         What the score is the sum of, such as its ``fit`` and its ``penalty``, if it is a sum.
+    values : (L, n) array or None
+        What the score is the mean of over held-out rows, if it is one.
     """
 
     score: Array
@@ -78,6 +80,7 @@ class Scores:
     scored_by: list[str | None] | None = None
     score_se: Array | None = None
     terms: Mapping[str, Array] = field(default_factory=dict)
+    values: Array | None = None
 
 
 class Slopes(NamedTuple):
@@ -142,7 +145,7 @@ class HeldOutCriterion(ABC):
                 values[k] = self.values(path, held.f[:, k])
         score, score_se = rows.mean(values), standard_error(values, rows.starts, rows.s)
         reliability = None if held.exact.all() else self.reliability(path)
-        return Scores(score, unless_finite(score, held.failed), loss, reliability, held, score_se=score_se)
+        return Scores(score, unless_finite(score, held.failed), loss, reliability, held, score_se=score_se, values=values)
 
 
 @dataclass(frozen=True)
