@@ -6,8 +6,8 @@ the rows O_b that were not drawn,
 
     e_b = sum_{i in O_b} s_i l_i(c_b) / sum_{i in O_b} s_i,    error = (1/B) sum_b e_b
 
-(BBC-CV: Tsamardinos, Greasidou & Borboudakis 2018, Algorithm 3). What belongs together is drawn together: groups, copies
-of a row, and blocks of rows in the order of time.
+(BBC-CV: Tsamardinos, Greasidou & Borboudakis 2018, Algorithm 3). What belongs together is drawn together: groups,
+copies of a row, and blocks of rows in the order of time.
 
 A candidate is as good as the one with the lowest score if its score is not above that by more than chance has it: the
 standardised difference ``T_c = (mean_i d_ic) / se_c`` of paired losses ``d_ic = v_i(c) - v_i(lowest)`` is at most the
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -162,11 +162,15 @@ def whole_selection(
         return f"losses of all candidates are kept of {KEPT_ROWS} rows at most, and {rows.held} are held out"
     if not judge.losses:
         return f"{judge.criterion.name} is no mean over the rows that are held out"
-    usable = [c for c in candidates if c.failed is None and len(judge.losses.get(c.key, ())) == len(judge.deals)]
+    usable = [
+        c
+        for c in candidates
+        if c.failed is None and c.rank is None and len(judge.losses.get(c.key, ())) == len(judge.deals)
+    ]
     learnt = {kernel: seen(kernel) for kernel in dict.fromkeys(c.kernel for c in usable)}
     if fresh is None:  # the choice is among those that have seen nothing
         usable = [c for c in usable if not learnt[c.kernel]]
-    kept = [(c, *_of_all_deals(judge, c.key)) for c in _in_order(rule, usable)]
+    kept = [(c, *_of_all_deals(judge, c.key)) for c in sorted(usable, key=rule.among_equals)]
     kept = [each for each in kept if np.isfinite(each[1]).all() and np.isfinite(each[2]).all()]
     keys = [c.key for c, _, _ in kept]
     best = candidates[0].key
@@ -201,12 +205,6 @@ def whole_selection(
     return Procedure(error, low, high, dict(zip(keys, pairs, strict=True)))
 
 
-def _in_order(rule: Rule, candidates: list[Candidate]) -> list[Candidate]:
-    """Return candidates in the order in which the rule takes those of equal scores and errors."""
-    plain = {c.key: c for c in candidates}
-    return [plain[c.key] for c in rule.tied((replace(c, error=None) for c in candidates), math.inf)]
-
-
 def _of_all_deals(judge: Judge, key: Key) -> tuple[Losses, Losses]:
     """Return the losses (held,) of a candidate in the order of the first deal, means over the deals."""
     deals = judge.losses[key]
@@ -237,8 +235,9 @@ def units_of(folds: Folds, dataset: Dataset, rows: Rows) -> Indices:
 
 def draws(units: Indices, seed: int, count: int = RESAMPLES) -> NDArray[np.float32]:
     """Return how often each row is in each of some draws with replacement of as many units as there are, (count, n)."""
-    random, total = np.random.default_rng((seed, 0)), int(units.max()) + 1
-    drawn = np.stack([np.bincount(random.integers(total, size=total), minlength=total) for _ in range(count)])
+    total = int(units.max()) + 1
+    places = np.random.default_rng((seed, 0)).integers(total, size=(count, total)) + total * np.arange(count)[:, None]
+    drawn = np.bincount(places.ravel(), minlength=count * total).reshape(count, total)
     return drawn.astype(np.float32)[:, units]
 
 
@@ -252,7 +251,9 @@ def resampled(table: Table, rule: Rule, drawn: NDArray[np.float32]) -> Array:
     values = _rounded(inside @ table.values.T / weight + table.beyond)
     errors = _rounded(inside @ table.errors.T / weight) if rule.errors else None
     taken = choices(rule, values, errors, table.se)
-    means = np.einsum("bn,bn->b", outside, table.errors[taken], dtype=np.float64) / outside.sum(axis=1, dtype=np.float64)
+    means = np.einsum("bn,bn->b", outside, table.errors[taken], dtype=np.float64) / outside.sum(
+        axis=1, dtype=np.float64
+    )
     return np.asarray(means + table.shift[taken])
 
 

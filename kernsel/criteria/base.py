@@ -145,7 +145,9 @@ class HeldOutCriterion(ABC):
                 values[k] = self.values(path, held.f[:, k])
         score, score_se = rows.mean(values), standard_error(values, rows.starts, rows.s)
         reliability = None if held.exact.all() else self.reliability(path)
-        return Scores(score, unless_finite(score, held.failed), loss, reliability, held, score_se=score_se, values=values)
+        return Scores(
+            score, unless_finite(score, held.failed), loss, reliability, held, score_se=score_se, values=values
+        )
 
 
 @dataclass(frozen=True)

@@ -80,14 +80,17 @@ class Rule:
         usable = sum(c.failed is None and c.rank is None for c in candidates)
         return tied[0] if 0 < len(tied) < usable else candidates[0]
 
-    def _key(self, candidate: Candidate) -> tuple[float, ...]:
+    def among_equals(self, candidate: Candidate) -> tuple[float, ...]:
+        """Return the sort key of a candidate among those of equal scores and errors."""
         if self.name == ONE_SE:
             return -candidate.lam, -candidate.width
         if self.name == MINIMUM:
             return candidate.order
-        error = candidate.error if self.errors and candidate.error is not None else 0.0
-        norm = math.inf if candidate.norm is None else candidate.norm
-        return error, norm, *candidate.order
+        return math.inf if candidate.norm is None else candidate.norm, *candidate.order
+
+    def _key(self, candidate: Candidate) -> tuple[float, ...]:
+        error = candidate.error if self.name == SAFEST and self.errors and candidate.error is not None else 0.0
+        return error, *self.among_equals(candidate)
 
 
 @dataclass(frozen=True)
