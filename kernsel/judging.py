@@ -132,7 +132,8 @@ class Judge:
                     if isinstance(self.criterion, HeldOutCriterion):
                         # A penalty is the same however the held-out outputs were made.
                         values, penalty = self.criterion.values(path, F), candidate.terms.get("penalty", 0.0)
-                        self._keep(candidate.key, rows, values, self.row_errors(rows, F))
+                        if candidate.key in self.losses:  # else the criterion kept none of the others
+                            self._keep(candidate.key, rows, values, self.row_errors(rows, F))
                     error, error_se = self.errors(rows, F)
                     result[id(candidate)] = replace(
                         candidate,

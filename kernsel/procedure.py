@@ -161,7 +161,7 @@ def whole_selection(
     if rows.held > KEPT_ROWS:
         return f"losses of all candidates are kept of {KEPT_ROWS} rows at most, and {rows.held} are held out"
     if not judge.losses:
-        return f"{judge.criterion.name} is no mean over the rows that are held out"
+        return f"scores of {judge.criterion.name} are no means of losses at the rows that folds hold out"
     usable = [
         c
         for c in candidates
@@ -178,14 +178,15 @@ def whole_selection(
         return "held-out losses of the choice are not known"
     s = rows.s[: rows.held]
     values, errors = np.stack([each[1] for each in kept]), np.stack([each[2] for each in kept])
+    means = values @ (s / s.sum())
     shift = np.zeros(len(keys))
     if fresh is not None:
-        more = float(rows.mean(judge.row_errors(rows, fresh))) - float(rows.mean(errors[keys.index(best)]))
+        more = float(rows.mean(judge.row_errors(rows, fresh))) - float(errors[keys.index(best)] @ s / s.sum())
         shift[[learnt[c.kernel] for c, _, _ in kept]] = more
     table = Table(
         values,
         errors,
-        np.array([c.value for c, _, _ in kept]) - rows.mean(values),
+        np.array([c.value for c, _, _ in kept]) - means,
         shift,
         np.array([c.score_se or 0.0 for c, _, _ in kept]),
         s,
@@ -197,7 +198,7 @@ def whole_selection(
     error, low, high = interval(losses)
     if judge.dataset.task == "regression":
         error, low, high = (judge.unit * math.sqrt(max(each, 0.0)) for each in (error, low, high))
-    at = int((rows.mean(values) + table.beyond).argmin())
+    at = int((means + table.beyond).argmin())
     differences = difference_se(table, keys.index(best), rows.starts)
     se = differences if keys[at] == best else difference_se(table, at, rows.starts)
     equal = indistinct(table, at, se, rows.seed)
@@ -272,13 +273,13 @@ def choices(rule: Rule, values: Array, errors: Array | None, se: Array) -> Indic
     """
     lowest = values.argmin(axis=1)
     if rule.name == MINIMUM:
-        return lowest
+        return np.asarray(lowest)
     limit = values[np.arange(lowest.size), lowest] + rule.within * se[lowest]
     tied = values <= limit[:, None]
     if errors is not None:
         among = np.where(tied, errors, np.inf)
         tied = among <= among.min(axis=1, keepdims=True)
-    return tied.argmax(axis=1)
+    return np.asarray(tied.argmax(axis=1))
 
 
 def interval(losses: Array) -> tuple[float, float, float]:

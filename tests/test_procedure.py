@@ -249,7 +249,7 @@ def test_it_is_said_where_it_is_not_known(monkeypatch):
     result = tables.choose(*tables.waves(), criterion="evidence", **GRID)
     document = json.loads(result.to_json())
     assert document["procedure"] is document["equivalent"] is document["best"]["difference_se"] is None
-    assert any("evidence is no mean over the rows" in note for note in result.data["notes"])
+    assert any("scores of evidence are no means of losses" in note for note in result.data["notes"])
     assert "whole selection" not in result.summary()
     monkeypatch.setattr(judging, "KEPT_ROWS", 59)
     monkeypatch.setattr(procedure, "KEPT_ROWS", 59)

@@ -43,7 +43,7 @@ ENTRY = {
         "error_se",
     ),
     *("reliability", "scored_by", "refitted", "rank", "failed", "score_se", "metrics", "terms"),
-    "norm",
+    *("norm", "difference_se", "equivalent"),
 }
 DOCUMENT = {
     *("format", "version", "best", "candidates", "data", "options", "conversions", "timing", "environment"),
@@ -51,6 +51,7 @@ DOCUMENT = {
     "cautions",
     "nested",
     "minimum",
+    *("procedure", "equivalent"),
 }
 DATA = {
     *("rows", "features", "task", "target", "labels", "source", "notes", "folds", "representation", "rank"),
