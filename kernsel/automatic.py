@@ -26,6 +26,7 @@ from kernsel.learning.profile import LearntProfile, learn_profile
 from kernsel.learning.start import part
 from kernsel.numerics.jit import share_each
 from kernsel.numerics.points import is_sparse
+from kernsel.once import once
 from kernsel.paths import make_path
 from kernsel.problem import Problem, Rows
 from kernsel.representation import LowRank
@@ -93,7 +94,7 @@ class Learnt:
     factor: float
     loss: float
 
-    @property
+    @once
     def kernel(self) -> Kernel:
         """The kernel with its relevances times the factor."""
         return _times(self.profile.kernel, self.factor)

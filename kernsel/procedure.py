@@ -50,6 +50,8 @@ BLOCKS = 20
 DIGITS = 5
 """Means of losses in single precision that agree to so many digits are equal."""
 
+UNKNOWN = "held-out losses of the choice are not known"
+
 CHUNK = 2**22
 """Numbers in double precision that are held at a time."""
 
@@ -170,25 +172,30 @@ def whole_selection(
     learnt = {kernel: seen(kernel) for kernel in dict.fromkeys(c.kernel for c in usable)}
     if fresh is None:  # the choice is among those that have seen nothing
         usable = [c for c in usable if not learnt[c.kernel]]
-    kept = [(c, *_of_all_deals(judge, c.key)) for c in sorted(usable, key=rule.among_equals)]
-    kept = [each for each in kept if np.isfinite(each[1]).all() and np.isfinite(each[2]).all()]
-    keys = [c.key for c, _, _ in kept]
-    best = candidates[0].key
-    if best not in keys:
-        return "held-out losses of the choice are not known"
+    if not usable:
+        return UNKNOWN
+    usable.sort(key=rule.among_equals)
+    values, errors = (np.stack(each) for each in zip(*(_of_all_deals(judge, c.key) for c in usable), strict=True))
+    finite = np.isfinite(values).all(axis=1) & np.isfinite(errors).all(axis=1)
+    if not finite.all():
+        values, errors = values[finite], errors[finite]
+        usable = [c for c, is_finite in zip(usable, finite, strict=True) if is_finite]
+    keys = [c.key for c in usable]
+    if candidates[0].key not in keys:
+        return UNKNOWN
+    best = keys.index(candidates[0].key)
     s = rows.s[: rows.held]
-    values, errors = np.stack([each[1] for each in kept]), np.stack([each[2] for each in kept])
     means = values @ (s / s.sum())
     shift = np.zeros(len(keys))
     if fresh is not None:
-        more = float(rows.mean(judge.row_errors(rows, fresh))) - float(errors[keys.index(best)] @ s / s.sum())
-        shift[[learnt[c.kernel] for c, _, _ in kept]] = more
+        more = float(rows.mean(judge.row_errors(rows, fresh))) - float(errors[best] @ s / s.sum())
+        shift[[learnt[c.kernel] for c in usable]] = more
     table = Table(
         values,
         errors,
-        np.array([c.value for c, _, _ in kept]) - means,
+        np.array([c.value for c in usable]) - means,
         shift,
-        np.array([c.score_se or 0.0 for c, _, _ in kept]),
+        np.array([c.score_se or 0.0 for c in usable]),
         s,
         units_of(folds, judge.dataset, rows),
     )
@@ -199,8 +206,8 @@ def whole_selection(
     if judge.dataset.task == "regression":
         error, low, high = (judge.unit * math.sqrt(max(each, 0.0)) for each in (error, low, high))
     at = int((means + table.beyond).argmin())
-    differences = difference_se(table, keys.index(best), rows.starts)
-    se = differences if keys[at] == best else difference_se(table, at, rows.starts)
+    differences = difference_se(table, best, rows.starts)
+    se = differences if at == best else difference_se(table, at, rows.starts)
     equal = indistinct(table, at, se, rows.seed)
     pairs = map(Pair, differences.tolist(), equal.tolist())
     return Procedure(error, low, high, dict(zip(keys, pairs, strict=True)))
