@@ -98,10 +98,10 @@ class Selection:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """All candidates, best first, one column a parameter."""
+        """All candidates, best first, one column a parameter; ``attrs`` holds the error of the whole selection."""
         import pandas as pd
 
-        return pd.DataFrame(
+        table = pd.DataFrame(
             {
                 "kernel": candidate.kernel.name,
                 **candidate.kernel.parameters,
@@ -114,6 +114,8 @@ class Selection:
             }
             for candidate in self.candidates
         )
+        table.attrs["procedure"] = None if self.procedure is None else self.procedure.to_dict()
+        return table
 
     @property
     def relevances(self) -> pd.Series | None:
@@ -269,7 +271,7 @@ class Selection:
             self._error(replace(self.best, error=each, error_se=None)) for each in (known.error, known.low, known.high)
         )
         return [
-            f"  of the whole selection, with the choice itself: {error} (90 %: {low} to {high}); "
+            f"  error of the whole selection: {error} (90 %: {low} to {high}); "
             f"{known.equivalent} of {len(known.pairs)} candidates do as well"
         ]
 

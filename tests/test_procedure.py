@@ -209,6 +209,8 @@ def test_a_selection_has_it(make_table):
     ]
     again = tables.choose(*make_table(), **GRID).procedure
     assert (again.error, again.low, again.high, again.pairs) == (found.error, found.low, found.high, found.pairs)
+    assert result.table.attrs["procedure"] == document["procedure"]
+    assert result.table["equivalent"].sum() == found.equivalent
     line = next(line for line in result.summary().splitlines() if "whole selection" in line)
     assert f"; {found.equivalent} of 9 candidates do as well" in line
     assert len(line) <= 120

@@ -38,7 +38,7 @@ def test_the_summary_of_classes(classes):
     assert lines[3] == "    without features, by the largest class of the training rows: 45.0 % +- 6.5"
     share = r"\d+\.\d %"
     assert re.fullmatch(
-        rf"  of the whole selection, .*: {share} \(90 %: {share} to {share}\); \d of 9 .* as well", lines[4]
+        rf"  error of the whole selection: {share} \(90 %: {share} to {share}\); \d of 9 .* as well", lines[4]
     )
     assert lines[5] == "  representation: full Gram matrix, n = 60"
     header, *table = compared(lines)
