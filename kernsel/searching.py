@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 import kernsel
 from kernsel.calibration import Calibration, calibrate, cross_fitted, read_calibration
 from kernsel.cautions import examine, weights_note
+from kernsel.coupling import Coupling, couple, cross_coupled
 from kernsel.criteria import HeldOutCriterion
 from kernsel.data import Dataset
 from kernsel.data.sample import column_name
@@ -138,7 +139,7 @@ def search_dataset(
     rule = Rule.read(choose, within, one_se, dataset.task, scorer)
     ladder = read_search(search, dataset.n, len(dataset.Y), columns, rule.name == ONE_SE)
     compile_updates(part, columns is None and not ladder)
-    kind = read_calibration(calibration, part, dataset.task)
+    kind = read_calibration(calibration, part, dataset.task, len(dataset.labels or ()))
     deals = [rows_of(dataset, deal, seed, clip) for deal in dealt]
     rows = deals[0]
     if rule.name == ONE_SE:
@@ -193,10 +194,15 @@ def search_dataset(
         every = [held, *(heldout_of(refit(best, other, columns, judge.problems), approximate) for other in deals[1:])]
     if fresh is not None:
         held, every, unmeasured = fresh, [fresh], metrics is not None
-    if best.error is None or fresh is not None:  # without: of a criterion without held-out outputs
-        best = candidates[0] = judge.with_error(best, every)
     if unmeasured:
         best = candidates[0] = replace(best, metrics=judge.measured(every))
+    coupling = None
+    if kind == "softmax":
+        coupling = couple(held[:, : rows.held], rows.Y[:, : rows.held], rows.s[: rows.held])
+        every = [_coupled(F, deal) for F, deal in zip(every, deals, strict=False)]
+        held = every[0]
+    if best.error is None or fresh is not None or coupling is not None:  # without held-out outputs, or of others
+        best = candidates[0] = judge.with_error(best, every)
     warnings += [
         Caution("metric-undefined", f"metric '{name}' is not defined for the held-out predictions of the choice")
         for name, each in best.metrics.items()
@@ -212,7 +218,7 @@ def search_dataset(
     warnings += examined.cautions
     notes += examined.notes
     curves, probabilities = _probabilities(kind, held, rows, dataset)
-    model = _model(path, dataset, best.learner, rows.n, curves, fresh)
+    model = _model(path, dataset, best.learner, rows.n, curves, fresh, coupling)
     outputs = held[:, : rows.held].T if len(held) > 1 else held[0, : rows.held]
     places = dataset.places[rows.order[: rows.held]]
     measure = best.learner.loss.scored_by
@@ -422,15 +428,30 @@ def heldout_of(path: Path, criterion: Any) -> Array:
     return path.exact([path.lams.size - 1]).clipped(path.rows).f[:, 0]
 
 
+def _coupled(F: Array, rows: Rows) -> Array:
+    """Return held-out outputs (k, n) of classes, coupled without the rows themselves."""
+    held = slice(rows.held)
+    return np.hstack([cross_coupled(F[:, held], rows.Y[:, held], rows.s[held], rows.starts), F[:, rows.held :]])
+
+
 def _model(
-    path: Path, dataset: Dataset, learner: Any, n: int, calibration: Calibration | None, fresh: Array | None
+    path: Path,
+    dataset: Dataset,
+    learner: Any,
+    n: int,
+    calibration: Calibration | None,
+    fresh: Array | None,
+    coupling: Coupling | None,
 ) -> Model:
     """Make the predictor of the last fit of a path; rows without weight are left out.
 
-    Residuals of intervals are those of ``fresh`` held-out outputs (k, n), if there are any.
+    Residuals of intervals are those of ``fresh`` held-out outputs (k, n), if there are any. Outputs of classes may be
+    coupled.
     """
     last = path.lams.size - 1
-    coefficients = path.coefficients(last)
+    coefficients, bias = path.coefficients(last), path.intercepts(last)
+    if coupling is not None:
+        coefficients, bias = coupling.A @ coefficients, coupling.A @ bias + coupling.b
     used = (coefficients != 0).any(axis=0)
     regression = dataset.task == "regression"
     intervals = Intervals.of(path, last, fresh) if regression else None
@@ -444,7 +465,7 @@ def _model(
         learner=learner.name,
         rows=kept,
         coefficients=np.ascontiguousarray(coefficients[:, used]),
-        bias=path.intercepts(path.lams.size - 1),
+        bias=bias,
         task=dataset.task,
         labels=dataset.labels,
         label_dtype=dataset.label_dtype,

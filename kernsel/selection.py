@@ -167,9 +167,11 @@ def select(
     clip : bool
         Keep the outputs of a regression within the range of the targets that they were trained on: in held-out scores,
         predictions and intervals.
-    calibration : {"sigmoid", "isotonic", "none"}, optional
-        How outputs become probabilities of classes: by Platt's sigmoid, the default, or isotonic regression, fitted on
-        held-out outputs; or not at all, for a learner whose outputs are log-odds.
+    calibration : {"sigmoid", "isotonic", "softmax", "none"}, optional
+        How outputs become probabilities of classes: by Platt's sigmoid, the default of two classes, or isotonic
+        regression, fitted on held-out outputs. ``softmax``, the default of more classes, couples their outputs, which
+        also decides between them: a class between others is masked where each stands alone. ``none``, for a learner
+        whose outputs are log-odds.
     task : {"auto", "regression", "classification"}
         What to learn.
     standardize : bool

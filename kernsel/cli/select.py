@@ -153,7 +153,10 @@ def select(
     ] = True,
     calibration: Annotated[
         str | None,
-        typer.Option(metavar="sigmoid|isotonic|none", help="How outputs become probabilities [default: sigmoid]."),
+        typer.Option(
+            metavar="sigmoid|isotonic|softmax|none",
+            help="How outputs become probabilities [default: sigmoid; softmax of more than two classes].",
+        ),
     ] = None,
     rank: Annotated[
         str | None,
