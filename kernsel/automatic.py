@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from kernsel.data import Dataset
 from kernsel.errors import OptionError, SelectionError
-from kernsel.judging import rows_of
-from kernsel.kernels import Kernel, parse, short
+from kernsel.kernels import Kernel, Statistics, parse, short
 from kernsel.learners import Krr, Lssvm
 from kernsel.learning.profile import LearntProfile, learn_profile
 from kernsel.learning.start import part
@@ -212,9 +211,8 @@ def candidates(dataset: Dataset, learner: Any, effort: str, priors: Sequence[flo
 
 def _alone(dataset: Dataset, seed: int) -> Rows:
     """Return the rows of a data set, each in a fold of its own."""
-    from kernsel.folds import make_folds
-
-    return rows_of(dataset, make_folds("loo", dataset, seed), seed)
+    X, n = dataset.X, dataset.n
+    return Rows(X, dataset.Y, np.arange(n + 1), np.arange(n), Statistics(X), seed, dataset.weights)
 
 
 def _learn(

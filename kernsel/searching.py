@@ -153,6 +153,7 @@ def search_dataset(
     judge = Judge(deals, dataset, scorer, metrics)
     grids = make_designs(searched_kernels, grid, rows, part)
     held_out = isinstance(scorer, HeldOutCriterion)
+    rule = replace(rule, null=_null(scorer, part, rows))
     searching = GridSearch(
         rows, scorer, columns, judge.candidates, grids, extend, progress, ladder, judge.problems, rule
     )
@@ -294,6 +295,17 @@ def search_dataset(
         },
         environment=environment(),
     )
+
+
+def _null(criterion: Any, learner: Any, rows: Rows) -> float:
+    """Return the mean loss, or a criterion's own measure, of held-out outputs that are all 0."""
+    zeros = np.zeros_like(rows.Y)
+    measure = getattr(criterion, "measure", None)
+    if measure is not None:
+        return float(rows.mean(np.asarray(measure(rows.Y, zeros))))
+    if getattr(learner, "free", ()):  # compared by a measure without parameters
+        return math.inf
+    return float(rows.mean(learner.loss.value(rows.Y, zeros).mean(axis=0)))
 
 
 def _where_unseen(

@@ -176,21 +176,21 @@ class Logistic(Krr):
 
 
 def test_log_odds_need_no_calibration():
-    assert read_calibration("none", Logistic(), "classification") == "none"
+    assert read_calibration("none", Logistic(), "classification", 2) == "none"
     F, Y = outputs()
     P = calibrate("none", F, Y, np.ones(80)).probabilities(F)
     np.testing.assert_allclose(P[:, 1], 1 / (1 + np.exp(-F[0])))
 
 
 def test_calibrations_that_cannot_be():
-    assert read_calibration(None, Svm(bias=False), "classification") == "sigmoid"
-    assert read_calibration(None, Krr(), "regression") is None
+    assert read_calibration(None, Svm(bias=False), "classification", 2) == "sigmoid"
+    assert read_calibration(None, Krr(), "regression", 0) is None
     with pytest.raises(OptionError, match="calibration 'platt' is unknown: use sigmoid, isotonic, none"):
-        read_calibration("platt", Svm(bias=False), "classification")
+        read_calibration("platt", Svm(bias=False), "classification", 2)
     with pytest.raises(OptionError, match="is for classes, and this is a regression"):
-        read_calibration("sigmoid", Krr(), "regression")
+        read_calibration("sigmoid", Krr(), "regression", 0)
     with pytest.raises(OptionError, match="'none' needs a learner with probabilities of its own, and 'svm' has none"):
-        read_calibration("none", Svm(bias=False), "classification")
+        read_calibration("none", Svm(bias=False), "classification", 2)
 
 
 # Through a selection

@@ -63,7 +63,7 @@ def test_a_shift_and_a_scale_of_all_outputs_change_nothing():
 
 
 def test_probabilities_are_finite_where_classes_are_separated():
-    F, Y, s = outputs(2)
+    _, Y, s = outputs(2)
     P = softmax(couple(1e3 * Y, Y, s)(1e3 * Y))
     np.testing.assert_allclose(P.sum(axis=1), 1.0)
     assert (P.max(axis=1) < 1).all()
