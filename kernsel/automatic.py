@@ -204,7 +204,9 @@ def candidates(dataset: Dataset, learner: Any, effort: str, priors: Sequence[flo
     found, notes = _learn(rows, square, [(parse(text), priors[0], ()) for text in PROFILES[effort]], seed)
     if len(priors) > 1:
         leading = sorted(found, key=lambda each: each.loss)[:LEADERS]
-        wider = [(each.profile.kernel, sigma, (each.profile,)) for each in leading for sigma in priors[1:]]
+        wider: list[tuple[Any, float | None, tuple[Any, ...]]] = [
+            (each.profile.kernel, sigma, (each.profile,)) for each in leading for sigma in priors[1:]
+        ]
         more, failed = _learn(rows, square, wider, seed)
         found, notes = found + more, notes + failed
     factors = FACTORS[bool(learner.loss.square)] if not getattr(learner, "free", ()) else FACTORS[False]

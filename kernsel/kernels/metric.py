@@ -26,8 +26,8 @@ from kernsel.numerics.points import as_points
 class Metric(Kernel):
     """``k(x, z) = phi(r)`` with ``r^2 = (x - z)' L L' (x - z)``, and the profiles phi of ``ard``.
 
-    With L diagonal it is ``ard``, of relevances ``L_rr^2``. A metric that is learnt by average gradients: Radhakrishnan,
-    Beaglehole, Pandit & Belkin 2024.
+    With L diagonal it is ``ard``, of relevances ``L_rr^2``. A metric that is learnt, by average gradients:
+    Radhakrishnan, Beaglehole, Pandit & Belkin 2024.
 
     Parameters
     ----------
@@ -156,11 +156,10 @@ class Metric(Kernel):
         K : (n, m) array, optional
             The kernel matrix, if it is there already.
         """
-        U = self.turned(X)
-        others = U if Z is None else self.turned(Z)
+        _, _, U, others = self._centred(X, Z)
         V = self._alone.slopes(U, None if Z is None else others, K)
         V *= a
-        return 2.0 * (V.sum(axis=1)[:, None] * U - V @ others) @ self.array.T
+        return np.asarray(2.0 * (V.sum(axis=1)[:, None] * U - V @ others) @ self.array.T)
 
     def metric_vjp(self, X: ArrayLike, W: Array, K: Array | None = None, Z: ArrayLike | None = None) -> Array:
         """Return ``sum_ij W_ij dk(x_i, z_j)/dL``, (d, rank).
@@ -177,15 +176,20 @@ class Metric(Kernel):
         Z : (m, d) array, optional
             The second points; X without.
         """
-        rows = as_points(X)
-        points = rows if Z is None else as_points(Z)
-        U = self.turned(rows)
-        others = U if Z is None else self.turned(points)
+        rows, points, U, others = self._centred(X, Z)
         V = self._alone.slopes(U, None if Z is None else others, K)
         V *= W
         of_rows = rows.T @ (V.sum(axis=1)[:, None] * U - V @ others)
         of_points = points.T @ (V.sum(axis=0)[:, None] * others - V.T @ U)
         return np.asarray(2.0 * (of_rows + of_points))
+
+    def _centred(self, X: ArrayLike, Z: ArrayLike | None) -> tuple[Array, Array, Array, Array]:
+        """Return x, z, L'x and L'z, with digits kept where the mean of X is large: differences stay."""
+        rows = np.asarray(as_points(X))
+        centre = rows.mean(axis=0)
+        rows, points = rows - centre, None if Z is None else np.asarray(as_points(Z)) - centre
+        U = self.turned(rows)
+        return (rows, rows, U, U) if points is None else (rows, points, U, self.turned(points))
 
 
 def _is_finite(value: Any) -> bool:

@@ -6,10 +6,10 @@ is the next metric::
     M <- (sum_i s_i grad f(x_i) grad f(x_i)' / sum_i s_i)^p        p = 1 for the Gaussian, 1/2 for rougher profiles
 
 and a few rounds settle on it (Radhakrishnan, Beaglehole, Pandit & Belkin 2024, recursive feature machines). Scale and
-ridge of each round are those of the least exact leave-one-out loss, and so is the round that is kept. Scales are said by
-the mean of r^2 over all pairs of rows, and ridges by ``N lambda``, so that the rounds can be gone through again on other
-rows with what was found on these: a round then is one fit. That is how a metric is learnt on many rows from the rounds
-of a few, and anew without rows that are held out.
+ridge of each round are those of the least exact leave-one-out loss, and so is the round that is kept. Scales are said
+by the mean of r^2 over all pairs of rows, and ridges by ``N lambda``, so that the rounds can be gone through again on
+other rows with what was found on these: a round then is one fit. That is how a metric is learnt on many rows from the
+rounds of a few, and anew without rows that are held out.
 
 Leave-one-out over-rates a metric of so many numbers; :func:`turned` learns one on a part of the rows, and says by the
 others whether it is any better than another kernel.
@@ -181,7 +181,7 @@ def turned(
     learner : Learner
         Of the square loss.
     profiles : sequence of str
-        The one of the least leave-one-out loss is taken.
+        Of those that are better, the one of the least leave-one-out loss on all rows is taken.
     part : int
         Rows that are learnt on at first; at most half of them.
     seed : int
@@ -197,25 +197,27 @@ def turned(
     some, others = np.sort(shuffled[:count]), np.sort(shuffled[count:])
     few = rows.taken(some, np.arange(count + 1))
     path, losses = _fit(few, kernel, learner, RIDGES)
-    bound = min(losses)
-    found = min(
-        share_each(lambda profile: learn_metric(few, learner, profile, bound=bound), profiles), key=lambda each: each.loss
-    )
-    if not found.loss < bound:
-        return None
-    own = _path(few, found.kernel, learner, [found.ridge])
+    bound, best = min(losses), int(np.argmin(losses))
     X, Y, s = rows.X[others], rows.Y[:, others], rows.s[others]
-    each = [
-        learner.loss.value(Y, few.clipped(_outputs(fit, k, X))).mean(axis=0)
-        for fit, k in ((path, int(np.argmin(losses))), (own, 0))
-    ]
-    gain = each[0] - each[1]
-    mean = float(gain @ s / s.sum())
-    error = math.sqrt(float(s**2 @ (gain - mean) ** 2)) / float(s.sum())
-    if not mean > error:
-        return None
-    whole = found.anew(rows, learner)
-    return replace(found, kernel=whole, loss=_fit(rows, whole, learner, [found.ridge])[1][0])
+
+    def residuals(fit: Path, k: int) -> Array:
+        return np.asarray(learner.loss.value(Y, few.clipped(_outputs(fit, k, X))).mean(axis=0))
+
+    theirs = residuals(path, best)
+
+    def learnt(profile: str) -> LearntMetric | None:
+        found = learn_metric(few, learner, profile, bound=bound)
+        if not found.loss < bound:
+            return None
+        gain = theirs - residuals(_path(few, found.kernel, learner, [found.ridge]), 0)
+        mean = float(gain @ s / s.sum())
+        if not mean > math.sqrt(float(s**2 @ (gain - mean) ** 2)) / float(s.sum()):
+            return None
+        whole = found.anew(rows, learner)
+        return replace(found, kernel=whole, loss=_fit(rows, whole, learner, [found.ridge])[1][0])
+
+    better = [found for found in share_each(learnt, profiles) if found is not None]
+    return min(better, key=lambda each: each.loss, default=None)
 
 
 def _path(rows: Rows, kernel: Any, learner: Any, ridges: Sequence[float] | Array) -> Path:
