@@ -9,7 +9,7 @@ and a few rounds settle on it (Radhakrishnan, Beaglehole, Pandit & Belkin 2024, 
 ridge of each round are those of the least exact leave-one-out loss, and so is the round that is kept. Scales are said
 by the mean of r^2 over all pairs of rows, and ridges by ``N lambda``, so that the rounds can be gone through again on
 other rows with what was found on these: a round then is one fit. That is how a metric is learnt on many rows from the
-rounds of a few, and anew without rows that are held out.
+rounds of a few, and anew without rows that are held out. A metric of few directions is polished by the evidence then.
 
 Leave-one-out over-rates a metric of so many numbers; :func:`turned` learns one on a part of the rows, and says by the
 others whether it is any better than another kernel.
@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from kernsel.errors import SelectionError
 from kernsel.kernels import Metric
+from kernsel.learning.polish import polish
 from kernsel.numerics.jit import share_each
 from kernsel.paths import Path, make_path
 from kernsel.problem import Problem, Rows
@@ -53,7 +54,14 @@ GAIN = 0.02
 
 
 NEAR = 1.2
-"""Times the loss of another kernel, that the first two rounds must come to."""
+"""Times the loss of another kernel, that the first two rounds must come to, and all of them for a polish."""
+
+
+CLEAR = 2.0
+"""Standard errors by which a metric must be better than another kernel on rows that it wasn't learnt on."""
+
+POLISHED = 0.2
+"""A metric is polished if its entries are at most this many times the rows."""
 
 
 class Round(NamedTuple):
@@ -82,11 +90,14 @@ class LearntMetric:
         The fits that led to it, and last the one with it.
     loss : float
         Mean leave-one-out loss of the last one on the rows it was learnt on.
+    polished : bool
+        Whether the evidence has been made larger after the rounds.
     """
 
     kernel: Metric
     rounds: tuple[Round, ...]
     loss: float
+    polished: bool = False
 
     @property
     def ridge(self) -> float:
@@ -109,7 +120,8 @@ class LearntMetric:
         for at in self.rounds[:-1]:
             kernel = _of_spread(rows, L, at.spread, self.kernel.profile)
             L = _next(_path(rows, kernel, learner, [at.ridge]), 0)
-        return _of_spread(rows, L, self.rounds[-1].spread, self.kernel.profile)
+        kernel = _of_spread(rows, L, self.rounds[-1].spread, self.kernel.profile)
+        return polish(rows, kernel, learner, self.ridge) if self.polished else kernel
 
 
 def learn_metric(
@@ -169,8 +181,8 @@ def turned(
     """Return a metric that was learnt on the rows; None where it isn't better than a kernel.
 
     It is learnt on a part of the rows first. The others, which have no part in it, are predicted by that fit and by one
-    of the kernel on the same rows: the mean of their squared residuals must be less by more than a standard error of
-    the difference. The kernel's relevances may have seen all rows, which only makes it harder.
+    of the kernel on the same rows: the mean of their squared residuals must be less by more than two standard errors
+    of the difference. The kernel's relevances may have seen all rows, which only makes it harder.
 
     Parameters
     ----------
@@ -183,7 +195,7 @@ def turned(
     profiles : sequence of str
         Of those that are better, the one of the least leave-one-out loss on all rows is taken.
     part : int
-        Rows that are learnt on at first; at most half of them.
+        Rows that are learnt on at first; at most two thirds of them.
     seed : int
         Of the choice of these.
 
@@ -192,7 +204,7 @@ def turned(
     SelectionError
         There is no fit on the part of the rows.
     """
-    count = min(part, rows.n // 2)
+    count = min(part, 2 * rows.n // 3)
     shuffled = np.random.default_rng(seed).permutation(rows.n)
     some, others = np.sort(shuffled[:count]), np.sort(shuffled[count:])
     few = rows.taken(some, np.arange(count + 1))
@@ -207,17 +219,30 @@ def turned(
 
     def learnt(profile: str) -> LearntMetric | None:
         found = learn_metric(few, learner, profile, bound=bound)
+        if found.loss < NEAR * bound:
+            found = _polished(few, found, learner)
         if not found.loss < bound:
             return None
-        gain = theirs - residuals(_path(few, found.kernel, learner, [found.ridge]), 0)
+        fit, each = _fit(few, found.kernel, learner, RIDGES)
+        gain = theirs - residuals(fit, int(np.argmin(each)))
         mean = float(gain @ s / s.sum())
-        if not mean > math.sqrt(float(s**2 @ (gain - mean) ** 2)) / float(s.sum()):
+        if not mean > CLEAR * math.sqrt(float(s**2 @ (gain - mean) ** 2)) / float(s.sum()):
             return None
-        whole = found.anew(rows, learner)
-        return replace(found, kernel=whole, loss=_fit(rows, whole, learner, [found.ridge])[1][0])
+        whole = replace(found, polished=False).anew(rows, learner)
+        loss = min(_fit(rows, whole, learner, RIDGES)[1])
+        return _polished(rows, replace(found, kernel=whole, loss=loss, polished=False), learner)
 
     better = [found for found in share_each(learnt, profiles) if found is not None]
     return min(better, key=lambda each: each.loss, default=None)
+
+
+def _polished(rows: Rows, found: LearntMetric, learner: Any) -> LearntMetric:
+    """Return a metric polished, if its entries are few and leave-one-out has nothing against it."""
+    if found.kernel.array.size > POLISHED * rows.n:
+        return found
+    kernel = polish(rows, found.kernel, learner, found.ridge)
+    loss = min(_fit(rows, kernel, learner, RIDGES)[1])
+    return replace(found, kernel=kernel, loss=loss, polished=True) if loss < found.loss else found
 
 
 def _path(rows: Rows, kernel: Any, learner: Any, ridges: Sequence[float] | Array) -> Path:
