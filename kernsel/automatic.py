@@ -257,7 +257,8 @@ def _turned(rows: Rows, best: Learnt, learner: Any, effort: str, seed: int) -> l
     if d > TURNED_FEATURES or rows.n < max(TURNED_ROWS, ROWS_EACH * d):
         return []
     try:
-        found = turned(rows, best.profile.kernel, learner, METRICS[effort], TURNED[effort], seed)
+        classes = isinstance(learner, Lssvm)
+        found = turned(rows, best.profile.kernel, learner, METRICS[effort], TURNED[effort], seed, classes)
     except SelectionError:
         return []  # without a fit, as where the target is constant, there is nothing to turn
     return [] if found is None else [Learnt(found, 1.0, found.loss)]

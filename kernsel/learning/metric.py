@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernsel.data.target import chosen_classes, class_codes
 from kernsel.errors import SelectionError
 from kernsel.kernels import Metric
 from kernsel.learning.polish import polish
@@ -176,7 +177,7 @@ def learn_metric(
 
 
 def turned(
-    rows: Rows, kernel: Any, learner: Any, profiles: Sequence[str], part: int, seed: int = 0
+    rows: Rows, kernel: Any, learner: Any, profiles: Sequence[str], part: int, seed: int = 0, classes: bool = False
 ) -> LearntMetric | None:
     """Return a metric that was learnt on the rows; None where it isn't better than a kernel.
 
@@ -198,6 +199,9 @@ def turned(
         Rows that are learnt on at first; at most two thirds of them.
     seed : int
         Of the choice of these.
+    classes : bool
+        Of classes fewer must be wrong, too, by more than a standard error: a metric brings outputs nearer to -1 and 1
+        than it moves them over to the right side.
 
     Raises
     ------
@@ -212,10 +216,17 @@ def turned(
     bound, best = min(losses), int(np.argmin(losses))
     X, Y, s = rows.X[others], rows.Y[:, others], rows.s[others]
 
-    def residuals(fit: Path, k: int) -> Array:
-        return np.asarray(learner.loss.value(Y, few.clipped(_outputs(fit, k, X))).mean(axis=0))
+    def judged(fit: Path, k: int) -> tuple[Array, Array]:
+        """Return squared residuals (m,), and which rows are given a wrong class."""
+        F = few.clipped(_outputs(fit, k, X))
+        return np.asarray(learner.loss.value(Y, F).mean(axis=0)), chosen_classes(F) != class_codes(Y)
 
-    theirs = residuals(path, best)
+    def is_less(own: Array, theirs: Array, errors: float) -> bool:
+        gain = theirs.astype(np.float64) - own
+        mean = float(gain @ s / s.sum())
+        return mean > errors * math.sqrt(float(s**2 @ (gain - mean) ** 2)) / float(s.sum())
+
+    theirs = judged(path, best)
 
     def learnt(profile: str) -> LearntMetric | None:
         found = learn_metric(few, learner, profile, bound=bound)
@@ -224,9 +235,8 @@ def turned(
         if not found.loss < bound:
             return None
         fit, each = _fit(few, found.kernel, learner, RIDGES)
-        gain = theirs - residuals(fit, int(np.argmin(each)))
-        mean = float(gain @ s / s.sum())
-        if not mean > CLEAR * math.sqrt(float(s**2 @ (gain - mean) ** 2)) / float(s.sum()):
+        own = judged(fit, int(np.argmin(each)))
+        if not is_less(own[0], theirs[0], CLEAR) or (classes and not is_less(own[1], theirs[1], 1.0)):
             return None
         whole = replace(found, polished=False).anew(rows, learner)
         loss = min(_fit(rows, whole, learner, RIDGES)[1])
