@@ -58,6 +58,9 @@ class Unseen(Protocol):
     def has_seen(self, kernel: Kernel, n: int) -> bool:
         """Tell whether a kernel was learnt on rows that are held out."""
 
+    def freedom(self, kernel: Kernel) -> int:
+        """Return how much was learnt for a kernel; 0 if nothing was."""
+
     def outputs(self, candidate: Candidate, rows: Rows, rank: LowRank | None) -> Array:
         """Return held-out outputs (k, n) of a candidate whose kernel is learnt anew without each fold."""
 
@@ -319,24 +322,43 @@ def _where_unseen(
 ) -> tuple[list[Candidate], Array | None, list[str]]:
     """Keep a choice whose kernel has seen the held-out rows only if it is the best where it hasn't, too.
 
-    Returns the candidates, the outputs (k, n) of the choice where it has seen no row if it is kept, and what is to be
-    said.
+    It is compared with the best candidate of each kind for which less was learnt, where these haven't seen them either.
+
+    Returns the candidates, the outputs (k, n) of the choice where it has seen no row if it was learnt, and what is to
+    be said.
     """
-    best, path = candidates[0], refit(candidates[0], rows, rank, judge.problems)
-    plain = [c for c in candidates if c.failed is None and not unseen.has_seen(c.kernel, rows.n)]
-    instead = choose_among(rule, plain, lambda c: judge.verified([c], rank)[0], MOST).best if plain else None
-    try:
-        fresh = unseen.outputs(best, rows, rank)
-        value = float(rows.mean(criterion.values(path, fresh)))
-    except SelectionError:
-        value = math.inf
-    if instead is None or value <= instead.value:
+    kinds: dict[int, list[Candidate]] = {}
+    for each in candidates:
+        if each.failed is None:
+            kinds.setdefault(unseen.freedom(each.kernel), []).append(each)
+    most = unseen.freedom(candidates[0].kernel)
+
+    def judged(candidate: Candidate) -> tuple[float, Array | None]:
+        if not unseen.freedom(candidate.kernel):
+            return candidate.value, None
+        path = refit(candidate, rows, rank, judge.problems)
+        try:
+            fresh = unseen.outputs(candidate, rows, rank)
+            return float(rows.mean(criterion.values(path, fresh))), fresh
+        except SelectionError:
+            return math.inf, None
+
+    best = candidates[0]
+    first, fresh = judged(best)
+    value = first
+    for kind in sorted((kind for kind in kinds if kind < most), reverse=True):
+        other = choose_among(rule, kinds[kind], lambda c: judge.verified([c], rank)[0], MOST).best
+        if other.value < value:  # what has seen the rows has no less where it hasn't
+            found, outputs = judged(other)
+            if found < value:
+                best, value, fresh = other, found, outputs
+    if best.key == candidates[0].key:
         return candidates, fresh, []
     note = (
-        f"kernel: {short(best.kernel)} was learnt on rows that are held out, has {value:.4g} by relevances learnt "
-        f"without them, and {instead.value:.4g} is had by {short(instead.kernel)}"
+        f"kernel: {short(candidates[0].kernel)} was learnt on rows that are held out, has {first:.4g} where it is "
+        f"learnt without them, and {value:.4g} is had by {short(best.kernel)}"
     )
-    return [instead, *(c for c in candidates if c.key != instead.key)], None, [note]
+    return [best, *(c for c in candidates if c.key != best.key)], fresh, [note]
 
 
 def _lone_classes(rows: Rows, dataset: Dataset) -> list[str]:
