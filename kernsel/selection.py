@@ -16,6 +16,7 @@ from kernsel.result import Selection
 from kernsel.search.axes import Grid
 from kernsel.search.grid import Progress
 from kernsel.searching import search_dataset
+from kernsel.words import understands
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -25,6 +26,7 @@ LEARNERS, LEADING = ("lssvm", "l2svm", "klr", "svm"), 5
 """What learner ``auto`` tries for classes, and on how many leading kernels of the first one."""
 
 
+@understands()
 def select(
     X: pd.DataFrame | npt.ArrayLike | Points,
     y: npt.ArrayLike,
@@ -219,7 +221,7 @@ def select(
         progress=progress,
     )
     for text in result.warnings:
-        python_warnings.warn(text, SelectionWarning, stacklevel=2)
+        python_warnings.warn(text, SelectionWarning, stacklevel=3)  # beyond what reads the words of options
     return result
 
 
