@@ -26,7 +26,6 @@ from kernsel.words import unknown_option
 
 if TYPE_CHECKING:
     from kernsel.kernels import Kernel
-    from kernsel.result import Selection
     from kernsel.search.axes import Grid
     from kernsel.search.grid import Progress
 
@@ -58,7 +57,7 @@ class _KernelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
     def _options(self) -> dict[str, Any]:
         """Return the options of a selection, those of scikit-learn's words by kernsel's."""
-        options = self.get_params(deep=False)
+        options: dict[str, Any] = self.get_params(deep=False)
         for word, (own, default) in _ALIASES.items():
             value = options.pop(word)
             if value is None:
@@ -133,16 +132,18 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    learner, kernel, relevances, effort, criterion, folds, repeats, class_weight, copies, grid, search : optional
-        As in :func:`kernsel.select`.
-    refine, budget, verify, rank, landmarks, extend, pure, order, eta, metric, choose, within, one_se : optional
-        As in :func:`kernsel.select`.
-    calibration, standardize, seed, progress : optional
+    learner, kernel, relevances, effort, criterion, folds : optional
         As in :func:`kernsel.select`.
     cv : int, str, splitter or iterable of pairs, optional
         Another word for ``folds``.
+    repeats, class_weight, copies, grid, search, refine, budget, verify, rank, landmarks, extend, pure : optional
+        As in :func:`kernsel.select`.
+    order, eta, metric, choose, within, one_se, calibration, standardize, seed : optional
+        As in :func:`kernsel.select`.
     random_state : int or RandomState, optional
         Another word for ``seed``; without it 0, so that fits are repeatable.
+    progress : optional
+        As in :func:`kernsel.select`.
 
     Attributes
     ----------
@@ -261,16 +262,18 @@ class KernelRegressor(RegressorMixin, _KernelEstimator):  # type: ignore[misc]  
 
     Parameters
     ----------
-    learner, kernel, relevances, effort, criterion, folds, repeats, copies, grid, search, refine, budget : optional
-        As in :func:`kernsel.select`.
-    verify, rank, landmarks, extend, pure, order, eta, metric, choose, within, one_se, clip : optional
-        As in :func:`kernsel.select`.
-    standardize, seed, progress : optional
+    learner, kernel, relevances, effort, criterion, folds : optional
         As in :func:`kernsel.select`.
     cv : int, str, splitter or iterable of pairs, optional
         Another word for ``folds``.
+    repeats, copies, grid, search, refine, budget, verify, rank, landmarks, extend, pure, order, eta : optional
+        As in :func:`kernsel.select`.
+    metric, choose, within, one_se, clip, standardize, seed : optional
+        As in :func:`kernsel.select`.
     random_state : int or RandomState, optional
         Another word for ``seed``; without it 0, so that fits are repeatable.
+    progress : optional
+        As in :func:`kernsel.select`.
 
     Attributes
     ----------

@@ -36,6 +36,7 @@ from kernsel.data.target import chosen_classes
 from kernsel.errors import DataError, KernselError, ModelError, OptionError
 from kernsel.extrapolation import nearest
 from kernsel.intervals import MOST, Intervals
+from kernsel.kernels import short
 from kernsel.numerics.points import Points, as_points, dense, is_sparse
 
 if TYPE_CHECKING:
@@ -259,6 +260,42 @@ class Model:
         if self.calibration is None:
             raise ModelError("this model was made without a calibration and has no probabilities; select it anew")
         return self.calibration.probabilities(np.atleast_2d(F.T))
+
+    def to_sklearn(self) -> Any:
+        """Return the model as a fitted pipeline of scikit-learn, for kernel ridge regression without a bias.
+
+        Its predictions are those of the model before they are kept within the range of the training target.
+
+        Returns
+        -------
+        Pipeline
+            A scaler, and ``KernelRidge`` with ``alpha = n lambda`` and the kernel's gamma; columns are found by place.
+
+        Raises
+        ------
+        ModelError
+            scikit-learn has no such model: another learner, another kernel, columns of text, weighted rows, landmarks.
+            The message has the parameters of the closest one.
+        """
+        from kernsel.converted import to_pipeline  # which needs scikit-learn, as a model itself does not
+
+        return to_pipeline(self)
+
+    def __repr__(self) -> str:
+        """Say in three lines what the model is, what it predicts, and what of it is kept."""
+        m, d = self.rows.shape
+        lam = self.provenance.get("lambda")
+        target = self.target if isinstance(self.target, str) else ", ".join(self.target)
+        what = "regression" if self.labels is None else f"{len(self.labels)} classes"
+        extras = {"probabilities": self.calibration, "prediction intervals": self.intervals}
+        kept = [name for name, part in extras.items() if part is not None]
+        return "\n".join(
+            [
+                f"<Model: {self.learner} on {short(self.kernel)}" + ("" if lam is None else f", lambda = {lam:.4g}"),
+                f"  for {what} of {target!r} by {d} features, fitted on {self.provenance.get('rows', '?')} rows",
+                f"  keeps {m} rows" + f", and what {' and '.join(kept)} take" * bool(kept) + ">",
+            ]
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file: arrays and JSON in an ``.npz``, no pickle, with a checksum over all of it.

@@ -1,7 +1,7 @@
 """The words of other libraries, above all scikit-learn's: what each is called here, or what takes its place.
 
-A word is understood where it means exactly one thing here. Where it would mean several, or something slightly different,
-the error says what to write instead.
+A word is understood where it means exactly one thing here. Where it would mean several, or something slightly
+different, the error says what to write instead.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def understands(*others: Callable[..., Any]) -> Callable[[Callable[P, R]], Calla
             given = {name: value for name, value in kwargs.items() if name not in first}
             data: dict[str, Any] = {name: value for name, value in kwargs.items() if name in first}
             read = read_options(f"kernsel.{function.__name__}", given, known)
-            return function(*args, **data, **read)  # type: ignore[arg-type]  # the names are those of the signature
+            return function(*args, **data, **read)
 
         return understood
 

@@ -170,9 +170,9 @@ def make_grids(kernels: Sequence[Kernel], grid: Grid, rows: Rows, learner: Any) 
     kernels : sequence of Kernel
     grid : {"auto", "coarse", "paper"} or mapping
         Scaled by the data; the same range with a third of the values, to be left by a refinement; that of FBIF18; or
-        values by parameter name and ``"lambda"``; scikit-learn's ``C``, ``alpha`` and ``gamma`` are converted. A name is for every kernel that has such a free parameter, and for
-        the learner if it has such a parameter, free or not. What has no values is automatic, or as ``"rest"`` says:
-        one of these names.
+        values by parameter name and ``"lambda"``, with scikit-learn's ``C``, ``alpha`` and ``gamma`` converted. A name
+        is for every kernel that has such a free parameter, and for the learner if it has such a parameter, free or not.
+        What has no values is automatic, or as ``"rest"`` says: one of these names.
     rows : Rows
     learner : Learner
 

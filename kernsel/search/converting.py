@@ -1,8 +1,8 @@
-"""The values of a grid in scikit-learn's terms: ``C = 1 / (2 n lambda)``, ``alpha = n lambda``, and a kernel's gamma."""
+"""Values of a grid in scikit-learn's terms: ``C = 1 / (2 n lambda)``, ``alpha = n lambda``, and a kernel's gamma."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,10 @@ from kernsel.parameters import listing
 
 Array = NDArray[np.float64]
 
-_LAMBDA = {"C": lambda values, n: 1.0 / (2.0 * n * values), "alpha": lambda values, n: values / n}
+_LAMBDA: Mapping[str, Callable[[Array, float], Array]] = {
+    "C": lambda values, n: 1.0 / (2.0 * n * values),
+    "alpha": lambda values, n: values / n,
+}
 
 
 def in_own_words(values: Mapping[str, Array], kernels: Sequence[Kernel], n: float, learner: Any) -> dict[str, Array]:
@@ -49,17 +52,17 @@ def in_own_words(values: Mapping[str, Array], kernels: Sequence[Kernel], n: floa
             raise OptionError(f"grid: learner '{learner.name}' has no {word}; its regularisation is {known}")
         _put(read, word, "lambda", convert(_positive(word, read[word]), n))
     if "gamma" in read and "gamma" not in own:
-        widths = {kernel.width for kernel in kernels if kernel.width in kernel.free and hasattr(kernel, "from_gamma")}
+        able = [kernel for kernel in kernels if kernel.width in kernel.free and hasattr(kernel, "from_gamma")]
+        widths = {str(kernel.width) for kernel in able}
         if len(widths) > 1:
             listed = ", ".join(f"'{kernel}'" for kernel in kernels)
             raise OptionError(
                 f"grid: gamma means another width for each of {listed}; give {' and '.join(sorted(widths))}"
             )
-        for kernel in kernels:
-            if kernel.width in widths:
-                made = [type(kernel).from_gamma(value) for value in _positive("gamma", read["gamma"]).tolist()]
-                _put(read, "gamma", kernel.width, np.array([each.parameters[kernel.width] for each in made]))
-                break
+        for width in widths:
+            part: Any = next(type(kernel) for kernel in able if kernel.width == width)
+            made = [part.from_gamma(value) for value in _positive("gamma", read["gamma"]).tolist()]
+            _put(read, "gamma", width, np.array([each.parameters[width] for each in made]))
     return read
 
 
