@@ -281,6 +281,28 @@ class Model:
 
         return to_pipeline(self)
 
+    def to_onnx(self) -> Any:
+        """Return the model as a graph of ONNX in double precision, for programs without Python.
+
+        Returns
+        -------
+        onnx.ModelProto
+            Inputs are ``X`` (n, d), the columns of the table in their order, or of a model with columns of text the
+            numeric ones in use and an input (n, 1) for each text column. Outputs are ``predictions`` (n, k) of a
+            regression; ``labels`` (n,), ``decisions`` (n, k) and ``probabilities`` (n, classes) of classes, with 0 and
+            1 for truth values. Write it with ``Path(...).write_bytes(model.to_onnx().SerializeToString())``.
+
+        Raises
+        ------
+        OptionError
+            The package onnx is not installed.
+        ModelError
+            The kernel is a plugin's, or labels are of mixed types.
+        """
+        from kernsel.onnx_export import to_graph  # which needs the package onnx
+
+        return to_graph(self)
+
     def __repr__(self) -> str:
         """Say in three lines what the model is, what it predicts, and what of it is kept."""
         m, d = self.rows.shape
