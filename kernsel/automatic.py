@@ -197,9 +197,10 @@ def candidates(dataset: Dataset, learner: Any, effort: str, priors: Sequence[flo
 
 
 def _alone(dataset: Dataset, seed: int) -> Rows:
-    """Return the rows of a data set, each in a fold of its own."""
+    """Return the rows of a data set, each in a fold of its own; groups are held out whole where choices are judged."""
     from kernsel.folds import make_folds
 
+    dataset = replace(dataset, sample=replace(dataset.sample, groups=None))
     return rows_of(dataset, make_folds("loo", dataset, seed), seed)
 
 

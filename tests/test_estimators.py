@@ -252,6 +252,13 @@ def test_groups_are_held_out_whole(classes):
     assert split.selection_.data["folds"] == 3
 
 
+def test_groups_are_held_out_whole_where_the_kernel_is_chosen_too(numbers):
+    X, y = numbers
+    fitted = KernelRegressor(effort="normal", cv=3, verify=2).fit(X, y, groups=np.arange(90) % 12)
+    assert "whole groups" in fitted.selection_.data["holdout"]
+    assert "compared" in fitted.selection_.data
+
+
 @pytest.mark.parametrize("dump", ["pickle", "joblib"])
 def test_it_survives_a_file(numbers, tmp_path, dump):
     X, y = numbers
