@@ -147,7 +147,7 @@ def calibrate(kind: str, F: Array, Y: Array, s: Array) -> Calibration:
     F, Y : (k, n) arrays
         Held-out outputs (of softmax: coupled), and classes as -1 and +1.
     s : (n,) array
-        Weights of the rows; only their ratios count.
+        Weights of the rows: counts if all are whole numbers, else only their ratios count.
     """
     if kind == "softmax":
         return Calibration(kind, ())
@@ -187,10 +187,11 @@ def platt(f: Array, y: Array, s: Array) -> Sigmoid:
     """Fit a sigmoid by damped Newton steps on ``sum_i s_i (log(1 + exp(z_i)) - t_i z_i)``, ``z = a f + b``.
 
     The targets are ``t = (N_+ + 1) / (N_+ + 2)`` for the rows of the class and ``1 / (N_- + 2)`` for the others, with
-    the numbers of rows ``N`` (Platt 1999), weights being scaled to a mean of 1. They lie inside of 0 and 1, so that
+    the numbers of rows ``N`` (Platt 1999). Whole weights are counts, a row of weight 2 one that is there twice; others
+    are scaled to a mean of 1. The targets lie inside of 0 and 1, so that
     there is a minimum where the classes are separated, too.
     """
-    s = s / s.mean()
+    s = s if (s == np.round(s)).all() else s / s.mean()
     positive = y > 0
     plus = float(s[positive].sum())
     minus = float(s.sum()) - plus

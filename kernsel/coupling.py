@@ -59,13 +59,13 @@ def couple(F: Array, Y: Array, s: Array) -> Coupling:
     F, Y : (k, n) arrays
         Held-out outputs, and classes as -1 and +1.
     s : (n,) array
-        Weights of the rows; only their ratios count.
+        Weights of the rows: counts if all are whole numbers, else only their ratios count.
     """
     from scipy.optimize import minimize  # takes a while to import
 
     k, n = F.shape
     centre, scale = F.mean(axis=1, keepdims=True), float(F.std()) or 1.0
-    X, s = (F - centre) / scale, s / s.mean()
+    X, s = (F - centre) / scale, s if (s == np.round(s)).all() else s / s.mean()  # whole weights are counts
     counts = (Y > 0) @ s
     # Targets lie inside of 0 and 1, as Platt's do: there is a minimum where classes are separated, too.
     T = np.where(Y > 0, (counts[:, None] + 1) / (counts[:, None] + 2), 0.0)

@@ -511,6 +511,7 @@ def _model(
             "kernsel": kernsel.__version__,
             "lambda": float(path.lams[-1]),
             "rows": n,
+            "weighted": dataset.weights is not None,
             "source": dataset.source,
         },
         calibration=calibration,

@@ -75,10 +75,18 @@ def test_platt_finds_the_minimum(seed, n, signal, scale, weighted):
     y = np.where(rng.random(n) < 0.5, 1.0, -1.0)  # now and then of one class only
     f = signal * y + rng.normal(size=n)
     s = rng.exponential(size=n) + 0.1 if weighted else np.ones(n)
-    curve = platt(f * scale, y, 7 * s)
+    curve = platt(f * scale, y, 7 * s if weighted else s)  # of weights that aren't counts only the ratios matter
     found = loss((curve.slope * scale, curve.offset), f, y, s / s.mean())
     best = minimize(loss, (0.1, 0.0), (f, y, s / s.mean()), method="BFGS").fun
     assert found <= best + tolerances.PENALTY * max(1.0, best)
+
+
+def test_a_row_of_weight_two_is_there_twice():
+    F, Y = outputs()
+    s = 1.0 + np.arange(F.size) % 3
+    twice = np.repeat(np.arange(F.size), s.astype(int))
+    weighted, repeated = platt(F[0], Y[0], s), platt(F[0, twice], Y[0, twice], np.ones(twice.size))
+    np.testing.assert_allclose([weighted.slope, weighted.offset], [repeated.slope, repeated.offset], rtol=1e-9)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -222,7 +222,9 @@ def test_held_out_rows_are_predicted_by_a_metric_learnt_without_them(classes):
     kernel, lam, square = result.best.kernel, result.best.lam, Lssvm() if classes else Krr()
     assert kernel.name == "metric"
     with jit.one_blas_thread():
-        learnt = automatic.candidates(data, result.best.learner, "normal", automatic.PRIORS[data.task], 0).find(kernel)
+        learnt = automatic.candidates(
+            data, result.best.learner, options.get("effort", "normal"), automatic.PRIORS[data.task], 0
+        ).find(kernel)
         rows, F = rows_of(data, make_folds(5, data, 0), 0, clip=True), np.zeros(150)
         for fold in range(5):
             kept, held = rows.kept(fold), slice(rows.starts[fold], rows.starts[fold + 1])
