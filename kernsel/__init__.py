@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from kernsel import registry as registry
     from kernsel.bounding import Bounds as Bounds
     from kernsel.bounding import bounds as bounds
+    from kernsel.estimators import KernelClassifier as KernelClassifier
+    from kernsel.estimators import KernelRegressor as KernelRegressor
     from kernsel.evaluation import nested as nested
     from kernsel.learning import LearnedKernel as LearnedKernel
     from kernsel.learning import WeightedKernel as WeightedKernel
@@ -35,6 +37,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Bounds",
+    "KernelClassifier",
+    "KernelRegressor",
     "LearnedKernel",
     "Model",
     "RelevanceStudy",
@@ -61,6 +65,8 @@ __all__ = [
 _MODULES = {"criteria", "errors", "evaluation", "kernels", "learners", "registry"}
 _NAMES = {
     "Bounds": "bounding",
+    "KernelClassifier": "estimators",
+    "KernelRegressor": "estimators",
     "LearnedKernel": "learning",
     "Model": "model",
     "RelevanceStudy": "relevance",

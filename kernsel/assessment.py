@@ -273,7 +273,7 @@ def assess_dataset(
     started = time.perf_counter()
     dataset = dataclasses.replace(dataset, copies=APART)  # the bounds are of rows dealt at random, in folds of one size
     part = read_learner(BOUNDED[dataset.task] if learner is None else learner, dataset.task)
-    part, size = without_bias(part), float(np.abs(dataset.Y).max())
+    asked, part, size = part, without_bias(part), float(np.abs(dataset.Y).max())
     check_bounded(part, lam=lam, n=dataset.n, M=size, folds=folds, delta=delta)
     columns = read_rank(rank, dataset.n, learner=part)
     found = stability(dataset.X, kernel, norm=norm, standardize=False)
@@ -312,7 +312,7 @@ def assess_dataset(
             "source": dataset.source,
             "notes": [
                 *dataset.notes,
-                *(["learner: svm without a bias, for which there are bounds"] * (part.name == "svm")),
+                *([f"learner: {part.name} without a bias, for which there are bounds"] * (part != asked)),
             ],
             "representation": representation,
         },

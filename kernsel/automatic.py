@@ -5,6 +5,9 @@ up to a thousand rows. Kernels that were learnt so, times a few common factors, 
 search: the learner in use, the criterion, verification and the rule of choice decide between them as between any
 others. That is fair with the prior. The error that is reported is not of that search: relevances are learnt anew
 without each fold, whose rows are then predicted.
+
+A metric that turns axes is learnt, too. Leave-one-out over-rates it: it stands for choice only if it is the better one
+on rows that had no part in learning, twice: on a part of the rows, and where it is learnt anew without each fold.
 """
 
 from __future__ import annotations
@@ -19,9 +22,9 @@ from numpy.typing import NDArray
 
 from kernsel.data import Dataset
 from kernsel.errors import OptionError, SelectionError
-from kernsel.judging import rows_of
-from kernsel.kernels import Kernel, parse, short
+from kernsel.kernels import Kernel, Statistics, parse, short
 from kernsel.learners import Krr, Lssvm
+from kernsel.learning.metric import LearntMetric, turned
 from kernsel.learning.profile import LearntProfile, learn_profile
 from kernsel.learning.start import part
 from kernsel.numerics.jit import share_each
@@ -46,12 +49,13 @@ WIDTHS = {
 """Kernels with one width that are compared. The rough ones are the best on most tables, and the smooth ones where the
 target is smooth; what lies between them is left to the relevances."""
 
-PROFILES = {
+PROFILES: Mapping[str, tuple[str, ...]] = {
     "quick": (),
     "normal": ("ard(profile=exponential)", "ard-laplacian", "ard(profile=matern32)", "ard"),
     "thorough": ("ard(profile=exponential)", "ard-laplacian", "ard(profile=matern32)", "ard(profile=matern52)", "ard"),
 }
-"""Kernels whose relevances are learnt."""
+"""Kernels whose relevances are learnt: of classes with effort "thorough" only, as they lower the square loss there far
+more often than the error."""
 
 ROWS = {"quick": 0, "normal": 1000, "thorough": 2000}
 """Rows that relevances are learnt on at the most: an evaluation of the evidence is O(n^3)."""
@@ -59,6 +63,19 @@ ROWS = {"quick": 0, "normal": 1000, "thorough": 2000}
 PRIORS: Mapping[str, tuple[float | None, ...]] = {"classification": (0.5,), "regression": (1.0, 2.0)}
 """Standard deviations of log relevances under their prior. The first one is tried with every profile; where relevances
 differ by powers of ten and rows are many, a tight prior costs, so that a regression tries a wider one with the best."""
+
+METRICS = {
+    "quick": (),
+    "normal": ("gaussian", "matern32"),
+    "thorough": ("gaussian", "matern52", "matern32", "exponential"),
+}
+"""Profiles of a metric that turns axes."""
+
+TURNED = {"quick": 0, "normal": 300, "thorough": 600}
+"""Rows on which it is found out, with the others, whether such a metric is of use."""
+
+TURNED_FEATURES, TURNED_ROWS, ROWS_EACH = 100, 100, 5
+"""A metric is learnt of at most so many features, of at least so many rows, and so many for each feature."""
 
 FIRST, LEADERS, KEPT = 350, 2, 2
 """Rows that every profile is learnt on; profiles that go on to wider priors; kernels that go on to all rows, and to the
@@ -79,36 +96,36 @@ OFTEN = 4
 
 @dataclass(frozen=True, eq=False)
 class Learnt:
-    """A kernel with learnt relevances, as a candidate.
+    """A kernel with learnt relevances or a learnt metric, as a candidate.
 
     Parameters
     ----------
-    profile : LearntProfile
+    profile : LearntProfile or LearntMetric
     factor : float
         Of all its relevances.
     loss : float
         Mean leave-one-out loss on the rows it was learnt on.
     """
 
-    profile: LearntProfile
+    profile: LearntProfile | LearntMetric
     factor: float
     loss: float
 
     @once
     def kernel(self) -> Kernel:
         """The kernel with its relevances times the factor."""
-        return _times(self.profile.kernel, self.factor)
+        found: Kernel = self.profile.kernel.times(self.factor)
+        return found
 
     @property
     def theta(self) -> tuple[float, ...]:
         """Its relevances."""
-        return tuple(self.factor * theta for theta in self.profile.kernel.theta)
+        return tuple(self.factor * theta for theta in self.profile.theta)
 
-
-def _times(kernel: Any, factor: float) -> Kernel:
-    """Return a kernel with relevances times a factor."""
-    found: Kernel = kernel.with_theta(tuple(factor * theta for theta in kernel.theta))
-    return found
+    @property
+    def freedom(self) -> int:
+        """1 with relevances, 2 with a metric: what is learnt with more freedom is the more over-rated."""
+        return 2 if isinstance(self.profile, LearntMetric) else 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,6 +172,11 @@ def read_effort(effort: str) -> str:
     return effort
 
 
+def profiles_of(effort: str, task: str) -> tuple[str, ...]:
+    """Return the kernels whose relevances are learnt for a task."""
+    return PROFILES[effort] if task == "regression" or effort == "thorough" else ()
+
+
 def candidates(dataset: Dataset, learner: Any, effort: str, priors: Sequence[float | None], seed: int) -> Candidates:
     """Return the kernels to choose from, with relevances that are learnt here.
 
@@ -169,11 +191,11 @@ def candidates(dataset: Dataset, learner: Any, effort: str, priors: Sequence[flo
     seed : int
     """
     started = time.perf_counter()
-    widths = [parse(text) for text in WIDTHS[effort]]
+    widths, profiles = [parse(text) for text in WIDTHS[effort]], profiles_of(effort, dataset.task)
     least = min(dataset.n, ROWS[effort])
     reason = (
         None
-        if not PROFILES[effort]
+        if not profiles
         else "there is one feature only"
         if dataset.d == 1
         else f"there are more than {FEATURES} features"
@@ -191,12 +213,15 @@ def candidates(dataset: Dataset, learner: Any, effort: str, priors: Sequence[flo
     rows = _alone(some, seed)
     square = square_loss(dataset.task)
     few = rows if rows.n <= 1.5 * FIRST else _alone(part(some, FIRST, seed), seed)
-    found, notes = _learn(few, rows, square, [(parse(text), priors[0]) for text in PROFILES[effort]], seed)
+    found, notes = _learn(few, rows, square, [(parse(text), priors[0]) for text in profiles], seed)
     leading = sorted(found, key=lambda each: each.loss)[:LEADERS]
     more, failed = _learn(few, rows, square, [(k.profile.kernel, s) for k in leading for s in priors[1:]], seed)
     best = sorted([*found, *more], key=lambda each: each.loss)[:KEPT]
     if few is not rows:
-        best, _ = _learn(rows, rows, square, [(each.profile.kernel, each.profile.sigma) for each in best], seed)
+        ends = [each.profile for each in best if isinstance(each.profile, LearntProfile)]
+        best, _ = _learn(rows, rows, square, [(end.kernel, end.sigma) for end in ends], seed)
+    if best and METRICS[effort]:
+        best += _turned(rows, best[0], square, effort, seed)
     same = not getattr(learner, "free", ()) and bool(learner.loss.square)
     families, learnt = [], []
     for each in best:
@@ -213,9 +238,8 @@ def candidates(dataset: Dataset, learner: Any, effort: str, priors: Sequence[flo
 
 def _alone(dataset: Dataset, seed: int) -> Rows:
     """Return the rows of a data set, each in a fold of its own."""
-    from kernsel.folds import make_folds
-
-    return rows_of(dataset, make_folds("loo", dataset, seed), seed)
+    X, n = dataset.X, dataset.n
+    return Rows(X, dataset.Y, np.arange(n + 1), np.arange(n), Statistics(X), seed, dataset.weights)
 
 
 def _learn(
@@ -246,6 +270,18 @@ def _learn(
         else:
             failed.append(each)
     return found, failed
+
+
+def _turned(rows: Rows, best: Learnt, learner: Any, effort: str, seed: int) -> list[Learnt]:
+    """Return a metric that turns axes if it is better than the best relevances on rows it wasn't learnt on."""
+    d, classes = rows.X.shape[1], isinstance(learner, Lssvm)
+    if d > TURNED_FEATURES or rows.n < max(TURNED_ROWS, ROWS_EACH * d):
+        return []
+    try:
+        found = turned(rows, best.profile.kernel, learner, METRICS[effort], TURNED[effort], seed, classes)
+    except SelectionError:
+        return []  # without a fit, as where the target is constant, there is nothing to turn
+    return [] if found is None else [Learnt(found, 1.0, found.loss)]
 
 
 def square_loss(task: str) -> Any:
@@ -283,6 +319,11 @@ class Relearning:
         """Tell whether a kernel's relevances have seen a share of n rows that counts."""
         return is_relearnt(n, self.effort) and self.learnt.find(kernel) is not None
 
+    def freedom(self, kernel: Kernel) -> int:
+        """Return how much was learnt for a kernel: 0 nothing, 1 relevances, 2 a metric."""
+        known = self.learnt.find(kernel)
+        return 0 if known is None else known.freedom
+
     def outputs(self, candidate: Candidate, rows: Rows, rank: LowRank | None) -> Array:
         """Return the held-out outputs (k, n) of a candidate that has seen them.
 
@@ -315,10 +356,14 @@ class Relearning:
         whole, profile = replace(rows, training=None), known.profile  # a fold's own rows are said by number here
         seen = np.sort(np.random.default_rng((rows.seed, held[0])).permutation(others)[:ANEW])
         some = whole.taken(seen, np.arange(seen.size + 1))
-        kernel = learn_profile(some, profile.kernel, self.square, profile.sigma).kernel
+        kernel = (
+            profile.anew(some, self.square)
+            if isinstance(profile, LearntMetric)
+            else learn_profile(some, profile.kernel, self.square, profile.sigma).kernel
+        )
         together = whole.taken(np.append(held, others), np.array([0, held.size]))
         at = None if rank is None else replace(rank, largest=min(rank.largest, together.n))
-        path = make_path(Problem(together, _times(kernel, known.factor), at), candidate.learner, [candidate.lam])
+        path = make_path(Problem(together, kernel.times(known.factor), at), candidate.learner, [candidate.lam])
         found = path.exact().clipped(together)
         if found.failed[0] is not None:
             raise SelectionError(found.failed[0])
@@ -354,8 +399,7 @@ def kind_of(kernel: Any) -> str:
 
 def learnt_by(learnt: Learnt) -> str:
     """Say what relevances were learnt by."""
-    sigma = learnt.profile.sigma
-    return "evidence" if sigma is None else f"evidence(sigma={sigma:g})"
+    return learnt.profile.learnt_by
 
 
 def described(compared: Sequence[Mapping[str, Any]], chosen: Kernel) -> str:

@@ -220,8 +220,10 @@ def _least(forms: dict[str, Any]) -> tuple[float, str]:
 
 
 def without_bias(learner: Any) -> Any:
-    """Return a learner that was only named, as there are bounds for it: the svm has a bias by default."""
-    return replace(learner, bias=False) if isinstance(learner, Svm) else learner
+    """Return a learner with the same loss for which there are bounds: they are of fits without a bias."""
+    if isinstance(learner, Svm):
+        return replace(learner, bias=False)
+    return Krr() if learner.bias and learner.loss.square else learner
 
 
 def check_bounded(learner: Any, *, lam: float, n: int, M: float, folds: int, delta: float) -> None:

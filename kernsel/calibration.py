@@ -2,8 +2,8 @@
 
 An output f becomes the probability of its class by a curve that is fitted on held-out outputs, which the fits have not
 seen: the sigmoid ``1 / (1 + exp(-(a f + b)))`` of Platt (1999), or an isotonic step function. For two classes that is
-the probability of the second label. For more, each class has its own curve (one against the rest), and the
-probabilities of a row are divided by their sum.
+the probability of the second label. For more, outputs are coupled: see ``kernsel.coupling``; or each class has its own
+curve (one against the rest), and the probabilities of a row are divided by their sum.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernsel.coupling import softmax
 from kernsel.errors import OptionError
 from kernsel.resampling import blocks_of
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-KINDS = ("sigmoid", "isotonic", "none")
+KINDS = ("sigmoid", "isotonic", "softmax", "none")
 STEPS = 100
 """Newton steps for the sigmoid: far more than a smooth convex function of two variables takes."""
 
@@ -75,10 +76,10 @@ class Calibration:
 
     Parameters
     ----------
-    kind : {"sigmoid", "isotonic", "none"}
-        How the curves were had; with "none" the learner's outputs are log-odds.
+    kind : {"sigmoid", "isotonic", "softmax", "none"}
+        How the curves were had; with "none" the learner's outputs are log-odds, with "softmax" they are coupled.
     curves : tuple of Sigmoid or Isotonic
-        One for two classes, else one a class.
+        One for two classes, else one a class; none of softmax.
     """
 
     kind: str
@@ -86,6 +87,8 @@ class Calibration:
 
     def probabilities(self, F: Array) -> Array:
         """Return the probabilities (n, classes) of outputs ``F (k, n)``; those of a row sum to 1."""
+        if self.kind == "softmax":
+            return softmax(F)
         P = np.stack([curve(f) for curve, f in zip(self.curves, F, strict=True)], axis=1)
         if P.shape[1] == 1:
             return np.hstack([1 - P, P])
@@ -101,26 +104,32 @@ class Calibration:
     def from_json(cls, document: Mapping[str, Any]) -> Calibration:
         """Build it again."""
         curves = document["curves"]
+        if document["kind"] == "softmax":
+            return cls("softmax", ())
         if document["kind"] == "isotonic":
             return cls("isotonic", tuple(Isotonic(tuple(curve["f"]), tuple(curve["p"])) for curve in curves))
         return cls(document["kind"], tuple(Sigmoid(curve["slope"], curve["offset"]) for curve in curves))
 
 
-def read_calibration(calibration: str | None, learner: Any, task: str) -> str | None:
-    """Return the kind of calibration, for classes "sigmoid" by default; None for a regression.
+def read_calibration(calibration: str | None, learner: Any, task: str, classes: int) -> str | None:
+    """Return the kind of calibration; None for a regression.
+
+    By default that is "sigmoid" for two classes, and "softmax" for more.
 
     Raises
     ------
     OptionError
-        There is no such kind, the task is a regression, or "none" is asked for and the learner's outputs aren't
-        log-odds.
+        There is no such kind, the task is a regression, "softmax" is asked for and there are two classes, or "none" and
+        the learner's outputs aren't log-odds.
     """
     if calibration is None:
-        return "sigmoid" if task == "classification" else None
+        return None if task != "classification" else "softmax" if classes > 2 else "sigmoid"
     if calibration not in KINDS:
         raise OptionError(f"calibration {calibration!r} is unknown: use {', '.join(KINDS)}")
     if task != "classification":
         raise OptionError(f"calibration {calibration!r} is for classes, and this is a {task}: leave it out")
+    if calibration == "softmax" and classes == 2:
+        raise OptionError("calibration 'softmax' couples the outputs of more than two classes: use sigmoid or isotonic")
     if calibration == "none" and not getattr(learner, "log_odds", False):
         raise OptionError(
             f"calibration 'none' needs a learner with probabilities of its own, and '{learner.name}' has none: "
@@ -134,12 +143,14 @@ def calibrate(kind: str, F: Array, Y: Array, s: Array) -> Calibration:
 
     Parameters
     ----------
-    kind : {"sigmoid", "isotonic", "none"}
+    kind : {"sigmoid", "isotonic", "softmax", "none"}
     F, Y : (k, n) arrays
-        Held-out outputs, and classes as -1 and +1.
+        Held-out outputs (of softmax: coupled), and classes as -1 and +1.
     s : (n,) array
-        Weights of the rows; only their ratios count.
+        Weights of the rows: counts if all are whole numbers, else only their ratios count.
     """
+    if kind == "softmax":
+        return Calibration(kind, ())
     if kind == "none":
         return Calibration(kind, (Sigmoid(1.0, 0.0),) * len(F))
     fit = platt if kind == "sigmoid" else isotonic
@@ -154,14 +165,16 @@ def cross_fitted(kind: str, F: Array, Y: Array, s: Array, starts: Indices) -> Ar
 
     Parameters
     ----------
-    kind : {"sigmoid", "isotonic", "none"}
+    kind : {"sigmoid", "isotonic", "softmax", "none"}
     F, Y : (k, n) arrays
-        Held-out outputs, and classes as -1 and +1; sorted by fold.
+        Held-out outputs (of softmax: coupled), and classes as -1 and +1; sorted by fold.
     s : (n,) array
         Weights of the rows.
     starts : (t + 1,) array
         Bounds of the folds; the last one is n.
     """
+    if kind == "softmax":
+        return softmax(F)
     blocks = blocks_of(starts)
     P = np.full((F.shape[1], max(2, len(F))), np.nan)
     for block in range(blocks.max() + 1 if blocks.any() else 0):
@@ -174,10 +187,11 @@ def platt(f: Array, y: Array, s: Array) -> Sigmoid:
     """Fit a sigmoid by damped Newton steps on ``sum_i s_i (log(1 + exp(z_i)) - t_i z_i)``, ``z = a f + b``.
 
     The targets are ``t = (N_+ + 1) / (N_+ + 2)`` for the rows of the class and ``1 / (N_- + 2)`` for the others, with
-    the numbers of rows ``N`` (Platt 1999), weights being scaled to a mean of 1. They lie inside of 0 and 1, so that
+    the numbers of rows ``N`` (Platt 1999). Whole weights are counts, a row of weight 2 one that is there twice; others
+    are scaled to a mean of 1. The targets lie inside of 0 and 1, so that
     there is a minimum where the classes are separated, too.
     """
-    s = s / s.mean()
+    s = s if (s == np.round(s)).all() else s / s.mean()
     positive = y > 0
     plus = float(s[positive].sum())
     minus = float(s.sum()) - plus

@@ -22,6 +22,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import get_scorer, get_scorer_names
 
 from kernsel.calibration import cross_fitted
+from kernsel.coupling import cross_coupled
 from kernsel.data import Dataset
 from kernsel.data.target import chosen_classes
 from kernsel.errors import OptionError
@@ -101,6 +102,8 @@ class Metrics:
         if self.dataset.task == "regression":
             return _HeldOut(_Values(self._in_units(F)), self._in_units(Y), weights, rows.starts)
         kind = self.calibration or "sigmoid"
+        if kind == "softmax":
+            F = cross_coupled(F, Y, s, rows.starts)
         estimator = _Classes(F, lambda: cross_fitted(kind, F, Y, s, rows.starts))
         return _HeldOut(estimator, chosen_classes(Y), weights, rows.starts)
 

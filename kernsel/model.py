@@ -36,6 +36,7 @@ from kernsel.data.target import chosen_classes
 from kernsel.errors import DataError, KernselError, ModelError, OptionError
 from kernsel.extrapolation import nearest
 from kernsel.intervals import MOST, Intervals
+from kernsel.kernels import short
 from kernsel.numerics.points import Points, as_points, dense, is_sparse
 
 if TYPE_CHECKING:
@@ -259,6 +260,64 @@ class Model:
         if self.calibration is None:
             raise ModelError("this model was made without a calibration and has no probabilities; select it anew")
         return self.calibration.probabilities(np.atleast_2d(F.T))
+
+    def to_sklearn(self) -> Any:
+        """Return the model as a fitted pipeline of scikit-learn, for kernel ridge regression without a bias.
+
+        Its predictions are those of the model before they are kept within the range of the training target.
+
+        Returns
+        -------
+        Pipeline
+            A scaler, and ``KernelRidge`` with ``alpha = n lambda`` and the kernel's gamma; columns are found by place.
+
+        Raises
+        ------
+        ModelError
+            scikit-learn has no such model: another learner, another kernel, columns of text, weighted rows, landmarks.
+            The message has the parameters of the closest one.
+        """
+        from kernsel.converted import to_pipeline  # which needs scikit-learn, as a model itself does not
+
+        return to_pipeline(self)
+
+    def to_onnx(self) -> Any:
+        """Return the model as a graph of ONNX in double precision, for programs without Python.
+
+        Returns
+        -------
+        onnx.ModelProto
+            Inputs are ``X`` (n, d), the columns of the table in their order, or of a model with columns of text the
+            numeric ones in use and an input (n, 1) for each text column. Outputs are ``predictions`` (n, k) of a
+            regression; ``labels`` (n,), ``decisions`` (n, k) and ``probabilities`` (n, classes) of classes, with 0 and
+            1 for truth values. Write it with ``Path(...).write_bytes(model.to_onnx().SerializeToString())``.
+
+        Raises
+        ------
+        OptionError
+            The package onnx is not installed.
+        ModelError
+            The kernel is a plugin's, or labels are of mixed types.
+        """
+        from kernsel.onnx_export import to_graph  # which needs the package onnx
+
+        return to_graph(self)
+
+    def __repr__(self) -> str:
+        """Say in three lines what the model is, what it predicts, and what of it is kept."""
+        m, d = self.rows.shape
+        lam = self.provenance.get("lambda")
+        target = self.target if isinstance(self.target, str) else ", ".join(self.target)
+        what = "regression" if self.labels is None else f"{len(self.labels)} classes"
+        extras = {"probabilities": self.calibration, "prediction intervals": self.intervals}
+        kept = [name for name, part in extras.items() if part is not None]
+        return "\n".join(
+            [
+                f"<Model: {self.learner} on {short(self.kernel)}" + ("" if lam is None else f", lambda = {lam:.4g}"),
+                f"  for {what} of {target!r} by {d} features, fitted on {self.provenance.get('rows', '?')} rows",
+                f"  keeps {m} rows" + f", and what {' and '.join(kept)} take" * bool(kept) + ">",
+            ]
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file: arrays and JSON in an ``.npz``, no pickle, with a checksum over all of it.

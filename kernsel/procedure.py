@@ -33,7 +33,7 @@ from kernsel.kernels import Kernel
 from kernsel.problem import Rows
 from kernsel.resampling import standard_error
 from kernsel.search.candidate import Candidate, Key
-from kernsel.search.choice import MINIMUM, Rule
+from kernsel.search.choice import MINIMUM, SAFEST, Rule
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -141,7 +141,7 @@ def whole_selection(
     rule: Rule,
     folds: Folds,
     fresh: Array | None,
-    seen: Callable[[Kernel], bool],
+    freedom: Callable[[Kernel], int],
 ) -> Procedure | str:
     """Return the error of a selection and the candidates that can't be told apart, or why they are not known.
 
@@ -156,8 +156,8 @@ def whole_selection(
         Of the first deal.
     fresh : (k, n) array or None
         Held-out outputs of the choice by a kernel that was learnt without the rows, if it was learnt on them.
-    seen : callable
-        Tells whether a kernel was learnt on rows that are held out.
+    freedom : callable
+        Tells how much of a kernel was learnt on rows that are held out; 0 for nothing.
     """
     rows = judge.deals[0]
     if rows.held > KEPT_ROWS:
@@ -169,9 +169,11 @@ def whole_selection(
         for c in candidates
         if c.failed is None and c.rank is None and len(judge.losses.get(c.key, ())) == len(judge.deals)
     ]
-    learnt = {kernel: seen(kernel) for kernel in dict.fromkeys(c.kernel for c in usable)}
-    if fresh is None:  # the choice is among those that have seen nothing
-        usable = [c for c in usable if not learnt[c.kernel]]
+    learnt = {kernel: freedom(kernel) for kernel in dict.fromkeys(c.kernel for c in [candidates[0], *usable])}
+    most = learnt[candidates[0].kernel]
+    if most and fresh is None:
+        return "the choice can't be learnt without some of the rows"
+    usable = [c for c in usable if learnt[c.kernel] <= most]  # others, whose losses are too low, were passed over
     if not usable:
         return UNKNOWN
     usable.sort(key=rule.among_equals)
@@ -189,7 +191,7 @@ def whole_selection(
     shift = np.zeros(len(keys))
     if fresh is not None:
         more = float(rows.mean(judge.row_errors(rows, fresh))) - float(errors[best] @ s / s.sum())
-        shift[[learnt[c.kernel] for c in usable]] = more
+        shift[[learnt[c.kernel] > 0 for c in usable]] = more
     table = Table(
         values,
         errors,
@@ -244,9 +246,9 @@ def units_of(folds: Folds, dataset: Dataset, rows: Rows) -> Indices:
 def draws(units: Indices, seed: int, count: int = RESAMPLES) -> NDArray[np.float32]:
     """Return how often each row is in each of some draws with replacement of as many units as there are, (count, n)."""
     total = int(units.max()) + 1
-    places = np.random.default_rng((seed, 0)).integers(total, size=(count, total)) + total * np.arange(count)[:, None]
-    drawn = np.bincount(places.ravel(), minlength=count * total).reshape(count, total)
-    return drawn.astype(np.float32)[:, units]
+    places = np.random.default_rng((seed, 0)).integers(total, size=(count, total))
+    drawn = np.stack([np.bincount(each, minlength=total).astype(np.float32) for each in places])
+    return drawn if (units == np.arange(units.size)).all() else drawn[:, units]
 
 
 def resampled(table: Table, rule: Rule, drawn: NDArray[np.float32]) -> Array:
@@ -281,8 +283,11 @@ def choices(rule: Rule, values: Array, errors: Array | None, se: Array) -> Indic
     lowest = values.argmin(axis=1)
     if rule.name == MINIMUM:
         return np.asarray(lowest)
-    limit = values[np.arange(lowest.size), lowest] + rule.within * se[lowest]
-    tied = values <= limit[:, None]
+    least, spread = values[np.arange(lowest.size), lowest], se[lowest]
+    if rule.name == SAFEST:  # as in `Rule.limit`
+        gain = rule.null - least
+        spread = np.where(gain > 0, np.minimum(spread, gain), spread)
+    tied = values <= (least + rule.within * spread)[:, None]
     if errors is not None:
         among = np.where(tied, errors, np.inf)
         tied = among <= among.min(axis=1, keepdims=True)

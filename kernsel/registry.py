@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 from kernsel import parameters, protocols
 from kernsel.errors import AmbiguousPlugin, BrokenPlugin, OptionError, PluginWarning, UnknownPlugin
+from kernsel.words import own_name
 
 GROUPS = {"kernel": "kernsel.kernels", "learner": "kernsel.learners", "criterion": "kernsel.criteria"}
 """The entry-point group of each kind of part."""
@@ -137,6 +138,8 @@ def get(kind: str, name: str) -> type[Any]:
     known = claims(kind)
     distribution, _, bare = name.rpartition(":")
     matching = [c for c in known if c.name == bare and _same(distribution or c.distribution, c.distribution)]
+    if not matching and (own := own_name(kind, name)) != name:  # only where no plugin has the name
+        return get(kind, own)
     if not matching:
         raise UnknownPlugin(_unknown(kind, name, known))
     winner, *rivals = matching

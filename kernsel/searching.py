@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 import kernsel
 from kernsel.calibration import Calibration, calibrate, cross_fitted, read_calibration
 from kernsel.cautions import examine, weights_note
+from kernsel.coupling import Coupling, couple, cross_coupled
 from kernsel.criteria import HeldOutCriterion
 from kernsel.data import Dataset
 from kernsel.data.sample import column_name
@@ -57,6 +58,9 @@ class Unseen(Protocol):
 
     def has_seen(self, kernel: Kernel, n: int) -> bool:
         """Tell whether a kernel was learnt on rows that are held out."""
+
+    def freedom(self, kernel: Kernel) -> int:
+        """Return how much was learnt for a kernel; 0 if nothing was."""
 
     def outputs(self, candidate: Candidate, rows: Rows, rank: LowRank | None) -> Array:
         """Return held-out outputs (k, n) of a candidate whose kernel is learnt anew without each fold."""
@@ -139,7 +143,7 @@ def search_dataset(
     rule = Rule.read(choose, within, one_se, dataset.task, scorer)
     ladder = read_search(search, dataset.n, len(dataset.Y), columns, rule.name == ONE_SE)
     compile_updates(part, columns is None and not ladder)
-    kind = read_calibration(calibration, part, dataset.task)
+    kind = read_calibration(calibration, part, dataset.task, len(dataset.labels or ()))
     deals = [rows_of(dataset, deal, seed, clip) for deal in dealt]
     rows = deals[0]
     if rule.name == ONE_SE:
@@ -153,6 +157,7 @@ def search_dataset(
     judge = Judge(deals, dataset, scorer, metrics)
     grids = make_designs(searched_kernels, grid, rows, part)
     held_out = isinstance(scorer, HeldOutCriterion)
+    rule = replace(rule, null=_null(scorer, part, rows))
     searching = GridSearch(
         rows, scorer, columns, judge.candidates, grids, extend, progress, ladder, judge.problems, rule
     )
@@ -183,7 +188,12 @@ def search_dataset(
         candidates, fresh, note = _where_unseen(unseen, candidates, rows, columns, scorer, rule, judge)
         notes += note
     procedure = whole_selection(
-        judge, candidates, rule, dealt[0], fresh, lambda kernel: unseen is not None and unseen.has_seen(kernel, rows.n)
+        judge,
+        candidates,
+        rule,
+        dealt[0],
+        fresh,
+        lambda kernel: 0 if unseen is None or not unseen.has_seen(kernel, rows.n) else unseen.freedom(kernel),
     )
     if not isinstance(procedure, Procedure):
         notes.append(f"error of the whole selection: not known, for {procedure}; give nested")
@@ -199,10 +209,15 @@ def search_dataset(
         every = [held, *(heldout_of(refit(best, other, columns, judge.problems), approximate) for other in deals[1:])]
     if fresh is not None:
         held, every, unmeasured = fresh, [fresh], metrics is not None
-    if best.error is None or fresh is not None:  # without: of a criterion without held-out outputs
-        best = candidates[0] = judge.with_error(best, every)
     if unmeasured:
         best = candidates[0] = replace(best, metrics=judge.measured(every))
+    coupling = None
+    if kind == "softmax":
+        coupling = couple(held[:, : rows.held], rows.Y[:, : rows.held], rows.s[: rows.held])
+        every = [_coupled(F, deal) for F, deal in zip(every, deals, strict=False)]
+        held = every[0]
+    if best.error is None or fresh is not None or coupling is not None:  # without held-out outputs, or of others
+        best = candidates[0] = judge.with_error(best, every)
     warnings += [
         Caution("metric-undefined", f"metric '{name}' is not defined for the held-out predictions of the choice")
         for name, each in best.metrics.items()
@@ -218,7 +233,7 @@ def search_dataset(
     warnings += examined.cautions
     notes += examined.notes
     curves, probabilities = _probabilities(kind, held, rows, dataset)
-    model = _model(path, dataset, best.learner, rows.n, curves, fresh)
+    model = _model(path, dataset, best.learner, rows.n, curves, fresh, coupling)
     outputs = held[:, : rows.held].T if len(held) > 1 else held[0, : rows.held]
     places = dataset.places[rows.order[: rows.held]]
     measure = best.learner.loss.scored_by
@@ -297,6 +312,17 @@ def search_dataset(
     )
 
 
+def _null(criterion: Any, learner: Any, rows: Rows) -> float:
+    """Return the mean loss, or a criterion's own measure, of held-out outputs that are all 0."""
+    zeros = np.zeros_like(rows.Y)
+    measure = getattr(criterion, "measure", None)
+    if measure is not None:
+        return float(rows.mean(np.asarray(measure(rows.Y, zeros))))
+    if getattr(learner, "free", ()):  # compared by a measure without parameters
+        return math.inf
+    return float(rows.mean(learner.loss.value(rows.Y, zeros).mean(axis=0)))
+
+
 def _where_unseen(
     unseen: Unseen,
     candidates: list[Candidate],
@@ -308,24 +334,43 @@ def _where_unseen(
 ) -> tuple[list[Candidate], Array | None, list[str]]:
     """Keep a choice whose kernel has seen the held-out rows only if it is the best where it hasn't, too.
 
-    Returns the candidates, the outputs (k, n) of the choice where it has seen no row if it is kept, and what is to be
-    said.
+    It is compared with the best candidate of each kind for which less was learnt, where these haven't seen them either.
+
+    Returns the candidates, the outputs (k, n) of the choice where it has seen no row if it was learnt, and what is to
+    be said.
     """
-    best, path = candidates[0], refit(candidates[0], rows, rank, judge.problems)
-    plain = [c for c in candidates if c.failed is None and not unseen.has_seen(c.kernel, rows.n)]
-    instead = choose_among(rule, plain, lambda c: judge.verified([c], rank)[0], MOST).best if plain else None
-    try:
-        fresh = unseen.outputs(best, rows, rank)
-        value = float(rows.mean(criterion.values(path, fresh)))
-    except SelectionError:
-        value = math.inf
-    if instead is None or value <= instead.value:
+    kinds: dict[int, list[Candidate]] = {}
+    for each in candidates:
+        if each.failed is None:
+            kinds.setdefault(unseen.freedom(each.kernel), []).append(each)
+    most = unseen.freedom(candidates[0].kernel)
+
+    def judged(candidate: Candidate) -> tuple[float, Array | None]:
+        if not unseen.freedom(candidate.kernel):
+            return candidate.value, None
+        path = refit(candidate, rows, rank, judge.problems)
+        try:
+            fresh = unseen.outputs(candidate, rows, rank)
+            return float(rows.mean(criterion.values(path, fresh))), fresh
+        except SelectionError:
+            return math.inf, None
+
+    best = candidates[0]
+    first, fresh = judged(best)
+    value = first
+    for kind in sorted((kind for kind in kinds if kind < most), reverse=True):
+        other = choose_among(rule, kinds[kind], lambda c: judge.verified([c], rank)[0], MOST).best
+        if other.value < value:  # what has seen the rows has no less where it hasn't
+            found, outputs = judged(other)
+            if found < value:
+                best, value, fresh = other, found, outputs
+    if best.key == candidates[0].key:
         return candidates, fresh, []
     note = (
-        f"kernel: {short(best.kernel)} was learnt on rows that are held out, has {value:.4g} by relevances learnt "
-        f"without them, and {instead.value:.4g} is had by {short(instead.kernel)}"
+        f"kernel: {short(candidates[0].kernel)} was learnt on rows that are held out, has {first:.4g} where it is "
+        f"learnt without them, and {value:.4g} is had by {short(best.kernel)}"
     )
-    return [instead, *(c for c in candidates if c.key != instead.key)], None, [note]
+    return [best, *(c for c in candidates if c.key != best.key)], fresh, [note]
 
 
 def _lone_classes(rows: Rows, dataset: Dataset) -> list[str]:
@@ -429,15 +474,30 @@ def heldout_of(path: Path, criterion: Any) -> Array:
     return path.exact([path.lams.size - 1]).clipped(path.rows).f[:, 0]
 
 
+def _coupled(F: Array, rows: Rows) -> Array:
+    """Return held-out outputs (k, n) of classes, coupled without the rows themselves."""
+    held = slice(rows.held)
+    return np.hstack([cross_coupled(F[:, held], rows.Y[:, held], rows.s[held], rows.starts), F[:, rows.held :]])
+
+
 def _model(
-    path: Path, dataset: Dataset, learner: Any, n: int, calibration: Calibration | None, fresh: Array | None
+    path: Path,
+    dataset: Dataset,
+    learner: Any,
+    n: int,
+    calibration: Calibration | None,
+    fresh: Array | None,
+    coupling: Coupling | None,
 ) -> Model:
     """Make the predictor of the last fit of a path; rows without weight are left out.
 
-    Residuals of intervals are those of ``fresh`` held-out outputs (k, n), if there are any.
+    Residuals of intervals are those of ``fresh`` held-out outputs (k, n), if there are any. Outputs of classes may be
+    coupled.
     """
     last = path.lams.size - 1
-    coefficients = path.coefficients(last)
+    coefficients, bias = path.coefficients(last), path.intercepts(last)
+    if coupling is not None:
+        coefficients, bias = coupling.A @ coefficients, coupling.A @ bias + coupling.b
     used = (coefficients != 0).any(axis=0)
     regression = dataset.task == "regression"
     intervals = Intervals.of(path, last, fresh) if regression else None
@@ -451,7 +511,7 @@ def _model(
         learner=learner.name,
         rows=kept,
         coefficients=np.ascontiguousarray(coefficients[:, used]),
-        bias=path.intercepts(path.lams.size - 1),
+        bias=bias,
         task=dataset.task,
         labels=dataset.labels,
         label_dtype=dataset.label_dtype,
@@ -463,6 +523,7 @@ def _model(
             "kernsel": kernsel.__version__,
             "lambda": float(path.lams[-1]),
             "rows": n,
+            "weighted": dataset.weights is not None,
             "source": dataset.source,
         },
         calibration=calibration,

@@ -17,6 +17,7 @@ from kernsel.result import Selection
 from kernsel.search.axes import Grid
 from kernsel.search.grid import Progress
 from kernsel.searching import search_dataset
+from kernsel.words import understands
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -26,6 +27,7 @@ LEARNERS, LEADING = ("lssvm", "l2svm", "klr", "svm"), 5
 """What learner ``auto`` tries for classes, and on how many leading kernels of the first one."""
 
 
+@understands()
 def select(
     X: pd.DataFrame | npt.ArrayLike | Points,
     y: npt.ArrayLike,
@@ -88,15 +90,17 @@ def select(
         that is None, as in ``"svr(epsilon=None)"``, is searched; candidates are then compared by a measure without
         parameters.
     kernel : str, Kernel or list of them, optional
-        ``"auto"``, the default, compares profiles (``gaussian``, ``laplacian``, ``exponential``) with one width, and
-        more of them with a relevance for each feature, learnt on up to 1000 rows; what is said of held-out rows is then
-        by relevances that were learnt without them. Of a kernel that is named, parameters that have a value stay; the
-        others are searched. Relevances that have none, as of ``"ard"``, are learnt on all rows first.
+        ``"auto"``, the default, compares profiles (``gaussian``, ``laplacian``, ``exponential``) with one width. For a
+        regression there are also more of them with a relevance for each feature, and with a metric that turns axes,
+        learnt on up to 1000 rows; what is said of held-out rows is then by what was learnt without them. Of a kernel
+        that is named, parameters that have a value stay; the others are searched. Relevances that have none, as of
+        ``"ard"``, are learnt on all rows first.
     relevances : str or Criterion, optional
         What relevances are learnt by: ``evidence`` by default, of ``"auto"`` with the prior of ``evidence(sigma=...)``;
         for ``"ard"`` also another one of :func:`kernsel.learn_relevances`.
     effort : {"quick", "normal", "thorough"}
-        Of ``"auto"``: profiles with one width only; as above; or with more profiles, learnt on up to 2000 rows.
+        Of ``"auto"``: profiles with one width only; as above; or with more profiles, learnt on up to 2000 rows, and for
+        classes, too.
     criterion : str or Criterion
         Such as ``newton-cv``, ``cv``, ``bif``, ``fbif`` or ``"bif(order=3)"``. By default ``newton-cv``, but ``cv``
         where a fold's fit is not trained on all other rows: those folds can only be refitted.
@@ -160,16 +164,18 @@ def select(
         every output on new rows. ``minimum``: the lowest score itself. ``one-se``: the largest lambda, then the widest
         kernel.
     within : float, optional
-        How many standard errors above the lowest score candidates count as no worse: for ``safest`` 0.1 of a
+        How many standard errors above the lowest score candidates count as no worse: for ``safest`` 0.2 of a
         regression and 0.5 of classes by default, for ``one-se`` 1.
     one_se : bool
         Short for ``choose="one-se"``.
     clip : bool
         Keep the outputs of a regression within the range of the targets that they were trained on: in held-out scores,
         predictions and intervals.
-    calibration : {"sigmoid", "isotonic", "none"}, optional
-        How outputs become probabilities of classes: by Platt's sigmoid, the default, or isotonic regression, fitted on
-        held-out outputs; or not at all, for a learner whose outputs are log-odds.
+    calibration : {"sigmoid", "isotonic", "softmax", "none"}, optional
+        How outputs become probabilities of classes: by Platt's sigmoid, the default of two classes, or isotonic
+        regression, fitted on held-out outputs. ``softmax``, the default of more classes, couples their outputs, which
+        also decides between them: a class between others is masked where each stands alone. ``none``, for a learner
+        whose outputs are log-odds.
     task : {"auto", "regression", "classification"}
         What to learn.
     standardize : bool
@@ -252,7 +258,7 @@ def select(
         progress=progress,
     )
     for text in result.warnings:
-        python_warnings.warn(text, SelectionWarning, stacklevel=2)
+        python_warnings.warn(text, SelectionWarning, stacklevel=3)  # beyond what reads the words of options
     return result
 
 

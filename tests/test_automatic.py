@@ -59,14 +59,18 @@ def test_the_default_learns_relevances_where_features_differ(chosen):
 
 @pytest.mark.parametrize("classes", [False, True])
 def test_held_out_rows_are_predicted_by_relevances_learnt_without_them(classes):
-    data = from_arrays(*hidden(60, 4, classes=classes), standardize=True)
-    result = select_dataset(data, learner="lssvm" if classes else "krr", **FEW)
+    n = 150 if classes else 60
+    data = from_arrays(*hidden(n, 8 if classes else 4, classes=classes), standardize=True)
+    options = {"learner": "lssvm", "effort": "thorough"} if classes else {"learner": "krr"}
+    result = select_dataset(data, **options, **FEW)
     kernel, lam = result.best.kernel, result.best.lam
     assert kernel.name.startswith("ard")
     with jit.one_blas_thread():
-        learnt = automatic.candidates(data, result.best.learner, "normal", automatic.PRIORS[data.task], 0).find(kernel)
+        learnt = automatic.candidates(
+            data, result.best.learner, "thorough" if classes else "normal", automatic.PRIORS[data.task], 0
+        ).find(kernel)
         rows = rows_of(data, make_folds(3, data, 0), 0, clip=True)
-        F, square = np.zeros(60), Lssvm() if classes else Krr()
+        F, square = np.zeros(n), Lssvm() if classes else Krr()
         for fold in range(3):
             kept, held = rows.kept(fold), slice(rows.starts[fold], rows.starts[fold + 1])
             some = rows.taken(np.flatnonzero(kept), np.arange(kept.sum() + 1))

@@ -75,10 +75,18 @@ def test_platt_finds_the_minimum(seed, n, signal, scale, weighted):
     y = np.where(rng.random(n) < 0.5, 1.0, -1.0)  # now and then of one class only
     f = signal * y + rng.normal(size=n)
     s = rng.exponential(size=n) + 0.1 if weighted else np.ones(n)
-    curve = platt(f * scale, y, 7 * s)
+    curve = platt(f * scale, y, 7 * s if weighted else s)  # of weights that aren't counts only the ratios matter
     found = loss((curve.slope * scale, curve.offset), f, y, s / s.mean())
     best = minimize(loss, (0.1, 0.0), (f, y, s / s.mean()), method="BFGS").fun
     assert found <= best + tolerances.PENALTY * max(1.0, best)
+
+
+def test_a_row_of_weight_two_is_there_twice():
+    F, Y = outputs()
+    s = 1.0 + np.arange(F.size) % 3
+    twice = np.repeat(np.arange(F.size), s.astype(int))
+    weighted, repeated = platt(F[0], Y[0], s), platt(F[0, twice], Y[0, twice], np.ones(twice.size))
+    np.testing.assert_allclose([weighted.slope, weighted.offset], [repeated.slope, repeated.offset], rtol=1e-9)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -176,21 +184,21 @@ class Logistic(Krr):
 
 
 def test_log_odds_need_no_calibration():
-    assert read_calibration("none", Logistic(), "classification") == "none"
+    assert read_calibration("none", Logistic(), "classification", 2) == "none"
     F, Y = outputs()
     P = calibrate("none", F, Y, np.ones(80)).probabilities(F)
     np.testing.assert_allclose(P[:, 1], 1 / (1 + np.exp(-F[0])))
 
 
 def test_calibrations_that_cannot_be():
-    assert read_calibration(None, Svm(bias=False), "classification") == "sigmoid"
-    assert read_calibration(None, Krr(), "regression") is None
+    assert read_calibration(None, Svm(bias=False), "classification", 2) == "sigmoid"
+    assert read_calibration(None, Krr(), "regression", 0) is None
     with pytest.raises(OptionError, match="calibration 'platt' is unknown: use sigmoid, isotonic, none"):
-        read_calibration("platt", Svm(bias=False), "classification")
+        read_calibration("platt", Svm(bias=False), "classification", 2)
     with pytest.raises(OptionError, match="is for classes, and this is a regression"):
-        read_calibration("sigmoid", Krr(), "regression")
+        read_calibration("sigmoid", Krr(), "regression", 0)
     with pytest.raises(OptionError, match="'none' needs a learner with probabilities of its own, and 'svm' has none"):
-        read_calibration("none", Svm(bias=False), "classification")
+        read_calibration("none", Svm(bias=False), "classification", 2)
 
 
 # Through a selection

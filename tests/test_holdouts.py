@@ -215,7 +215,7 @@ def test_in_time_every_fit_knows_its_past_alone(splitter):
 
 def test_in_time_an_svm_is_refitted():
     X, y = tables.circles(30)
-    result = choose(X, y, learner="svm(h=0.5)", folds="time:3", grid={"tau": [1.0], "lambda": [0.1]})
+    result = choose(X, y, learner="svm(h=0.5, bias=false)", folds="time:3", grid={"tau": [1.0], "lambda": [0.1]})
     Z, Y = reference.features(Gaussian(1.0)(X)), np.where(y == "out", 1.0, -1.0)
     for train, test in TimeSeriesSplit(3).split(X):
         w = reference.fit(reference.huber_hinge(0.5), Z[train], Y[train], np.ones(train.size), 0.1)

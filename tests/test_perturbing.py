@@ -64,7 +64,6 @@ def test_columns_are_standardised_and_encoded_as_for_a_selection():
         (np.eye(3), "gaussian", {}, OptionError, "kernel 'gaussian': tau has no value"),
         (np.eye(3), "gausian(tau=1)", {}, OptionError, "did you mean 'gaussian'"),
         (np.eye(3), Linear(), {"norm": "nuclear"}, OptionError, "norm 'nuclear' is unknown: use spectral, trace or"),
-        (np.array([[1.0], [np.nan]]), Linear(), {}, DataError, "x0"),
         (np.ones((3, 1)), Linear(), {}, DataError, "no column is left"),
         (np.ones((1, 1)), Linear(), {}, DataError, "the table has 1 row"),
         (

@@ -25,6 +25,7 @@ RULES = [
     Rule("minimum", 0.0),
     Rule("one-se", 1.0),
     Rule("safest", 0.2),
+    Rule("safest", 0.2, null=1.4),
     Rule("safest", 0.5, errors=True),
 ]
 GRID = {"grid": tables.SMALL, "folds": 5, "extend": False}
@@ -55,7 +56,7 @@ def in_order(rule, candidates, table):
     return [candidates[c] for c in order], replace(table, **parts)
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.name}-{rule.errors}")
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.name}-{rule.errors}-{rule.null}")
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("grouped", [False, True])
 def test_draws_are_scored_as_one_at_a_time(rule, weighted, grouped):
@@ -275,9 +276,10 @@ def test_what_a_kernel_has_seen_is_put_on_top(monkeypatch):
     result = tables.choose(*tables.waves(), **GRID)
     judge, candidates, rule, folds, _, _ = asked["arguments"]
     rows, held = judge.deals[0], np.zeros((1, 60))
-    seen = original(judge, candidates, rule, folds, held, lambda kernel: True)
+    seen = original(judge, candidates, rule, folds, held, lambda kernel: 1)
     more = rows.mean(rows.Y[0] ** 2) - (result.best.error / judge.unit) ** 2
     assert (seen.error / judge.unit) ** 2 == pytest.approx((result.procedure.error / judge.unit) ** 2 + more, rel=1e-5)
     taus = {c.kernel for c in candidates if c.kernel != candidates[0].kernel}
-    plain = original(judge, candidates, rule, folds, None, lambda kernel: kernel in taus)
+    plain = original(judge, candidates, rule, folds, None, lambda kernel: int(kernel in taus))
     assert len(plain.pairs) == 3  # only kernels that have seen nothing
+    assert "can't be learnt without" in original(judge, candidates, rule, folds, None, lambda kernel: 1)

@@ -13,12 +13,6 @@ from kernsel.kernels import Gaussian, Linear
 QUICK = {"grid": tables.SMALL, "folds": 5, "extend": False}
 
 
-def compared(lines):
-    """The lines of the table of candidates, its header first."""
-    header = next(k for k, line in enumerate(lines) if line.split()[:2] == ["kernel", "lambda"])
-    return lines[header : lines.index("", header)]
-
-
 @pytest.fixture(scope="module")
 def classes():
     return tables.choose(*tables.circles(), criterion="fbif", **QUICK)
@@ -29,6 +23,13 @@ def values():
     return tables.choose(*tables.waves(scale=1000.0), **QUICK)
 
 
+def rows_of(summary):
+    """The lines of the table of candidates in a summary, and its heading."""
+    lines = summary.splitlines()
+    first = next(i for i, line in enumerate(lines) if line.split()[:2] == ["kernel", "lambda"])
+    return lines[first], lines[first + 1 : lines.index("", first)]
+
+
 def test_the_summary_of_classes(classes):
     lines = classes.summary().splitlines()
     best = classes.best
@@ -37,13 +38,12 @@ def test_the_summary_of_classes(classes):
     assert re.fullmatch(r"  held-out error: \d+\.\d % \+- \d+\.\d misclassified \(5 folds\)", lines[2])
     assert lines[3] == "    without features, by the largest class of the training rows: 45.0 % +- 6.5"
     share = r"\d+\.\d %"
-    assert re.fullmatch(
-        rf"  error of the whole selection: {share} \(90 %: {share} to {share}\); \d of 9 .* as well", lines[4]
-    )
+    whole = rf"  error of the whole selection: {share} \(90 %: {share} to {share}\); \d of 9 candidates do as well"
+    assert re.fullmatch(whole, lines[4])
     assert lines[5] == "  representation: full Gram matrix, n = 60"
-    header, *table = compared(lines)
-    assert header.split() == ["kernel", "lambda", "fbif", "verified", "error", "+-", "s.e.", "norm", "rho"]
-    assert len(table) == 5
+    assert lines[6].startswith("  choice: ")
+    heading, table = rows_of(classes.summary())
+    assert heading.split() == ["kernel", "lambda", "fbif", "verified", "error", "+-", "s.e.", "norm", "rho"]
     assert table[0].startswith(">  gaussian(tau=")
     assert all(line.startswith("   gaussian(tau=") for line in table[1:])
     assert f"{best.verified:.5g}" in table[0]
@@ -55,16 +55,15 @@ def test_the_summary_marks_who_scored(classes):
     marked = [each for each in classes.candidates if each.scored_by is not None]
     assert marked
     assert f"*: scored by newton-cv, as rho is too large for fbif ({len(marked)} candidates)" in classes.summary()
-    lines = compared(classes.summary().splitlines())[1:]
-    for line, candidate in zip(lines, classes.candidates, strict=False):
+    for line, candidate in zip(rows_of(classes.summary())[1], classes.candidates, strict=False):
         assert (f"{candidate.score:.5g}*" in line) == (candidate.scored_by is not None)
         assert line.endswith(f"{candidate.reliability:.2f}")
 
 
 def test_a_ratio_above_1_has_no_size(classes):
     lost = [replace(each, reliability=ratio) for each, ratio in zip(classes.candidates, (7e7, np.inf, 1.0, 0.5))]  # noqa: B905
-    lines = replace(classes, candidates=lost, best=lost[0]).summary().splitlines()
-    assert [line.split("  ")[-1].strip() for line in compared(lines)[1:5]] == ["> 1", "> 1", "1.00", "0.50"]
+    lines = rows_of(replace(classes, candidates=lost, best=lost[0]).summary())[1]
+    assert [line.split("  ")[-1].strip() for line in lines] == ["> 1", "> 1", "1.00", "0.50"]
 
 
 def test_the_summary_of_a_regression(values):
@@ -74,7 +73,7 @@ def test_the_summary_of_a_regression(values):
     assert re.fullmatch(r"  held-out error: \S+ \+- \S+ RMSE in units of 'y' \(5 folds\)", lines[2])
     assert lines[2].split()[2] == f"{values.best.error:.4g}"
     assert lines[3].startswith("    without features, by the mean of the training rows: ")
-    assert all(line.endswith("exact") for line in compared(lines)[1:])
+    assert all(line.endswith("exact") for line in rows_of(values.summary())[1])
     assert "*" not in values.summary()
 
 
@@ -82,7 +81,7 @@ def test_a_summary_without_verification_and_conversions():
     result = tables.choose(*tables.circles(), kernel="linear", learner="krr", verify=0, folds=5, extend=False)
     lines = result.summary().splitlines()
     assert lines[1].startswith("  in scikit-learn's terms: alpha = ")
-    assert all(line.split("  ")[-4].strip() == "-" or " - " in line for line in compared(lines)[1:])
+    assert all(" - " in line for line in rows_of(result.summary())[1])
 
 
 def test_failures_are_counted_and_not_shown():
@@ -115,7 +114,7 @@ def test_the_table_has_a_row_for_every_candidate(classes):
     assert table.loc[0, "tau"] == classes.best.kernel.tau
     assert table["lambda"].tolist() == [each.lam for each in classes.candidates]
     assert table["score"].tolist() == [each.score for each in classes.candidates]
-    assert table["verified"].notna().sum() == 5
+    assert table["verified"].notna().sum() >= 5
     assert table["failed"].isna().all()
     assert classes.table is table
 

@@ -516,9 +516,9 @@ def test_select_issues_the_warnings():
 @pytest.mark.filterwarnings("ignore::kernsel.errors.SelectionWarning")
 def test_select_is_select_dataset():
     X, y = tables.circles()
-    result = kernsel.select(X, y, standardize=False, **QUICK)
+    result = kernsel.select(X, y, standardize=False, learner="svm(bias=false)", **QUICK)
     same(result, tables.choose(X, y, **QUICK), atol=0.0)
-    standardised = kernsel.select(1e3 * X + 7, y, **QUICK)
+    standardised = kernsel.select(1e3 * X + 7, y, learner="svm(bias=false)", **QUICK)
     centred = (X - X.mean(axis=0)) / X.std(axis=0)
     same(standardised, tables.choose(centred, y, **QUICK), atol=1e-8)
 
@@ -716,7 +716,7 @@ def test_the_same_rows_with_other_labels(learner, rank, criterion):
     assert result.best.verified is not None
 
 
-@pytest.mark.parametrize("learner", ["krr", "svm"])
+@pytest.mark.parametrize("learner", ["krr", "svm(bias=false)"])
 @pytest.mark.parametrize("criterion", ["cv", "newton-cv", "bif", "fbif"])
 @pytest.mark.parametrize("rank", [None, 10])
 def test_lambda_from_next_to_nothing_to_next_to_infinity(learner, criterion, rank):
@@ -732,7 +732,7 @@ def test_lambda_from_next_to_nothing_to_next_to_infinity(learner, criterion, ran
     assert np.isfinite(result.model.decision(X)).all()
 
 
-@pytest.mark.parametrize("learner", ["krr", "svm"])
+@pytest.mark.parametrize("learner", ["krr", "svm(bias=false)"])
 @pytest.mark.parametrize("rank", [None, 10])
 def test_the_model_is_the_fit_on_all_rows(learner, rank):
     X, y = tables.circles(40)
@@ -795,10 +795,10 @@ def test_a_free_kernel():
 @pytest.mark.parametrize(
     ("options", "learner", "criterion"),
     [
-        ({"learner": "svm(h=0.5)", "criterion": "bif(order=3)"}, Svm(h=0.5, bias=False), BIF(order=3)),
+        ({"learner": "svm(h=0.5)", "criterion": "bif(order=3)"}, Svm(h=0.5, bias=True), BIF(order=3)),
         (
             {"learner": "svm", "criterion": "fbif(trust=0.1, landmarks=0.5)"},
-            Svm(bias=False),
+            Svm(bias=True),
             FBIF(trust=0.1, landmarks=0.5),
         ),
         ({"learner": "krr", "criterion": "bif", "order": 2}, Krr(), BIF(order=2)),

@@ -142,7 +142,7 @@ def select(
         float | None,
         typer.Option(
             metavar="S",
-            help="Standard errors above the best that --choose looks at [default: 0.1 of a regression, 0.5 of classes; "
+            help="Standard errors above the best that --choose looks at [default: 0.2 of a regression, 0.5 of classes; "
             "one-se 1].",
         ),
     ] = None,
@@ -153,7 +153,10 @@ def select(
     ] = True,
     calibration: Annotated[
         str | None,
-        typer.Option(metavar="sigmoid|isotonic|none", help="How outputs become probabilities [default: sigmoid]."),
+        typer.Option(
+            metavar="sigmoid|isotonic|softmax|none",
+            help="How outputs become probabilities [default: sigmoid; softmax of more than two classes].",
+        ),
     ] = None,
     rank: Annotated[
         str | None,

@@ -42,14 +42,16 @@ class _Influence(HeldOutCriterion):
     def heldout(self, path: Path) -> HeldOut:
         """Return the outputs of the series, or of the Newton step for fits beyond its reach."""
         held = self.series(path)
-        beyond = np.zeros(path.lams.size, np.bool_) if self.bare else ~(path.ratio <= self.trust)
+        if self.bare:
+            return held
+        beyond = ~(path.ratio <= self.trust) | np.array([reason is not None for reason in held.failed])
         if not beyond.any():
             return held
         step = path.newton_step()
         held.f[:, beyond] = step.f[:, beyond]
         failed = [step.failed[k] if beyond[k] else held.failed[k] for k in range(beyond.size)]
         refitted = np.where(beyond, step.refitted, held.refitted)
-        return HeldOut(held.f, failed, np.where(beyond, step.exact, held.exact), refitted)
+        return HeldOut(held.f, failed, np.where(beyond, step.exact, held.exact), refitted, beyond)
 
     def reliability(self, path: Path) -> Array | None:
         """Return rho of each fit."""
@@ -60,7 +62,9 @@ class _Influence(HeldOutCriterion):
         scores = super().score(path)
         if self.bare:
             return scores
-        return replace(scores, scored_by=[None if rho <= self.trust else NewtonCV.name for rho in path.ratio])
+        assert scores.heldout is not None
+        replaced = np.broadcast_to(scores.heldout.replaced, path.lams.shape)
+        return replace(scores, scored_by=[NewtonCV.name if each else None for each in replaced])
 
 
 @dataclass(frozen=True)

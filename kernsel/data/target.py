@@ -153,7 +153,8 @@ def encode_target(
     except TypeError as error:
         raise DataError(f"target {name!r} mixes values of different kinds ({error}); make them all text") from error
     if len(labels) == 1:
-        raise DataError(f"target {name!r} has one value only ({_native(labels[0])!r}), so there is nothing to learn")
+        what = "class" if task == "classification" else "value"
+        raise DataError(f"target {name!r} has one {what} only ({_native(labels[0])!r}), so there is nothing to learn")
     kind, reason = _infer(labels, floats, len(values))
     if task == "auto":
         note = f"task: {kind}, because the target {reason}"

@@ -19,7 +19,8 @@ from kernsel.folds import Folds, make_folds
 from kernsel.judging import rows_of
 from kernsel.resampling import standard_error
 from kernsel.result import described
-from kernsel.selection import select_dataset
+from kernsel.selection import select, select_dataset
+from kernsel.words import understands
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,6 +116,7 @@ class Nested:
         )
 
 
+@understands(select)
 def nested(
     X: pd.DataFrame | npt.ArrayLike,
     y: npt.ArrayLike,

@@ -4,6 +4,7 @@ from kernsel.kernels.algebra import On, Product, Scale, Sum
 from kernsel.kernels.ard import ARD, ARDLaplacian, ARDPolynomial
 from kernsel.kernels.base import Compiled, Kernel, Pairwise, Statistics
 from kernsel.kernels.dot import Linear, Polynomial
+from kernsel.kernels.metric import Metric
 from kernsel.kernels.radial import Exponential, Gaussian, Laplacian, Matern32, Matern52, RationalQuadratic
 from kernsel.kernels.text import from_spec, parse, short
 
@@ -19,6 +20,7 @@ __all__ = [
     "Linear",
     "Matern32",
     "Matern52",
+    "Metric",
     "On",
     "Pairwise",
     "Polynomial",

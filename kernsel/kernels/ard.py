@@ -77,6 +77,10 @@ class _Relevances(Kernel):
         """Return the kernel with other relevances (d,), of at least 0."""
         return replace(self, theta=tuple(theta))
 
+    def times(self, factor: float) -> Self:
+        """Return the kernel with all its relevances times a factor."""
+        return self.with_theta(tuple(factor * theta for theta in self.scales))
+
     @property
     def scales(self) -> tuple[float, ...]:
         return self.theta or ()
@@ -228,9 +232,13 @@ class ARD(_Relevances):
             The second points; X without.
         """
         rows, others = as_points(X), None if Z is None else as_points(Z)
-        weights = _PROFILES[self.profile].slope(self, rows, others, self(rows, others) if K is None else K)
+        weights = self.slopes(rows, others, K)
         weights *= W
         return relevance.sums_of_squares(rows, weights, others)
+
+    def slopes(self, X: Points, Z: Points | None = None, K: Array | None = None) -> Array:
+        """Return ``phi'``, the derivative of the profile by ``r^2``, of each pair: a new array (n, m)."""
+        return _PROFILES[self.profile].slope(self, X, Z, self(X, Z) if K is None else K)
 
 
 @dataclass(frozen=True)

@@ -78,6 +78,17 @@ class LearntProfile:
     sigma: float | None
     descent: Descent
 
+    @property
+    def theta(self) -> tuple[float, ...]:
+        """The relevances, (d,)."""
+        found: tuple[float, ...] = self.kernel.theta
+        return found
+
+    @property
+    def learnt_by(self) -> str:
+        """What they were learnt by, in words."""
+        return "evidence" if self.sigma is None else f"evidence(sigma={self.sigma:g})"
+
 
 @dataclass(frozen=True, eq=False)
 class Objective:

@@ -36,12 +36,15 @@ class HeldOut:
         Whether these are the outputs of refits, not an approximation to them.
     refitted : (L,) array of int, or 0
         Folds (of any output) that were refitted, as the approximation could not be trusted there.
+    replaced : (L,) array of bool, or False
+        Whether a Newton step took the place of another approximation.
     """
 
     f: Array
     failed: list[str | None]
     exact: NDArray[np.bool_]
     refitted: NDArray[np.int64] | int = 0
+    replaced: NDArray[np.bool_] | bool = False
 
     def clipped(self, rows: Rows) -> HeldOut:
         """Return the outputs within the range of the targets, if rows are clipped."""

@@ -15,6 +15,7 @@ from kernsel.errors import OptionError
 from kernsel.kernels import Kernel
 from kernsel.problem import Rows
 from kernsel.search.candidate import Candidate, Key, free_of, parameters_of
+from kernsel.search.converting import in_own_words
 
 Array = NDArray[np.float64]
 Grid = str | Mapping[str, Sequence[float]]
@@ -169,9 +170,9 @@ def make_grids(kernels: Sequence[Kernel], grid: Grid, rows: Rows, learner: Any) 
     kernels : sequence of Kernel
     grid : {"auto", "coarse", "paper"} or mapping
         Scaled by the data; the same range with a third of the values, to be left by a refinement; that of FBIF18; or
-        values by parameter name and ``"lambda"``. A name is for every kernel that has such a free parameter, and for
-        the learner if it has such a parameter, free or not. What has no values is automatic, or as ``"rest"`` says:
-        one of these names.
+        values by parameter name and ``"lambda"``, with scikit-learn's ``C``, ``alpha`` and ``gamma`` converted. A name
+        is for every kernel that has such a free parameter, and for the learner if it has such a parameter, free or not.
+        What has no values is automatic, or as ``"rest"`` says: one of these names.
     rows : Rows
     learner : Learner
 
@@ -186,7 +187,7 @@ def make_grids(kernels: Sequence[Kernel], grid: Grid, rows: Rows, learner: Any) 
         raise OptionError(
             f"grid {style!r} is unknown: use {', '.join(STYLES)}, sobol:N, random:N, or a dictionary of values"
         )
-    values = {name: read_axis(name, each) for name, each in given.items()}
+    values = in_own_words({name: read_axis(name, each) for name, each in given.items()}, kernels, rows.total, learner)
     free = list(dict.fromkeys(name for kernel in kernels for name in kernel.free))
     known = [*free, "lambda", *getattr(learner, "searchable", ())]
     for name in values:

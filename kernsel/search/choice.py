@@ -38,11 +38,15 @@ class Rule:
         How many standard errors of the lowest score the others may be above it.
     errors : bool
         Whether ``safest`` looks at held-out errors first: of classes, unless the criterion has a measure of its own.
+    null : float
+        The score of outputs that are all 0. What can't be told apart by its standard error may still be told by what it
+        gains on that: an outlier that no candidate predicts widens the standard error of all.
     """
 
     name: str
     within: float
     errors: bool = False
+    null: float = math.inf
 
     @classmethod
     def read(cls, choose: str | None, within: float | None, one_se: bool, task: str, criterion: Any) -> Rule:
@@ -64,7 +68,8 @@ class Rule:
 
     def limit(self, lowest: Candidate) -> float:
         """Return the score up to which a candidate can't be told from the one with the lowest."""
-        return lowest.value + self.within * (lowest.score_se or 0.0)
+        spread, gain = lowest.score_se or 0.0, self.null - lowest.value
+        return lowest.value + self.within * (min(spread, gain) if gain > 0 and self.name == SAFEST else spread)
 
     def tied(self, candidates: Iterable[Candidate], limit: float) -> list[Candidate]:
         """Return the candidates at the representation in force within a limit, the one to take first."""

@@ -123,7 +123,11 @@ def test_options_reach_the_selection(fake, data):
     assert options() == {
         "relevances": "None",
         "learner": "None",
-        "kernel": "'gaussian'",
+        "kernel": "None",
+        "effort": "'normal'",
+        "choose": "None",
+        "within": "None",
+        "clip": "True",
         "criterion": "None",
         "folds": "10",
         "repeats": "1",

@@ -20,7 +20,11 @@ CANDIDATE = {
 
 @pytest.mark.parametrize(
     ("name", "learner", "task"),
-    [("wine", "svm", "classification"), ("breast-cancer", "svm", "classification"), ("diabetes", "krr", "regression")],
+    [
+        ("wine", "lssvm", "classification"),
+        ("breast-cancer", "lssvm", "classification"),
+        ("diabetes", "krr", "regression"),
+    ],
 )
 def test_from_a_table_to_predictions(tmp_path, name, learner, task):
     data, result, model = (tmp_path / file for file in ("data.csv", "result.json", "model.npz"))
@@ -60,8 +64,11 @@ def test_the_table_for_people(tmp_path):
         (["--grid", "h=0.1,wide"], "--grid h=0.1,wide must be numbers with commas between"),
         (["--grid", "h=0.1", "--grid", "h=0.2"], "--grid h=0.2 is without a name or a second time"),
         (["--grid", "=0.1"], "--grid =0.1 is without a name"),
-        (["--grid", "epsilon=0.1"], "has no free parameter 'epsilon'; free here: tau, lambda, h"),
-        (["--grid", "h=0"], "h must be a finite number greater than 0"),
+        (
+            ["--grid", "epsilon=0.1", "--kernel", "gaussian", "--learner", "svm"],
+            "has no free parameter 'epsilon'; free here: tau, lambda, h",
+        ),
+        (["--grid", "h=0", "--learner", "svm"], "h must be a finite number greater than 0"),
         (["--folds", "1000"], "1000"),
         (["--eta", "much"], "--eta much is neither a number nor cv"),
         (["--eta", "2"], "criterion 'newton-cv' has no option 'eta'; leave it out, or use cvks"),

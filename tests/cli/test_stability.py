@@ -143,8 +143,10 @@ def test_what_a_selection_chose_is_taken_from_its_result(data, tmp_path):
     run("select", data, "--target", "kind", "--learner", "svm(h=0.2)", "--folds", 3, *grid, "--output", result)
     chosen = json.loads(result.read_text())["best"]
     document = json.loads(run("stability", data, "--from", result, *FEW, "--json").stdout)
-    for key in ("kernel", "lambda", "learner", "learner_parameters"):
+    for key in ("kernel", "lambda", "learner"):
         assert document[key] == chosen[key]
+    assert document["learner_parameters"] == chosen["learner_parameters"] | {"bias": False}
+    assert "learner: svm without a bias, for which there are bounds" in document["data"]["notes"]
     assert document["data"]["target"] == "kind"
     other = json.loads(run("stability", data, "--from", result, *FEW, "--lambda", 3, "--json").stdout)
     assert other["lambda"] == 3
@@ -191,8 +193,7 @@ def test_no_gram_matrix_is_made_for_many_rows():
         ([*FIXED, "--norm", "nuclear"], "norm 'nuclear' is unknown: use spectral, trace or frobenius"),
         ([*FIXED, "--folds", "50"], "50 folds of 40 rows leave less than 2 rows to a fit"),
         ([*FIXED, "--rank", "most"], "--rank most is none of"),
-        ([*FIXED, "--learner", "lssvm"], "the bounds of kernel stability are for krr and svm without a bias, not for"),
-        ([*FIXED, "--learner", "svm(bias=true)"], "not for 'svm' with a bias: use one of these"),
+        ([*FIXED, "--learner", "l2svm"], "the bounds of kernel stability are for krr and svm without a bias, not for"),
         ([*FIXED, "--learner", "svr"], "learner 'svr' is for regression, not for a classification"),
         ([*FIXED, "--target", "nothing"], "has no column 'nothing'"),
         ([*FIXED, "--output", "{data}"], "is the table itself; choose another file"),

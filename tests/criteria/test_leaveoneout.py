@@ -408,7 +408,7 @@ def test_br_is_minimised_within_the_grid(verify):
     assert min(c.lam for c in result.candidates) < 1e-2  # PRESS has a minimum along lambda
     said = "the choice lies on the edge of the grid (tau = 100), which was not extended, for br falls without bound as "
     assert said + "kernels widen" in result.warnings
-    cv = tables.choose(X, y, criterion="cv", learner="krr", grid=grid, folds=5)
+    cv = tables.choose(X, y, criterion="cv", learner="krr", grid=grid, folds=5, choose="minimum")
     assert max(c.kernel.tau for c in cv.candidates) > 100.0
 
 

@@ -21,8 +21,8 @@ SQUARE = ("loo", "eloo", "gcv", "br", "evidence")
 def learners(name):
     """Those that a criterion can have, of which the first is taken where one will do."""
     if name in ("gacv", "span", "xi-alpha", "radius-margin"):
-        return ["svm"] if name == "gacv" else ["svm", "l2svm"]
-    return ["krr"] if name in SQUARE else ["krr", "svm"]
+        return ["svm(bias=false)"] if name == "gacv" else ["svm(bias=false)", "l2svm(bias=false)"]
+    return ["krr"] if name in SQUARE else ["krr", "svm(bias=false)"]
 
 
 def scores(name, learner):

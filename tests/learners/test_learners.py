@@ -30,7 +30,7 @@ def test_learners_are_found_by_their_names(kind):
     [
         ("svm(bias=true)", Svm(bias=True)),
         ("svm(bias=True, h=0.1)", Svm(bias=True, h=0.1)),
-        ("svm(h=none)", Svm(h=None, bias=False)),
+        ("svm(h=none)", Svm(h=None, bias=True)),
         ("l2svm(bias=true)", L2Svm(bias=True)),
         ("klr(bias=false)", Klr(bias=False)),
         ("svr(epsilon=None, h=1)", Svr(epsilon=None, h=1.0)),
@@ -44,9 +44,9 @@ def test_learners_from_text(text, learner):
 
 def test_who_has_a_bias():
     by_default = {kind.name: kind().bias for kind in ALL}
-    assert by_default == {"klr": False, "krr": False, "l2svm": False, "lssvm": True} | {
+    assert by_default == {"klr": True, "krr": False, "l2svm": True, "lssvm": True} | {
         "qsvr": True,
-        "svm": False,
+        "svm": True,
         "svr": True,
     }
     assert all(kind(bias=not kind().bias).bias != kind().bias for kind in (Klr, L2Svm, Qsvr, Svm, Svr))
@@ -116,7 +116,7 @@ def test_freeing_parameters_makes_comparable():
     assert Svm(bias=False).freed({"tau": 1}) == Svm(bias=False)
     assert Svm(bias=False).freed({"h": 1, "tau": 1}) == Svm(h=None, comparable=True, bias=False)
     assert Svr(epsilon=None).freed({}) == Svr(epsilon=None, comparable=True)
-    assert registry.build("learner", "svm") == Svm(**dataclasses.asdict(Svm(bias=False)))
+    assert registry.build("learner", "svm") == Svm(**dataclasses.asdict(Svm()))
 
 
 LAM = 0.02
@@ -195,12 +195,12 @@ def test_fits_are_those_of_scikit_learn(learner):
 
 def test_the_counterparts_of_scikit_learn_are_named():
     assert {kind.name: kind().counterpart for kind in ALL} == {
-        "klr": "LogisticRegression adds a bias",
+        "klr": "LogisticRegression",
         "krr": "KernelRidge",
-        "l2svm": "LinearSVC",
+        "l2svm": "LinearSVC penalises the bias",
         "lssvm": "KernelRidge has no bias",
         "qsvr": "LinearSVR penalises the bias",
-        "svm": "SVC adds a bias",
+        "svm": "SVC",
         "svr": "SVR",
     }
     assert Svm(bias=True).counterpart == "SVC"

@@ -218,7 +218,7 @@ def test_what_is_handed_back():
     assert (document["format"], document["version"]) == ("kernsel-mkl", 1)
     assert [entry["weight"] for entry in document["kernels"]] == sorted(found.weights, reverse=True)
     assert document["method"] == {"name": "simple", "tolerance": 0.01}
-    assert (document["learner"], document["lambda"]) == ("svm", 0.02)
+    assert (document["learner"], document["lambda"]) == ("lssvm", 0.02)
     table = found.table
     assert list(table.columns) == ["weight", "kernel", "features", "scale"]
     assert table.features[0] == "x2"
@@ -257,7 +257,7 @@ def test_infinite_is_no_worse_than_a_grid_of_its_widths(make):
     assert infinite.history[-1] <= inner.history[-1] * (1 + 0.01)
     # No kernel of the whole range violates the optimality conditions by more than the gap.
     rows = dealt(X, y)
-    J, a = Pool(rows, infinite.kernels).fit(infinite.weights, Svm(bias=False) if make is circles else Krr(), 0.01)
+    J, a = Pool(rows, infinite.kernels).fit(infinite.weights, Lssvm() if make is circles else Krr(), 0.01)
     level, axis = np.vdot(a @ infinite.kernel(rows.X), a), Gaussian().axes(X)["tau"]
     for tau in np.geomspace(axis[0], axis[-1], 50):
         assert 0.01 * (np.vdot(a @ Gaussian(tau)(rows.X), a) - level) <= 0.011 * J
@@ -352,7 +352,7 @@ def test_a_product_of_single_features_is_a_gaussian_on_all():
         ({"rows": 0.5}, "rows is the number of rows to learn on"),
         ({"family": "seperate"}, "did you mean 'separate'"),
         ({"family": "products"}, "family products has kernels without a grid, which method 'k-ks' needs: use infinite"),
-        ({"family": "products", "method": "infinite", "kernel": "linear"}, "gaussian and polynomial"),
+        ({"family": "products", "method": "infinite", "kernel": "linear"}, "kernels of distances and polynomial"),
         ({"kernel": "gaussian", "grid": {"sigma": [1]}}, "no kernel has a free parameter 'sigma'; free here: tau"),
         ({"kernel": "gaussian", "grid": {"tau": [-1]}}, "tau must be a finite number greater than 0"),
         ({"kernel": "gaussian", "grid": {"tau": ["wide"]}}, "grid: the values of 'tau' must be numbers"),

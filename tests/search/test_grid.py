@@ -95,7 +95,7 @@ def test_values_that_are_given_are_not_made_fewer():
         ("fine", "grid 'fine' is unknown: use auto, coarse, paper, sobol:N, random:N, or a dictionary of values"),
         (None, "grid None is unknown"),
         ([1.0, 2.0], "grid .* is unknown"),
-        ({"gamma": [1.0]}, r"kernel 'gaussian\(\)' has no free parameter 'gamma'; free here: tau, lambda"),
+        ({"ell": [1.0]}, r"kernel 'gaussian\(\)' has no free parameter 'ell'; free here: tau, lambda"),
         ({"tau": []}, "the values of 'tau' must be finite numbers, at least one"),
         ({"tau": [1.0, math.nan]}, "the values of 'tau' must be finite numbers"),
         ({"tau": ["wide"]}, "the values of 'tau' must be numbers, not"),

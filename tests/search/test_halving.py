@@ -24,6 +24,7 @@ def data(learner, n=600):
 
 def choose(learner, **options):
     X, y = data(learner)
+    options = {"choose": "minimum", **options}
     return tables.choose(X, y, learner=learner, folds=5, grid=GRID, extend=False, **options)
 
 
@@ -61,6 +62,8 @@ def test_all_neighbours_of_the_winner_are_scored_at_the_representation_in_force(
     in_force = {(c.kernel.tau, c.lam) for c in result.candidates if c.rank is None}
     assert around <= in_force
     assert all(c.value >= result.best.value for c in result.candidates if c.verified is not None)
+    safest = choose("svm", search="halving", choose="safest").best
+    assert safest.verified >= result.best.verified
 
 
 def test_the_grid_is_extended_from_the_choice():

@@ -1,0 +1,381 @@
+"""Kernel models as estimators of scikit-learn: ``fit`` selects kernel, parameters and lambda, and keeps the winner.
+
+A fit minimises the criterion over kernels x parameters x lambda, as :func:`kernsel.select` does, and fits the choice on
+all rows. What a grid search of scikit-learn needs around it (a scaler, a dictionary of values, a search object) is part
+of the fit.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, _check_y, check_is_fitted, validate_data
+
+from kernsel.cv_results import cv_results
+from kernsel.data import from_arrays
+from kernsel.errors import DataError, OptionError, SelectionWarning
+from kernsel.selection import select_dataset
+from kernsel.words import unknown_option
+
+if TYPE_CHECKING:
+    from kernsel.kernels import Kernel
+    from kernsel.search.axes import Grid
+    from kernsel.search.grid import Progress
+
+_OF_DATA = ("standardize", "class_weight", "copies")
+"""The options that the encoding of a table is told; the others belong to the search."""
+
+_ALIASES = {"cv": ("folds", 10), "random_state": ("seed", 0)}
+"""Parameters that are scikit-learn's words for another one: that one, and its default."""
+
+
+class _KernelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """What the classifier and the regressor share."""
+
+    _task: ClassVar[str]
+
+    def __new__(cls, *args: Any, **given: Any) -> Self:
+        """Make an estimator; answer parameters that it doesn't have by kernsel's words for them."""
+        names = cls._get_param_names()
+        for name in given:
+            if name not in names:
+                raise unknown_option(cls.__name__, name, names)
+        made: Self = super().__new__(cls)
+        return made
+
+    def _keep(self, given: Mapping[str, Any]) -> None:
+        """Keep the parameters of the constructor as they are."""
+        for name in self._get_param_names():
+            setattr(self, name, given[name])
+
+    def _options(self) -> dict[str, Any]:
+        """Return the options of a selection, those of scikit-learn's words by kernsel's."""
+        options: dict[str, Any] = self.get_params(deep=False)
+        for word, (own, default) in _ALIASES.items():
+            value = options.pop(word)
+            if value is None:
+                continue
+            if not (isinstance(options[own], int) and options[own] == default):
+                raise OptionError(f"{type(self).__name__}: {word!r} and {own!r} are one option; give one of them")
+            options[own] = value
+        if isinstance(options["seed"], np.random.RandomState):
+            options["seed"] = int(check_random_state(options["seed"]).randint(np.iinfo(np.int32).max))
+        return options
+
+    def _select(self, X: Any, y: Any, sample_weight: Any, groups: Any, several: bool) -> Any:
+        """Check the data, select, and keep what came out; return the checked target."""
+        y_numeric = self._task == "regression"
+        if y is None:
+            raise DataError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        X = self._checked(X, reset=True, y=y)
+        y = _check_y(y, multi_output=several, y_numeric=y_numeric, estimator=self)
+        check_consistent_length(X, y)
+        if not y_numeric:
+            check_classification_targets(y)
+        options = self._options()
+        of_data = {name: options.pop(name) for name in _OF_DATA if name in options}
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, X)
+            if not sample_weight.any():
+                raise DataError("sample_weight is zero for all rows: no row counts; give some a weight greater than 0")
+        dataset = from_arrays(X, y, self._task, weights=sample_weight, groups=groups, **of_data)
+        selection = select_dataset(dataset, **options)
+        for text in selection.warnings:
+            warnings.warn(text, SelectionWarning, stacklevel=3)
+        self.selection_ = selection
+        self.cv_results_, self.best_index_ = cv_results(selection)
+        self.best_params_ = self.cv_results_["params"][self.best_index_]
+        self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
+        return y
+
+    def _checked(self, X: Any, reset: bool, **target: Any) -> Any:
+        """Check features; a DataFrame of pandas stays one, for it may have columns of text."""
+        if hasattr(X, "iloc") and hasattr(X, "columns"):
+            checked = validate_data(self, X, reset=reset, skip_check_array=True, **target)
+            return checked[0] if target else checked
+        return validate_data(self, X, reset=reset, accept_sparse="csr", ensure_min_samples=2 if reset else 1)
+
+    def _new(self, X: Any) -> Any:
+        """Return new rows, checked."""
+        check_is_fitted(self)
+        return self._checked(X, reset=False)
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the predictions for new rows: labels, or values in the target's units.
+
+        Parameters
+        ----------
+        X : (n, d) array, sparse matrix or DataFrame
+
+        Returns
+        -------
+        (n,) array, or (n, k) for k targets
+        """
+        X = self._new(X)
+        return self.selection_.model.predict(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class KernelClassifier(ClassifierMixin, _KernelEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """A classifier that selects kernel, parameters and lambda when it is fitted, see :func:`kernsel.select`.
+
+    Parameters
+    ----------
+    learner, kernel, relevances, effort, criterion, folds : optional
+        As in :func:`kernsel.select`.
+    cv : int, str, splitter or iterable of pairs, optional
+        Another word for ``folds``.
+    repeats, class_weight, copies, grid, search, refine, budget, verify, rank, landmarks, extend, pure : optional
+        As in :func:`kernsel.select`.
+    order, eta, metric, choose, within, one_se, calibration, standardize, seed : optional
+        As in :func:`kernsel.select`.
+    random_state : int or RandomState, optional
+        Another word for ``seed``; without it 0, so that fits are repeatable.
+    progress : optional
+        As in :func:`kernsel.select`.
+
+    Attributes
+    ----------
+    selection_ : Selection
+        All that :func:`kernsel.select` returns; ``selection_.model`` is the fitted model.
+    classes_ : (c,) array
+    n_features_in_ : int
+    feature_names_in_ : (d,) array
+        Where X is a DataFrame whose columns have names.
+    cv_results_ : dict
+        All candidates: see :func:`kernsel.cv_results.cv_results`.
+    best_params_ : dict
+        Kernel, its parameters and lambda.
+    best_score_ : float
+        The negative held-out loss of the choice, by exact refits.
+    best_index_ : int
+        Its place in ``cv_results_``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from kernsel import KernelClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> KernelClassifier(kernel="rbf", cv=5).fit(X, y).score(X, y) > 0.97
+    True
+    """
+
+    _task: ClassVar[str] = "classification"
+
+    def __init__(
+        self,
+        *,
+        learner: str | Any | None = None,
+        kernel: str | Kernel | Sequence[str | Kernel] | None = None,
+        relevances: str | Any | None = None,
+        effort: str = "normal",
+        criterion: str | Any | None = None,
+        folds: int | str | Any = 10,
+        cv: int | str | Any | None = None,
+        repeats: int = 1,
+        class_weight: str | Mapping[Any, float] | None = None,
+        copies: str = "together",
+        grid: Grid = "auto",
+        search: str = "auto",
+        refine: str | None = None,
+        budget: int | str | None = None,
+        verify: int = 5,
+        rank: int | float | str | None = None,
+        landmarks: str | None = None,
+        extend: bool = True,
+        pure: bool = False,
+        order: float | None = None,
+        eta: float | str | None = None,
+        metric: str | Sequence[str] = (),
+        choose: str | None = None,
+        within: float | None = None,
+        one_se: bool = False,
+        calibration: str | None = None,
+        standardize: bool = True,
+        seed: int = 0,
+        random_state: int | np.random.RandomState | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self._keep(locals())
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Select a kernel model, and fit it on all rows.
+
+        Parameters
+        ----------
+        X : (n, d) array, sparse matrix or DataFrame
+            A DataFrame may have columns of text.
+        y : (n,) array
+            Labels of any kind.
+        sample_weight : (n,) array, optional
+            How much each row counts, in fits and in every mean; 0 leaves it out.
+        groups : (n,) array, optional
+            Rows of one group are held out together.
+
+        Returns
+        -------
+        KernelClassifier
+
+        Raises
+        ------
+        DataError, OptionError, IncompatibleError, PluginError, SelectionError
+            As from :func:`kernsel.select`; the first two are ValueErrors.
+        """
+        y = self._select(X, y, sample_weight, groups, several=False)
+        self.classes_ = np.array(self.selection_.model.labels, dtype=y.dtype)
+        return self
+
+    def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return the outputs for new rows: (n,) of two classes, greater than 0 for the second; else (n, c).
+
+        Parameters
+        ----------
+        X : (n, d) array, sparse matrix or DataFrame
+        """
+        X = self._new(X)
+        return self.selection_.model.decision(X)
+
+    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return the calibrated probabilities of the classes for new rows, (n, c) in the order of ``classes_``.
+
+        Parameters
+        ----------
+        X : (n, d) array, sparse matrix or DataFrame
+        """
+        X = self._new(X)
+        return self.selection_.model.predict_proba(X)
+
+
+class KernelRegressor(RegressorMixin, _KernelEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """A regressor that selects kernel, parameters and lambda when it is fitted, see :func:`kernsel.select`.
+
+    Parameters
+    ----------
+    learner, kernel, relevances, effort, criterion, folds : optional
+        As in :func:`kernsel.select`.
+    cv : int, str, splitter or iterable of pairs, optional
+        Another word for ``folds``.
+    repeats, copies, grid, search, refine, budget, verify, rank, landmarks, extend, pure, order, eta : optional
+        As in :func:`kernsel.select`.
+    metric, choose, within, one_se, clip, standardize, seed : optional
+        As in :func:`kernsel.select`.
+    random_state : int or RandomState, optional
+        Another word for ``seed``; without it 0, so that fits are repeatable.
+    progress : optional
+        As in :func:`kernsel.select`.
+
+    Attributes
+    ----------
+    selection_ : Selection
+        All that :func:`kernsel.select` returns; ``selection_.model`` is the fitted model.
+    n_features_in_ : int
+    feature_names_in_ : (d,) array
+        Where X is a DataFrame whose columns have names.
+    cv_results_ : dict
+        All candidates: see :func:`kernsel.cv_results.cv_results`.
+    best_params_ : dict
+        Kernel, its parameters and lambda.
+    best_score_ : float
+        The negative held-out loss of the choice, by exact refits, for the standardised target.
+    best_index_ : int
+        Its place in ``cv_results_``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from kernsel import KernelRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> KernelRegressor(kernel="rbf", cv=5).fit(X, y).predict_interval(X[:3], coverage=0.8).shape
+    (3, 2)
+    """
+
+    _task: ClassVar[str] = "regression"
+
+    def __init__(
+        self,
+        *,
+        learner: str | Any | None = None,
+        kernel: str | Kernel | Sequence[str | Kernel] | None = None,
+        relevances: str | Any | None = None,
+        effort: str = "normal",
+        criterion: str | Any | None = None,
+        folds: int | str | Any = 10,
+        cv: int | str | Any | None = None,
+        repeats: int = 1,
+        copies: str = "together",
+        grid: Grid = "auto",
+        search: str = "auto",
+        refine: str | None = None,
+        budget: int | str | None = None,
+        verify: int = 5,
+        rank: int | float | str | None = None,
+        landmarks: str | None = None,
+        extend: bool = True,
+        pure: bool = False,
+        order: float | None = None,
+        eta: float | str | None = None,
+        metric: str | Sequence[str] = (),
+        choose: str | None = None,
+        within: float | None = None,
+        one_se: bool = False,
+        clip: bool = True,
+        standardize: bool = True,
+        seed: int = 0,
+        random_state: int | np.random.RandomState | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self._keep(locals())
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Select a kernel model, and fit it on all rows.
+
+        Parameters
+        ----------
+        X : (n, d) array, sparse matrix or DataFrame
+            A DataFrame may have columns of text.
+        y : (n,) or (n, k) array
+            Numbers; several columns are targets that share kernel, parameters and lambda.
+        sample_weight : (n,) array, optional
+            How much each row counts, in fits and in every mean; 0 leaves it out.
+        groups : (n,) array, optional
+            Rows of one group are held out together.
+
+        Returns
+        -------
+        KernelRegressor
+
+        Raises
+        ------
+        DataError, OptionError, IncompatibleError, PluginError, SelectionError
+            As from :func:`kernsel.select`; the first two are ValueErrors.
+        """
+        self._select(X, y, sample_weight, groups, several=True)
+        return self
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> npt.NDArray[np.float64]:
+        """Return prediction intervals for new rows, (n, 2) or (n, k, 2): see :meth:`kernsel.Model.predict_interval`.
+
+        Parameters
+        ----------
+        X : (n, d) array, sparse matrix or DataFrame
+        coverage : float
+            The share of rows whose truth should lie within, between 0 and 1.
+        """
+        X = self._new(X)
+        return self.selection_.model.predict_interval(X, coverage)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags

@@ -1,0 +1,350 @@
+"""Estimators of scikit-learn: its own checks, and what people put estimators into."""
+
+import inspect
+import pickle
+import warnings
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import make_column_transformer
+from sklearn.datasets import make_classification, make_regression
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import accuracy_score, make_scorer
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    LeaveOneOut,
+    StratifiedKFold,
+    TunedThresholdClassifierCV,
+    cross_val_score,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.utils.estimator_checks import check_classifiers_train, parametrize_with_checks
+
+import kernsel
+from kernsel import KernelClassifier, KernelRegressor
+from kernsel.errors import OptionError, SelectionWarning
+
+pytestmark = pytest.mark.filterwarnings("ignore::kernsel.errors.SelectionWarning")
+
+QUICK = {"kernel": "gaussian", "cv": 3, "verify": 2, "grid": "coarse", "search": "grid", "extend": False}
+OF_DATA = {"X", "y", "groups", "weights"}
+
+
+class Decides(KernelClassifier):
+    """The classifier without probabilities, for the check that asks for those that agree with its labels."""
+
+    __init__ = KernelClassifier.__init__
+    __doc__ = KernelClassifier.__doc__
+
+    @property
+    def predict_proba(self):
+        raise AttributeError("no probabilities")
+
+
+ESTIMATORS = [
+    KernelClassifier(**QUICK),
+    KernelClassifier(learner="svm", **QUICK),
+    KernelRegressor(**QUICK),
+    KernelRegressor(learner="svr", **QUICK),
+]
+EXPECTED = {
+    # A row near the boundary may have a probability just over 1/2 for the other label. Decides passes the rest of this.
+    "check_classifiers_train": "labels are those of the outputs, and probabilities are calibrated apart from them",
+}
+
+
+def expected(estimator):
+    return EXPECTED if type(estimator) is KernelClassifier else {}
+
+
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected)
+def test_scikit_learns_checks(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # checks warn of what they do themselves
+        check(estimator)
+
+
+@pytest.mark.parametrize("learner", ["lssvm", "svm"])
+@pytest.mark.parametrize("readonly", [False, True])
+def test_the_check_of_training_but_for_probabilities(learner, readonly):
+    check_classifiers_train("Decides", Decides(learner=learner, **QUICK), readonly_memmap=readonly)
+
+
+@pytest.fixture(scope="module")
+def classes():
+    return make_classification(120, 4, n_informative=3, n_redundant=0, class_sep=1.0, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    return make_regression(90, 3, noise=5.0, random_state=0)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "lacks"),
+    [(KernelClassifier, {"task", "clip"}), (KernelRegressor, {"task", "class_weight", "calibration"})],
+)
+def test_its_parameters_are_the_options_of_select(estimator, lacks):
+    options = {
+        name: p.default
+        for name, p in inspect.signature(kernsel.select).parameters.items()
+        if name not in OF_DATA | lacks
+    }
+    own = estimator().get_params()
+    assert {own.pop("cv"), own.pop("random_state")} == {None}
+    assert own == options
+
+
+def test_it_is_the_selection(classes):
+    X, y = classes
+    fitted = KernelClassifier(**QUICK).fit(X, y)
+    selection = kernsel.select(X, y, task="classification", **QUICK)
+    assert fitted.selection_.best.key == selection.best.key
+    np.testing.assert_array_equal(fitted.decision_function(X), selection.model.decision(X))
+    np.testing.assert_array_equal(fitted.predict_proba(X), selection.model.predict_proba(X))
+    np.testing.assert_array_equal(fitted.classes_, [0, 1])
+
+
+def test_cv_results_are_those_of_the_candidates(classes):
+    X, y = classes
+    grid = {"C": [0.1, 1, 10], "gamma": [0.01, 0.1]}
+    fitted = KernelClassifier(**{**QUICK, "grid": grid, "learner": "svc", "kernel": "rbf", "metric": "roc_auc"}).fit(
+        X, y
+    )
+    table, best = fitted.cv_results_, fitted.selection_.best
+    assert table["rank_test_score"][fitted.best_index_] == 1
+    assert sorted(table["rank_test_score"]) == list(range(1, 7))
+    assert fitted.best_score_ == -best.value == table["mean_test_score"][fitted.best_index_]
+    assert fitted.best_params_ == {"kernel": "gaussian", "tau": best.kernel.tau, "lambda": best.lam}
+    np.testing.assert_allclose(table["std_test_score"][fitted.best_index_], np.sqrt(3) * best.score_se, rtol=1e-12)
+    assert table["mean_test_error"][fitted.best_index_] == best.error
+    assert table["mean_test_roc_auc"][fitted.best_index_] == best.metrics["roc_auc"].value
+    # As people plot it: by a pivot, and by the shape of the grid.
+    frame = pd.DataFrame(table)
+    pivot = frame.pivot(index="param_gamma", columns="param_C", values="mean_test_score")
+    np.testing.assert_allclose(sorted(pivot.index), [0.01, 0.1], rtol=1e-12)
+    np.testing.assert_allclose(sorted(pivot.columns), [0.1, 1, 10], rtol=1e-12)
+    square = table["mean_test_score"].reshape(2, 3)  # tau and lambda ascending: gamma and C descending
+    np.testing.assert_array_equal(square[::-1, ::-1], pivot.to_numpy())
+
+
+def test_cv_results_of_kernels_with_different_parameters(numbers):
+    fitted = KernelRegressor(**{**QUICK, "kernel": ["gaussian", "linear"]}).fit(*numbers)
+    table = fitted.cv_results_
+    linear = np.array([each["kernel"] == "linear" for each in table["params"]])
+    np.testing.assert_array_equal(table["param_tau"].mask, linear)
+    assert not table["param_alpha"].mask.any()
+    assert set(fitted.best_params_) >= {"kernel", "lambda"}
+
+
+@pytest.mark.parametrize("cv", [KFold(3, shuffle=True, random_state=0), StratifiedKFold(3), LeaveOneOut(), "loo"])
+def test_cv_is_what_scikit_learn_takes(classes, cv):
+    X, y = classes
+    fitted = KernelClassifier(**{**QUICK, "cv": cv}).fit(X[:30], y[:30])
+    assert fitted.selection_.data["folds"] == (3 if hasattr(cv, "n_splits") else 30)
+    listed = KernelClassifier(**{**QUICK, "cv": list(StratifiedKFold(3).split(X, y))}).fit(X, y)
+    assert listed.selection_.data["folds"] == 3
+
+
+def test_an_option_has_one_name(classes):
+    with pytest.raises(OptionError, match="'cv' and 'folds' are one option"):
+        KernelClassifier(cv=3, folds=4).fit(*classes)
+    with pytest.raises(OptionError, match="'random_state' and 'seed' are one option"):
+        KernelClassifier(random_state=3, seed=4).fit(*classes)
+
+
+def test_random_state_is_the_seed(numbers):
+    def seed(**options):
+        return KernelRegressor(**QUICK, **options).fit(*numbers).selection_.options["seed"]
+
+    assert seed() == 0
+    assert seed(random_state=7) == seed(seed=7) == 7
+    assert seed(random_state=np.random.RandomState(1)) == seed(random_state=np.random.RandomState(1)) > 7
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"scoring": "f1"}, r"KernelClassifier has no option 'scoring': .*metric='roc_auc' reports"),
+        ({"n_jobs": 2}, "NUMBA_NUM_THREADS"),
+        ({"C": 1.0}, "lambda = 1 / "),
+        ({"lerner": "svm"}, "did you mean 'learner'"),
+        ({"clip": False}, "no option 'clip'"),
+    ],
+)
+def test_other_words_are_answered(options, match):
+    with pytest.raises(OptionError, match=match):
+        KernelClassifier(**options)
+
+
+def test_within_a_pipeline_of_columns(classes):
+    X, y = classes
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(kind=np.where(y + (X[:, 0] > 1) > 0, "u", "v"))
+    columns = make_column_transformer((StandardScaler(), list("abcd")), (OneHotEncoder(), ["kind"]))
+    piped = make_pipeline(columns, KernelClassifier(**QUICK)).fit(frame, y)
+    assert piped.score(frame, y) > 0.8
+    itself = KernelClassifier(**QUICK).fit(frame, y)  # text needs no columns of its own
+    np.testing.assert_array_equal(itself.feature_names_in_, frame.columns)
+    assert itself.score(frame, y) > 0.8
+    with pytest.raises(ValueError, match="feature names"):
+        itself.predict(frame.rename(columns={"a": "z"}))
+
+
+def test_cross_validation_in_two_processes(classes):
+    X, y = classes
+    estimator = KernelClassifier(**QUICK)
+    scores = cross_val_score(estimator, X, y, cv=2, n_jobs=2)
+    np.testing.assert_array_equal(scores, cross_val_score(estimator, X, y, cv=2))
+
+
+def test_within_a_search_over_its_options(classes):
+    search = GridSearchCV(KernelClassifier(**QUICK), {"learner": ["lssvm", "klr"]}, cv=2).fit(*classes)
+    assert search.best_params_["learner"] in ("lssvm", "klr")
+
+
+def test_thresholds_and_calibration_around_it(classes):
+    X, y = classes
+    tuned = TunedThresholdClassifierCV(KernelClassifier(**QUICK), scoring="f1", cv=2).fit(X, y)
+    assert tuned.score(X, y) > 0.7
+    calibrated = CalibratedClassifierCV(KernelClassifier(**QUICK), cv=2).fit(X, y)
+    np.testing.assert_allclose(calibrated.predict_proba(X).sum(axis=1), 1.0)
+
+
+def test_metadata_are_routed(classes):
+    X, y = classes
+    groups, weight = np.arange(120) % 12, 1.0 + np.arange(120) % 3
+    seen = []
+
+    class Seen(KernelClassifier):
+        __init__ = KernelClassifier.__init__
+
+        def fit(self, X, y, sample_weight=None, groups=None):
+            seen.append((sample_weight, groups))
+            return super().fit(X, y, sample_weight, groups)
+
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = Seen(**QUICK).set_fit_request(sample_weight=True, groups=True)
+        cross_val_score(
+            make_pipeline(StandardScaler().set_fit_request(sample_weight=False), routed),
+            X, y, cv=GroupKFold(2), params={"sample_weight": weight, "groups": groups},
+            scoring=make_scorer(accuracy_score).set_score_request(sample_weight=True),
+        )  # fmt: skip
+    assert len(seen) == 2
+    for weights, group in seen:
+        assert weights.shape == group.shape == (60,)
+        assert np.unique(group).size == 6
+
+
+def test_groups_are_held_out_whole(classes):
+    X, y = classes
+    fitted = KernelClassifier(**QUICK).fit(X, y, groups=np.arange(120) % 12)
+    assert "whole groups" in fitted.selection_.data["holdout"]
+    split = KernelClassifier(**{**QUICK, "cv": GroupKFold(3)}).fit(X, y, groups=np.arange(120) % 12)
+    assert split.selection_.data["folds"] == 3
+
+
+def test_groups_are_held_out_whole_where_the_kernel_is_chosen_too(numbers):
+    X, y = numbers
+    fitted = KernelRegressor(effort="normal", cv=3, verify=2).fit(X, y, groups=np.arange(90) % 12)
+    assert "whole groups" in fitted.selection_.data["holdout"]
+    assert "compared" in fitted.selection_.data
+
+
+@pytest.mark.parametrize("dump", ["pickle", "joblib"])
+def test_it_survives_a_file(numbers, tmp_path, dump):
+    X, y = numbers
+    fitted = KernelRegressor(**QUICK).fit(X, y)
+    if dump == "joblib":
+        joblib.dump(fitted, tmp_path / "fitted")
+        again = joblib.load(tmp_path / "fitted", mmap_mode="r")
+    else:
+        again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
+    np.testing.assert_array_equal(again.predict_interval(X), fitted.predict_interval(X))
+    assert again.best_params_ == fitted.best_params_
+
+
+def test_it_is_cloned_and_shown():
+    estimator = KernelRegressor(kernel=kernsel.kernels.Gaussian(2.0), cv=KFold(4))
+    copy = clone(estimator)
+    assert copy.kernel == estimator.kernel
+    assert " ".join(repr(copy).split()) == (
+        "KernelRegressor(cv=KFold(n_splits=4, random_state=None, shuffle=False), kernel=Gaussian(tau=2.0))"
+    )
+    assert "KernelRegressor" in copy._repr_html_()
+    with pytest.raises(NotFittedError):
+        copy.predict([[1.0]])
+
+
+def test_intervals_and_several_targets(numbers):
+    X, y = numbers
+    fitted = KernelRegressor(**QUICK).fit(X, y)
+    low, high = fitted.predict_interval(X, coverage=0.8).T
+    assert 0.7 < np.mean((low <= y) & (y <= high)) <= 1
+    both = KernelRegressor(**QUICK).fit(X, np.column_stack([y, -y]))
+    assert both.predict(X).shape == (90, 2)
+    assert both.predict_interval(X).shape == (90, 2, 2)
+
+
+@pytest.mark.parametrize("labels", [np.array(["b", "a"]), np.array(["b", "a"], dtype=object), np.array([True, False])])
+def test_labels_stay_what_they_are(classes, labels):
+    X, y = classes
+    fitted = KernelClassifier(**QUICK).fit(X, labels[y])
+    assert fitted.classes_.dtype == labels.dtype
+    assert fitted.predict(X).dtype == labels.dtype
+    np.testing.assert_array_equal(fitted.classes_, np.sort(labels))
+    assert fitted.score(X, labels[y]) > 0.8
+
+
+def test_sparse_rows_give_what_dense_ones_do(numbers):
+    X, y = numbers
+    X = np.where(np.abs(X) > 1, X, 0.0)
+    of_sparse = KernelRegressor(**QUICK, standardize=False).fit(sparse.csc_matrix(X), y)
+    of_dense = KernelRegressor(**QUICK, standardize=False).fit(X, y)
+    np.testing.assert_allclose(of_sparse.predict(sparse.coo_matrix(X)), of_dense.predict(X), rtol=1e-9)
+
+
+def test_warnings_point_at_the_caller(classes):
+    X, y = classes
+    with pytest.warns(SelectionWarning) as caught:
+        KernelClassifier(**{**QUICK, "grid": {"tau": [1e-3], "lambda": [1e3, 1e4]}}).fit(X, y)
+    assert {warning.filename for warning in caught} == {__file__}
+    with pytest.warns(SelectionWarning) as caught:
+        kernsel.select(X, y, **{**QUICK, "grid": {"tau": [1e-3], "lambda": [1e3, 1e4]}})
+    assert {warning.filename for warning in caught} == {__file__}
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (lambda X, y: (X[:1], y[:1]), "minimum of 2"),
+        (lambda X, y: (X, np.zeros(len(y))), "one class only"),
+        (lambda X, y: (X, y + X[:, 0]), "Unknown label type"),
+        (lambda X, y: (X[:-1], y), "inconsistent numbers of samples"),
+        (lambda X, y: (X * np.nan, y), "NaN"),
+        (lambda X, y: (X, None), "requires y"),
+        (lambda X, y: (pd.DataFrame(X).add_prefix("x"), y[:-1]), "inconsistent numbers of samples"),
+        (lambda X, y: (pd.DataFrame(X * np.nan).add_prefix("x"), y), "missing"),
+        (lambda X, y: (X[:, :1] * 0, y), "all are constant"),
+        (lambda X, y: (X[:2], np.array([0, 1])), "3 folds can't be made of 2 rows"),
+    ],
+)
+def test_data_that_cannot_be(classes, change, match):
+    with pytest.raises(ValueError, match=match):
+        KernelClassifier(**QUICK).fit(*change(*classes))
+
+
+def test_weights_that_cannot_be(numbers):
+    X, y = numbers
+    for weights, match in [(np.zeros(90), "zero"), (-np.ones(90), "must be 0, or from"), (np.ones(89), "89")]:
+        with pytest.raises(ValueError, match=match):
+            KernelRegressor(**QUICK).fit(X, y, sample_weight=weights)
