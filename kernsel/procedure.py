@@ -6,13 +6,15 @@ the rows O_b that were not drawn,
 
     e_b = sum_{i in O_b} s_i l_i(c_b) / sum_{i in O_b} s_i,    error = (1/B) sum_b e_b
 
-(BBC-CV: Tsamardinos, Greasidou & Borboudakis 2018, Algorithm 3). What belongs together is drawn together: groups,
-copies of a row, and blocks of rows in the order of time.
+(BBC-CV: Tsamardinos, Greasidou & Borboudakis 2018). What belongs together is drawn together: groups, copies of a row,
+and blocks of rows in the order of time. The limit of the rule has the standard errors of all rows. The interval is that
+of the e_b: they are means over a third of the rows, and so wider than chance in all rows alone would have it, which
+makes up for what another training sample would change.
 
 A candidate is as good as the one with the lowest score if its score is not above that by more than chance has it: the
 standardised difference ``T_c = (mean_i d_ic) / se_c`` of paired losses ``d_ic = v_i(c) - v_i(lowest)`` is at most the
-quantile of the largest of all standardised differences where there are none, by the multiplier bootstrap (Lei 2020,
-"Cross-Validation with Confidence", Section 3, against one candidate instead of each in turn).
+quantile of the largest of all standardised differences where there are none, by the multiplier bootstrap (as in Lei
+2020, "Cross-Validation with Confidence", but against the lowest candidate instead of each in turn).
 """
 
 from __future__ import annotations
