@@ -270,7 +270,8 @@ def search_dataset(
             "errors": judge.by_target(every) if several else None,
             "representation": path.describe(),
             "rank": path.rank,
-            "choice": _said_choice(rule, decision, scorer.name, ranking.verified),
+            "choice": _said_choice(rule, decision, scorer.name, ranking.verified)
+            + "; of kernels that are as good on rows they haven't seen" * (best.key != decision.best.key),
             "tied": decision.tied,
             "measure": scorer.measured(measure) if hasattr(scorer, "measured") else "its own measure",
             "verification": verification,
