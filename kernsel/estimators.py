@@ -148,7 +148,8 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):  # type: ignore[misc]
     Attributes
     ----------
     selection_ : Selection
-        All that :func:`kernsel.select` returns; ``selection_.model`` is the fitted model.
+        All that :func:`kernsel.select` returns; ``selection_.model`` is the fitted model, and ``selection_.procedure``
+        the error of the whole selection, search and all, without a refit.
     classes_ : (c,) array
     n_features_in_ : int
     feature_names_in_ : (d,) array
@@ -278,7 +279,8 @@ class KernelRegressor(RegressorMixin, _KernelEstimator):  # type: ignore[misc]  
     Attributes
     ----------
     selection_ : Selection
-        All that :func:`kernsel.select` returns; ``selection_.model`` is the fitted model.
+        All that :func:`kernsel.select` returns; ``selection_.model`` is the fitted model, and ``selection_.procedure``
+        the error of the whole selection, search and all, without a refit.
     n_features_in_ : int
     feature_names_in_ : (d,) array
         Where X is a DataFrame whose columns have names.
