@@ -13,6 +13,7 @@ all (Guo, Pleiss, Sun & Weinberger 2017). Being linear, it becomes part of the m
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +25,12 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 STEPS = 200
-"""Steps of L-BFGS; a hundred unknowns of one size take some dozens."""
+"""Steps at the most; Newton takes about ten, L-BFGS some dozens."""
+
+MOST = 20
+"""Of more classes the matrix of second derivatives, of k (k + 1) unknowns, isn't made."""
+
+ROUNDING = 1e-14
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +58,9 @@ def softmax(F: Array) -> Array:
 
 
 def couple(F: Array, Y: Array, s: Array) -> Coupling:
-    """Fit a coupling to held-out outputs.
+    """Fit a coupling to held-out outputs, by damped Newton steps; of many classes by L-BFGS.
+
+    With ``a = tr A / k`` at its best the penalty is that of A less its mean diagonal.
 
     Parameters
     ----------
@@ -61,30 +69,72 @@ def couple(F: Array, Y: Array, s: Array) -> Coupling:
     s : (n,) array
         Weights of the rows: counts if all are whole numbers, else only their ratios count.
     """
-    from scipy.optimize import minimize  # takes a while to import
-
-    k, n = F.shape
-    centre, scale = F.mean(axis=1, keepdims=True), float(F.std()) or 1.0
-    X, s = (F - centre) / scale, s if (s == np.round(s)).all() else s / s.mean()  # whole weights are counts
+    s = s if (s == np.round(s)).all() else s / s.mean()  # whole weights are counts
+    k = len(F)
+    centre = (F @ s / s.sum())[:, None]
+    scale = float(np.sqrt(((F - centre) ** 2 @ s).sum() / (k * s.sum()))) or 1.0
+    X = np.vstack([(F - centre) / scale, np.ones(F.shape[1])])
     counts = (Y > 0) @ s
     # Targets lie inside of 0 and 1, as Platt's do: there is a minimum where classes are separated, too.
     T = np.where(Y > 0, (counts[:, None] + 1) / (counts[:, None] + 2), 0.0)
     T += (Y <= 0) * (1 - T.sum(axis=0)) / (k - 1)
-    share = counts / counts.sum()
 
-    def value(x: Array) -> tuple[float, Array]:
-        M, a, b = x[: k * k].reshape(k, k), x[k * k], x[k * k + 1 :]
-        G = M @ X + a * X + b[:, None]
+    def value(W: Array) -> tuple[float, Array, Array]:
+        G = W @ X
         top = G.max(axis=0)
         log_sum = top + np.log(np.exp(G - top).sum(axis=0))
-        loss = float(s @ (log_sum - (T * G).sum(axis=0))) + 0.5 * float(np.vdot(M, M))
-        E = s * (np.exp(G - log_sum) - T)
-        return loss, np.concatenate([(E @ X.T + M).ravel(), [np.vdot(E, X)], E.sum(axis=1)])
+        P, pull = np.exp(G - log_sum), np.zeros_like(W)
+        pull[:, :k] = W[:, :k] - np.trace(W) / k * np.eye(k)
+        loss = float(s @ (log_sum - (T * G).sum(axis=0))) + 0.5 * float(np.vdot(pull, pull))
+        return loss, (s * (P - T)) @ X.T + pull, P
 
-    start = np.concatenate([np.zeros(k * k), [1.0], np.log(np.maximum(share, 1 / (n + k)))])
-    x = minimize(value, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS, "ftol": 1e-10}).x
-    A = (x[: k * k].reshape(k, k) + x[k * k] * np.eye(k)) / scale
-    return Coupling(A, x[k * k + 1 :] - A @ centre[:, 0])
+    start = np.hstack([np.eye(k), np.log((counts + 1) / (counts.sum() + k))[:, None]])
+    W = _by_newton(value, start, X, s) if k <= MOST else _by_gradients(value, start)
+    A = W[:, :k] / scale
+    return Coupling(A, W[:, k] - A @ centre[:, 0])
+
+
+Value = Callable[[Array], tuple[float, Array, Array]]
+"""The objective of ``(A, b)`` side by side, (k, k + 1), its gradient, and the probabilities (k, n)."""
+
+
+def _by_newton(value: Value, W: Array, X: Array, s: Array) -> Array:
+    """Minimise by Newton steps with halved lengths where the objective does not fall."""
+    k, m = W.shape
+    identity = np.zeros((k, m))
+    identity[:, :k] = np.eye(k)
+    penalty = np.diag(np.tile(np.append(np.ones(k), 0.0), k)) - np.outer(identity, identity) / k
+    loss, gradient, P = value(W)
+    for _ in range(STEPS):
+        H = penalty.copy()
+        for i in range(k):
+            for j in range(i + 1):
+                block = (X * (s * P[i] * ((i == j) - P[j]))) @ X.T
+                H[i * m : i * m + m, j * m : j * m + m] += block
+                if i != j:
+                    H[j * m : j * m + m, i * m : i * m + m] += block
+        H[np.diag_indices(k * m)] += ROUNDING * np.trace(H)  # a shift of all outputs changes nothing
+        step = np.linalg.solve(H, gradient.ravel()).reshape(k, m)
+        promised, share = float(np.vdot(gradient, step)), 1.0
+        if promised <= 1e-15 * abs(loss):
+            break
+        while (new := value(W - share * step))[0] > loss - 0.1 * share * promised and share > 1e-10:
+            share /= 2
+        W, (loss, gradient, P) = W - share * step, new
+        if share <= 1e-10:  # the rest is rounding
+            break
+    return W
+
+
+def _by_gradients(value: Value, W: Array) -> Array:
+    from scipy.optimize import minimize  # takes a while to import
+
+    def flat(w: Array) -> tuple[float, Array]:
+        loss, gradient, _ = value(w.reshape(W.shape))
+        return loss, gradient.ravel()
+
+    found = minimize(flat, W.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": STEPS, "ftol": 1e-10})
+    return np.asarray(found.x.reshape(W.shape))
 
 
 def cross_coupled(F: Array, Y: Array, s: Array, starts: Indices) -> Array:

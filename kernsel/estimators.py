@@ -20,6 +20,7 @@ from sklearn.utils.validation import _check_sample_weight, _check_y, check_is_fi
 
 from kernsel.cv_results import cv_results
 from kernsel.data import from_arrays
+from kernsel.data.choices import Names
 from kernsel.errors import DataError, OptionError, SelectionWarning
 from kernsel.selection import select_dataset
 from kernsel.words import unknown_option
@@ -29,7 +30,10 @@ if TYPE_CHECKING:
     from kernsel.search.axes import Grid
     from kernsel.search.grid import Progress
 
-_OF_DATA = ("standardize", "class_weight", "copies")
+_OF_DATA = (
+    *("standardize", "class_weight", "copies"),
+    *("drop", "keep", "categorical", "numeric", "ordinal", "missing"),
+)
 """The options that the encoding of a table is told; the others belong to the search."""
 
 _ALIASES = {"cv": ("folds", 10), "random_state": ("seed", 0)}
@@ -138,6 +142,8 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):  # type: ignore[misc]
         Another word for ``folds``.
     repeats, class_weight, copies, grid, search, refine, budget, verify, rank, landmarks, extend, pure : optional
         As in :func:`kernsel.select`.
+    drop, keep, categorical, numeric, ordinal, missing : optional
+        As in :func:`kernsel.select`.
     order, eta, metric, choose, within, one_se, calibration, standardize, seed : optional
         As in :func:`kernsel.select`.
     random_state : int or RandomState, optional
@@ -187,6 +193,12 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):  # type: ignore[misc]
         repeats: int = 1,
         class_weight: str | Mapping[Any, float] | None = None,
         copies: str = "together",
+        drop: Names = (),
+        keep: Names = (),
+        categorical: Names = (),
+        numeric: Names = (),
+        ordinal: Mapping[str, Sequence[str]] | None = None,
+        missing: str = "impute",
         grid: Grid = "auto",
         search: str = "auto",
         refine: str | None = None,
@@ -269,6 +281,8 @@ class KernelRegressor(RegressorMixin, _KernelEstimator):  # type: ignore[misc]  
         Another word for ``folds``.
     repeats, copies, grid, search, refine, budget, verify, rank, landmarks, extend, pure, order, eta : optional
         As in :func:`kernsel.select`.
+    drop, keep, categorical, numeric, ordinal, missing : optional
+        As in :func:`kernsel.select`.
     metric, choose, within, one_se, clip, standardize, seed : optional
         As in :func:`kernsel.select`.
     random_state : int or RandomState, optional
@@ -316,6 +330,12 @@ class KernelRegressor(RegressorMixin, _KernelEstimator):  # type: ignore[misc]  
         cv: int | str | Any | None = None,
         repeats: int = 1,
         copies: str = "together",
+        drop: Names = (),
+        keep: Names = (),
+        categorical: Names = (),
+        numeric: Names = (),
+        ordinal: Mapping[str, Sequence[str]] | None = None,
+        missing: str = "impute",
         grid: Grid = "auto",
         search: str = "auto",
         refine: str | None = None,

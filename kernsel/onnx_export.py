@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from kernsel.calibration import Isotonic, Sigmoid
 from kernsel.errors import ModelError, OptionError
-from kernsel.kernels import Kernel, Linear, Product, Scale, Sum
+from kernsel.kernels import Kernel, Linear, Metric, Product, Scale, Sum
 from kernsel.kernels.algebra import On
 from kernsel.numerics import gram
 from kernsel.numerics.points import dense
@@ -144,6 +144,9 @@ def _kernel(graph: _Graph, kernel: Kernel, X: str, rows: Array) -> str:
         some = graph.add("Gather", X, graph.constant(places), axis=1)
         return _kernel(graph, kernel.part, some, np.ascontiguousarray(rows[:, places]))
     part: Any = kernel
+    if isinstance(kernel, Metric):
+        turned = graph.add("MatMul", X, graph.constant(np.ascontiguousarray(kernel.array)))
+        return _kernel(graph, kernel.alone, turned, kernel.turned(rows))
     if isinstance(kernel, Linear):
         return _statistic(graph, "inner", X, rows)
     if not hasattr(part, "formula") or part.statistic not in ("inner", "sqdist", "l1"):

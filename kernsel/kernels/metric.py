@@ -118,7 +118,7 @@ class Metric(Kernel):
             )
 
     @property
-    def _alone(self) -> ARD:
+    def alone(self) -> ARD:
         """The kernel as a function of ``L'x``."""
         return ARD((1.0,) * (self.rank or 1), self.profile)
 
@@ -133,13 +133,13 @@ class Metric(Kernel):
         return np.ascontiguousarray(rows @ L)
 
     def evaluate(self, stats: Statistics) -> Array:
-        return self._alone(self.turned(stats.X), None if stats.Z is None else self.turned(stats.Z))
+        return self.alone(self.turned(stats.X), None if stats.Z is None else self.turned(stats.Z))
 
     def diag(self, X: ArrayLike) -> Array:
         return np.ones(self.turned(X).shape[0])
 
     def scan(self, X: ArrayLike, weights: Array | None = None) -> stability.Scan:
-        return self._alone.scan(self.turned(X), weights)
+        return self.alone.scan(self.turned(X), weights)
 
     def function_gradients(self, X: ArrayLike, a: Array, Z: ArrayLike | None = None, K: Array | None = None) -> Array:
         """Return the gradients of ``f = sum_j a_j k(., z_j)`` at each row of X (n, d): (n, d).
@@ -157,7 +157,7 @@ class Metric(Kernel):
             The kernel matrix, if it is there already.
         """
         _, _, U, others = self._centred(X, Z)
-        V = self._alone.slopes(U, None if Z is None else others, K)
+        V = self.alone.slopes(U, None if Z is None else others, K)
         V *= a
         return np.asarray(2.0 * (V.sum(axis=1)[:, None] * U - V @ others) @ self.array.T)
 
@@ -177,7 +177,7 @@ class Metric(Kernel):
             The second points; X without.
         """
         rows, points, U, others = self._centred(X, Z)
-        V = self._alone.slopes(U, None if Z is None else others, K)
+        V = self.alone.slopes(U, None if Z is None else others, K)
         V *= W
         of_rows = rows.T @ (V.sum(axis=1)[:, None] * U - V @ others)
         of_points = points.T @ (V.sum(axis=0)[:, None] * others - V.T @ U)

@@ -154,6 +154,10 @@ def test_options_reach_the_selection(fake, data):
     given += " --relevances br --metric accuracy --metric roc_auc --one-se --calibration isotonic --landmarks uniform"
     assert options(*given.split(), *["--verify", "0", "--no-extend", "--pure", "--rank", "0.25", "--seed", "7"]) == {
         "relevances": "'br'",
+        "effort": "'normal'",
+        "choose": "None",
+        "within": "None",
+        "clip": "True",
         "learner": "'krr'",
         "kernel": "['gaussian', 'linear']",
         "criterion": "'bif'",
