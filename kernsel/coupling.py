@@ -91,7 +91,8 @@ def couple(F: Array, Y: Array, s: Array) -> Coupling:
     start = np.hstack([np.eye(k), np.log((counts + 1) / (counts.sum() + k))[:, None]])
     W = _by_newton(value, start, X, s) if k <= MOST else _by_gradients(value, start)
     A = W[:, :k] / scale
-    return Coupling(A, W[:, k] - A @ centre[:, 0])
+    b = W[:, k] - A @ centre[:, 0]
+    return Coupling(A, b - b.mean())  # one number more for all classes says nothing
 
 
 Value = Callable[[Array], tuple[float, Array, Array]]
