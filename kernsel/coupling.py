@@ -90,9 +90,8 @@ def couple(F: Array, Y: Array, s: Array) -> Coupling:
 
     start = np.hstack([np.eye(k), np.log((counts + 1) / (counts.sum() + k))[:, None]])
     W = _by_newton(value, start, X, s) if k <= MOST else _by_gradients(value, start)
-    A = W[:, :k] / scale
-    b = W[:, k] - A @ centre[:, 0]
-    return Coupling(A, b - b.mean())  # one number more for all classes says nothing
+    A, b = W[:, :k] / scale, W[:, k] - W[:, k].mean()  # one number more for all classes says nothing
+    return Coupling(A, b - A @ centre[:, 0])
 
 
 Value = Callable[[Array], tuple[float, Array, Array]]
