@@ -28,7 +28,7 @@ from kernsel.numerics.jit import share_each
 from kernsel.numerics.points import is_sparse
 from kernsel.paths import make_path
 from kernsel.problem import Problem, Rows
-from kernsel.representation import LowRank
+from kernsel.representation import Rank
 from kernsel.search.candidate import Candidate
 from kernsel.search.scales import Family
 
@@ -282,7 +282,7 @@ class Relearning:
         """Tell whether a kernel's relevances have seen a share of n rows that counts."""
         return is_relearnt(n, self.effort) and self.learnt.find(kernel) is not None
 
-    def outputs(self, candidate: Candidate, rows: Rows, rank: LowRank | None) -> Array:
+    def outputs(self, candidate: Candidate, rows: Rows, rank: Rank | None) -> Array:
         """Return the held-out outputs (k, n) of a candidate that has seen them.
 
         Raises
@@ -308,7 +308,7 @@ class Relearning:
         return F
 
     def _predicted(
-        self, known: Learnt, candidate: Candidate, rows: Rows, rank: LowRank | None, held: Indices, others: Indices
+        self, known: Learnt, candidate: Candidate, rows: Rows, rank: Rank | None, held: Indices, others: Indices
     ) -> Array:
         """Return the outputs (k, m) of held-out rows by relevances, and a fit, of the others."""
         whole, profile = replace(rows, training=None), known.profile  # a fold's own rows are said by number here
@@ -316,7 +316,7 @@ class Relearning:
         some = whole.taken(seen, np.arange(seen.size + 1))
         kernel = learn_profile(some, profile.kernel, self.square, profile.sigma).kernel
         together = whole.taken(np.append(held, others), np.array([0, held.size]))
-        at = None if rank is None else replace(rank, largest=min(rank.largest, together.n))
+        at = None if rank is None else rank.within(together.n)
         path = make_path(Problem(together, _times(kernel, known.factor), at), candidate.learner, [candidate.lam])
         found = path.exact().clipped(together)
         if found.failed[0] is not None:

@@ -32,7 +32,7 @@ from kernsel.numerics.points import as_points
 from kernsel.options import read_criterion, read_kernel, read_learner, read_rank, read_search, rows_for
 from kernsel.paths import Path, compile_updates, make_path
 from kernsel.problem import Problems, Rows
-from kernsel.representation import LowRank, asked_rank
+from kernsel.representation import LowRank, Rank, asked_rank
 from kernsel.result import Selection, described, environment, finite_or_none
 from kernsel.search.axes import Grid
 from kernsel.search.candidate import Candidate
@@ -57,7 +57,7 @@ class Unseen(Protocol):
     def has_seen(self, kernel: Kernel, n: int) -> bool:
         """Tell whether a kernel was learnt on rows that are held out."""
 
-    def outputs(self, candidate: Candidate, rows: Rows, rank: LowRank | None) -> Array:
+    def outputs(self, candidate: Candidate, rows: Rows, rank: Rank | None) -> Array:
         """Return held-out outputs (k, n) of a candidate whose kernel is learnt anew without each fold."""
 
 
@@ -294,7 +294,7 @@ def _where_unseen(
     unseen: Unseen,
     candidates: list[Candidate],
     rows: Rows,
-    rank: LowRank | None,
+    rank: Rank | None,
     criterion: HeldOutCriterion,
     rule: Rule,
     judge: Judge,
@@ -408,7 +408,7 @@ def _probabilities(
     return calibrate(kind, F, Y, s), cross_fitted(kind, F, Y, s, rows.starts)
 
 
-def refit(winner: Candidate, rows: Rows, rank: LowRank | None, problems: Problems) -> Path:
+def refit(winner: Candidate, rows: Rows, rank: Rank | None, problems: Problems) -> Path:
     """Fit a candidate on the rows of a deal, from larger lambda down; the last fit is its own."""
     problem = problems.on(rows, winner.kernel, rank)
     known = winner.learner.loss.square or problem.solved(winner.learner, winner.lam)

@@ -79,6 +79,10 @@ class HeldOut:
     """Relative to the root mean square of the targets: the residual, or the largest error of the folds that were
     checked."""
     passes: int
+    a: Array | None = None
+    """Coefficients (t, n, k) of the fit without each fold, 0 in its rows; None of blocks, which know none."""
+    b: Array | None = None
+    """Biases (t, k)."""
 
 
 def conjugate_gradients(
@@ -309,6 +313,7 @@ class WholeKernel:
         progress : callable, optional
         """
         out, worst, spent = np.zeros(self.Y.shape), 0.0, 0
+        a, b = np.zeros((len(folds), *self.Y.shape)), np.zeros((len(folds), self.Y.shape[1]))
         step = max(1, COLUMNS // (self.Y.shape[1] + self.bias))
         for first in range(0, len(folds), step):
             which = range(first, min(first + step, len(folds)))
@@ -322,10 +327,10 @@ class WholeKernel:
                 if isinstance(fit, Refused):
                     return fit
                 rows = slice(*folds[fold])
-                out[rows] = fit.f[rows]
+                out[rows], a[fold], b[fold] = fit.f[rows], fit.a, fit.b
                 worst, taken = max(worst, fit.residual), fit.passes
             spent += taken
-        return HeldOut(out, list(folds), worst, spent)
+        return HeldOut(out, list(folds), worst, spent, a, b)
 
     def hold_out_by_blocks(
         self, factored: Factored, lam: float, folds: Sequence[Span], passes: int = PASSES
@@ -419,7 +424,9 @@ class WholeKernel:
             return fit
         out = np.zeros(self.Y.shape)
         out[lo:hi] = predict(there.matrix, self.matrix.points(held), fit)
-        return HeldOut(out, [fold], fit.residual, fit.passes)
+        a = np.zeros((1, *self.Y.shape))
+        a[0, others] = fit.a
+        return HeldOut(out, [fold], fit.residual, fit.passes, a, fit.b[None])
 
     def common_ridge(self, lam: float, folds: Sequence[Span]) -> float:
         """Return the mean ridge of the fits without a fold.
