@@ -32,7 +32,7 @@ from kernsel.numerics.points import as_points
 from kernsel.options import read_criterion, read_kernel, read_learner, read_rank, read_search, rows_for
 from kernsel.paths import Path, compile_updates, make_path
 from kernsel.problem import Problems, Rows
-from kernsel.representation import LowRank, Rank, asked_rank
+from kernsel.representation import LowRank, Rank, Whole, asked_rank
 from kernsel.result import Selection, described, environment, finite_or_none
 from kernsel.search.axes import Grid
 from kernsel.search.candidate import Candidate
@@ -212,7 +212,8 @@ def search_dataset(
     warnings += examined.cautions
     notes += examined.notes
     curves, probabilities = _probabilities(kind, held, rows, dataset)
-    model = _model(path, dataset, best.learner, rows.n, curves, fresh)
+    exact = held if fresh is None and isinstance(columns, Whole) else fresh
+    model = _model(path, dataset, best.learner, rows.n, curves, exact)
     outputs = held[:, : rows.held].T if len(held) > 1 else held[0, : rows.held]
     places = dataset.places[rows.order[: rows.held]]
     measure = best.learner.loss.scored_by

@@ -11,6 +11,7 @@ from kernsel.data.choices import Names
 from kernsel.errors import OptionError, SelectionWarning
 from kernsel.kernel_source import AUTO, kernels_of, with_told
 from kernsel.kernels import Kernel
+from kernsel.large import is_large, select_large
 from kernsel.numerics.points import Points
 from kernsel.options import check_seed, read_learner
 from kernsel.result import Selection
@@ -288,6 +289,10 @@ def select_dataset(
     if units := getattr(read_learner(learner, dataset.task), "in_robust_units", ""):
         dataset = dataset.in_robust_units(units)
     options |= {"learner": learner, "seed": seed}
+    if is_large(dataset, kernel, relevances, effort, options) and (
+        large := select_large(dataset, kernel, relevances, effort, options)
+    ):
+        return large
     source = kernels_of(dataset, kernel, relevances, effort, options)
     return source.told(search_dataset(dataset, kernel=source.kernels, unseen=source.unseen, **options))
 
