@@ -97,7 +97,8 @@ def select(
         What relevances are learnt by: ``evidence`` by default, of ``"auto"`` with the prior of ``evidence(sigma=...)``;
         for ``"ard"`` also another one of :func:`kernsel.learn_relevances`.
     effort : {"quick", "normal", "thorough"}
-        Of ``"auto"``: profiles with one width only; as above; or with more profiles, learnt on up to 2000 rows.
+        Of ``"auto"``: profiles with one width only; as above; or with more profiles, learnt on up to 2000 rows. Above
+        2000 rows: a low rank; the whole kernel within 4 minutes of two cores; or within 15.
     criterion : str or Criterion
         Such as ``newton-cv``, ``cv``, ``bif``, ``fbif`` or ``"bif(order=3)"``. By default ``newton-cv``, but ``cv``
         where a fold's fit is not trained on all other rows: those folds can only be refitted.
@@ -135,9 +136,11 @@ def select(
         with which the outcome depends on the machine.
     verify : int
         Leading candidates that are re-scored exactly.
-    rank : int, float, "full" or None
-        Number of landmarks, or their share of the rows; by default the whole Gram matrix up to 2000 rows, and a tenth
-        of the rows beyond, at least 500 and at most 1000; of the square loss at most as many as 256 MiB hold, if those
+    rank : int, float, "full", "whole" or None
+        Number of landmarks, or their share of the rows. ``"whole"``, of the square loss, is the whole kernel in tiles,
+        for up to some 40,000 dense rows; what is searched is chosen on 2000 rows in full, then on 4000, 8000, ..., and
+        fitted to all. By default the whole Gram matrix up to 2000 rows, ``"whole"`` beyond where that takes minutes
+        and nothing but a number of folds is asked for; else a tenth of the rows, at least 500 and at most 1000; of the square loss at most as many as 256 MiB hold, if those
         are more. ``"tol:0.001"`` takes for each kernel as many as leave at most that share of the trace of its Gram
         matrix, and at most 1000, or 2000 with ``"tol:0.001:2000"``.
     landmarks : {"rpcholesky", "uniform", "leverage", "kmeans"}, optional
