@@ -36,9 +36,9 @@ from kernsel.learning.start import part
 from kernsel.numerics import whole_costs
 from kernsel.numerics.jit import one_blas_thread
 from kernsel.numerics.points import is_sparse
-from kernsel.numerics.whole import WholeKernel, predict
+from kernsel.numerics.whole import Fit, WholeKernel, predict
 from kernsel.numerics.whole_preconditioners import Refused
-from kernsel.paths.whole import kernel_matrix
+from kernsel.paths.whole import dtypes, kernel_matrix
 from kernsel.representation import LowRank
 from kernsel.result import Selection
 from kernsel.searching import search_dataset
@@ -63,6 +63,9 @@ GAIN = 0.01
 
 MOVES = 6
 """Changes of ridge and width that are tried on a subset, at most."""
+
+RAISE, RAISED = 16.0, 3
+"""A ridge that is lost in rounding errors is raised by this factor, so often at most."""
 
 RATES = whole_costs.Rates(products32=1.2e11, products64=6e10, pairs=2.5e8, bytes=1e10)
 """What two cores of a server do a second."""
@@ -202,18 +205,19 @@ def select_large(
     one = _final(dataset, folds, effort, options.get("rank") is not None) == "one fold"
     total = float(dataset.n if dataset.weights is None else dataset.weights.sum())
     moved = source.moved(dataset, best.origin, best.kernel, first.candidates)
-    final = {
-        **options,
-        "rank": reading.WHOLE,
-        "grid": {"lambda": [best.ridge / total]},
-        "folds": _only_first(held, dataset) if one else folds,
-    }
+    final = {**options, "rank": reading.WHOLE, "folds": _only_first(held, dataset) if one else folds}
     seconds = time.perf_counter() - started - source.seconds  # which the source itself tells
     if progress is not None:
         progress(0, 1, f"the whole kernel of {dataset.n} rows: {short(best.kernel)}")
-    try:
-        result = search_dataset(dataset, kernel=[best.kernel], unseen=moved.unseen, **final)
-    except SelectionError:
+    result = None
+    for raised in range(RAISED + 1):
+        final["grid"] = {"lambda": [best.ridge * RAISE**raised / total]}
+        try:
+            result = search_dataset(dataset, kernel=[best.kernel], unseen=moved.unseen, **final)
+            break
+        except SelectionError:  # the ridge is lost in rounding errors
+            continue
+    if result is None:
         return None
     climbed = [
         {"rows": s.rows, "kernel": s.kernel.spec(), "ridge": s.ridge, "loss": s.loss, "gain": gain}
@@ -360,9 +364,12 @@ class _Ladder:
         Y = np.ascontiguousarray(data.Y[:, rows].T)
         matrix = both.subset(np.arange(n))
         whole = WholeKernel(matrix, Y, s[rows], self.bias)
-        lam = step.ridge / float(s[rows].sum())
-        factored = whole.factorise(lam)
-        fit = factored if isinstance(factored, Refused) else whole.fit(factored, lam)
+        ridge, fit = step.ridge, _fit(whole, step.ridge)
+        for _ in range(RAISED):
+            if isinstance(fit, Fit):
+                break
+            ridge *= RAISE
+            fit = _fit(whole, ridge)
         if isinstance(fit, Refused):
             return replace(step, rows=n, loss=np.inf, losses=None)
         F = predict(matrix, both.points(np.arange(n, n + outside.size)), fit)
@@ -370,13 +377,25 @@ class _Ladder:
             F = np.clip(F, Y.min(axis=0), Y.max(axis=0))
         squares = np.mean((F - data.Y[:, outside].T) ** 2, axis=1)
         losses = squares * s[outside] / s[outside].mean()
-        return replace(step, rows=n, loss=float(losses.mean()), losses=losses)
+        return replace(step, ridge=ridge, rows=n, loss=float(losses.mean()), losses=losses)
 
     def _cost(self, n: int) -> float:
         """Return the seconds of one fit at the fixed rates, with what it predicts."""
         d = self.dataset.X.shape[1]
         costs = whole_costs.costs(n, d, self.dataset.k, self.bias)
         return costs.seconds(RATES) + n * self.outside.size / RATES.pairs
+
+
+def _fit(whole: WholeKernel, ridge: float) -> Fit | Refused:
+    """Fit with a factor in float32, or in float64 where that is refused and rows are few."""
+    lam = ridge / float(whole.s.sum())
+    fit: Fit | Refused = Refused("")
+    for dtype in dtypes(whole.matrix.n):
+        factored = whole.factorise(lam, dtype=dtype)
+        fit = factored if isinstance(factored, Refused) else whole.fit(factored, lam)
+        if isinstance(fit, Fit):
+            break
+    return fit
 
 
 def _with_half_width(step: Step) -> Step | None:

@@ -140,9 +140,10 @@ def select(
         Number of landmarks, or their share of the rows. ``"whole"``, of the square loss, is the whole kernel in tiles,
         for up to some 40,000 dense rows; what is searched is chosen on 2000 rows in full, then on 4000, 8000, ..., and
         fitted to all. By default the whole Gram matrix up to 2000 rows, ``"whole"`` beyond where that takes minutes
-        and nothing but a number of folds is asked for; else a tenth of the rows, at least 500 and at most 1000; of the square loss at most as many as 256 MiB hold, if those
-        are more. ``"tol:0.001"`` takes for each kernel as many as leave at most that share of the trace of its Gram
-        matrix, and at most 1000, or 2000 with ``"tol:0.001:2000"``.
+        and nothing but a number of folds is asked for; else a tenth of the rows, at least 500 and at most 1000; of the
+        square loss at most as many as 256 MiB hold, if those are more. ``"tol:0.001"`` takes for each kernel as many
+        as leave at most that share of the trace of its Gram matrix, and at most 1000, or 2000 with
+        ``"tol:0.001:2000"``.
     landmarks : {"rpcholesky", "uniform", "leverage", "kmeans"}, optional
         How they are chosen: by randomly pivoted Cholesky (the default), uniformly, by approximate ridge leverage
         scores, or as centres of k-means, which are no rows.

@@ -61,6 +61,11 @@ class Solved(NamedTuple):
     biases: Array | None
 
 
+def dtypes(n: int, exact: bool = False) -> list[type]:
+    """Return the precisions of a factor of n rows that are tried in turn; ``exact`` where results are of that."""
+    return [np.float32] * (n > DOUBLE or not exact) + [np.float64] * (n <= DOUBLE)
+
+
 def kernel_matrix(kernel: Any, X: Points) -> KernelMatrix:
     """Return the matrix of a kernel on rows X (n, d) in tiles: compiled ones if the kernel has any, and X is dense."""
     found = None if is_sparse(X) else getattr(kernel, "compiled", lambda X: None)(X)
@@ -118,9 +123,8 @@ class WholePath(Path):
 
     def _solve(self, lam: float) -> Solved | Refused:
         n, d = self.rows.X.shape
-        tries: list[type] = [np.float32] * (n > DOUBLE or self.route != "blocks") + [np.float64] * (n <= DOUBLE)
         found: Solved | Refused = Refused("")
-        for dtype in tries:
+        for dtype in dtypes(n, self.route == "blocks"):
             size = np.dtype(dtype).itemsize
             costs = whole_costs.costs(n, d, len(self.rows.Y), self.bias, self._folds, self.route, itemsize=size)
             check_memory(
