@@ -38,7 +38,7 @@ from kernsel.numerics.jit import one_blas_thread
 from kernsel.numerics.points import is_sparse
 from kernsel.numerics.whole import Fit, WholeKernel, predict
 from kernsel.numerics.whole_preconditioners import Refused
-from kernsel.paths.whole import dtypes, kernel_matrix
+from kernsel.paths.whole import ENOUGH, dtypes, kernel_matrix
 from kernsel.representation import LowRank
 from kernsel.result import Selection
 from kernsel.searching import search_dataset
@@ -64,7 +64,7 @@ GAIN = 0.01
 MOVES = 6
 """Changes of ridge and width that are tried on a subset, at most."""
 
-RAISE, RAISED = 16.0, 3
+RAISE, RAISED = 16.0, 4
 """A ridge that is lost in rounding errors is raised by this factor, so often at most."""
 
 RATES = whole_costs.Rates(products32=1.2e11, products64=6e10, pairs=2.5e8, bytes=1e10)
@@ -363,7 +363,7 @@ class _Ladder:
         s = np.ones(data.n) if data.weights is None else data.weights
         Y = np.ascontiguousarray(data.Y[:, rows].T)
         matrix = both.subset(np.arange(n))
-        whole = WholeKernel(matrix, Y, s[rows], self.bias)
+        whole = WholeKernel(matrix, Y, s[rows], self.bias, ENOUGH)
         ridge, fit = step.ridge, _fit(whole, step.ridge)
         for _ in range(RAISED):
             if isinstance(fit, Fit):

@@ -12,13 +12,12 @@ from commandline import run
 from kernsel.errors import IncompatibleError, OptionError
 from kernsel.intervals import Intervals
 from kernsel.kernels import Exponential, Gaussian, parse
-from kernsel.learners import Krr, Lssvm, Svm
+from kernsel.learners import Krr, Lssvm
 from kernsel.numerics import whole_costs
 from kernsel.paths import make_path
 from kernsel.paths.whole import WholePath, kernel_matrix
 from kernsel.problem import Problem, Rows
 from kernsel.representation import Whole
-from kernsel.selection import select_dataset
 
 LAMS = (1e-1, 1e-3)
 N = 300

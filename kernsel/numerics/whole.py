@@ -30,8 +30,8 @@ GOAL = 1e-10
 """Residual, relative to the right-hand side, at which conjugate gradients stop."""
 
 ENOUGH = 1e-9
-"""Residual up to which a result is accepted, computed anew from the solution. The error at one row, in standard
-deviations of the targets, may be some times that, and 1e-8 is what is promised."""
+"""Residual up to which a result is accepted unless another one is given, computed anew from the solution. The error at
+one row, in standard deviations of the targets, may be some times that, and 1e-8 is what is promised."""
 
 PASSES = 100
 """Passes over K, at most, for one block of columns."""
@@ -223,12 +223,15 @@ class WholeKernel:
         Sample weights, at least 0.
     bias : bool
         Whether there is a bias, which is not penalised.
+    enough : float
+        Relative residual up to which a result is accepted: outputs at the rows that are fitted to are as exact.
     """
 
     matrix: KernelMatrix
     Y: Array
     s: Array
     bias: bool = False
+    enough: float = ENOUGH
 
     @property
     def root(self) -> Array:
@@ -363,8 +366,8 @@ class WholeKernel:
         if isinstance(prepared, Refused):
             return prepared
         found = self._columns(factored, np.array([ridge]), np.array([ALL]), (), passes, None)
-        if found.residuals.max(initial=0.0) > ENOUGH:
-            return _refused(found, ridge)
+        if found.residuals.max(initial=0.0) > self.enough:
+            return _refused(found, ridge, self.enough)
         X, KX, spent = found.X, found.KX, found.passes
         k, root = self.Y.shape[1], self.root
         alpha, f, u, total = X[:, :k], KX[:, :k], np.zeros(self.matrix.n), 1.0
@@ -413,7 +416,7 @@ class WholeKernel:
         lo, hi = fold
         held = np.arange(lo, hi)
         others = np.delete(np.arange(self.matrix.n), held)
-        there = WholeKernel(self.matrix.subset(others), self.Y[others], self.s[others], self.bias)
+        there = WholeKernel(self.matrix.subset(others), self.Y[others], self.s[others], self.bias, self.enough)
         if not there.s.sum() > 0:
             return Refused("a fold holds all the weight, so that nothing is left to fit to")
         factored = there.factorise(lam, dtype=dtype)
@@ -483,8 +486,8 @@ class WholeKernel:
             columns = slice(system * (k + self.bias), (system + 1) * (k + self.bias))
             of_system = Solution(found.X[:, columns], found.KX[:, columns], found.residuals[columns], found.passes)
             residual = float(of_system.residuals.max(initial=0.0))
-            if not residual <= ENOUGH:
-                fits.append(_refused(of_system, float(ridge)))
+            if not residual <= self.enough:
+                fits.append(_refused(of_system, float(ridge), self.enough))
                 continue
             a, f, b = root * of_system.X[:, :k], of_system.KX[:, :k], np.zeros(k)
             if self.bias:
@@ -495,10 +498,10 @@ class WholeKernel:
         return fits
 
 
-def _refused(found: Solution, ridge: float) -> Refused:
+def _refused(found: Solution, ridge: float, enough: float) -> Refused:
     return Refused(
         f"conjugate gradients left a relative residual of {found.residuals.max():.1e} after {found.passes} passes over "
-        f"the kernel matrix, above {ENOUGH:.0e}: a ridge of {ridge:.1e} is too small for this kernel"
+        f"the kernel matrix, above {enough:.0e}: a ridge of {ridge:.1e} is too small for this kernel"
     )
 
 

@@ -30,8 +30,12 @@ DOUBLE = 10_000
 """Up to so many rows a factor in float64 takes the place of one in float32 that is refused, and of one whose inverse
 holds rows out: that is only as exact as the factor."""
 
+ENOUGH = 1e-6
+"""Relative residual up to which a fit is accepted: far below any standard error. Of smooth kernels with a ridge of
+1e-8 of their norm, rounding leaves no less."""
+
 EXACT = 1e-7
-"""Relative error of held-out outputs from which a result says so."""
+"""Relative error of outputs from which a result says so."""
 
 
 class Solved(NamedTuple):
@@ -46,7 +50,7 @@ class Solved(NamedTuple):
         Its outputs.
     heldout : (n, k) array
     error : float
-        Of those, relative to the root mean square of the targets.
+        Of outputs, relative to the root mean square of the targets.
     without : (t, n, k) array or None
         Coefficients of the fit without each fold, if the outputs are from these.
     biases : (t, k) array or None
@@ -103,7 +107,7 @@ class WholePath(Path):
     def _whole(self) -> WholeKernel:
         rows = self.rows
         Y = np.ascontiguousarray(rows.Y.T)
-        return WholeKernel(kernel_matrix(self.problem.kernel, rows.X), Y, rows.s, self.bias)
+        return WholeKernel(kernel_matrix(self.problem.kernel, rows.X), Y, rows.s, self.bias, ENOUGH)
 
     @property
     def route(self) -> str:
@@ -234,11 +238,11 @@ class WholePath(Path):
     def describe(self) -> str:
         """The representation in words."""
         worst = max((s.error for s in self.problem.wholes.values() if isinstance(s, Solved)), default=0.0)
-        said = f", held-out outputs to {worst:.0e}" if worst > EXACT else ""
+        said = f", outputs to {worst:.0e}" if worst > EXACT else ""
         return f"whole kernel in tiles, n = {self.rows.n}{said}"
 
 
 def _together(fit: Fit, held: WithoutFolds | Refused) -> Solved | Refused:
     if isinstance(held, Refused):
         return held
-    return Solved(fit.a, fit.b, fit.f, held.outputs, held.error, held.a, held.b)
+    return Solved(fit.a, fit.b, fit.f, held.outputs, max(held.error, fit.residual), held.a, held.b)
