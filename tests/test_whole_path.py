@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import kernsel
 import tables
@@ -15,7 +16,7 @@ from kernsel.kernels import Exponential, Gaussian, parse
 from kernsel.learners import Krr, Lssvm
 from kernsel.numerics import whole_costs
 from kernsel.paths import make_path
-from kernsel.paths.whole import WholePath, kernel_matrix
+from kernsel.paths.whole import WholePath, cross_matrix, kernel_matrix
 from kernsel.problem import Problem, Rows
 from kernsel.representation import Whole
 
@@ -103,6 +104,19 @@ def test_every_kernel_of_a_distance_has_compiled_tiles_and_any_other_kernel_is_c
                  "matern32(ell=1.5)", "0.5 * gaussian(tau=1) + laplacian(sigma=2)"):  # fmt: skip
         kernel = parse(text)
         np.testing.assert_allclose(kernel_matrix(kernel, X).block((0, 40), (0, 40)), kernel(X), rtol=0, atol=1e-14)
+
+
+def test_a_model_of_many_rows_predicts_in_tiles_what_it_predicts_in_blocks(monkeypatch):
+    model = tables.choose(*WAVES, rank="full", kernel="exponential(ell=2)", grid={"lambda": [1e-3]}).model
+    Z = tables.waves(50, seed=4)[0]
+    expected, none = model.decision(Z), model.decision(Z[:0])
+    monkeypatch.setattr(kernsel.model, "TILED", 100)
+    np.testing.assert_allclose(model.decision(Z), expected, rtol=0, atol=tolerances.SUMS)
+    assert model.decision(Z[:0]).shape == none.shape
+    sparse = csr_array(Z)
+    assert cross_matrix(model.kernel, model.rows, sparse) is None
+    assert cross_matrix(parse("laplacian(sigma=1) + linear"), model.rows, Z) is None
+    np.testing.assert_allclose(model.decision(sparse), expected, rtol=0, atol=tolerances.SUMS)
 
 
 def test_a_ridge_that_is_lost_in_rounding_is_refused_with_its_reason():

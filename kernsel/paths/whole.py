@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from kernsel.errors import IncompatibleError, SelectionError, check_memory
 from kernsel.numerics import whole_costs
-from kernsel.numerics.points import Points, is_sparse
+from kernsel.numerics.points import Points, as_points, is_sparse
 from kernsel.numerics.whole import COLUMNS, Fit, WholeKernel
 from kernsel.numerics.whole import HeldOut as WithoutFolds
 from kernsel.numerics.whole_preconditioners import Factored, Refused
-from kernsel.numerics.whole_tiles import CallableMatrix, FormulaMatrix, KernelMatrix, Span
+from kernsel.numerics.whole_tiles import CallableMatrix, CrossMatrix, FormulaMatrix, KernelMatrix, Span
 from kernsel.once import once
 from kernsel.paths.base import Fits, HeldOut, Path
 from kernsel.problem import Problem
@@ -74,6 +74,14 @@ def kernel_matrix(kernel: Any, X: Points) -> KernelMatrix:
     """Return the matrix of a kernel on rows X (n, d) in tiles: compiled ones if the kernel has any, and X is dense."""
     found = None if is_sparse(X) else getattr(kernel, "compiled", lambda X: None)(X)
     return CallableMatrix(kernel, X) if found is None else FormulaMatrix(*found)
+
+
+def cross_matrix(kernel: Any, X: Points, Z: Points) -> CrossMatrix | None:
+    """Return the matrix of new points Z (m, d) with rows X (n, d) in compiled tiles; None if the kernel has none."""
+    if is_sparse(X) or is_sparse(Z):
+        return None
+    matrix = kernel_matrix(kernel, X)
+    return matrix.cross(kernel.compiled(as_points(Z))[1]) if isinstance(matrix, FormulaMatrix) else None
 
 
 class WholePath(Path):
