@@ -9,6 +9,7 @@ without each fold, whose rows are then predicted.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -59,6 +60,9 @@ PRIORS: Mapping[str, tuple[float | None, ...]] = {"classification": (0.5,), "reg
 """Standard deviations of log relevances under their prior. The first one is tried with every profile; where relevances
 differ by powers of ten and rows are many, a tight prior costs, so that a regression tries a wider one with the best."""
 
+WIDER: Mapping[str, float | None] = {"classification": 1.0, "regression": None}
+"""The prior of relevances that are learnt again on more rows, besides the one that they had."""
+
 FIRST, LEADERS, KEPT = 350, 2, 2
 """Rows that every profile is learnt on; profiles that go on to wider priors; kernels that go on to all rows, and to the
 search."""
@@ -87,11 +91,14 @@ class Learnt:
         Of all its relevances.
     loss : float
         Mean leave-one-out loss on the rows it was learnt on.
+    rows : int or None
+        How many it was learnt on, if those are others than the rest was learnt on.
     """
 
     profile: LearntProfile
     factor: float
     loss: float
+    rows: int | None = None
 
     @property
     def kernel(self) -> Kernel:
@@ -210,6 +217,25 @@ def candidates(dataset: Dataset, learner: Any, effort: str, priors: Sequence[flo
     return Candidates(widths, families, learnt, rows.n, [*notes, *failed], time.perf_counter() - started)
 
 
+def relearnt(dataset: Dataset, learnt: Learnt, seed: int) -> list[Learnt]:
+    """Learn relevances again on all rows of a data set, with the prior that they had, and with a wider one.
+
+    On more rows the prior counts less, and relevances that differ by powers of ten are found. What came out before is
+    where this begins.
+    """
+    rows, square = _alone(dataset, seed), square_loss(dataset.task)
+
+    def one(sigma: float | None) -> Learnt | None:
+        try:
+            profile = learn_profile(rows, learnt.profile.kernel, square, sigma, seed=seed)
+        except SelectionError:
+            return None
+        return Learnt(profile, 1.0, math.nan, rows.n)
+
+    sigmas = dict.fromkeys((learnt.profile.sigma, WIDER[dataset.task]))
+    return [each for each in share_each(one, list(sigmas)) if each is not None]
+
+
 def _alone(dataset: Dataset, seed: int) -> Rows:
     """Return the rows of a data set, each in a fold of its own."""
     from kernsel.folds import make_folds
@@ -252,11 +278,6 @@ def square_loss(task: str) -> Any:
     return Lssvm() if task == "classification" else Krr()
 
 
-def is_relearnt(n: int, effort: str) -> bool:
-    """Tell whether relevances are learnt anew without each fold of n rows: not where they have seen few of them."""
-    return n <= OFTEN * ROWS[effort]
-
-
 @dataclass(frozen=True, eq=False)
 class Relearning:
     """Predicts held-out rows by relevances that are learnt without them.
@@ -280,7 +301,8 @@ class Relearning:
 
     def has_seen(self, kernel: Kernel, n: int) -> bool:
         """Tell whether a kernel's relevances have seen a share of n rows that counts."""
-        return is_relearnt(n, self.effort) and self.learnt.find(kernel) is not None
+        known = self.learnt.find(kernel)
+        return known is not None and n <= OFTEN * (known.rows or ROWS[self.effort])
 
     def outputs(self, candidate: Candidate, rows: Rows, rank: Rank | None) -> Array:
         """Return the held-out outputs (k, n) of a candidate that has seen them.

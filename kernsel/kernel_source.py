@@ -66,6 +66,10 @@ class KernelSource:
         """
         return replace(self, unseen=None)
 
+    def relearnt(self, kernel: Kernel, seed: int) -> tuple[KernelSource, list[tuple[Kernel, float]]]:
+        """Learn the relevances of a kernel again on all rows; return the source with what came out, and its ridges."""
+        return self, []
+
     def told(self, result: Selection) -> Selection:
         """Return a selection among the kernels with what is known of them."""
         return with_told(result, self.seconds, self.notes)
@@ -165,6 +169,18 @@ class _Chosen(KernelSource):
     effort: str = "normal"
     considered: Sequence[Candidate] | None = None
 
+    def relearnt(self, kernel: Kernel, seed: int) -> tuple[KernelSource, list[tuple[Kernel, float]]]:
+        assert self.candidates is not None
+        assert self.dataset is not None
+        known = self.candidates.find(kernel)
+        if known is None:
+            return self, []
+        started = time.perf_counter()
+        found = automatic.relearnt(self.dataset, known, seed)
+        candidates = replace(self.candidates, learnt=[*self.candidates.learnt, *found])
+        seconds = self.seconds + time.perf_counter() - started
+        return replace(self, candidates=candidates, seconds=seconds), [(e.kernel, e.profile.ridge) for e in found]
+
     def moved(self, dataset: Dataset, kernel: Kernel, to: Kernel, considered: Sequence[Candidate]) -> KernelSource:
         assert self.candidates is not None
         found = self.candidates
@@ -187,8 +203,8 @@ class _Chosen(KernelSource):
         if best is not None:
             theta = dict(zip(self.dataset.encoder.features, best.theta, strict=True))
             criterion, n = automatic.learnt_by(best), self.dataset.n
-            notes.append(f"relevances: learnt by {criterion} on {self.candidates.rows} of {n} rows")
-            unseen = automatic.is_relearnt(n, self.effort)
+            notes.append(f"relevances: learnt by {criterion} on {best.rows or self.candidates.rows} of {n} rows")
+            unseen = self.unseen is not None and self.unseen.has_seen(result.best.kernel, n)
             data["relevances"] = {"criterion": criterion, "theta": theta, "zero": [], "unseen": unseen}
         return with_told(result, self.seconds, notes, **data)
 

@@ -4,7 +4,8 @@ A low rank can't represent a rough or narrow kernel of so many rows, and so neve
 rows is nearly right for more: the shape of the kernel and the ridge ``N lambda`` stay, smooth kernels become narrower.
 So the choice goes
 
-1. by the search of every other selection on ``ROWS`` rows, in full; the best kernel of each kind goes on,
+1. by the search of every other selection on ``ROWS`` rows, in full; the best kernel of each kind goes on, and with
+   relevances beside it what is learnt anew on all these rows,
 2. up nested subsets of twice the rows, each fitted in full and scored on rows outside of them: there the better half
    goes on, the best with half its width, a quarter and four times its ridge if those are better; as long as the last
    doubling gained ``GAIN``, and the work is in the budget,
@@ -54,6 +55,9 @@ OUTSIDE, SHARE = 5000, 3
 
 KINDS = 3
 """Kernels that go on from the search: the best of each kind."""
+
+AGAIN = {"normal": 1, "thorough": KINDS}
+"""Of how many of those relevances are learnt again on all rows of the search."""
 
 LEAST = 1.2
 """A subset that is less than this many times as large as the one before is none."""
@@ -197,6 +201,11 @@ def select_large(
     leading = _leading(source, first, 1.0 if few.weights is None else float(few.weights.mean()))
     if options.get("rank") is None and _is_finite(leading[0].kernel, few):
         return None
+    again = 0
+    for step in leading[:]:
+        source, more = source.relearnt(step.kernel, seed) if again < AGAIN[effort] else (source, [])
+        again += bool(more)
+        leading += [Step(found, ridge, found) for found, ridge in more]
     ladder = _Ladder.of(dataset, few, first.best.learner, bool(options.get("clip", True)), seed)
     steps = ladder.climb(leading, CLIMB[effort], progress)
     best = steps[-1]
