@@ -12,6 +12,7 @@ on rows that had no part in learning, twice: on a part of the rows, and where it
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,7 +33,7 @@ from kernsel.numerics.points import is_sparse
 from kernsel.once import once
 from kernsel.paths import make_path
 from kernsel.problem import Problem, Rows
-from kernsel.representation import LowRank
+from kernsel.representation import Rank
 from kernsel.search.candidate import Candidate
 from kernsel.search.scales import Family
 
@@ -77,6 +78,9 @@ TURNED = {"quick": 0, "normal": 300, "thorough": 600}
 TURNED_FEATURES, TURNED_ROWS, ROWS_EACH = 100, 100, 5
 """A metric is learnt of at most so many features, of at least so many rows, and so many for each feature."""
 
+WIDER: Mapping[str, float | None] = {"classification": 1.0, "regression": None}
+"""The prior of relevances that are learnt again on more rows, besides the one that they had."""
+
 FIRST, LEADERS, KEPT = 350, 2, 2
 """Rows that every profile is learnt on; profiles that go on to wider priors; kernels that go on to all rows, and to the
 search."""
@@ -105,11 +109,14 @@ class Learnt:
         Of all its relevances.
     loss : float
         Mean leave-one-out loss on the rows it was learnt on.
+    rows : int or None
+        How many it was learnt on, if those are others than the rest was learnt on.
     """
 
     profile: LearntProfile | LearntMetric
     factor: float
     loss: float
+    rows: int | None = None
 
     @once
     def kernel(self) -> Kernel:
@@ -236,6 +243,28 @@ def candidates(dataset: Dataset, learner: Any, effort: str, priors: Sequence[flo
     return Candidates(widths, families, learnt, rows.n, [*notes, *failed], time.perf_counter() - started)
 
 
+def relearnt(dataset: Dataset, learnt: Learnt, seed: int) -> list[Learnt]:
+    """Learn relevances again on all rows of a data set, with the prior that they had, and with a wider one.
+
+    On more rows the prior counts less, and relevances that differ by powers of ten are found. What came out before is
+    where this begins.
+    """
+    begun = learnt.profile
+    if isinstance(begun, LearntMetric):
+        return [learnt]
+    rows, square = _alone(dataset, seed), square_loss(dataset.task)
+
+    def one(sigma: float | None) -> Learnt | None:
+        try:
+            profile = learn_profile(rows, begun.kernel, square, sigma, seed=seed)
+        except SelectionError:
+            return None
+        return Learnt(profile, 1.0, math.nan, rows.n)
+
+    sigmas = dict.fromkeys((begun.sigma, WIDER[dataset.task]))
+    return [each for each in share_each(one, list(sigmas)) if each is not None]
+
+
 def _alone(dataset: Dataset, seed: int) -> Rows:
     """Return the rows of a data set, each in a fold of its own."""
     X, n = dataset.X, dataset.n
@@ -289,11 +318,6 @@ def square_loss(task: str) -> Any:
     return Lssvm() if task == "classification" else Krr()
 
 
-def is_relearnt(n: int, effort: str) -> bool:
-    """Tell whether relevances are learnt anew without each fold of n rows: not where they have seen few of them."""
-    return n <= OFTEN * ROWS[effort]
-
-
 @dataclass(frozen=True, eq=False)
 class Relearning:
     """Predicts held-out rows by relevances that are learnt without them.
@@ -317,14 +341,15 @@ class Relearning:
 
     def has_seen(self, kernel: Kernel, n: int) -> bool:
         """Tell whether a kernel's relevances have seen a share of n rows that counts."""
-        return is_relearnt(n, self.effort) and self.learnt.find(kernel) is not None
+        known = self.learnt.find(kernel)
+        return known is not None and n <= OFTEN * (known.rows or ROWS[self.effort])
 
     def freedom(self, kernel: Kernel) -> int:
         """Return how much was learnt for a kernel: 0 nothing, 1 relevances, 2 a metric."""
         known = self.learnt.find(kernel)
         return 0 if known is None else known.freedom
 
-    def outputs(self, candidate: Candidate, rows: Rows, rank: LowRank | None) -> Array:
+    def outputs(self, candidate: Candidate, rows: Rows, rank: Rank | None) -> Array:
         """Return the held-out outputs (k, n) of a candidate that has seen them.
 
         Raises
@@ -350,7 +375,7 @@ class Relearning:
         return F
 
     def _predicted(
-        self, known: Learnt, candidate: Candidate, rows: Rows, rank: LowRank | None, held: Indices, others: Indices
+        self, known: Learnt, candidate: Candidate, rows: Rows, rank: Rank | None, held: Indices, others: Indices
     ) -> Array:
         """Return the outputs (k, m) of held-out rows by relevances, and a fit, of the others."""
         whole, profile = replace(rows, training=None), known.profile  # a fold's own rows are said by number here
@@ -362,7 +387,7 @@ class Relearning:
             else learn_profile(some, profile.kernel, self.square, profile.sigma).kernel
         )
         together = whole.taken(np.append(held, others), np.array([0, held.size]))
-        at = None if rank is None else replace(rank, largest=min(rank.largest, together.n))
+        at = None if rank is None else rank.within(together.n)
         path = make_path(Problem(together, kernel.times(known.factor), at), candidate.learner, [candidate.lam])
         found = path.exact().clipped(together)
         if found.failed[0] is not None:

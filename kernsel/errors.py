@@ -99,13 +99,18 @@ class PluginWarning(UserWarning):
     """A plugin claims a name that a built-in part has."""
 
 
+def memory() -> int | None:
+    """Return the bytes of memory that this machine has; None where the system doesn't tell."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return None
+
+
 def check_memory(needed: float, what: str, instead: str) -> None:
     """Raise OptionError where something needs more bytes than this machine has."""
-    try:
-        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError, AttributeError):  # not every system tells
-        return
-    if needed > there:
+    there = memory()
+    if there is not None and needed > there:
         raise OptionError(
             f"{what} needs about {needed / 2**30:.0f} GB of memory, and this machine has {there / 2**30:.0f}: {instead}"
         )

@@ -72,6 +72,17 @@ class Intervals:
         if rows.left.size * len(rows.Y) * points.shape[0] > MOST:
             return None
         coefficients, biases = path.refits(k)
+        if heldout is None:
+            residuals = cls._residuals(path, coefficients, biases)
+        else:
+            residuals = np.abs(rows.Y - heldout)[:, : rows.held]
+        limits = rows.limits if rows.clip else None
+        return cls(coefficients, biases, residuals, rows.starts, rows.s[: rows.held].copy(), limits)
+
+    @staticmethod
+    def _residuals(path: Any, coefficients: Array, biases: Array) -> Array:
+        """Return the absolute residuals (k, n) of held-out rows by the fits without their folds."""
+        rows, points = path.rows, path.points()
         residuals = np.empty((len(rows.Y), rows.held))
         block = max(1, BLOCK_BYTES // (8 * points.shape[0]))
         for fold, (a, b) in enumerate(zip(coefficients, biases, strict=True)):
@@ -82,10 +93,7 @@ class Intervals:
                 if rows.clip:
                     outputs = np.clip(outputs, *rows.limits[:, :, None])
                 residuals[:, held] = np.abs(rows.Y[:, held] - outputs)
-        if heldout is not None:
-            residuals = np.abs(rows.Y - heldout)[:, : rows.held]
-        limits = rows.limits if rows.clip else None
-        return cls(coefficients, biases, residuals, rows.starts, rows.s[: rows.held].copy(), limits)
+        return residuals
 
     @property
     def used(self) -> NDArray[np.bool_]:

@@ -18,7 +18,7 @@ from kernsel.folds import Folds
 from kernsel.kernels import Kernel, Statistics
 from kernsel.paths import Path, make_path
 from kernsel.problem import Landmarks, Problem, Problems, Rows
-from kernsel.representation import LowRank
+from kernsel.representation import LowRank, Rank
 from kernsel.resampling import standard_error
 from kernsel.search.candidate import Candidate, Key
 
@@ -85,7 +85,7 @@ class Judge:
         if held is not None:
             columns["error"], columns["error_se"] = self.errors(path.rows, held.f)
             columns |= {"exact": held.exact, "refitted": np.broadcast_to(held.refitted, path.lams.shape)}
-        rank = problem.rank.largest if problem.rank is not None and problem.provisional else None
+        rank = problem.rank.largest if isinstance(problem.rank, LowRank) and problem.provisional else None
         if scores.values is not None and held is not None and not problem.provisional:
             errors = self.row_errors(path.rows, held.f)
             for k, lam in enumerate(path.lams.tolist()):
@@ -106,12 +106,12 @@ class Judge:
             found.append(Candidate(problem.kernel, lam, learner=path.learner, rank=rank, **figures))
         return found
 
-    def verified(self, leading: list[Candidate], rank: LowRank | None) -> list[Candidate]:
+    def verified(self, leading: list[Candidate], rank: Rank | None) -> list[Candidate]:
         """Re-score candidates by exact refits, at the representation in force; their order is kept."""
         deals = [self._verified_on(rows, leading, rank) for rows in self.deals]
         return [averaged(same) for same in zip(*deals, strict=True)]
 
-    def _verified_on(self, rows: Rows, leading: list[Candidate], rank: LowRank | None) -> list[Candidate]:
+    def _verified_on(self, rows: Rows, leading: list[Candidate], rank: Rank | None) -> list[Candidate]:
         """Re-score candidates on one deal of the rows."""
         # What is exact already needs its held-out outputs again for metrics only.
         done = {id(c) for c in leading if c.exact and self.metrics is None}

@@ -19,6 +19,7 @@ from kernsel.learning.learned import LearnedKernel
 from kernsel.numerics.jit import one_blas_thread
 from kernsel.options import read_criterion, read_kernel, read_learner
 from kernsel.result import Selection
+from kernsel.search.candidate import Candidate
 from kernsel.search.scales import Family
 from kernsel.searching import Unseen
 
@@ -49,6 +50,25 @@ class KernelSource:
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
     unseen: Unseen | None = None
+
+    def moved(self, dataset: Dataset, kernel: Kernel, to: Kernel, considered: Sequence[Candidate]) -> KernelSource:
+        """Return the source of a selection on more rows, that of one of the kernels, or of another width of it.
+
+        Parameters
+        ----------
+        dataset : Dataset
+            Of all rows.
+        kernel : Kernel
+        to : Kernel
+            What is made of it.
+        considered : sequence of Candidate
+            What it was chosen among.
+        """
+        return replace(self, unseen=None)
+
+    def relearnt(self, kernel: Kernel, seed: int) -> tuple[KernelSource, list[tuple[Kernel, float]]]:
+        """Learn the relevances of a kernel again on all rows; return the source with what came out, and its ridges."""
+        return self, []
 
     def told(self, result: Selection) -> Selection:
         """Return a selection among the kernels with what is known of them."""
@@ -147,19 +167,44 @@ class _Chosen(KernelSource):
     candidates: automatic.Candidates | None = None
     dataset: Dataset | None = None
     effort: str = "normal"
+    considered: Sequence[Candidate] | None = None
+
+    def relearnt(self, kernel: Kernel, seed: int) -> tuple[KernelSource, list[tuple[Kernel, float]]]:
+        assert self.candidates is not None
+        assert self.dataset is not None
+        known = self.candidates.find(kernel)
+        if known is None:
+            return self, []
+        started = time.perf_counter()
+        found = automatic.relearnt(self.dataset, known, seed)
+        candidates = replace(self.candidates, learnt=[*self.candidates.learnt, *found])
+        seconds = self.seconds + time.perf_counter() - started
+        return replace(self, candidates=candidates, seconds=seconds), [(e.kernel, e.profile.ridge) for e in found]
+
+    def moved(self, dataset: Dataset, kernel: Kernel, to: Kernel, considered: Sequence[Candidate]) -> KernelSource:
+        assert self.candidates is not None
+        found = self.candidates
+        known = found.find(kernel)
+        if known is not None and to != kernel:
+            largest = int(np.argmax(known.theta))
+            factor = known.factor * to.parameters["theta"][largest] / known.theta[largest]
+            found = replace(found, learnt=[*found.learnt, replace(known, factor=factor)])
+        unseen = automatic.Relearning.of(found, dataset.task, self.effort)
+        return replace(self, unseen=unseen, candidates=found, dataset=dataset, considered=considered)
 
     def told(self, result: Selection) -> Selection:
         assert self.candidates is not None
         assert self.dataset is not None
-        compared = automatic.compared(self.candidates, result.candidates)
+        among = self.considered or result.candidates
+        compared = automatic.compared(self.candidates, among)
         notes = [*self.notes, automatic.described(compared, result.best.kernel)]
         data: dict[str, Any] = {"compared": compared}
         best = self.candidates.find(result.best.kernel)
         if best is not None:
             theta = dict(zip(self.dataset.encoder.features, best.theta, strict=True))
             criterion, n = automatic.learnt_by(best), self.dataset.n
-            notes.append(f"relevances: learnt by {criterion} on {self.candidates.rows} of {n} rows")
-            unseen = automatic.is_relearnt(n, self.effort)
+            notes.append(f"relevances: learnt by {criterion} on {best.rows or self.candidates.rows} of {n} rows")
+            unseen = self.unseen is not None and self.unseen.has_seen(result.best.kernel, n)
             data["relevances"] = {"criterion": criterion, "theta": theta, "zero": [], "unseen": unseen}
         return with_told(result, self.seconds, notes, **data)
 

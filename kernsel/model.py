@@ -38,6 +38,7 @@ from kernsel.extrapolation import nearest
 from kernsel.intervals import MOST, Intervals
 from kernsel.kernels import short
 from kernsel.numerics.points import Points, as_points, dense, is_sparse
+from kernsel.paths.whole import cross_matrix
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,6 +47,9 @@ FORMAT = "kernsel-model"
 VERSION = 1
 BLOCK_BYTES = 64 * 2**20
 """The kernel between new rows and the model's is computed in blocks of about this size."""
+
+TILED = 2000
+"""Rows of a model from which the kernel is multiplied tile by tile, which is twice as fast."""
 
 _UNREADABLE = (
     *(ValueError, OSError, EOFError, KeyError, SyntaxError, RuntimeError, MemoryError),
@@ -126,7 +130,12 @@ class Model:
         -------
         (n,) array if k = 1, else (n, k)
         """
-        F = self._by_blocks(table, lambda K, _: K @ self.coefficients.T + self.bias, self.rows.shape[0])
+        X = self._encoded(table)
+        cross = cross_matrix(self.kernel, self.rows, X) if self.rows.shape[0] >= TILED else None
+        if cross is not None:
+            F = cross.times(np.ascontiguousarray(self.coefficients.T)) + self.bias
+        else:
+            F = self._by_blocks(X, lambda K, _: K @ self.coefficients.T + self.bias, self.rows.shape[0])
         return F[:, 0] if F.shape[1] == 1 else F
 
     def predict(self, table: pd.DataFrame | npt.ArrayLike | Points) -> npt.NDArray[Any]:
@@ -200,7 +209,7 @@ class Model:
             )
         intervals = self.intervals
         widest = max(self.rows.shape[0], intervals.weights.size, intervals.biases.size)
-        ends = self._by_blocks(table, lambda K, _: intervals.bounds(K, coverage), widest)
+        ends = self._by_blocks(self._encoded(table), lambda K, _: intervals.bounds(K, coverage), widest)
         ends = ends * self.output_scale[:, None] + self.output_shift[:, None]
         return ends[:, 0] if ends.shape[1] == 1 else ends
 
@@ -227,15 +236,21 @@ class Model:
         if self.reach is None:
             raise ModelError("this model doesn't say how far its training data reach; select it anew")
         distances = self._by_blocks(
-            table, lambda K, X: nearest(K, self.kernel.diag(X), self.kernel.diag(self.rows)), self.rows.shape[0]
+            self._encoded(table),
+            lambda K, X: nearest(K, self.kernel.diag(X), self.kernel.diag(self.rows)),
+            self.rows.shape[0],
         )
         return np.asarray(distances > self.reach)
 
-    def _by_blocks(self, table: Any, work: Callable[[Floats, Points], Floats], width: int) -> Floats:
-        """Apply ``work`` to the kernel between new rows and the model's, and to the rows, in blocks ``width`` wide."""
-        X = self.encoder.transform(table) if self.encoder is not None else as_matrix(table)
+    def _encoded(self, table: Any) -> Points:
+        """Return the rows of a table as those of the model are."""
+        X: Points = self.encoder.transform(table) if self.encoder is not None else as_matrix(table)
         if X.shape[1] != self.rows.shape[1]:
             raise DataError(f"X has {X.shape[1]} columns where the model has {self.rows.shape[1]}")
+        return X
+
+    def _by_blocks(self, X: Points, work: Callable[[Floats, Points], Floats], width: int) -> Floats:
+        """Apply ``work`` to the kernel between new rows and the model's, and to the rows, in blocks ``width`` wide."""
         block = max(1, BLOCK_BYTES // (8 * max(1, width)))
         # One block at least, so that no rows give a result of the right shape.
         starts = range(0, max(1, X.shape[0]), block)

@@ -14,12 +14,12 @@ from kernsel.data.columns import as_dense
 from kernsel.errors import IncompatibleError, OptionError, PluginError, check_memory
 from kernsel.kernels import Kernel, parse
 from kernsel.numerics.points import Points
-from kernsel.representation import METHODS, LowRank
+from kernsel.representation import METHODS, LowRank, Rank, Whole
 from kernsel.streaming import FEATURES_BYTES
 
 FULL_RANK_ROWS = 2000
 LARGEST_RANK = 1000
-TOLERANCE = "tol:"
+TOLERANCE, WHOLE = "tol:", "whole"
 LEAST_TOLERANCE = 1e-10  # what is left of the trace is known to rounding
 HALVING_ROWS = 1000  # times outputs; below, the whole grid takes a second or so
 FIRST_RANK = 50
@@ -85,12 +85,13 @@ def read_kernel(kernel: Any) -> Kernel:
     return parse(kernel) if isinstance(kernel, str) else kernel
 
 
-def read_rank(
-    rank: int | float | str | None, n: int, landmarks: str | None = None, learner: Any = None
-) -> LowRank | None:
-    """Return the low-rank representation of n rows for a learner, or None for the whole Gram matrix."""
+def read_rank(rank: int | float | str | None, n: int, landmarks: str | None = None, learner: Any = None) -> Rank | None:
+    """Return what stands for the Gram matrix of n rows for a learner; None for itself."""
     if landmarks is not None and landmarks not in METHODS:
         raise OptionError(f"landmarks {landmarks!r} is unknown: use {', '.join(METHODS)}")
+    if rank == WHOLE:
+        _check_whole(landmarks, learner)
+        return Whole()
     if rank == "full" or (rank is None and n <= FULL_RANK_ROWS):
         if landmarks is not None:
             raise OptionError(
@@ -104,8 +105,24 @@ def read_rank(
 
 def _automatic(n: int, learner: Any) -> int:
     """Return a number of landmarks: more for the square loss, which is fitted at once, as long as features are held."""
-    square = learner is not None and not getattr(learner, "free", ()) and learner.loss.square
+    square = learner is not None and has_square_loss(learner)
     return min(max(n // 10, 500), max(LARGEST_RANK, FEATURES_BYTES // (8 * n) if square else 0))
+
+
+def has_square_loss(learner: Any) -> bool:
+    """Tell whether a learner has the square loss, and no parameter that is searched."""
+    return not getattr(learner, "free", ()) and bool(learner.loss.square)
+
+
+def _check_whole(landmarks: str | None, learner: Any) -> None:
+    """Refuse what the whole kernel in tiles isn't for."""
+    if landmarks is not None:
+        raise OptionError(f"landmarks {landmarks!r}: the whole kernel needs none; give a rank, such as 200")
+    if learner is not None and not has_square_loss(learner):
+        raise IncompatibleError(
+            f"rank whole is for the square loss, and learner '{learner.name}' has another: use krr or lssvm, or give a "
+            "number of landmarks such as 1000"
+        )
 
 
 def _largest(rank: int | float | str, n: int) -> tuple[int, float]:
@@ -115,7 +132,7 @@ def _largest(rank: int | float | str, n: int) -> tuple[int, float]:
     if isinstance(rank, bool) or not isinstance(rank, numbers.Real) or not math.isfinite(rank):
         raise OptionError(
             "rank must be a number of landmarks, a share of the rows, 'tol:' and the share of the trace that may be "
-            f"left, or 'full', not {rank!r}"
+            f"left, 'full' or 'whole', not {rank!r}"
         )
     if isinstance(rank, float) and 0 < rank <= 1:
         return max(1, round(rank * n)), 0.0
@@ -140,15 +157,16 @@ def _tolerance(text: str) -> tuple[int, float]:
     return found
 
 
-def read_search(search: str, n: int, outputs: int, rank: LowRank | None, one_se: bool) -> tuple[int, ...]:
+def read_search(search: str, n: int, outputs: int, rank: Rank | None, one_se: bool) -> tuple[int, ...]:
     """Return the ranks of successive halving, none where every candidate is scored at the representation in force."""
     if search not in ("auto", "grid", "halving"):
         raise OptionError(f"search {search!r} is unknown: use auto, grid or halving")
     if search == "halving" and one_se:
         raise OptionError("one_se compares all candidates at the representation in force: use search grid with it")
-    if search == "grid" or one_se or (search == "auto" and n * outputs < HALVING_ROWS):
+    whole = isinstance(rank, Whole)  # what a low rank says of its candidates is little
+    if search == "grid" or one_se or (search == "auto" and (whole or n * outputs < HALVING_ROWS)):
         return ()
-    largest = n // 8 if rank is None else rank.largest // 2
+    largest = rank.largest // 2 if isinstance(rank, LowRank) else n // 8
     doublings = range(max(largest // FIRST_RANK, 0).bit_length())
     return tuple(FIRST_RANK * 2**k for k in doublings)
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.errors import check_memory
+from kernsel.errors import IncompatibleError, check_memory
 from kernsel.numerics import lowrank, spectral
 from kernsel.numerics.landmarks import uniform_landmarks
 from kernsel.numerics.points import Points, as_points
 from kernsel.numerics.stability import Scan, scan_features, scan_gram
 from kernsel.once import once
-from kernsel.representation import Factor, LowRank
+from kernsel.representation import Factor, LowRank, Rank, Whole
 from kernsel.streaming import Sampled, Stream, needed
 
 Array = NDArray[np.float64]
@@ -157,14 +157,15 @@ class Problem:
     rows : Rows
     kernel : Kernel
         Without free parameters.
-    rank : LowRank, int or None
-        The low-rank representation, or just its number of landmarks; None for the whole Gram matrix.
+    rank : LowRank, int, Whole or None
+        The low-rank representation, or just its number of landmarks; the whole kernel in tiles; or None for the whole
+        Gram matrix.
     landmarks : Landmarks, optional
         Take these, which saves choosing some for this kernel.
     """
 
     def __init__(
-        self, rows: Rows, kernel: Any, rank: LowRank | int | None = None, landmarks: Landmarks | None = None
+        self, rows: Rows, kernel: Any, rank: Rank | int | None = None, landmarks: Landmarks | None = None
     ) -> None:
         self.rows = rows
         self.kernel = kernel
@@ -172,11 +173,13 @@ class Problem:
         self.landmarks = landmarks
         self.solutions: dict[tuple[Any, float], tuple[Array, Array]] = {}
         """Solutions (k, .) and outputs (k, n) of fits that converged, by learner and lambda."""
+        self.wholes: dict[tuple[Any, ...], Any] = {}
+        """What is known of fits with the whole kernel in tiles: see ``paths.whole``."""
 
     @property
     def full(self) -> bool:
-        """Whether the whole Gram matrix is used."""
-        return self.rank is None
+        """Whether the whole kernel is used, not features of it."""
+        return not isinstance(self.rank, LowRank)
 
     @property
     def provisional(self) -> bool:
@@ -186,13 +189,18 @@ class Problem:
     @once
     def gram(self) -> Array:
         """Gram matrix, (n, n)."""
+        if isinstance(self.rank, Whole):
+            raise IncompatibleError(
+                "rank whole never holds the Gram matrix, which this criterion needs: use newton-cv or cv, or give a "
+                "number of landmarks such as 1000"
+            )
         return np.ascontiguousarray(self.kernel.evaluate(self.rows.statistics))
 
     @once
     def factor(self) -> Factor:
         """Low-rank features of the rows."""
         X, kernel = self.rows.X, self.kernel
-        assert self.rank is not None
+        assert isinstance(self.rank, LowRank)
         if self.landmarks is None:
             check_memory(
                 8 * X.shape[0] * self.rank.largest * 2,
@@ -206,12 +214,12 @@ class Problem:
 
     def streamed(self, loss: Any) -> bool:
         """Whether low-rank features are computed block by block for a loss."""
-        return self.rank is not None and needed(self.rows, self.rank, bool(loss.square))
+        return isinstance(self.rank, LowRank) and needed(self.rows, self.rank, bool(loss.square))
 
     @once
     def sampled(self) -> Sampled:
         """Low-rank features that are never held together."""
-        assert self.rank is not None
+        assert isinstance(self.rank, LowRank)
         return Sampled.of(self.rows, self.kernel, self.rank)
 
     @once
@@ -222,7 +230,7 @@ class Problem:
     @property
     def width(self) -> int:
         """Columns of the Gram matrix, or at most of the features."""
-        return self.rows.n if self.rank is None else self.rank.largest
+        return self.rank.largest if isinstance(self.rank, LowRank) else self.rows.n
 
     @once
     def with_bias(self) -> Array:
@@ -297,7 +305,7 @@ class Problem:
 
     def describe(self) -> str:
         """The representation in words."""
-        if self.rank is None:
+        if not isinstance(self.rank, LowRank):
             return f"full Gram matrix, n = {self.rows.n}"
         rank = f"rank {self.factor.Z.shape[1]} of n = {self.rows.n} ({self.rank.describe()})"
         return f"{rank}, {100 * self.lost:.2g} % of the trace left"
@@ -321,9 +329,9 @@ class Problems:
     """
 
     def __init__(self) -> None:
-        self.kept: dict[tuple[Rows, Any, LowRank], Problem] = {}
+        self.kept: dict[tuple[Rows, Any, Rank], Problem] = {}
 
-    def on(self, rows: Rows, kernel: Any, rank: LowRank | None) -> Problem:
+    def on(self, rows: Rows, kernel: Any, rank: Rank | None) -> Problem:
         """Return the problem of a kernel: the one that is kept, if there is one."""
         if rank is None:  # a Gram matrix is large, and quickly made beside what follows from it
             return Problem(rows, kernel)

@@ -1,9 +1,9 @@
-"""What stands for a Gram matrix where that is too large: features from landmarks, chosen in one of several ways."""
+"""What stands for a Gram matrix where that is too large: features from landmarks, or the whole of it in tiles."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,9 +84,29 @@ class LowRank:
         """How landmarks are chosen, in words."""
         return METHODS[self.method]
 
+    def within(self, n: int) -> LowRank:
+        """Return the representation of no more than n rows."""
+        return replace(self, largest=min(self.largest, n))
 
-def asked_rank(rank: LowRank | None) -> dict[str, Any]:
+
+@dataclass(frozen=True)
+class Whole:
+    """The whole kernel in tiles that are computed whenever they are needed: see ``numerics.whole``."""
+
+    tol: ClassVar[float] = 0.0
+    """Nothing of the trace is left."""
+
+    def within(self, n: int) -> Whole:
+        """Return the representation of no more than n rows."""
+        return self
+
+
+Rank = LowRank | Whole
+"""What a problem has in place of its Gram matrix."""
+
+
+def asked_rank(rank: Rank | None) -> dict[str, Any]:
     """Return what a representation was asked to be, for a result: None for what the whole Gram matrix doesn't have."""
-    if rank is None:
-        return {"rank": None, "tol": None, "landmarks": None}
+    if not isinstance(rank, LowRank):
+        return {"rank": None if rank is None else "whole", "tol": None, "landmarks": None}
     return {"rank": rank.largest, "tol": rank.tol or None, "landmarks": rank.method}

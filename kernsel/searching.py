@@ -34,7 +34,7 @@ from kernsel.options import read_criterion, read_kernel, read_learner, read_rank
 from kernsel.paths import Path, compile_updates, make_path
 from kernsel.problem import Problems, Rows
 from kernsel.procedure import Procedure, whole_selection
-from kernsel.representation import LowRank, asked_rank
+from kernsel.representation import LowRank, Rank, Whole, asked_rank
 from kernsel.result import Selection, described, environment, finite_or_none
 from kernsel.search.axes import Grid
 from kernsel.search.candidate import Candidate
@@ -62,7 +62,7 @@ class Unseen(Protocol):
     def freedom(self, kernel: Kernel) -> int:
         """Return how much was learnt for a kernel; 0 if nothing was."""
 
-    def outputs(self, candidate: Candidate, rows: Rows, rank: LowRank | None) -> Array:
+    def outputs(self, candidate: Candidate, rows: Rows, rank: Rank | None) -> Array:
         """Return held-out outputs (k, n) of a candidate whose kernel is learnt anew without each fold."""
 
 
@@ -233,7 +233,8 @@ def search_dataset(
     warnings += examined.cautions
     notes += examined.notes
     curves, probabilities = _probabilities(kind, held, rows, dataset)
-    model = _model(path, dataset, best.learner, rows.n, curves, fresh, coupling)
+    exact = held if fresh is None and isinstance(columns, Whole) else fresh
+    model = _model(path, dataset, best.learner, rows.n, curves, exact, coupling)
     outputs = held[:, : rows.held].T if len(held) > 1 else held[0, : rows.held]
     places = dataset.places[rows.order[: rows.held]]
     measure = best.learner.loss.scored_by
@@ -328,7 +329,7 @@ def _where_unseen(
     unseen: Unseen,
     candidates: list[Candidate],
     rows: Rows,
-    rank: LowRank | None,
+    rank: Rank | None,
     criterion: HeldOutCriterion,
     rule: Rule,
     judge: Judge,
@@ -461,7 +462,7 @@ def _probabilities(
     return calibrate(kind, F, Y, s), cross_fitted(kind, F, Y, s, rows.starts)
 
 
-def refit(winner: Candidate, rows: Rows, rank: LowRank | None, problems: Problems) -> Path:
+def refit(winner: Candidate, rows: Rows, rank: Rank | None, problems: Problems) -> Path:
     """Fit a candidate on the rows of a deal, from larger lambda down; the last fit is its own."""
     problem = problems.on(rows, winner.kernel, rank)
     known = winner.learner.loss.square or problem.solved(winner.learner, winner.lam)

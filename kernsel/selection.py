@@ -11,6 +11,7 @@ from kernsel.data.choices import Names
 from kernsel.errors import OptionError, SelectionWarning
 from kernsel.kernel_source import AUTO, kernels_of, with_told
 from kernsel.kernels import Kernel
+from kernsel.large import is_large, select_large
 from kernsel.numerics.points import Points
 from kernsel.options import check_seed, read_learner
 from kernsel.result import Selection
@@ -100,7 +101,7 @@ def select(
         for ``"ard"`` also another one of :func:`kernsel.learn_relevances`.
     effort : {"quick", "normal", "thorough"}
         Of ``"auto"``: profiles with one width only; as above; or with more profiles, learnt on up to 2000 rows, and for
-        classes, too.
+        classes, too. Above 2000 rows: a low rank; the whole kernel within 4 minutes of two cores; or within 15.
     criterion : str or Criterion
         Such as ``newton-cv``, ``cv``, ``bif``, ``fbif`` or ``"bif(order=3)"``. By default ``newton-cv``, but ``cv``
         where a fold's fit is not trained on all other rows: those folds can only be refitted.
@@ -138,11 +139,14 @@ def select(
         with which the outcome depends on the machine.
     verify : int
         Leading candidates that are re-scored exactly.
-    rank : int, float, "full" or None
-        Number of landmarks, or their share of the rows; by default the whole Gram matrix up to 2000 rows, and a tenth
-        of the rows beyond, at least 500 and at most 1000; of the square loss at most as many as 256 MiB hold, if those
-        are more. ``"tol:0.001"`` takes for each kernel as many as leave at most that share of the trace of its Gram
-        matrix, and at most 1000, or 2000 with ``"tol:0.001:2000"``.
+    rank : int, float, "full", "whole" or None
+        Number of landmarks, or their share of the rows. ``"whole"``, of the square loss, is the whole kernel in tiles,
+        for up to some 40,000 dense rows; what is searched is chosen on 2000 rows in full, then on 4000, 8000, ..., and
+        fitted to all. By default the whole Gram matrix up to 2000 rows, ``"whole"`` beyond where that takes minutes
+        and nothing but a number of folds is asked for; else a tenth of the rows, at least 500 and at most 1000; of the
+        square loss at most as many as 256 MiB hold, if those are more. ``"tol:0.001"`` takes for each kernel as many
+        as leave at most that share of the trace of its Gram matrix, and at most 1000, or 2000 with
+        ``"tol:0.001:2000"``.
     landmarks : {"rpcholesky", "uniform", "leverage", "kmeans"}, optional
         How they are chosen: by randomly pivoted Cholesky (the default), uniformly, by approximate ridge leverage
         scores, or as centres of k-means, which are no rows.
@@ -294,6 +298,10 @@ def select_dataset(
     if units := getattr(read_learner(learner, dataset.task), "in_robust_units", ""):
         dataset = dataset.in_robust_units(units)
     options |= {"learner": learner, "seed": seed}
+    if is_large(dataset, kernel, relevances, effort, options) and (
+        large := select_large(dataset, kernel, relevances, effort, options)
+    ):
+        return large
     source = kernels_of(dataset, kernel, relevances, effort, options)
     return source.told(search_dataset(dataset, kernel=source.kernels, unseen=source.unseen, **options))
 

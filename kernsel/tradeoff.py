@@ -21,7 +21,7 @@ from kernsel.kernels import Kernel
 from kernsel.parameters import listing
 from kernsel.paths import make_path
 from kernsel.problem import Problem, Rows
-from kernsel.representation import LowRank
+from kernsel.representation import Rank
 from kernsel.search.axes import Grid
 from kernsel.search.candidate import Candidate
 from kernsel.search.grid import GridSearch, Progress
@@ -42,7 +42,7 @@ def choose_eta(
     kernels: Sequence[Kernel],
     grid: Grid,
     learner: Any,
-    rank: LowRank | None,
+    rank: Rank | None,
     progress: Progress | None = None,
 ) -> tuple[Any, dict[float, float]]:
     """Give a criterion whose ``eta`` is None the value whose winners have the lowest held-out error.
@@ -62,7 +62,7 @@ def choose_eta(
     grid : str or mapping
         As for :func:`kernsel.search.sample.make_designs`; it is neither extended nor searched by halving.
     learner : Learner
-    rank : LowRank or None
+    rank : LowRank, Whole or None
         Of the representation that the inner searches score at.
     progress : callable, optional
 
@@ -134,11 +134,11 @@ def _winners(
     kernels: Sequence[Kernel],
     grid: Grid,
     learner: Any,
-    rank: LowRank | None,
+    rank: Rank | None,
     progress: Progress | None,
 ) -> list[Candidate]:
     """Return the best candidate by each eta, from one search with eta = 1."""
-    rank = None if rank is None else replace(rank, largest=min(rank.largest, inner.n))
+    rank = None if rank is None else rank.within(inner.n)
     assess = replace(judge, deals=[inner]).candidates
     grids = make_designs(kernels, grid, inner, learner)
     search = GridSearch(inner, judge.criterion, rank, assess, grids, extend=False, progress=progress)
@@ -159,7 +159,7 @@ def _winners(
     return [min((scored(candidate, eta) for candidate in standing), key=lambda c: c.order) for eta in ETAS]
 
 
-def _error(judge: Judge, whole: Rows, winner: Candidate, rank: LowRank | None) -> tuple[float, float]:
+def _error(judge: Judge, whole: Rows, winner: Candidate, rank: Rank | None) -> tuple[float, float]:
     """Return error and loss of a candidate on the fold that is held out, by an exact refit on the other rows."""
     held = make_path(Problem(whole, winner.kernel, rank), winner.learner, [winner.lam]).exact()
     if held.failed[0] is not None:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 def read_rank(text: str | None) -> Any:
-    """Read ``--rank``: None, ``"full"``, ``"tol:..."``, a number of columns or a share of the rows."""
-    if text is None or text == "full" or text.startswith("tol:"):
+    """Read ``--rank``: None, ``"full"``, ``"whole"``, ``"tol:..."``, a number of columns or a share of the rows."""
+    if text is None or text in ("full", "whole") or text.startswith("tol:"):
         return text
     try:
         value = int(text) if text.lstrip("+").isdecimal() else float(text)
@@ -30,7 +30,8 @@ def read_rank(text: str | None) -> Any:
     if (isinstance(value, int) and value >= 1) or (isinstance(value, float) and 0 < value <= 1):
         return value
     raise OptionError(
-        f"--rank {text} is none of: a whole number from 1, a share of the rows such as 0.1, tol:SHARE[:LARGEST], full"
+        f"--rank {text} is none of: a whole number from 1, a share of the rows such as 0.1, tol:SHARE[:LARGEST], full, "
+        "whole"
     )
 
 

@@ -161,7 +161,7 @@ def select(
     rank: Annotated[
         str | None,
         typer.Option(
-            metavar="K|SHARE|tol:SHARE|full",
+            metavar="K|SHARE|tol:SHARE|full|whole",
             help="Rank of the kernel matrix; tol: what leaves that share of its trace [default: full up to 2000 rows].",
         ),
     ] = None,

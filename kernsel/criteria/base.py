@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.errors import IncompatibleError, OptionError
-from kernsel.paths import HeldOut, Path, SquarePath, StreamedPath
+from kernsel.paths import HeldOut, Path, SquarePath, StreamedPath, WholePath
 from kernsel.problem import Problem
 from kernsel.resampling import standard_error
 
@@ -214,6 +214,11 @@ def unless_finite(score: Array, failed: list[str | None]) -> list[str | None]:
 
 def need_square_loss(name: str, path: Path) -> SquarePath | StreamedPath:
     """Return the path if its learner has the square loss, or raise IncompatibleError for the criterion ``name``."""
+    if isinstance(path, WholePath):
+        raise IncompatibleError(
+            f"criterion '{name}' isn't made for rank whole, which holds neither the Gram matrix nor its spectrum: use "
+            "newton-cv, cv or loo, or give a number of landmarks such as 1000"
+        )
     if not isinstance(path, SquarePath | StreamedPath):
         raise IncompatibleError(
             f"criterion '{name}' needs the square loss; learner '{path.learner.name}' has another: use krr or lssvm, "

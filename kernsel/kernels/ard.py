@@ -109,6 +109,9 @@ class _Relevances(Kernel):
         self.require_fixed()
         return self._gram(stats.X, stats.Z, self.formula())
 
+    def compiled(self, X: Points) -> tuple[str, Points, gram.Formula] | None:
+        return self.statistic, self._scaled(X), self.formula()
+
     def _gram(self, X: ArrayLike, Z: ArrayLike | None, formula: gram.Formula) -> Array:
         """Return a formula of the statistic, (n, m)."""
         return Statistics(self._scaled(X), None if Z is None else self._scaled(Z)).gram(self.statistic, formula)

@@ -145,6 +145,10 @@ class Kernel(ABC):
         """Gram matrix of the rows of X (n, d) with those of Z (m, d), or with themselves: (n, m)."""
         return self.evaluate(Statistics(X, Z))
 
+    def compiled(self, X: Points) -> tuple[str, Points, gram.Formula] | None:
+        """A statistic, rows and a formula whose Gram matrix is that of the rows X (n, d); None if there are none."""
+        return None
+
     def scan(self, X: ArrayLike, weights: Array | None = None) -> stability.Scan:
         """Stability scan of the rows of X (n, d), with weights (n,) or without, by blocks of the Gram matrix."""
         rows = as_points(X)
@@ -274,6 +278,10 @@ class Compiled(Pairwise):
 
     def profile(self, S: Array) -> Array:
         return gram.apply(self.formula(), S)
+
+    def compiled(self, X: Points) -> tuple[str, Points, gram.Formula] | None:
+        self.require_fixed()
+        return self.statistic, X, self.formula()
 
     def __call__(self, X: ArrayLike, Z: ArrayLike | None = None) -> Array:
         self.require_fixed()

@@ -30,8 +30,8 @@ GOAL = 1e-10
 """Residual, relative to the right-hand side, at which conjugate gradients stop."""
 
 ENOUGH = 1e-9
-"""Residual up to which a result is accepted, computed anew from the solution. The error at one row, in standard
-deviations of the targets, may be some times that, and 1e-8 is what is promised."""
+"""Residual up to which a result is accepted unless another one is given, computed anew from the solution. The error at
+one row, in standard deviations of the targets, may be some times that, and 1e-8 is what is promised."""
 
 PASSES = 100
 """Passes over K, at most, for one block of columns."""
@@ -79,6 +79,10 @@ class HeldOut:
     """Relative to the root mean square of the targets: the residual, or the largest error of the folds that were
     checked."""
     passes: int
+    a: Array | None = None
+    """Coefficients (t, n, k) of the fit without each fold, 0 in its rows; None of blocks, which know none."""
+    b: Array | None = None
+    """Biases (t, k)."""
 
 
 def conjugate_gradients(
@@ -219,12 +223,15 @@ class WholeKernel:
         Sample weights, at least 0.
     bias : bool
         Whether there is a bias, which is not penalised.
+    enough : float
+        Relative residual up to which a result is accepted: outputs at the rows that are fitted to are as exact.
     """
 
     matrix: KernelMatrix
     Y: Array
     s: Array
     bias: bool = False
+    enough: float = ENOUGH
 
     @property
     def root(self) -> Array:
@@ -309,6 +316,7 @@ class WholeKernel:
         progress : callable, optional
         """
         out, worst, spent = np.zeros(self.Y.shape), 0.0, 0
+        a, b = np.zeros((len(folds), *self.Y.shape)), np.zeros((len(folds), self.Y.shape[1]))
         step = max(1, COLUMNS // (self.Y.shape[1] + self.bias))
         for first in range(0, len(folds), step):
             which = range(first, min(first + step, len(folds)))
@@ -322,10 +330,10 @@ class WholeKernel:
                 if isinstance(fit, Refused):
                     return fit
                 rows = slice(*folds[fold])
-                out[rows] = fit.f[rows]
+                out[rows], a[fold], b[fold] = fit.f[rows], fit.a, fit.b
                 worst, taken = max(worst, fit.residual), fit.passes
             spent += taken
-        return HeldOut(out, list(folds), worst, spent)
+        return HeldOut(out, list(folds), worst, spent, a, b)
 
     def hold_out_by_blocks(
         self, factored: Factored, lam: float, folds: Sequence[Span], passes: int = PASSES
@@ -358,8 +366,8 @@ class WholeKernel:
         if isinstance(prepared, Refused):
             return prepared
         found = self._columns(factored, np.array([ridge]), np.array([ALL]), (), passes, None)
-        if found.residuals.max(initial=0.0) > ENOUGH:
-            return _refused(found, ridge)
+        if found.residuals.max(initial=0.0) > self.enough:
+            return _refused(found, ridge, self.enough)
         X, KX, spent = found.X, found.KX, found.passes
         k, root = self.Y.shape[1], self.root
         alpha, f, u, total = X[:, :k], KX[:, :k], np.zeros(self.matrix.n), 1.0
@@ -408,7 +416,7 @@ class WholeKernel:
         lo, hi = fold
         held = np.arange(lo, hi)
         others = np.delete(np.arange(self.matrix.n), held)
-        there = WholeKernel(self.matrix.subset(others), self.Y[others], self.s[others], self.bias)
+        there = WholeKernel(self.matrix.subset(others), self.Y[others], self.s[others], self.bias, self.enough)
         if not there.s.sum() > 0:
             return Refused("a fold holds all the weight, so that nothing is left to fit to")
         factored = there.factorise(lam, dtype=dtype)
@@ -419,7 +427,9 @@ class WholeKernel:
             return fit
         out = np.zeros(self.Y.shape)
         out[lo:hi] = predict(there.matrix, self.matrix.points(held), fit)
-        return HeldOut(out, [fold], fit.residual, fit.passes)
+        a = np.zeros((1, *self.Y.shape))
+        a[0, others] = fit.a
+        return HeldOut(out, [fold], fit.residual, fit.passes, a, fit.b[None])
 
     def common_ridge(self, lam: float, folds: Sequence[Span]) -> float:
         """Return the mean ridge of the fits without a fold.
@@ -476,8 +486,8 @@ class WholeKernel:
             columns = slice(system * (k + self.bias), (system + 1) * (k + self.bias))
             of_system = Solution(found.X[:, columns], found.KX[:, columns], found.residuals[columns], found.passes)
             residual = float(of_system.residuals.max(initial=0.0))
-            if not residual <= ENOUGH:
-                fits.append(_refused(of_system, float(ridge)))
+            if not residual <= self.enough:
+                fits.append(_refused(of_system, float(ridge), self.enough))
                 continue
             a, f, b = root * of_system.X[:, :k], of_system.KX[:, :k], np.zeros(k)
             if self.bias:
@@ -488,10 +498,10 @@ class WholeKernel:
         return fits
 
 
-def _refused(found: Solution, ridge: float) -> Refused:
+def _refused(found: Solution, ridge: float, enough: float) -> Refused:
     return Refused(
         f"conjugate gradients left a relative residual of {found.residuals.max():.1e} after {found.passes} passes over "
-        f"the kernel matrix, above {ENOUGH:.0e}: a ridge of {ridge:.1e} is too small for this kernel"
+        f"the kernel matrix, above {enough:.0e}: a ridge of {ridge:.1e} is too small for this kernel"
     )
 
 

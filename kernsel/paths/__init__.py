@@ -15,12 +15,16 @@ from kernsel.paths.base import Fits, HeldOut, Path
 from kernsel.paths.smooth import SmoothPath, compile_updates
 from kernsel.paths.square import LeftOver, SquarePath, StreamedPath
 from kernsel.paths.streamed import StreamedSmoothPath
+from kernsel.paths.whole import WholePath
 from kernsel.problem import Problem
+from kernsel.representation import Whole
 
 
 def make_path(problem: Problem, learner: Any, lams: Iterable[float]) -> Path:
     """Return the path of a learner on a problem; lambda is put in descending order."""
     descending = np.sort(np.array(list(lams), dtype=np.float64))[::-1]
+    if isinstance(problem.rank, Whole):
+        return WholePath(problem, learner, descending)
     kinds = (StreamedPath, SquarePath) if learner.loss.square else (StreamedSmoothPath, SmoothPath)
     return kinds[0 if problem.streamed(learner.loss) else 1](problem, learner, descending)
 
@@ -34,6 +38,7 @@ __all__ = [
     "SquarePath",
     "StreamedPath",
     "StreamedSmoothPath",
+    "WholePath",
     "compile_updates",
     "make_path",
 ]

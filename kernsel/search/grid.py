@@ -21,7 +21,7 @@ from kernsel.kernels import Kernel, Statistics, short
 from kernsel.numerics.jit import share_each
 from kernsel.paths import Path, make_path
 from kernsel.problem import Landmarks, Problem, Problems, Rows
-from kernsel.representation import LowRank
+from kernsel.representation import LowRank, Rank, Whole
 from kernsel.search.axes import Array, Axes
 from kernsel.search.candidate import Candidate, Key, parameters_of
 from kernsel.search.choice import MINIMUM, Rule
@@ -42,7 +42,7 @@ class GridSearch:
     ----------
     rows : Rows
     criterion : Criterion
-    rank : LowRank or None
+    rank : LowRank, Whole or None
         The representation in force; None for the whole Gram matrix.
     assess : callable
         ``(Path, Scores) -> list of Candidate``, one for each lambda of the path.
@@ -62,7 +62,7 @@ class GridSearch:
 
     rows: Rows
     criterion: Any
-    rank: LowRank | None
+    rank: Rank | None
     assess: Callable[[Path, Scores], list[Candidate]]
     grids: list[Axes]
     extend: bool = True
@@ -199,7 +199,9 @@ class GridSearch:
         def on_kernel(item: tuple[Kernel, dict[Any, list[float]]]) -> tuple[Kernel, list[Candidate]]:
             return item[0], self._on_kernel(item[0], item[1], rows, rank, landmarks)
 
-        for kernel, candidates in share_each(on_kernel, work):
+        # The whole kernel keeps all threads, and the memory, busy by itself.
+        each = map if isinstance(rank, Whole) else share_each
+        for kernel, candidates in each(on_kernel, work):
             for candidate in candidates:
                 self.found[candidate.key] = candidate
             done += len(candidates)
@@ -211,7 +213,7 @@ class GridSearch:
         kernel: Kernel,
         lams: Mapping[Any, list[float]],
         rows: Rows,
-        rank: LowRank | None,
+        rank: Rank | None,
         landmarks: Landmarks | None,
     ) -> list[Candidate]:
         problem = self.problems.on(rows, kernel, rank) if landmarks is None else Problem(rows, kernel, rank, landmarks)

@@ -21,7 +21,7 @@ from kernsel.criteria import Slopes, has_gradient
 from kernsel.errors import IncompatibleError, OptionError
 from kernsel.parameters import meant
 from kernsel.problem import Problem
-from kernsel.representation import LowRank
+from kernsel.representation import Rank
 from kernsel.search.axes import Coordinate
 from kernsel.search.candidate import Candidate, Key
 from kernsel.search.grid import GridSearch
@@ -223,7 +223,7 @@ def read_method(
     criterion: Any,
     learner: Any,
     kernels: Iterable[Any],
-    rank: LowRank | None,
+    rank: Rank | None,
 ) -> str | None:
     """Return the name of a refinement, None for none.
 

@@ -1,0 +1,256 @@
+"""Paths of the square loss with the whole kernel in tiles, for more rows than a Gram matrix is held of.
+
+Every lambda costs a factor; that of the fit serves its folds as well (see ``numerics.whole``). What is known of a
+lambda is kept with the problem, for it takes seconds to minutes, and no more than a few numbers a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernsel.errors import IncompatibleError, SelectionError, check_memory
+from kernsel.numerics import whole_costs
+from kernsel.numerics.points import Points, as_points, is_sparse
+from kernsel.numerics.whole import COLUMNS, Fit, WholeKernel
+from kernsel.numerics.whole import HeldOut as WithoutFolds
+from kernsel.numerics.whole_preconditioners import Factored, Refused
+from kernsel.numerics.whole_tiles import CallableMatrix, CrossMatrix, FormulaMatrix, KernelMatrix, Span
+from kernsel.once import once
+from kernsel.paths.base import Fits, HeldOut, Path
+from kernsel.problem import Problem
+
+Array = NDArray[np.float64]
+
+DOUBLE = 10_000
+"""Up to so many rows a factor in float64 takes the place of one in float32 that is refused, and of one whose inverse
+holds rows out: that is only as exact as the factor."""
+
+ENOUGH = 1e-6
+"""Relative residual up to which a fit is accepted: far below any standard error. Of smooth kernels with a ridge of
+1e-8 of their norm, rounding leaves no less."""
+
+EXACT = 1e-7
+"""Relative error of outputs from which a result says so."""
+
+
+class Solved(NamedTuple):
+    """What is known of one lambda.
+
+    Parameters
+    ----------
+    a : (n, k) array
+        Coefficients of the fit.
+    b : (k,) array
+    f : (n, k) array
+        Its outputs.
+    heldout : (n, k) array
+    error : float
+        Of outputs, relative to the root mean square of the targets.
+    without : (t, n, k) array or None
+        Coefficients of the fit without each fold, if the outputs are from these.
+    biases : (t, k) array or None
+    """
+
+    a: Array
+    b: Array
+    f: Array
+    heldout: Array
+    error: float
+    without: Array | None
+    biases: Array | None
+
+
+def dtypes(n: int, exact: bool = False) -> list[type]:
+    """Return the precisions of a factor of n rows that are tried in turn; ``exact`` where results are of that."""
+    return [np.float32] * (n > DOUBLE or not exact) + [np.float64] * (n <= DOUBLE)
+
+
+def kernel_matrix(kernel: Any, X: Points) -> KernelMatrix:
+    """Return the matrix of a kernel on rows X (n, d) in tiles: compiled ones if the kernel has any, and X is dense."""
+    found = None if is_sparse(X) else getattr(kernel, "compiled", lambda X: None)(X)
+    return CallableMatrix(kernel, X) if found is None else FormulaMatrix(*found)
+
+
+def cross_matrix(kernel: Any, X: Points, Z: Points) -> CrossMatrix | None:
+    """Return the matrix of new points Z (m, d) with rows X (n, d) in compiled tiles; None if the kernel has none."""
+    if is_sparse(X) or is_sparse(Z):
+        return None
+    matrix = kernel_matrix(kernel, X)
+    return matrix.cross(kernel.compiled(as_points(Z))[1]) if isinstance(matrix, FormulaMatrix) else None
+
+
+class WholePath(Path):
+    """The square loss with the whole kernel in tiles.
+
+    Parameters
+    ----------
+    problem : Problem
+    learner : Learner
+        Of the square loss.
+    lams : (L,) array, descending
+    """
+
+    def __init__(self, problem: Problem, learner: Any, lams: Array) -> None:
+        super().__init__(problem, learner, lams)
+        if not learner.loss.square:
+            raise IncompatibleError(
+                f"rank whole is for the square loss, and learner '{learner.name}' has another: use krr or lssvm"
+            )
+        if self.rows.training is not None:
+            raise IncompatibleError(
+                "rank whole leaves folds out of fits on all rows, and these splits train on other rows than all but "
+                "the fold: give a number of landmarks such as 1000"
+            )
+
+    @property
+    def _folds(self) -> list[Span]:
+        return list(pairwise(self.rows.starts.tolist()))
+
+    @once
+    def _whole(self) -> WholeKernel:
+        rows = self.rows
+        Y = np.ascontiguousarray(rows.Y.T)
+        return WholeKernel(kernel_matrix(self.problem.kernel, rows.X), Y, rows.s, self.bias, ENOUGH)
+
+    @property
+    def route(self) -> str:
+        """How folds are held out: see ``whole_costs.ROUTES``."""
+        t = self.rows.left.size
+        if t == 1:
+            return "one fold"
+        return "folds" if t * (len(self.rows.Y) + self.bias) <= COLUMNS else "blocks"
+
+    def _solved(self, k: int) -> Solved | Refused:
+        """Return what is known of lambda number ``k``."""
+        known, key = self.problem.wholes, (self.learner, float(self.lams[k]), self.rows.left.size)
+        if key not in known:
+            known[key] = self._solve(float(self.lams[k]))
+        found: Solved | Refused = known[key]
+        return found
+
+    def _solve(self, lam: float) -> Solved | Refused:
+        n, d = self.rows.X.shape
+        found: Solved | Refused = Refused("")
+        for dtype in dtypes(n, self.route == "blocks"):
+            size = np.dtype(dtype).itemsize
+            costs = whole_costs.costs(n, d, len(self.rows.Y), self.bias, self._folds, self.route, itemsize=size)
+            check_memory(
+                costs.memory,
+                f"the whole kernel of {n} rows",
+                "give fewer folds, or a number of landmarks such as 1000 in place of whole",
+            )
+            found = self._try(lam, dtype)
+            if not isinstance(found, Refused):
+                break
+        return found
+
+    def _try(self, lam: float, dtype: type) -> Solved | Refused:
+        """Fit, and hold out the folds, with a factor of some precision."""
+        whole, folds, route = self._whole, self._folds, self.route
+        factored = whole.factorise(lam, () if route == "one fold" else folds, dtype)
+        if isinstance(factored, Refused):
+            return factored
+        fit = whole.fit(factored, lam)
+        if isinstance(fit, Refused):
+            return fit
+        if route == "one fold":
+            del factored  # the memory is for the next one
+            return _together(fit, whole.hold_out_one(lam, folds[0], dtype))
+        return _together(fit, self._without(factored, lam))
+
+    def _without(self, factored: Factored, lam: float) -> WithoutFolds | Refused:
+        whole, folds = self._whole, self._folds
+        if self.route == "blocks":
+            return whole.hold_out_by_blocks(factored, lam, folds)
+        prepared = factored.hold_out(folds)
+        return prepared if isinstance(prepared, Refused) else whole.hold_out(prepared, lam, folds)
+
+    @once
+    def fits(self) -> Fits:
+        rows = self.rows
+        f, status = np.zeros((len(rows.Y), self.lams.size, rows.n)), np.zeros((len(rows.Y), self.lams.size), np.int64)
+        for k in range(self.lams.size):
+            found = self._solved(k)
+            f[:, k] = np.nan if isinstance(found, Refused) else found.f.T
+        return Fits(np.zeros((*f.shape[:2], 0)), f, status)
+
+    def exact(self, which: Sequence[int] | None = None) -> HeldOut:
+        chosen = list(range(self.lams.size)) if which is None else list(which)
+        f = np.zeros((len(self.rows.Y), len(chosen), self.rows.n))
+        failed: list[str | None] = []
+        for place, k in enumerate(chosen):
+            found = self._solved(k)
+            if isinstance(found, Refused):
+                f[:, place] = np.nan
+                failed.append(found.reason)
+                continue
+            f[:, place] = found.heldout.T
+            finite = bool(np.isfinite(found.heldout).all())
+            failed.append(None if finite else "held-out outputs are not finite")
+        return HeldOut(f, failed, np.full(len(chosen), True))
+
+    def newton_step(self) -> HeldOut:
+        return self.exact()
+
+    def influence(self, order: int) -> HeldOut:
+        raise IncompatibleError(
+            "rank whole has exact held-out outputs, and no influence function: use newton-cv or cv, or give a number "
+            "of landmarks such as 1000"
+        )
+
+    def nystrom_influence(self, share: float) -> HeldOut:
+        return self.influence(1)
+
+    def _ratio(self) -> Array:
+        _ = self.influence(1)
+        return np.zeros(0)
+
+    def norms(self, which: Sequence[int]) -> Array:
+        found = [self._solved(k) for k in which]
+        norms = [np.nan if isinstance(s, Refused) else float(np.vdot(s.a, s.f - s.b)) for s in found]
+        return np.array(norms, dtype=np.float64)
+
+    def _solution(self, k: int) -> Array:
+        found = self._solved(k)
+        if isinstance(found, Refused):
+            raise SelectionError(f"there is no fit for lambda = {self.lams[k]:.4g}: {found.reason}")
+        return np.vstack([found.a, found.b]).T if self.bias else found.a.T
+
+    def _refitted(self, k: int) -> Array:
+        found = self._solved(k)
+        if isinstance(found, Refused):
+            raise SelectionError(f"there is no fit for lambda = {self.lams[k]:.4g}: {found.reason}")
+        a, b = found.without, found.biases
+        if a is None or b is None:  # by blocks of the inverse
+            a, b = self._by_columns(float(self.lams[k]))
+        x = np.concatenate([a, b[:, None]], axis=1) if self.bias else a
+        return np.asarray(x.swapaxes(1, 2))
+
+    def _by_columns(self, lam: float) -> tuple[Array, Array]:
+        """Return coefficients and biases of the fits without each of many folds, by a system for each."""
+        whole, folds = self._whole, self._folds
+        factored = whole.factorise(lam, folds, np.float64 if self.rows.n <= DOUBLE else np.float32)
+        prepared = factored if isinstance(factored, Refused) else factored.hold_out(folds)
+        found = prepared if isinstance(prepared, Refused) else whole.hold_out(prepared, lam, folds)
+        if isinstance(found, Refused):
+            raise SelectionError(f"there are no fits without each fold for lambda = {lam:.4g}: {found.reason}")
+        assert found.a is not None
+        assert found.b is not None
+        return found.a, found.b
+
+    def describe(self) -> str:
+        """The representation in words."""
+        worst = max((s.error for s in self.problem.wholes.values() if isinstance(s, Solved)), default=0.0)
+        said = f", outputs to {worst:.0e}" if worst > EXACT else ""
+        return f"whole kernel in tiles, n = {self.rows.n}{said}"
+
+
+def _together(fit: Fit, held: WithoutFolds | Refused) -> Solved | Refused:
+    if isinstance(held, Refused):
+        return held
+    return Solved(fit.a, fit.b, fit.f, held.outputs, max(held.error, fit.residual), held.a, held.b)
