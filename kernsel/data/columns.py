@@ -146,7 +146,7 @@ def as_text(column: pd.Series) -> npt.NDArray[np.object_]:
         values = column.to_numpy(dtype=np.float64, na_value=np.nan)
         texts = np.array([str(int(x)) if x.is_integer() else repr(x) for x in values.tolist()], dtype=object)
     else:
-        texts = np.asarray(column.astype(object).map(str), dtype=object)
+        texts = np.array(column.astype(object).map(str), dtype=object)  # a copy: pandas lends its own, read only
     texts[column.isna().to_numpy()] = None
     return texts
 
