@@ -57,6 +57,8 @@ class Assessment:
     ----------
     stability : Stability
         Of every row.
+    places : (n,) array
+        Which rows of the table those are, from 0.
     bounds : Bounds
         From the 2-norm, whichever norm the stability is in.
     learner : Learner
@@ -74,6 +76,7 @@ class Assessment:
     """
 
     stability: Stability
+    places: NDArray[np.int64]
     bounds: Bounds
     learner: Any
     fit: float
@@ -108,7 +111,8 @@ class Assessment:
             "norm": found.norm,
             "beta": found.beta,
             "influential": [
-                {"row": i + 1, "perturbation": found.perturbations[i]} for i in found.influential(self.top)
+                {"row": int(self.places[i]) + 1, "perturbation": found.perturbations[i]}
+                for i in found.influential(self.top)
             ],
             "perturbations": found.perturbations.tolist(),
             "bounds": {
@@ -152,7 +156,7 @@ class Assessment:
             f"  over the {found.n} rows i: from {moved.min():.4g} to {moved.max():.4g}, median {np.median(moved):.4g}",
         ]
         if self.top:
-            rows = [(str(i + 1), f"{moved[i]:.5g}") for i in found.influential(self.top)]
+            rows = [(str(self.places[i] + 1), f"{moved[i]:.5g}") for i in found.influential(self.top)]
             lines += ["", "rows that move K most (numbered in the file from 1, the header not counted):"]
             lines += [f"  {line}" for line in aligned([("row", "|K - K^i|"), *rows])]
         return lines
@@ -297,6 +301,7 @@ def assess_dataset(
     ended = time.perf_counter()
     return Assessment(
         stability=found,
+        places=dataset.places,
         bounds=limits,
         learner=part,
         fit=fit,

@@ -85,7 +85,7 @@ def baseline_of(deals: list[Rows], every: list[Array], classes: bool, unit: floa
     figures = []
     for rows, F in zip(deals, every, strict=False):
         Y, F = rows.Y[:, : rows.held], F[:, : rows.held]
-        losses = _losses(Y, constants(rows, classes), classes)
+        losses = _constant_losses(rows, classes)
         gain = _hardest(rows, losses, classes) - _losses(Y, F, classes)
         scale = 1.0 if classes else unit**2
         further = (float(rows.mean(gain)), _error(gain, rows), float(rows.mean(losses)))
@@ -98,12 +98,28 @@ def baseline_of(deals: list[Rows], every: list[Array], classes: bool, unit: floa
 
 def constant_error(rows: Rows, classes: bool, unit: float) -> tuple[float, float]:
     """Return the error of the largest class, or of the mean, of each fold's training rows, and its standard error."""
-    losses = _losses(rows.Y[:, : rows.held], constants(rows, classes), classes)
+    losses = _constant_losses(rows, classes)
     mean, spread = float(rows.mean(losses)), _error(losses, rows)
     if classes:
         return mean, spread
     root = math.sqrt(mean)
     return unit * root, unit * spread / (2 * root) if root else 0.0
+
+
+def _constant_losses(rows: Rows, classes: bool) -> Array:
+    """Return the losses (held,) of constants; of classes by the largest one of all rows if that has less.
+
+    Where classes are of one size, the largest one of a fold's training rows is the one that the fold has least of.
+    """
+    Y = rows.Y[:, : rows.held]
+    losses = _losses(Y, constants(rows, classes), classes)
+    if not classes:
+        return losses
+    totals = np.array([rows.s @ (rows.Y > 0).T, rows.s @ (rows.Y <= 0).T])  # (2, k)
+    k = len(Y)
+    best = np.where(np.arange(k) == totals[0].argmax(), 1.0, -1.0) if k > 1 else np.sign(totals[0] - totals[1] - 0.5)
+    whole = _losses(Y, np.broadcast_to(best[:, None], Y.shape), classes)
+    return min(losses, whole, key=lambda each: float(rows.mean(each)))
 
 
 def constants(rows: Rows, classes: bool) -> Array:

@@ -220,6 +220,9 @@ def platt(f: Array, y: Array, s: Array) -> Sigmoid:
                 break
         theta = theta - share * step
         z, value = theta @ design, new
+    if theta[0] < 0:  # what is turned around says nothing of new rows: the share of the class is left
+        share = float(s @ t / s.sum())
+        return Sigmoid(0.0, float(np.log(share / (1 - share))))
     slope = float(theta[0]) / spread
     return Sigmoid(slope, float(theta[1]) - slope * centre)
 

@@ -90,6 +90,8 @@ def couple(F: Array, Y: Array, s: Array) -> Coupling:
 
     start = np.hstack([np.eye(k), np.log((counts + 1) / (counts.sum() + k))[:, None]])
     W = _by_newton(value, start, X, s) if k <= MOST else _by_gradients(value, start)
+    if np.trace(W[:, :k]) < 0:  # what is turned around says nothing of new rows: the shares of the classes are left
+        W = np.hstack([np.zeros((k, k)), start[:, k:]])
     A, b = W[:, :k] / scale, W[:, k] - W[:, k].mean()  # one number more for all classes says nothing
     return Coupling(A, b - A @ centre[:, 0])
 

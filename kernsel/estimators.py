@@ -140,9 +140,9 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):  # type: ignore[misc]
         As in :func:`kernsel.select`.
     cv : int, str, splitter or iterable of pairs, optional
         Another word for ``folds``.
-    repeats, class_weight, copies, grid, search, refine, budget, verify, rank, landmarks, extend, pure : optional
+    repeats, class_weight, copies, drop, keep, categorical, numeric, ordinal, missing : optional
         As in :func:`kernsel.select`.
-    drop, keep, categorical, numeric, ordinal, missing : optional
+    grid, search, refine, budget, verify, rank, landmarks, extend, pure : optional
         As in :func:`kernsel.select`.
     order, eta, metric, choose, within, one_se, calibration, standardize, seed : optional
         As in :func:`kernsel.select`.
@@ -279,9 +279,9 @@ class KernelRegressor(RegressorMixin, _KernelEstimator):  # type: ignore[misc]  
         As in :func:`kernsel.select`.
     cv : int, str, splitter or iterable of pairs, optional
         Another word for ``folds``.
-    repeats, copies, grid, search, refine, budget, verify, rank, landmarks, extend, pure, order, eta : optional
+    repeats, copies, drop, keep, categorical, numeric, ordinal, missing : optional
         As in :func:`kernsel.select`.
-    drop, keep, categorical, numeric, ordinal, missing : optional
+    grid, search, refine, budget, verify, rank, landmarks, extend, pure, order, eta : optional
         As in :func:`kernsel.select`.
     metric, choose, within, one_se, clip, standardize, seed : optional
         As in :func:`kernsel.select`.

@@ -51,8 +51,8 @@ class Intervals:
         Bounds of the folds.
     weights : (n,) array
         Of the rows.
-    limits : (2, k) array or None
-        Within which the outputs of fits are kept; None for no limits.
+    limits : (2, k, t) array or None
+        Within which the outputs of the fit without each fold are kept; None for no limits.
     """
 
     coefficients: Array
@@ -76,7 +76,7 @@ class Intervals:
             residuals = cls._residuals(path, coefficients, biases)
         else:
             residuals = np.abs(rows.Y - heldout)[:, : rows.held]
-        limits = rows.limits if rows.clip else None
+        limits = rows.limits_apart if rows.clip else None
         return cls(coefficients, biases, residuals, rows.starts, rows.s[: rows.held].copy(), limits)
 
     @staticmethod
@@ -91,7 +91,7 @@ class Intervals:
                 held = slice(start, min(start + block, hi))
                 outputs = a @ path.problem.kernel(rows.X[held], points).T + b[:, None]
                 if rows.clip:
-                    outputs = np.clip(outputs, *rows.limits[:, :, None])
+                    outputs = np.clip(outputs, *rows.limits_apart[:, :, fold, None])
                 residuals[:, held] = np.abs(rows.Y[:, held] - outputs)
         return residuals
 
@@ -118,7 +118,7 @@ class Intervals:
         t, outputs, m = self.coefficients.shape
         F = (K @ self.coefficients.reshape(t * outputs, m).T).reshape(-1, t, outputs) + self.biases
         if self.limits is not None:
-            F = np.clip(F, *self.limits)
+            F = np.clip(F, *self.limits.swapaxes(1, 2))
         folds = np.repeat(np.arange(t), np.diff(self.starts))
         ends = np.empty((len(K), outputs, 2))
         for k, residuals in enumerate(self.residuals):

@@ -38,7 +38,7 @@ def rows_of(dataset: Dataset, folds: Folds, seed: int, clip: bool = False) -> Ro
     X, Y = dataset.X[order], np.ascontiguousarray(dataset.Y[:, order])
     weights = None if dataset.weights is None else dataset.weights[order]
     training = None if folds.training is None else np.ascontiguousarray(folds.training[:, order])
-    clip = clip and dataset.task == "regression"
+    clip = clip and dataset.task == "regression" and training is None  # in time a target may leave its range
     return Rows(X, Y, folds.starts, order, Statistics(X), seed, weights, training, clip)
 
 
@@ -142,7 +142,7 @@ class Judge:
                         loss=float(rows.mean(losses)),
                         error=float(error),
                         error_se=_known(float(error_se)),
-                        metrics={} if self.metrics is None else self.metrics.evaluate(rows, F),
+                        metrics={} if self.metrics is None else self.metrics.evaluate(rows, rows.clipped_apart(F)),
                     )
                 else:
                     result[id(candidate)] = replace(candidate, verified=math.inf, failed=f"not verified: {reason}")
@@ -168,7 +168,7 @@ class Judge:
 
         Of several targets it is the mean, in squared standard deviations of each.
         """
-        Y, F = rows.Y[:, : rows.held], F[..., : rows.held]
+        Y, F = rows.Y[:, : rows.held], rows.clipped_apart(F)[..., : rows.held]
         if self.dataset.task == "classification":
             return np.asarray(chosen_classes(F) != class_codes(Y), np.float64)
         with np.errstate(over="ignore", invalid="ignore"):  # the outputs of a fit that failed may be infinite

@@ -127,6 +127,35 @@ class Rows:
         low, high = self.limits.reshape(2, len(F), *(1,) * (F.ndim - 1))
         return np.where(np.isinf(F), F, np.clip(F, low, high))  # what is infinite has failed
 
+    @once
+    def limits_apart(self) -> Array:
+        """Least and largest target that the fit without each fold is trained on, (2, k, t)."""
+        if self.training is not None:
+            each = [self.Y[:, kept] for kept in self.training]
+            return np.stack([[Y.min(axis=1) for Y in each], [Y.max(axis=1) for Y in each]]).swapaxes(1, 2)
+        t = self.left.size
+        bounds = np.append(self.starts, self.n)[: t + 1 + (self.held < self.n)]  # rows in no fold are a last part
+        ends = []
+        for sign in (-1.0, 1.0):
+            largest = np.maximum.reduceat(sign * self.Y, bounds[:-1], axis=1)
+            second, first = np.sort(largest, axis=1)[:, -2:].T[:, :, None]
+            ends.append(sign * np.where(largest == first, second, first))  # of two that are equal both are second
+        return np.stack(ends)[:, :, :t]
+
+    def clipped_apart(self, F: Array) -> Array:
+        """Return held-out outputs (k, ..., n) within the range of the targets that their own fit was trained on.
+
+        That is what a model without the fold predicts, and so what is reported; scores, which only compare, have the
+        range of all targets, so that rows beyond the others' range weigh on all candidates alike.
+        """
+        if not self.clip:
+            return F
+        low, high = np.repeat(self.limits_apart, np.diff(self.starts), axis=2).reshape(
+            2, len(F), *(1,) * (F.ndim - 2), -1
+        )
+        held = F[..., : self.held]
+        return np.concatenate([np.where(np.isinf(held), held, np.clip(held, low, high)), F[..., self.held :]], axis=-1)
+
     def mean(self, values: Array) -> Array:
         """Return the weighted mean over held-out rows of ``values (..., n)``."""
         s = self.s[: self.held]

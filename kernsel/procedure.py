@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,7 +90,13 @@ class Procedure:
     error: float
     low: float
     high: float
-    pairs: Mapping[Key, Pair]
+    pairs: Mapping[Key, Pair] = field(repr=False)
+
+    def moved(self, by: float) -> Procedure:
+        """Return it for outputs whose error is another one: those of several classes are coupled after the choice."""
+        return replace(
+            self, error=max(self.error + by, 0.0), low=max(self.low + by, 0.0), high=max(self.high + by, 0.0)
+        )
 
     @property
     def equivalent(self) -> int:

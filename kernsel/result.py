@@ -208,6 +208,10 @@ class Selection:
                 subsequent_indent="  ",
             ),
         ]
+        if self.data.get("relevances", {}).get("unseen") or self.options["calibration"] == "softmax":
+            lines.append(
+                "  the error of the choice is of outputs made anew after the search, those below it of the search's"
+            )
         if _tuned(self.best):
             names = listing(_tuned(self.best))
             lines.append(f"  learners are compared by that and not by their losses, which depend on {names}")

@@ -26,7 +26,7 @@ from kernsel.extrapolation import reach
 from kernsel.folds import Folds, make_folds
 from kernsel.intervals import Intervals
 from kernsel.judging import Judge, rows_of
-from kernsel.kernels import Kernel, short
+from kernsel.kernels import Kernel
 from kernsel.model import Model
 from kernsel.numerics.jit import one_blas_thread
 from kernsel.numerics.points import as_points
@@ -144,6 +144,8 @@ def search_dataset(
     ladder = read_search(search, dataset.n, len(dataset.Y), columns, rule.name == ONE_SE)
     compile_updates(part, columns is None and not ladder)
     kind = read_calibration(calibration, part, dataset.task, len(dataset.labels or ()))
+    if kind == "softmax" and calibration is None and 2 * dealt[0].starts.size > dataset.n:
+        kind = "sigmoid"  # of a row left out alone the outputs say what it is: its class is rarer without it
     deals = [rows_of(dataset, deal, seed, clip) for deal in dealt]
     rows = deals[0]
     if rule.name == ONE_SE:
@@ -209,6 +211,9 @@ def search_dataset(
         every = [held, *(heldout_of(refit(best, other, columns, judge.problems), approximate) for other in deals[1:])]
     if fresh is not None:
         held, every, unmeasured = fresh, [fresh], metrics is not None
+    inside = float(np.sqrt(rows.mean(((held - rows.Y) ** 2).mean(axis=0)))) * judge.unit
+    every = [deal.clipped_apart(F) for F, deal in zip(every, deals, strict=False)]
+    held = every[0]
     if unmeasured:
         best = candidates[0] = replace(best, metrics=judge.measured(every))
     coupling = None
@@ -217,7 +222,10 @@ def search_dataset(
         every = [_coupled(F, deal) for F, deal in zip(every, deals, strict=False)]
         held = every[0]
     if best.error is None or fresh is not None or coupling is not None:  # without held-out outputs, or of others
-        best = candidates[0] = judge.with_error(best, every)
+        before, best = best.error, judge.with_error(best, every)
+        candidates[0] = best
+        if coupling is not None and isinstance(procedure, Procedure) and before is not None:
+            procedure = procedure.moved((best.error or 0.0) - before)
     warnings += [
         Caution("metric-undefined", f"metric '{name}' is not defined for the held-out predictions of the choice")
         for name, each in best.metrics.items()
@@ -229,7 +237,7 @@ def search_dataset(
             f"{100 * columns.tol:g} % were asked for: allow more by --rank tol:{columns.tol:g}:{2 * columns.largest}"
         )
         warnings.append(Caution("rank-limit", text))
-    examined = examine(dataset, dealt[0], deals, every, best.error)
+    examined = examine(dataset, dealt[0], deals, every, min(best.error or 0.0, inside))
     warnings += examined.cautions
     notes += examined.notes
     curves, probabilities = _probabilities(kind, held, rows, dataset)
@@ -369,8 +377,8 @@ def _where_unseen(
     if best.key == candidates[0].key:
         return candidates, fresh, []
     note = (
-        f"kernel: {short(candidates[0].kernel)} was learnt on rows that are held out, has {first:.4g} where it is "
-        f"learnt without them, and {value:.4g} is had by {short(best.kernel)}"
+        f"kernel: {candidates[0].kernel.name} passed over, as its score by what is learnt without the rows held out is "
+        f"{first:.4g}; that of {best.kernel.name} is {value:.4g}"
     )
     return [best, *(c for c in candidates if c.key != best.key)], fresh, [note]
 

@@ -138,3 +138,22 @@ def test_a_weight_of_two_is_a_row_twice():
     again = np.repeat(np.arange(60), s.astype(int))
     twice = couple(F[:, again], Y[:, again], np.ones(again.size))
     np.testing.assert_allclose(softmax(couple(F, Y, s)(F)), softmax(twice(F)), atol=1e-10)
+
+
+def test_outputs_that_are_turned_around_say_nothing():
+    F, Y, s = outputs(7)
+    found = couple(-F, Y, s)
+    P = softmax(found(-F))
+    assert (found.A == 0).all()
+    counts = (Y > 0) @ (s / s.mean())
+    np.testing.assert_allclose(P[0], (counts + 1) / (counts.sum() + 3))
+
+
+def test_rows_left_out_alone_are_not_coupled():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(45, 4)), rng.permutation(np.repeat([0, 1, 2], 15))
+    options = {"kernel": "gaussian(tau=2)", "grid": {"lambda": [100.0]}, "extend": False, "folds": "loo"}
+    result = tables.choose(X, y, "classification", learner="lssvm", **options)
+    assert result.options["calibration"] == "sigmoid"
+    assert result.best.error > 0.4
+    assert result.data["baseline"]["error"] == pytest.approx(2 / 3)

@@ -214,7 +214,7 @@ def turned(
     few = rows.taken(some, np.arange(count + 1))
     path, losses = _fit(few, kernel, learner, RIDGES)
     bound, best = min(losses), int(np.argmin(losses))
-    X, Y, s = rows.X[others], rows.Y[:, others], rows.s[others]
+    X, Y, s = rows.X[others], np.ascontiguousarray(rows.Y[:, others]), rows.s[others]
 
     def judged(fit: Path, k: int) -> tuple[Array, Array]:
         """Return squared residuals (m,), and which rows are given a wrong class."""

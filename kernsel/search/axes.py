@@ -207,7 +207,8 @@ def _axes(kernel: Kernel, style: str, given: Mapping[str, Array], rows: Rows, le
         if lams is None:
             middle = kernel.with_parameters(**{name: float(axis[axis.size // 2]) for name, axis in scaled.items()})
             ridge = float(rows.s @ middle.diag(rows.X) / rows.total) or 1.0
-            lams = _thinned(style, "lambda", RIDGES * ridge / rows.total)
+            counts = (rows.s == np.round(rows.s)).all()  # of rows that are there several times; else ratios count
+            lams = _thinned(style, "lambda", RIDGES * ridge / (rows.total if counts else rows.n))
         known = {n: _thinned(style, n, axis) for n, axis in scaled.items()} | known
     tuning = dict(learner.axes(rows.Y)) if free_of(learner) else {}
     tuning = {n: given[n] if n in given else _thinned(style, n, axis) for n, axis in tuning.items()}

@@ -75,6 +75,36 @@ def test_outputs_are_clipped_to_the_range_of_the_targets():
     assert replace(rows, clip=False).clipped(F) is F
 
 
+def test_what_is_reported_is_clipped_to_the_targets_that_the_fit_has_seen():
+    rows = replace(tables.make_rows(real=True), clip=True)
+    F = np.random.default_rng(0).normal(scale=10.0, size=(2, 3, rows.n))
+    clipped = rows.clipped_apart(F)
+    for fold in range(rows.left.size):
+        held, kept = slice(rows.starts[fold], rows.starts[fold + 1]), rows.kept(fold)
+        for c, y in enumerate(rows.Y):
+            np.testing.assert_array_equal(clipped[c, :, held], np.clip(F[c, :, held], y[kept].min(), y[kept].max()))
+    training = np.stack([rows.kept(fold) for fold in range(rows.left.size)])
+    np.testing.assert_array_equal(replace(rows, training=training).limits_apart, rows.limits_apart)
+    assert replace(rows, clip=False).clipped_apart(F) is F
+
+
+def test_no_extreme_row_has_its_own_target_back():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(60, 1))
+    y = np.exp(2 * X[:, 0])
+    result = tables.choose(X, y, folds=5, verify=9)
+    top = int(y.argmax())
+    assert result.heldout[top] <= np.sort(y)[-2] * (1 + 1e-12)
+    assert result.best.error == pytest.approx(np.sqrt(((result.heldout - y) ** 2).mean()))
+
+
+def test_in_time_nothing_is_clipped():
+    t = np.arange(80.0)[:, None]
+    result = tables.choose(t, 10 * t[:, 0], kernel="linear", folds="time:4", standardize=True)
+    assert result.model.limits is None
+    assert result.model.predict(t + 20.0).max() > 10 * t.max() + 100
+
+
 def test_predictions_stay_in_the_range_unless_they_are_let_out():
     X, y = tables.waves(60)
     far = X + 3.0
