@@ -209,7 +209,7 @@ def test_the_baseline_is_the_best_constant_of_the_training_rows(seed, kind, weig
     losses = (expected != Y[:, : rows.held]).any(axis=0) if classes else ((expected - Y[:, : rows.held]) ** 2).mean(0)
     mean = float(rows.mean(losses.astype(float)))
     if classes:
-        shares = [rows.s @ (Y == np.reshape(c, (-1, 1))).all(axis=0) for c in candidates]
+        shares = [rows.s @ (np.reshape(c, (-1, 1)) == Y).all(axis=0) for c in candidates]
         best = np.reshape(candidates[int(np.argmax(shares))], (-1, 1))
         mean = min(mean, float(rows.mean((best != Y[:, : rows.held]).any(axis=0).astype(float))))
     assert nothing.error == pytest.approx(mean if classes else 2.0 * math.sqrt(mean))
