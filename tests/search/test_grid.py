@@ -355,7 +355,8 @@ def test_ties_go_to_the_wider_tube_at_last():
 )
 def test_a_search_over_the_learner(learner, grid, data, best):
     X, y = data()
-    result = tables.choose(X, y, learner=learner, grid=tables.SMALL | grid, folds=5, extend=False, verify=4)
+    options = {"grid": tables.SMALL | grid, "folds": 5, "extend": False, "verify": 4, "clip": False}
+    result = tables.choose(X, y, learner=learner, **options)
     learners = {each.learner for each in result.candidates}
     assert len(result.candidates) == 9 * len(learners)
     assert len(learners) > 1
