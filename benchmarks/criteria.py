@@ -28,11 +28,12 @@ from common import machine, table
 from joblib import Parallel, delayed
 
 from kernsel import criteria, evaluation
+from kernsel.folds.partition import Partition
 from kernsel.kernels import Gaussian, Statistics
 from kernsel.learners import Krr, Svm
 from kernsel.paths import make_path
-from kernsel.problem import Problem, Rows
-from kernsel.tradeoff import ETAS
+from kernsel.representation.problem import Problem
+from kernsel.selection.eta import ETAS
 
 TAUS = 2.0 ** np.arange(15, -16, -1)  # from the widest down: of equal scores the first one is taken
 RIDGES = np.array([100.0, 10.0, 1.0, 0.1])
@@ -54,12 +55,12 @@ VERSUS = [("cvks5", "cv5"), ("cvks10", "cv10"), ("rks", "sps"), ("cvks5", "br"),
 Array = Any
 
 
-def rows_of(X: Array, y: Array, folds: int, seed: int) -> Rows:
+def rows_of(X: Array, y: Array, folds: int, seed: int) -> Partition:
     """Deal rows to folds at random."""
     order = np.random.default_rng(seed).permutation(len(X))
     starts = np.linspace(0, len(X), folds + 1).astype(np.int64)
     X = np.ascontiguousarray(X[order])
-    return Rows(X, np.ascontiguousarray(y[order][None]), starts, order, Statistics(X))
+    return Partition(X, np.ascontiguousarray(y[order][None]), starts, order, Statistics(X))
 
 
 def surface(

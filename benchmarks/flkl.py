@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 
 import kernsel
 from kernsel.learning import PUBLISHED
-from kernsel.numerics import firstlevel
-from kernsel.numerics.jit import one_blas_thread, share_each
+from kernsel.numerics.runtime.jit import one_blas_thread, share_each
+from kernsel.numerics.square import firstlevel
 
 PRINTED = {
     "banana": (10.605, 10.587, 10.614, 10.670, 10.656, 10.600),

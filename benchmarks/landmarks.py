@@ -21,13 +21,13 @@ from common import machine, table
 from kernsel.criteria import CV
 from kernsel.data import Dataset, prepare, read_table
 from kernsel.folds import make_folds
-from kernsel.judging import rows_of
+from kernsel.folds.partition import Partition
 from kernsel.kernels import Gaussian
-from kernsel.numerics.jit import one_blas_thread
+from kernsel.numerics.runtime.jit import one_blas_thread
 from kernsel.paths import make_path
-from kernsel.problem import Problem
-from kernsel.representation import METHODS, LowRank
-from kernsel.selection import select_dataset
+from kernsel.representation.problem import Problem
+from kernsel.representation.ranks import METHODS, LowRank
+from kernsel.selection.api import select_dataset
 
 SEEDS = range(3)
 WIDTHS = (0.25, 1.0, 4.0)
@@ -64,7 +64,7 @@ def choices(dataset: Dataset, rank: int, judge: int) -> list[str]:
         start = time.process_time()
         found.append(select_dataset(dataset, rank=rank, landmarks=method))
         spent.append(time.process_time() - start)
-    rows = rows_of(dataset, make_folds(10, dataset, 0), 0)
+    rows = Partition.of(dataset, make_folds(10, dataset, 0), 0)
     losses = []
     for result in found:
         problem = Problem(rows, result.best.kernel, LowRank(min(judge, rows.n)))

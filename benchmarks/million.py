@@ -27,13 +27,14 @@ import numpy as np
 
 import kernsel
 from kernsel.data import prepare, read_table
+from kernsel.folds.partition import Partition
 from kernsel.kernels import Gaussian, Statistics
-from kernsel.numerics import gram, streaming
-from kernsel.numerics.jit import one_blas_thread, share, threads
-from kernsel.problem import Rows
-from kernsel.representation import LowRank
-from kernsel.selection import select_dataset
-from kernsel.streaming import Sampled, Stream
+from kernsel.numerics import gram
+from kernsel.numerics.blocks import features as streaming
+from kernsel.numerics.runtime.jit import one_blas_thread, share, threads
+from kernsel.representation.blocks import Sampled, Stream
+from kernsel.representation.ranks import LowRank
+from kernsel.selection.api import select_dataset
 
 FOLDS = 10
 WIDTHS = (60.0, 240.0, 960.0)
@@ -116,12 +117,14 @@ def rates(rank: int) -> tuple[float, float]:
     return 2 * A.size * rank / product, S.size / exponentials
 
 
-def sorted_rows(n: int) -> Rows:
+def sorted_rows(n: int) -> Partition:
     """Return the data, standardised, in ten folds."""
     X, y = data(n)
     X -= X.mean(axis=0)
     X /= X.std(axis=0)
-    return Rows(X, ((y - y.mean()) / y.std())[None], np.arange(FOLDS + 1) * n // FOLDS, np.arange(n), Statistics(X))
+    return Partition(
+        X, ((y - y.mean()) / y.std())[None], np.arange(FOLDS + 1) * n // FOLDS, np.arange(n), Statistics(X)
+    )
 
 
 def stages(n: int, rank: int, tau: float) -> dict[str, float]:

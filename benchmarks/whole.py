@@ -33,12 +33,13 @@ from common import Array, machine, table
 from scipy.linalg import lapack
 from sklearn.datasets import make_friedman1
 
-from kernsel.numerics import gram, whole_costs
-from kernsel.numerics.jit import one_blas_thread
-from kernsel.numerics.whole import WholeKernel, predict
-from kernsel.numerics.whole_preconditioners import Factored, Refused, fill
-from kernsel.numerics.whole_tiles import FormulaMatrix
-from kernsel.numerics.whole_triangle import Triangle
+from kernsel.numerics import gram
+from kernsel.numerics.runtime.jit import one_blas_thread
+from kernsel.numerics.whole import costs as whole_costs
+from kernsel.numerics.whole.preconditioners import Factored, Refused, fill
+from kernsel.numerics.whole.solver import WholeKernel, predict
+from kernsel.numerics.whole.tiles import FormulaMatrix
+from kernsel.numerics.whole.triangle import Triangle
 
 STAGES = ("fit", "folds", "blocks", "one fold")
 DIRECT = 8000

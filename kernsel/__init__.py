@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from kernsel.version import __version__
+
 if TYPE_CHECKING:
     from kernsel import criteria as criteria
     from kernsel import errors as errors
@@ -15,25 +17,23 @@ if TYPE_CHECKING:
     from kernsel import kernels as kernels
     from kernsel import learners as learners
     from kernsel import registry as registry
-    from kernsel.bounding import Bounds as Bounds
-    from kernsel.bounding import bounds as bounds
     from kernsel.estimators import KernelClassifier as KernelClassifier
     from kernsel.estimators import KernelRegressor as KernelRegressor
     from kernsel.evaluation import nested as nested
+    from kernsel.evaluation.bounds import Bounds as Bounds
+    from kernsel.evaluation.bounds import bounds as bounds
+    from kernsel.evaluation.perturbation import Stability as Stability
+    from kernsel.evaluation.perturbation import stability as stability
+    from kernsel.evaluation.relevance_study import RelevanceStudy as RelevanceStudy
+    from kernsel.evaluation.relevance_study import study_relevances as study_relevances
     from kernsel.learning import LearnedKernel as LearnedKernel
     from kernsel.learning import WeightedKernel as WeightedKernel
     from kernsel.learning import learn_mkl as learn_mkl
     from kernsel.learning import learn_relevances as learn_relevances
-    from kernsel.model import Model as Model
-    from kernsel.model import load as load
-    from kernsel.perturbing import Stability as Stability
-    from kernsel.perturbing import stability as stability
-    from kernsel.relevance import RelevanceStudy as RelevanceStudy
-    from kernsel.relevance import study_relevances as study_relevances
-    from kernsel.result import Selection as Selection
-    from kernsel.selection import select as select
-
-__version__ = "0.1.0"
+    from kernsel.model.model import Model as Model
+    from kernsel.model.model import load as load
+    from kernsel.selection.api import select as select
+    from kernsel.selection.result import Selection as Selection
 
 __all__ = [
     "Bounds",
@@ -64,23 +64,23 @@ __all__ = [
 
 _MODULES = {"criteria", "errors", "evaluation", "kernels", "learners", "registry"}
 _NAMES = {
-    "Bounds": "bounding",
+    "Bounds": "evaluation.bounds",
     "KernelClassifier": "estimators",
     "KernelRegressor": "estimators",
     "LearnedKernel": "learning",
-    "Model": "model",
-    "RelevanceStudy": "relevance",
-    "Selection": "result",
-    "Stability": "perturbing",
+    "Model": "model.model",
+    "RelevanceStudy": "evaluation.relevance_study",
+    "Selection": "selection.result",
+    "Stability": "evaluation.perturbation",
     "WeightedKernel": "learning",
-    "bounds": "bounding",
+    "bounds": "evaluation.bounds",
     "learn_mkl": "learning",
     "learn_relevances": "learning",
-    "load": "model",
-    "nested": "evaluation",
-    "select": "selection",
-    "stability": "perturbing",
-    "study_relevances": "relevance",
+    "load": "model.model",
+    "nested": "evaluation.nestedcv",
+    "select": "selection.api",
+    "stability": "evaluation.perturbation",
+    "study_relevances": "evaluation.relevance_study",
 }
 
 

@@ -18,11 +18,11 @@ from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _check_y, check_is_fitted, validate_data
 
-from kernsel.cv_results import cv_results
 from kernsel.data import from_arrays
 from kernsel.data.choices import Names
 from kernsel.errors import DataError, OptionError, SelectionWarning
-from kernsel.selection import select_dataset
+from kernsel.report.cv_results import cv_results
+from kernsel.selection.api import select_dataset
 from kernsel.words import unknown_option
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):  # type: ignore[misc]
     feature_names_in_ : (d,) array
         Where X is a DataFrame whose columns have names.
     cv_results_ : dict
-        All candidates: see :func:`kernsel.cv_results.cv_results`.
+        All candidates: see :func:`kernsel.report.cv_results.cv_results`.
     best_params_ : dict
         Kernel, its parameters and lambda.
     best_score_ : float
@@ -299,7 +299,7 @@ class KernelRegressor(RegressorMixin, _KernelEstimator):  # type: ignore[misc]  
     feature_names_in_ : (d,) array
         Where X is a DataFrame whose columns have names.
     cv_results_ : dict
-        All candidates: see :func:`kernsel.cv_results.cv_results`.
+        All candidates: see :func:`kernsel.report.cv_results.cv_results`.
     best_params_ : dict
         Kernel, its parameters and lambda.
     best_score_ : float

@@ -18,7 +18,8 @@ from dataclasses import dataclass, fields, is_dataclass
 from importlib import metadata
 from typing import Any, Literal
 
-from kernsel import parameters, protocols
+from kernsel import protocols
+from kernsel import text as parameters
 from kernsel.errors import AmbiguousPlugin, BrokenPlugin, OptionError, PluginWarning, UnknownPlugin
 from kernsel.words import own_name
 

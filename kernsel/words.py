@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 from kernsel.errors import OptionError
-from kernsel.parameters import meant
+from kernsel.text import meant
 
 P = ParamSpec("P")
 R = TypeVar("R")

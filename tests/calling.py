@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from kernsel.numerics import heldout, newton
-from kernsel.numerics.jit import one_blas_thread
+from kernsel.numerics.runtime.jit import one_blas_thread
+from kernsel.numerics.smooth import heldout, newton
 
 NOTHING = np.zeros((0, 0))
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import reference
-from kernsel.numerics.jit import LOSS, pointer
+from kernsel.numerics.runtime.jit import LOSS, pointer
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,11 @@ from sklearn.datasets import load_wine
 
 import reference
 from kernsel.data import from_arrays
+from kernsel.folds.partition import Partition
 from kernsel.kernels import Gaussian, Statistics
 from kernsel.paths import make_path
-from kernsel.problem import Problem, Rows
-from kernsel.selection import select_dataset
+from kernsel.representation.problem import Problem
+from kernsel.selection.api import select_dataset
 
 SMALL = {"tau": [0.3, 1.0, 3.0], "lambda": [1e-3, 1e-2, 1e-1]}
 
@@ -53,7 +54,7 @@ def make_rows(seed=0, n=30, sizes=(5, 9, 2, 14), real=False):
     X = rng.normal(size=(n, 2))
     Y = np.stack([np.sin(2 * X[:, 0]) + X[:, 1], X[:, 0] * X[:, 1]]) + 0.3 * rng.normal(size=(2, n))
     Y = Y if real else np.where(Y > 0, 1.0, -1.0)
-    return Rows(X, np.ascontiguousarray(Y), np.r_[0, np.cumsum(sizes)], rng.permutation(n), Statistics(X), seed)
+    return Partition(X, np.ascontiguousarray(Y), np.r_[0, np.cumsum(sizes)], rng.permutation(n), Statistics(X), seed)
 
 
 def path_on(rows, learner, lams=(0.1, 0.01), tau=1.0, rank=None):

@@ -9,16 +9,17 @@ import pytest
 import kernsel
 import tables
 from commandline import run
-from kernsel import automatic, kernel_source
 from kernsel.data import from_arrays
 from kernsel.errors import SelectionError, SelectionWarning
 from kernsel.folds import make_folds
-from kernsel.judging import rows_of
+from kernsel.folds.partition import Partition
 from kernsel.kernels import parse
 from kernsel.learners import Krr, Lssvm
 from kernsel.learning.profile import learn_profile
-from kernsel.numerics import jit
-from kernsel.selection import select_dataset
+from kernsel.numerics.runtime import jit
+from kernsel.selection import auto as automatic
+from kernsel.selection import kernel_source
+from kernsel.selection.api import select_dataset
 
 FEW = {"grid": {"lambda": [1e-4, 1e-3, 1e-2]}, "folds": 3, "extend": False}
 
@@ -69,7 +70,7 @@ def test_held_out_rows_are_predicted_by_relevances_learnt_without_them(classes):
         learnt = automatic.candidates(
             data, result.best.learner, "thorough" if classes else "normal", automatic.PRIORS[data.task], 0
         ).find(kernel)
-        rows = rows_of(data, make_folds(3, data, 0), 0, clip=True)
+        rows = Partition.of(data, make_folds(3, data, 0), 0, clip=True)
         F, square = np.zeros(n), Lssvm() if classes else Krr()
         for fold in range(3):
             kept, held = rows.kept(fold), slice(rows.starts[fold], rows.starts[fold + 1])

@@ -13,15 +13,16 @@ import reference
 import reference_bounds as slow
 import tables
 import tolerances
-from kernsel.bounding import Bounds, bounds
 from kernsel.criteria import CV
 from kernsel.criteria.margins import dual_coefficients
 from kernsel.errors import IncompatibleError, OptionError
+from kernsel.evaluation.bounds import Bounds, bounds
 from kernsel.folds import deal
+from kernsel.folds.partition import Partition
 from kernsel.kernels import Gaussian, Statistics
 from kernsel.learners import L2Svm, Lssvm, Svm
 from kernsel.paths import make_path
-from kernsel.problem import Problem, Rows
+from kernsel.representation.problem import Problem
 
 numbers = st.floats(0.05, 20)
 
@@ -117,7 +118,7 @@ def test_svm_the_variance_of_the_cv_score_is_within_its_bound():
     for _ in range(60):
         X = rng.normal(size=(n, 1))
         y = np.sign(X[:, 0] + 0.5 * rng.normal(size=n))
-        rows = Rows(X, y[None], problems.even(n, 5), np.arange(n), Statistics(X))
+        rows = Partition(X, y[None], problems.even(n, 5), np.arange(n), Statistics(X))
         scores.append(CV().score(make_path(Problem(rows, Gaussian(1.0)), Svm(bias=False), lams)).score)
     for lam, variance in zip(lams, np.var(scores, axis=0, ddof=1), strict=True):
         limit = bounds("svm", beta=slow.largest_beta(n), kappa=1.0, lam=lam, n=n, folds=5)
@@ -223,7 +224,7 @@ def test_ksj_theorem_2_is_no_bound_of_the_order_of_beta():
 def test_ksj_appendix_d_bounds_outputs_by_the_wrong_side_of_lambda():
     n, lam, kappa = 6, 0.05, 1.0
     K, y = np.ones((n, n)), np.where(np.arange(n) < 5, 1.0, -1.0)
-    rows = Rows(np.zeros((n, 1)), y[None], problems.even(n, 2), np.arange(n), Statistics(np.zeros((n, 1))))
+    rows = Partition(np.zeros((n, 1)), y[None], problems.even(n, 2), np.arange(n), Statistics(np.zeros((n, 1))))
     path = make_path(Problem(rows, Gaussian(1.0)), Svm(bias=False), [lam])
     np.testing.assert_array_equal(path.problem.gram, K)
     loss = reference.huber_hinge(0.05)(y, path.fits.f[0, 0])[0].max()  # that of the one label -1

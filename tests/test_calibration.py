@@ -16,7 +16,8 @@ from sklearn.frozen import FrozenEstimator
 
 import tables
 import tolerances
-from kernsel.calibration import (
+from kernsel.errors import OptionError
+from kernsel.heldout.calibration import (
     Calibration,
     Isotonic,
     Sigmoid,
@@ -26,7 +27,6 @@ from kernsel.calibration import (
     platt,
     read_calibration,
 )
-from kernsel.errors import OptionError
 from kernsel.learners import Krr, Svm
 
 fitted = pytest.mark.parametrize("kind", ["sigmoid", "isotonic"])

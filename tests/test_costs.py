@@ -8,7 +8,7 @@ from kernsel.kernels import Gaussian
 from kernsel.learners import Svm
 from kernsel.paths import make_path
 from kernsel.paths.costs import refits_are_cheaper
-from kernsel.problem import Problem
+from kernsel.representation.problem import Problem
 
 
 def cheaper(curved, n=100, sizes=(20,) * 5, settled=True):

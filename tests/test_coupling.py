@@ -8,9 +8,9 @@ from sklearn.linear_model import LogisticRegression
 
 import kernsel
 import tables
-from kernsel import coupling
-from kernsel.coupling import Coupling, couple, cross_coupled, softmax
 from kernsel.errors import OptionError
+from kernsel.heldout import coupling
+from kernsel.heldout.coupling import Coupling, couple, cross_coupled, softmax
 
 
 def outputs(seed, k=3, n=60):

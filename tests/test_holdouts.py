@@ -21,7 +21,7 @@ import tolerances
 from kernsel.data import from_arrays
 from kernsel.errors import OptionError, SelectionWarning
 from kernsel.kernels import Gaussian
-from kernsel.selection import select_dataset
+from kernsel.selection.api import select_dataset
 
 GRID = {"tau": [1.0, 3.0], "lambda": [1e-2, 1e-1]}
 PLAIN = {"grid": GRID, "extend": False}
@@ -301,7 +301,7 @@ def test_one_repeat_is_none_and_more_steady_the_choice():
 
 
 def test_a_candidate_that_fails_in_one_deal_has_failed():
-    from kernsel.judging import averaged
+    from kernsel.search.board import averaged
     from kernsel.search.candidate import Candidate
 
     deals = [Candidate(Gaussian(1.0), 0.1, score, 1.0, error=0.5, error_se=0.1) for score in (1.0, 2.0)]

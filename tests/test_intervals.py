@@ -12,12 +12,12 @@ from sklearn.datasets import load_diabetes
 
 import tables
 import tolerances
-from kernsel import intervals
 from kernsel.errors import ModelError, OptionError
-from kernsel.intervals import Intervals
+from kernsel.folds.partition import Partition
+from kernsel.heldout import intervals
+from kernsel.heldout.intervals import Intervals
 from kernsel.kernels import Gaussian, Statistics
-from kernsel.model import load
-from kernsel.problem import Rows
+from kernsel.model.model import load
 
 COVERAGES = st.sampled_from([0.1, 0.5, 0.8, 0.9, 0.99])
 
@@ -26,7 +26,7 @@ COVERAGES = st.sampled_from([0.1, 0.5, 0.8, 0.9, 0.99])
 class Ridge:
     """A path as `Intervals.of` sees it: kernel ridge regression by brute force."""
 
-    rows: Rows
+    rows: Partition
     lam: float = 0.05
 
     @property
@@ -50,7 +50,7 @@ class Ridge:
 
 
 def rows_of(X, Y, sizes, weights=None):
-    return Rows(X, np.atleast_2d(Y), np.r_[0, np.cumsum(sizes)], np.arange(len(X)), Statistics(X), weights=weights)
+    return Partition(X, np.atleast_2d(Y), np.r_[0, np.cumsum(sizes)], np.arange(len(X)), Statistics(X), weights=weights)
 
 
 def random_rows(seed, sizes, outputs=1, weights=None):
@@ -167,7 +167,7 @@ def test_blocks_of_rows_have_the_intervals_of_the_whole(options, monkeypatch):
     model = tables.choose(*tables.waves(40), folds=5, **options).model
     new = tables.waves(30, seed=3)[0]
     whole = model.predict_interval(new, 0.8)
-    monkeypatch.setattr("kernsel.model.BLOCK_BYTES", 7 * 8 * 40)
+    monkeypatch.setattr("kernsel.model.model.BLOCK_BYTES", 7 * 8 * 40)
     np.testing.assert_allclose(model.predict_interval(new, 0.8), whole, rtol=1e-12, atol=1e-12)
     assert model.predict_interval(new[:0], 0.8).shape == (0, 2)
 

@@ -7,14 +7,15 @@ import pytest
 
 import tolerances
 from commandline import run
-from kernsel import automatic, large
-from kernsel import options as reading
+from kernsel import parts as reading
 from kernsel.data import from_arrays
 from kernsel.kernels import Gaussian, Laplacian, parse
-from kernsel.large import Step, narrower
-from kernsel.numerics.whole_costs import Costs
-from kernsel.numerics.whole_costs import Step as Work
-from kernsel.selection import select_dataset
+from kernsel.numerics.whole.costs import Costs
+from kernsel.numerics.whole.costs import Step as Work
+from kernsel.selection import auto as automatic
+from kernsel.selection import large
+from kernsel.selection.api import select_dataset
+from kernsel.selection.large import Step, narrower
 
 N, FEW = 420, 60
 NAMED = {"kernel": ["gaussian", "exponential"], "folds": 4}

@@ -9,18 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kernsel
-from kernsel import automatic
 from kernsel.data import from_arrays
 from kernsel.errors import SelectionError
 from kernsel.folds import make_folds
-from kernsel.judging import rows_of
+from kernsel.folds.partition import Partition
 from kernsel.kernels import ARD, Metric
 from kernsel.learners import Krr, Lssvm
 from kernsel.learning import metric, polish
 from kernsel.learning.metric import LearntMetric, Round, learn_metric, turned
 from kernsel.learning.profile import learn_profile
-from kernsel.numerics import jit
-from kernsel.selection import select_dataset
+from kernsel.numerics.runtime import jit
+from kernsel.selection import auto as automatic
+from kernsel.selection.api import select_dataset
 from reference_learning import PROFILES
 
 FEW = {"grid": {"lambda": [1e-5, 1e-4, 1e-3]}, "folds": 5, "extend": False}
@@ -49,7 +49,7 @@ def ridge(n, d=6, seed=0, classes=False):
 def alone(X, y, seed=0, weights=None):
     """Rows, each in a fold of its own."""
     data = from_arrays(X, y, standardize=True)
-    rows = rows_of(data, make_folds("loo", data, seed), seed)
+    rows = Partition.of(data, make_folds("loo", data, seed), seed)
     return rows if weights is None else replace(rows, weights=weights)
 
 
@@ -225,7 +225,7 @@ def test_held_out_rows_are_predicted_by_a_metric_learnt_without_them(classes):
         learnt = automatic.candidates(
             data, result.best.learner, options.get("effort", "normal"), automatic.PRIORS[data.task], 0
         ).find(kernel)
-        rows, F = rows_of(data, make_folds(5, data, 0), 0, clip=True), np.zeros(150)
+        rows, F = Partition.of(data, make_folds(5, data, 0), 0, clip=True), np.zeros(150)
         for fold in range(5):
             kept, held = rows.kept(fold), slice(rows.starts[fold], rows.starts[fold + 1])
             some = rows.taken(np.flatnonzero(kept), np.arange(kept.sum() + 1))

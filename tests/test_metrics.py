@@ -8,10 +8,10 @@ from sklearn import metrics as sklearn_metrics
 
 import tables
 from kernsel.errors import OptionError
+from kernsel.folds.partition import Partition
+from kernsel.heldout.metrics import Metrics
 from kernsel.kernels import Statistics
-from kernsel.metrics import Metrics
-from kernsel.problem import Rows
-from kernsel.selection import select_dataset
+from kernsel.selection.api import select_dataset
 
 FEW = {"grid": {"tau": [1.0, 3.0], "lambda": [1e-2, 1e-1]}, "folds": 5, "extend": False}
 
@@ -94,7 +94,7 @@ def problem(weights=None, again=None, folds=4, n=24, seed=0):
     again = np.arange(n) if again is None else again
     dataset = tables.from_arrays(X[again], y[again], weights=weights)
     bounds = np.searchsorted(again, starts)
-    rows = Rows(dataset.X, dataset.Y, bounds, np.arange(again.size), Statistics(X), weights=dataset.weights)
+    rows = Partition(dataset.X, dataset.Y, bounds, np.arange(again.size), Statistics(X), weights=dataset.weights)
     return rows, dataset, F[again][None]
 
 

@@ -9,8 +9,8 @@ import pytest
 from scipy import sparse
 
 import kernsel
-from kernsel.calibration import Calibration, Isotonic
 from kernsel.errors import ModelError, OptionError
+from kernsel.heldout.calibration import Calibration, Isotonic
 from kernsel.kernels import Pairwise
 
 pytestmark = pytest.mark.filterwarnings("ignore::kernsel.errors.SelectionWarning")

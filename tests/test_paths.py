@@ -13,10 +13,12 @@ import tolerances
 from kernsel.errors import IncompatibleError
 from kernsel.kernels import Gaussian, Linear
 from kernsel.learners import Krr, Loss, Svm
-from kernsel.numerics import krylov, lowrank, newton
+from kernsel.numerics import lowrank
 from kernsel.numerics.landmarks import uniform_landmarks
+from kernsel.numerics.smooth import newton
+from kernsel.numerics.square import krylov
 from kernsel.paths import HeldOut, make_path, smooth, square
-from kernsel.problem import Problem
+from kernsel.representation.problem import Problem
 
 LAMS = (0.3, 0.01)
 
@@ -301,7 +303,9 @@ def test_a_ridge_below_rounding_fails_or_is_pessimistic(lam):
     """Rows that coincide, with unrelated targets: their mean square error is at least that of their mean."""
     rows = tables.make_rows(sizes=(15, 15), real=True)
     rows.X[15:] = rows.X[:15]
-    path = tables.path_on(tables.Rows(rows.X, rows.Y, rows.starts, rows.order, tables.Statistics(rows.X)), Krr(), [lam])
+    path = tables.path_on(
+        tables.Partition(rows.X, rows.Y, rows.starts, rows.order, tables.Statistics(rows.X)), Krr(), [lam]
+    )
     held = path.exact()
     assert held.failed[0] is not None or ((held.f[:, 0] - rows.Y) ** 2).mean() > 0.1
 
@@ -384,7 +388,7 @@ def test_a_singular_newton_system_is_refitted(monkeypatch, steps_only):
 def test_a_very_narrow_kink_is_reached_from_wider_ones(rank):
     X = np.random.default_rng(0).normal(size=(150, 5))
     y = np.where(X[:, 0] + 0.5 * np.random.default_rng(1).normal(size=150) > 0, 1.0, -1.0)
-    rows = tables.Rows(X, y[None], np.array([0, 50, 100, 150]), np.arange(150), tables.Statistics(X))
+    rows = tables.Partition(X, y[None], np.array([0, 50, 100, 150]), np.arange(150), tables.Statistics(X))
     path = tables.path_on(rows, Svm(h=1e-5, bias=True), [1e-4, 1e-5], tau=5.0, rank=rank)
     assert not path.fits.status.any()
     Z, h = slow_features(path), 1e-5

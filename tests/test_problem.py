@@ -8,15 +8,15 @@ import pytest
 
 import tables
 import tolerances
-from kernsel import problem
 from kernsel.kernels import Gaussian
 from kernsel.learners import Krr, Svm
-from kernsel.once import once
+from kernsel.numerics.runtime.once import once
 from kernsel.paths import make_path
-from kernsel.problem import Problem, Problems
-from kernsel.representation import LowRank
+from kernsel.representation import problem
+from kernsel.representation.problem import Problem, Problems
+from kernsel.representation.ranks import LowRank
 from kernsel.search.candidate import Candidate
-from kernsel.searching import refit
+from kernsel.selection.run import refit
 
 
 class Slow:

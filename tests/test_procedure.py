@@ -11,15 +11,17 @@ from hypothesis import strategies as st
 import reference_procedure as twin
 import tables
 import tolerances
-from kernsel import judging, procedure
 from kernsel.data import from_arrays
 from kernsel.folds import make_folds
-from kernsel.judging import Judge, rows_of
+from kernsel.folds.partition import Partition
+from kernsel.heldout.standard_error import of_rows
 from kernsel.kernels import Gaussian
-from kernsel.procedure import Table, choices, difference_se, draws, indistinct, interval, resampled, units_of
-from kernsel.resampling import of_rows
+from kernsel.search import board
+from kernsel.search.board import Judge
 from kernsel.search.candidate import Candidate
 from kernsel.search.choice import Rule
+from kernsel.selection import procedure
+from kernsel.selection.procedure import Table, choices, difference_se, draws, indistinct, interval, resampled, units_of
 
 RULES = [
     Rule("minimum", 0.0),
@@ -126,7 +128,7 @@ def test_units_are_groups_blocks_of_time_and_copies():
 
     def found(dataset, folds):
         made = make_folds(folds, dataset, 0)
-        rows = rows_of(dataset, made, 0)
+        rows = Partition.of(dataset, made, 0)
         return units_of(made, dataset, rows), rows.order[: rows.held]
 
     units, order = found(from_arrays(X, y, groups=groups), 5)
@@ -230,7 +232,7 @@ def test_repeated_deals_are_averaged():
     data = from_arrays(X, y, "auto", standardize=False)
     result = tables.choose(X, y, repeats=3, **GRID)
     made = [make_folds(5, data, seed) for seed in (0, (0, 1), (0, 2))]
-    deals = [rows_of(data, each, 0, clip=True) for each in made]
+    deals = [Partition.of(data, each, 0, clip=True) for each in made]
     judge = Judge(deals, data, None, None)
     rng = np.random.default_rng(0)
     by_row = rng.random((3, 60))
@@ -254,7 +256,7 @@ def test_it_is_said_where_it_is_not_known(monkeypatch):
     assert document["procedure"] is document["equivalent"] is document["best"]["difference_se"] is None
     assert any("scores of evidence are no means of losses" in note for note in result.data["notes"])
     assert "whole selection" not in result.summary()
-    monkeypatch.setattr(judging, "KEPT_ROWS", 59)
+    monkeypatch.setattr(board, "KEPT_ROWS", 59)
     monkeypatch.setattr(procedure, "KEPT_ROWS", 59)
     result = tables.choose(*tables.waves(), **GRID)
     assert result.procedure is None
@@ -263,7 +265,7 @@ def test_it_is_said_where_it_is_not_known(monkeypatch):
 
 def test_what_a_kernel_has_seen_is_put_on_top(monkeypatch):
     """The mean loss is higher by the difference that learning without the rows makes for the choice."""
-    from kernsel import searching
+    from kernsel.selection import run as searching
 
     asked = {}
     original = searching.whole_selection

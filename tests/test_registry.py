@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kernsel import parameters, registry
+from kernsel import registry
+from kernsel import text as parameters
 from kernsel.errors import AmbiguousPlugin, BrokenPlugin, OptionError, PluginWarning, UnknownPlugin
 
 DISTS = Path(__file__).parent / "dists"

@@ -8,15 +8,15 @@ import pandas as pd
 import pytest
 
 import kernsel
-import kernsel.selection
+import kernsel.selection.api
 from kernsel import study_relevances
 from kernsel.data import from_arrays
 from kernsel.errors import DataError, OptionError
+from kernsel.evaluation.relevance_study import study_on_dataset
 from kernsel.folds import make_folds
 from kernsel.learning import learn_on_dataset
-from kernsel.numerics import jit
-from kernsel.plotting import plot_relevances
-from kernsel.relevance import study_on_dataset
+from kernsel.numerics.runtime import jit
+from kernsel.report.pictures import plot_relevances
 
 
 def table(n=90, d=5, seed=0, classes=False):
@@ -63,7 +63,7 @@ def test_errors_are_those_of_selections_that_have_not_seen_the_rows(study):
     scaled, target = pd.DataFrame(dataset.X, columns=X.columns), dataset.Y[0]
     given = from_arrays(scaled[~held], target[~held], standardize=False, standardize_target=False)
     for name, kernel in (("with", kernsel.kernels.ARD(study.samples.iloc[2])), ("without", "gaussian")):
-        model = kernsel.selection.select_dataset(given, kernel=kernel, folds=5, clip=False).model
+        model = kernsel.selection.api.select_dataset(given, kernel=kernel, folds=5, clip=False).model
         error = y.std() * math.sqrt(np.mean((model.predict(scaled[held]) - target[held]) ** 2))
         assert study.errors[name].iloc[2] == pytest.approx(error, rel=1e-6)
 
@@ -89,7 +89,7 @@ def test_the_summary_says_what_there_is(study):
 
 
 def test_no_resamples_and_more_features_than_are_listed(monkeypatch):
-    monkeypatch.setattr("kernsel.relevance.LISTED", 3)
+    monkeypatch.setattr("kernsel.evaluation.relevance_study.LISTED", 3)
     study = study_relevances(*table(60, 8), resamples=0)
     assert list(study.table) == ["relevance"]
     assert "held-out" not in study.summary()

@@ -9,11 +9,11 @@ import tables
 from kernsel.errors import OptionError
 from kernsel.kernels import Gaussian
 from kernsel.learners import Krr, Svm, Svr
-from kernsel.options import read_rank, read_search
+from kernsel.parts import read_rank, read_search
 from kernsel.paths import make_path
-from kernsel.problem import Problem
-from kernsel.representation import METHODS, LowRank
-from kernsel.streaming import FEATURES_BYTES
+from kernsel.representation.blocks import FEATURES_BYTES
+from kernsel.representation.problem import Problem
+from kernsel.representation.ranks import METHODS, LowRank
 
 EPS = np.finfo(float).eps
 

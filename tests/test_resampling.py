@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tolerances
-from kernsel.resampling import (
+from kernsel.heldout.standard_error import (
     BLOCKS,
     CHUNK,
     between_folds,

@@ -18,16 +18,16 @@ import kernsel
 import reference
 import tables
 import tolerances
-from kernsel import streaming
 from kernsel.criteria import BIF, CV, FBIF, HeldOutCriterion, Scores
 from kernsel.data import from_arrays
 from kernsel.errors import DataError, IncompatibleError, OptionError, SelectionError, SelectionWarning
 from kernsel.kernels import Gaussian, Laplacian
 from kernsel.learners import Krr, Svm
 from kernsel.paths import HeldOut, Path
-from kernsel.problem import Problem
-from kernsel.selection import select_dataset
-from kernsel.streaming import Stream
+from kernsel.representation import blocks as streaming
+from kernsel.representation.blocks import Stream
+from kernsel.representation.problem import Problem
+from kernsel.selection.api import select_dataset
 
 ENTRY = {
     *(

@@ -17,14 +17,14 @@ from sklearn.datasets import dump_svmlight_file
 import commandline
 import kernsel
 import tolerances
-from kernsel import streaming
 from kernsel.data import from_arrays, prepare, read_table
 from kernsel.data.tables import SparseTable
 from kernsel.errors import DataError
 from kernsel.kernels import Kernel
-from kernsel.model import load
+from kernsel.model.model import load
 from kernsel.numerics.points import is_sparse
-from kernsel.selection import select_dataset
+from kernsel.representation import blocks as streaming
+from kernsel.selection.api import select_dataset
 
 N, D = 120, 30
 GRID = {"tau": [5.0, 20.0, 80.0], "lambda": [1e-3, 1e-2, 1e-1]}

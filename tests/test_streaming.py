@@ -11,15 +11,17 @@ from hypothesis import strategies as st
 import reference
 import tables
 import tolerances
-from kernsel import problem, streaming
 from kernsel.errors import IncompatibleError
+from kernsel.folds.partition import Partition
 from kernsel.kernels import Gaussian, Statistics
 from kernsel.learners import Krr, Lssvm
 from kernsel.numerics import stability
-from kernsel.numerics import streaming as numerics
+from kernsel.numerics.blocks import features as numerics
 from kernsel.paths import StreamedPath
-from kernsel.problem import Problem, Problems, Rows
-from kernsel.representation import LowRank
+from kernsel.representation import blocks as streaming
+from kernsel.representation import problem
+from kernsel.representation.problem import Problem, Problems
+from kernsel.representation.ranks import LowRank
 
 LAMS = (0.3, 0.01)
 RANK = 8
@@ -44,7 +46,7 @@ def make_rows(seed, sizes, never=0, weighted=False, training=False, outputs=2, g
         own[fold, lo:hi] = False
     own[~own.any(axis=1), starts[-1] :] = True
     s = rng.exponential(size=n) + 0.05 if weighted else None
-    return Rows(X, Y, starts, rng.permutation(n), Statistics(X), seed, s, own if training else None)
+    return Partition(X, Y, starts, rng.permutation(n), Statistics(X), seed, s, own if training else None)
 
 
 def path_on(rows, learner, tau=1.0, rank=RANK):
@@ -142,7 +144,9 @@ def test_blocks_change_rounding_alone(monkeypatch):
 def wide(n=400, rank=60):
     """Features of a wide kernel, the same in full, and targets; the landmarks' block has a condition near 1e9."""
     X = np.random.default_rng(0).normal(size=(n, 4))
-    problem = Problem(Rows(X, X[:, :1].T.copy(), np.array([0, n]), np.arange(n), Statistics(X)), Gaussian(30.0), rank)
+    problem = Problem(
+        Partition(X, X[:, :1].T.copy(), np.array([0, n]), np.arange(n), Statistics(X)), Gaussian(30.0), rank
+    )
     Z, points, T, _ = problem.factor
     return X, Z, numerics.Features(problem.kernel, points, T, X), np.array([0, n // 3, n])
 

@@ -7,13 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tables
-from kernsel import streaming
 from kernsel.errors import IncompatibleError
 from kernsel.learners import Klr, L2Svm, Svm, Svr
-from kernsel.numerics import newton
-from kernsel.numerics import streaming as numerics
-from kernsel.paths import StreamedSmoothPath, streamed
-from kernsel.representation import Factor
+from kernsel.numerics.blocks import features as numerics
+from kernsel.numerics.smooth import newton
+from kernsel.paths import StreamedSmoothPath
+from kernsel.paths import blocks as streamed
+from kernsel.representation import blocks as streaming
+from kernsel.representation.ranks import Factor
 from test_streaming import make_rows
 
 LAMS = (0.3, 0.01, 1e-3)

@@ -8,17 +8,18 @@ import pytest
 
 import reference
 import tables
-from kernsel import tradeoff
 from kernsel.criteria import CVKS, RKS, NewtonCV
 from kernsel.data import from_arrays
 from kernsel.errors import IncompatibleError, OptionError
 from kernsel.folds import make_folds
+from kernsel.folds.partition import Partition
 from kernsel.kernels import Gaussian, Statistics
 from kernsel.learners import Krr
 from kernsel.paths import make_path
-from kernsel.problem import Problem, Rows
-from kernsel.representation import LowRank
-from kernsel.tradeoff import ETAS
+from kernsel.representation.problem import Problem
+from kernsel.representation.ranks import LowRank
+from kernsel.selection import eta as tradeoff
+from kernsel.selection.eta import ETAS
 
 GRID = {"tau": [0.1, 1.0, 10.0], "lambda": [1e-3, 1e-2, 1e-1]}
 
@@ -27,7 +28,7 @@ def rows_of(dataset, folds, seed=0):
     dealt = make_folds(folds, dataset, seed)
     X, Y = np.ascontiguousarray(dataset.X[dealt.order]), np.ascontiguousarray(dataset.Y[:, dealt.order])
     weights = None if dataset.weights is None else dataset.weights[dealt.order]
-    return Rows(X, Y, dealt.starts, dealt.order, Statistics(X), seed, weights)
+    return Partition(X, Y, dealt.starts, dealt.order, Statistics(X), seed, weights)
 
 
 def choose(criterion, dataset, folds=5, grid=GRID, learner=None, rank=None):
@@ -42,7 +43,7 @@ def slow(criterion, dataset, folds):
     for held in tradeoff._thirds(rows, dataset):
         X, Y, kept = rows.X, rows.Y, ~held
         starts = np.r_[0, np.cumsum(np.bincount(fold[kept]))]
-        inner = Rows(X[kept], Y[:, kept], starts, np.arange(kept.sum()), Statistics(X[kept]))
+        inner = Partition(X[kept], Y[:, kept], starts, np.arange(kept.sum()), Statistics(X[kept]))
         paths = [make_path(Problem(inner, Gaussian(tau)), Krr(), GRID["lambda"]) for tau in GRID["tau"]]
         for eta in ETAS:
             scores = {

@@ -11,14 +11,15 @@ import tables
 import tolerances
 from commandline import run
 from kernsel.errors import IncompatibleError, OptionError
-from kernsel.intervals import Intervals
+from kernsel.folds.partition import Partition
+from kernsel.heldout.intervals import Intervals
 from kernsel.kernels import Exponential, Gaussian, parse
 from kernsel.learners import Krr, Lssvm
-from kernsel.numerics import whole_costs
+from kernsel.numerics.whole import costs as whole_costs
 from kernsel.paths import make_path
 from kernsel.paths.whole import WholePath, cross_matrix, kernel_matrix
-from kernsel.problem import Problem, Rows
-from kernsel.representation import Whole
+from kernsel.representation.problem import Problem
+from kernsel.representation.ranks import Whole
 
 LAMS = (1e-1, 1e-3)
 N = 300
@@ -31,7 +32,7 @@ def make_rows(sizes, weighted=False, seed=0, outputs=2):
     Y = np.stack([np.sin(2 * X[:, 0]) + X[:, 1], X[:, 0] * X[:, 1]])[:outputs] + 0.3 * rng.normal(size=(outputs, N))
     s = rng.exponential(size=N) + 0.05 if weighted else None
     starts = np.r_[0, np.cumsum(sizes)]
-    return Rows(X, np.ascontiguousarray(Y), starts, np.arange(N), kernsel.kernels.Statistics(X), seed, s)
+    return Partition(X, np.ascontiguousarray(Y), starts, np.arange(N), kernsel.kernels.Statistics(X), seed, s)
 
 
 def both(rows, learner, kernel=None, lams=LAMS):
@@ -110,7 +111,7 @@ def test_a_model_of_many_rows_predicts_in_tiles_what_it_predicts_in_blocks(monke
     model = tables.choose(*WAVES, rank="full", kernel="exponential(ell=2)", grid={"lambda": [1e-3]}).model
     Z = tables.waves(50, seed=4)[0]
     expected, none = model.decision(Z), model.decision(Z[:0])
-    monkeypatch.setattr(kernsel.model, "TILED", 100)
+    monkeypatch.setattr(kernsel.model.model, "TILED", 100)
     np.testing.assert_allclose(model.decision(Z), expected, rtol=0, atol=tolerances.SUMS)
     assert model.decision(Z[:0]).shape == none.shape
     sparse = csr_array(Z)

@@ -98,9 +98,9 @@ def mkl(
             data, tables, target, task, standardize, chatty, class_weight=class_weight, weights=weights, groups=groups
         )
         from kernsel.learning import learn_mkl_on_dataset
-        from kernsel.numerics import jit
-        from kernsel.options import read_learner
-        from kernsel.selection import select_dataset
+        from kernsel.numerics.runtime import jit
+        from kernsel.parts import read_learner
+        from kernsel.selection.api import select_dataset
 
         chosen_by = None if select is None else read_learner(select, dataset.task)
         jit.announce = None if quiet else console.say

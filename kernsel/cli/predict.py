@@ -17,7 +17,7 @@ from kernsel.errors import OptionError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from kernsel.model import Model
+    from kernsel.model.model import Model
 
 
 def predict(
@@ -62,7 +62,7 @@ def predict(
                 if is_read(destination, [source]):
                     raise OptionError(f"--output {output} is {source}, which is read; choose another file")
         from kernsel.data import read_table
-        from kernsel.model import load
+        from kernsel.model.model import load
 
         fitted = load(model)
         for option, given in (("--decision", decision), ("--proba", proba)):

@@ -79,14 +79,14 @@ def relevance(
     with console.guarded():
         check_outputs(data, {"--output": output, "--plot": plot})
         set_threads(threads)
-        from kernsel.plotting import check_plot, plot_relevances
+        from kernsel.report.pictures import check_plot, plot_relevances
 
         if plot is not None:
             check_plot(plot)
         chatty = not (json or quiet)
         _, dataset = read_dataset(data, tables, target, task, standardize, chatty, weights=weights, groups=groups)
-        from kernsel.numerics import jit
-        from kernsel.relevance import study_on_dataset
+        from kernsel.evaluation.relevance_study import study_on_dataset
+        from kernsel.numerics.runtime import jit
 
         jit.announce = None if quiet else console.say
         with console.progress(quiet) as report:

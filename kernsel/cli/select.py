@@ -199,8 +199,8 @@ def select(
         )
         if outer is not None:
             make_folds(outer, dataset, seed)  # what can't be made is said before the selection, not after it
-        from kernsel.numerics import jit
-        from kernsel.selection import select_dataset
+        from kernsel.numerics.runtime import jit
+        from kernsel.selection.api import select_dataset
 
         jit.announce = None if quiet else console.say
         jit.ahead = True

@@ -14,7 +14,7 @@ from kernsel.cli.writing import say_written, write_document
 from kernsel.errors import OptionError
 
 if TYPE_CHECKING:
-    from kernsel.result import Choice
+    from kernsel.selection.result import Choice
 
 
 def stability(
@@ -66,9 +66,9 @@ def stability(
         columns = read_rank(rank)
         check_outputs(data, {"--output": output})
         set_threads(threads)
-        from kernsel.assessment import assess_dataset
         from kernsel.data import assign_roles, prepare, read_table
-        from kernsel.numerics import jit
+        from kernsel.evaluation.assessment import assess_dataset
+        from kernsel.numerics.runtime import jit
 
         given = {"kernel": kernel, "lam": lam, "learner": learner, "target": target, "task": task}
         choice = _choice(result, {name: value for name, value in given.items() if value is not None})
@@ -104,7 +104,7 @@ def stability(
 
 def _choice(result: Path | None, given: dict[str, Any]) -> Choice:
     """Return what is given, completed from the result of a selection if there is one."""
-    from kernsel.result import Choice, read_choice
+    from kernsel.selection.result import Choice, read_choice
 
     if result is not None:
         return read_choice(result)._replace(**given)

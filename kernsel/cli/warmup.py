@@ -25,9 +25,9 @@ def warmup(
     """
     with console.guarded():
         started = time.perf_counter()
-        import kernsel.selection  # noqa: F401  # defines the loops
+        import kernsel.selection.api  # noqa: F401  # defines the loops
         from kernsel import registry
-        from kernsel.numerics import jit
+        from kernsel.numerics.runtime import jit
 
         for claim in registry.claims():
             registry.check(claim)  # a plugin has loops of its own; one that is broken has none
@@ -104,7 +104,7 @@ def _leave_interrupts_to_parent() -> None:
 
 
 def _compile(address: str) -> str:
-    from kernsel.numerics import jit
+    from kernsel.numerics.runtime import jit
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CompilationWarning)  # the parent sees what is not on disk afterwards

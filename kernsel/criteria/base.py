@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.errors import IncompatibleError, OptionError
+from kernsel.heldout.standard_error import standard_error
 from kernsel.paths import HeldOut, Path, SquarePath, StreamedPath, WholePath
-from kernsel.problem import Problem
-from kernsel.resampling import standard_error
+from kernsel.representation.problem import Problem
 
 Array = NDArray[np.float64]
 
@@ -178,7 +178,7 @@ class Penalty(ABC):
     Parameters
     ----------
     eta : float or None
-        Weight of the penalty. None: chosen by cross-validation, see ``kernsel.tradeoff``.
+        Weight of the penalty. None: chosen by cross-validation, see ``kernsel.selection.eta``.
     """
 
     name: ClassVar[str]

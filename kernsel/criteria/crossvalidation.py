@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from kernsel.criteria.base import About, Array, HeldOutCriterion, Slopes
-from kernsel.numerics import gradients
+from kernsel.numerics.square import gradients
 from kernsel.paths import HeldOut, Path
-from kernsel.problem import Problem
+from kernsel.representation.problem import Problem
 
 
 @dataclass(frozen=True)

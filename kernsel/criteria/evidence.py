@@ -12,10 +12,10 @@ import numpy as np
 
 from kernsel.criteria.base import About, Array, Scores, Slopes, need_square_loss, unless_finite
 from kernsel.errors import OptionError
-from kernsel.numerics import gradients
+from kernsel.numerics.square import gradients
 from kernsel.paths import Path
-from kernsel.problem import Problem
 from kernsel.protocols import blocks_of
+from kernsel.representation.problem import Problem
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from kernsel.criteria.base import About, Array, Scores, Slopes, need_square_loss
 from kernsel.criteria.crossvalidation import NewtonCV
 from kernsel.data.target import chosen_classes, class_codes
 from kernsel.errors import IncompatibleError
-from kernsel.numerics import gradients
+from kernsel.numerics.square import gradients
 from kernsel.paths import Path
-from kernsel.problem import Problem
+from kernsel.representation.problem import Problem
 
 
 @dataclass(frozen=True)

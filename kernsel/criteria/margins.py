@@ -14,9 +14,9 @@ import numpy as np
 
 from kernsel.criteria.base import About, Array, HeldOutCriterion, PenalisedFit, Scores, empirical_risk, unless_finite
 from kernsel.errors import IncompatibleError, OptionError
-from kernsel.numerics import newton
-from kernsel.numerics.ball import squared_radius
-from kernsel.numerics.span import spans_in_features, spans_in_kernel
+from kernsel.numerics.smooth import newton
+from kernsel.numerics.smooth.ball import squared_radius
+from kernsel.numerics.smooth.span import spans_in_features, spans_in_kernel
 from kernsel.paths import HeldOut, Path
 
 HINGES = {"huber-hinge": "svm", "squared-hinge": "l2svm"}
@@ -88,8 +88,8 @@ class Span(HeldOutCriterion):
     """Leave-one-out error by spans: the share of rows with ``y_i f_i - y_i a_i S_i^2 < 0``.
 
     ``S_i`` is the distance of row i in feature space from the span of the other support vectors (see
-    ``numerics.span``). With a smooth loss that is one Newton step at the same ridge, approximate leave-one-out (ALO),
-    and the outputs ``f_i - a_i S_i^2`` are held-out outputs. An output of 0 counts half.
+    ``numerics.smooth.span``). With a smooth loss that is one Newton step at the same ridge, approximate leave-one-out
+    (ALO), and the outputs ``f_i - a_i S_i^2`` are held-out outputs. An output of 0 counts half.
     """
 
     name: ClassVar[str] = "span"

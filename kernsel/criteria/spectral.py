@@ -14,7 +14,7 @@ from kernsel.criteria.base import About, Array, PenalisedFit, Penalty, Scores
 from kernsel.errors import IncompatibleError, OptionError
 from kernsel.numerics.operator import gaussian_operator
 from kernsel.numerics.points import deviations
-from kernsel.numerics.spectral import above_rounding
+from kernsel.numerics.square.spectral import above_rounding
 from kernsel.paths import Path, StreamedPath
 
 BLOCK_ROWS = 1000

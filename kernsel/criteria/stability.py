@@ -10,8 +10,8 @@ from kernsel import registry
 from kernsel.criteria.base import About, Array, HeldOutCriterion, PenalisedFit, Penalty, Scores, unless_finite
 from kernsel.errors import OptionError
 from kernsel.numerics.stability import NORMS, beta
-from kernsel.parameters import listing
 from kernsel.paths import HeldOut, Path
+from kernsel.text import listing
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from kernsel.data.tables import (
 from kernsel.data.target import as_vector, class_codes, encode_targets, median_and_spread, split_targets
 from kernsel.errors import DataError
 from kernsel.numerics.points import Points, is_sparse
-from kernsel.once import once
+from kernsel.numerics.runtime.once import once
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -149,7 +149,7 @@ def _system(S: Floats, known: npt.NDArray[np.int64], unknown: npt.NDArray[np.int
 
 def _one_thread() -> Any:
     """Keep BLAS to one thread: the matrices are small, and sums are to be the same on any machine."""
-    from kernsel.numerics.jit import one_blas_thread
+    from kernsel.numerics.runtime.jit import one_blas_thread
 
     return one_blas_thread()
 

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.baseline import constant_error
 from kernsel.data import Dataset, from_arrays
 from kernsel.data.choices import KEYWORDS
 from kernsel.data.tables import take
 from kernsel.data.target import class_codes
 from kernsel.errors import OptionError
 from kernsel.folds import Folds, make_folds
-from kernsel.judging import rows_of
-from kernsel.resampling import standard_error
-from kernsel.result import described
-from kernsel.selection import select, select_dataset
+from kernsel.folds.partition import Partition
+from kernsel.heldout.baseline import constant_error
+from kernsel.heldout.standard_error import standard_error
+from kernsel.selection.api import select, select_dataset
+from kernsel.selection.result import described
 from kernsel.words import understands
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ def nested(
 def _constant(dataset: Dataset, outer: Folds, seed: int) -> tuple[float, float]:
     """Return the error of what knows no features, weighted as the errors of the selections are; its standard error."""
     plain = dataset.sample.plain
-    rows = replace(rows_of(dataset, outer, seed), weights=None if plain is None else plain[outer.order])
+    rows = replace(Partition.of(dataset, outer, seed), weights=None if plain is None else plain[outer.order])
     return constant_error(rows, dataset.labels is not None, float(dataset.output_scale[0]) if dataset.k == 1 else 1.0)
 
 

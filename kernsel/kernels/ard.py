@@ -29,7 +29,8 @@ from kernsel.errors import OptionError
 from kernsel.kernels.base import Array, Kernel, Statistics, Value
 from kernsel.kernels.dot import Polynomial
 from kernsel.kernels.radial import Exponential, Gaussian, Laplacian, Matern32, Matern52, RationalQuadratic
-from kernsel.numerics import gram, relevance, stability
+from kernsel.numerics import feature_sums as relevance
+from kernsel.numerics import gram, stability
 from kernsel.numerics.points import Points, as_points, columns, is_sparse, squared_norms
 
 

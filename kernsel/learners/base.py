@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from kernsel.errors import OptionError
 from kernsel.learners.losses import Loss, Measure
-from kernsel.parameters import listing, meant
+from kernsel.text import listing, meant
 
 Array = NDArray[np.float64]
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.numerics import jit, newton
+from kernsel.numerics.runtime import jit
+from kernsel.numerics.smooth import newton
 
 Array = NDArray[np.float64]
 

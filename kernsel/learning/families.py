@@ -19,8 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernsel.errors import OptionError
 from kernsel.kernels import ARD, ARDLaplacian, ARDPolynomial, Kernel, Laplacian, On, Polynomial
-from kernsel.parameters import listing, meant
 from kernsel.search.axes import read_axis
+from kernsel.text import listing, meant
 
 Array = NDArray[np.float64]
 

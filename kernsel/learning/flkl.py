@@ -22,15 +22,15 @@ from numpy.typing import NDArray
 
 from kernsel.criteria import Slopes
 from kernsel.errors import SelectionError
+from kernsel.folds.partition import Partition
 from kernsel.learning import descent
 from kernsel.learning.descent import TOLERANCE, Box, Point, logarithm
 from kernsel.learning.learned import Learnt, Step
 from kernsel.learning.start import Start
-from kernsel.numerics import firstlevel
-from kernsel.numerics.jit import share_each
 from kernsel.numerics.landmarks import uniform_landmarks
-from kernsel.options import FULL_RANK_ROWS
-from kernsel.problem import Rows
+from kernsel.numerics.runtime.jit import share_each
+from kernsel.numerics.square import firstlevel
+from kernsel.parts import FULL_RANK_ROWS
 
 Array = NDArray[np.float64]
 
@@ -122,14 +122,14 @@ class CrossValidation:
 
     Parameters
     ----------
-    rows : Rows
+    rows : Partition
     kernel : Relevances
         All folds begin with its relevances.
     learner : Learner
     box : Box
     """
 
-    def __init__(self, rows: Rows, kernel: Any, learner: Any, box: Box) -> None:
+    def __init__(self, rows: Partition, kernel: Any, learner: Any, box: Box) -> None:
         self.rows, self.learner, self.box = rows, learner, box
         kept = [rows.kept(fold) for fold in range(rows.left.size)]
         self.folds = [FirstLevel(kernel, learner, rows.X[k], rows.Y[:, k], rows.s[k]) for k in kept]
@@ -189,7 +189,7 @@ def search(score: CrossValidation, lam: float, mu: float, evaluations: int) -> l
     return trials
 
 
-def learn(first: Rows, last: Rows, start: Start, learner: Any, evaluations: int) -> Learnt:
+def learn(first: Partition, last: Partition, start: Start, learner: Any, evaluations: int) -> Learnt:
     """Select lambda and mu on the first rows, and learn the relevances with them on the last ones.
 
     Parameters
@@ -214,7 +214,7 @@ def learn(first: Rows, last: Rows, start: Start, learner: Any, evaluations: int)
     return Learnt(found.theta, found.lam, best.mu * kept, best.value, steps)
 
 
-def _on(rows: Rows, kernel: Any, learner: Any) -> TrainingCriterion:
+def _on(rows: Partition, kernel: Any, learner: Any) -> TrainingCriterion:
     """Return the criterion on rows: on landmarks among them where they are too many."""
     if rows.n <= FULL_RANK_ROWS:
         return FirstLevel(kernel, learner, rows.X, rows.Y, rows.s)

@@ -11,12 +11,12 @@ import scipy.optimize
 from numpy.typing import NDArray
 
 from kernsel.errors import OptionError
+from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel
 from kernsel.learning.methods import Method, Weights, check
 from kernsel.learning.pool import Pool
 from kernsel.numerics import mkl
-from kernsel.parameters import listing
-from kernsel.problem import Rows
+from kernsel.text import listing
 
 Array = NDArray[np.float64]
 
@@ -106,7 +106,7 @@ class Template:
     values: Array
 
     @classmethod
-    def of(cls, kernel: Kernel, rows: Rows) -> Template:
+    def of(cls, kernel: Kernel, rows: Partition) -> Template:
         """Return the template; OptionError if it leaves too much free."""
         equal = getattr(kernel, "isotropic", kernel) if kernel.free == ("theta",) else kernel
         axes = equal.axes(rows.X)
@@ -124,7 +124,7 @@ class Template:
             points = (with_relevances.from_isotropic(each, rows.X.shape[1]) for each in points)
         return cls(kernel, tuple(points), np.asarray(values))
 
-    def refined(self, best: int, rows: Rows, a: Array) -> Kernel:
+    def refined(self, best: int, rows: Partition, a: Array) -> Kernel:
         """Return the kernel of largest energy near the grid's point number ``best``."""
         if self.kernel.free == ("theta",):
             return _by_gradient(self.points[best], rows, a)
@@ -142,7 +142,7 @@ class Template:
         return at(found.x)
 
 
-def most_violating(templates: Sequence[Template], rows: Rows, a: Array) -> tuple[Kernel, float]:
+def most_violating(templates: Sequence[Template], rows: Partition, a: Array) -> tuple[Kernel, float]:
     """Return the kernel of the largest energy for coefficients a (k, n), and that energy."""
     grid = [[energy(kernel, rows, a) for kernel in template.points] for template in templates]
     template = max(range(len(templates)), key=lambda i: max(grid[i]))
@@ -151,16 +151,16 @@ def most_violating(templates: Sequence[Template], rows: Rows, a: Array) -> tuple
     return max(((kernel, energy(kernel, rows, a)) for kernel in kernels), key=lambda each: each[1])
 
 
-def energy(kernel: Kernel, rows: Rows, a: Array) -> float:
+def energy(kernel: Kernel, rows: Partition, a: Array) -> float:
     """Return ``(1/k) sum_c a_c' K a_c`` of a kernel divided by its mean diagonal."""
     return float(np.vdot(a @ kernel.evaluate(rows.statistics), a) / len(a) / _scale(kernel, rows))
 
 
-def _scale(kernel: Kernel, rows: Rows) -> float:
+def _scale(kernel: Kernel, rows: Partition) -> float:
     return float(rows.s @ kernel.diag(rows.X) / rows.total)
 
 
-def _by_gradient(kernel: Any, rows: Rows, a: Array) -> Kernel:
+def _by_gradient(kernel: Any, rows: Partition, a: Array) -> Kernel:
     """Return the relevances of largest energy that are uphill from those of a kernel."""
     start, W, S = np.array(kernel.theta), a.T @ a / len(a), np.diag(rows.s / rows.total)
     first = energy(kernel, rows, a) or 1.0

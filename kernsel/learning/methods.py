@@ -13,8 +13,9 @@ from kernsel.errors import IncompatibleError, OptionError, SelectionError
 from kernsel.kernels import Kernel
 from kernsel.learners import Krr, L2Svm
 from kernsel.learning.pool import Pool
-from kernsel.numerics import gradients, mkl, stability
-from kernsel.options import read_learner
+from kernsel.numerics import mkl, stability
+from kernsel.numerics.square import gradients
+from kernsel.parts import read_learner
 
 Array = NDArray[np.float64]
 

@@ -27,11 +27,12 @@ from numpy.typing import NDArray
 
 from kernsel.data.target import chosen_classes, class_codes
 from kernsel.errors import SelectionError
+from kernsel.folds.partition import Partition
 from kernsel.kernels import Metric
 from kernsel.learning.polish import polish
-from kernsel.numerics.jit import share_each
+from kernsel.numerics.runtime.jit import share_each
 from kernsel.paths import Path, make_path
-from kernsel.problem import Problem, Rows
+from kernsel.representation.problem import Problem
 
 Array = NDArray[np.float64]
 
@@ -115,7 +116,7 @@ class LearntMetric:
         """What it was learnt by, in words."""
         return "average gradients"
 
-    def anew(self, rows: Rows, learner: Any) -> Metric:
+    def anew(self, rows: Partition, learner: Any) -> Metric:
         """Return the metric that the same rounds, with their scales and ridges, learn on other rows."""
         L = np.eye(rows.X.shape[1])
         for at in self.rounds[:-1]:
@@ -126,13 +127,13 @@ class LearntMetric:
 
 
 def learn_metric(
-    rows: Rows, learner: Any, profile: str = "gaussian", rounds: int = ROUNDS, bound: float = math.inf
+    rows: Partition, learner: Any, profile: str = "gaussian", rounds: int = ROUNDS, bound: float = math.inf
 ) -> LearntMetric:
     """Learn a metric, beginning with that of the features as they are.
 
     Parameters
     ----------
-    rows : Rows
+    rows : Partition
         A few hundred, each in a fold of its own: a round has some spectra, O(n^3) each.
     learner : Learner
         Of the square loss.
@@ -177,7 +178,7 @@ def learn_metric(
 
 
 def turned(
-    rows: Rows, kernel: Any, learner: Any, profiles: Sequence[str], part: int, seed: int = 0, classes: bool = False
+    rows: Partition, kernel: Any, learner: Any, profiles: Sequence[str], part: int, seed: int = 0, classes: bool = False
 ) -> LearntMetric | None:
     """Return a metric that was learnt on the rows; None where it isn't better than a kernel.
 
@@ -187,7 +188,7 @@ def turned(
 
     Parameters
     ----------
-    rows : Rows
+    rows : Partition
         Each in a fold of its own.
     kernel : Kernel
         To be better than.
@@ -246,7 +247,7 @@ def turned(
     return min(better, key=lambda each: each.loss, default=None)
 
 
-def _polished(rows: Rows, found: LearntMetric, learner: Any) -> LearntMetric:
+def _polished(rows: Partition, found: LearntMetric, learner: Any) -> LearntMetric:
     """Return a metric polished, if its entries are few and leave-one-out has nothing against it."""
     if found.kernel.array.size > POLISHED * rows.n:
         return found
@@ -255,12 +256,12 @@ def _polished(rows: Rows, found: LearntMetric, learner: Any) -> LearntMetric:
     return replace(found, kernel=kernel, loss=loss, polished=True) if loss < found.loss else found
 
 
-def _path(rows: Rows, kernel: Any, learner: Any, ridges: Sequence[float] | Array) -> Path:
+def _path(rows: Partition, kernel: Any, learner: Any, ridges: Sequence[float] | Array) -> Path:
     """Return fits of all rows."""
     return make_path(Problem(rows, kernel, None), learner, np.asarray(ridges) / rows.total)
 
 
-def _fit(rows: Rows, kernel: Any, learner: Any, ridges: Sequence[float] | Array) -> tuple[Path, list[float]]:
+def _fit(rows: Partition, kernel: Any, learner: Any, ridges: Sequence[float] | Array) -> tuple[Path, list[float]]:
     """Return fits, and their mean held-out losses, infinite where there are none."""
     path = _path(rows, kernel, learner, ridges)
     held = path.exact().clipped(rows)
@@ -274,7 +275,7 @@ def _outputs(path: Path, k: int, X: Any) -> Array:
     return np.asarray(a @ path.problem.kernel(path.rows.X, X) + np.asarray(b)[:, None])
 
 
-def _of_spread(rows: Rows, L: Array, spread: float, profile: str) -> Metric:
+def _of_spread(rows: Partition, L: Array, spread: float, profile: str) -> Metric:
     """Return the kernel of a multiple of a metric, with a mean of r^2 over the pairs of rows."""
     U = rows.X @ L
     mean = 2.0 * float(U.var(axis=0).sum())

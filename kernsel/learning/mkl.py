@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel import parameters
+from kernsel import text as parameters
 from kernsel.criteria import NewtonCV
 from kernsel.data import Dataset, from_arrays
 from kernsel.errors import ConvergenceWarning, IncompatibleError, OptionError, SelectionError
 from kernsel.folds import make_folds
-from kernsel.judging import rows_of
+from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel
 from kernsel.learning.families import family_of, on_grid
 from kernsel.learning.infinite import Infinite
@@ -25,8 +25,8 @@ from kernsel.learning.methods import KKS, Alignment, Easy, Lp, Method, Simple, U
 from kernsel.learning.pool import Pool
 from kernsel.learning.start import part
 from kernsel.learning.weighted import WeightedKernel
-from kernsel.numerics.jit import one_blas_thread
-from kernsel.options import read_kernel, rows_for
+from kernsel.numerics.runtime.jit import one_blas_thread
+from kernsel.parts import read_kernel, rows_for
 from kernsel.search.axes import RIDGES
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def learn_mkl_on_dataset(
     if grid and way.continuous:
         raise OptionError(f"method '{way.name}' learns free parameters and has no grid: leave it out")
     candidates = kernels if way.continuous else on_grid(kernels, grid or {}, sample.X)
-    pool = Pool(rows_of(sample, dealt, seed), tuple(candidates))
+    pool = Pool(Partition.of(sample, dealt, seed), tuple(candidates))
     if fitted is not None and lam is None:
         found, lam = _best(way, pool, fitted)
     else:

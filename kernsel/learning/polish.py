@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernsel.folds.partition import Partition
 from kernsel.kernels import Metric
 from kernsel.learning.quasinewton import Descent, descend
 from kernsel.learning.start import least_ridge
-from kernsel.numerics import gradients
-from kernsel.problem import Rows
+from kernsel.numerics.square import gradients
 
 Array = NDArray[np.float64]
 
@@ -41,14 +41,14 @@ class Objective:
 
     Parameters
     ----------
-    rows : Rows
+    rows : Partition
     kernel : Metric
         Its entries don't count, their number does.
     bias : int
     unit : float
     """
 
-    rows: Rows
+    rows: Partition
     kernel: Metric
     bias: int
     unit: float
@@ -66,12 +66,12 @@ class Objective:
         return value / rows.n, np.append(by_entry, slope * lam) / rows.n
 
 
-def polish(rows: Rows, kernel: Metric, learner: Any, ridge: float) -> Metric:
+def polish(rows: Partition, kernel: Metric, learner: Any, ridge: float) -> Metric:
     """Return a kernel whose metric has more evidence.
 
     Parameters
     ----------
-    rows : Rows
+    rows : Partition
         A thousand or two: a step is O(n^3).
     kernel : Metric
         To begin with.

@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.errors import OptionError, SelectionError, check_memory
+from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel, Sum, short
-from kernsel.numerics import mkl, newton
+from kernsel.numerics import mkl
+from kernsel.numerics.smooth import newton
 from kernsel.paths import Path, make_path
-from kernsel.problem import Problem, Rows
+from kernsel.representation.problem import Problem
 
 Array = NDArray[np.float64]
 
@@ -27,12 +29,12 @@ class Pool:
 
     Parameters
     ----------
-    rows : Rows
+    rows : Partition
     kernels : tuple of Kernel
         Without free parameters.
     """
 
-    rows: Rows
+    rows: Partition
     kernels: tuple[Kernel, ...]
 
     @cached_property

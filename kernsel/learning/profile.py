@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from kernsel.criteria.evidence import prior
 from kernsel.errors import SelectionError
+from kernsel.folds.partition import Partition
 from kernsel.learning.quasinewton import Descent, descend
 from kernsel.learning.start import least_ridge
-from kernsel.numerics import gradients
-from kernsel.numerics.jit import one_blas_thread
-from kernsel.problem import Rows
+from kernsel.numerics.runtime.jit import one_blas_thread
+from kernsel.numerics.square import gradients
 from kernsel.protocols import blocks_of
 
 Array = NDArray[np.float64]
@@ -96,7 +96,7 @@ class Objective:
 
     Parameters
     ----------
-    rows : Rows
+    rows : Partition
     kernel : Relevances
         Its own relevances don't count.
     bias : int
@@ -105,7 +105,7 @@ class Objective:
         Relevances of each part of the kernel.
     """
 
-    rows: Rows
+    rows: Partition
     kernel: Any
     bias: int
     sigma: float | None
@@ -134,7 +134,7 @@ class Objective:
 
 @one_blas_thread()
 def learn_profile(
-    rows: Rows,
+    rows: Partition,
     kernel: Any,
     learner: Any,
     sigma: float | None = None,
@@ -146,7 +146,7 @@ def learn_profile(
 
     Parameters
     ----------
-    rows : Rows
+    rows : Partition
         A thousand or two: an evaluation is O(n^3).
     kernel : Relevances
         Its own relevances don't count.
@@ -204,7 +204,7 @@ def learn_profile(
     )
 
 
-def _some(rows: Rows, count: int, seed: int) -> Rows:
+def _some(rows: Partition, count: int, seed: int) -> Partition:
     """Return so many of the rows, drawn at random, each in a fold of its own."""
     chosen = np.sort(np.random.default_rng(seed).choice(rows.n, count, replace=False))
     return rows.taken(chosen, np.arange(count + 1))

@@ -11,14 +11,15 @@ from kernsel import registry
 from kernsel.criteria import HeldOutCriterion, Slopes, has_gradient
 from kernsel.data import Dataset, from_arrays
 from kernsel.errors import IncompatibleError, OptionError, PluginError
+from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel
 from kernsel.learning import descent, flkl
 from kernsel.learning.descent import Array, Point, logarithm
 from kernsel.learning.learned import LearnedKernel, Learnt, Step
 from kernsel.learning.start import RIDGES, Start, begin, check, dealt, least_ridge, part
-from kernsel.numerics.jit import one_blas_thread
-from kernsel.options import FULL_RANK_ROWS, read_criterion, read_kernel, read_learner
-from kernsel.problem import Problem, Rows
+from kernsel.numerics.runtime.jit import one_blas_thread
+from kernsel.parts import FULL_RANK_ROWS, read_criterion, read_kernel, read_learner
+from kernsel.representation.problem import Problem
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -214,7 +215,7 @@ def _criterion(name: str) -> Any:
 class Objective:
     """A criterion as a function of relevances and lambda, in the units of half a logarithm of a mean square."""
 
-    rows: Rows
+    rows: Partition
     kernel: Any
     learner: Any
     criterion: Any
@@ -236,7 +237,7 @@ class Objective:
         return isinstance(self.criterion, HeldOutCriterion)
 
 
-def by_gradient(first: Rows, last: Rows, start: Start, learner: Any, criterion: Any, polish: int) -> Learnt:
+def by_gradient(first: Partition, last: Partition, start: Start, learner: Any, criterion: Any, polish: int) -> Learnt:
     """Descend on a criterion on the first rows, and by a few steps on the last ones if they are others."""
     objective = Objective(first, start.kernel, learner, criterion)
     least = BOUNDED if hasattr(criterion, "unbounded") else 0.0

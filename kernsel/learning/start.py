@@ -13,12 +13,12 @@ from kernsel.criteria import CV
 from kernsel.data import Dataset
 from kernsel.errors import IncompatibleError, OptionError, SelectionError
 from kernsel.folds import make_folds
-from kernsel.judging import Judge, rows_of
+from kernsel.folds.partition import Partition
 from kernsel.learning.descent import Box, Point
-from kernsel.options import read_search
-from kernsel.problem import Rows
+from kernsel.parts import read_search
 from kernsel.protocols import has_relevances
 from kernsel.search.axes import make_grids
+from kernsel.search.board import Judge
 from kernsel.search.candidate import Candidate
 from kernsel.search.grid import GridSearch
 
@@ -57,7 +57,7 @@ class Start:
         """Return it as a point of a descent."""
         return Point(np.array(self.kernel.theta), lam)
 
-    def box(self, rows: Rows, least: float, ridge: float = RIDGES[0]) -> Box:
+    def box(self, rows: Partition, least: float, ridge: float = RIDGES[0]) -> Box:
         """Return the bounds of a descent on some rows.
 
         No relevance is below ``least`` times the largest one, and no ridge below ``ridge`` times the mean of k(x, x).
@@ -99,17 +99,17 @@ def part(dataset: Dataset, rows: int, seed: int) -> Dataset:
     return dataset.take(np.sort(by_class[np.linspace(0, n - 1, rows).round().astype(np.int64)]))
 
 
-def dealt(dataset: Dataset, folds: int | str, seed: int) -> Rows:
+def dealt(dataset: Dataset, folds: int | str, seed: int) -> Partition:
     """Return the rows of a data set, dealt to folds."""
     if isinstance(folds, bool) or not isinstance(folds, numbers.Integral | str):
         raise OptionError(f"folds must be a number of folds, 'loo' or 'logo' here, not {folds!r}")
     made = make_folds(folds, dataset, seed)
     if made.training is not None:
         raise OptionError(f"relevances are learnt with fits on all rows but a fold, and {made.text} are others")
-    return rows_of(dataset, made, seed)
+    return Partition.of(dataset, made, seed)
 
 
-def begin(dataset: Dataset, rows: Rows, kernel: Any, learner: Any) -> Start:
+def begin(dataset: Dataset, rows: Partition, kernel: Any, learner: Any) -> Start:
     """Choose the kernel with one relevance for all features, and lambda, by exact cross-validation over a grid.
 
     A kernel that has relevances is the start itself, and lambda alone is chosen.

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-import kernsel
 from kernsel.kernels import Kernel, On, short
 from kernsel.learning.methods import Method
 from kernsel.learning.pool import combined, descending
-from kernsel.result import aligned
+from kernsel.text import aligned
+from kernsel.version import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -145,7 +145,7 @@ class WeightedKernel:
             "data": dict(self.data),
             "options": dict(self.options),
             "timing": dict(self.timing),
-            "environment": {"kernsel": kernsel.__version__},
+            "environment": {"kernsel": __version__},
             "warnings": list(self.warnings),
         }
 

@@ -25,7 +25,7 @@ import numpy as np
 from numba.core import types
 from numpy.typing import NDArray
 
-from kernsel.numerics.jit import (
+from kernsel.numerics.runtime.jit import (
     CONTRACT,
     b1,
     f8,

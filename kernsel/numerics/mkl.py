@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import scipy.optimize
 
-from kernsel.numerics.spectral import ROUNDING
+from kernsel.numerics.square.spectral import ROUNDING
 from kernsel.numerics.stability import Scan
 
 Fit = Callable[[np.ndarray], tuple[float, np.ndarray]]

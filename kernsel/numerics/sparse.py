@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from kernsel.numerics.gram import AS_IT_IS, INNER, L1, NEAR, SQDIST, STATISTICS, Formula, finish, share_elements
-from kernsel.numerics.jit import CONTRACT, f8, f8_1, f8_2, i8, inline, jit
 from kernsel.numerics.points import Points, is_sparse, squared_norms
+from kernsel.numerics.runtime.jit import CONTRACT, f8, f8_1, f8_2, i8, inline, jit
 
 Array = NDArray[np.float64]
 

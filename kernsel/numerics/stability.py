@@ -29,7 +29,19 @@ from numba.core import types
 from numpy.typing import NDArray
 
 from kernsel.numerics.gram import STATISTICS, TILE, Formula, apply, compute_tile, points_of, share_elements
-from kernsel.numerics.jit import CONTRACT, REORDER, f8, f8_1, given_2, i8, inline, jit, one_blas_thread, share, threads
+from kernsel.numerics.runtime.jit import (
+    CONTRACT,
+    REORDER,
+    f8,
+    f8_1,
+    given_2,
+    i8,
+    inline,
+    jit,
+    one_blas_thread,
+    share,
+    threads,
+)
 
 Array = NDArray[np.float64]
 

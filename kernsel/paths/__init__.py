@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from kernsel.paths.base import Fits, HeldOut, Path
+from kernsel.paths.blocks import StreamedSmoothPath
 from kernsel.paths.smooth import SmoothPath, compile_updates
 from kernsel.paths.square import LeftOver, SquarePath, StreamedPath
-from kernsel.paths.streamed import StreamedSmoothPath
 from kernsel.paths.whole import WholePath
-from kernsel.problem import Problem
-from kernsel.representation import Whole
+from kernsel.representation.problem import Problem
+from kernsel.representation.ranks import Whole
 
 
 def make_path(problem: Problem, learner: Any, lams: Iterable[float]) -> Path:

@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.errors import IncompatibleError
-from kernsel.numerics import heldout, heldout_kernel, newton
-from kernsel.numerics.jit import Compiled
+from kernsel.folds.partition import Partition
 from kernsel.numerics.points import Points
+from kernsel.numerics.runtime.jit import Compiled
+from kernsel.numerics.runtime.once import once
+from kernsel.numerics.smooth import heldout, heldout_kernel, newton
 from kernsel.numerics.stability import Scan
-from kernsel.once import once
-from kernsel.problem import Problem, Rows
+from kernsel.representation.problem import Problem
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -46,7 +47,7 @@ class HeldOut:
     refitted: NDArray[np.int64] | int = 0
     replaced: NDArray[np.bool_] | bool = False
 
-    def clipped(self, rows: Rows) -> HeldOut:
+    def clipped(self, rows: Partition) -> HeldOut:
         """Return the outputs within the range of the targets, if rows are clipped."""
         return replace(self, f=rows.clipped(self.f)) if rows.clip else self
 
@@ -82,7 +83,7 @@ class Path(ABC):
 
     def __init__(self, problem: Problem, learner: Any, lams: Array) -> None:
         self.problem = problem
-        self.rows: Rows = problem.rows
+        self.rows: Partition = problem.rows
         self.learner = learner
         self.lams = np.ascontiguousarray(lams, dtype=np.float64)
 

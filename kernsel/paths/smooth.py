@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.numerics import heldout_features, heldout_kernel, leverage, lowrank, newton, spectral
-from kernsel.numerics.jit import Compiled, compile_ahead
-from kernsel.once import once
+from kernsel.numerics import lowrank
+from kernsel.numerics.runtime.jit import Compiled, compile_ahead
+from kernsel.numerics.runtime.once import once
+from kernsel.numerics.smooth import heldout_features, heldout_kernel, newton
+from kernsel.numerics.square import leverage, spectral
 from kernsel.paths.base import Fits, HeldOut, Path
 from kernsel.paths.costs import refits_are_cheaper
-from kernsel.problem import Problem
+from kernsel.representation.problem import Problem
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -211,7 +213,7 @@ class SmoothPath(Path):
         return rho
 
     def _ratio_of_single_rows(self) -> Array:
-        """Return the largest leverages, which are the ratios of folds of one row to 1/n: see ``numerics.leverage``."""
+        """Return the largest leverages, which are the ratios of folds of one row to 1/n: ``square.leverage``."""
         rows, fits, G = self.rows, self.fits, self.problem.matrix(self.bias)
         of = leverage.leverages_in_kernel if self.problem.full else leverage.leverages_in_features
         _, _, d2 = self.learner.loss.expand(rows.Y, rows.s, fits.f)

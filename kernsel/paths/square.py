@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.errors import IncompatibleError
-from kernsel.numerics import factored, krylov, newton, spectral
-from kernsel.numerics.jit import one_blas_thread, share_each
+from kernsel.numerics.runtime.jit import one_blas_thread, share_each
+from kernsel.numerics.runtime.once import once
+from kernsel.numerics.smooth import newton
+from kernsel.numerics.square import factored, krylov, spectral
 from kernsel.numerics.stability import Scan
-from kernsel.once import once
 from kernsel.paths.base import Fits, HeldOut, Path
 
 Array = NDArray[np.float64]
@@ -28,7 +29,7 @@ KRYLOV_ROWS, KRYLOV_SYSTEMS = 700, 100
 
 @dataclass(frozen=True, eq=False)
 class LeftOver:
-    """What fits of the square loss leave of the targets, in the coordinates of ``S^1/2`` (see ``numerics.spectral``).
+    """What fits of the square loss leave of the targets, in the coordinates of ``S^1/2``: see ``square.spectral``.
 
     The residual of direction j of the spectrum is ``ridge / (ev_j + ridge)`` times the targets' coordinate there, and
     the whole of it in the other directions; nothing is left of the direction of a bias, which is in neither.

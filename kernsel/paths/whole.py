@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.errors import IncompatibleError, SelectionError, check_memory
-from kernsel.numerics import whole_costs
 from kernsel.numerics.points import Points, as_points, is_sparse
-from kernsel.numerics.whole import COLUMNS, Fit, WholeKernel
-from kernsel.numerics.whole import HeldOut as WithoutFolds
-from kernsel.numerics.whole_preconditioners import Factored, Refused
-from kernsel.numerics.whole_tiles import CallableMatrix, CrossMatrix, FormulaMatrix, KernelMatrix, Span
-from kernsel.once import once
+from kernsel.numerics.runtime.once import once
+from kernsel.numerics.whole import costs as whole_costs
+from kernsel.numerics.whole.preconditioners import Factored, Refused
+from kernsel.numerics.whole.solver import COLUMNS, Fit, WholeKernel
+from kernsel.numerics.whole.solver import HeldOut as WithoutFolds
+from kernsel.numerics.whole.tiles import CallableMatrix, CrossMatrix, FormulaMatrix, KernelMatrix, Span
 from kernsel.paths.base import Fits, HeldOut, Path
-from kernsel.problem import Problem
+from kernsel.representation.problem import Problem
 
 Array = NDArray[np.float64]
 

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.errors import OptionError
+from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel
-from kernsel.problem import Rows
 from kernsel.search.candidate import Candidate, Key, free_of, parameters_of
 from kernsel.search.converting import in_own_words
 
@@ -162,7 +162,7 @@ def _lengthened(axis: Array, value: float) -> Array | None:
     return np.sort(np.append(axis, usable)) if usable.size else None
 
 
-def make_grids(kernels: Sequence[Kernel], grid: Grid, rows: Rows, learner: Any) -> list[Axes]:
+def make_grids(kernels: Sequence[Kernel], grid: Grid, rows: Partition, learner: Any) -> list[Axes]:
     """Return the grid of each kernel.
 
     Parameters
@@ -173,7 +173,7 @@ def make_grids(kernels: Sequence[Kernel], grid: Grid, rows: Rows, learner: Any) 
         values by parameter name and ``"lambda"``, with scikit-learn's ``C``, ``alpha`` and ``gamma`` converted. A name
         is for every kernel that has such a free parameter, and for the learner if it has such a parameter, free or not.
         What has no values is automatic, or as ``"rest"`` says: one of these names.
-    rows : Rows
+    rows : Partition
     learner : Learner
 
     Raises
@@ -198,7 +198,7 @@ def make_grids(kernels: Sequence[Kernel], grid: Grid, rows: Rows, learner: Any) 
     return [_axes(kernel, style, values, rows, learner) for kernel in kernels]
 
 
-def _axes(kernel: Kernel, style: str, given: Mapping[str, Array], rows: Rows, learner: Any) -> Axes:
+def _axes(kernel: Kernel, style: str, given: Mapping[str, Array], rows: Partition, learner: Any) -> Axes:
     known = {n: PAPER_TAU for n in kernel.free if n.rpartition(".")[2] == "tau"} if style == "paper" else {}
     known |= {n: given[n] for n in kernel.free if n in given}
     lams = given.get("lambda", PAPER_LAM if style == "paper" else None)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kernsel.errors import OptionError
 from kernsel.kernels import Kernel
-from kernsel.parameters import listing
+from kernsel.text import listing
 
 Array = NDArray[np.float64]
 

@@ -17,11 +17,12 @@ import numpy as np
 
 from kernsel.criteria import Scores
 from kernsel.errors import Caution
+from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel, Statistics, short
-from kernsel.numerics.jit import share_each
+from kernsel.numerics.runtime.jit import share_each
 from kernsel.paths import Path, make_path
-from kernsel.problem import Landmarks, Problem, Problems, Rows
-from kernsel.representation import LowRank, Rank, Whole
+from kernsel.representation.problem import Landmarks, Problem, Problems
+from kernsel.representation.ranks import LowRank, Rank, Whole
 from kernsel.search.axes import Array, Axes
 from kernsel.search.candidate import Candidate, Key, parameters_of
 from kernsel.search.choice import MINIMUM, Rule
@@ -40,7 +41,7 @@ class GridSearch:
 
     Parameters
     ----------
-    rows : Rows
+    rows : Partition
     criterion : Criterion
     rank : LowRank, Whole or None
         The representation in force; None for the whole Gram matrix.
@@ -60,7 +61,7 @@ class GridSearch:
         grid where that lies on one. So a grid isn't extended for a score that can't be told from a safer one's.
     """
 
-    rows: Rows
+    rows: Partition
     criterion: Any
     rank: Rank | None
     assess: Callable[[Path, Scores], list[Candidate]]
@@ -165,7 +166,7 @@ class GridSearch:
         self._score(keys, None)
 
     @cached_property
-    def _few(self) -> Rows:
+    def _few(self) -> Partition:
         """The rows that candidates are scored on at a lower rank than that in force: the same share of every fold."""
         rows = self.rows
         if rows.n <= FEW_ROWS:
@@ -178,7 +179,7 @@ class GridSearch:
         chosen[shuffled[np.arange(rows.n) - bounds[fold] < quota[fold]]] = True
         return rows.part(chosen)
 
-    def _landmarks(self, rows: Rows, rank: int) -> Landmarks:
+    def _landmarks(self, rows: Partition, rank: int) -> Landmarks:
         """Return landmarks for all kernels at a lower rank than that in force: drawn uniformly, ever more of them."""
         drawn = np.random.default_rng(rows.seed).permutation(rows.n)[:rank]
         return Landmarks(drawn, Statistics(rows.X, rows.X[drawn]))
@@ -212,7 +213,7 @@ class GridSearch:
         self,
         kernel: Kernel,
         lams: Mapping[Any, list[float]],
-        rows: Rows,
+        rows: Partition,
         rank: Rank | None,
         landmarks: Landmarks | None,
     ) -> list[Candidate]:

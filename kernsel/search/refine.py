@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from kernsel.criteria import Slopes, has_gradient
 from kernsel.errors import IncompatibleError, OptionError
-from kernsel.parameters import meant
-from kernsel.problem import Problem
-from kernsel.representation import Rank
+from kernsel.representation.problem import Problem
+from kernsel.representation.ranks import Rank
 from kernsel.search.axes import Coordinate
 from kernsel.search.candidate import Candidate, Key
 from kernsel.search.grid import GridSearch
+from kernsel.text import meant
 
 Array = NDArray[np.float64]
 

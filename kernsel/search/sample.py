@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from kernsel.errors import OptionError
+from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel
-from kernsel.problem import Rows
 from kernsel.search.axes import Array, Axes, Coordinate, Grid, continuous, make_grids
 from kernsel.search.candidate import Candidate, Key, parameters_of
 from kernsel.search.scales import Family, Scales
@@ -62,7 +62,7 @@ class Scatter(Axes):
         return candidate.lam in self.lams and (candidate.kernel, candidate.learner) in self.sample
 
 
-def make_designs(kernels: Sequence[Kernel | Family], grid: Grid, rows: Rows, learner: Any) -> list[Axes]:
+def make_designs(kernels: Sequence[Kernel | Family], grid: Grid, rows: Partition, learner: Any) -> list[Axes]:
     """Return the grid of each kernel as ``make_grids`` does, or a sample of it.
 
     Parameters
@@ -71,7 +71,7 @@ def make_designs(kernels: Sequence[Kernel | Family], grid: Grid, rows: Rows, lea
     grid : str or mapping
         As for ``make_grids``, or ``"sobol:N"`` or ``"random:N"`` for N points of each kernel in the range of the
         automatic grid; in a mapping that is ``"rest"``, and what has values is sampled in their range.
-    rows : Rows
+    rows : Partition
     learner : Learner
 
     Raises

@@ -18,13 +18,13 @@ from typer.testing import CliRunner
 
 import commandline
 from kernsel import __version__
-from kernsel.calibration import Calibration, Sigmoid
 from kernsel.cli import app
 from kernsel.data import prepare
 from kernsel.errors import SelectionError, SelectionWarning
-from kernsel.intervals import Intervals
+from kernsel.heldout.calibration import Calibration, Sigmoid
+from kernsel.heldout.intervals import Intervals
 from kernsel.kernels import Linear
-from kernsel.model import Model
+from kernsel.model.model import Model
 
 
 def run(*args, code=0):
@@ -67,7 +67,7 @@ class Result:
 @pytest.fixture
 def fake(monkeypatch):
     """A selection that does no work, to test what surrounds it."""
-    module = types.ModuleType("kernsel.selection")
+    module = types.ModuleType("kernsel.selection.api")
     module.action = lambda: None
 
     def select_dataset(dataset, **options):
@@ -75,8 +75,8 @@ def fake(monkeypatch):
         return Result(dataset, options)
 
     module.select_dataset = select_dataset
-    monkeypatch.setitem(sys.modules, "kernsel.selection", module)
-    from kernsel.numerics import jit
+    monkeypatch.setitem(sys.modules, "kernsel.selection.api", module)
+    from kernsel.numerics.runtime import jit
 
     monkeypatch.setattr(jit, "announce", None)
     return module
@@ -290,7 +290,7 @@ def test_warnings_of_kernsel_are_one_line_each_and_said_once(fake, data):
 
 
 def test_the_first_compilation_is_announced_unless_quiet(fake, data):
-    from kernsel.numerics import jit
+    from kernsel.numerics.runtime import jit
 
     fake.action = lambda: jit.announce and jit.announce("compiling ...")
     assert "kernsel: compiling ...\n" in run("select", data, "--json").stderr

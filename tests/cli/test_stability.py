@@ -12,8 +12,8 @@ import pytest
 import kernsel
 import reference
 from commandline import run
-from kernsel.assessment import assess_dataset
 from kernsel.data import from_arrays
+from kernsel.evaluation.assessment import assess_dataset
 from kernsel.folds import deal
 
 FIXED = ("--kernel", "gaussian(tau=0.5)", "--lambda", "0.1")

@@ -12,8 +12,8 @@ import pytest
 
 LIGHT = """
 import sys
-import kernsel.selection
-from kernsel.numerics import jit
+import kernsel.selection.api
+from kernsel.numerics.runtime import jit
 jit.defined[:] = [f for f in jit.defined if f.__name__ in ("_map", "_folds")]
 from kernsel import registry
 registry.check = lambda claim: None
@@ -93,9 +93,9 @@ def test_every_loop_is_known_after_the_imports_of_the_command():
     """A module with loops that only a selection imports would be left out."""
     code = """
 import importlib, pkgutil, kernsel
-import kernsel.selection
+import kernsel.selection.api
 from kernsel import registry
-from kernsel.numerics import jit
+from kernsel.numerics.runtime import jit
 for claim in registry.claims():
     registry.check(claim)
 known = len(jit.defined)

@@ -13,13 +13,14 @@ from sklearn.preprocessing import KernelCenterer
 import problems
 import reference_alignment
 import tables
-from kernsel import streaming
 from kernsel.criteria import FSM, Alignment, CenteredAlignment, NewtonCV, Separability
 from kernsel.errors import IncompatibleError
+from kernsel.folds.partition import Partition
 from kernsel.kernels import Gaussian, Statistics
 from kernsel.learners import Krr, Svm
 from kernsel.paths import make_path
-from kernsel.problem import Problem, Rows
+from kernsel.representation import blocks as streaming
+from kernsel.representation.problem import Problem
 
 LAMS = (1.0, 0.1)
 KINDS = [Alignment(), CenteredAlignment(), FSM(), Separability()]
@@ -51,7 +52,7 @@ def rows_of(labels, seed=0, weights=None, X=None):
     Y = np.where(labels == np.arange(labels.max() + 1)[:, None], 1.0, -1.0)
     starts = problems.even(labels.size, 3)
     Y = Y[1:] if len(Y) == 2 else Y
-    return Rows(X, np.ascontiguousarray(Y), starts, np.arange(labels.size), Statistics(X), 0, weights)
+    return Partition(X, np.ascontiguousarray(Y), starts, np.arange(labels.size), Statistics(X), 0, weights)
 
 
 def of_gram(K, y):

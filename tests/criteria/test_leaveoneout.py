@@ -12,13 +12,14 @@ import reference
 import reference_leaveoneout as twins
 import tables
 import tolerances
-from kernsel import streaming
 from kernsel.criteria import BR, CV, ELOO, GCV, LOO, Evidence, NewtonCV
 from kernsel.errors import IncompatibleError
+from kernsel.folds.partition import Partition
 from kernsel.kernels import Gaussian, Laplacian, Linear, Matern52, Polynomial, Statistics
 from kernsel.learners import Krr, L2Svm, Lssvm, Svm
 from kernsel.paths import StreamedPath, make_path, smooth
-from kernsel.problem import Problem, Rows
+from kernsel.representation import blocks as streaming
+from kernsel.representation.problem import Problem
 
 LAMS = (0.3, 0.01)
 SQUARE = [ELOO(), GCV(), BR(), Evidence()]
@@ -257,7 +258,7 @@ def test_gcv_is_loo_where_all_rows_have_the_same_leverage(learner):
     angles = 2 * np.pi * np.arange(n) / n
     X = np.ascontiguousarray(np.column_stack([np.cos(angles), np.sin(angles)]))
     y = np.sin(3 * angles) + np.random.default_rng(0).normal(size=n)
-    rows = Rows(X, y[None], np.array([0, 10, n]), np.arange(n), Statistics(X))
+    rows = Partition(X, y[None], np.array([0, 10, n]), np.arange(n), Statistics(X))
     lams = 2.0 ** np.arange(4, -16, -2)
     gcv = GCV().score(make_path(Problem(rows, Gaussian(0.5)), learner, lams))
     loo = LOO().score(make_path(Problem(rows, Gaussian(0.5)), learner, lams * n / (n - 1)))
@@ -346,7 +347,7 @@ def test_awkward_data_have_a_score_or_a_reason(monkeypatch, learner, rank, data)
         monkeypatch.setattr(streaming, "FEATURES_BYTES", 0)
     tau = {"narrow": 1e-8, "wide": 1e8}.get(data, 1.0)
     lams = [1e300, 1e6, 1.0, 1e-6, 1e-13, 1e-18, 1e-300]
-    rows = Rows(X, y[None], np.array([0, 1, n]), np.arange(n), Statistics(X))
+    rows = Partition(X, y[None], np.array([0, 1, n]), np.arange(n), Statistics(X))
     path = tables.path_on(rows, learner, lams, tau, None if rank is None else 2)
     limit = (y**2).mean()  # of the error where nothing is learnt
     limits = {"loo": limit, "eloo": limit, "gcv": limit, "evidence": n / 2 * np.log(limit) if limit else None}

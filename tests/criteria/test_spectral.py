@@ -11,13 +11,15 @@ import problems
 import reference_spectral
 import tables
 import tolerances
-from kernsel import registry, streaming
+from kernsel import registry
 from kernsel.criteria import EP, ER, SPS, SPSSurrogate
 from kernsel.errors import IncompatibleError, OptionError
+from kernsel.folds.partition import Partition
 from kernsel.kernels import Gaussian, Laplacian, Linear, Statistics
 from kernsel.learners import Krr, Lssvm, Svm
 from kernsel.paths import make_path
-from kernsel.problem import Problem, Rows
+from kernsel.representation import blocks as streaming
+from kernsel.representation.problem import Problem
 
 EVERY = (SPS(), SPSSurrogate(), ER(), EP())
 LAMS = (0.1, 1e-3)
@@ -82,7 +84,7 @@ def test_ep_is_the_distance_of_the_two_spectra():
 def test_ep_vanishes_where_the_data_are_what_it_supposes():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 2)) * [1.0, 3.0]
-    rows = Rows(X, X[:, :1].T.copy(), np.array([0, 100, 200]), np.arange(200), Statistics(X))
+    rows = Partition(X, X[:, :1].T.copy(), np.array([0, 100, 200]), np.arange(200), Statistics(X))
     shaped = np.sign(X) * [1.0, 3.0]
     discrete = replace(rows, X=shaped, statistics=Statistics(shaped))
     assert penalty(EP(), path_of(Gaussian(4.0), rows=rows)) < 0.2
@@ -108,7 +110,7 @@ def test_a_row_of_weight_two_is_there_twice(criterion):
     s = 1.0 + (np.arange(30) % 3)
     times = np.repeat(np.arange(30), s.astype(int))
     X = rows.X[times]
-    twice = Rows(X, np.ascontiguousarray(rows.Y[:, times]), np.array([0, 30, 60]), np.arange(60), Statistics(X))
+    twice = Partition(X, np.ascontiguousarray(rows.Y[:, times]), np.array([0, 30, 60]), np.arange(60), Statistics(X))
     weighted = criterion.score(path_of(rows=replace(rows, weights=s)))
     np.testing.assert_allclose(weighted.score, criterion.score(path_of(rows=twice)).score)
 

@@ -14,7 +14,7 @@ from kernsel.kernels import Gaussian, Statistics
 from kernsel.learners import Krr, Lssvm, Svm
 from kernsel.numerics.stability import NORMS
 from kernsel.paths import make_path
-from kernsel.problem import Landmarks, Problem
+from kernsel.representation.problem import Landmarks, Problem
 
 LAMS = (1.0, 0.01)
 LEARNERS = [

@@ -10,7 +10,8 @@ import losses
 import problems
 import reference
 import tolerances
-from kernsel.numerics import heldout, heldout_features, heldout_kernel, newton, spectral
+from kernsel.numerics.smooth import heldout, heldout_features, heldout_kernel, newton
+from kernsel.numerics.square import spectral
 
 RUNS = [
     (newton.in_kernel, heldout_kernel.newton_step, heldout_kernel.influence),

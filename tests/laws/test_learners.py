@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import reference
 import tables
 import tolerances
+from kernsel.folds.partition import Partition
 from kernsel.learners import Klr, Krr, L2Svm, Lssvm, Qsvr, Svm, Svr
-from kernsel.problem import Rows
 
 TWINS = [
     (Krr(), reference.square, 2.0),
@@ -69,7 +69,7 @@ def refits(twin, curvature, path, y, lam):
     return out[: rows.held]
 
 
-def as_classes(rows: Rows) -> Rows:
+def as_classes(rows: Partition) -> Partition:
     return replace(rows, Y=np.where(np.median(rows.Y, axis=1, keepdims=True) < rows.Y, 1.0, -1.0))
 
 

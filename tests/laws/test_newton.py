@@ -11,7 +11,7 @@ import losses
 import problems
 import reference
 import tolerances
-from kernsel.numerics import newton
+from kernsel.numerics.smooth import newton
 
 SOLVERS = [newton.in_kernel, newton.in_features]
 solvers = pytest.mark.parametrize("problem", SOLVERS, ids=["kernel", "features"])

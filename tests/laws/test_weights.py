@@ -9,9 +9,9 @@ import pytest
 import tables
 from kernsel import registry
 from kernsel.data import from_arrays
+from kernsel.folds.partition import Partition
 from kernsel.kernels import Statistics
-from kernsel.problem import Rows
-from kernsel.selection import select_dataset
+from kernsel.selection.api import select_dataset
 
 CRITERIA = registry.names("criterion")
 OPTIONS = {"fbif": {"landmarks": 1.0}, "er": {"q": 3}}
@@ -33,7 +33,7 @@ def scores(name, learner):
     again = np.repeat(np.arange(30), s.astype(int))
     X = rows.X[again]
     starts = np.r_[0, np.cumsum(s)[rows.starts[1:] - 1]].astype(int)
-    repeated = Rows(X, np.ascontiguousarray(rows.Y[:, again]), starts, np.arange(60), Statistics(X))
+    repeated = Partition(X, np.ascontiguousarray(rows.Y[:, again]), starts, np.arange(60), Statistics(X))
     part = registry.build("learner", learner)
     criterion = replace(registry.build("criterion", name), **OPTIONS.get(name, {}))
     paths = (tables.path_on(each, part) for each in (replace(rows, weights=s), repeated))

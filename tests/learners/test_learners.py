@@ -13,9 +13,9 @@ from kernsel import registry
 from kernsel.errors import IncompatibleError, OptionError
 from kernsel.kernels import Gaussian, Linear
 from kernsel.learners import Klr, Krr, L2Svm, Lssvm, Qsvr, Svm, Svr
-from kernsel.options import read_learner
+from kernsel.parts import read_learner
 from kernsel.paths import make_path
-from kernsel.problem import Problem
+from kernsel.representation.problem import Problem
 
 ALL = [Klr, Krr, L2Svm, Lssvm, Qsvr, Svm, Svr]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kernsel.numerics import jit
+from kernsel.numerics.runtime import jit
 
 
 @pytest.fixture(autouse=True)

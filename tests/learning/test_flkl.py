@@ -11,15 +11,16 @@ import tolerances
 from kernsel.data import from_arrays
 from kernsel.errors import SelectionError
 from kernsel.folds import make_folds
-from kernsel.judging import rows_of
+from kernsel.folds.partition import Partition
 from kernsel.kernels import ARD, ARDPolynomial, Gaussian, Polynomial
 from kernsel.learners import Krr, Lssvm
 from kernsel.learning import flkl
 from kernsel.learning.descent import Box
 from kernsel.learning.flkl import CrossValidation, FirstLevel, OnLandmarks
 from kernsel.learning.start import begin
-from kernsel.numerics import firstlevel, jit
 from kernsel.numerics.landmarks import uniform_landmarks
+from kernsel.numerics.runtime import jit
+from kernsel.numerics.square import firstlevel
 
 LEARNERS = [Krr(), Lssvm()]
 KERNELS = [ARD((0.3, 0.1, 0.2, 0.05)), ARDPolynomial((0.3, 0.1, 0.2, 0.05), 2), Gaussian(2.0)]
@@ -48,7 +49,7 @@ def on_landmarks(criterion, count):
 
 def rows_on(X, y, folds=4):
     dataset = from_arrays(X, y, "classification")
-    return dataset, rows_of(dataset, make_folds(folds, dataset), 0)
+    return dataset, Partition.of(dataset, make_folds(folds, dataset), 0)
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(LEARNERS), st.floats(1e-4, 10.0), st.booleans())
@@ -132,7 +133,7 @@ def test_more_rows_than_a_gram_matrix_is_made_of_are_learnt_on_landmarks(monkeyp
     monkeypatch.setattr(flkl, "LANDMARKS", 30)
     X, y = noisy(n=300, d=6)
     dataset, rows = rows_on(X, y)
-    first = rows_of(small := dataset.take(np.arange(80)), make_folds(4, small), 0)
+    first = Partition.of(small := dataset.take(np.arange(80)), make_folds(4, small), 0)
     start = begin(small, first, ARD(), Lssvm())
     learnt = flkl.learn(first, rows, start, Lssvm(), 5)
     criterion = OnLandmarks(start.kernel, Lssvm(), rows.X, rows.Y, rows.s, rows.X[uniform_landmarks(300, 30, 0)])

@@ -13,7 +13,7 @@ from kernsel.criteria import CVKS
 from kernsel.data import from_arrays
 from kernsel.errors import ConvergenceWarning, DataError, KernselError, OptionError, SelectionError
 from kernsel.folds import make_folds
-from kernsel.judging import rows_of
+from kernsel.folds.partition import Partition
 from kernsel.kernels import (
     ARD,
     ARDLaplacian,
@@ -36,7 +36,7 @@ from kernsel.learning.infinite import Template, energy, most_violating
 from kernsel.learning.methods import stability_objective
 from kernsel.learning.pool import Pool
 from kernsel.paths import make_path
-from kernsel.problem import Problem, Rows
+from kernsel.representation.problem import Problem
 from tables import circles, make_rows, waves
 from tolerances import DIFFERENCES, EPS
 
@@ -61,7 +61,7 @@ def hidden(n=60, seed=0, d=4):
 def dealt(X, y):
     """The rows in the five folds that they are dealt to by default."""
     dataset = from_arrays(X, y)
-    return rows_of(dataset, make_folds(5, dataset, 0), 0)
+    return Partition.of(dataset, make_folds(5, dataset, 0), 0)
 
 
 @laws
@@ -84,7 +84,7 @@ def test_the_gradient_of_k_ks(seed, bias, weighted):
     rows = make_rows(seed)
     if weighted:
         s = np.random.default_rng(seed).integers(1, 4, rows.n).astype(float)
-        rows = Rows(rows.X, rows.Y, rows.starts, rows.order, rows.statistics, weights=s)
+        rows = Partition(rows.X, rows.Y, rows.starts, rows.order, rows.statistics, weights=s)
     parts = stability_objective(Pool(rows, tuple(KERNELS)), Lssvm() if bias else Krr(), 0.05, 2.0)
     mu, h = np.random.default_rng(seed).dirichlet(np.ones(4)), 1e-5
     _, gradient, bounds, slopes = parts(mu)

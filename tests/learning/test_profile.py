@@ -13,15 +13,15 @@ from kernsel.criteria.evidence import prior
 from kernsel.data import from_arrays
 from kernsel.errors import OptionError, SelectionError
 from kernsel.folds import make_folds
-from kernsel.judging import rows_of
+from kernsel.folds.partition import Partition
 from kernsel.kernels import ARD, ARDLaplacian, parse
 from kernsel.learners import Krr, Lssvm
 from kernsel.learning import learn_relevances, profile
 from kernsel.learning.profile import Objective, learn_profile
 from kernsel.learning.quasinewton import Descent, descend
 from kernsel.learning.start import least_ridge
-from kernsel.numerics import gradients
-from kernsel.problem import Problem
+from kernsel.numerics.square import gradients
+from kernsel.representation.problem import Problem
 
 KERNELS = [*(ARD(profile=name) for name in ARD.words["profile"]), ARDLaplacian()]
 kernels = pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.isotropic.name)
@@ -36,7 +36,7 @@ def waves(n=120, d=5, seed=0, noise=0.2):
 
 def rows_on(X, y, weights=None):
     dataset = from_arrays(X, y, weights=weights)
-    return rows_of(dataset, make_folds(5, dataset), 0)
+    return Partition.of(dataset, make_folds(5, dataset), 0)
 
 
 def slow_evidence(K, y, s, bias, ridge):
@@ -184,7 +184,7 @@ def test_rough_kernels_do_not_interpolate():
 def test_classes_bias_weights_and_sums():
     X, y = waves(100, 3)
     dataset = from_arrays(X, np.where(y > 0, "a", "b"), weights=np.random.default_rng(0).uniform(0.5, 2, 100))
-    rows = rows_of(dataset, make_folds(5, dataset), 0)
+    rows = Partition.of(dataset, make_folds(5, dataset), 0)
     found = learn_profile(rows, parse("ard(profile=matern52) + 0.1*linear"), Lssvm(), 0.5)
     assert len(found.kernel.theta) == 3
     assert found.lam == pytest.approx(found.ridge / dataset.weights.sum())

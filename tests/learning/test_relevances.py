@@ -17,13 +17,13 @@ from kernsel.criteria import BR, CV, ELOO, LOO, Evidence
 from kernsel.data import from_arrays
 from kernsel.errors import IncompatibleError, OptionError
 from kernsel.folds import make_folds
-from kernsel.judging import rows_of
+from kernsel.folds.partition import Partition
 from kernsel.kernels import ARD, ARDPolynomial, Gaussian
 from kernsel.learners import Krr, Lssvm
 from kernsel.learning import PUBLISHED, descent
 from kernsel.learning.descent import Box, Point
 from kernsel.learning.relevances import Objective
-from kernsel.problem import Problem
+from kernsel.representation.problem import Problem
 
 CRITERIA = [Evidence(), LOO(), ELOO(), CV(), BR()]
 THETA = np.array([0.4, 0.1, 0.02])
@@ -41,7 +41,7 @@ def rows_on(weights=None, outputs=2, n=40, folds=5):
     X, _ = waves(n, 3)
     Y = np.random.default_rng(1).normal(size=(n, outputs)) + np.sin(2 * X.to_numpy()[:, :1])
     dataset = from_arrays(X, Y if outputs > 1 else Y[:, 0], weights=weights)
-    return rows_of(dataset, make_folds(folds, dataset), 0)
+    return Partition.of(dataset, make_folds(folds, dataset), 0)
 
 
 @pytest.mark.parametrize("learner", [Krr(), Lssvm()], ids=str)
@@ -68,7 +68,7 @@ def test_gradients_are_the_differences_and_values_the_scores(kernel, criterion, 
 def test_the_optimum_keeps_the_conditions_at_the_bound(criterion):
     X, y = waves()
     dataset = from_arrays(X, y)
-    rows = rows_of(dataset, make_folds(5, dataset), 0)
+    rows = Partition.of(dataset, make_folds(5, dataset), 0)
     objective = Objective(rows, ARD(), Krr(), criterion)
     least = 1e-3 if criterion.name == "br" else 0.0
     box, start = Box(least, 1e3, (1e-9, 1e2)), Point(np.full(5, 0.1), 1e-2)

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 import problems
 import reference_margins
-from kernsel.numerics import ball
-from kernsel.numerics.ball import GAP, squared_radius
-from kernsel.numerics.newton import CONVERGED, UNFINISHED
+from kernsel.numerics.smooth import ball
+from kernsel.numerics.smooth.ball import GAP, squared_radius
+from kernsel.numerics.smooth.newton import CONVERGED, UNFINISHED
 
 
 def radius(G, full=True, ridge=0.0):

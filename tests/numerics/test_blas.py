@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernsel.numerics import blas
+from kernsel.numerics.runtime import blas
 
 SIZES = [0, 1, 2, 7, 40]
 sizes = pytest.mark.parametrize("n", SIZES)

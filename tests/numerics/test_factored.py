@@ -10,7 +10,8 @@ import calling
 import problems
 import reference
 import tolerances
-from kernsel.numerics import factored, newton, spectral
+from kernsel.numerics.smooth import newton
+from kernsel.numerics.square import factored, spectral
 
 
 @given(problems.problems(weighted=True))

@@ -11,8 +11,8 @@ import tables
 import tolerances
 from kernsel.criteria import BR, CV, ELOO, Evidence
 from kernsel.learners import Krr, Lssvm
-from kernsel.numerics import gradients, spectral
-from kernsel.numerics.jit import one_blas_thread
+from kernsel.numerics.runtime.jit import one_blas_thread
+from kernsel.numerics.square import gradients, spectral
 
 FUNCTIONS = {
     "k-fold": lambda K, p, bias, lam: gradients.cross_validation(K, p.Y, p.s, bias, lam, p.starts),
@@ -77,7 +77,7 @@ def test_some_rows_are_never_held_out(function, bias):
 def test_the_values_are_those_of_the_criteria(learner, weighted):
     rows = tables.make_rows(real=True)
     s = np.random.default_rng(0).exponential(size=rows.n) + 0.05 if weighted else None
-    rows = tables.Rows(rows.X, rows.Y, rows.starts, rows.order, rows.statistics, 0, s)
+    rows = tables.Partition(rows.X, rows.Y, rows.starts, rows.order, rows.statistics, 0, s)
     path = tables.path_on(rows, learner, [0.02])
     args = path.problem.gram, rows.Y, rows.s, int(path.bias), 0.02
     values = {

@@ -9,8 +9,8 @@ import calling
 import losses
 import problems
 import tolerances
-from kernsel.numerics import newton
 from kernsel.numerics.lowrank import pivoted_factor
+from kernsel.numerics.smooth import newton
 
 
 def fitted(p, loss, c, bias, lams):

@@ -8,7 +8,7 @@ import losses
 import problems
 import reference
 import tolerances
-from kernsel.numerics import heldout_features, heldout_kernel, newton
+from kernsel.numerics.smooth import heldout_features, heldout_kernel, newton
 
 FOLDS = problems.starts_of([8, 12, 5, 10])
 WIDE = losses.WIDE_HINGE

@@ -9,10 +9,11 @@ import time
 import numba
 import pytest
 
-from kernsel.numerics import jit, newton
+from kernsel.numerics.runtime import jit
+from kernsel.numerics.smooth import newton
 
 LOOPS = """
-from kernsel.numerics import jit
+from kernsel.numerics.runtime import jit
 
 @jit.jit(jit.f8(jit.f8))
 def twice(x):
@@ -27,7 +28,7 @@ import sys, warnings
 warnings.simplefilter("always")
 sys.path.insert(0, sys.argv[1])
 import loops
-from kernsel.numerics import jit
+from kernsel.numerics.runtime import jit
 jit.announce = lambda line: print("announced:", line)
 with warnings.catch_warnings(record=True) as caught:
     print(loops.twice(2.0), loops.thrice(2.0))
@@ -107,14 +108,17 @@ def test_a_change_of_the_numerics_compiles_again(folder):
     before = index.read_bytes()
     run(folder)
     assert index.read_bytes() == before
-    changed = RUN.replace("import loops\n", "import loops, kernsel.numerics.jit as j\nj._sources = lambda: 'changed'\n")
+    changed = RUN.replace(
+        "import loops\n",
+        "import loops\nfrom kernsel.numerics.runtime import jit as j\nj._sources = lambda: 'changed'\n",
+    )
     subprocess.run([sys.executable, "-c", changed, str(folder)], capture_output=True, check=True, timeout=100)
     assert index.read_bytes() != before
 
 
 def test_an_error_in_a_loop_is_not_taken_for_one_of_the_cache(tmp_path):
     code = """
-from kernsel.numerics import jit
+from kernsel.numerics.runtime import jit
 @jit.jit(jit.f8(jit.f8))
 def wrong(x):
     return undefined_name + x
@@ -151,7 +155,8 @@ def test_a_second_process_compiles_what_will_be_needed(tmp_path):
     (tmp_path / "kernsel").mkdir()
     (tmp_path / "kernsel" / "__init__.py").write_text("raise ImportError('the wrong one')\n")
     call = (
-        f"import sys; sys.path[:] = {sys.path!r}; from kernsel.numerics import jit, spectral; jit.ahead = True; "
+        f"import sys; sys.path[:] = {sys.path!r}; from kernsel.numerics.runtime import jit; jit.ahead = True; "
+        "from kernsel.numerics.square import spectral; "
         "jit.compile_ahead(spectral._folds, spectral.without_products); print(jit._second.process.wait())"
     )
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}

@@ -8,7 +8,7 @@ import calling
 import problems
 import reference
 import tolerances
-from kernsel.numerics import krylov
+from kernsel.numerics.square import krylov
 
 
 @given(problems.problems(weighted=True))

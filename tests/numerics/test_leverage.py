@@ -11,7 +11,7 @@ import reference_leaveoneout as twins
 import tables
 import tolerances
 from kernsel.learners import Klr, L2Svm, Svm
-from kernsel.numerics.leverage import leverages_in_features, leverages_in_kernel
+from kernsel.numerics.square.leverage import leverages_in_features, leverages_in_kernel
 from kernsel.paths import smooth
 
 

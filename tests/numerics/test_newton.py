@@ -8,7 +8,8 @@ import losses
 import problems
 import reference
 import tolerances
-from kernsel.numerics import newton, radius
+from kernsel.numerics import lanczos as radius
+from kernsel.numerics.smooth import newton
 
 SOLVERS = [newton.in_kernel, newton.in_features]
 solvers = pytest.mark.parametrize("problem", SOLVERS, ids=["kernel", "features"])

@@ -7,7 +7,8 @@ import calling
 import problems
 import reference
 import tolerances
-from kernsel.numerics import newton, spectral
+from kernsel.numerics.smooth import newton
+from kernsel.numerics.square import spectral
 
 
 def test_the_spectrum_of_a_gram_matrix_leaves_out_what_is_rounding():

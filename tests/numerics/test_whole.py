@@ -12,11 +12,13 @@ from scipy.sparse import csr_array
 import reference_whole
 import tolerances
 from kernsel.kernels import Gaussian
-from kernsel.numerics import gram, whole, whole_costs
-from kernsel.numerics.whole import WholeKernel, predict
-from kernsel.numerics.whole_preconditioners import ALL, Factored, LowRank, Refused, factorise
-from kernsel.numerics.whole_tiles import CallableMatrix, FormulaMatrix, rounds
-from kernsel.numerics.whole_triangle import Triangle
+from kernsel.numerics import gram
+from kernsel.numerics.whole import costs as whole_costs
+from kernsel.numerics.whole import solver as whole
+from kernsel.numerics.whole.preconditioners import ALL, Factored, LowRank, Refused, factorise
+from kernsel.numerics.whole.solver import WholeKernel, predict
+from kernsel.numerics.whole.tiles import CallableMatrix, FormulaMatrix, rounds
+from kernsel.numerics.whole.triangle import Triangle
 
 SMALL = 16
 """Rows of a block, so that small matrices have several."""

@@ -8,8 +8,8 @@ from sklearn.datasets import make_classification, make_friedman1
 
 import tables
 from kernsel.errors import OptionError
-from kernsel.options import read_search
-from kernsel.representation import LowRank
+from kernsel.parts import read_search
+from kernsel.representation.ranks import LowRank
 from kernsel.search import grid
 from kernsel.search.grid import FINALISTS
 

@@ -13,7 +13,7 @@ from kernsel.errors import OptionError
 from kernsel.kernels import Gaussian, parse
 from kernsel.learners import Klr, Krr, Lssvm, Svm, Svr
 from kernsel.paths import make_path
-from kernsel.problem import Problem
+from kernsel.representation.problem import Problem
 from kernsel.search.candidate import Candidate
 from kernsel.search.choice import MOST, Rule, choose
 

@@ -1,0 +1,165 @@
+"""The data of a selection, sorted by the fold that holds each row out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernsel.data import Dataset
+from kernsel.folds.holdouts import Folds
+from kernsel.kernels import Statistics
+from kernsel.numerics.points import Points, as_points
+from kernsel.numerics.runtime.once import once
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """The data of a selection, sorted by fold.
+
+    Parameters
+    ----------
+    X : (n, d) points
+        Dense or sparse, see ``kernsel.numerics.points``.
+    Y : (k, n) array
+        Targets; classes are -1 and +1, one row a class if there are more than two.
+    starts : (t + 1,) array
+        Fold j holds the rows ``starts[j]`` to below ``starts[j + 1]``; rows from ``starts[t]`` on are never held out.
+    order : (n,) array
+        Where the rows stood in the data as given: ``X = given[order]``.
+    statistics : object
+        Shared distances and inner products of X, for ``kernel.evaluate``.
+    seed : int
+        Of whatever is drawn: landmarks.
+    weights : (n,) array or None
+        Sample weights, greater than 0; None where every row counts 1.
+    training : (t, n) array of bool or None
+        The rows that each fold's fit is trained on, if not all but the fold (time-ordered splits).
+    clip : bool
+        Whether held-out outputs are kept within the range of the targets.
+    """
+
+    X: Points
+    Y: Array
+    starts: Indices
+    order: Indices
+    statistics: Any
+    seed: int = 0
+    weights: Array | None = None
+    training: NDArray[np.bool_] | None = None
+    clip: bool = False
+
+    @classmethod
+    def of(cls, dataset: Dataset, folds: Folds, seed: int, clip: bool = False) -> Partition:
+        """Sort the rows of a data set by fold; outputs of a regression may be clipped to the targets' range."""
+        order = folds.order
+        X, Y = dataset.X[order], np.ascontiguousarray(dataset.Y[:, order])
+        weights = None if dataset.weights is None else dataset.weights[order]
+        training = None if folds.training is None else np.ascontiguousarray(folds.training[:, order])
+        clip = clip and dataset.task == "regression" and training is None  # in time a target may leave its range
+        return cls(X, Y, folds.starts, order, Statistics(X), seed, weights, training, clip)
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return int(self.Y.shape[1])
+
+    @property
+    def held(self) -> int:
+        """Number of rows that are held out by some fold: the first ones."""
+        return int(self.starts[-1])
+
+    @once
+    def s(self) -> Array:
+        """Sample weights, (n,)."""
+        return np.ones(self.n) if self.weights is None else self.weights
+
+    @once
+    def total(self) -> float:
+        """Sum of the sample weights: what ``n`` is without them."""
+        return float(self.s.sum())
+
+    @once
+    def left(self) -> Array:
+        """Sum of the weights that each fold's fit keeps, (t,)."""
+        if self.training is not None:
+            return np.asarray(self.training @ self.s)
+        return np.asarray(self.total - np.add.reduceat(self.s[: self.held], self.starts[:-1]))
+
+    @once
+    def one_by_one(self) -> Partition:
+        """The same rows, where every one that is held out is a fold of its own, and fits are trained on all others."""
+        if self.training is None and self.left.size == self.held:
+            return self
+        return replace(self, starts=np.arange(self.held + 1), training=None)
+
+    def kept(self, fold: int) -> NDArray[np.bool_]:
+        """Say which rows the fit without a fold is trained on, (n,)."""
+        if self.training is not None:
+            return np.asarray(self.training[fold])
+        kept = np.ones(self.n, np.bool_)
+        kept[self.starts[fold] : self.starts[fold + 1]] = False
+        return kept
+
+    def taken(self, chosen: Indices, starts: Indices) -> Partition:
+        """Return some of the rows in the order given, in folds of their own."""
+        X, Y = as_points(self.X[chosen]), np.ascontiguousarray(self.Y[:, chosen])
+        weights = None if self.weights is None else self.weights[chosen]
+        training = None if self.training is None else np.ascontiguousarray(self.training[:, chosen])
+        statistics = type(self.statistics)(X)
+        return Partition(X, Y, starts, self.order[chosen], statistics, self.seed, weights, training, self.clip)
+
+    def part(self, chosen: NDArray[np.bool_]) -> Partition:
+        """Return some of the rows in the folds that they were in, none of which should lose all of its rows."""
+        return self.taken(np.flatnonzero(chosen), np.append(0, np.cumsum(chosen))[self.starts])
+
+    @once
+    def limits(self) -> Array:
+        """Least and largest target, (2, k)."""
+        return np.stack([self.Y.min(axis=1), self.Y.max(axis=1)])
+
+    def clipped(self, F: Array) -> Array:
+        """Return outputs (k, ..., n) within the range of the targets, if rows are clipped."""
+        if not self.clip:
+            return F
+        low, high = self.limits.reshape(2, len(F), *(1,) * (F.ndim - 1))
+        return np.where(np.isinf(F), F, np.clip(F, low, high))  # what is infinite has failed
+
+    @once
+    def limits_apart(self) -> Array:
+        """Least and largest target that the fit without each fold is trained on, (2, k, t)."""
+        if self.training is not None:
+            each = [self.Y[:, kept] for kept in self.training]
+            return np.stack([[Y.min(axis=1) for Y in each], [Y.max(axis=1) for Y in each]]).swapaxes(1, 2)
+        t = self.left.size
+        bounds = np.append(self.starts, self.n)[: t + 1 + (self.held < self.n)]  # rows in no fold are a last part
+        ends = []
+        for sign in (-1.0, 1.0):
+            largest = np.maximum.reduceat(sign * self.Y, bounds[:-1], axis=1)
+            second, first = np.sort(largest, axis=1)[:, -2:].T[:, :, None]
+            ends.append(sign * np.where(largest == first, second, first))  # of two that are equal both are second
+        return np.stack(ends)[:, :, :t]
+
+    def clipped_apart(self, F: Array) -> Array:
+        """Return held-out outputs (k, ..., n) within the range of the targets that their own fit was trained on.
+
+        That is what a model without the fold predicts, and so what is reported; scores, which only compare, have the
+        range of all targets, so that rows beyond the others' range weigh on all candidates alike.
+        """
+        if not self.clip:
+            return F
+        low, high = np.repeat(self.limits_apart, np.diff(self.starts), axis=2).reshape(
+            2, len(F), *(1,) * (F.ndim - 2), -1
+        )
+        held = F[..., : self.held]
+        return np.concatenate([np.where(np.isinf(held), held, np.clip(held, low, high)), F[..., self.held :]], axis=-1)
+
+    def mean(self, values: Array) -> Array:
+        """Return the weighted mean over held-out rows of ``values (..., n)``."""
+        s = self.s[: self.held]
+        return np.asarray(values[..., : self.held] @ s / s.sum())

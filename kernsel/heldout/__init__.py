@@ -1,0 +1,1 @@
+"""What held-out outputs say: errors, metrics, probabilities, intervals and the spread of each."""

@@ -1,0 +1,189 @@
+"""scikit-learn's scorers on held-out outputs.
+
+A scorer asks an estimator for labels, decision values or probabilities, and compares them with the truth. Here the
+"estimator" looks up what the fits without a row's fold have said of it. Classes are handed over as numbers in the order
+of the labels, so that for two classes the second label is the positive one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.metrics import get_scorer, get_scorer_names
+
+from kernsel.data import Dataset
+from kernsel.data.target import chosen_classes
+from kernsel.errors import OptionError
+from kernsel.folds.partition import Partition
+from kernsel.heldout.calibration import cross_fitted
+from kernsel.heldout.coupling import cross_coupled
+from kernsel.heldout.standard_error import jackknife
+from kernsel.text import listing
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+OF_REGRESSIONS = re.compile(r"r2|explained_variance|d2_absolute_error_score|neg_.*_(error|deviance)")
+"""scikit-learn's names of scorers don't say what they are for; those of a regression are these."""
+
+
+class Value(NamedTuple):
+    """A metric over all held-out rows, and its standard error over folds; None where it isn't defined."""
+
+    value: float | None
+    se: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Metrics:
+    """Scorers, and the data set they are for.
+
+    Weights of rows count, those of classes don't: they say what a mistake costs, not how often rows are there.
+
+    Parameters
+    ----------
+    scorers : mapping of str to scorer
+        By scikit-learn's names; higher is better.
+    dataset : Dataset
+    calibration : str or None
+        The kind of calibration behind probabilities.
+    """
+
+    scorers: Mapping[str, Any]
+    dataset: Dataset
+    calibration: str | None
+
+    @classmethod
+    def of(cls, names: str | Sequence[str], rows: Partition, dataset: Dataset, calibration: str | None) -> Metrics:
+        """Look up scorers, and try them on the rows of a data set.
+
+        Raises
+        ------
+        OptionError
+            There is no such scorer, or it is for another kind of task, target or rows.
+        """
+        names = [names] if isinstance(names, str) else list(names)
+        metrics = cls({name: _scorer(name, dataset.task) for name in names}, dataset, calibration)
+        # Any outputs will do to learn whether a scorer suits; the mean of a target is among its possible values.
+        F = rows.Y if dataset.task == "classification" else np.zeros_like(rows.Y) + rows.Y.mean(axis=1, keepdims=True)
+        heldout = metrics._heldout(rows, F)
+        for name, scorer in metrics.scorers.items():
+            try:
+                heldout.score(scorer, np.arange(rows.held))
+            except (TypeError, ValueError) as error:
+                reason = " ".join(str(error).split())
+                if heldout.weights is not None and "sample_weight" in reason:
+                    reason = "it takes no sample weights"
+                raise OptionError(
+                    f"metric {name!r} can't be computed here ({reason}); leave it out or use another one"
+                ) from error
+        return metrics
+
+    def evaluate(self, rows: Partition, F: Array) -> dict[str, Value]:
+        """Return each metric of held-out outputs ``F (k, n)`` of rows that are sorted by fold."""
+        heldout = self._heldout(rows, F)
+        return {name: heldout.value(scorer) for name, scorer in self.scorers.items()}
+
+    def _heldout(self, rows: Partition, F: Array) -> _HeldOut:
+        F, Y = F[:, : rows.held], rows.Y[:, : rows.held]
+        plain = self.dataset.sample.plain
+        weights = None if plain is None else plain[rows.order[: rows.held]]
+        s = np.ones(rows.held) if weights is None else weights
+        if self.dataset.task == "regression":
+            return _HeldOut(_Values(self._in_units(F)), self._in_units(Y), weights, rows.starts)
+        kind = self.calibration or "sigmoid"
+        if kind == "softmax":
+            F = cross_coupled(F, Y, s, rows.starts)
+        estimator = _Classes(F, lambda: cross_fitted(kind, F, Y, s, rows.starts))
+        return _HeldOut(estimator, chosen_classes(Y), weights, rows.starts)
+
+    def _in_units(self, F: Array) -> Array:
+        values = F.T * self.dataset.output_scale + self.dataset.output_shift
+        return values[:, 0] if len(F) == 1 else values
+
+
+@dataclass(frozen=True, eq=False)
+class _HeldOut:
+    """Held-out rows as a scorer wants them: an estimator that has looked them up, the truth, weights and folds."""
+
+    estimator: Any
+    truth: NDArray[Any]
+    weights: Array | None
+    starts: Indices
+
+    def value(self, scorer: Any) -> Value:
+        def score(which: Indices) -> float:
+            try:
+                return self.score(scorer, which)
+            except ValueError:  # such as one class only, without some block of folds
+                return math.nan
+
+        value = score(np.arange(len(self.truth)))
+        if not math.isfinite(value):
+            return Value(None, None)
+        s = np.ones(len(self.truth)) if self.weights is None else self.weights
+        return Value(value, jackknife(score, self.starts, s))
+
+    def score(self, scorer: Any, which: Indices) -> float:
+        options = {} if self.weights is None else {"sample_weight": self.weights[which]}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # scikit-learn's, of metrics that are undefined: they have no value
+            return float(scorer(self.estimator, which, self.truth[which], **options))
+
+
+def _scorer(name: Any, task: str) -> Any:
+    known = get_scorer_names()
+    usual = {"regression": "r2, neg_mean_absolute_error", "classification": "accuracy, roc_auc, neg_log_loss"}
+    if not isinstance(name, str) or name not in known:
+        close = difflib.get_close_matches(str(name), known)
+        hint = f"did you mean {listing(map(repr, close), 'or')}?" if close else f"use one such as {usual[task]};"
+        raise OptionError(
+            f"metric {name!r} is none of scikit-learn's scorers; {hint} sklearn.metrics.get_scorer_names() lists them"
+        )
+    kind = "regression" if OF_REGRESSIONS.fullmatch(name) else "classification"
+    if kind != task:
+        raise OptionError(f"metric {name!r} is for a {kind}, and this is a {task}: use one such as {usual[task]}")
+    return get_scorer(name)
+
+
+class _Values(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Predicts row numbers by looking them up."""
+
+    def __init__(self, values: Array) -> None:
+        self.values = values
+
+    def predict(self, which: Indices) -> Array:
+        return np.asarray(self.values[which])
+
+
+class _Classes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Classifies row numbers by looking their outputs up; probabilities are computed when a scorer asks for them."""
+
+    def __init__(self, F: Array, probabilities: Callable[[], Array]) -> None:
+        self.F = F
+        self.probabilities = probabilities
+        self.classes_ = np.arange(max(2, len(F)))
+
+    @cached_property
+    def _P(self) -> Array:
+        return self.probabilities()
+
+    def predict(self, which: Indices) -> Indices:
+        return chosen_classes(self.F[:, which])
+
+    def decision_function(self, which: Indices) -> Array:
+        F = self.F[:, which]
+        return F[0] if len(F) == 1 else F.T
+
+    def predict_proba(self, which: Indices) -> Array:
+        return self._P[which]

@@ -1,0 +1,215 @@
+"""Low-rank features that are never held together: sums over blocks of rows, and outputs block by block.
+
+From r landmarks, a triangle T and ``C = k(X, landmarks)`` come the features ``Z = C T`` (see ``lowrank``). All that the
+square loss needs of them are the sums ``Z_B' Z_B`` and ``Z_B' y_B`` over segments B of rows, r x r and r numbers each;
+a second pass over the rows turns weights into outputs.
+
+The product ``C T`` would cost as much as ``Z' Z``. Transforming the sums instead, ``T' (C' C) T``, costs nothing, but
+squares the condition of the landmarks' block ``W = T^-T T^-1``: where the kernel is wide all digits are lost. In
+between, the first h pivots are eliminated from every block, and the others from the sums. With the residuals
+``R = C_2 - C_1 T_11 B`` of the other columns, where ``B = T_11' W_12``,
+
+    P = [C_1 T_11, R],   D = diag(I, T_22),   Z = P D,   Z' Z = D' (P' P) D.
+
+What D magnifies is small by then: h = r / 16 keeps the digits of the most common kernels, at an eighth of the cost.
+Targets are rows: ``Y (k, n)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numba.core import types
+from numpy.typing import NDArray
+
+from kernsel.numerics.points import Points
+from kernsel.numerics.runtime.blas import ridged_cholesky, solve_rows
+from kernsel.numerics.runtime.jit import f8_1, f8_2, f8_3, i8, i8_1, jit, one_blas_thread, share
+from kernsel.numerics.smooth.newton import CONVERGED, SINGULAR
+from kernsel.numerics.square import spectral
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+Kernel = Callable[[Points, Points], Array]
+
+BLOCK_BYTES = 2**25
+"""A block of features is about this large: its product must outweigh the addition of an r x r matrix."""
+
+MAGNIFIED = 1e4
+"""By how much rounding in the sums may be magnified, in a bound that is some ten to a thousand times too large."""
+
+
+class Features:
+    """Half-finished features ``P`` of any rows, and what finishes their sums and weights.
+
+    Parameters
+    ----------
+    kernel : callable
+        ``kernel(X (n, d), points (r, d)) -> (n, r)``.
+    points : (r, d) points
+        The landmarks in the order of their choice.
+    T : (r, r) array
+        Upper triangular, from the Cholesky factor of the landmarks' block.
+    sample : (m, d) points
+        Rows by which the number of pivots is chosen that are eliminated from every block.
+    """
+
+    def __init__(self, kernel: Kernel, points: Points, T: Array, sample: Points) -> None:
+        self.kernel, self.points, self.T = kernel, points, T
+        C, W, r = kernel(sample, points), kernel(points, points), len(T)
+        explained = float(((C @ T) ** 2).sum())
+        for share_of_pivots in (0, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1):
+            self.head = h = int(np.ceil(share_of_pivots * r))
+            self.first = T[:h, :h]
+            self.later = self.first.T @ W[:h, h:]
+            self.rest = T[h:, h:]
+            R = C[:, h:] - C[:, :h] @ self.first @ self.later
+            if (R**2).sum() * (self.rest**2).sum() <= MAGNIFIED * explained:
+                break
+
+    @property
+    def rank(self) -> int:
+        """Number of features."""
+        return len(self.T)
+
+    def block(self, X: Points) -> Array:
+        """Return ``P`` of some rows, (b, r)."""
+        P, h = self.kernel(X, self.points), self.head
+        P[:, :h] = P[:, :h] @ self.first
+        P[:, h:] -= P[:, :h] @ self.later
+        return P
+
+    def finish(self, values: Array) -> Array:
+        """Return ``values D`` for values (..., r) from rows of P."""
+        return np.concatenate([values[..., : self.head], values[..., self.head :] @ self.rest], axis=-1)
+
+    def spread(self, w: Array) -> Array:
+        """Return ``w D'``, (..., r): ``Z w = P (D w)``."""
+        return np.concatenate([w[..., : self.head], w[..., self.head :] @ self.rest.T], axis=-1)
+
+    def blocks(self, lo: int, hi: int) -> Iterator[slice]:
+        """Cut the rows from ``lo`` to below ``hi`` into blocks."""
+        size = max(1, BLOCK_BYTES // (8 * max(1, self.rank)))
+        for start in range(lo, hi, size):
+            yield slice(start, min(start + size, hi))
+
+
+def sums(features: Features, X: Points, Y: Array, root: Array | None, bounds: Indices) -> tuple[Array, Array]:
+    """Return ``Z_B' Z_B (m, r, r)`` and ``Y_B Z_B (m, k, r)`` of m segments of rows.
+
+    Each segment is summed up by one thread, in order: the sums don't depend on the number of threads.
+
+    Parameters
+    ----------
+    features : Features
+    X : (n, d) points
+    Y : (k, n) array
+        Times ``root``, if there is one.
+    root : (n,) array or None
+        Roots of the sample weights.
+    bounds : (m + 1,) array
+        Segment j holds the rows ``bounds[j]`` to below ``bounds[j + 1]``.
+    """
+    m, r = len(bounds) - 1, features.rank
+    G, q = np.zeros((m, r, r)), np.zeros((m, len(Y), r))
+
+    def work(first: int, step: int) -> None:
+        for j in range(first, m, step):
+            for rows in features.blocks(bounds[j], bounds[j + 1]):
+                P = features.block(X[rows])
+                if root is not None:
+                    P *= root[rows, None]
+                G[j] += P.T @ P
+                q[j] += Y[:, rows] @ P
+            G[j] = features.finish(features.finish(G[j]).T)
+            q[j] = features.finish(q[j])
+
+    with one_blas_thread():
+        share(work, m)
+    return G, q
+
+
+@jit(types.void(f8_2, f8_2, i8, f8_1, f8_3, i8_1))
+def _solve(H, right, bias, ridges, w, status):
+    R, x = np.empty(H.shape), np.empty(right.shape)
+    for k in range(ridges.size):
+        for c in range(right.shape[0]):
+            for j in range(right.shape[1]):
+                x[c, j] = right[c, j]
+        status[k] = CONVERGED if ridged_cholesky(H, ridges[k], bias, R) == 0 else SINGULAR
+        solve_rows(R, x)
+        for c in range(right.shape[0]):
+            for j in range(right.shape[1]):
+                w[c, k, j] = x[c, j]
+
+
+def solve(H: Array, right: Array, bias: int, ridges: Array) -> tuple[Array, NDArray[np.int64]]:
+    """Solve ``(H + ridge I) w = right`` for every ridge: w (k, L, r) and statuses (L,); the last ``bias`` has no ridge.
+
+    Parameters
+    ----------
+    H : (r, r) array
+        Its lower triangle is read.
+    right : (k, r) array
+    bias : int
+    ridges : (L,) array
+    """
+    w, status = np.empty((len(right), ridges.size, len(H))), np.zeros(ridges.size, np.int64)
+    _solve(H, np.ascontiguousarray(right), bias, ridges, w, status)
+    return w, status
+
+
+def without_rows(U: Array, ev: Array, Y: Array, C: Array, ridges: Array, root: Array) -> Array:
+    """Return the outputs ``(k, L, b)`` of some rows, each by the fit without it: ``y_i - (A y)_i / A_ii``.
+
+    All is made of ``ridge A = I - U U' + U diag(ridge / (ev + ridge)) U'``, as in ``spectral``, with a ridge a row.
+
+    Parameters
+    ----------
+    U : (b, r) array
+        Their rows of the orthonormal columns of the spectrum.
+    ev : (r,) array
+    Y : (k, b) array
+        Their targets; weighted, as all is here.
+    C : (k, r) array
+        The coordinates of all targets.
+    ridges : (L, b) array
+    root : (b,) array
+        The outputs are divided by it.
+    """
+    own, rest = 1.0 - (U**2).sum(axis=1), Y - C @ U.T
+    f = np.empty((len(Y), *ridges.shape))
+    with np.errstate(divide="ignore", invalid="ignore"):  # a ridge below rounding: not finite, or said to be lost
+        for k, ridge in enumerate(ridges):
+            shrunk = U * spectral.shrinkage(ridge[:, None], ev)
+            f[:, k] = (Y - (rest + C @ shrunk.T) / (own + np.einsum("ij,ij->i", U, shrunk))) / root
+    return f
+
+
+def outputs(features: Features, X: Points, starts: Indices, w: Array, b: Array) -> Array:
+    """Return the outputs ``f (k, L, n)`` of the rows of each segment by weights of its own; of the others they are 0.
+
+    Parameters
+    ----------
+    features : Features
+    X : (n, d) points
+    starts : (t + 1,) array
+        Bounds of the segments.
+    w : (t, k, L, r) array
+        Weights for Z.
+    b : (t, k, L) array
+        Biases.
+    """
+    t, k, L, r = w.shape
+    A, b = features.spread(w).reshape(t, k * L, r), b.reshape(t, k * L, 1)
+    f = np.zeros((k * L, X.shape[0]))
+    blocks = [(j, rows) for j in range(t) for rows in features.blocks(starts[j], starts[j + 1])]
+
+    def work(first: int, step: int) -> None:
+        for j, rows in blocks[first::step]:
+            f[:, rows] = A[j] @ features.block(X[rows]).T + b[j]
+
+    with one_blas_thread():
+        share(work, len(blocks))
+    return f.reshape(k, L, -1)

@@ -1,0 +1,203 @@
+"""BLAS and LAPACK inside compiled loops: in place, on row-major arrays, and without exceptions.
+
+Numba's own ``np.linalg`` raises, and an exception can't leave a parallel loop. These wrappers call the routines that
+SciPy exports, by symbol name, so that the machine code can be cached.
+
+LAPACK is column-major, so that its upper triangle is our lower one. A symmetric matrix is given by its **lower**
+triangle, ``A[i, j]`` with ``j <= i``; what stands above is ignored. Arrays are C-contiguous and used whole.
+"""
+
+from __future__ import annotations
+
+import llvmlite.binding
+import numpy as np
+from numba.core import types
+from numba.extending import get_cython_function_address
+
+from kernsel.numerics.runtime.jit import REORDER, inline
+
+UPPER, PLAIN, TRANSPOSED = (np.frombuffer(letter, np.uint8) for letter in (b"U", b"N", b"T"))
+# "N" also says that a triangular matrix has a diagonal of its own
+
+
+def _routine(module: str, name: str, count: int) -> types.ExternalFunction:
+    symbol = f"kernsel_{name}"
+    llvmlite.binding.add_symbol(symbol, get_cython_function_address(f"scipy.linalg.{module}", name))
+    return types.ExternalFunction(symbol, types.void(*[types.voidptr] * count))
+
+
+_dpotrf = _routine("cython_lapack", "dpotrf", 5)
+_dpotri = _routine("cython_lapack", "dpotri", 5)
+_dtrtri = _routine("cython_lapack", "dtrtri", 6)
+_dpotrs = _routine("cython_lapack", "dpotrs", 8)
+_dsyrk = _routine("cython_blas", "dsyrk", 10)
+_dtrsv = _routine("cython_blas", "dtrsv", 8)
+
+
+# Numba's own functions (np.array of a list, reshape, sum, np.dot) take it longer to compile than these.
+
+
+@inline
+def integer(value):
+    """Return an integer as these routines take it: by its address."""
+    box = np.empty(1, np.int32)
+    box[0] = value
+    return box
+
+
+@inline
+def number(value):
+    """Return a number in the same way."""
+    box = np.empty(1)
+    box[0] = value
+    return box
+
+
+@inline(fastmath=REORDER)
+def sum_of(a):
+    """Return the sum of a vector."""
+    total = 0.0
+    for i in range(a.size):
+        total += a[i]
+    return total
+
+
+@inline(fastmath=REORDER)
+def inner(a, b):
+    """Return the inner product of two vectors."""
+    total = 0.0
+    for i in range(a.size):
+        total += a[i] * b[i]
+    return total
+
+
+@inline
+def times(A, x, out):
+    """Fill ``out (n,)`` with ``A x`` for ``A (n, m)``."""
+    for i in range(A.shape[0]):
+        out[i] = inner(A[i], x)
+
+
+@inline
+def mirror(A):
+    """Copy the lower triangle of ``A (n, n)`` to the upper one."""
+    for i in range(A.shape[0]):
+        for j in range(i):
+            A[j, i] = A[i, j]
+
+
+@inline
+def cholesky(A):
+    """Overwrite the lower triangle of ``A (n, n)`` by its Cholesky factor; return 0, or the failing row + 1."""
+    if A.shape[0] == 0:  # LAPACK wants a leading dimension of at least 1
+        return 0
+    n, info = integer(A.shape[0]), integer(0)
+    _dpotrf(UPPER.ctypes, n.ctypes, A.ctypes, n.ctypes, info.ctypes)
+    if info[0] == 0:
+        for i in range(A.shape[0]):  # not every LAPACK notices NaN and infinity
+            if not 0.0 < A[i, i] < np.inf:
+                return i + 1
+    return info[0]
+
+
+@inline
+def solve_rows(R, B):
+    """Overwrite each row b of ``B (k, n)``, or ``b = B (n,)``, by ``A^-1 b``; ``R`` is the Cholesky factor of A."""
+    if B.size == 0:
+        return
+    n, k, info = integer(R.shape[0]), integer(B.size // R.shape[0]), integer(0)
+    if k[0] == 1:  # up to four times as fast as the routine for many right sides
+        _dtrsv(UPPER.ctypes, TRANSPOSED.ctypes, PLAIN.ctypes, n.ctypes, R.ctypes, n.ctypes, B.ctypes, k.ctypes)
+        _dtrsv(UPPER.ctypes, PLAIN.ctypes, PLAIN.ctypes, n.ctypes, R.ctypes, n.ctypes, B.ctypes, k.ctypes)
+        return
+    _dpotrs(UPPER.ctypes, n.ctypes, k.ctypes, R.ctypes, n.ctypes, B.ctypes, n.ctypes, info.ctypes)
+
+
+@inline
+def inverse(R):
+    """Overwrite the Cholesky factor ``R (n, n)`` of ``A`` by the whole of ``A^-1``."""
+    if R.shape[0] == 0:
+        return
+    n, info = integer(R.shape[0]), integer(0)
+    _dpotri(UPPER.ctypes, n.ctypes, R.ctypes, n.ctypes, info.ctypes)
+    mirror(R)
+
+
+@inline
+def invert_factor(R):
+    """Overwrite the Cholesky factor ``R (n, n)``, of whose upper triangle nothing is read or left, by ``R^-1``."""
+    n, info = integer(R.shape[0]), integer(0)
+    _dtrtri(UPPER.ctypes, PLAIN.ctypes, n.ctypes, R.ctypes, n.ctypes, info.ctypes)
+
+
+@inline
+def add_products(A, alpha, C):
+    """Add ``alpha A' A`` for ``A (k, n)`` to the lower triangle of ``C (n, n)``."""
+    if A.shape[0] == 0:
+        return
+    n, k = integer(A.shape[1]), integer(A.shape[0])
+    _dsyrk(
+        UPPER.ctypes, PLAIN.ctypes, n.ctypes, k.ctypes, number(alpha).ctypes, A.ctypes, n.ctypes, number(1.0).ctypes,
+        C.ctypes, n.ctypes,
+    )  # fmt: skip
+
+
+@inline
+def add_inner_products(A, alpha, C):
+    """Add ``alpha A A'`` for ``A (n, k)`` to the lower triangle of ``C (n, n)``."""
+    if A.shape[1] == 0:
+        return
+    n, k = integer(A.shape[0]), integer(A.shape[1])
+    _dsyrk(
+        UPPER.ctypes, TRANSPOSED.ctypes, n.ctypes, k.ctypes, number(alpha).ctypes, A.ctypes, k.ctypes,
+        number(1.0).ctypes, C.ctypes, n.ctypes,
+    )  # fmt: skip
+
+
+@inline
+def copy_lower(A, C):
+    """Copy the lower triangle of ``A`` to ``C``, by loops: what Numba makes of slices compiles for seconds."""
+    for i in range(A.shape[0]):
+        for j in range(i + 1):
+            C[i, j] = A[i, j]
+
+
+@inline
+def damped_cholesky(A):
+    """Factorise ``A`` as ``cholesky`` does; where that fails, add a jitter relative to the mean diagonal, and more.
+
+    Returns 0, or -1 when even a relative jitter of 1e-6 doesn't help, or ``A`` is not finite.
+    """
+    original = np.empty(A.shape)
+    copy_lower(A, original)
+    return ridged_cholesky(original, 0.0, np.int64(0), A)  # a literal would be a type of its own
+
+
+@inline
+def ridged_cholesky(H, ridge, free, R):
+    """Fill ``R`` with the factor of ``H + ridge I``, with a jitter as in ``damped_cholesky`` where that is needed.
+
+    The last ``free`` rows get no ridge.
+    """
+    n = H.shape[0]
+    mean = 0.0
+    for i in range(n):
+        mean += (H[i, i] + ridge) / n
+    jitter = 0.0
+    for _ in range(6):
+        copy_lower(H, R)
+        for i in range(n):
+            R[i, i] += (ridge if i < n - free else 0.0) + jitter
+        if cholesky(R) == 0:
+            return 0
+        jitter = max(100.0 * jitter, 1e-14 * mean)
+    return -1
+
+
+@inline
+def damped_solve(A, b):
+    """Overwrite ``b (n,)`` by ``A^-1 b`` and ``A`` by its factor; return the status of ``damped_cholesky``."""
+    status = damped_cholesky(A)
+    if status == 0:
+        solve_rows(A, b)
+    return status

@@ -1,0 +1,344 @@
+"""Compile the numerical loops: the only file that configures Numba.
+
+A kernel of the library is written as a plain function under ``@jit(signature)``. It is compiled on its first call,
+not at import, for that one signature, and kept on disk so that no later process compiles it again.
+
+* Signatures are explicit: one machine-code version a function, and a loss passed as a function pointer (``LOSS``)
+  does not make a new one.
+* ``fastmath`` is never ``True``: that would delete the guards against NaN and infinity. Functions that profit from
+  reordered sums ask for ``REORDER``.
+* The cache belongs to the sources of all numerics: after an upgrade nothing stale is loaded.
+* A parallel loop is a compiled loop over ``range(first, jobs, step)`` that releases the interpreter and runs on one
+  thread for each ``first < step`` (``share``). ``parallel=True`` does the same at 2 s more of compile time a loop, with
+  a pool that neither survives a fork nor may be entered from two threads.
+* A cache that can't be written is no error. The order is: ``NUMBA_CACHE_DIR``, beside the module, the user's cache
+  folder, no cache; the last says so once. A damaged cache is written anew.
+* Numba holds one lock while it compiles. A command that finds nothing compiled lets a second process compile the part
+  that it will need last (``compile_ahead``), into the same cache; ``kernsel warmup`` has several compile all there
+  is (``missing``).
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import hashlib
+import importlib
+import os
+import subprocess
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core import types
+from numba.core.dispatcher import Dispatcher
+
+from kernsel.errors import CompilationWarning
+
+REORDER = {"reassoc", "contract", "nsz", "arcp"}
+"""The fast-math flags that keep NaN and infinity intact."""
+
+CONTRACT = {"contract"}
+"""Fused multiply-adds only: no sum is reordered, so tricks that rest on rounding survive."""
+
+f8, i8, b1 = types.float64, types.int64, types.boolean
+f8_1, f8_2, f8_3 = f8[::1], f8[:, ::1], f8[:, :, ::1]
+i8_1 = i8[::1]
+given_2 = types.Array(f8, 2, "C", readonly=True)
+"""Rows as they were given: they may be an array that can't be written to, such as a memory map."""
+
+LOSS = types.FunctionType(types.UniTuple(f8, 3)(f8, f8, f8_1))
+"""A loss as a function pointer: ``(y, f, parameters) -> (V, dV/df, d2V/df2)``."""
+
+announce: Callable[[str], None] | None = None
+"""Called with one line before the first compilation of a process (the command line prints it)."""
+
+ahead = False
+"""Whether ``compile_ahead`` may start a process (the command line lets it)."""
+
+_announced = _uncached = False
+
+
+def jit(signature: Any, *, fastmath: set[str] | bool = False) -> Callable[[Any], Compiled]:
+    """Compile ``function`` for ``signature`` on its first call, and cache the machine code on disk.
+
+    Parameters
+    ----------
+    signature : numba signature
+    fastmath : set of str
+        Numba fast-math flags: ``REORDER``, ``CONTRACT`` or none.
+    """
+    return lambda function: Compiled(function, signature, {"fastmath": fastmath, "no_cfunc_wrapper": True})
+
+
+defined: list[Compiled] = []
+"""All functions of the modules that have been imported."""
+
+
+class Compiled:
+    """A function that is compiled when it is first called or passed to another one."""
+
+    def __init__(self, function: Any, signature: Any, options: Mapping[str, Any]) -> None:
+        functools.update_wrapper(self, function)
+        self._options = (function, signature, {"nogil": True, "error_model": "numpy", **options})
+        self._lock = threading.Lock()
+        self._code: Dispatcher | None = None
+        defined.append(self)
+
+    @property
+    def code(self) -> Dispatcher:
+        """The compiled function."""
+        with self._lock:
+            if self._code is None:
+                if _second is not None and self.address in _second.addresses:
+                    _second.process.wait()
+                self._code = _compile(*self._options)
+            return self._code
+
+    @property
+    def address(self) -> str:
+        """Where the function is, ``module:name``."""
+        function = self._options[0]
+        return f"{function.__module__}:{function.__name__}"
+
+    def __call__(self, *args: Any) -> Any:
+        return self.code(*(a.code if isinstance(a, Compiled) else a for a in args))
+
+
+class Pointer(Compiled):
+    """A function that compiled loops call by its address; it has no entry for Python, which saves compile time."""
+
+    def __call__(self, *args: Any) -> Any:
+        raise TypeError(f"{self.address} is called by compiled loops only")
+
+
+def inline(function: Any = None, *, fastmath: set[str] | bool = False) -> Any:
+    """Compile a small function that only other compiled functions call; it becomes part of their machine code.
+
+    It keeps its own fast-math flags there: ``@inline`` or ``@inline(fastmath=CONTRACT)``.
+    """
+    decorate = numba.njit(fastmath=fastmath, error_model="numpy", no_cfunc_wrapper=True)
+    return decorate if function is None else decorate(function)
+
+
+def pointer(kind: types.FunctionType) -> Callable[[Any], Pointer]:
+    """Compile a function of the type ``kind`` so that it can be passed to a compiled loop as a function pointer.
+
+    The loop is then compiled once, whatever it is given, and without the body of the function in it.
+    """
+    return lambda function: Pointer(function, kind.signature, {"no_cpython_wrapper": True})
+
+
+def _compile(function: Any, signature: Any, options: dict[str, Any]) -> Dispatcher:
+    global _uncached
+    try:
+        try:
+            dispatcher = _cached(function, signature, options)
+        except Exception:  # noqa: BLE001  # a damaged file can raise anything when it is unpickled
+            dispatcher = _cached(function, signature, options, anew=True)
+    except (RuntimeError, OSError) as error:
+        # No folder can hold the cache: the loop is compiled for this process alone.
+        if not _uncached:
+            _uncached = True
+            warnings.warn(
+                f"the compiled code can't be kept on disk ({_first_line(error)}), so every run compiles it again; "
+                "set NUMBA_CACHE_DIR to a folder that can be written",
+                CompilationWarning,
+                stacklevel=4,
+            )
+        _announce()
+        dispatcher = numba.njit(**options)(function)
+        dispatcher.compile(signature)
+    dispatcher.disable_compile()
+    # Where the function is an argument, Numba searches for its address at every call: 0.1 ms.
+    (result,) = dispatcher.overloads.values()
+    dispatcher.get_compile_result = lambda _: result
+    result.library.get_pointer_to_function = functools.cache(result.library.get_pointer_to_function)
+    return dispatcher
+
+
+@dataclass(frozen=True)
+class _Second:
+    """A process that compiles functions for this one."""
+
+    process: subprocess.Popen[bytes]
+    addresses: tuple[str, ...]
+
+
+_second: _Second | None = None
+
+
+def compile_ahead(*functions: Compiled) -> None:
+    """Start a process that compiles what of ``functions`` is not on disk, while this one does other things.
+
+    Whoever calls one of them waits until that process has ended. Commands ask for it (``ahead``); a library should not
+    start processes.
+    """
+    global _second
+    if not ahead or _second is not None or not sys.executable:
+        return
+    try:
+        addresses = missing(f for f in functions if f._code is None)
+    except RuntimeError:  # no folder can hold the cache: another process could not hand anything over
+        return
+    if len(addresses) > 1:
+        # The same modules as here, whatever lies in the current folder.
+        call = (
+            f"import sys; sys.path[:] = {sys.path!r}; "
+            f"from kernsel.numerics.runtime import jit; jit.compile_these({addresses!r})"
+        )
+        quiet: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+        _second = _Second(subprocess.Popen([sys.executable, "-P", "-c", call], **quiet), addresses)
+        atexit.register(_second.process.kill)
+
+
+def missing(functions: Iterable[Compiled]) -> tuple[str, ...]:
+    """Return the addresses of what is not on disk; RuntimeError where no folder can hold it."""
+    return tuple(f.address for f in functions if not _on_disk(_cacheable(f._options[0], f._options[2]), f._options[1]))
+
+
+def cache_folder(functions: Iterable[Compiled]) -> str:
+    """Return the folder that holds the cache of these functions."""
+    return str(os.path.commonpath([_cacheable(f._options[0], f._options[2])._cache.cache_path for f in functions]))
+
+
+def compile_these(addresses: Iterable[str]) -> None:
+    """Compile the functions at these addresses, into the cache."""
+    for address in addresses:
+        module, _, name = address.partition(":")
+        _ = getattr(importlib.import_module(module), name).code
+
+
+def _cached(function: Any, signature: Any, options: dict[str, Any], anew: bool = False) -> Dispatcher:
+    """Load the machine code from disk, or compile it and keep it there; ``anew`` throws away what was kept."""
+    dispatcher = _cacheable(function, options)
+    if anew:
+        dispatcher._cache.flush()
+    if anew or not _on_disk(dispatcher, signature):
+        _announce()
+    dispatcher.compile(signature)
+    return dispatcher
+
+
+def _cacheable(function: Any, options: dict[str, Any]) -> Dispatcher:
+    """Return the function with a place on disk, before it is compiled or loaded."""
+    dispatcher = numba.njit(cache=True, **options)(function)
+    file = dispatcher._cache._cache_file
+    file._source_stamp = (file._source_stamp, _sources())  # Numba's own stamp is that of the function's file alone
+    return dispatcher
+
+
+@functools.cache
+def _sources() -> str:
+    """Hash all files of the numerics: its functions become part of each other's machine code across files."""
+    files = sorted(Path(__file__).parents[1].rglob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
+def _on_disk(dispatcher: Dispatcher, signature: Any) -> bool:
+    """Say whether the index names machine code of these sources for this processor."""
+    cache = dispatcher._cache
+    try:
+        return cache._index_key(signature, dispatcher.targetctx.codegen()) in cache._cache_file._load_index()
+    except Exception:  # noqa: BLE001  # a damaged file can raise anything when it is unpickled
+        return False
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _announce() -> None:
+    global _announced
+    if announce is not None and not _announced:
+        announce("compiling the numerical loops (once after an install or an upgrade) ...")
+    _announced = True
+
+
+_worker = threading.local()
+
+
+def threads() -> int:
+    """Return the number of threads that work is shared out to: NUMBA_NUM_THREADS; 1 for who is one of them already."""
+    return 1 if getattr(_worker, "busy", False) else int(numba.config.NUMBA_NUM_THREADS)
+
+
+def share(work: Callable[[int, int], object], jobs: int) -> None:
+    """Run ``work(first, step)`` on each thread: together the ``range(first, jobs, step)`` hold every job once."""
+    workers = min(threads(), jobs)
+    if workers <= 1:
+        work(0, 1)
+        return
+    with ThreadPoolExecutor(workers - 1) as pool:
+        others = [pool.submit(_busy, work, first, workers) for first in range(1, workers)]
+        _busy(work, 0, workers)
+        for other in others:
+            other.result()
+
+
+def share_each(work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
+    """Yield ``work(item)`` for each item, in their order; each is done by one thread from beginning to end.
+
+    For whole tasks, Python and all; where there are fewer of them than threads, each gets all threads in its turn.
+    """
+    workers = threads()
+    if workers == 1 or len(items) < workers:
+        yield from map(work, items)
+        return
+    pool = ThreadPoolExecutor(workers)
+    wait = True  # a task that ran on after the failure of another would change the threads of BLAS under later work
+    try:
+        yield from pool.map(lambda item: _alone(work, item), items)
+    except (KeyboardInterrupt, GeneratorExit):
+        wait = False
+        raise
+    finally:
+        pool.shutdown(wait, cancel_futures=True)
+
+
+def _alone(work: Callable[[Any], Any], item: Any) -> Any:
+    _worker.busy = True
+    return work(item)
+
+
+def _busy(work: Callable[[int, int], object], first: int, step: int) -> None:
+    _worker.busy = True
+    try:
+        work(first, step)
+    finally:
+        _worker.busy = False
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Give BLAS one thread inside the block.
+
+    Parallel loops call BLAS from every thread; BLAS threads on top of them would only get in each other's way
+    (small decompositions run ten times slower), and sums would depend on their number. Of blocks within blocks the
+    outermost counts.
+    """
+    if getattr(_worker, "limited", False):
+        yield
+        return
+    with _blas_libraries().limit(limits=1, user_api="blas"):
+        _worker.limited = True
+        try:
+            yield
+        finally:
+            _worker.limited = False
+
+
+@functools.cache
+def _blas_libraries() -> Any:
+    """Find the BLAS libraries of the process; searching for them takes 2 ms, so it is done once."""
+    import scipy.linalg.cython_blas  # noqa: F401  # loads the one that compiled loops call
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()

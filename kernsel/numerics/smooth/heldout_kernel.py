@@ -1,0 +1,349 @@
+"""Updates of the folds' held-out outputs in the coordinates of the Gram matrix: see ``heldout``.
+
+Nothing but K is needed, no features and no decomposition of it, and all folds of one fit cost ``O(n^2 + |A|^3)``. With
+scaled curved rows, ``D^1/2 K D^1/2``, each update reads off one inverse. A bias is treated as one more curved row, the
+last one, that borders the matrix with ``D^1/2 1``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernsel.numerics.lanczos import LANCZOS_STEPS, dominant_vector, tridiagonal_radius, uneven
+from kernsel.numerics.runtime.blas import (
+    add_products,
+    damped_cholesky,
+    damped_solve,
+    inner,
+    inverse,
+    ridged_cholesky,
+    solve_rows,
+    sum_of,
+    times,
+)
+from kernsel.numerics.runtime.jit import inline, pointer
+from kernsel.numerics.smooth.heldout import UPDATE, astray
+from kernsel.numerics.smooth.newton import ASTRAY, CONVERGED, SINGULAR, add_rows, curved_rows, inner_above, scaled_block
+
+
+@inline
+def part(rows, count, lo, hi):
+    """Return where ``rows[:count]``, ascending, holds the rows from ``lo`` to below ``hi``."""
+    first = 0
+    while first < count and rows[first] < lo:
+        first += 1
+    last = first
+    while last < count and rows[last] < hi:
+        last += 1
+    return first, last
+
+
+@inline
+def add_to_fold(K, rows, count, coefficients, lo, hi, out):
+    """Add ``sum_i coefficients[i] K[rows[i], lo:hi]`` over ``i < count`` to ``out[lo:hi]``."""
+    for i in range(count):
+        k, c = rows[i], coefficients[i]
+        if c != 0.0:
+            for j in range(lo, hi):
+                out[j] += c * K[k, j]
+
+
+@inline
+def scaled_inverse(K, bias, rows, root, ridge, M):
+    """Fill ``M`` with ``(D^1/2 K D^1/2 + ridge I)^-1`` on the curved rows, bordered for a bias; return a status.
+
+    ``[B r; r' 0]^-1 = [B^-1 - u u' / t, u / t; u' / t, -1 / t]`` with ``u = B^-1 r`` and ``t = r' u``.
+    """
+    m = root.size
+    B = scaled_block(K, rows, root, ridge)
+    if damped_cholesky(B) != 0 or (bias and m == 0):
+        return SINGULAR
+    inverse(B)
+    u, t = np.zeros(m), 0.0
+    if bias:
+        times(B, root, u)
+        t = 1.0 / inner(root, u)
+        M[m, m] = -t
+    for i in range(m):
+        for j in range(m):
+            M[i, j] = B[i, j] - t * u[i] * u[j]
+        if bias:
+            M[i, m] = t * u[i]
+            M[m, i] = t * u[i]
+    return CONVERGED
+
+
+@pointer(UPDATE)
+def newton_step(K, bias, V, a, f, d1, d2, N, lam, starts, left, order, loss, parameters, y, s, trust, out, rho, status):
+    """One Newton step from the fit towards each fold's own fit, with ``mu' = 2 (N - N_S) lam``.
+
+    Without the fold, straight rows get the coefficient ``-d1_i / mu'`` and the curved rows B = A without C
+    ``(K_BB + mu' D^-1) a_B + b = f_B - d1_B / d2_B - (K a)_B`` of the straight ones, where with a bias all coefficients
+    sum to 0. The system of B is read off the inverse M for all of A: ``a_B = u_B - M_BC M_CC^-1 u_C`` with
+    ``u = M [right-hand side of B; 0]``.
+
+    If ``order`` is not 0, ``rho`` is read off the same inverse: see ``ratio_at``.
+    """
+    n = f.size
+    rows, straight, coefficients = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
+    count = curved_rows(d2, rows)
+    root = roots(d2, rows, count)
+    m = straight_rows(d1, d2, straight)
+    pull = 0.0
+    for i in range(m):
+        coefficients[i] = -d1[straight[i]]
+        pull -= coefficients[i]
+    base, h, u, x = np.zeros(n), np.empty(n), np.empty(count + bias), np.empty(count + bias)
+    signs = np.zeros(count + bias)
+    old_b = a[n] if bias else 0.0
+    norm = inner_above(a, f, old_b)
+    add_rows(K, straight, m, coefficients, base)
+    M, factorised_for, singular = np.empty((count + bias, count + bias)), -1.0, False
+    for fold in range(left.size):
+        lo, hi = starts[fold], starts[fold + 1]
+        mu = 2.0 * left[fold] * lam
+        if left[fold] != factorised_for:
+            singular = scaled_inverse(K, bias, rows, root, mu, M) != 0
+            factorised_for = left[fold]
+        status[fold] = SINGULAR
+        if singular:
+            continue
+        for i in range(n):
+            h[i] = base[i]
+        first, last = part(straight, m, lo, hi)
+        kept_pull = pull
+        for i in range(first, last):
+            k, c = K[straight[i]], coefficients[i]
+            kept_pull += c
+            for j in range(n):
+                h[j] -= c * k[j]
+        first, last = part(rows, count, lo, hi)
+        if order > 0:
+            for i in range(count):
+                signs[i] = 1.0 if first <= i < last else (left[fold] - N) / left[fold]
+            rho[fold] = ratio_at(M, 2.0 * N * lam, mu, signs, first, last)
+        for i in range(count):
+            k = rows[i]
+            u[i] = 0.0 if first <= i < last else root[i] * (f[k] - d1[k] / d2[k] - h[k] / mu)
+        b = 0.0
+        if bias:
+            u[count] = kept_pull / mu
+            if last - first == count:  # no curved row is left to say where the bias should be
+                continue
+        times(M, u, x)
+        if last > first and without_rows(M, first, last, x) != 0:
+            continue
+        if bias:
+            b = x[count]
+        for j in range(n):
+            h[j] = h[j] / mu + b
+        for i in range(count):
+            x[i] *= 0.0 if first <= i < last else root[i]
+        add_rows(K, rows, count, x, h)
+        climb = mu * (inner_above(a, h, b) - norm)
+        status[fold] = CONVERGED
+        if astray(loss, parameters, y, s, f, d1, d2, h, lo, hi, climb, 0.5 * mu * norm, trust):
+            status[fold] = ASTRAY
+        for j in range(lo, hi):
+            out[j] = h[j]
+
+
+@inline
+def straight_rows(d1, d2, rows):
+    """Fill ``rows`` with the rows that pull without curvature; return their number."""
+    count = 0
+    for i in range(d1.size):
+        if not d2[i] > 0.0 and d1[i] != 0.0:
+            rows[count] = i
+            count += 1
+    return count
+
+
+@inline
+def roots(d2, rows, count):
+    """Return the square roots of the curvature on the first ``rows``."""
+    root = np.empty(count)
+    for i in range(count):
+        root[i] = np.sqrt(d2[rows[i]])
+    return root
+
+
+@inline
+def without_rows(M, first, last, x):
+    """Turn ``x = M b``, with ``b = 0`` from ``first`` to ``last``, into the solution without these rows of M^-1."""
+    m = last - first
+    MC, c = np.empty((m, m)), np.empty(m)
+    for i in range(m):
+        c[i] = x[first + i]
+        for j in range(i + 1):
+            MC[i, j] = M[first + i, first + j]
+    if damped_solve(MC, c) != 0:
+        return SINGULAR
+    for i in range(x.size):
+        for j in range(m):
+            x[i] -= M[i, first + j] * c[j]
+    return CONVERGED
+
+
+@inline
+def gradient_of_fold(K, f, b, d1, lam, weight, lo, hi, rows, out):
+    """Fill ``out = 2 N_S lam (f - b) + K_{:,S} d1_S``: by how much the fold's loss pulls at every row."""
+    for i in range(f.size):
+        out[i] = 2.0 * weight * lam * (f[i] - b)
+    for i in range(hi - lo):
+        rows[i] = lo + i
+    add_rows(K, rows, hi - lo, d1[lo:hi], out)
+
+
+@pointer(UPDATE)
+def influence(K, bias, V, a, f, d1, d2, N, lam, starts, left, order, loss, parameters, y, s, trust, out, rho, status):
+    """BIF of the given order, and ``rho`` of each fold.
+
+    With ``M = (D^1/2 K D^1/2 + mu I)^-1`` on A and ``c = (N 1_S - N_S) / (N - N_S)`` the scaled terms of the series,
+    ``e_k = D^1/2 E_k``, follow ``e_1 = (mu / mu') M D^1/2 kappa_A`` and ``e_{k+1} = (I - mu M)(c e_k)``. The row of a
+    bias has ``sum d1_S`` in place of kappa, and ``c = 0``; its part of M u is what the bias changes by.
+    """
+    n = f.size
+    mu = 2.0 * N * lam
+    rows, fold_rows, kappa = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
+    count = curved_rows(d2, rows)
+    size = count + bias
+    root = roots(d2, rows, count)
+    M = np.empty((size, size))
+    if scaled_inverse(K, bias, rows, root, mu, M) != 0:
+        for fold in range(left.size):
+            status[fold] = SINGULAR
+        return
+    c, e, x, z = np.zeros(size), np.empty(size), np.empty(size), np.empty(size)
+    b = a[n] if bias else 0.0
+    for fold in range(left.size):
+        lo, hi = starts[fold], starts[fold + 1]
+        gone, shorter = N - left[fold], 2.0 * left[fold] * lam
+        first, last = part(rows, count, lo, hi)
+        for i in range(count):
+            c[i] = 1.0 if first <= i < last else -gone / left[fold]
+        rho[fold] = ratio(M, mu, c, first, last)
+        if order == 0:
+            continue
+        gradient_of_fold(K, f, b, d1, lam, gone, lo, hi, fold_rows, kappa)
+        for i in range(count):
+            e[i] = root[i] * kappa[rows[i]]
+        if bias:
+            e[count] = sum_of(d1[lo:hi])
+        times(M, e, z)
+        for i in range(size):
+            x[i] = -z[i] / shorter
+            e[i] = z[i] * (mu / shorter)
+        for _ in range(order - 1):
+            for i in range(size):
+                e[i] *= c[i]
+            times(M, e, z)
+            for i in range(size):
+                x[i] += z[i]
+                e[i] -= mu * z[i]
+        for i in range(count):
+            x[i] *= root[i]
+        for j in range(lo, hi):
+            out[j] = f[j] + kappa[j] / shorter + (x[count] if bias else 0.0)
+        add_to_fold(K, rows, count, x, lo, hi, out)
+
+
+@inline
+def ratio(M, mu, c, first, last):
+    """Return the spectral radius of ``diag(c) H`` with ``H = I - mu M``, self-adjoint in the product of H.
+
+    The largest eigenvalue of the fold's own block ``H_CC`` is above it by no more than ``N_S / (N - N_S)``. Power
+    iteration on that small block gives the vector from which a few steps of Lanczos' with the whole of H are enough.
+    """
+    m = last - first
+    B = np.empty((m, m))
+    for i in range(m):
+        for j in range(m):
+            B[i, j] = -mu * M[first + i, first + j]
+        B[i, i] += 1.0
+    v = dominant_vector(B)
+    x = np.empty(c.size)
+    for i in range(c.size):  # for where the other rows decide; a bias has no curvature of its own
+        x[i] = 0.3 * uneven(i) / np.sqrt(c.size) if c[i] != 0.0 else 0.0
+    for i in range(m):
+        x[first + i] += v[i]
+    return lanczos(M, mu, c, x)
+
+
+@inline
+def ratio_at(M, mu, shorter, c, first, last):
+    """Return ``ratio`` for the ridge mu, about, from ``M`` with the shorter ridge of a fit without a fold.
+
+    An eigenvalue g of ``D^1/2 K D^1/2`` has the leverage ``h = g / (g + mu)``; with the shorter ridge it is
+    ``h' = g / (g + mu')``, and ``h = mu' h' / (mu' h' + mu (1 - h'))``. For the ratio, which mixes eigenvalues, that is
+    right to the second order in ``1 - mu' / mu``, the share of the fold.
+    """
+    other = ratio(M, shorter, c, first, last)
+    return shorter * other / (shorter * other + mu * (1.0 - other)) if other < 1.0 else other
+
+
+@inline
+def lanczos(M, mu, c, x):
+    """Return the spectral radius of ``diag(c) H`` on the Krylov space of ``x``, orthonormal in the product of H."""
+    alpha, beta = np.zeros(LANCZOS_STEPS), np.zeros(LANCZOS_STEPS + 1)
+    now, before, y = np.zeros(c.size), np.zeros(c.size), np.empty(c.size)
+    k, least = 0, 1e-150
+    while k < LANCZOS_STEPS:
+        times(M, x, y)
+        for i in range(c.size):
+            y[i] = x[i] - mu * y[i]
+        beta[k] = np.sqrt(max(inner(x, y), 0.0))
+        if not beta[k] > least:
+            break
+        for i in range(c.size):
+            before[i] = now[i]
+            now[i] = x[i] / beta[k]
+            x[i] = c[i] * y[i] / beta[k]
+        alpha[k] = inner(x, y) / beta[k]
+        for i in range(c.size):
+            x[i] -= alpha[k] * now[i] + (beta[k] * before[i] if k else 0.0)
+        least = 1e-12 * (abs(alpha[k]) + (beta[k] if k else 0.0))
+        k += 1
+    return tridiagonal_radius(alpha[:k], beta[1:k])
+
+
+@pointer(UPDATE)
+def nystrom_influence(
+    K, bias, V, a, f, d1, d2, N, lam, starts, left, order, loss, parameters, y, s, trust, out, rho, status
+):  # fmt: skip
+    """Nystrom BIF of first order (FBIF18): the fit on K, and ``K ~ V V'`` in the inverse only.
+
+    ``f^{-S} = f + (kappa - V (mu I + V' D V)^-1 V' D kappa) / mu'`` with the curved rows in D: for the hinge this is
+    FBIF18's formula with its sign and its mask corrected, for the square loss its Section 4.2. With a bias V has a last
+    column of ones, without a ridge, and ``mu sum d1_S`` is taken off its entry of ``V' D kappa``.
+    """
+    n, c = V.shape
+    mu = 2.0 * N * lam
+    rows, kappa, q = np.empty(n, np.int64), np.empty(n), np.empty(c)
+    count = curved_rows(d2, rows)
+    scaled = np.empty((count, c))
+    for i in range(count):
+        for j in range(c):
+            scaled[i, j] = np.sqrt(d2[rows[i]]) * V[rows[i], j]
+    B, R = np.zeros((c, c)), np.empty((c, c))
+    add_products(scaled, 1.0, B)
+    singular = (bias == 1 and count == 0) or ridged_cholesky(B, mu, bias, R) != 0
+    b = a[n] if bias else 0.0
+    for fold in range(left.size):
+        status[fold] = SINGULAR if singular else CONVERGED
+        if singular:
+            continue
+        lo, hi = starts[fold], starts[fold + 1]
+        gradient_of_fold(K, f, b, d1, lam, N - left[fold], lo, hi, rows, kappa)
+        for k in range(c):
+            q[k] = 0.0
+        for i in range(n):
+            if d2[i] > 0.0:
+                for k in range(c):
+                    q[k] += d2[i] * kappa[i] * V[i, k]
+        if bias:
+            q[c - 1] -= mu * sum_of(d1[lo:hi])
+        solve_rows(R, q)
+        shorter = 2.0 * left[fold] * lam
+        for j in range(lo, hi):
+            out[j] = f[j] + (kappa[j] - inner(V[j], q)) / shorter

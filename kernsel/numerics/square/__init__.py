@@ -1,0 +1,1 @@
+"""The square loss: every fit, every fold and every derivative has a closed form."""

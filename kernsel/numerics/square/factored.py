@@ -1,0 +1,154 @@
+"""The square loss through one Cholesky factorisation a ridge: for a few ridges cheaper than an eigendecomposition.
+
+In the coordinates of ``spectral``. With ``A = (K + ridge I)^-1``, and ``M = A - u u' / t`` for an unpenalised bias,
+where ``r = S^1/2 1``, ``u = A r`` and ``t = r' u``, a fold S is held out by ``y_S - f_S = M_SS^-1 (M y)_S``. With the
+factor ``K + ridge I = R R'`` the blocks are ``A_SS = (R^-1)_{:,S}' (R^-1)_{:,S}``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba.core import types
+
+from kernsel.numerics.runtime.blas import add_products, cholesky, copy_lower, inner, invert_factor, solve_rows
+from kernsel.numerics.runtime.jit import b1, f8, f8_1, f8_2, f8_3, i8, i8_1, jit, one_blas_thread, share
+from kernsel.numerics.smooth.newton import SINGULAR
+from kernsel.numerics.square.spectral import ROUNDING
+
+DECOMPOSITION = 10.0
+"""Factorisations with the inverse of the factor, and the blocks, that cost what an eigendecomposition costs."""
+
+
+def factors_are_cheaper(lams: np.ndarray, left: np.ndarray) -> bool:
+    """Say whether a factorisation for every ridge of every fold is cheaper than one eigendecomposition."""
+    return bool(lams.size * np.unique(left).size <= DECOMPOSITION)
+
+
+@jit(types.void(i8, i8, f8_2, f8_1, f8_2, f8_1, i8_1, f8_1, f8_1, f8, f8_3, i8[:, ::1]))
+def _ridges(first, step, K, root, Y, lams, starts, left, different, least, out, status):
+    n, folds = K.shape[0], different.size
+    R, x, u = np.empty((n, n)), np.empty(Y.shape), np.empty(root.size)
+    for job in range(first, lams.size * folds, step):
+        k, weight = job // folds, different[job % folds]
+        ridge, t = weight * lams[k], 1.0
+        copy_lower(K, R)
+        for i in range(n):
+            R[i, i] += ridge
+        if cholesky(R) != 0 or not ridge > least:
+            status[k, job % folds] = SINGULAR
+            continue
+        x[:] = Y
+        solve_rows(R, x)
+        if root.size:
+            u[:] = root
+            solve_rows(R, u)
+            t = inner(root, u)
+            for c in range(Y.shape[0]):
+                pull = inner(u, Y[c]) / t
+                for i in range(n):
+                    x[c, i] -= pull * u[i]
+        invert_factor(R)
+        for fold in range(left.size):
+            if left[fold] != weight:
+                continue
+            lo, hi = starts[fold], starts[fold + 1]
+            m = hi - lo
+            B, Q, e = np.zeros((n - lo, m)), np.zeros((m, m)), np.empty((Y.shape[0], m))
+            for i in range(n - lo):
+                for j in range(min(m, i + 1)):
+                    B[i, j] = R[lo + i, lo + j]
+            add_products(B, 1.0, Q)
+            if root.size:
+                for i in range(m):
+                    for j in range(i + 1):
+                        Q[i, j] -= (u[lo + i] / t) * u[lo + j]  # u is tiny where the ridge is large
+            for c in range(Y.shape[0]):
+                for i in range(m):
+                    e[c, i] = x[c, lo + i]
+            if cholesky(Q) != 0:
+                status[k, job % folds] = SINGULAR
+            solve_rows(Q, e)
+            for c in range(Y.shape[0]):
+                for i in range(m):
+                    out[c, k, lo + i] = Y[c, lo + i] - e[c, i]
+
+
+def heldout_factored(
+    K: np.ndarray, root: np.ndarray | None, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray, left: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the exact held-out outputs ``(k, L, n)`` of the square loss, and a status for every ``lam``.
+
+    Parameters
+    ----------
+    K : (n, n)
+        The Gram matrix.
+    root : (n,) or None
+        ``S^1/2 1`` where there is a bias.
+    Y : (k, n)
+    lams, starts, left : (L,), (t + 1,), (t,)
+        The fit without fold S has the ridge ``left_S lam``; rows in no fold keep zeros.
+    """
+    different = np.unique(left)
+    out = np.zeros((Y.shape[0], lams.size, len(K)))
+    status = np.zeros((lams.size, different.size), np.int64)
+    least = len(K) * ROUNDING * float(np.abs(K).sum(axis=1).max(initial=0.0))  # rounding errors of K, at most
+    loop = _ridges.code  # compiled here, not by several threads at once
+    job = (K, np.zeros(0) if root is None else root, Y, lams, starts, left, different, least, out, status)
+    with one_blas_thread():
+        share(lambda first, step: loop(first, step, *job), status.size)
+    return out, status.max(axis=1)
+
+
+@jit(types.void(i8, i8, f8_2, b1[:, ::1], f8_1, f8_2, f8_3, i8_1))
+def _solves(first, step, K, kept, ridges, right, out, status):
+    n = K.shape[0]
+    rows = np.empty(n, np.int64)
+    for job in range(first, ridges.size, step):
+        m = 0
+        for i in range(n):
+            if kept[job, i]:
+                rows[m] = i
+                m += 1
+        A, B = np.empty((m, m)), np.empty((right.shape[0], m))
+        for i in range(m):
+            for j in range(i + 1):
+                A[i, j] = K[rows[i], rows[j]]
+            A[i, i] += ridges[job]
+            for c in range(right.shape[0]):
+                B[c, i] = right[c, rows[i]]
+        if cholesky(A) != 0:
+            status[job] = SINGULAR
+            continue
+        solve_rows(A, B)
+        for c in range(right.shape[0]):
+            for i in range(m):
+                out[job, c, rows[i]] = B[c, i]
+
+
+def coefficients_factored(
+    K: np.ndarray, root: np.ndarray | None, Y: np.ndarray, ridges: np.ndarray, kept: np.ndarray
+) -> np.ndarray:
+    """Return ``a (k, q, n)`` of q fits on some of the rows, and zeros for the others.
+
+    With ``f = K a`` and the bias, ``a = M y`` where K, y and the direction of the bias are those of the rows ``kept``.
+
+    Parameters
+    ----------
+    K, root, Y : (n, n), (n,) or None, (k, n)
+        As above.
+    ridges, kept : (q,), (q, n) bool
+        Of each fit.
+    """
+    right = Y if root is None else np.vstack([Y, root])
+    x, status = np.zeros((ridges.size, *right.shape)), np.zeros(ridges.size, np.int64)
+    loop = _solves.code
+    with one_blas_thread():
+        share(lambda first, step: loop(first, step, K, kept, ridges, right, x, status), ridges.size)
+    for job in np.flatnonzero(status):  # the ridge is below rounding: the minimum-norm solution
+        rows = kept[job]
+        A = K[np.ix_(rows, rows)] + ridges[job] * np.eye(int(rows.sum()))
+        x[job][:, rows] = np.linalg.lstsq(A, right[:, rows].T, rcond=None)[0].T
+    if root is not None:
+        u, x = x[:, -1], x[:, :-1]
+        x = x - ((x @ root) / (u @ root)[:, None])[:, :, None] * u[:, None]
+    return np.ascontiguousarray(x.transpose(1, 0, 2))

@@ -1,0 +1,1 @@
+"""The whole kernel on tens of thousands of rows, by tiles that are computed whenever they are needed."""

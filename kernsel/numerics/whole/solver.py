@@ -1,0 +1,518 @@
+"""The square loss with the whole kernel on tens of thousands of rows: fits and exact held-out outputs.
+
+The system of a fit, and that without a fold S (T its other rows, N_T the sum of their weights), are::
+
+    (K_TT + N_T lam diag(1/s)) a + b = y_T,    with a bias also sum(a) = 0,    f^-S = K_{:,T} a + b
+
+Each is one column of a block of conjugate gradients in float64, with ``x = a / sqrt(s)`` for a symmetric matrix and a
+preconditioner that is computed once for all of them (see ``whole_preconditioners``). The bias is one column more:
+with ``H x_y = sqrt(s) y``, ``H x_1 = sqrt(s)``, ``b = sum(a_y) / sum(a_1)`` and ``a = a_y - b a_1``. Each step is one
+pass over the tiles of K for all columns, which gives the outputs at the rows left out as well.
+
+The errors of the outputs at the rows that are fitted to are at most the residual, for ``|K (K + ridge I)^-1| <= 1``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernsel.numerics.runtime.jit import one_blas_thread
+from kernsel.numerics.whole.preconditioners import ALL, Factored, Preconditioner, Refused, factorise
+from kernsel.numerics.whole.tiles import Array, KernelMatrix, Span
+
+Indices = NDArray[np.int64]
+
+GOAL = 1e-10
+"""Residual, relative to the right-hand side, at which conjugate gradients stop."""
+
+ENOUGH = 1e-9
+"""Residual up to which a result is accepted unless another one is given, computed anew from the solution. The error at
+one row, in standard deviations of the targets, may be some times that, and 1e-8 is what is promised."""
+
+PASSES = 100
+"""Passes over K, at most, for one block of columns."""
+
+STALLED = 25
+"""Passes without a smaller residual after which conjugate gradients give up."""
+
+COLUMNS = 128
+"""Columns of one block, at most: their vectors take 64 bytes a row and column."""
+
+CHECKED = 8
+"""Folds held out by conjugate gradients, to say how exact blocks of the inverse are."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Solutions X (n, c) of the systems, ``K root X``, the relative residual of each, and the passes over K."""
+
+    X: Array
+    KX: Array
+    residuals: Array
+    passes: int
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fit for each output: coefficients a (n, k), biases b (k,), outputs ``f = K a + b`` (n, k)."""
+
+    a: Array
+    b: Array
+    f: Array
+    residual: float
+    """The largest relative residual of the systems behind the fit."""
+    passes: int
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Held-out outputs (n, k); rows in no fold that was held out have 0."""
+
+    outputs: Array
+    folds: list[Span]
+    """The folds that were held out: all of them, or one."""
+    error: float
+    """Relative to the root mean square of the targets: the residual, or the largest error of the folds that were
+    checked."""
+    passes: int
+    a: Array | None = None
+    """Coefficients (t, n, k) of the fit without each fold, 0 in its rows; None of blocks, which know none."""
+    b: Array | None = None
+    """Biases (t, k)."""
+
+
+def conjugate_gradients(
+    matrix: KernelMatrix,
+    preconditioner: Preconditioner,
+    B: Array,
+    ridges: Array,
+    folds: Indices,
+    spans: Sequence[Span],
+    root: Array,
+    passes: int = PASSES,
+    progress: Callable[[int, float], None] | None = None,
+) -> Solution:
+    """Solve ``(root K root + ridge I)_TT x = b`` for each column, T without the rows of the column's fold.
+
+    The flexible form: ``beta = z'(r - r_before) / z_before' r_before``, which a preconditioner in float32 asks for. The
+    residuals are computed anew from the solutions in the end; columns that rounding has led astray begin again there.
+
+    Parameters
+    ----------
+    matrix : KernelMatrix
+    preconditioner : Preconditioner
+    B : (n, c) array
+        0 in the rows of each column's fold.
+    ridges, folds : (c,) arrays
+        Folds are numbers of ``spans``, or ``ALL``.
+    spans : sequence of (lo, hi)
+    root : (n,) array
+        Roots of the weights.
+    passes : int
+        Over K, at most.
+    progress : callable, optional
+        ``progress(passes, largest residual)``, after each pass.
+    """
+
+    def leave_out(V: Array, of: Indices) -> None:
+        for column, fold in enumerate(of):
+            if fold != ALL:
+                V[slice(*spans[int(fold)]), column] = 0.0
+
+    def product(V: Array) -> Array:
+        return matrix.times(V * root[:, None])
+
+    size = np.sqrt(_dots(B, B))
+    X, KX = np.zeros(B.shape), np.zeros(B.shape)
+    residuals = np.where(size > 0, 1.0, 0.0)
+    R, spent = B.copy(), 0
+    with one_blas_thread():
+        while True:
+            active = np.flatnonzero(residuals > GOAL)
+            if not active.size:
+                return Solution(X, KX, residuals, spent)
+            before = residuals[active]
+            if spent < passes - 1:
+                spent += _descend(
+                    product, preconditioner, X, R, active, ridges, folds, root, leave_out, size, passes - 1 - spent,
+                    progress, spent,
+                )  # fmt: skip
+            fresh = product(X[:, active])
+            spent += 1
+            KX[:, active] = fresh
+            left = root[:, None] * fresh
+            leave_out(left, folds[active])
+            R[:, active] = B[:, active] - left - ridges[active] * X[:, active]
+            residuals[active] = np.sqrt(_dots(R[:, active], R[:, active])) / size[active]
+            residuals[~np.isfinite(residuals)] = np.inf
+            again = residuals[active] > GOAL
+            if spent >= passes - 1 or not (again & (residuals[active] < 0.5 * before)).any():
+                return Solution(X, KX, residuals, spent)
+
+
+def _descend(
+    product: Callable[[Array], Array],
+    preconditioner: Preconditioner,
+    X: Array,
+    R: Array,
+    active: Indices,
+    ridges: Array,
+    folds: Indices,
+    root: Array,
+    leave_out: Callable[[Array, Indices], None],
+    size: Array,
+    passes: int,
+    progress: Callable[[int, float], None] | None,
+    spent: int,
+) -> int:
+    """Improve the columns ``active`` of X, whose residuals are R, in place; return the passes."""
+    columns = active.copy()
+    r, x = R[:, columns], X[:, columns]
+    z = preconditioner.apply(r, folds[columns], ridges[columns])
+    p, rz = z.copy(), _dots(r, z)
+    best, since = np.sqrt(_dots(r, r)), np.zeros(columns.size, np.int64)
+    for step in range(1, passes + 1):
+        w = product(p)
+        w *= root[:, None]
+        leave_out(w, folds[columns])
+        w += ridges[columns] * p
+        curvature = _dots(p, w)
+        sound = (curvature > 0) & (rz > 0) & np.isfinite(curvature) & np.isfinite(rz)
+        alpha = np.where(sound, rz / np.where(sound, curvature, 1.0), 0.0)
+        x += alpha * p
+        r -= alpha * w
+        now = np.sqrt(_dots(r, r))
+        since = np.where(now < best, 0, since + 1)
+        best = np.minimum(now, best)
+        if progress is not None:
+            progress(spent + step, float((now / size[columns]).max()))
+        going = sound & (now > GOAL * size[columns]) & (since < STALLED)
+        if not going.all():
+            X[:, columns] = x
+            if not going.any():
+                return step
+            columns, x, r, p, w = columns[going], x[:, going], r[:, going], p[:, going], w[:, going]
+            alpha, rz, best, since = alpha[going], rz[going], best[going], since[going]
+        z = preconditioner.apply(r, folds[columns], ridges[columns])
+        beta = np.where(rz > 0, -alpha * _dots(z, w) / np.where(rz > 0, rz, 1.0), 0.0)
+        rz = _dots(r, z)
+        p = z + beta * p
+    X[:, columns] = x
+    return passes
+
+
+def _dots(A: Array, B: Array) -> Array:
+    dots: Array = np.einsum("ij,ij->j", A, B)
+    return dots
+
+
+@dataclass(frozen=True)
+class WholeKernel:
+    """The square loss of targets with a whole kernel matrix; rows are sorted by fold.
+
+    Parameters
+    ----------
+    matrix : KernelMatrix
+    Y : (n, k) array
+        Targets, one column an output.
+    s : (n,) array
+        Sample weights, at least 0.
+    bias : bool
+        Whether there is a bias, which is not penalised.
+    enough : float
+        Relative residual up to which a result is accepted: outputs at the rows that are fitted to are as exact.
+    """
+
+    matrix: KernelMatrix
+    Y: Array
+    s: Array
+    bias: bool = False
+    enough: float = ENOUGH
+
+    @property
+    def root(self) -> Array:
+        """Roots of the weights."""
+        return np.sqrt(self.s)
+
+    def factorise(self, lam: float, folds: Sequence[Span] = (), dtype: type = np.float32) -> Factored | Refused:
+        """Return a factor, the preconditioner of the fit and of all folds.
+
+        Parameters
+        ----------
+        lam : float
+            Greater than 0.
+        folds : sequence of (lo, hi)
+            Folds that will be held out: the factor then has their ``common_ridge``, and ``N lam`` without. The fit
+            takes a few passes more with a ridge near its own.
+        dtype : numpy.float32 or numpy.float64
+        """
+        ridge = self.common_ridge(lam, folds) if folds else float(self.s.sum()) * lam
+        return factorise(self.matrix, ridge, self.root, dtype)
+
+    def fit(
+        self,
+        preconditioner: Preconditioner,
+        lam: float,
+        passes: int = PASSES,
+        progress: Callable[[int, float], None] | None = None,
+    ) -> Fit | Refused:
+        """Fit to all rows.
+
+        Parameters
+        ----------
+        preconditioner : Preconditioner
+            For the ridge ``N lam``, or one near it.
+        lam : float
+            Greater than 0.
+        passes : int
+            Over K, at most.
+        progress : callable, optional
+        """
+        return self.fits(preconditioner, [lam], passes, progress)[0]
+
+    def fits(
+        self,
+        preconditioner: Preconditioner,
+        lams: Sequence[float],
+        passes: int = PASSES,
+        progress: Callable[[int, float], None] | None = None,
+    ) -> list[Fit | Refused]:
+        """Fit to all rows for several lambda, as columns of one product; each may be refused by itself.
+
+        A ridge that is c times that of the factor, c > 1, takes about ``12 sqrt(c)`` passes.
+
+        Parameters
+        ----------
+        preconditioner : Preconditioner
+        lams : sequence of float
+        passes : int
+        progress : callable, optional
+        """
+        ridges = float(self.s.sum()) * np.asarray(lams, dtype=np.float64)
+        return self._solve(preconditioner, ridges, np.full(len(lams), ALL), (), passes, progress)
+
+    def hold_out(
+        self,
+        preconditioner: Preconditioner,
+        lam: float,
+        folds: Sequence[Span],
+        passes: int = PASSES,
+        progress: Callable[[int, float], None] | None = None,
+    ) -> HeldOut | Refused:
+        """Hold out each fold by a system of its own: exact to the residual.
+
+        Parameters
+        ----------
+        preconditioner : Preconditioner
+            That knows the folds: ``Factored`` after ``hold_out``, or ``LowRank`` with the folds.
+        lam : float
+        folds : sequence of (lo, hi)
+        passes : int
+            Over K, at most, for each block of columns.
+        progress : callable, optional
+        """
+        out, worst, spent = np.zeros(self.Y.shape), 0.0, 0
+        a, b = np.zeros((len(folds), *self.Y.shape)), np.zeros((len(folds), self.Y.shape[1]))
+        step = max(1, COLUMNS // (self.Y.shape[1] + self.bias))
+        for first in range(0, len(folds), step):
+            which = range(first, min(first + step, len(folds)))
+            ridges = np.array([self._left(folds[fold]) * lam for fold in which])
+            if not (ridges > 0).all():
+                return Refused("a fold holds all the weight, so that nothing is left to fit to")
+            taken = 0
+            for fold, fit in zip(
+                which, self._solve(preconditioner, ridges, np.array(which), folds, passes, progress), strict=True
+            ):
+                if isinstance(fit, Refused):
+                    return fit
+                rows = slice(*folds[fold])
+                out[rows], a[fold], b[fold] = fit.f[rows], fit.a, fit.b
+                worst, taken = max(worst, fit.residual), fit.passes
+            spent += taken
+        return HeldOut(out, list(folds), worst, spent, a, b)
+
+    def hold_out_by_blocks(
+        self, factored: Factored, lam: float, folds: Sequence[Span], passes: int = PASSES
+    ) -> HeldOut | Refused:
+        """Hold out many folds by the blocks of the factor's inverse: ``y_S - f_S^-S = (A_SS)^-1 alpha_S``.
+
+        With ``A = (K + ridge I)^-1``, and with a bias ``A - u u' / sum(u)``, ``u = A 1``. alpha and u are float64's;
+        the blocks, for single rows the diagonal, have the precision of the factor. A few folds are held out exactly to
+        say by how much that is off.
+
+        Parameters
+        ----------
+        factored : Factored
+            For the common ridge, ``common_ridge(lam, folds)``, without a jitter.
+        lam : float
+        folds : sequence of (lo, hi)
+            Of rows with weights above 0; a row of weight 0 may be a fold by itself.
+        passes : int
+        """
+        ridge = self.common_ridge(lam, folds)
+        if factored.jitter > 0 or not np.isclose(factored.ridge, ridge, rtol=1e-12, atol=0.0):
+            return Refused(
+                f"blocks of the inverse are wanted for a ridge of {ridge:.3g}, and the factor has "
+                f"{factored.ridge:.3g}: the ridge is too small for its precision, or another one was factorised"
+            )
+        if any(hi - lo > 1 and not (self.s[lo:hi] > 0).all() for lo, hi in folds):
+            return Refused("a fold of several rows has rows of weight 0, whose outputs its block doesn't give")
+        checked = [folds[fold] for fold in sorted({*np.linspace(0, len(folds) - 1, CHECKED).astype(int).tolist()})]
+        prepared = factored.hold_out(checked)
+        if isinstance(prepared, Refused):
+            return prepared
+        found = self._columns(factored, np.array([ridge]), np.array([ALL]), (), passes, None)
+        if found.residuals.max(initial=0.0) > self.enough:
+            return _refused(found, ridge, self.enough)
+        X, KX, spent = found.X, found.KX, found.passes
+        k, root = self.Y.shape[1], self.root
+        alpha, f, u, total = X[:, :k], KX[:, :k], np.zeros(self.matrix.n), 1.0
+        if self.bias:
+            u = X[:, k]
+            total = float(root @ u)
+            b = root @ alpha / total
+            alpha, f = alpha - np.outer(u, b), f - np.outer(KX[:, k], b) + b + self._centre
+        out = np.zeros(self.Y.shape)
+        with one_blas_thread():
+            single = np.array([lo for lo, hi in folds if hi - lo == 1], np.int64)
+            if single.size:
+                diagonal = factored.triangle.inverse_diagonal()[single] - u[single] ** 2 / total
+                weightless = root[single] == 0
+                scale = np.where(weightless, 1.0, root[single])
+                out[single] = self.Y[single] - alpha[single] / (diagonal * scale)[:, None]
+                out[single[weightless]] = f[single[weightless]]
+            for lo, hi in folds:
+                if hi - lo > 1:
+                    A = factored.triangle.inverse_block(lo, hi).dense().astype(np.float64)
+                    A -= np.outer(u[lo:hi], u[lo:hi]) / total
+                    out[lo:hi] = self.Y[lo:hi] - np.linalg.solve(A, alpha[lo:hi]) / root[lo:hi, None]
+        exact = self.hold_out(prepared, lam, checked, passes)
+        if isinstance(exact, Refused):
+            return exact
+        off = max(float(np.abs(exact.outputs[lo:hi] - out[lo:hi]).max(initial=0.0)) for lo, hi in exact.folds)
+        size = float(np.sqrt(np.mean(np.square(self.Y - self._centre))))
+        return HeldOut(out, list(folds), off / size if size > 0 else off, spent + exact.passes)
+
+    def hold_out_one(
+        self,
+        lam: float,
+        fold: Span,
+        dtype: type = np.float32,
+        passes: int = PASSES,
+    ) -> HeldOut | Refused:
+        """Hold out one fold by a factor of the other rows alone: where time or memory forbid the inverse.
+
+        Parameters
+        ----------
+        lam : float
+        fold : (lo, hi)
+        dtype : numpy.float32 or numpy.float64
+        passes : int
+        """
+        lo, hi = fold
+        held = np.arange(lo, hi)
+        others = np.delete(np.arange(self.matrix.n), held)
+        there = WholeKernel(self.matrix.subset(others), self.Y[others], self.s[others], self.bias, self.enough)
+        if not there.s.sum() > 0:
+            return Refused("a fold holds all the weight, so that nothing is left to fit to")
+        factored = there.factorise(lam, dtype=dtype)
+        if isinstance(factored, Refused):
+            return factored
+        fit = there.fit(factored, lam, passes)
+        if isinstance(fit, Refused):
+            return fit
+        out = np.zeros(self.Y.shape)
+        out[lo:hi] = predict(there.matrix, self.matrix.points(held), fit)
+        a = np.zeros((1, *self.Y.shape))
+        a[0, others] = fit.a
+        return HeldOut(out, [fold], fit.residual, fit.passes, a, fit.b[None])
+
+    def common_ridge(self, lam: float, folds: Sequence[Span]) -> float:
+        """Return the mean ridge of the fits without a fold.
+
+        Folds of one weight have it in common; otherwise an entry of ``(K + ridge I)^-1`` is off by no more than the
+        ridge is, relatively: the spread of the folds' weights over N.
+        """
+        return lam * float(np.mean([self._left(fold) for fold in folds]))
+
+    @property
+    def _centre(self) -> Array:
+        """The weighted means of the targets, which a bias takes up: what is left has smaller errors."""
+        means: Array = self.s @ self.Y / self.s.sum() if self.bias else np.zeros(self.Y.shape[1])
+        return means
+
+    def _left(self, fold: Span) -> float:
+        return float(self.s[: fold[0]].sum() + self.s[fold[1] :].sum())
+
+    def _columns(
+        self,
+        preconditioner: Preconditioner,
+        ridges: Array,
+        folds: Indices,
+        spans: Sequence[Span],
+        passes: int,
+        progress: Callable[[int, float], None] | None,
+    ) -> Solution:
+        """Solve for the outputs, and a bias, of each system; they are columns next to each other."""
+        root, each = self.root, self.Y.shape[1] + self.bias
+        B = root[:, None] * (self.Y - self._centre)
+        B = np.tile(np.column_stack([B, root]) if self.bias else B, (1, folds.size))
+        of = np.repeat(folds, each)
+        for column, fold in enumerate(of):
+            if fold != ALL:
+                B[slice(*spans[int(fold)]), column] = 0.0
+        return conjugate_gradients(
+            self.matrix, preconditioner, B, np.repeat(ridges, each), of, spans, root, passes, progress
+        )
+
+    def _solve(
+        self,
+        preconditioner: Preconditioner,
+        ridges: Array,
+        folds: Indices,
+        spans: Sequence[Span],
+        passes: int,
+        progress: Callable[[int, float], None] | None,
+    ) -> list[Fit | Refused]:
+        """Return the fit of each system."""
+        found = self._columns(preconditioner, ridges, folds, spans, passes, progress)
+        root, k, centre = self.root[:, None], self.Y.shape[1], self._centre
+        fits: list[Fit | Refused] = []
+        for system, ridge in enumerate(ridges):
+            columns = slice(system * (k + self.bias), (system + 1) * (k + self.bias))
+            of_system = Solution(found.X[:, columns], found.KX[:, columns], found.residuals[columns], found.passes)
+            residual = float(of_system.residuals.max(initial=0.0))
+            if not residual <= self.enough:
+                fits.append(_refused(of_system, float(ridge), self.enough))
+                continue
+            a, f, b = root * of_system.X[:, :k], of_system.KX[:, :k], np.zeros(k)
+            if self.bias:
+                one = root[:, 0] * of_system.X[:, k]
+                b = a.sum(axis=0) / one.sum()
+                a, f = a - np.outer(one, b), f - np.outer(of_system.KX[:, k], b) + b
+            fits.append(Fit(a, b + centre, f + centre, residual, found.passes))
+        return fits
+
+
+def _refused(found: Solution, ridge: float, enough: float) -> Refused:
+    return Refused(
+        f"conjugate gradients left a relative residual of {found.residuals.max():.1e} after {found.passes} passes over "
+        f"the kernel matrix, above {enough:.0e}: a ridge of {ridge:.1e} is too small for this kernel"
+    )
+
+
+def predict(matrix: KernelMatrix, Z: object, fit: Fit) -> Array:
+    """Return the outputs (m, k) of a fit at new points Z (m, d), in tiles on all threads: O(m k) memory.
+
+    Parameters
+    ----------
+    matrix : KernelMatrix
+        Of the rows of the fit.
+    Z : (m, d) points
+    fit : Fit
+    """
+    return matrix.cross(Z).times(fit.a) + fit.b

@@ -1,0 +1,180 @@
+"""Read what a selection is asked for: names and texts become parts, and numbers are checked."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import numbers
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from kernsel import registry
+from kernsel.data.columns import as_dense
+from kernsel.errors import IncompatibleError, OptionError, PluginError, check_memory
+from kernsel.kernels import Kernel, parse
+from kernsel.numerics.points import Points
+from kernsel.representation.blocks import FEATURES_BYTES
+from kernsel.representation.ranks import METHODS, LowRank, Rank, Whole
+
+FULL_RANK_ROWS = 2000
+LARGEST_RANK = 1000
+TOLERANCE, WHOLE = "tol:", "whole"
+LEAST_TOLERANCE = 1e-10  # what is left of the trace is known to rounding
+HALVING_ROWS = 1000  # times outputs; below, the whole grid takes a second or so
+FIRST_RANK = 50
+DEFAULT_LEARNERS = {"classification": "lssvm", "regression": "krr"}
+"""The square loss: of classes as good as any other on most tables, and the fastest by far."""
+
+
+def read_learner(learner: Any, task: str) -> Any:
+    """Return the learner, by default that of the task; IncompatibleError if it is not for the task."""
+    part = learner if learner is not None else DEFAULT_LEARNERS[task]
+    part = registry.build("learner", part) if isinstance(part, str) else part
+    if isinstance(part, type) or not hasattr(part, "tasks"):
+        raise OptionError(f"a learner must be a name such as 'svm', or a Learner such as Svm(), not {part!r}")
+    if task not in part.tasks:
+        fitting = ", ".join(name for name in registry.names("learner") if _is_for(name, task))
+        raise IncompatibleError(
+            f"learner '{part.name}' is for {' and '.join(part.tasks)}, not for a {task}; choose another one ({fitting})"
+        )
+    return part
+
+
+def _is_for(name: str, task: str) -> bool:
+    try:
+        return task in registry.get("learner", name).tasks
+    except PluginError:
+        return False
+
+
+def read_criterion(criterion: Any, order: float | None, pure: bool, eta: float | str | None) -> Any:
+    """Return the criterion, with options that were given apart; OptionError if it has no such thing."""
+    part = registry.build("criterion", criterion) if isinstance(criterion, str) else criterion
+    changes: dict[str, Any] = {"order": order} if order is not None else {}
+    if pure:
+        changes["pure"] = True
+    if eta is not None:
+        changes["eta"] = None if eta == "cv" else eta
+    if not changes:
+        return part
+    fields = {field.name for field in dataclasses.fields(part)}
+    for name in changes:
+        if name not in fields:
+            instead = "cvks" if name == "eta" else "bif"
+            raise OptionError(f"criterion '{part.name}' has no option '{name}'; leave it out, or use {instead}")
+    return replace(part, **changes)
+
+
+def rows_for(kernels: Iterable[Kernel], X: Points) -> Points:
+    """Return encoded rows as all of the kernels can take them: dense for one that takes no sparse ones."""
+    unable = [kernel.name for kernel in kernels if not kernel.sparse]
+    return as_dense(X, f"kernel '{unable[0]}'") if unable else X
+
+
+def check_seed(seed: Any) -> None:
+    """Raise OptionError unless it can be a seed."""
+    if not isinstance(seed, numbers.Integral) or seed < 0:
+        raise OptionError(f"seed must be a whole number from 0, not {seed!r}")
+
+
+def read_kernel(kernel: Any) -> Kernel:
+    """Return the kernel; OptionError if it is neither one nor the text of one."""
+    if not isinstance(kernel, str | Kernel):
+        raise OptionError(f"a kernel must be a name such as 'gaussian', or a Kernel, not {kernel!r}")
+    return parse(kernel) if isinstance(kernel, str) else kernel
+
+
+def read_rank(rank: int | float | str | None, n: int, landmarks: str | None = None, learner: Any = None) -> Rank | None:
+    """Return what stands for the Gram matrix of n rows for a learner; None for itself."""
+    if landmarks is not None and landmarks not in METHODS:
+        raise OptionError(f"landmarks {landmarks!r} is unknown: use {', '.join(METHODS)}")
+    if rank == WHOLE:
+        _check_whole(landmarks, learner)
+        return Whole()
+    if rank == "full" or (rank is None and n <= FULL_RANK_ROWS):
+        if landmarks is not None:
+            raise OptionError(
+                f"landmarks {landmarks!r}: the whole Gram matrix of {n} rows needs none; give a rank, such as 200"
+            )
+        _check_memory(n)
+        return None
+    largest, tol = (_automatic(n, learner), 0.0) if rank is None else _largest(rank, n)
+    return LowRank(min(largest, n), tol, landmarks or "rpcholesky")
+
+
+def _automatic(n: int, learner: Any) -> int:
+    """Return a number of landmarks: more for the square loss, which is fitted at once, as long as features are held."""
+    square = learner is not None and has_square_loss(learner)
+    return min(max(n // 10, 500), max(LARGEST_RANK, FEATURES_BYTES // (8 * n) if square else 0))
+
+
+def has_square_loss(learner: Any) -> bool:
+    """Tell whether a learner has the square loss, and no parameter that is searched."""
+    return not getattr(learner, "free", ()) and bool(learner.loss.square)
+
+
+def _check_whole(landmarks: str | None, learner: Any) -> None:
+    """Refuse what the whole kernel in tiles isn't for."""
+    if landmarks is not None:
+        raise OptionError(f"landmarks {landmarks!r}: the whole kernel needs none; give a rank, such as 200")
+    if learner is not None and not has_square_loss(learner):
+        raise IncompatibleError(
+            f"rank whole is for the square loss, and learner '{learner.name}' has another: use krr or lssvm, or give a "
+            "number of landmarks such as 1000"
+        )
+
+
+def _largest(rank: int | float | str, n: int) -> tuple[int, float]:
+    """Return the largest number of landmarks, and the share of the trace that may be left."""
+    if isinstance(rank, str) and rank.startswith(TOLERANCE):
+        return _tolerance(rank)
+    if isinstance(rank, bool) or not isinstance(rank, numbers.Real) or not math.isfinite(rank):
+        raise OptionError(
+            "rank must be a number of landmarks, a share of the rows, 'tol:' and the share of the trace that may be "
+            f"left, 'full' or 'whole', not {rank!r}"
+        )
+    if isinstance(rank, float) and 0 < rank <= 1:
+        return max(1, round(rank * n)), 0.0
+    if rank != int(rank) or rank < 1:
+        raise OptionError(f"rank must be a whole number from 1, or a share of the rows up to 1.0, not {rank!r}")
+    return int(rank), 0.0
+
+
+def _tolerance(text: str) -> tuple[int, float]:
+    """Read ``tol:SHARE`` or ``tol:SHARE:LARGEST``."""
+    share, _, largest = text.removeprefix(TOLERANCE).partition(":")
+    try:
+        found = int(largest or LARGEST_RANK), float(share)
+    except ValueError:
+        found = 0, 0.0
+    if found[0] < 1 or not LEAST_TOLERANCE <= found[1] < 1:
+        raise OptionError(
+            f"rank {text!r}: write tol:SHARE or tol:SHARE:LARGEST, such as tol:0.001:2000: the share of the trace that "
+            f"may be left, from {LEAST_TOLERANCE:g} to below 1, and the largest number of landmarks (default "
+            f"{LARGEST_RANK})"
+        )
+    return found
+
+
+def read_search(search: str, n: int, outputs: int, rank: Rank | None, one_se: bool) -> tuple[int, ...]:
+    """Return the ranks of successive halving, none where every candidate is scored at the representation in force."""
+    if search not in ("auto", "grid", "halving"):
+        raise OptionError(f"search {search!r} is unknown: use auto, grid or halving")
+    if search == "halving" and one_se:
+        raise OptionError("one_se compares all candidates at the representation in force: use search grid with it")
+    whole = isinstance(rank, Whole)  # what a low rank says of its candidates is little
+    if search == "grid" or one_se or (search == "auto" and (whole or n * outputs < HALVING_ROWS)):
+        return ()
+    largest = rank.largest // 2 if isinstance(rank, LowRank) else n // 8
+    doublings = range(max(largest // FIRST_RANK, 0).bit_length())
+    return tuple(FIRST_RANK * 2**k for k in doublings)
+
+
+def _check_memory(n: int) -> None:
+    """Refuse a Gram matrix that won't fit: distances, and matrix and work space for each of the kernels in work."""
+    check_memory(
+        8 * n**2 * 6,
+        f"the whole Gram matrix of {n} rows",
+        "leave out --rank full, or give a number of landmarks such as --rank 1000",
+    )

@@ -1,0 +1,332 @@
+"""Select a kernel model: learn what relevances have no values, search, verify, and fit the winner."""
+
+from __future__ import annotations
+
+import warnings as python_warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kernsel.data import Dataset, from_arrays
+from kernsel.data.choices import Names
+from kernsel.errors import OptionError, SelectionWarning
+from kernsel.kernels import Kernel
+from kernsel.numerics.points import Points
+from kernsel.parts import check_seed, read_learner
+from kernsel.search.axes import Grid
+from kernsel.search.grid import Progress
+from kernsel.selection.kernel_source import AUTO, kernels_of, with_told
+from kernsel.selection.large import is_large, select_large
+from kernsel.selection.result import Selection
+from kernsel.selection.run import search_dataset
+from kernsel.words import understands
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pandas as pd
+
+LEARNERS, LEADING = ("lssvm", "l2svm", "klr", "svm"), 5
+"""What learner ``auto`` tries for classes, and on how many leading kernels of the first one."""
+
+
+@understands()
+def select(
+    X: pd.DataFrame | npt.ArrayLike | Points,
+    y: npt.ArrayLike,
+    *,
+    learner: str | Any | None = None,
+    kernel: str | Kernel | Sequence[str | Kernel] | None = None,
+    relevances: str | Any | None = None,
+    effort: str = "normal",
+    criterion: str | Any | None = None,
+    folds: int | str | Any = 10,
+    repeats: int = 1,
+    groups: npt.ArrayLike | None = None,
+    weights: npt.ArrayLike | None = None,
+    class_weight: str | Mapping[Any, float] | None = None,
+    copies: str = "together",
+    grid: Grid = "auto",
+    search: str = "auto",
+    refine: str | None = None,
+    budget: int | str | None = None,
+    verify: int = 5,
+    rank: int | float | str | None = None,
+    landmarks: str | None = None,
+    extend: bool = True,
+    pure: bool = False,
+    order: float | None = None,
+    eta: float | str | None = None,
+    metric: str | Sequence[str] = (),
+    choose: str | None = None,
+    within: float | None = None,
+    one_se: bool = False,
+    clip: bool = True,
+    calibration: str | None = None,
+    task: str = "auto",
+    standardize: bool = True,
+    drop: Names = (),
+    keep: Names = (),
+    categorical: Names = (),
+    numeric: Names = (),
+    ordinal: Mapping[str, Sequence[str]] | None = None,
+    missing: str = "impute",
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Selection:
+    """Choose kernel, parameters and lambda, and fit the winner.
+
+    Minimises the criterion over kernels x parameters x lambda, re-scores the leading candidates by exact k-fold
+    cross-validation, and fits the best of them on all rows: ``min (1/S) sum_i s_i V(y_i, f(x_i)) + lambda ||f||^2``
+    with the weights s_i of the rows, 1 by default, and their sum S.
+
+    Parameters
+    ----------
+    X : (n, d) array, sparse matrix of SciPy, or DataFrame
+        Features; text columns of a DataFrame are encoded one-hot. A sparse matrix, or a DataFrame of sparse columns,
+        is never made dense, unless that is better for it or a plugin's kernel needs it.
+    y : (n,) or (n, k) array
+        Target: numbers, or labels of any kind. Several columns are targets of one regression.
+    learner : str or Learner, optional
+        ``lssvm`` for classes and ``krr`` for a regression by default; ``"auto"`` takes of ``lssvm``, ``l2svm``, ``klr``
+        and ``svm`` the one with the least held-out error, on the kernels that the first one leads with. A parameter
+        that is None, as in ``"svr(epsilon=None)"``, is searched; candidates are then compared by a measure without
+        parameters.
+    kernel : str, Kernel or list of them, optional
+        ``"auto"``, the default, compares profiles (``gaussian``, ``laplacian``, ``exponential``) with one width. For a
+        regression there are also more of them with a relevance for each feature, and with a metric that turns axes,
+        learnt on up to 1000 rows; what is said of held-out rows is then by what was learnt without them. Of a kernel
+        that is named, parameters that have a value stay; the others are searched. Relevances that have none, as of
+        ``"ard"``, are learnt on all rows first.
+    relevances : str or Criterion, optional
+        What relevances are learnt by: ``evidence`` by default, of ``"auto"`` with the prior of ``evidence(sigma=...)``;
+        for ``"ard"`` also another one of :func:`kernsel.learn_relevances`.
+    effort : {"quick", "normal", "thorough"}
+        Of ``"auto"``: profiles with one width only; as above; or with more profiles, learnt on up to 2000 rows, and for
+        classes, too. Above 2000 rows: a low rank; the whole kernel within 4 minutes of two cores; or within 15.
+    criterion : str or Criterion
+        Such as ``newton-cv``, ``cv``, ``bif``, ``fbif`` or ``"bif(order=3)"``. By default ``newton-cv``, but ``cv``
+        where a fold's fit is not trained on all other rows: those folds can only be refitted.
+    folds : int, str, array, splitter or iterable of pairs
+        A number of folds, dealt at random: stratified for classes, of whole groups if there are ``groups``.
+        ``"loo"``, ``"logo"`` (leave one group out) or ``"time:N"`` (N folds in the order of the rows, each fit trained
+        on all rows before). The fold of each row, negative for rows that are never held out. A splitter of
+        scikit-learn's kind, or pairs (rows to train on, rows to hold out), whose rows to hold out don't overlap.
+    repeats : int
+        How often a number of folds is dealt: scores, errors and metrics are means over the deals. What belongs to a
+        row (outputs, probabilities, intervals) is that of the first deal.
+    groups : (n,) array, optional
+        Labels of any kind; rows of one group are held out together.
+    weights : (n,) array, optional
+        How much each row counts, in the fit and in every mean: a row of weight 2 is one that is there twice, one of
+        weight 0 is left out.
+    class_weight : "balanced" or mapping of label to weight, optional
+        Multiplied into the weights; balanced, all classes have the same total.
+    copies : {"together", "apart"}
+        Whether rows that are equal in all features are dealt to one fold, so that none is held out while the fit is
+        trained on its copy; where less than a quarter of the rows are distinct, they are categories and dealt apart.
+    grid : {"auto", "coarse", "paper", "sobol:N", "random:N"} or mapping
+        Scaled by the data, a third of its values on each axis (to ``refine``), that of FBIF18, N points for each kernel
+        in the range of the automatic one, or values by the name of the parameter (of a kernel or the learner) and
+        ``"lambda"``; ``"rest": "paper"`` is for what isn't named.
+    search : {"auto", "grid", "halving"}
+        Score every candidate, or all at a small rank, the best eighth at twice that rank, and so on, and the last few
+        and their neighbours at the representation in force. By default the latter from 1000 rows, times
+        outputs.
+    refine : {"compass", "simplex", "gradient"}, optional
+        Leave the grid afterwards, from its three best minima: by compass steps, the simplex of Nelder and Mead, or,
+        for the square loss, Gaussian kernels and criteria that have one, the gradient.
+    budget : int or str, optional
+        What ``refine`` may cost: a number of candidates (200 by default), or a time such as ``"30s"`` or ``"2min"``,
+        with which the outcome depends on the machine.
+    verify : int
+        Leading candidates that are re-scored exactly.
+    rank : int, float, "full", "whole" or None
+        Number of landmarks, or their share of the rows. ``"whole"``, of the square loss, is the whole kernel in tiles,
+        for up to some 40,000 dense rows; what is searched is chosen on 2000 rows in full, then on 4000, 8000, ..., and
+        fitted to all. By default the whole Gram matrix up to 2000 rows, ``"whole"`` beyond where that takes minutes
+        and nothing but a number of folds is asked for; else a tenth of the rows, at least 500 and at most 1000; of the
+        square loss at most as many as 256 MiB hold, if those are more. ``"tol:0.001"`` takes for each kernel as many
+        as leave at most that share of the trace of its Gram matrix, and at most 1000, or 2000 with
+        ``"tol:0.001:2000"``.
+    landmarks : {"rpcholesky", "uniform", "leverage", "kmeans"}, optional
+        How they are chosen: by randomly pivoted Cholesky (the default), uniformly, by approximate ridge leverage
+        scores, or as centres of k-means, which are no rows.
+    extend : bool
+        Extend the grid while the winner lies on its edge.
+    pure : bool
+        Leave ``bif`` and ``fbif`` as published, also where they can't be trusted.
+    order : int or inf, optional
+        Of ``bif``.
+    eta : float or "cv", optional
+        Weight of the penalty of ``rks`` and ``cvks``; ``"cv"`` chooses it by the held-out error of what it selects, on
+        three folds beforehand.
+    metric : str or list of str
+        Names of scikit-learn scorers, such as ``"roc_auc"``: further figures from the exact held-out predictions of the
+        verified candidates. They don't take part in the choice. The second of two labels is the positive one.
+    choose : {"safest", "minimum", "one-se"}, optional
+        What to take among candidates whose exact scores can't be told from the lowest. ``safest``, the default: of
+        classes the least held-out error, then the least ``kappa ||f||^2`` with ``kappa = max_x k(x, x)``, which bounds
+        every output on new rows. ``minimum``: the lowest score itself. ``one-se``: the largest lambda, then the widest
+        kernel.
+    within : float, optional
+        How many standard errors above the lowest score candidates count as no worse: for ``safest`` 0.2 of a
+        regression and 0.5 of classes by default, for ``one-se`` 1.
+    one_se : bool
+        Short for ``choose="one-se"``.
+    clip : bool
+        Keep the outputs of a regression within the range of the targets that they were trained on: in held-out scores,
+        predictions and intervals.
+    calibration : {"sigmoid", "isotonic", "softmax", "none"}, optional
+        How outputs become probabilities of classes: by Platt's sigmoid, the default of two classes, or isotonic
+        regression, fitted on held-out outputs. ``softmax``, the default of more classes, couples their outputs, which
+        also decides between them: a class between others is masked where each stands alone. ``none``, for a learner
+        whose outputs are log-odds.
+    task : {"auto", "regression", "classification"}
+        What to learn.
+    standardize : bool
+        Centre and scale the numeric features, once for all folds. Sparse ones are scaled only: divided by their
+        standard deviations, with which all kernels of distances are what they would be for dense rows. Scaling makes
+        rare features weigh much; text (counts, tf-idf) is better left as it is.
+    drop, keep : str, int or list of them
+        Columns that are no features, and the only features: by name, by a pattern such as ``id*``, those of an array
+        by number.
+    categorical, numeric : str, int or list of them
+        Columns whose type is set; what isn't a number in a numeric one counts as missing.
+    ordinal : mapping of str to list, optional
+        Levels of columns, from the least to the greatest.
+    missing : {"impute", "drop", "refuse"}
+        A column's mean or most frequent category takes the place of a missing value, with a 0/1 column beside it that
+        says where, if at least 5 % are missing; or the row is left out; or that is an error. A row without a target is
+        left out or an error.
+    seed : int
+        Of folds and landmarks.
+    progress : callable, optional
+        Called as ``progress(done, total, text)``.
+
+    Returns
+    -------
+    Selection
+        The winner, all candidates, and the fitted model.
+
+    Raises
+    ------
+    DataError, OptionError, IncompatibleError, PluginError, SelectionError
+        Each says what is wrong and what to do.
+
+    Warns
+    -----
+    SelectionWarning
+        The choice stands, but something about it should be known; the texts are also in ``Selection.warnings``.
+    """
+    result = select_dataset(
+        from_arrays(
+            X,
+            y,
+            task,
+            standardize,
+            weights=weights,
+            groups=groups,
+            class_weight=class_weight,
+            copies=copies,
+            drop=drop,
+            keep=keep,
+            categorical=categorical,
+            numeric=numeric,
+            ordinal=ordinal,
+            missing=missing,
+        ),
+        learner=learner,
+        kernel=kernel,
+        relevances=relevances,
+        effort=effort,
+        criterion=criterion,
+        folds=folds,
+        repeats=repeats,
+        grid=grid,
+        search=search,
+        refine=refine,
+        budget=budget,
+        verify=verify,
+        rank=rank,
+        landmarks=landmarks,
+        extend=extend,
+        pure=pure,
+        order=order,
+        eta=eta,
+        metric=metric,
+        choose=choose,
+        within=within,
+        one_se=one_se,
+        clip=clip,
+        calibration=calibration,
+        seed=seed,
+        progress=progress,
+    )
+    for text in result.warnings:
+        python_warnings.warn(text, SelectionWarning, stacklevel=3)  # beyond what reads the words of options
+    return result
+
+
+def select_dataset(
+    dataset: Dataset,
+    *,
+    kernel: str | Kernel | Sequence[str | Kernel] | None = None,
+    relevances: str | Any | None = None,
+    effort: str = "normal",
+    learner: str | Any | None = None,
+    seed: int = 0,
+    **options: Any,
+) -> Selection:
+    """Do what :func:`select` does, on a data set that is already encoded, and without issuing its warnings.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        From ``kernsel.data``.
+    kernel, relevances, effort, learner, seed : optional
+        As in :func:`select`.
+    **options : optional
+        The others of :func:`select` that don't belong to the data.
+
+    Returns
+    -------
+    Selection
+        As from :func:`select`.
+    """
+    check_seed(seed)  # here, as relevances may be learnt before the search
+    if learner == AUTO:
+        return _any_learner(dataset, kernel, relevances, effort, {"seed": seed, **options})
+    if units := getattr(read_learner(learner, dataset.task), "in_robust_units", ""):
+        dataset = dataset.in_robust_units(units)
+    options |= {"learner": learner, "seed": seed}
+    if is_large(dataset, kernel, relevances, effort, options) and (
+        large := select_large(dataset, kernel, relevances, effort, options)
+    ):
+        return large
+    source = kernels_of(dataset, kernel, relevances, effort, options)
+    return source.told(search_dataset(dataset, kernel=source.kernels, unseen=source.unseen, **options))
+
+
+def _any_learner(dataset: Dataset, kernel: Any, relevances: Any, effort: str, options: dict[str, Any]) -> Selection:
+    """Select with each learner for classes, and take the one with the least held-out error.
+
+    The first one, of the square loss, chooses the kernel; the others see its leading kernels only.
+    """
+    if dataset.task != "classification":
+        raise OptionError("learner 'auto' chooses among those for classes; for a regression name one, such as krr")
+    first, *others = LEARNERS
+    source = kernels_of(dataset, kernel, relevances, effort, {**options, "learner": first})
+    results = [search_dataset(dataset, kernel=source.kernels, learner=first, unseen=source.unseen, **options)]
+    leading = [c.kernel for c in results[0].candidates if c.failed is None and c.rank is None]
+    options |= {"kernel": list(dict.fromkeys(leading))[:LEADING], "refine": None, "budget": None}
+    if isinstance(grid := options.get("grid", "auto"), Mapping):  # what is left to be searched
+        options["grid"] = {name: grid[name] for name in ("lambda", "rest") if name in grid} or "auto"
+    results += [search_dataset(dataset, learner=each, unseen=source.unseen, **options) for each in others]
+    best = min(results, key=lambda each: 0.0 if each.best.error is None else each.best.error)
+    compared = [
+        {"learner": name, "error": each.best.error, "error_se": each.best.error_se}
+        for name, each in zip(LEARNERS, results, strict=True)
+    ]
+    errors = ", ".join(f"{each.learner} {100 * (each.best.error or 0.0):.3g} %" for each in results)
+    seconds = sum(each.timing["total"] for each in results) - best.timing["total"]
+    note = f"learner: {best.learner}, of the least held-out error ({errors})"
+    return with_told(source.told(best), seconds, [note], learners=compared)

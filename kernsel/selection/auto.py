@@ -1,0 +1,437 @@
+"""The right kernel: profiles of a distance, with one width for all features or a relevance for each.
+
+Relevances are learnt by the evidence of the square loss, with a log-normal prior that keeps them from over-fitting, on
+up to a thousand rows. Kernels that were learnt so, times a few common factors, stand beside those of one width in one
+search: the learner in use, the criterion, verification and the rule of choice decide between them as between any
+others. That is fair with the prior. The error that is reported is not of that search: relevances are learnt anew
+without each fold, whose rows are then predicted.
+
+A metric that turns axes is learnt, too. Leave-one-out over-rates it: it stands for choice only if it is the better one
+on rows that had no part in learning, twice: on a part of the rows, and where it is learnt anew without each fold.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernsel.data import Dataset
+from kernsel.errors import OptionError, SelectionError
+from kernsel.folds.partition import Partition
+from kernsel.kernels import Kernel, Statistics, parse, short
+from kernsel.learners import Krr, Lssvm
+from kernsel.learning.metric import LearntMetric, turned
+from kernsel.learning.profile import LearntProfile, learn_profile
+from kernsel.learning.start import part
+from kernsel.numerics.points import is_sparse
+from kernsel.numerics.runtime.jit import share_each
+from kernsel.numerics.runtime.once import once
+from kernsel.paths import make_path
+from kernsel.representation.problem import Problem
+from kernsel.representation.ranks import Rank
+from kernsel.search.candidate import Candidate
+from kernsel.search.scales import Family
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+EFFORTS = ("quick", "normal", "thorough")
+
+WIDTHS = {
+    "quick": ("gaussian", "laplacian", "exponential"),
+    "normal": ("gaussian", "laplacian", "exponential"),
+    "thorough": ("gaussian", "laplacian", "exponential", "matern32", "matern52", "rational-quadratic"),
+}
+"""Kernels with one width that are compared. The rough ones are the best on most tables, and the smooth ones where the
+target is smooth; what lies between them is left to the relevances."""
+
+PROFILES: Mapping[str, tuple[str, ...]] = {
+    "quick": (),
+    "normal": ("ard(profile=exponential)", "ard-laplacian", "ard(profile=matern32)", "ard"),
+    "thorough": ("ard(profile=exponential)", "ard-laplacian", "ard(profile=matern32)", "ard(profile=matern52)", "ard"),
+}
+"""Kernels whose relevances are learnt: of classes with effort "thorough" only, as they lower the square loss there far
+more often than the error."""
+
+ROWS = {"quick": 0, "normal": 1000, "thorough": 2000}
+"""Rows that relevances are learnt on at the most: an evaluation of the evidence is O(n^3)."""
+
+PRIORS: Mapping[str, tuple[float | None, ...]] = {"classification": (0.5,), "regression": (1.0, 2.0)}
+"""Standard deviations of log relevances under their prior. The first one is tried with every profile; where relevances
+differ by powers of ten and rows are many, a tight prior costs, so that a regression tries a wider one with the best."""
+
+METRICS = {
+    "quick": (),
+    "normal": ("gaussian", "matern32"),
+    "thorough": ("gaussian", "matern52", "matern32", "exponential"),
+}
+"""Profiles of a metric that turns axes."""
+
+TURNED = {"quick": 0, "normal": 300, "thorough": 600}
+"""Rows on which it is found out, with the others, whether such a metric is of use."""
+
+TURNED_FEATURES, TURNED_ROWS, ROWS_EACH = 100, 100, 5
+"""A metric is learnt of at most so many features, of at least so many rows, and so many for each feature."""
+
+WIDER: Mapping[str, float | None] = {"classification": 1.0, "regression": None}
+"""The prior of relevances that are learnt again on more rows, besides the one that they had."""
+
+FIRST, LEADERS, KEPT = 350, 2, 2
+"""Rows that every profile is learnt on; profiles that go on to wider priors; kernels that go on to all rows, and to the
+search."""
+
+FACTORS = {True: 2.0 ** np.arange(-1.0, 2.0), False: 2.0 ** np.arange(-2.0, 3.0)}
+"""Factors of all relevances together, for the square loss and any other one: that may want a wider kernel."""
+
+FEATURES, FEWEST = 300, 30
+"""Relevances are learnt of at most so many features, and of at least so many rows."""
+
+BLOCKS, ANEW = 5, 500
+"""More folds than this are left out together in so many blocks, where relevances are learnt anew, on so many rows."""
+
+OFTEN = 4
+"""From so many times the rows that relevances are learnt on, what they have seen of the others is negligible."""
+
+
+@dataclass(frozen=True, eq=False)
+class Learnt:
+    """A kernel with learnt relevances or a learnt metric, as a candidate.
+
+    Parameters
+    ----------
+    profile : LearntProfile or LearntMetric
+    factor : float
+        Of all its relevances.
+    loss : float
+        Mean leave-one-out loss on the rows it was learnt on.
+    rows : int or None
+        How many it was learnt on, if those are others than the rest was learnt on.
+    """
+
+    profile: LearntProfile | LearntMetric
+    factor: float
+    loss: float
+    rows: int | None = None
+
+    @once
+    def kernel(self) -> Kernel:
+        """The kernel with its relevances times the factor."""
+        found: Kernel = self.profile.kernel.times(self.factor)
+        return found
+
+    @property
+    def theta(self) -> tuple[float, ...]:
+        """Its relevances."""
+        return tuple(self.factor * theta for theta in self.profile.theta)
+
+    @property
+    def freedom(self) -> int:
+        """1 with relevances, 2 with a metric: what is learnt with more freedom is the more over-rated."""
+        return 2 if isinstance(self.profile, LearntMetric) else 1
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The kernels that a selection chooses from.
+
+    Parameters
+    ----------
+    widths : list of Kernel
+        With one width, to be searched.
+    families : list of Family
+        With a relevance for each feature, at several common factors.
+    learnt : list of Learnt
+        The kernels of the families.
+    rows : int
+        How many rows relevances were learnt on.
+    notes : list of str
+        Why none were learnt, or not all.
+    seconds : float
+        What learning took.
+    """
+
+    widths: list[Kernel]
+    families: list[Family]
+    learnt: list[Learnt]
+    rows: int
+    notes: list[str]
+    seconds: float
+
+    @property
+    def kernels(self) -> list[Kernel | Family]:
+        """All of them."""
+        return [*self.widths, *self.families]
+
+    def find(self, kernel: Kernel) -> Learnt | None:
+        """Return what a kernel was learnt as; None for one of one width."""
+        return next((each for each in self.learnt if each.kernel == kernel), None)
+
+
+def read_effort(effort: str) -> str:
+    """Return the effort; OptionError if it is none."""
+    if effort not in EFFORTS:
+        raise OptionError(f"effort {effort!r} is unknown: use {', '.join(EFFORTS)}")
+    return effort
+
+
+def profiles_of(effort: str, task: str) -> tuple[str, ...]:
+    """Return the kernels whose relevances are learnt for a task."""
+    return PROFILES[effort] if task == "regression" or effort == "thorough" else ()
+
+
+def candidates(dataset: Dataset, learner: Any, effort: str, priors: Sequence[float | None], seed: int) -> Candidates:
+    """Return the kernels to choose from, with relevances that are learnt here.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    learner : Learner
+        That the kernels are for.
+    effort : {"quick", "normal", "thorough"}
+    priors : sequence of float or None
+        Standard deviations of log relevances under their prior.
+    seed : int
+    """
+    started = time.perf_counter()
+    widths, profiles = [parse(text) for text in WIDTHS[effort]], profiles_of(effort, dataset.task)
+    least = min(dataset.n, ROWS[effort])
+    reason = (
+        None
+        if not profiles
+        else "there is one feature only"
+        if dataset.d == 1
+        else f"there are more than {FEATURES} features"
+        if dataset.d > FEATURES
+        else "the rows are sparse"
+        if is_sparse(dataset.X)
+        else f"there are fewer than {FEWEST} rows"
+        if least < FEWEST
+        else ""
+    )
+    if reason != "":
+        notes = [] if reason is None else [f"kernel: no relevance for each feature, for {reason}"]
+        return Candidates(widths, [], [], 0, notes, time.perf_counter() - started)
+    some = part(dataset, least, seed)
+    rows = _alone(some, seed)
+    square = square_loss(dataset.task)
+    few = rows if rows.n <= 1.5 * FIRST else _alone(part(some, FIRST, seed), seed)
+    found, notes = _learn(few, rows, square, [(parse(text), priors[0]) for text in profiles], seed)
+    leading = sorted(found, key=lambda each: each.loss)[:LEADERS]
+    more, failed = _learn(few, rows, square, [(k.profile.kernel, s) for k in leading for s in priors[1:]], seed)
+    best = sorted([*found, *more], key=lambda each: each.loss)[:KEPT]
+    if few is not rows:
+        ends = [each.profile for each in best if isinstance(each.profile, LearntProfile)]
+        best, _ = _learn(rows, rows, square, [(end.kernel, end.sigma) for end in ends], seed)
+    if best and METRICS[effort]:
+        best += _turned(rows, best[0], square, effort, seed)
+    same = not getattr(learner, "free", ()) and bool(learner.loss.square)
+    families, learnt = [], []
+    for each in best:
+        scales = [replace(each, factor=float(factor)) for factor in FACTORS[same]]
+        lam = (
+            each.profile.ridge / float(dataset.n if dataset.weights is None else dataset.weights.sum())
+            if same
+            else None
+        )
+        families.append(Family(tuple(scale.kernel for scale in scales), lam))
+        learnt += scales
+    return Candidates(widths, families, learnt, rows.n, [*notes, *failed], time.perf_counter() - started)
+
+
+def relearnt(dataset: Dataset, learnt: Learnt, seed: int) -> list[Learnt]:
+    """Learn relevances again on all rows of a data set, with the prior that they had, and with a wider one.
+
+    On more rows the prior counts less, and relevances that differ by powers of ten are found. What came out before is
+    where this begins.
+    """
+    begun = learnt.profile
+    if isinstance(begun, LearntMetric):
+        return [learnt]
+    rows, square = _alone(dataset, seed), square_loss(dataset.task)
+
+    def one(sigma: float | None) -> Learnt | None:
+        try:
+            profile = learn_profile(rows, begun.kernel, square, sigma, seed=seed)
+        except SelectionError:
+            return None
+        return Learnt(profile, 1.0, math.nan, rows.n)
+
+    sigmas = dict.fromkeys((begun.sigma, WIDER[dataset.task]))
+    return [each for each in share_each(one, list(sigmas)) if each is not None]
+
+
+def _alone(dataset: Dataset, seed: int) -> Partition:
+    """Return the rows of a data set, each in a fold of its own."""
+    X, n = dataset.X, dataset.n
+    return Partition(X, dataset.Y, np.arange(n + 1), np.arange(n), Statistics(X), seed, dataset.weights)
+
+
+def _learn(
+    few: Partition, rows: Partition, learner: Any, what: Sequence[tuple[Any, float | None]], seed: int
+) -> tuple[list[Learnt], list[str]]:
+    """Learn relevances of kernels, each with a prior, on a few rows, and score them by leave-one-out on all.
+
+    Returns them and what could not be learnt.
+    """
+
+    def one(job: tuple[Any, float | None]) -> Learnt | str:
+        kernel, sigma = job
+        try:
+            profile = learn_profile(few, kernel, learner, sigma, seed=seed)
+            path = make_path(Problem(rows, profile.kernel, None), learner, [profile.ridge / rows.total])
+            held = path.exact()
+            if held.failed[0] is not None:
+                raise SelectionError(held.failed[0])
+        except SelectionError as error:
+            return f"kernel: relevances of {short(kernel)} can't be learnt ({error})"
+        loss = float(rows.mean(learner.loss.value(rows.Y, held.f[:, 0]).mean(axis=0)))
+        return Learnt(profile, 1.0, loss)
+
+    found, failed = [], []
+    for each in share_each(one, what):
+        if isinstance(each, Learnt):
+            found.append(each)
+        else:
+            failed.append(each)
+    return found, failed
+
+
+def _turned(rows: Partition, best: Learnt, learner: Any, effort: str, seed: int) -> list[Learnt]:
+    """Return a metric that turns axes if it is better than the best relevances on rows it wasn't learnt on."""
+    d, classes = rows.X.shape[1], isinstance(learner, Lssvm)
+    if d > TURNED_FEATURES or rows.n < max(TURNED_ROWS, ROWS_EACH * d):
+        return []
+    try:
+        found = turned(rows, best.profile.kernel, learner, METRICS[effort], TURNED[effort], seed, classes)
+    except SelectionError:
+        return []  # without a fit, as where the target is constant, there is nothing to turn
+    return [] if found is None else [Learnt(found, 1.0, found.loss)]
+
+
+def square_loss(task: str) -> Any:
+    """Return the learner of the square loss that relevances are learnt with."""
+    return Lssvm() if task == "classification" else Krr()
+
+
+@dataclass(frozen=True, eq=False)
+class Relearning:
+    """Predicts held-out rows by relevances that are learnt without them.
+
+    Parameters
+    ----------
+    learnt : Candidates
+    square : Learner
+        Of the square loss, that relevances are learnt with.
+    effort : {"quick", "normal", "thorough"}
+    """
+
+    learnt: Candidates
+    square: Any
+    effort: str
+
+    @classmethod
+    def of(cls, learnt: Candidates, task: str, effort: str) -> Relearning:
+        """Make it for a task."""
+        return cls(learnt, square_loss(task), effort)
+
+    def has_seen(self, kernel: Kernel, n: int) -> bool:
+        """Tell whether a kernel's relevances have seen a share of n rows that counts."""
+        known = self.learnt.find(kernel)
+        return known is not None and n <= OFTEN * (known.rows or ROWS[self.effort])
+
+    def freedom(self, kernel: Kernel) -> int:
+        """Return how much was learnt for a kernel: 0 nothing, 1 relevances, 2 a metric."""
+        known = self.learnt.find(kernel)
+        return 0 if known is None else known.freedom
+
+    def outputs(self, candidate: Candidate, rows: Partition, rank: Rank | None) -> Array:
+        """Return the held-out outputs (k, n) of a candidate that has seen them.
+
+        Raises
+        ------
+        SelectionError
+            Without some fold there is no fit.
+        """
+        known = self.learnt.find(candidate.kernel)
+        assert known is not None
+        fold = np.repeat(np.arange(rows.left.size), np.diff(rows.starts))
+        blocks = fold % BLOCKS if rows.left.size > BLOCKS and rows.training is None else fold
+        numbers = range(int(blocks.max()) + 1)
+
+        def without(block: int) -> Array:
+            held = np.flatnonzero(blocks == block)
+            kept = rows.kept(int(fold[held[0]]))
+            kept[held] = False
+            return self._predicted(known, candidate, rows, rank, held, np.flatnonzero(kept))
+
+        F = np.zeros((len(rows.Y), rows.n))
+        for block, found in zip(numbers, share_each(without, numbers), strict=True):
+            F[:, np.flatnonzero(blocks == block)] = found
+        return F
+
+    def _predicted(
+        self, known: Learnt, candidate: Candidate, rows: Partition, rank: Rank | None, held: Indices, others: Indices
+    ) -> Array:
+        """Return the outputs (k, m) of held-out rows by relevances, and a fit, of the others."""
+        whole, profile = replace(rows, training=None), known.profile  # a fold's own rows are said by number here
+        seen = np.sort(np.random.default_rng((rows.seed, held[0])).permutation(others)[:ANEW])
+        some = whole.taken(seen, np.arange(seen.size + 1))
+        kernel = (
+            profile.anew(some, self.square)
+            if isinstance(profile, LearntMetric)
+            else learn_profile(some, profile.kernel, self.square, profile.sigma).kernel
+        )
+        together = whole.taken(np.append(held, others), np.array([0, held.size]))
+        at = None if rank is None else rank.within(together.n)
+        path = make_path(Problem(together, kernel.times(known.factor), at), candidate.learner, [candidate.lam])
+        found = path.exact().clipped(together)
+        if found.failed[0] is not None:
+            raise SelectionError(found.failed[0])
+        return found.f[:, 0, : held.size]
+
+
+def compared(learnt: Candidates, candidates: Sequence[Candidate]) -> list[dict[str, Any]]:
+    """Return the best score of each kind of kernel that was compared, the lowest first.
+
+    Parameters
+    ----------
+    learnt : Candidates
+    candidates : sequence of Candidate
+    """
+    best: dict[tuple[str, str | None], Candidate] = {}
+    for candidate in candidates:
+        if candidate.failed is None and candidate.rank is None:
+            known = learnt.find(candidate.kernel)
+            kind = kind_of(candidate.kernel), None if known is None else learnt_by(known)
+            if kind not in best or candidate.value < best[kind].value:
+                best[kind] = candidate
+    return [
+        {"kernel": name, "relevances": by, "score": each.value, "score_se": each.score_se, "error": each.error}
+        for (name, by), each in sorted(best.items(), key=lambda item: item[1].value)
+    ]
+
+
+def kind_of(kernel: Any) -> str:
+    """Return the name of a kernel with its profile, if it has one."""
+    profile = kernel.parameters.get("profile")
+    return kernel.name if profile is None else f"{kernel.name}(profile={profile})"
+
+
+def learnt_by(learnt: Learnt) -> str:
+    """Say what relevances were learnt by."""
+    return learnt.profile.learnt_by
+
+
+def described(compared: Sequence[Mapping[str, Any]], chosen: Kernel) -> str:
+    """Say what was compared and what each gave, for people."""
+    listed = ", ".join(
+        f"{each['kernel']}{' by ' + each['relevances'] if each['relevances'] else ''} {each['score']:.4g}"
+        for each in compared
+    )
+    return f"kernel: {kind_of(chosen)}; lowest scores of those compared: {listed}"

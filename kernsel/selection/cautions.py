@@ -1,0 +1,150 @@
+"""What should be known before a choice is used: checks of its held-out outputs and of the rows behind them.
+
+Each caution is said once, in words, and has a code that programs can rely on.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernsel.data import Dataset
+from kernsel.data.copies import APART
+from kernsel.errors import Caution
+from kernsel.folds import Folds, copies_apart, keeps_copies
+from kernsel.folds.partition import Partition
+from kernsel.heldout.baseline import Baseline, baseline_of
+
+Array = NDArray[np.float64]
+
+TOO_GOOD = 0.01
+"""A held-out error below this share of the target's spread is said: measured targets have more noise than that."""
+
+
+class Examination(NamedTuple):
+    """What was found: cautions, notes, and what JSON holds of the baseline and of copies."""
+
+    cautions: list[Caution]
+    notes: list[str]
+    baseline: dict[str, Any]
+    copies: dict[str, Any]
+
+
+def examine(
+    dataset: Dataset, folds: Folds, deals: list[Partition], every: list[Array], error: float | None
+) -> Examination:
+    """Examine the held-out outputs of a choice.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    folds : Folds
+        The first of the deals.
+    deals : list of Partition
+        Rows sorted by fold, for each deal of the folds.
+    every : list of (k, n) arrays
+        Held-out outputs on each of the deals, or on the first ones.
+    error : float or None
+        Of the choice.
+
+    Returns
+    -------
+    Examination
+    """
+    unit = float(dataset.output_scale[0]) if dataset.k == 1 else 1.0
+    found = baseline_of(deals, every, dataset.labels is not None, unit)
+    copied, apart = dataset.copied, copies_apart(folds, dataset)
+    cautions = [*_no_better(found, dataset), *_too_good(dataset, deals[0], error), *_apart(dataset, folds, apart)]
+    copies = {"rows": copied.rows, "same_target": copied.same_target, "apart": int(apart.size)}
+    return Examination(cautions, _noted(dataset, folds), found.to_dict(), copies)
+
+
+def weights_note(criterion: Any, dataset: Dataset) -> list[str]:
+    """Say what weights are to a criterion, where a weight of 2 isn't a row that is there twice."""
+    meaning = getattr(getattr(criterion, "about", None), "weights", "")
+    return [f"weights: to {criterion.name} {meaning}"] if meaning and dataset.weights is not None else []
+
+
+def _no_better(found: Baseline, dataset: Dataset) -> list[Caution]:
+    """Say that a choice is no better than a constant."""
+    if found.one_class is not None and dataset.labels is not None:
+        return [
+            Caution(
+                "one-class",
+                f"the choice predicts {dataset.labels[found.one_class]!r} for every held-out row: it tells no classes "
+                "apart; give class_weight balanced, another kernel or learner, or better features",
+            )
+        ]
+    if found.beaten:
+        return []
+    gain = f"{found.gain:.3g} +- {found.gain_se:.2g}"
+    loss = "error" if dataset.labels is not None else "mean squared error"
+    return [
+        Caution(
+            "no-better-than-baseline",
+            f"the choice is no better than {found.predicts} of the training rows: its held-out {loss} is lower by "
+            f"{gain}; add features or rows, or try another kernel, before it is used",
+        )
+    ]
+
+
+def _too_good(dataset: Dataset, rows: Partition, error: float | None) -> list[Caution]:
+    """Say that a regression's error is below what measured targets allow."""
+    if dataset.labels is not None or error is None:
+        return []
+    Y, s = rows.Y[:, : rows.held], rows.s[: rows.held] / rows.s[: rows.held].sum()
+    unit = float(dataset.output_scale[0]) if dataset.k == 1 else 1.0
+    spread = unit * float(np.sqrt(((Y - (Y @ s)[:, None]) ** 2 @ s).mean()))
+    if not error < TOO_GOOD * spread:
+        return []
+    return [
+        Caution(
+            "error-too-small",
+            f"the held-out error is {100 * error / spread:.2g} % of the target's standard deviation: features may hold "
+            "the target, or what it is computed from, such as the parts of a sum; leave out what isn't known when "
+            "predictions are made",
+        )
+    ]
+
+
+def _apart(dataset: Dataset, folds: Folds, apart: NDArray[np.int64]) -> list[Caution]:
+    """Say that copies of training rows are held out."""
+    if not apart.size or _categories(dataset, folds):
+        return []
+    if dataset.groups is not None:
+        advice = "let copies be of one group"
+    elif folds.dealt:
+        advice = "let copies be together" if dataset.copies == APART else "give fewer folds"
+    else:
+        advice = "give a number of folds, which keep copies together"
+    share = f"{apart.size} of {int(np.count_nonzero(folds.number >= 0))} held-out rows"
+    return [
+        Caution(
+            "copies-apart",
+            f"{share} have all features in common with a row that their fit is trained on: the held-out error is too "
+            f"low for new rows; {advice}, or keep one of each with a weight",
+        )
+    ]
+
+
+def _categories(dataset: Dataset, folds: Folds) -> bool:
+    """Say whether copies were left apart because few rows are distinct."""
+    return folds.dealt and dataset.groups is None and dataset.copies != APART and dataset.copied.few_distinct
+
+
+def _noted(dataset: Dataset, folds: Folds) -> list[str]:
+    """Say which rows are copies, and what became of them."""
+    copied = dataset.copied
+    if not copied.rows:
+        return []
+    same = "all" if copied.same_target == copied.rows else str(copied.same_target)
+    found = (
+        f"copies: {copied.rows} of {dataset.n} rows have all features in common with an earlier one, {same} of these "
+    )
+    found += "the target too"
+    if _categories(dataset, folds):
+        return [found + "; so few are distinct that new rows will repeat them as well: copies are in any fold"]
+    together = folds.dealt and dataset.groups is None and keeps_copies(dataset, folds.starts.size - 1)
+    return [found + "; copies are in one fold" * together]

@@ -1,0 +1,285 @@
+"""Where the kernels of a selection come from: named, with relevances to be learnt, or chosen among many."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from kernsel.criteria import HeldOutCriterion
+from kernsel.data import Dataset
+from kernsel.data.names import listed
+from kernsel.errors import Caution, IncompatibleError, OptionError
+from kernsel.kernels import Kernel
+from kernsel.learning.learned import LearnedKernel
+from kernsel.numerics.runtime.jit import one_blas_thread
+from kernsel.parts import read_criterion, read_kernel, read_learner
+from kernsel.search.candidate import Candidate
+from kernsel.search.scales import Family
+from kernsel.selection import auto as automatic
+from kernsel.selection.result import Selection
+from kernsel.selection.run import Unseen
+
+AUTO, LEARNT_BY = "auto", "evidence"
+
+SCALES = 2.0 ** np.arange(-3.0, 4.0)
+"""Factors of all relevances together: they are learnt for the square loss, and another one may want a wider kernel."""
+
+LEARNING_FOLDS = 5
+"""Of criteria of held-out rows that relevances are learnt by; fewer where there are fewer rows or groups."""
+
+
+@dataclass(frozen=True, eq=False)
+class KernelSource:
+    """The kernels that a selection searches, and what is to be told of them.
+
+    Parameters
+    ----------
+    kernels : list of Kernel or Family
+    notes : list of str
+    seconds : float
+        That it took to make them.
+    unseen : callable or None
+        Predicts held-out rows by kernels that haven't seen them: see :func:`kernsel.selection.run.search_dataset`.
+    """
+
+    kernels: Sequence[Kernel | Family]
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+    unseen: Unseen | None = None
+
+    def moved(self, dataset: Dataset, kernel: Kernel, to: Kernel, considered: Sequence[Candidate]) -> KernelSource:
+        """Return the source of a selection on more rows, that of one of the kernels, or of another width of it.
+
+        Parameters
+        ----------
+        dataset : Dataset
+            Of all rows.
+        kernel : Kernel
+        to : Kernel
+            What is made of it.
+        considered : sequence of Candidate
+            What it was chosen among.
+        """
+        return replace(self, unseen=None)
+
+    def relearnt(self, kernel: Kernel, seed: int) -> tuple[KernelSource, list[tuple[Kernel, float]]]:
+        """Learn the relevances of a kernel again on all rows; return the source with what came out, and its ridges."""
+        return self, []
+
+    def told(self, result: Selection) -> Selection:
+        """Return a selection among the kernels with what is known of them."""
+        return with_told(result, self.seconds, self.notes)
+
+
+def with_told(
+    result: Selection, seconds: float, notes: Sequence[str] = (), warnings: Sequence[str] = (), **data: Any
+) -> Selection:
+    """Return a selection with what else is known of it, after so many seconds more."""
+    timing = result.timing
+    learning = {"learning": timing.get("learning", 0.0) + seconds} if seconds else {}
+    return replace(
+        result,
+        data={**result.data, "notes": [*result.data["notes"], *notes], **data},
+        warnings=[*result.warnings, *warnings],
+        timing={**timing, **learning, "total": timing["total"] + seconds},
+    )
+
+
+def kernels_of(dataset: Dataset, kernel: Any, relevances: Any, effort: str, options: Mapping[str, Any]) -> KernelSource:
+    """Return the kernels of a selection; relevances without values are learnt here.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    kernel, relevances, effort : object
+        As for :func:`kernsel.select`.
+    options : mapping
+        Its other ones, ``learner`` and ``seed`` among them.
+    """
+    automatic.read_effort(effort)
+    given = list(kernel) if isinstance(kernel, list | tuple) else [AUTO if kernel is None else kernel]
+    if kernel is None and (reason := _why_gaussian(options)) is not None:
+        return KernelSource([read_kernel("gaussian")], (f"kernel: gaussian, for {reason}",))
+    if AUTO in given:
+        if len(given) > 1:
+            raise OptionError("kernel 'auto' chooses among many: leave the others out")
+        return _chosen(dataset, effort, _priors(relevances, dataset.task, options), options)
+    kernels = [read_kernel(each) for each in given]
+    if any(map(_unlearnt, kernels)):
+        return _learnt(dataset, kernels, _checked(relevances, options), options)
+    if relevances is not None:
+        raise OptionError(
+            f"relevances: no kernel has any without values, to be learnt by {relevances}; use kernel ard or auto, or "
+            "leave that out"
+        )
+    return KernelSource(kernels)
+
+
+def _why_gaussian(options: Mapping[str, Any]) -> str | None:
+    """Return why the kernel is the Gaussian where none is given; None where it is chosen."""
+    grid, criterion = options.get("grid", "auto"), options.get("criterion")
+    named = set(grid) - {"lambda", "rest", "h", "epsilon"} if isinstance(grid, Mapping) else set()
+    if named:
+        return "the grid names its width"
+    if "paper" in (grid, grid.get("rest") if isinstance(grid, Mapping) else None):
+        return "the grid is that of its papers"
+    if options.get("refine") == "gradient":
+        return "a refinement by gradient needs it"
+    if criterion is not None and not isinstance(read_criterion(criterion, None, False, None), HeldOutCriterion):
+        return "kernels of different kinds are compared by held-out rows, and the criterion has none"
+    return None
+
+
+def _priors(relevances: Any, task: str, options: Mapping[str, Any]) -> Sequence[float | None]:
+    """Return the priors that relevances are learnt with where the kernel is chosen."""
+    if relevances is None:
+        return automatic.PRIORS[task]
+    by = _checked(relevances, options)
+    criterion: Any = read_criterion(by, None, False, None) if by != "flkl" else None
+    if getattr(criterion, "name", None) != LEARNT_BY:
+        raise OptionError(f"kernel auto learns relevances by the evidence; with {relevances} use kernel ard")
+    return (criterion.sigma,)
+
+
+def _checked(relevances: Any, options: Mapping[str, Any]) -> Any:
+    """Return what relevances are learnt by; raise before the work where that, or the refinement, can't be."""
+    from kernsel.learning.relevances import FIRST_LEVEL, read_gradient
+
+    if options.get("refine") == "gradient":
+        raise IncompatibleError(
+            "refine gradient: relevances are learnt by their gradient already; for what is left, lambda, use compass "
+            "or simplex"
+        )
+    by = relevances or LEARNT_BY
+    if by != FIRST_LEVEL:
+        read_gradient(by)
+    return by
+
+
+@dataclass(frozen=True, eq=False)
+class _Chosen(KernelSource):
+    """Profiles of one width, and of relevances that were learnt by the evidence."""
+
+    candidates: automatic.Candidates | None = None
+    dataset: Dataset | None = None
+    effort: str = "normal"
+    considered: Sequence[Candidate] | None = None
+
+    def relearnt(self, kernel: Kernel, seed: int) -> tuple[KernelSource, list[tuple[Kernel, float]]]:
+        assert self.candidates is not None
+        assert self.dataset is not None
+        known = self.candidates.find(kernel)
+        if known is None:
+            return self, []
+        started = time.perf_counter()
+        found = automatic.relearnt(self.dataset, known, seed)
+        candidates = replace(self.candidates, learnt=[*self.candidates.learnt, *found])
+        seconds = self.seconds + time.perf_counter() - started
+        return replace(self, candidates=candidates, seconds=seconds), [(e.kernel, e.profile.ridge) for e in found]
+
+    def moved(self, dataset: Dataset, kernel: Kernel, to: Kernel, considered: Sequence[Candidate]) -> KernelSource:
+        assert self.candidates is not None
+        found = self.candidates
+        known = found.find(kernel)
+        if known is not None and to != kernel:
+            largest = int(np.argmax(known.theta))
+            factor = known.factor * to.parameters["theta"][largest] / known.theta[largest]
+            found = replace(found, learnt=[*found.learnt, replace(known, factor=factor)])
+        unseen = automatic.Relearning.of(found, dataset.task, self.effort)
+        return replace(self, unseen=unseen, candidates=found, dataset=dataset, considered=considered)
+
+    def told(self, result: Selection) -> Selection:
+        assert self.candidates is not None
+        assert self.dataset is not None
+        among = self.considered or result.candidates
+        compared = automatic.compared(self.candidates, among)
+        notes = [*self.notes, automatic.described(compared, result.best.kernel)]
+        data: dict[str, Any] = {"compared": compared}
+        best = self.candidates.find(result.best.kernel)
+        if best is not None:
+            theta = dict(zip(self.dataset.encoder.features, best.theta, strict=True))
+            criterion, n = automatic.learnt_by(best), self.dataset.n
+            notes.append(f"relevances: learnt by {criterion} on {best.rows or self.candidates.rows} of {n} rows")
+            unseen = self.unseen is not None and self.unseen.has_seen(result.best.kernel, n)
+            data["relevances"] = {"criterion": criterion, "theta": theta, "zero": [], "unseen": unseen}
+        return with_told(result, self.seconds, notes, **data)
+
+
+@one_blas_thread()
+def _chosen(dataset: Dataset, effort: str, priors: Sequence[float | None], options: Mapping[str, Any]) -> KernelSource:
+    """Return the kernels to choose among."""
+    part = read_learner(options["learner"], dataset.task)
+    found = automatic.candidates(dataset, part, effort, priors, options["seed"])
+    unseen = automatic.Relearning.of(found, dataset.task, effort)
+    return _Chosen(found.kernels, tuple(found.notes), found.seconds, unseen, found, dataset, effort)
+
+
+@dataclass(frozen=True, eq=False)
+class _Learnt(KernelSource):
+    """Kernels whose relevances were learnt on all rows, at several scales, beside others."""
+
+    learned: Mapping[Kernel, LearnedKernel] | None = None
+
+    def told(self, result: Selection) -> Selection:
+        assert self.learned is not None
+        chosen = self.learned.get(result.best.kernel)
+        if chosen is None:
+            return with_told(result, self.seconds, self.notes)
+        theta = dict(replace(chosen, kernel=result.best.kernel).relevances)
+        zero = [name for name, value in theta.items() if value == 0]
+        left = f"relevances: {len(zero)} of {len(theta)} features are exactly 0"
+        text = (
+            f"relevances were learnt by {chosen.criterion} on all rows, those that folds hold out too: held-out "
+            "errors, probabilities and intervals of this choice are too good; kernel auto and nested estimates hold "
+            "rows out of the learning as well"
+        )
+        return with_told(
+            result,
+            self.seconds,
+            notes=[*chosen.notes, left + (f" ({listed(zero)})" if zero else "")],
+            warnings=[Caution("relevances-seen", text)],
+            relevances={"criterion": chosen.criterion, "theta": theta, "zero": zero, "unseen": False},
+        )
+
+
+@one_blas_thread()
+def _learnt(dataset: Dataset, kernels: Sequence[Kernel], relevances: Any, options: Mapping[str, Any]) -> KernelSource:
+    """Learn the relevances of kernels on all rows."""
+    started = time.perf_counter()
+    part = read_learner(options["learner"], dataset.task)
+    ready: list[Kernel] = []
+    learned: dict[Kernel, LearnedKernel] = {}
+    for kernel in kernels:
+        if not _unlearnt(kernel):
+            ready.append(kernel)
+            continue
+        found = _learn(dataset, kernel, part, relevances, options["seed"])
+        found = replace(found, notes=found.notes[len(dataset.notes) :])
+        scales = _scaled(found.kernel)
+        learned.update(dict.fromkeys(scales, found))
+        ready += scales
+    return _Learnt(ready, (), time.perf_counter() - started, None, learned)
+
+
+def _unlearnt(kernel: Kernel) -> bool:
+    """Tell whether a kernel has relevances without values."""
+    return any(name.split(".")[-1] == "theta" for name in kernel.free)
+
+
+def _learn(dataset: Dataset, kernel: Kernel, learner: Any, relevances: Any, seed: int) -> LearnedKernel:
+    """Learn relevances by a criterion, with the learner itself if it has the square loss."""
+    from kernsel.learning import learn_on_dataset  # with scipy.optimize it takes as long to import as all the rest
+
+    square = None if getattr(learner, "free", ()) or not learner.loss.square else learner
+    most = dataset.n if dataset.groups is None else int(dataset.groups.max()) + 1
+    folds = min(LEARNING_FOLDS, most)
+    return learn_on_dataset(dataset, kernel=kernel, learner=square, criterion=relevances, folds=folds, seed=seed)
+
+
+def _scaled(kernel: Any) -> list[Kernel]:
+    """Return a kernel with its relevances times each of the common factors."""
+    return [kernel.with_theta(tuple(float(factor) * theta for theta in kernel.theta)) for factor in SCALES]

@@ -1,0 +1,436 @@
+"""Tens of thousands of rows: choose on few of them in full, climb, and fit the whole kernel to all.
+
+A low rank can't represent a rough or narrow kernel of so many rows, and so never chooses one. But what is right for few
+rows is nearly right for more: the shape of the kernel and the ridge ``N lambda`` stay, smooth kernels become narrower.
+So the choice goes
+
+1. by the search of every other selection on ``ROWS`` rows, in full; the best kernel of each kind goes on, and with
+   relevances beside it what is learnt anew on all these rows,
+2. up nested subsets of twice the rows, each fitted in full and scored on rows outside of them: there the better half
+   goes on, the best with half its width, a quarter and four times its ridge if those are better; as long as the last
+   doubling gained ``GAIN``, and the work is in the budget,
+3. to one fit of the whole kernel to all rows, with held-out outputs of it.
+
+The budget is counted in operations at fixed rates, so that the choice doesn't depend on the machine, nor on how busy it
+is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernsel import parts as reading
+from kernsel.data import Dataset
+from kernsel.errors import SelectionError, memory
+from kernsel.folds import Folds, make_folds
+from kernsel.kernels import Kernel, short
+from kernsel.learning.start import part
+from kernsel.numerics.points import is_sparse
+from kernsel.numerics.runtime.jit import one_blas_thread
+from kernsel.numerics.whole import costs as whole_costs
+from kernsel.numerics.whole.preconditioners import Refused
+from kernsel.numerics.whole.solver import Fit, WholeKernel, predict
+from kernsel.paths.whole import ENOUGH, dtypes, kernel_matrix
+from kernsel.representation.ranks import LowRank
+from kernsel.selection.auto import kind_of
+from kernsel.selection.kernel_source import AUTO, KernelSource, kernels_of, with_told
+from kernsel.selection.result import Selection
+from kernsel.selection.run import search_dataset
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+ROWS = 2000
+"""Rows that the search is done on."""
+
+OUTSIDE, SHARE = 5000, 3
+"""Rows that subsets are scored on, at most, and at most one in so many of the others."""
+
+KINDS = 3
+"""Kernels that go on from the search: the best of each kind."""
+
+AGAIN = {"normal": 1, "thorough": KINDS}
+"""Of how many of those relevances are learnt again on all rows of the search."""
+
+LEAST = 1.2
+"""A subset that is less than this many times as large as the one before is none."""
+
+GAIN = 0.01
+"""The climb ends where a doubling of the rows lowers the loss by less than this share."""
+
+MOVES = 6
+"""Changes of ridge and width that are tried on a subset, at most."""
+
+RAISE, RAISED = 16.0, 4
+"""A ridge that is lost in rounding errors is raised by this factor, so often at most."""
+
+RATES = whole_costs.Rates(products32=1.2e11, products64=6e10, pairs=2.5e8, bytes=1e10)
+"""What two cores of a server do a second."""
+
+CLIMB = {"normal": 30.0, "thorough": 150.0}
+"""Seconds, at those rates, that the climb may take."""
+
+FINAL = {"normal": 240.0, "thorough": 900.0}
+"""Seconds that the fit to all rows may take with its held-out outputs: beyond, a low rank is taken as ever."""
+
+MEMORY = 0.6
+"""Share of the machine's memory that the fit to all rows may take."""
+
+FINITE = 200
+"""A kernel that so many landmarks represent to rounding is fitted faster by these."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A kernel and a ridge, and its loss on the rows outside of a subset.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    ridge : float
+        ``N lambda``.
+    origin : Kernel
+        As it was found by the search on few rows, of another width.
+    rows : int
+        Of the subset.
+    loss : float
+        Infinite if there is no fit.
+    """
+
+    kernel: Kernel
+    ridge: float
+    origin: Kernel
+    rows: int = 0
+    loss: float = np.inf
+    losses: Array | None = field(default=None, repr=False, compare=False)
+    """Of each row, times its weight as a share of the mean one."""
+
+    def is_better(self, other: Step) -> bool:
+        """Tell whether the loss is lower by more than the standard error of the difference."""
+        if self.losses is None or other.losses is None:
+            return self.loss < other.loss
+        gained = other.losses - self.losses
+        return bool(gained.mean() > gained.std(ddof=1) / np.sqrt(gained.size))
+
+
+def is_large(dataset: Dataset, kernel: Any, relevances: Any, effort: str, options: dict[str, Any]) -> bool:
+    """Tell whether a selection goes this way: by default, and nothing is asked for that it hasn't.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    kernel, relevances, effort : object
+        As for :func:`kernsel.select`.
+    options : mapping
+        Its other ones, with the learner.
+    """
+    learner = reading.read_learner(options.get("learner"), dataset.task)
+    rank, folds, criterion = options.get("rank"), options.get("folds", 10), options.get("criterion")
+    given = list(kernel) if isinstance(kernel, list | tuple) else [AUTO if kernel is None else kernel]
+    # Relevances that are named are learnt on all rows.
+    named = [reading.read_kernel(each) for each in given if each != AUTO]
+    grid, search = options.get("grid", "auto"), options.get("search", "auto")
+    plain = {name: options.get(name) for name in ("landmarks", "refine", "eta", "order", "one_se")}
+    return bool(
+        dataset.n > reading.FULL_RANK_ROWS
+        and (rank == reading.WHOLE or (rank is None and effort != "quick"))
+        and effort in (*CLIMB, "quick")
+        and reading.has_square_loss(learner)
+        and not is_sparse(dataset.X)
+        and dataset.groups is None
+        and not any(name.split(".")[-1] == "theta" for each in named for name in each.free)
+        and (rank is None or any(each == AUTO for each in given) or any(each.free for each in named))
+        and isinstance(folds, int | np.integer)
+        and not isinstance(folds, bool)
+        and 2 <= folds <= dataset.n
+        and options.get("repeats", 1) == 1
+        and grid in ("auto", "coarse")
+        and search == "auto"
+        and not any(plain.values())
+        and options.get("choose") != "one-se"
+        and (criterion is None or getattr(criterion, "name", criterion) in ("newton-cv", "cv"))
+        and _final(dataset, int(folds), effort, rank is not None) is not None
+    )
+
+
+def _final(dataset: Dataset, folds: int, effort: str, asked: bool) -> str | None:
+    """Return how folds of all rows are held out: all of them, one, or not at all, as it takes too long.
+
+    Where the whole kernel is asked for, it takes what it takes; all the memory at most.
+    """
+    n, d = dataset.X.shape
+    bounds = [(n * i // folds, n * (i + 1) // folds) for i in range(folds)]
+    bias, there = dataset.task == "classification", memory()
+    every = "folds" if folds * (dataset.k + bias) <= 128 else "blocks"
+    for route in (every, "one fold"):
+        costs = whole_costs.costs(n, d, dataset.k, bias, bounds, route)
+        fits = there is None or costs.memory <= MEMORY * there
+        if asked or (fits and costs.seconds(RATES) <= FINAL[effort]):
+            return route
+    return None
+
+
+@one_blas_thread()
+def select_large(
+    dataset: Dataset, kernel: Any, relevances: Any, effort: str, options: dict[str, Any]
+) -> Selection | None:
+    """Select on few rows, climb, and fit the whole kernel; None where that is not the way for what was found.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    kernel, relevances, effort : object
+        As for :func:`kernsel.select`.
+    options : mapping
+        Its other ones, with the learner and the seed.
+    """
+    started = time.perf_counter()
+    effort = "normal" if effort == "quick" else effort  # the whole kernel was asked for
+    seed, progress = int(options["seed"]), options.get("progress")
+    few = part(dataset, ROWS, seed)
+    source = kernels_of(few, kernel, relevances, effort, options)
+    plain = {**options, "rank": None, "metric": ()}
+    first = search_dataset(few, kernel=source.kernels, **plain)
+    leading = _leading(source, first, 1.0 if few.weights is None else float(few.weights.mean()))
+    if options.get("rank") is None and _is_finite(leading[0].kernel, few):
+        return None
+    again = 0
+    for step in leading[:]:
+        source, more = source.relearnt(step.kernel, seed) if again < AGAIN[effort] else (source, [])
+        again += bool(more)
+        leading += [Step(found, ridge, found) for found, ridge in more]
+    ladder = _Ladder.of(dataset, few, first.best.learner, bool(options.get("clip", True)), seed)
+    steps = ladder.climb(leading, CLIMB[effort], progress)
+    best = steps[-1]
+    folds = int(options.get("folds", 10))
+    held = make_folds(folds, dataset, seed)
+    one = _final(dataset, folds, effort, options.get("rank") is not None) == "one fold"
+    total = float(dataset.n if dataset.weights is None else dataset.weights.sum())
+    moved = source.moved(dataset, best.origin, best.kernel, first.candidates)
+    final = {**options, "rank": reading.WHOLE, "folds": _only_first(held, dataset) if one else folds}
+    seconds = time.perf_counter() - started - source.seconds  # which the source itself tells
+    if progress is not None:
+        progress(0, 1, f"the whole kernel of {dataset.n} rows: {short(best.kernel)}")
+    result = None
+    for raised in range(RAISED + 1):
+        final["grid"] = {"lambda": [best.ridge * RAISE**raised / total]}
+        try:
+            result = search_dataset(dataset, kernel=[best.kernel], unseen=moved.unseen, **final)
+            break
+        except SelectionError:  # the ridge is lost in rounding errors
+            continue
+    if result is None:
+        return None
+    climbed = [
+        {"rows": s.rows, "kernel": s.kernel.spec(), "ridge": s.ridge, "loss": s.loss, "gain": gain}
+        for s, gain in zip(steps, _gains(steps), strict=True)
+    ]
+    notes = [_said(steps, ladder.outside.size, few.n)]
+    if one:
+        notes.append(f"folds: one of {folds} is held out, for the others would cost too much")
+    return moved.told(with_told(result, seconds, notes, climb=climbed))
+
+
+def _leading(source: KernelSource, first: Selection, weight: float) -> list[Step]:
+    """Return the best of each kind of kernel that the search on few rows compared, the lowest first."""
+    best: dict[str, Any] = {}
+    for candidate in sorted(first.candidates, key=lambda each: each.order):
+        if candidate.failed is None and candidate.rank is None:
+            best.setdefault(kind_of(candidate.kernel), candidate)
+    total = weight * first.data["rows"]
+    return [Step(c.kernel, c.lam * total, c.kernel) for c in list(best.values())[:KINDS]]
+
+
+def _is_finite(kernel: Kernel, few: Dataset) -> bool:
+    """Tell whether few landmarks represent a kernel to rounding, such as that of a polynomial."""
+    found = LowRank(min(FINITE, few.n)).factor(kernel, few.X, 0)
+    return bool(found.residual <= 1e-9 * float(kernel.diag(few.X).sum()))
+
+
+def _only_first(held: Folds, dataset: Dataset) -> Indices:
+    """Return the fold of each row as given: the first one, and no other."""
+    number = np.full(dataset.given, -1)
+    number[dataset.places[held.number == 0]] = 0
+    return number
+
+
+def narrower(kernel: Any) -> Kernel | None:
+    """Return a kernel of half the width; None of a rough one, whose width hardly matters, or of one that has none."""
+    power = {"sqdist": 2, "l1": 1}.get(getattr(kernel, "statistic", ""))
+    if power is None or not kernel.smoothness > 0.5:
+        return None
+    if hasattr(kernel, "with_theta"):
+        found: Kernel = kernel.with_theta(tuple(2.0**power * theta for theta in kernel.theta))
+        return found
+    if kernel.width is None:
+        return None
+    narrow: Kernel = kernel.with_parameters(**{kernel.width: kernel.parameters[kernel.width] / 2.0})
+    return narrow
+
+
+@dataclass(frozen=True, eq=False)
+class _Ladder:
+    """Nested subsets of the rows, and rows outside of them all.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    order : array
+        The rows of the subsets: the first ones make up each.
+    outside : array
+    few : int
+        Rows of the first subset.
+    bias, clip : bool
+    """
+
+    dataset: Dataset
+    order: Indices
+    outside: Indices
+    few: int
+    bias: bool
+    clip: bool
+
+    @classmethod
+    def of(cls, dataset: Dataset, few: Dataset, learner: Any, clip: bool, seed: int) -> _Ladder:
+        """Make it; copies of a row are in the subsets or outside of them, and the few first rows in every subset."""
+        number = dataset.copied.number
+        rank = np.random.default_rng((seed, 1)).permutation(int(number.max()) + 1).astype(np.int64)
+        first = np.searchsorted(dataset.places, few.places)
+        rank[number[first]] = -1
+        of_row = rank[number]
+        of_row[first] = -2  # before their copies
+        order = np.argsort(of_row, kind="stable")
+        m = min(OUTSIDE, (dataset.n - few.n) // SHARE)
+        ranks = of_row[order]
+        cut = int(np.searchsorted(ranks, ranks[dataset.n - m]))
+        return cls(dataset, order[:cut], order[cut:], few.n, learner.bias, clip and dataset.task == "regression")
+
+    def climb(
+        self, leading: Sequence[Step], budget: float, progress: Callable[[int, int, str], None] | None
+    ) -> list[Step]:
+        """Return the best step on each subset.
+
+        Parameters
+        ----------
+        leading : sequence of Step
+        budget : float
+            Seconds at the fixed rates.
+        progress : callable, optional
+        """
+        steps = [self.scored(step, self.few) for step in leading]
+        found = [min(steps, key=lambda step: step.loss)]
+        spent = 0.0
+        for n in self._sizes:
+            steps = sorted(dict.fromkeys(steps), key=lambda step: step.loss)
+            steps = steps[: -(-len(steps) // 2)] if len(found) > 1 else steps
+            cost = self._cost(n)
+            if spent + cost * (len(steps) + MOVES) > budget:
+                break
+            if progress is not None:
+                progress(n, self.order.size, f"{n} rows in full")
+            steps = [self.scored(step, n) for step in steps]
+            best, tried = self._moved(min(steps, key=lambda step: step.loss))
+            steps.append(best)
+            spent += cost * (len(steps) + tried)
+            found.append(best)
+            if _gains(found)[-1] < GAIN:  # type: ignore[operator]  # of the second one on
+                break
+        return found
+
+    @property
+    def _sizes(self) -> list[int]:
+        """How many rows the larger subsets have: twice as many each, or for few rows all that there are."""
+        doublings = int(np.log2(self.order.size / self.few))
+        every = [self.few * 2**k for k in range(1, doublings + 1)]
+        return every or [self.order.size] * (self.order.size >= LEAST * self.few)
+
+    def _moved(self, best: Step) -> tuple[Step, int]:
+        """Return a step that is better by its ridge and its width, if there is one, and how many were tried."""
+        tried, ridge = 0, best.ridge
+        for change in (_with_half_width, _with_less_ridge, _with_more_ridge):
+            if change is _with_more_ridge and best.ridge < ridge:
+                break
+            while tried < MOVES and (other := change(best)) is not None:
+                scored = self.scored(other, best.rows)
+                tried += 1
+                if not scored.is_better(best):
+                    break
+                best = scored
+        return best, tried
+
+    def scored(self, step: Step, n: int) -> Step:
+        """Fit on the first n rows in full, and score on those outside."""
+        data, rows, outside = self.dataset, self.order[:n], self.outside
+        both = kernel_matrix(step.kernel, data.X[np.append(rows, outside)])
+        s = np.ones(data.n) if data.weights is None else data.weights
+        Y = np.ascontiguousarray(data.Y[:, rows].T)
+        matrix = both.subset(np.arange(n))
+        whole = WholeKernel(matrix, Y, s[rows], self.bias, ENOUGH)
+        ridge, fit = step.ridge, _fit(whole, step.ridge)
+        for _ in range(RAISED):
+            if isinstance(fit, Fit):
+                break
+            ridge *= RAISE
+            fit = _fit(whole, ridge)
+        if isinstance(fit, Refused):
+            return replace(step, rows=n, loss=np.inf, losses=None)
+        F = predict(matrix, both.points(np.arange(n, n + outside.size)), fit)
+        if self.clip:
+            F = np.clip(F, Y.min(axis=0), Y.max(axis=0))
+        squares = np.mean((F - data.Y[:, outside].T) ** 2, axis=1)
+        losses = squares * s[outside] / s[outside].mean()
+        return replace(step, ridge=ridge, rows=n, loss=float(losses.mean()), losses=losses)
+
+    def _cost(self, n: int) -> float:
+        """Return the seconds of one fit at the fixed rates, with what it predicts."""
+        d = self.dataset.X.shape[1]
+        costs = whole_costs.costs(n, d, self.dataset.k, self.bias)
+        return costs.seconds(RATES) + n * self.outside.size / RATES.pairs
+
+
+def _fit(whole: WholeKernel, ridge: float) -> Fit | Refused:
+    """Fit with a factor in float32, or in float64 where that is refused and rows are few."""
+    lam = ridge / float(whole.s.sum())
+    fit: Fit | Refused = Refused("")
+    for dtype in dtypes(whole.matrix.n):
+        factored = whole.factorise(lam, dtype=dtype)
+        fit = factored if isinstance(factored, Refused) else whole.fit(factored, lam)
+        if isinstance(fit, Fit):
+            break
+    return fit
+
+
+def _with_half_width(step: Step) -> Step | None:
+    kernel = narrower(step.kernel)
+    return None if kernel is None else replace(step, kernel=kernel)
+
+
+def _with_less_ridge(step: Step) -> Step | None:
+    return replace(step, ridge=step.ridge / 4.0)
+
+
+def _with_more_ridge(step: Step) -> Step | None:
+    return replace(step, ridge=step.ridge * 4.0)
+
+
+def _gains(steps: Sequence[Step]) -> list[float | None]:
+    """Return by what share each doubling lowered the loss; None of the first subset."""
+    return [None, *(1.0 - new.loss / old.loss for old, new in pairwise(steps))]
+
+
+def _said(steps: Sequence[Step], outside: int, few: int) -> str:
+    """Say what the climb found, and what it ended with."""
+    losses = ", ".join(f"{step.rows}: {step.loss:.4g} ({kind_of(step.kernel)})" for step in steps)
+    gain = _gains(steps)[-1]
+    last = "" if gain is None else f"; the last doubling gained {100 * gain:.2g} %"
+    return (
+        f"whole kernel: chosen on {few} rows in full; loss on {outside} other rows by the number of rows that were "
+        f"fitted: {losses}{last}; then fitted to all"
+    )

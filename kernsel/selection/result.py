@@ -1,0 +1,450 @@
+"""What a selection hands back: the winner, every candidate, the model, and how to print them.
+
+The JSON document is a contract, version 1: keys may be added, none changes its name or meaning.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+import platform
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernsel import registry
+from kernsel.errors import OptionError, codes_of
+from kernsel.kernels import Kernel, from_spec, short
+from kernsel.model.model import Model
+from kernsel.numerics.runtime.jit import threads
+from kernsel.search.candidate import Candidate, parameters_of
+from kernsel.text import aligned, listing, make
+from kernsel.version import __version__
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from kernsel.heldout.metrics import Value
+    from kernsel.selection.procedure import Procedure
+
+FORMAT, VERSION = "kernsel-selection", 1
+RUNNERS_UP = 4
+LISTED = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """The outcome of :func:`kernsel.select`.
+
+    Parameters
+    ----------
+    best : Candidate
+        The winner.
+    candidates : list of Candidate
+        All candidates, best first, the failed last.
+    learner, criterion : str
+        Their names.
+    model : Model
+        The winner fitted on all rows.
+    heldout : (n,) array, or (n, k) for k targets
+        Predictions for each row by fits without its fold, in the order of the data: values in the target's units, or
+        labels. NaN or None for rows that no fold held out. Of repeated folds those of the first deal.
+    outputs : (n,) or (n, k) array
+        The held-out outputs f behind them; for classes the margin of the decision.
+    probabilities : (n, classes) array or None
+        Held-out probabilities of the classes, in the order of the labels: each row's by a calibration that was fitted
+        without its fold, so that their Brier score and log-loss are honest. NaN for a row that is never held out.
+    warnings : list of str
+        What should be known before the choice is used; each is a ``Caution`` with a ``code``.
+    conversions : dict
+        The winner's parameters in the conventions of other libraries.
+    data, options, timing, environment : dict
+        What was selected on, how, in how many seconds, and with which software.
+    nested : Nested or None
+        The error of the whole selection, if it was asked for: see :func:`kernsel.nested`.
+    minimum : Candidate or None
+        The candidate with the lowest exact score: the winner, or another one that the rule of choice passed over.
+    procedure : Procedure or None
+        The error of the whole selection by its held-out losses, and the candidates that can't be told apart; None where
+        losses of all candidates are not known, as a note says.
+    """
+
+    best: Candidate
+    candidates: list[Candidate]
+    learner: str
+    criterion: str
+    model: Model
+    heldout: NDArray[Any]
+    outputs: NDArray[np.float64]
+    probabilities: NDArray[np.float64] | None
+    warnings: list[str]
+    conversions: Mapping[str, float]
+    data: Mapping[str, Any]
+    options: Mapping[str, Any]
+    timing: Mapping[str, float]
+    environment: Mapping[str, Any]
+    nested: Any = None
+    minimum: Candidate | None = None
+    procedure: Procedure | None = None
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """All candidates, best first, one column a parameter; ``attrs`` holds the error of the whole selection."""
+        import pandas as pd
+
+        table = pd.DataFrame(
+            {
+                "kernel": candidate.kernel.name,
+                **candidate.kernel.parameters,
+                **{f"learner.{name}": value for name, value in _tuned(candidate).items()},
+                "lambda": candidate.lam,
+                **{key: value for key, value in self._entry(candidate).items() if key in _MEASURED},
+                **candidate.terms,
+                **{name: metric.value for name, metric in candidate.metrics.items()},
+                **{f"{name}_se": metric.se for name, metric in candidate.metrics.items()},
+            }
+            for candidate in self.candidates
+        )
+        table.attrs["procedure"] = None if self.procedure is None else self.procedure.to_dict()
+        return table
+
+    @property
+    def relevances(self) -> pd.Series | None:
+        """The relevance of each encoded feature, by its name, where they were learnt for this selection; else None."""
+        import pandas as pd
+
+        learnt = self.data.get("relevances")
+        return None if learnt is None else pd.Series(learnt["theta"], name="relevance", dtype=np.float64)
+
+    def _entry(self, candidate: Candidate) -> dict[str, Any]:
+        known = self.procedure
+        return {
+            "kernel": candidate.kernel.spec(),
+            "parameters": candidate.kernel.parameters,
+            "lambda": candidate.lam,
+            "learner": self.learner,
+            "learner_parameters": {} if candidate.learner is None else dataclasses.asdict(candidate.learner),
+            "criterion": self.criterion,
+            "score": finite_or_none(candidate.score),
+            "verified": finite_or_none(candidate.verified),
+            "score_se": finite_or_none(candidate.score_se),
+            "error": finite_or_none(candidate.error),
+            "error_se": finite_or_none(candidate.error_se),
+            "reliability": finite_or_none(candidate.reliability),
+            "scored_by": candidate.scored_by,
+            "refitted": candidate.refitted,
+            "rank": candidate.rank,
+            "norm": finite_or_none(candidate.norm),
+            **({"difference_se": None, "equivalent": None} if known is None else known.pair(candidate)._asdict()),
+            "failed": candidate.failed,
+            "terms": dict(candidate.terms),
+            "metrics": {name: {"value": m.value, "se": m.se} for name, m in candidate.metrics.items()},
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the model and the held-out values, as JSON can hold it."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "best": self._entry(self.best),
+            "candidates": [self._entry(candidate) for candidate in self.candidates],
+            "minimum": None if self.minimum is None else self._entry(self.minimum),
+            "data": dict(self.data),
+            "options": dict(self.options),
+            "conversions": dict(self.conversions),
+            "timing": dict(self.timing),
+            "environment": dict(self.environment),
+            "warnings": list(map(str, self.warnings)),
+            "cautions": codes_of(self.warnings),
+            "nested": None if self.nested is None else self.nested.to_dict(),
+            "procedure": None if self.procedure is None else self.procedure.to_dict(),
+            "equivalent": None if self.procedure is None else self.procedure.equivalent,
+        }
+
+    def to_json(self) -> str:
+        """Return ``to_dict`` as one JSON document."""
+        return json.dumps(self.to_dict(), allow_nan=False, default=plain)
+
+    def summary(self) -> str:
+        """Return the result for people: the winner, the runners-up, and what the figures mean."""
+        what = self._measure()
+        rows = [self._line(candidate) for candidate in self.candidates[: 1 + RUNNERS_UP] if candidate.failed is None]
+        counterpart = getattr(self.best.learner, "counterpart", "")
+        of_many = len(self.conversions) > LISTED  # those of the parts of a long sum
+        shown = {name: value for name, value in self.conversions.items() if not (of_many and "." in name)}
+        terms = ", ".join(f"{name} = {value:.4g}" for name, value in shown.items())
+        lines = [
+            f"selected: {self._choice()}",
+            f"  in scikit-learn's terms: {terms}" + (f" ({counterpart})" if counterpart else ""),
+            f"  held-out error: {self._error(self.best)} {what} ({self.data['holdout']})",
+            *self._baseline(),
+            *self._unseen(),
+            *self._whole(),
+            *self._by_target(),
+            *(f"  held-out {name}: {_figure(metric)}" for name, metric in self.best.metrics.items()),
+            f"  representation: {self.data['representation']}",
+            *textwrap.wrap(f"choice: {self.data['choice']}", 110, initial_indent="  ", subsequent_indent="    "),
+            "",
+            *aligned(
+                [("", *self._parts(), "lambda", self.criterion, "verified", "error +- s.e.", "norm", "rho"), *rows]
+            ),
+            "",
+            *textwrap.wrap(
+                f"{self.criterion}: {self.data['measure']}; verified: {self.data['verification']}; error: {what}, with "
+                "its standard error; norm: kappa ||f||^2, whose root bounds outputs on new rows, in units of the "
+                "standardised target; rho: near 0 a fold hardly moves the fit and an approximation is as good as "
+                "exact, near 1 it is least sure, and above it is lost in rounding (or folds are very unequal)",
+                width=110,
+                initial_indent="  ",
+                subsequent_indent="  ",
+            ),
+        ]
+        if self.data.get("relevances", {}).get("unseen") or self.options["calibration"] == "softmax":
+            lines.append(
+                "  the error of the choice is of outputs made anew after the search, those below it of the search's"
+            )
+        if _tuned(self.best):
+            names = listing(_tuned(self.best))
+            lines.append(f"  learners are compared by that and not by their losses, which depend on {names}")
+        if any(candidate.scored_by for candidate in self.candidates):
+            by = next(candidate.scored_by for candidate in self.candidates if candidate.scored_by)
+            count = sum(candidate.scored_by is not None for candidate in self.candidates)
+            lines.append(f"  *: scored by {by}, as rho is too large for {self.criterion} ({count} candidates)")
+        refitted = sum(candidate.refitted for candidate in self.candidates)
+        if refitted:
+            lines.append(
+                f"  {refitted} folds of all candidates were refitted, as their Newton step could not be trusted"
+            )
+        left = [candidate.rank for candidate in self.candidates if candidate.rank is not None]
+        if left:
+            lines.append(f"  {len(left)} candidates were left behind at rank {_span(left)}")
+        failed = sum(candidate.failed is not None for candidate in self.candidates)
+        lines.append(
+            f"{len(self.candidates)} candidates"
+            + (f", {failed} of them failed" if failed else "")
+            + f", in {self.timing['total']:.2f} s"
+        )
+        if self.nested is not None:
+            lines += ["", self.nested.summary()]
+        return "\n".join(lines)
+
+    def _choice(self) -> str:
+        tuned = f"({_values(_tuned(self.best))})" if _tuned(self.best) else ""
+        return f"{self.learner}{tuned} on {short(self.best.kernel)}, lambda = {self.best.lam:.4g}"
+
+    def _parts(self) -> list[str]:
+        """What the candidates differ in, besides lambda."""
+        return ["kernel", self.learner] if _tuned(self.best) else ["kernel"]
+
+    def _measure(self) -> str:
+        """What the error is."""
+        if self.data["task"] == "classification":
+            return "misclassified" + " (by the class weights)" * bool(self.data.get("class_weight"))
+        target = self.data["target"]
+        several = isinstance(target, list)
+        return "RMSE in standard deviations of the targets" if several else f"RMSE in units of {target!r}"
+
+    def _unseen(self) -> list[str]:
+        """What the error is of where relevances were learnt without the rows that are held out."""
+        learnt = self.data.get("relevances", {})
+        return ["    by relevances that were learnt without the rows held out"] * bool(learnt.get("unseen"))
+
+    def _baseline(self) -> list[str]:
+        """What a constant errs, and what it is."""
+        known = self.data.get("baseline")
+        if known is None:
+            return []
+        constant = replace(self.best, error=known["error"], error_se=known["error_se"])
+        return [f"    without features, by {known['predicts']} of the training rows: {self._error(constant)}"]
+
+    def _whole(self) -> list[str]:
+        """What the whole selection errs, and how many candidates can't be told apart."""
+        known = self.procedure
+        if known is None:
+            return []
+        error, low, high = (
+            self._error(replace(self.best, error=each, error_se=None)) for each in (known.error, known.low, known.high)
+        )
+        return [
+            f"  error of the whole selection: {error} (90 %: {low} to {high}); "
+            f"{known.equivalent} of {len(known.pairs)} candidates do as well"
+        ]
+
+    def _by_target(self) -> list[str]:
+        """The errors of several targets."""
+        errors = self.data["errors"] or {}
+        listed = ", ".join(f"{name} {error:.4g}" for name, error in errors.items())
+        return [f"  each in its own units: {listed}"] if listed else []
+
+    def _line(self, candidate: Candidate) -> tuple[str, ...]:
+        return (
+            ">" if candidate is self.best else "",
+            short(candidate.kernel),
+            *([_values(_tuned(candidate))] if _tuned(self.best) else []),
+            f"{candidate.lam:.4g}",
+            f"{candidate.score:.5g}" + "*" * (candidate.scored_by is not None),
+            "-" if candidate.verified is None else f"{candidate.verified:.5g}",
+            self._error(candidate),
+            "-" if candidate.norm is None else f"{candidate.norm:.3g}",
+            self._ratio(candidate),
+        )
+
+    def _ratio(self, candidate: Candidate) -> str:
+        """The ratio rho; above 1 its size says nothing."""
+        if candidate.reliability is None:
+            return "exact" if candidate.exact else "-"
+        return f"{candidate.reliability:.2f}" if candidate.reliability <= 1 else "> 1"
+
+    def _error(self, candidate: Candidate) -> str:
+        if candidate.error is None:
+            return "-"
+        if self.data["task"] == "regression":
+            error, form, factor = f"{candidate.error:.4g}", ".2g", 1
+        else:
+            error, form, factor = f"{100 * candidate.error:.1f} %", ".1f", 100
+        return error if candidate.error_se is None else f"{error} +- {factor * candidate.error_se:{form}}"
+
+    def __repr__(self) -> str:
+        return f"<Selection: {self._choice()}>"
+
+
+class Choice(NamedTuple):
+    """What a selection chose, and on what: as it is read back from its document.
+
+    Parameters
+    ----------
+    kernel : Kernel or str
+    lam : float
+    learner : Learner, str or None
+    target : str or None
+        Several with commas between.
+    task : str
+    aside : mapping
+        Columns that are no features, by what they are: ``weights``, ``groups``, ``folds``.
+    """
+
+    kernel: Kernel | str
+    lam: float
+    learner: Any = None
+    target: str | None = None
+    task: str = "auto"
+    aside: Mapping[str, str] = MappingProxyType({})
+
+
+def read_choice(path: str | os.PathLike[str]) -> Choice:
+    """Read what ``kernsel select --output`` chose.
+
+    Parameters
+    ----------
+    path : path
+        Of the JSON document.
+
+    Returns
+    -------
+    Choice
+        All of it.
+
+    Raises
+    ------
+    OptionError
+        The file isn't such a document, or names a part that isn't installed.
+    """
+    try:
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
+        if document["format"] != FORMAT or document["version"] != VERSION:
+            raise OptionError(f"{path} is a {document['format']} of version {document['version']}, not a {FORMAT}")
+        best, data, options = document["best"], document["data"], document["options"]
+        name, target = best["learner"], data["target"]
+        roles = {"weights": options["weights"], "groups": options["groups"], "folds": options["fold_column"]}
+        learner = make(f"learner {name!r}", registry.get("learner", name), best["learner_parameters"])
+        return Choice(
+            from_spec(best["kernel"]),
+            float(best["lambda"]),
+            learner,
+            target if isinstance(target, str) else ",".join(target),
+            data["task"],
+            {role: column for role, column in roles.items() if isinstance(column, str)},
+        )
+    except OSError as error:
+        raise OptionError(f"can't read {path}: {error.strerror}; give a result of kernsel select --output") from error
+    except (ValueError, KeyError, TypeError) as error:
+        if isinstance(error, OptionError):
+            raise
+        raise OptionError(f"{path} isn't a result that kernsel select --output wrote") from error
+
+
+_MEASURED = {
+    "score",
+    "score_se",
+    "verified",
+    "error",
+    "error_se",
+    "reliability",
+    "scored_by",
+    "refitted",
+    "rank",
+    "norm",
+    "difference_se",
+    "equivalent",
+    "failed",
+}
+
+
+def _span(ranks: list[int]) -> str:
+    return f"{min(ranks)} to {max(ranks)}" if min(ranks) < max(ranks) else str(ranks[0])
+
+
+def _figure(metric: Value) -> str:
+    if metric.value is None:
+        return "not defined"
+    return f"{metric.value:.4g}" + (f" +- {metric.se:.2g}" if metric.se is not None else "")
+
+
+def finite_or_none(value: float | None) -> float | None:
+    """Return a finite number as JSON can hold it, and None for any other."""
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def described(candidate: Candidate) -> str:
+    """Say which candidate it is."""
+    tuned = _values(_tuned(candidate))
+    return f"{short(candidate.kernel)}, {tuned + ', ' if tuned else ''}lambda = {candidate.lam:.4g}"
+
+
+def _tuned(candidate: Candidate) -> dict[str, float]:
+    """Return the parameters of the learner, if any of them were searched."""
+    return parameters_of(candidate.learner) if getattr(candidate.learner, "comparable", False) else {}
+
+
+def _values(parameters: Mapping[str, float]) -> str:
+    return ", ".join(f"{name}={value:.4g}" for name, value in parameters.items())
+
+
+def plain(value: Any) -> Any:
+    """Turn NumPy scalars into Python's."""
+    return value.item() if hasattr(value, "item") else str(value)
+
+
+def environment() -> dict[str, Any]:
+    """Return the software, the threads and the machine that a result is from."""
+    import numba
+    import scipy
+
+    return {
+        "kernsel": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "numba": numba.__version__,
+        "threads": threads(),
+        "platform": platform.platform(),
+    }
