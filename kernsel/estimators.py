@@ -28,7 +28,7 @@ from kernsel.words import unknown_option
 if TYPE_CHECKING:
     from kernsel.kernels import Kernel
     from kernsel.search.axes import Grid
-    from kernsel.search.grid import Progress
+    from kernsel.types import Progress
 
 _OF_DATA = (
     *("standardize", "class_weight", "copies"),

@@ -30,9 +30,9 @@ from kernsel.parts import read_learner, read_rank
 from kernsel.paths import make_path
 from kernsel.representation.problem import Problem
 from kernsel.representation.ranks import asked_rank
-from kernsel.search.grid import Progress
 from kernsel.selection.result import environment, plain
 from kernsel.text import aligned
+from kernsel.types import Progress
 
 FORMAT, VERSION = "kernsel-stability", 1
 

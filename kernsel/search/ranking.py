@@ -9,9 +9,6 @@ from kernsel.search.candidate import Candidate, Key
 from kernsel.search.choice import MOST, Choice, choose
 from kernsel.search.grid import GridSearch
 
-Verify = Callable[[list[Candidate]], list[Candidate]]
-"""Scores candidates again by exact refits; one that can't be has failed."""
-
 
 @dataclass(frozen=True)
 class Ranking:
@@ -39,28 +36,27 @@ class Ranking:
         return self.choice.best
 
 
-def rank(search: GridSearch, verify: Verify, leaders: int, comparable: bool) -> Ranking:
+def rank(search: GridSearch, leaders: int, comparable: bool) -> Ranking:
     """Verify the leading candidates of a search, go on while that overturns their order, and choose.
 
     Parameters
     ----------
     search : GridSearch
         Run already; it goes on around the choice.
-    verify : callable
     leaders : int
         How many candidates are verified at a time; with 0 none is.
     comparable : bool
         Whether scores and exact scores are of one kind: means over held-out rows.
     """
-    checked: dict[Key, Candidate] = {}
+    board, checked = search.board, dict[Key, Candidate]()
 
     def check(candidates: list[Candidate]) -> bool:
         """Verify those that are not; say whether none of them failed, so that no other moves up."""
         new = [c for c in candidates if c.key not in checked]
-        verdicts = verify(new)
+        verdicts = board.verified(new)
         checked.update({c.key: c for c in verdicts})
         failed = {c.key: c for c in verdicts if c.failed is not None}
-        search.found.update(failed)
+        board.found.update(failed)
         return not failed
 
     while True:
@@ -68,7 +64,7 @@ def rank(search: GridSearch, verify: Verify, leaders: int, comparable: bool) -> 
         choice = _choose(search, check, checked, leaders, comparable)
         if not search.explore(choice.best):  # it may have better neighbours, or lie on an edge, as well
             break
-    found = [checked.get(c.key, c) for c in search.candidates()]
+    found = [checked.get(c.key, c) for c in board.candidates()]
     verified = sorted((c for c in found if c.key in checked), key=lambda c: c.order)
     others = [c for c in found if c.key not in checked]
     ordered = [choice.best, *(c for c in [*verified, *others] if c.key != choice.best.key)]
@@ -86,8 +82,8 @@ def _verify_leaders(
     """
     count = leaders
     while True:
-        leading = [c for c in search.candidates()[:count] if c.failed is None]
-        if search.settle(leading):  # the order is another one now
+        leading = [c for c in search.board.candidates()[:count] if c.failed is None]
+        if search.board.settle(leading):  # the order is another one now
             continue
         if not check(leading):
             continue
@@ -113,7 +109,7 @@ def _choose(
         check([candidate])
         return checked[candidate.key]
 
-    found = search.candidates()
+    found = search.board.candidates()
     if checked and not comparable:
         found = [c for c in found if c.key in checked]
     return choose(search.rule, [checked.get(c.key, c) for c in found], exact, MOST - len(checked) if leaders else 0)

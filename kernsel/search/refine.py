@@ -117,17 +117,18 @@ class Scorer:
 
     def __call__(self, keys: Iterable[Key]) -> list[Candidate]:
         """Return the candidates, scored."""
-        wanted, found = list(keys), self.search.found
+        wanted, found = list(keys), self.search.board.found
         new = [key for key in dict.fromkeys(wanted) if key not in found]
         self.budget.used += len(new)
-        self.search.score(new)
+        self.search.board.score(new)
         return [found[key] for key in wanted]
 
     def slopes(self, key: Key) -> Slopes:
         """Return the criterion of a candidate with its gradient."""
         kernel, learner, lam = key
         self.budget.used += 1
-        slopes: Slopes = self.search.criterion.gradient(Problem(self.search.rows, kernel), learner, lam)
+        board = self.search.board
+        slopes: Slopes = board.criterion.gradient(Problem(board.rows, kernel), learner, lam)
         return slopes
 
 
@@ -263,11 +264,11 @@ def refined(search: GridSearch, method: str, budget: Budget) -> str:
     method : {"compass", "simplex", "gradient"}
     budget : Budget
     """
-    before = search.candidates()[0]
+    before = search.board.candidates()[0]
     budget.started = time.monotonic()
     for place in list(starts(search)):
         METHODS[method](Scorer(search, budget), place)
-    after = search.candidates()[0]
+    after = search.board.candidates()[0]
     return (
         f"refined by {method}: {budget.used} evaluation{'s' * (budget.used != 1)} off the grid took the score "
         f"from {before.score:.5g} to {after.score:.5g}"
@@ -276,14 +277,14 @@ def refined(search: GridSearch, method: str, budget: Budget) -> str:
 
 def starts(search: GridSearch) -> Iterator[Place]:
     """Give the best minima of the grid: candidates at the representation in force with no better one next to them."""
-    count = 0
-    for candidate in search.candidates():
+    count, found = 0, search.board.found
+    for candidate in search.board.candidates():
         if candidate.failed is not None or candidate.rank is not None or count == STARTS:
             return
         axes = search.axes_of(candidate)
         if axes is None:
             continue
-        near = (search.found[key] for key in axes.neighbours(candidate) if key in search.found)
+        near = (found[key] for key in axes.neighbours(candidate) if key in found)
         coordinates = axes.coordinates(candidate)
         if coordinates and not any(other.order < candidate.order for other in near):
             count += 1
