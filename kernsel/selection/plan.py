@@ -31,15 +31,15 @@ class Words(NamedTuple):
     help : str
     least : int or None
         Of a whole number.
-    table : bool
-        Whether the reading of the table is told it, not the search.
+    of : {"search", "table", "columns"}
+        What the option is about: the search, how the table is encoded, or what its columns are.
     """
 
     kind: str
     metavar: str
     help: str
     least: int | None = None
-    table: bool = False
+    of: str = "search"
 
 
 def _option(default: Any, *words: Any, **more: Any) -> Any:
@@ -80,10 +80,10 @@ class Plan:
     )
     repeats: int = _option(1, "whole", "R", "How often the folds are dealt.", 1)
     class_weight: str | Mapping[Any, float] | None = _option(
-        None, "text", "balanced", "Give all classes the same total weight.", table=True
+        None, "text", "balanced", "Give all classes the same total weight.", of="table"
     )
     copies: str = _option(
-        "together", "text", "together|apart", "Whether rows of equal features are in one fold.", table=True
+        "together", "text", "together|apart", "Whether rows of equal features are in one fold.", of="table"
     )
     grid: Grid = _option(
         "auto",
@@ -148,20 +148,20 @@ class Plan:
         "sigmoid|isotonic|softmax|none",
         "How outputs become probabilities [default: sigmoid; softmax of more than two classes].",
     )
-    task: str = _option("auto", "text", "auto|regression|classification", "What to learn.", table=True)
+    task: str = _option("auto", "text", "auto|regression|classification", "What to learn.", of="table")
     standardize: bool = _option(
-        True, "flag", "--standardize/--no-standardize", "Scale the numeric columns.", table=True
+        True, "flag", "--standardize/--no-standardize", "Scale the numeric columns.", of="table"
     )
-    drop: Names = _option((), "texts", "COL,...", "Columns that are no features; patterns as id*.", table=True)
-    keep: Names = _option((), "texts", "COL,...", "The only features.", table=True)
-    categorical: Names = _option((), "texts", "COL,...", "Columns whose values are categories.", table=True)
+    drop: Names = _option((), "texts", "COL,...", "Columns that are no features; patterns as id*.", of="columns")
+    keep: Names = _option((), "texts", "COL,...", "The only features.", of="columns")
+    categorical: Names = _option((), "texts", "COL,...", "Columns whose values are categories.", of="columns")
     numeric: Names = _option(
-        (), "texts", "COL,...", "Columns of numbers; what isn't one counts as missing.", table=True
+        (), "texts", "COL,...", "Columns of numbers; what isn't one counts as missing.", of="columns"
     )
     ordinal: Mapping[str, Sequence[str]] | None = _option(
-        None, "texts", "COL=A<B<C", "A column of ordered levels; repeatable.", table=True
+        None, "texts", "COL=A<B<C", "A column of ordered levels; repeatable.", of="columns"
     )
-    missing: str = _option("impute", "text", "impute|drop|refuse", "What becomes of missing values.", table=True)
+    missing: str = _option("impute", "text", "impute|drop|refuse", "What becomes of missing values.", of="columns")
     seed: int = _option(0, "whole", "N", "Seed of the folds and landmarks.", 0)
 
     @classmethod
@@ -184,8 +184,11 @@ class Plan:
     @property
     def table(self) -> dict[str, Any]:
         """The options that the reading of a table is told, as keywords of ``kernsel.data.from_arrays``."""
-        return {name: getattr(self, name) for name, words in WORDS.items() if words.table}
+        return {name: getattr(self, name) for name, words in WORDS.items() if words.of != "search"}
 
 
 WORDS: Mapping[str, Words] = {each.name: each.metadata["words"] for each in fields(Plan)}
 """How each option is written on the command line, by its name in Python."""
+
+COLUMNS = tuple(name for name, words in WORDS.items() if words.of == "columns")
+"""The options that say what the columns of a table are."""
