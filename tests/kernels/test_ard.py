@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 from sklearn.metrics.pairwise import polynomial_kernel
 
 import kernsel
-import reference_learning
+import twins.learning
 from kernsel import kernels, protocols
 from kernsel.errors import OptionError
 from kernsel.kernels import ARD, ARDLaplacian, ARDPolynomial, Gaussian, Linear, On, Polynomial, Statistics
@@ -96,8 +96,8 @@ def test_derivatives_are_those_of_the_dense_tensor(theta, kind, seed):
         theta = np.maximum(theta, 1e-6)
         kernel = of_kind(kind, tuple(theta))
     X, W = table(len(theta), seed, 12), table(12, seed + 1, 12)  # not symmetric
-    expected = reference_learning.tensor_vjp(kernel, X, W)
-    scale = np.abs(reference_learning.tensor_vjp(kernel, np.abs(X), np.abs(W))).max()
+    expected = twins.learning.tensor_vjp(kernel, X, W)
+    scale = np.abs(twins.learning.tensor_vjp(kernel, np.abs(X), np.abs(W))).max()
     tolerance = 1e3 * EPS * max(scale, np.abs(W).sum() * np.abs(X).max() ** 2)
     np.testing.assert_allclose(kernel.theta_vjp(X, W), expected, rtol=1e-9, atol=tolerance)
     np.testing.assert_allclose(kernel.theta_vjp(X, W, kernel(X)), expected, rtol=1e-9, atol=tolerance)

@@ -5,17 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import reference
+import twins.losses
 from kernsel.learners import Klr, Krr, L2Svm, Lssvm, Qsvr, Svm, Svr
 
 TWINS = {
-    Krr(): reference.square,
-    Lssvm(): reference.square,
-    **{Svm(h=h, bias=False): reference.huber_hinge(h) for h in (0.05, 0.5, 1e-3)},
-    L2Svm(bias=False): reference.squared_hinge,
-    Klr(bias=False): reference.logistic,
-    **{Qsvr(epsilon=e): reference.squared_insensitive(e) for e in (0.1, 2.0)},
-    **{Svr(epsilon=e, h=h): reference.huber_insensitive(e, h) for e, h in [(0.1, 0.05), (2.0, 1e-3), (0.5, 0.5)]},
+    Krr(): twins.losses.square,
+    Lssvm(): twins.losses.square,
+    **{Svm(h=h, bias=False): twins.losses.huber_hinge(h) for h in (0.05, 0.5, 1e-3)},
+    L2Svm(bias=False): twins.losses.squared_hinge,
+    Klr(bias=False): twins.losses.logistic,
+    **{Qsvr(epsilon=e): twins.losses.squared_insensitive(e) for e in (0.1, 2.0)},
+    **{Svr(epsilon=e, h=h): twins.losses.huber_insensitive(e, h) for e, h in [(0.1, 0.05), (2.0, 1e-3), (0.5, 0.5)]},
 }
 learners = pytest.mark.parametrize("learner", [*TWINS, Svr(epsilon=0.1, h=0.5), Svr(epsilon=0.0)], ids=str)
 twins = pytest.mark.parametrize(("learner", "twin"), TWINS.items(), ids=map(str, TWINS))
