@@ -150,7 +150,7 @@ def test_they_can_be_asked_for_by_name_and_selected_with(criterion):
 
 def test_stand_ins_say_that_they_are():
     for criterion in (ER, EP):
-        assert criterion.about.twins.heldout.startswith("a stand-in")
+        assert criterion.about.reference.startswith("a stand-in")
 
 
 @pytest.mark.parametrize(
