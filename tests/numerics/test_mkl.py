@@ -73,11 +73,12 @@ def test_reduced_gradients_reach_the_optimum_of_the_simplex(seed, m):
 def test_alternation_descends_to_the_optimum_of_the_norm(seed, m, p):
     G, Y, lam = problem(seed, m)
     fit = square_fit(G, Y, lam)
-    mu, history, gap = mkl.alternation(fit, np.full(m, m ** (-1 / p)), lam, p, 1e-4)
+    tolerance = 1e-4 if p > 1 else 1e-2  # at p = 1 the gap falls as one over the number of steps only
+    mu, history, gap = mkl.alternation(fit, np.full(m, m ** (-1 / p)), lam, p, tolerance)
     assert (np.diff(history) <= 1e-14 * history[0]).all()
     assert abs(np.linalg.norm(mu, p) - 1) <= m * EPS
     assert (mu >= 0).all()
-    assert gap <= 1e-4
+    assert gap <= tolerance
     best, _ = twins.mkl.best_value(G, Y[0], lam, p)
     assert best * (1 - OPTIMUM) <= history[-1] <= best * (1 + OPTIMUM) / (1 - gap)
 

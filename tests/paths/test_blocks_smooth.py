@@ -3,7 +3,7 @@
 import numba
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import tables
@@ -96,6 +96,8 @@ def test_they_are_for_any_folds_weights_widths_and_ranks(name, seed, sizes, weig
     with pytest.MonkeyPatch.context() as monkeypatch:
         rows = tables.make_partition(seed, sizes, 4, weighted, outputs=1)
         blocked, held = two(monkeypatch, rows, LEARNERS[name], 2.0**tau, rank, (0.3, 0.01))
+    if LEARNERS[name].bias and isinstance(LEARNERS[name], Svm):  # without a row in its bend, a bias is free to move
+        assume((np.abs(1 - held.rows.Y[:, None] * held.fits.f) < LEARNERS[name].h).any(axis=2).all())
     np.testing.assert_allclose(blocked.fits.f, held.fits.f, rtol=0, atol=10 * SAME)
     one, other = blocked.exact(), held.exact()
     for k, reason in enumerate(other.failed):
