@@ -12,6 +12,7 @@ import tables
 import tolerances
 import twins.heldout
 import twins.losses
+from kernsel import registry
 from kernsel.folds.partition import Partition
 from kernsel.learners import Klr, Krr, L2Svm, Lssvm, Qsvr, Svm, Svr
 
@@ -31,6 +32,11 @@ TWINS = [
 ]
 learners = pytest.mark.parametrize(("learner", "twin", "curvature"), TWINS, ids=[str(each[0]) for each in TWINS])
 ranks = pytest.mark.parametrize("rank", [None, 8], ids=["full", "rank 8"])
+
+
+def test_every_built_in_learner_has_a_twin():
+    built_in = {claim.name for claim in registry.claims("learner") if claim.builtin}
+    assert {learner.name for learner, *_ in TWINS} == built_in
 
 
 @st.composite
