@@ -8,10 +8,11 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
-import reference
-import reference_leaveoneout as twins
 import tables
 import tolerances
+import twins.heldout
+import twins.leaveoneout
+import twins.losses
 from kernsel.criteria import BR, CV, ELOO, GCV, LOO, Evidence, NewtonCV
 from kernsel.errors import IncompatibleError
 from kernsel.folds.partition import Partition
@@ -74,7 +75,7 @@ def close(path, scores, values):
 def press(path, lam):
     """The weighted mean of squared leave-one-out residuals of each output."""
     rows = path.rows
-    r = twins.leave_one_out(gram(path), rows.Y, lam, rows.held, rows.s, int(path.bias))
+    r = twins.leaveoneout.leave_one_out(gram(path), rows.Y, lam, rows.held, rows.s, int(path.bias))
     return np.average(r**2, axis=1, weights=rows.s[: rows.held])
 
 
@@ -105,14 +106,14 @@ def test_loo_of_another_loss_is_one_dense_newton_step_a_row(monkeypatch, path_fo
     monkeypatch.setattr(smooth, "TRUST", np.inf)
     monkeypatch.setattr(smooth, "refits_are_cheaper", lambda curved, *_: np.zeros(curved.size, np.bool_))
     path = path_for(learner, rank, weighted, real=False)
-    twin = reference.squared_hinge if isinstance(learner, L2Svm) else reference.huber_hinge(0.5)
+    twin = twins.losses.squared_hinge if isinstance(learner, L2Svm) else twins.losses.huber_hinge(0.5)
     rows, bias = path.rows, int(path.bias)
     Z = np.column_stack([tables.slow_features(path), np.ones((rows.n, bias))])
 
     def values(lam):
         for y in rows.Y:
-            w = reference.fit(twin, Z, y, rows.s, lam, bias)
-            f = reference.newton_step(twin, Z, y, lam, w, twins.singles(rows.held), rows.s, bias)
+            w = twins.heldout.fit(twin, Z, y, rows.s, lam, bias)
+            f = twins.heldout.newton_step(twin, Z, y, lam, w, twins.leaveoneout.singles(rows.held), rows.s, bias)
             yield np.average(twin(y, f)[0][: rows.held], weights=rows.s[: rows.held])
 
     scores = LOO().score(path)
@@ -179,7 +180,7 @@ def test_eloo_counts_mistakes_and_weighs_classes(path_for, learner, weighted):
     y, s = np.argmax(rows.Y[:, : rows.held], axis=0), rows.s[: rows.held]
     balanced = s / np.array([s[y == 0].sum(), s[y == 1].sum()])[y]
     for k, lam in enumerate(path.lams):
-        r = twins.leave_one_out(K, rows.Y, lam, rows.held, rows.s, int(path.bias))
+        r = twins.leaveoneout.leave_one_out(K, rows.Y, lam, rows.held, rows.s, int(path.bias))
         wrong = np.argmax(rows.Y[:, : rows.held] - r, axis=0) != y
         for values, zero_one in (((r**2).mean(axis=0), False), (wrong, True)):
             for weighs, w in ((False, s), (True, balanced)):
@@ -210,7 +211,7 @@ def test_eloo_weighs_classes_only(path_for, options):
 @weights
 def test_gcv_is_what_is_printed(path_for, learner, rank, weighted):
     path = path_for(learner, rank, weighted)
-    close(path, GCV().score(path), expected(path, twins.gcv))
+    close(path, GCV().score(path), expected(path, twins.leaveoneout.gcv))
 
 
 @biases
@@ -219,7 +220,7 @@ def test_gcv_is_what_is_printed(path_for, learner, rank, weighted):
 def test_evidence_is_a_gaussian_density(path_for, learner, rank, weighted):
     path = path_for(learner, rank, weighted)
     scores = Evidence().score(path)
-    close(path, scores, expected(path, twins.evidence))
+    close(path, scores, expected(path, twins.leaveoneout.evidence))
     np.testing.assert_allclose(scores.terms["fit"] + scores.terms["penalty"], scores.score)
     assert (scores.terms["penalty"] > 0).all()
 

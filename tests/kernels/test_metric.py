@@ -13,7 +13,7 @@ import tables
 from kernsel import kernels, protocols
 from kernsel.errors import OptionError
 from kernsel.kernels import ARD, Metric, Statistics
-from reference_learning import PROFILES
+from twins.learning import PROFILES
 
 seeds = st.integers(0, 2**32 - 1)
 profiles = st.sampled_from(sorted(PROFILES))

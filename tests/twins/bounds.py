@@ -1,10 +1,10 @@
-"""Slow twins of the bounds: the formulas line by line, and what they bound by brute force."""
+"""Twins of the bounds: the formulas line by line, and what they bound by brute force."""
 
 import math
 
 import numpy as np
 
-import reference
+from twins import heldout, losses
 
 
 def krr_stability(beta, kappa, M, lam, n):
@@ -33,7 +33,7 @@ def krr_forms(beta, kappa, M, lam, n):
 
 def svm_forms(beta, kappa, lam, n, h=0.05):
     """Those of svm."""
-    value = reference.huber_hinge(h)
+    value = losses.huber_hinge(h)
     outputs = {"coefficients": kappa / (2 * lam), "objective": math.sqrt(value(1.0, np.zeros(1))[0][0] * kappa / lam)}
     F = min(outputs.values())
     Q, least = (float(value(1.0, np.full(1, margin))[0][0]) for margin in (-F, F))
@@ -76,21 +76,21 @@ def beta(K):
 
 def krr_outputs(K, K_new, y, lam):
     """Outputs at new points of the fit on all rows, and (n, .) of those without each row."""
-    whole = K_new @ reference.fit_square(K, y, np.ones(len(K)), lam, 0)[:-1]
+    whole = K_new @ heldout.fit_square(K, y, np.ones(len(K)), lam, 0)[:-1]
     without = []
     for i in range(len(K)):
         T = np.delete(np.arange(len(K)), i)
-        a = reference.fit_square(K[np.ix_(T, T)], y[T], np.ones(T.size), lam, 0)
+        a = heldout.fit_square(K[np.ix_(T, T)], y[T], np.ones(T.size), lam, 0)
         without.append(K_new[:, T] @ a[:-1])
     return whole, np.array(without)
 
 
 def svm_outputs(K, y, lam, h=0.05):
     """The same of the Huber hinge, at the rows themselves."""
-    loss, Z, ones = reference.huber_hinge(h), reference.features(K), np.ones(len(K))
-    whole = Z @ reference.fit(loss, Z, y, ones, lam)
+    loss, Z, ones = losses.huber_hinge(h), heldout.features(K), np.ones(len(K))
+    whole = Z @ heldout.fit(loss, Z, y, ones, lam)
     without = []
     for i in range(len(K)):
         T = np.delete(np.arange(len(K)), i)
-        without.append(Z @ reference.fit(loss, Z[T], y[T], ones[T], lam))
+        without.append(Z @ heldout.fit(loss, Z[T], y[T], ones[T], lam))
     return whole, np.array(without)

@@ -1,8 +1,8 @@
-"""Slow twins of kernel stability: matrices with a row and column zeroed, and their eigenvalues."""
+"""Twins of kernel stability: matrices with a row and column zeroed, and their eigenvalues."""
 
 import numpy as np
 
-import reference
+from twins import heldout
 
 
 def removed(K, i):
@@ -36,15 +36,15 @@ def repeated(array, times, axis=0):
 
 def rks(K, loss, Y, lam, s, bias, eta, norm="spectral"):
     """``R_emp + eta/N max_i |K - K^i|``, for a loss with features of K; the mean over the rows of Y."""
-    Z = np.column_stack([reference.features(K), np.ones((len(K), bias))])
-    fits = [reference.fit(loss, Z, y, s, lam, bias) for y in Y]
+    Z = np.column_stack([heldout.features(K), np.ones((len(K), bias))])
+    fits = [heldout.fit(loss, Z, y, s, lam, bias) for y in Y]
     risk = np.mean([s @ loss(y, Z @ w)[0] / s.sum() for y, w in zip(Y, fits, strict=True)])
     return risk + eta / s.sum() * perturbations(K, norm).max()
 
 
 def cvks(K, loss, Y, lam, starts, s, bias, eta, norm="spectral"):
     """The mean loss of brute-force refits, and the same penalty."""
-    Z = np.column_stack([reference.features(K), np.ones((len(K), bias))])
-    held = [reference.refits(loss, Z, y, lam, starts, s, bias) for y in Y]
+    Z = np.column_stack([heldout.features(K), np.ones((len(K), bias))])
+    held = [heldout.refits(loss, Z, y, lam, starts, s, bias) for y in Y]
     losses = np.mean([loss(y, f)[0] for y, f in zip(Y, held, strict=True)], axis=0)
     return s @ losses / s.sum() + eta / s.sum() * perturbations(K, norm).max()

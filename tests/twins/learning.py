@@ -1,4 +1,4 @@
-"""Slow twins of kernel learning: one entry, one pair of rows and one fold at a time."""
+"""Twins of kernel learning: one entry, one pair of rows and one fold at a time."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""A path answers every question about held-out rows as the slow twins do, in full and in low rank, for every output."""
+"""A path answers every question about held-out rows as the twins do, in full and in low rank, for every output."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import losses
-import reference
 import tables
 import tolerances
+import twins.heldout
+import twins.losses
 from kernsel.errors import IncompatibleError
 from kernsel.kernels import Gaussian, Linear
 from kernsel.learners import Krr, Loss, Svm
@@ -36,10 +37,10 @@ class BiasedSvm(Svm):
 
 
 LEARNERS = [
-    (Krr(), reference.square, 2.0),
-    (BiasedKrr(), reference.square, 2.0),
-    (Svm(h=0.5, bias=False), reference.huber_hinge(0.5), 1.0),
-    (BiasedSvm(h=0.5), reference.huber_hinge(0.5), 1.0),
+    (Krr(), twins.losses.square, 2.0),
+    (BiasedKrr(), twins.losses.square, 2.0),
+    (Svm(h=0.5, bias=False), twins.losses.huber_hinge(0.5), 1.0),
+    (BiasedSvm(h=0.5), twins.losses.huber_hinge(0.5), 1.0),
 ]
 learners = pytest.mark.parametrize(
     ("learner", "twin", "curvature"), LEARNERS, ids=["krr", "krr and bias", "svm", "svm and bias"]
@@ -64,7 +65,7 @@ def slow_features(path):
 
 
 def fitted(path, twin, Z, y, lam):
-    return reference.fit(twin, Z, y, path.rows.s, lam, int(path.bias))
+    return twins.heldout.fit(twin, Z, y, path.rows.s, lam, int(path.bias))
 
 
 def make_path_for(learner, rank, weighted=False):
@@ -83,7 +84,7 @@ def test_exact_is_brute_force(learner, twin, curvature, rank, weighted):
     held, rows = path.exact(), path.rows
     assert held.exact.all()
     assert not np.any(held.refitted)
-    refits = reference.refits
+    refits = twins.heldout.refits
     check(
         path, held, lambda Z, y, lam: refits(twin, Z, y, lam, rows.starts, rows.s, int(path.bias)), curvature
     )  # fmt: skip
@@ -121,8 +122,8 @@ def test_a_fold_can_have_a_training_set_of_its_own(learner, twin, curvature, ran
 
     def refits(Z, y, lam):
         out = np.zeros(rows.n)
-        for T, S in zip(training, reference.folds(rows.starts), strict=True):
-            out[S] = Z[S] @ reference.fit(twin, Z[T], y[T], rows.s[T], lam, int(path.bias))
+        for T, S in zip(training, twins.heldout.folds(rows.starts), strict=True):
+            out[S] = Z[S] @ twins.heldout.fit(twin, Z[T], y[T], rows.s[T], lam, int(path.bias))
         return out
 
     for held in (path.exact(), path.newton_step()):
@@ -147,7 +148,7 @@ def test_the_newton_step_is_the_dense_one(monkeypatch, steps_only, learner, twin
     path = make_path_for(learner, rank, weighted)
     held, rows, bias = path.newton_step(), path.rows, int(path.bias)
     assert held.exact.all() == learner.loss.square
-    step = reference.newton_step
+    step = twins.heldout.newton_step
     check(
         path,
         held,
@@ -180,7 +181,7 @@ def test_the_influence_is_the_dense_series(learner, twin, curvature, rank, weigh
     path = make_path_for(learner, rank, weighted)
     held, rows, bias = path.influence(order), path.rows, int(path.bias)
     assert not held.exact.any()
-    series = reference.series
+    series = twins.heldout.series
     check(
         path,
         held,
@@ -199,7 +200,7 @@ def test_the_ratio_is_the_largest_over_folds_and_outputs(learner, twin, curvatur
     Z, rows, bias = slow_features(path), path.rows, int(path.bias)
     for k, lam in enumerate(LAMS):
         expected = max(
-            reference.ratios(
+            twins.heldout.ratios(
                 twin, Z, y, lam, fitted(path, twin, Z, y, lam), rows.starts, rows.s, bias
             ).max()
             for y in rows.Y
@@ -217,7 +218,7 @@ def test_nystrom_influence_of_the_square_loss():
     for y, f in zip(path.rows.Y, held.f, strict=True):
         for k, lam in enumerate(LAMS):
             whole = K @ np.linalg.solve(K + n * lam * np.eye(n), y)
-            expected = reference.nystrom_influence_square(K, V, y, lam, whole, path.rows.starts)
+            expected = twins.heldout.nystrom_influence_square(K, V, y, lam, whole, path.rows.starts)
             np.testing.assert_allclose(f[k], expected, atol=tolerances.exact(K, lam) * 10)
 
 
@@ -226,11 +227,11 @@ def test_nystrom_influence_of_the_hinge():
     K, n = path.problem.gram, path.rows.n
     landmarks = uniform_landmarks(n, 6, path.rows.seed)
     V, _, _ = lowrank.nystrom_factor(K[:, landmarks], K[np.ix_(landmarks, landmarks)])
-    held, Z = path.nystrom_influence(0.2), reference.features(K)
+    held, Z = path.nystrom_influence(0.2), twins.heldout.features(K)
     for y, f in zip(path.rows.Y, held.f, strict=True):
         for k, lam in enumerate(LAMS):
-            whole = Z @ fitted(path, reference.huber_hinge(0.05), Z, y, lam)
-            expected = reference.nystrom_influence_hinge(K, V, y, lam, 0.05, whole, path.rows.starts)
+            whole = Z @ fitted(path, twins.losses.huber_hinge(0.05), Z, y, lam)
+            expected = twins.heldout.nystrom_influence_hinge(K, V, y, lam, 0.05, whole, path.rows.starts)
             np.testing.assert_allclose(f[k], expected, atol=1e3 * tolerances.PENALTY)
 
 

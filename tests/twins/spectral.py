@@ -1,4 +1,4 @@
-"""Slow twins of the spectral criteria and of kernel stability: by the matrices themselves."""
+"""Twins of the spectral criteria and of kernel stability: by the matrices themselves."""
 
 from functools import reduce
 from itertools import product

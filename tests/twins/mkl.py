@@ -1,9 +1,9 @@
-"""Slow twins of multiple kernel learning: each objective by its definition, minimised by SciPy alone."""
+"""Twins of multiple kernel learning: each objective by its definition, minimised by SciPy alone."""
 
 import numpy as np
 import scipy.optimize
 
-import reference
+from twins import heldout
 
 
 def best_value(G, y, lam, p=1.0):
@@ -39,7 +39,7 @@ def stability(K):
 def k_ks(K, Y, lam, starts, eta, bias=0):
     """The mean squared residual of refits without each fold, and ``eta / n`` times the stability."""
     held = starts[-1]
-    residuals = (Y - reference.refits_square(K, Y, lam, starts, bias=bias))[..., :held]
+    residuals = (Y - heldout.refits_square(K, Y, lam, starts, bias=bias))[..., :held]
     return (residuals**2).mean() + eta / len(K) * stability(K)
 
 

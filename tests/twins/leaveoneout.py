@@ -1,9 +1,9 @@
-"""Slow twins of criteria that see the fit of the square loss as a whole: dense matrices, one output at a time."""
+"""Twins of criteria that see the fit of the square loss as a whole: dense matrices, one output at a time."""
 
 import numpy as np
 import scipy.stats
 
-import reference
+from twins import heldout
 
 
 def singles(n):
@@ -13,12 +13,12 @@ def singles(n):
 
 def leave_one_out(K, Y, lam, held, s, bias):
     """The residuals (k, held) of fits without each of the first rows."""
-    return (Y - reference.refits_square(K, Y, lam, singles(held), s, bias))[:, :held]
+    return (Y - heldout.refits_square(K, Y, lam, singles(held), s, bias))[:, :held]
 
 
 def hat_matrix(K, lam, s, bias):
     """``H`` with ``f = H y``: the fits to the unit vectors."""
-    solution = reference.fit_square(K, np.eye(len(K)), s, lam, bias)
+    solution = heldout.fit_square(K, np.eye(len(K)), s, lam, bias)
     return (solution[:, :-1] @ K + solution[:, -1:]).T
 
 

@@ -1,4 +1,4 @@
-"""Slow twins of the criteria for support vector machines, row by row on dense features; see ``reference``.
+"""Twins of the criteria for support vector machines, row by row on dense features; see ``heldout``.
 
 ``fit`` is the fit on all rows, and a row is left out at the same ``2 N lam``: with C kept, as the theory has it.
 """
@@ -6,12 +6,12 @@
 import numpy as np
 import scipy.optimize
 
-import reference
+from twins import heldout
 
 
 def outputs(loss, Z, y, s, lam, bias):
     """The weights, the outputs, and the dual coefficients ``a = -s V' / (2 N lam)``."""
-    w = reference.fit(loss, Z, y, s, lam, bias)
+    w = heldout.fit(loss, Z, y, s, lam, bias)
     return w, Z @ w, -s * loss(y, Z @ w)[1] / (2 * s.sum() * lam)
 
 
@@ -20,7 +20,7 @@ def left_out(loss, Z, y, s, lam, bias=0):
     found = []
     for i in range(y.size):
         kept = np.arange(y.size) != i
-        w = reference.fit(loss, Z[kept], y[kept], s[kept], lam * s.sum() / s[kept].sum(), bias)
+        w = heldout.fit(loss, Z[kept], y[kept], s[kept], lam * s.sum() / s[kept].sum(), bias)
         found.append(Z[i] @ w)
     return np.array(found)
 
@@ -32,7 +32,7 @@ def one_step(loss, Z, y, s, lam, bias=0):
     found = []
     for i in range(y.size):
         rest = np.where(np.arange(y.size) == i, 0.0, s)
-        H = 2 * s.sum() * lam * np.diag(reference.ridged(Z, bias)) + Z.T @ ((rest * d2)[:, None] * Z)
+        H = 2 * s.sum() * lam * np.diag(heldout.ridged(Z, bias)) + Z.T @ ((rest * d2)[:, None] * Z)
         found.append(Z[i] @ (w + np.linalg.solve(H, s[i] * d1[i] * Z[i])))
     return np.array(found)
 
@@ -42,7 +42,7 @@ def gacv(loss, Z, y, s, lam, bias=0):
     _, f, a = outputs(loss, Z, y, s, lam, bias)
     total = 0.0
     for i in range(y.size):
-        K_ii = Z[i] @ (reference.ridged(Z, bias) * Z[i])
+        K_ii = Z[i] @ (heldout.ridged(Z, bias) * Z[i])
         total += s[i] * (loss(y, f)[0][i] + (2 if y[i] * f[i] < -1 else 1) * y[i] * a[i] * K_ii)
     return total / s.sum()
 
@@ -50,7 +50,7 @@ def gacv(loss, Z, y, s, lam, bias=0):
 def xi_alpha(loss, Z, y, s, lam, bias=0):
     """The share of rows with ``rho y a R^2 + xi >= 1``."""
     _, f, a = outputs(loss, Z, y, s, lam, bias)
-    K = Z @ (reference.ridged(Z, bias) * Z).T
+    K = Z @ (heldout.ridged(Z, bias) * Z).T
     total = 0.0
     for i in range(y.size):
         bound = 2 * y[i] * a[i] * (K.max() - K.min()) if bias else y[i] * a[i] * K[i, i]
@@ -75,8 +75,8 @@ def squared_radius(K):
 def radius_margin(loss, Z, y, s, lam, bias=0, squared=False):
     """``R^2 ||w||^2 / n``: with K + ridge for the squared hinge, else ``(R^2 + 1 / C) (||w||^2 + 2 C sum xi) / n``."""
     w, f, a = outputs(loss, Z, y, s, lam, bias)
-    n, w2 = y.size, w @ (reference.ridged(Z, bias) * w)
-    K = Z @ (reference.ridged(Z, bias) * Z).T
+    n, w2 = y.size, w @ (heldout.ridged(Z, bias) * w)
+    K = Z @ (heldout.ridged(Z, bias) * Z).T
     if squared:
         ridge = s.sum() * lam / s
         return squared_radius(K + np.diag(ridge)) * (w2 + ridge @ a**2) / n

@@ -1,4 +1,4 @@
-"""Slow twins of the whole kernel: dense systems in float64, one fold at a time."""
+"""Twins of the whole kernel: dense systems in float64, one fold at a time."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The weight of a penalty by cross-validation: a slow twin, whom it asks, and when it can't."""
+"""The weight of a penalty by cross-validation: a twin, whom it asks, and when it can't."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -6,8 +6,8 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-import reference
 import tables
+import twins.heldout
 from kernsel.criteria import CVKS, RKS, NewtonCV
 from kernsel.data import from_arrays
 from kernsel.errors import IncompatibleError, OptionError
@@ -53,7 +53,7 @@ def slow(criterion, dataset, folds):
             }
             tau, lam = min(scores, key=scores.get)
             K = Gaussian(tau)(X)
-            a = reference.fit_square(K[np.ix_(kept, kept)], Y[:, kept], np.ones(kept.sum()), lam, 0)
+            a = twins.heldout.fit_square(K[np.ix_(kept, kept)], Y[:, kept], np.ones(kept.sum()), lam, 0)
             f = a[:, :-1] @ K[np.ix_(kept, held)]
             wrong = np.mean(np.sign(f) != Y[:, held])
             rmse = np.sqrt(np.mean((f - Y[:, held]) ** 2)) * dataset.output_scale[0]

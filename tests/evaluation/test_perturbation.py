@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kernsel
-import reference_spectral
 import tables
 import tolerances
+import twins.spectral
 from kernsel.data import from_arrays
 from kernsel.errors import DataError, OptionError
 from kernsel.kernels import Gaussian, Linear
@@ -24,12 +24,10 @@ def test_perturbations_are_the_norms_of_the_differences(norm, kernel):
     X, _ = tables.waves(n=12)
     found = kernsel.stability(X, kernel, norm=norm, standardize=False)
     K = found.kernel(X)
-    norms = [np.linalg.norm(K - reference_spectral.without(K, i), ORDERS[norm]) for i in range(12)]
+    norms = [np.linalg.norm(K - twins.spectral.without(K, i), ORDERS[norm]) for i in range(12)]
     np.testing.assert_allclose(found.perturbations, norms, rtol=tolerances.SCAN)
     assert found.beta == pytest.approx(max(norms))
-    assert found.spectral == pytest.approx(
-        max(np.linalg.norm(K - reference_spectral.without(K, i), 2) for i in range(12))
-    )
+    assert found.spectral == pytest.approx(max(np.linalg.norm(K - twins.spectral.without(K, i), 2) for i in range(12)))
     assert found.kappa == pytest.approx(K.diagonal().max())
     assert found.n == 12
     assert found.influential(1)[0] == np.argmax(norms)

@@ -1,4 +1,4 @@
-"""Slow twins of the criteria of the kernel alone: dense matrices and features, line by line, with sample weights s."""
+"""Twins of the criteria of the kernel alone: dense matrices and features, line by line, with sample weights s."""
 
 import numpy as np
 

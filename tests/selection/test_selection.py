@@ -15,9 +15,10 @@ import pandas as pd
 import pytest
 
 import kernsel
-import reference
 import tables
 import tolerances
+import twins.heldout
+import twins.losses
 from kernsel.criteria import BIF, CV, FBIF, HeldOutCriterion, Scores
 from kernsel.data import from_arrays
 from kernsel.errors import DataError, IncompatibleError, OptionError, SelectionError, SelectionWarning
@@ -198,7 +199,7 @@ def test_heldout_is_by_fits_that_have_not_seen_the_row():
     result = tables.choose(X, y, folds=12, grid={"tau": [1.0], "lambda": [0.1]})
     K = Gaussian(1.0)(X)
     Y = (y - y.mean()) / y.std()
-    expected = reference.refits_square(K, Y, 0.1, np.arange(13))
+    expected = twins.heldout.refits_square(K, Y, 0.1, np.arange(13))
     np.testing.assert_allclose(result.outputs, expected, atol=tolerances.exact(K, 0.1))
     np.testing.assert_allclose(result.heldout, expected * y.std() + y.mean(), atol=1e-10)
 
@@ -743,9 +744,9 @@ def test_the_model_is_the_fit_on_all_rows(learner, rank):
         rows = result.model.rows
         C, W = result.best.kernel(X, rows), result.best.kernel(rows)
         K = C @ np.linalg.solve(W + 1e-13 * np.eye(len(W)), C.T)
-    Z = reference.features(K)
-    twin = reference.square if learner == "krr" else reference.huber_hinge(0.05)
-    expected = Z @ reference.fit(twin, Z, Y, np.ones(40), result.best.lam)
+    Z = twins.heldout.features(K)
+    twin = twins.losses.square if learner == "krr" else twins.losses.huber_hinge(0.05)
+    expected = Z @ twins.heldout.fit(twin, Z, Y, np.ones(40), result.best.lam)
     if rank is None or learner == "krr":
         np.testing.assert_allclose(result.model.decision(X), expected, atol=1e-6)
     assert result.model.provenance["lambda"] == result.best.lam

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import reference_procedure as twin
 import tables
 import tolerances
+import twins.procedure
 from kernsel.data import from_arrays
 from kernsel.folds import make_folds
 from kernsel.folds.partition import Partition
@@ -66,7 +66,7 @@ def test_draws_are_scored_as_one_at_a_time(rule, weighted, grouped):
         candidates, table = in_order(rule, *make(seed, weighted=weighted, grouped=grouped))
         table = replace(table, shift=np.linspace(0, 1, len(candidates)))
         drawn = draws(table.units, seed, 25)
-        expected = twin.out_of_bag(rule, candidates, table, drawn)
+        expected = twins.procedure.out_of_bag(rule, candidates, table, drawn)
         np.testing.assert_allclose(resampled(table, rule, drawn), expected, rtol=0, atol=tolerances.SUMS)
         assert np.unique(expected).size > 5
 
@@ -154,7 +154,7 @@ def test_the_largest_difference_as_one_at_a_time(grouped, weighted):
     at, starts = 0, np.array([0, 10, 20, 30, 40])
     se = difference_se(table, at, starts)
     normal = np.random.default_rng((6, 1)).standard_normal((table.units.max() + 1, procedure.RESAMPLES))
-    largest = np.quantile(twin.largest_differences(table, at, normal), procedure.LEVEL)
+    largest = np.quantile(twins.procedure.largest_differences(table, at, normal), procedure.LEVEL)
     scores = table.values.astype(float) @ table.s / table.s.sum() + table.beyond
     expected = scores - scores[at] <= largest * se
     assert indistinct(table, at, se, 6).tolist() == expected.tolist()

@@ -15,9 +15,10 @@ from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import KFold, RepeatedKFold, TimeSeriesSplit
 
 import kernsel
-import reference
 import tables
 import tolerances
+import twins.heldout
+import twins.losses
 from kernsel.data import from_arrays
 from kernsel.errors import OptionError, SelectionWarning
 from kernsel.kernels import Gaussian
@@ -168,7 +169,7 @@ def test_fold_by_fold_the_outputs_are_those_of_refits():
     order = np.argsort(folds, kind="stable")
     K, Y = Gaussian(1.0)(X), (y - y.mean()) / y.std()
     starts = np.r_[0, np.cumsum(np.bincount(folds))]
-    expected = reference.refits_square(K[np.ix_(order, order)], Y[order], 0.1, starts)
+    expected = twins.heldout.refits_square(K[np.ix_(order, order)], Y[order], 0.1, starts)
     np.testing.assert_allclose(result.outputs[order], expected, atol=tolerances.exact(K, 0.1))
 
 
@@ -216,9 +217,9 @@ def test_in_time_every_fit_knows_its_past_alone(splitter):
 def test_in_time_an_svm_is_refitted():
     X, y = tables.circles(30)
     result = choose(X, y, learner="svm(h=0.5, bias=false)", folds="time:3", grid={"tau": [1.0], "lambda": [0.1]})
-    Z, Y = reference.features(Gaussian(1.0)(X)), np.where(y == "out", 1.0, -1.0)
+    Z, Y = twins.heldout.features(Gaussian(1.0)(X)), np.where(y == "out", 1.0, -1.0)
     for train, test in TimeSeriesSplit(3).split(X):
-        w = reference.fit(reference.huber_hinge(0.5), Z[train], Y[train], np.ones(train.size), 0.1)
+        w = twins.heldout.fit(twins.losses.huber_hinge(0.5), Z[train], Y[train], np.ones(train.size), 0.1)
         np.testing.assert_allclose(result.outputs[test], Z[test] @ w, atol=1e-6)
 
 

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import reference
 import tables
 import tolerances
+import twins.heldout
+import twins.losses
 from kernsel.errors import IncompatibleError
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Gaussian, Statistics
@@ -32,21 +33,6 @@ def small_budget(monkeypatch):
     """Whatever is of low rank is streamed, three rows at a time."""
     monkeypatch.setattr(streaming, "FEATURES_BYTES", 0)
     monkeypatch.setattr(numerics, "BLOCK_BYTES", 3 * 8 * RANK)
-
-
-def make_rows(seed, sizes, never=0, weighted=False, training=False, outputs=2, grid=False):
-    """Rows in folds of these sizes and some that are in none; each fold's fit may have rows of its own."""
-    rng = np.random.default_rng(seed)
-    n, starts = sum(sizes) + never, np.r_[0, np.cumsum(sizes)]
-    X = rng.normal(size=(n, 2))
-    X = np.round(2 * X) / 2 if grid else X
-    Y = np.stack([np.sin(2 * X[:, 0]) + X[:, 1], X[:, 0] * X[:, 1]])[:outputs] + 0.3 * rng.normal(size=(outputs, n))
-    own = rng.random((len(sizes), n)) < 0.7
-    for fold, (lo, hi) in enumerate(pairwise(starts)):
-        own[fold, lo:hi] = False
-    own[~own.any(axis=1), starts[-1] :] = True
-    s = rng.exponential(size=n) + 0.05 if weighted else None
-    return Partition(X, Y, starts, rng.permutation(n), Statistics(X), seed, s, own if training else None)
 
 
 def path_on(rows, learner, tau=1.0, rank=RANK):
@@ -71,13 +57,13 @@ def check(path):
     points = path.points()
     for k, lam in enumerate(path.lams):
         atol = tolerances.weighted(rows.s) * tolerances.exact(K, lam)
-        expected = reference.refits_square(K, rows.Y, lam, rows.starts, rows.s, bias, rows.training)
+        expected = twins.heldout.refits_square(K, rows.Y, lam, rows.starts, rows.s, bias, rows.training)
         np.testing.assert_allclose(held.f[:, k], expected, rtol=0, atol=atol)
 
         def outputs(x, lo_hi, k=k):
             return x[0] @ path.problem.kernel(rows.X[lo_hi], points).T + x[1][:, None]
 
-        solution = reference.fit_square(K, rows.Y, rows.s, lam, bias)
+        solution = twins.heldout.fit_square(K, rows.Y, rows.s, lam, bias)
         expected = solution[:, :-1] @ K + solution[:, -1:]
         np.testing.assert_allclose(path.fits.f[:, k], expected, rtol=0, atol=atol)
         of_model = outputs((path.coefficients(k), path.intercepts(k)), all_rows)
@@ -98,7 +84,7 @@ def magnified(path):
 @pytest.mark.parametrize("training", [False, True], ids=["", "training sets"])
 @pytest.mark.parametrize("never", [0, 7])
 def test_streamed_fits_are_brute_force(learner, weighted, training, never):
-    check(path_on(make_rows(0, (5, 9, 2, 14), never, weighted, training), learner))
+    check(path_on(tables.make_partition(0, (5, 9, 2, 14), never, weighted, training), learner))
 
 
 @given(
@@ -114,12 +100,12 @@ def test_streamed_fits_are_brute_force(learner, weighted, training, never):
 )
 @settings(deadline=None, max_examples=60)
 def test_they_are_for_any_folds_weights_widths_and_ranks(seed, sizes, never, weighted, bias, outputs, grid, tau, rank):
-    rows = make_rows(seed, sizes, never, weighted, outputs=outputs, grid=grid)
+    rows = tables.make_partition(seed, sizes, never, weighted, outputs=outputs, grid=grid)
     check(path_on(rows, Lssvm() if bias else Krr(), 2.0**tau, rank))
 
 
 def test_the_newton_step_is_exact_and_one_lambda_is_one_of_all():
-    path = path_on(make_rows(0, (5, 9, 2, 14)), Krr())
+    path = path_on(tables.make_partition(0, (5, 9, 2, 14)), Krr())
     held = path.exact().f
     assert np.array_equal(path.newton_step().f, held)
     np.testing.assert_allclose(path.exact([1]).f[:, 0], held[:, 1], rtol=0, atol=1e-13)
@@ -129,15 +115,15 @@ def test_the_number_of_threads_changes_no_bit(monkeypatch):
     found = []
     for count in (1, 2, 5):
         monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", count)
-        found.append(path_on(make_rows(0, (5, 9, 2, 14), 7, weighted=True), Lssvm()).exact().f)
+        found.append(path_on(tables.make_partition(0, (5, 9, 2, 14), 7, weighted=True), Lssvm()).exact().f)
     assert np.array_equal(found[0], found[1])
     assert np.array_equal(found[0], found[2])
 
 
 def test_blocks_change_rounding_alone(monkeypatch):
-    small = path_on(make_rows(0, (5, 9, 2, 14), 7, weighted=True), Krr()).exact().f
+    small = path_on(tables.make_partition(0, (5, 9, 2, 14), 7, weighted=True), Krr()).exact().f
     monkeypatch.setattr(numerics, "BLOCK_BYTES", 2**20)
-    large = path_on(make_rows(0, (5, 9, 2, 14), 7, weighted=True), Krr()).exact().f
+    large = path_on(tables.make_partition(0, (5, 9, 2, 14), 7, weighted=True), Krr()).exact().f
     np.testing.assert_allclose(small, large, rtol=0, atol=1e-11)
 
 
@@ -210,7 +196,7 @@ def test_a_selection_is_that_of_features_in_memory(monkeypatch, learner, options
 
 def test_segments_are_what_all_fits_take_or_leave_as_a_whole():
     for training in (False, True):
-        rows = make_rows(3, (5, 9, 2, 14), 7, training=training)
+        rows = tables.make_partition(3, (5, 9, 2, 14), 7, training=training)
         bounds = streaming.segments_of(rows)
         assert bounds[0] == 0
         assert bounds[-1] == rows.n
@@ -223,7 +209,7 @@ def test_segments_are_what_all_fits_take_or_leave_as_a_whole():
 
 
 def test_what_fits_is_held_and_what_has_too_many_folds_is_not_streamed(monkeypatch):
-    rows = make_rows(0, (5, 9, 2, 14))
+    rows = tables.make_partition(0, (5, 9, 2, 14))
     monkeypatch.setattr(streaming, "FEATURES_BYTES", 8 * rows.n * RANK)
     assert not streaming.needed(rows, LowRank(RANK), square=True)
     assert streaming.needed(rows, LowRank(RANK + 1), square=True)
@@ -236,7 +222,7 @@ def test_what_fits_is_held_and_what_has_too_many_folds_is_not_streamed(monkeypat
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weights"])
 @pytest.mark.parametrize("order", [1, 3])
 def test_the_influence_is_the_dense_series(learner, weighted, order):
-    path = path_on(make_rows(0, (5, 9, 2, 14), 7 * weighted, weighted), learner)
+    path = path_on(tables.make_partition(0, (5, 9, 2, 14), 7 * weighted, weighted), learner)
     rows, bias = path.rows, int(path.bias)
     points, T = path._landmarks
     Z = np.column_stack([path.problem.kernel(rows.X, points) @ T, np.ones((rows.n, bias))])
@@ -246,15 +232,15 @@ def test_the_influence_is_the_dense_series(learner, weighted, order):
         atol = tolerances.weighted(rows.s) * tolerances.exact(Z @ Z.T, lam)
         largest = 0.0
         for y, f in zip(rows.Y, held.f[:, k], strict=True):
-            w = reference.fit(reference.square, Z, y, rows.s, lam, bias)
-            expected = reference.series(reference.square, Z, y, lam, w, rows.starts, order, s=rows.s, bias=bias)
+            w = twins.heldout.fit(twins.losses.square, Z, y, rows.s, lam, bias)
+            expected = twins.heldout.series(twins.losses.square, Z, y, lam, w, rows.starts, order, s=rows.s, bias=bias)
             np.testing.assert_allclose(f[: rows.held], expected[: rows.held], rtol=0, atol=atol)
-            largest = max(largest, *reference.ratios(reference.square, Z, y, lam, w, rows.starts, rows.s, bias))
+            largest = max(largest, *twins.heldout.ratios(twins.losses.square, Z, y, lam, w, rows.starts, rows.s, bias))
         np.testing.assert_allclose(ratio[k], largest, rtol=1e-9)
 
 
 def test_a_ridge_below_rounding_has_no_influence_function():
-    rows = make_rows(0, (5, 9, 2, 14))
+    rows = tables.make_partition(0, (5, 9, 2, 14))
     path = tables.path_on(rows, Lssvm(), [0.1, 1e-300], tau=1e14, rank=RANK)  # two constant features
     held = path.influence(1)
     assert held.failed[0] is None
@@ -263,14 +249,14 @@ def test_a_ridge_below_rounding_has_no_influence_function():
 
 
 def test_the_influence_needs_folds_that_leave_out_their_own_rows():
-    path = path_on(make_rows(0, (5, 9, 2, 14), training=True), Krr())
+    path = path_on(tables.make_partition(0, (5, 9, 2, 14), training=True), Krr())
     for ask in (lambda: path.influence(1), lambda: path.ratio, lambda: path.nystrom_influence(0.5)):
         with pytest.raises(IncompatibleError, match="use the criterion cv"):
             ask()
 
 
 def test_the_representation_in_words():
-    path = path_on(make_rows(0, (5, 9, 2, 14)), Krr(), rank=2)
+    path = path_on(tables.make_partition(0, (5, 9, 2, 14)), Krr(), rank=2)
     assert path.describe().startswith(
         "rank 2 of n = 30 in blocks of rows (randomly pivoted Cholesky of 20 random rows)"
     )
@@ -278,7 +264,7 @@ def test_the_representation_in_words():
 
 
 def test_a_pass_is_kept_for_the_refit_while_there_is_room(monkeypatch):
-    rows, problems, rank = make_rows(0, (5, 9, 2, 14)), Problems(), LowRank(RANK)
+    rows, problems, rank = tables.make_partition(0, (5, 9, 2, 14)), Problems(), LowRank(RANK)
     kernels = [Gaussian(tau) for tau in (0.5, 1.0, 2.0)]
     first = [problems.on(rows, kernel, rank).stream for kernel in kernels]
     assert all(problems.on(rows, kernel, rank).stream is each for kernel, each in zip(kernels, first, strict=True))
@@ -292,7 +278,7 @@ def test_a_pass_is_kept_for_the_refit_while_there_is_room(monkeypatch):
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_stability_scan_is_that_of_the_features(weighted):
-    path = path_on(make_rows(0, (5, 9, 4), weighted=weighted), Krr())
+    path = path_on(tables.make_partition(0, (5, 9, 4), weighted=weighted), Krr())
     K, s = gram(path), path.rows.weights
     for norm in stability.NORMS:
         found, expected = (stability.perturbations(scan, norm) for scan in (path.stability, stability.scan_gram(K, s)))

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 import kernsel
 import problems
-import reference
-import reference_bounds as slow
 import tables
 import tolerances
+import twins.bounds
+import twins.heldout
+import twins.losses
 from kernsel.criteria import CV
 from kernsel.criteria.margins import dual_coefficients
 from kernsel.errors import IncompatibleError, OptionError
@@ -37,10 +38,10 @@ def krr_case(rng, n, d=2):
 def test_krr_removing_any_row_moves_no_loss_more_than_the_bound(seed, n, power):
     rng, lam = np.random.default_rng(seed), 2.0**power
     X, y, new = krr_case(rng, n)
-    K = slow.gaussian(X, X)
-    whole, without = slow.krr_outputs(K, np.vstack([K, slow.gaussian(new, X)]), y, lam)
-    limit = bounds("krr", beta=slow.beta(K), kappa=1.0, lam=lam, n=n, folds=2)
-    forms = slow.krr_forms(slow.beta(K), 1.0, 1.0, lam, n)
+    K = twins.bounds.gaussian(X, X)
+    whole, without = twins.bounds.krr_outputs(K, np.vstack([K, twins.bounds.gaussian(new, X)]), y, lam)
+    limit = bounds("krr", beta=twins.bounds.beta(K), kappa=1.0, lam=lam, n=n, folds=2)
+    forms = twins.bounds.krr_forms(twins.bounds.beta(K), 1.0, 1.0, lam, n)
     largest = min(forms[0].values())
     assert np.abs(np.r_[whole[None], without]).max() <= largest * tolerances.SLACK
     for form in ("beta", "convexity"):  # the first factor of these bounds is that of the outputs
@@ -54,9 +55,9 @@ def test_krr_removing_any_row_moves_no_loss_more_than_the_bound(seed, n, power):
 def test_krr_the_bound_is_attained_where_lambda_is_large(n):
     K, lam = np.ones((n, n)), 1e4
     y = np.where(np.arange(n) == 0, -1.0, 1.0)
-    whole, without = slow.krr_outputs(K, K[:1], y, lam)
+    whole, without = twins.bounds.krr_outputs(K, K[:1], y, lam)
     changes = np.abs((whole + 1) ** 2 - (without + 1) ** 2)
-    limit = bounds("krr", beta=slow.beta(K), kappa=1.0, lam=lam, n=n).stability
+    limit = bounds("krr", beta=twins.bounds.beta(K), kappa=1.0, lam=lam, n=n).stability
     assert changes.max() <= limit < changes.max() * n / (n - 1) * 1.01
 
 
@@ -64,41 +65,44 @@ def test_krr_the_bound_is_attained_where_lambda_is_large(n):
 @given(st.integers(0, 2**32 - 1), st.integers(5, 8), st.sampled_from([1e-4, 0.01, 0.3, 10.0]))
 def test_svm_removing_any_row_moves_no_loss_more_than_the_bound(seed, n, lam):
     p = problems.make(seed, n=n, starts=[0, 2, n], grid=True)
-    whole, without = slow.svm_outputs(p.K, p.y, lam)
-    limit = bounds("svm", beta=slow.beta(p.K), kappa=1.0, lam=lam, n=n, folds=2)
-    value = reference.huber_hinge(0.05)
+    whole, without = twins.bounds.svm_outputs(p.K, p.y, lam)
+    limit = bounds("svm", beta=twins.bounds.beta(p.K), kappa=1.0, lam=lam, n=n, folds=2)
+    value = twins.losses.huber_hinge(0.05)
     for label in (-1.0, 1.0):
         changes = value(label, whole)[0] - value(label, without)[0]
         assert np.abs(changes).max() <= limit.stability * tolerances.SLACK
         assert value(label, without)[0].max() <= limit.largest_loss * tolerances.SLACK
     for form in ("beta", "convexity"):
-        assert np.abs(whole - without).max() <= slow.svm_forms(slow.beta(p.K), 1.0, lam, n)[1][form] * tolerances.SLACK
+        assert (
+            np.abs(whole - without).max()
+            <= twins.bounds.svm_forms(twins.bounds.beta(p.K), 1.0, lam, n)[1][form] * tolerances.SLACK
+        )
 
 
 @pytest.mark.parametrize("lam", [0.3, 3.0, 100.0])
 def test_krr_the_risk_is_within_the_gap(lam):
     rng, n = np.random.default_rng(1), 20
-    limit = bounds("krr", beta=slow.largest_beta(n), kappa=1.0, lam=lam, n=n, delta=0.05)
+    limit = bounds("krr", beta=twins.bounds.largest_beta(n), kappa=1.0, lam=lam, n=n, delta=0.05)
     assert limit.vacuous_gap == (lam < 100)
     for _ in range(20):
         X, new = (rng.normal(size=(m, 1)) for m in (n, 2000))
         y, truth = (np.sign(np.sin(3 * x[:, 0]) + 0.5 * rng.normal(size=len(x))) for x in (X, new))
-        a = reference.fit_square(slow.gaussian(X, X), y, np.ones(n), lam, 0)[:-1]
-        fit, risk = (((slow.gaussian(x, X) @ a - t) ** 2).mean() for x, t in ((X, y), (new, truth)))
+        a = twins.heldout.fit_square(twins.bounds.gaussian(X, X), y, np.ones(n), lam, 0)[:-1]
+        fit, risk = (((twins.bounds.gaussian(x, X) @ a - t) ** 2).mean() for x, t in ((X, y), (new, truth)))
         assert risk <= fit + limit.gap
 
 
 @pytest.mark.parametrize("lam", [0.1, 1.0, 1e3])
 def test_krr_the_variance_of_the_cv_score_is_within_its_bound(lam):
     variance, n = cv_variance(lam)
-    limit = bounds("krr", beta=slow.largest_beta(n), kappa=1.0, lam=lam, n=n, folds=5)
+    limit = bounds("krr", beta=twins.bounds.largest_beta(n), kappa=1.0, lam=lam, n=n, folds=5)
     assert variance <= limit.cv_variance
     assert lam < 1e3 or not limit.vacuous_variance
 
 
 def test_ksj_theorem_5_is_below_the_variance_where_lambda_is_large():
     variance, n = cv_variance(lam=1e3)
-    printed = slow.krr_stability(slow.largest_beta(n), 1.0, 1.0, 1e3, n * 4 // 5) ** 2
+    printed = twins.bounds.krr_stability(twins.bounds.largest_beta(n), 1.0, 1.0, 1e3, n * 4 // 5) ** 2
     assert printed < variance / 1e3  # its proof leaves out that the rows held out are a sample, too
 
 
@@ -107,7 +111,7 @@ def cv_variance(lam, n=20, folds=5, samples=300):
     rng, scores = np.random.default_rng(0), []
     for _ in range(samples):
         X, y, _ = krr_case(rng, n)
-        held = reference.refits_square(slow.gaussian(X, X), y, lam, problems.even(n, folds))
+        held = twins.heldout.refits_square(twins.bounds.gaussian(X, X), y, lam, problems.even(n, folds))
         scores.append(((y - held) ** 2).mean())
     return np.var(scores, ddof=1), n
 
@@ -121,7 +125,7 @@ def test_svm_the_variance_of_the_cv_score_is_within_its_bound():
         rows = Partition(X, y[None], problems.even(n, 5), np.arange(n), Statistics(X))
         scores.append(CV().score(make_path(Problem(rows, Gaussian(1.0)), Svm(bias=False), lams)).score)
     for lam, variance in zip(lams, np.var(scores, axis=0, ddof=1), strict=True):
-        limit = bounds("svm", beta=slow.largest_beta(n), kappa=1.0, lam=lam, n=n, folds=5)
+        limit = bounds("svm", beta=twins.bounds.largest_beta(n), kappa=1.0, lam=lam, n=n, folds=5)
         assert variance <= limit.cv_variance <= (1 / (2 * lam)) ** 2  # within F of 1
 
 
@@ -130,13 +134,13 @@ def test_the_formulas(excess, kappa, M, lam, n, folds, delta):
     beta, m = kappa + excess, n - math.ceil(n / folds)
     options = {"beta": beta, "kappa": kappa, "lam": lam, "n": n, "folds": folds, "delta": delta}
     for found, forms in (
-        (bounds("krr", M=M, **options), lambda n: slow.krr_forms(beta, kappa, M, lam, n)),
-        (bounds(Svm(bias=False), **options), lambda n: slow.svm_forms(beta, kappa, lam, n)),
+        (bounds("krr", M=M, **options), lambda n: twins.bounds.krr_forms(beta, kappa, M, lam, n)),
+        (bounds(Svm(bias=False), **options), lambda n: twins.bounds.svm_forms(beta, kappa, lam, n)),
     ):
         outputs, all_stability, largest, span = forms(n)
         stability = min(all_stability.values())
-        variances = slow.variances(span, min(forms(m)[1].values()), n, folds)
-        expected = (largest, stability, slow.gap(stability, largest, n, delta), min(variances.values()))
+        variances = twins.bounds.variances(span, min(forms(m)[1].values()), n, folds)
+        expected = (largest, stability, twins.bounds.gap(stability, largest, n, delta), min(variances.values()))
         assert (found.largest_loss, found.stability, found.gap, found.cv_variance) == pytest.approx(expected)
         for name, each in (("output", outputs), ("stability", all_stability), ("cv_variance", variances)):
             assert each[found.forms[name]] == pytest.approx(min(each.values()))
@@ -160,7 +164,7 @@ def test_each_form_is_the_least_somewhere():
 def test_svm_is_no_longer_bounded_by_nothing():
     """Lambda 1/2 and 1000 rows: the bound on the risk by kernel stability alone is above every loss."""
     found = bounds("svm", beta=1.0, kappa=1.0, lam=0.5, n=1000)
-    by_beta = slow.gap(slow.svm_stability(1.0, 1.0, 0.5), 2.0, 1000, 0.05)
+    by_beta = twins.bounds.gap(twins.bounds.svm_stability(1.0, 1.0, 0.5), 2.0, 1000, 0.05)
     assert found.gap < 0.45 < 2 < by_beta
     assert found.forms["stability"] == "convexity"
 
@@ -171,7 +175,7 @@ def test_no_fold_leaves_less_rows_than_the_bound_takes(n, folds):
     held = np.bincount(deal(np.zeros(n, int), folds, 0))
     m = n - held.max()
     limit = bounds("krr", beta=1.0, kappa=1.0, lam=1.0, n=n, folds=folds)
-    stability = min(slow.krr_forms(1.0, 1.0, 1.0, 1.0, m)[1].values())
+    stability = min(twins.bounds.krr_forms(1.0, 1.0, 1.0, 1.0, m)[1].values())
     change = 4.0 / n + (1 - held.min() / n) * 2 * stability
     assert limit.cv_variance == pytest.approx(min(n / 4 * change**2, 4.0))
 
@@ -187,7 +191,7 @@ def test_ks14_theorems_1_and_3_lose_factors_of_their_own_proofs(beta, kappa, M, 
     replaced = 2 * beta * kappa * M / (lam**2 * m) * (2 * kappa * M / lam + 2 * M)  # twice eq. (3): one out, one in
     inner = kappa**2 * M**2 / (lam**3 * m) + kappa * M**2 / (lam**2 * m)
     assert replaced**2 == pytest.approx(16 * inner**2 * beta**2)  # C_1 is printed with 8
-    replaced = 2 * slow.svm_stability(beta, kappa, lam)
+    replaced = 2 * twins.bounds.svm_stability(beta, kappa, lam)
     C4 = (1 / (4 * kappa)) ** 0.25
     right = 2 * kappa**1.5 / lam**2  # C_3 is printed as 8 lambda^2 kappa^(3/2)
     assert replaced**2 == pytest.approx(right * beta**0.5 * (1 + C4 * beta**0.25) ** 2)
@@ -195,18 +199,18 @@ def test_ks14_theorems_1_and_3_lose_factors_of_their_own_proofs(beta, kappa, M, 
 
 def test_ks14_lemma_3_has_lambda_upside_down():
     p, lam = problems.make(2, n=8, starts=[0, 4, 8]), 1e-3
-    whole, without = slow.svm_outputs(p.K, p.y, lam)
-    b = slow.beta(p.K)
+    whole, without = twins.bounds.svm_outputs(p.K, p.y, lam)
+    b = twins.bounds.beta(p.K)
     printed = math.sqrt(2) * lam * b**0.25 * (1 + (b / 4) ** 0.25)
     moved = np.abs(whole - without).max()
-    assert 10 * printed < moved < slow.svm_stability(b, 1.0, lam)
+    assert 10 * printed < moved < twins.bounds.svm_stability(b, 1.0, lam)
 
 
 @pytest.mark.parametrize("i", [0, 7])
 def test_ks14_appendix_a_forgets_what_the_zeroed_row_leaves(i):
     rng, n, lam = np.random.default_rng(0), 12, 0.02
     X, y, new = krr_case(rng, n)
-    K, K_new, T = slow.gaussian(X, X), slow.gaussian(new, X), np.delete(np.arange(n), i)
+    K, K_new, T = twins.bounds.gaussian(X, X), twins.bounds.gaussian(new, X), np.delete(np.arange(n), i)
     zeroed = K.copy()
     zeroed[i] = zeroed[:, i] = 0.0
     printed = K_new @ np.linalg.solve(zeroed + n * lam * np.eye(n), y)
@@ -216,7 +220,7 @@ def test_ks14_appendix_a_forgets_what_the_zeroed_row_leaves(i):
 
 
 def test_ksj_theorem_2_is_no_bound_of_the_order_of_beta():
-    small, large = ([slow.svm_stability(b, 1.0, 1.0) for b in (scale, 16 * scale)] for scale in (1e-12, 1e12))
+    small, large = ([twins.bounds.svm_stability(b, 1.0, 1.0) for b in (scale, 16 * scale)] for scale in (1e-12, 1e12))
     assert small[1] / small[0] == pytest.approx(16**0.25, rel=0.01)
     assert large[1] / large[0] == pytest.approx(16**0.5, rel=0.01)
 
@@ -227,7 +231,7 @@ def test_ksj_appendix_d_bounds_outputs_by_the_wrong_side_of_lambda():
     rows = Partition(np.zeros((n, 1)), y[None], problems.even(n, 2), np.arange(n), Statistics(np.zeros((n, 1))))
     path = make_path(Problem(rows, Gaussian(1.0)), Svm(bias=False), [lam])
     np.testing.assert_array_equal(path.problem.gram, K)
-    loss = reference.huber_hinge(0.05)(y, path.fits.f[0, 0])[0].max()  # that of the one label -1
+    loss = twins.losses.huber_hinge(0.05)(y, path.fits.f[0, 0])[0].max()  # that of the one label -1
     assert 1 + lam * kappa < 1.9 < loss <= 1 + kappa / (2 * lam)
     a = np.abs(dual_coefficients(path))  # other coefficients make the same outputs, as K has rank 1
     assert a.max() == pytest.approx(1 / (2 * n * lam))  # printed as 1 / (n lambda)
