@@ -15,8 +15,9 @@ from kernsel.paths import make_path
 from kernsel.representation import problem
 from kernsel.representation.problem import Problem, Problems
 from kernsel.representation.ranks import LowRank
+from kernsel.search.board import Board
 from kernsel.search.candidate import Candidate
-from kernsel.selection.run import refit
+from kernsel.selection.refit import refit
 
 
 class Slow:
@@ -70,11 +71,11 @@ def test_gram_matrices_other_ranks_and_other_rows_are_others():
 def test_a_fit_that_was_found_is_the_fit_that_would_be(learner):
     rows, rank, problems = tables.make_rows(), LowRank(8), Problems()
     winner = Candidate(Gaussian(tau=1.0), 0.01, learner=learner)
-    alone = refit(winner, rows, rank, Problems())
+    alone = refit(winner, rows, Board([rows], None, None, rank))
     assert alone.lams.size > 1
     searched = make_path(problems.on(rows, winner.kernel, rank), learner, [0.1, 0.01, 0.001])
     x, f = searched.fits.x[:, 1], searched.fits.f[:, 1]
-    again = refit(winner, rows, rank, problems)
+    again = refit(winner, rows, Board([rows], None, None, rank, problems=problems))
     np.testing.assert_array_equal(again.lams, [0.01])
     np.testing.assert_array_equal(again.fits.x[:, 0], x)
     np.testing.assert_array_equal(again.fits.f[:, 0], f)
