@@ -124,3 +124,19 @@ class Criterion(Protocol):
 
     def score(self, path: Any) -> Any:
         """Return the scores along the path."""
+
+
+class Search(Protocol):
+    """A way through the candidates of a selection.
+
+    One that leaves candidates behind at lower ranks than that in force has ``ranks(n, rank)``, which returns them.
+    """
+
+    name: ClassVar[str]
+
+    def begin(self, board: Any, grids: Any, extend: bool, rule: Any) -> Any:
+        """Return the search under way, a ``kernsel.search.walk.Walk``, before its first step.
+
+        ``board`` scores candidates, ``grids`` hold the values of each kernel's parameters and lambda, ``extend`` says
+        whether candidates beyond them may be scored, and ``rule`` is how the choice will be made.
+        """

@@ -21,7 +21,7 @@ from kernsel.protocols import has_relevances
 from kernsel.search.axes import make_grids
 from kernsel.search.board import Board
 from kernsel.search.candidate import Candidate
-from kernsel.search.grid import GridSearch
+from kernsel.search.choice import MINIMUM, Rule
 
 RIDGES = (1e-8, 1e6)
 """Bounds of ``N lambda``, relative to the mean of k(x, x); below, rounding would be what regularises."""
@@ -117,10 +117,10 @@ def begin(dataset: Dataset, rows: Partition, kernel: Any, learner: Any) -> Start
     """
     isotropic = kernel.isotropic if kernel.theta is None else kernel
     board = Board([rows], CV(), Errors.of(dataset))
-    ladder = read_search("auto", rows.n, len(rows.Y), None, False)
+    search = read_search("auto", rows.n, len(rows.Y), None, False)
     grids = make_grids([isotropic], "auto", rows, learner)
     # Beyond that grid kernels are nearly flat, and rounding leaves little of a gradient.
-    GridSearch(board, grids, extend=False, ladder=ladder).run()
+    search.begin(board, grids, extend=False, rule=Rule(MINIMUM, 0.0)).run()
     best = board.candidates()[0]
     if best.failed is not None:
         raise SelectionError(f"no kernel with one relevance for all features could be scored: {best.failed}")

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 
 from kernsel.errors import Caution
 from kernsel.search.axes import Array, Axes
-from kernsel.search.board import Board
 from kernsel.search.candidate import Candidate, Key, parameters_of
-from kernsel.search.choice import MINIMUM, Rule
+from kernsel.search.walk import Walk
 
 ROUNDS = 4  # extensions of the grid
 KEPT, FINALISTS, FEWEST = 8, 10, 4
@@ -23,29 +22,22 @@ KEPT, FINALISTS, FEWEST = 8, 10, 4
 
 
 @dataclass
-class GridSearch:
+class GridSearch(Walk):
     """Score every candidate of several grids.
+
+    Grids are replaced by longer ones as the search is extended. It goes on around what the rule of choice would take
+    by now, and beyond the edge of the grid where that lies on one: so a grid isn't extended for a score that can't be
+    told from a safer one's.
 
     Parameters
     ----------
-    board : Board
-        Where candidates are scored and kept.
-    grids : list of Axes
-        Replaced by longer ones as the search is extended.
-    extend : bool
-        Whether it may be.
+    board, grids, extend, rule
+        As in ``kernsel.search.walk``.
     ladder : sequence of int, ascending
         Ranks of successive halving, below that in force; with none every candidate is scored there.
-    rule : Rule
-        How the choice will be made: the search goes on around what that would take by now, and beyond the edge of the
-        grid where that lies on one. So a grid isn't extended for a score that can't be told from a safer one's.
     """
 
-    board: Board
-    grids: list[Axes]
-    extend: bool = True
     ladder: Sequence[int] = ()
-    rule: Rule = field(default=Rule(MINIMUM, 0.0))
     extensions: list[dict[str, str]] = field(default_factory=list)
     remark: str | None = None
 
@@ -102,10 +94,6 @@ class GridSearch:
         """Return where a candidate lies on the edge of its grid, in words; nothing if it doesn't."""
         axes = self.axes_of(candidate)
         return "" if axes is None else ", ".join(_where(axes, candidate))
-
-    def axes_of(self, candidate: Candidate) -> Axes | None:
-        """Return the grid that a candidate is on; None if it was found off every grid."""
-        return next((axes for axes in self.grids if candidate in axes), None)
 
     def cautions(self) -> list[str]:
         """Return what should be known of the edges of the grid."""

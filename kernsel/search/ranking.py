@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kernsel.search.candidate import Candidate, Key
 from kernsel.search.choice import MOST, Choice, choose
-from kernsel.search.grid import GridSearch
+from kernsel.search.walk import Walk
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,12 @@ class Ranking:
         return self.choice.best
 
 
-def rank(search: GridSearch, leaders: int, comparable: bool) -> Ranking:
+def rank(search: Walk, leaders: int, comparable: bool) -> Ranking:
     """Verify the leading candidates of a search, go on while that overturns their order, and choose.
 
     Parameters
     ----------
-    search : GridSearch
+    search : Walk
         Run already; it goes on around the choice.
     leaders : int
         How many candidates are verified at a time; with 0 none is.
@@ -74,7 +74,7 @@ def rank(search: GridSearch, leaders: int, comparable: bool) -> Ranking:
 
 
 def _verify_leaders(
-    search: GridSearch, check: Callable[[list[Candidate]], bool], checked: dict[Key, Candidate], leaders: int
+    search: Walk, check: Callable[[list[Candidate]], bool], checked: dict[Key, Candidate], leaders: int
 ) -> Candidate | None:
     """Verify leading candidates, as many more each time that one of the last has the lowest exact score.
 
@@ -97,7 +97,7 @@ def _verify_leaders(
 
 
 def _choose(
-    search: GridSearch,
+    search: Walk,
     check: Callable[[list[Candidate]], bool],
     checked: dict[Key, Candidate],
     leaders: int,

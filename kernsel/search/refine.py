@@ -23,7 +23,7 @@ from kernsel.representation.problem import Problem
 from kernsel.representation.ranks import Rank
 from kernsel.search.axes import Coordinate
 from kernsel.search.candidate import Candidate, Key
-from kernsel.search.grid import GridSearch
+from kernsel.search.walk import Walk
 from kernsel.text import meant
 
 Array = NDArray[np.float64]
@@ -103,11 +103,11 @@ class Scorer:
 
     Parameters
     ----------
-    search : GridSearch
+    search : Walk
     budget : Budget
     """
 
-    search: GridSearch
+    search: Walk
     budget: Budget
 
     @property
@@ -254,12 +254,12 @@ def read_method(
     return method
 
 
-def refined(search: GridSearch, method: str, budget: Budget) -> str:
+def refined(search: Walk, method: str, budget: Budget) -> str:
     """Score candidates off the grid, and say what came of it.
 
     Parameters
     ----------
-    search : GridSearch
+    search : Walk
         Run already.
     method : {"compass", "simplex", "gradient"}
     budget : Budget
@@ -275,7 +275,7 @@ def refined(search: GridSearch, method: str, budget: Budget) -> str:
     )
 
 
-def starts(search: GridSearch) -> Iterator[Place]:
+def starts(search: Walk) -> Iterator[Place]:
     """Give the best minima of the grid: candidates at the representation in force with no better one next to them."""
     count, found = 0, search.board.found
     for candidate in search.board.candidates():

@@ -17,8 +17,8 @@ from kernsel.errors import Caution
 from kernsel.representation.ranks import LowRank, asked_rank
 from kernsel.search.candidate import Candidate
 from kernsel.search.choice import MINIMUM, ONE_SE, SAFEST, Choice, Rule
-from kernsel.search.grid import GridSearch
 from kernsel.search.ranking import Ranking
+from kernsel.search.walk import Walk
 from kernsel.selection.cautions import examine
 from kernsel.selection.procedure import Procedure
 from kernsel.selection.refit import Fitted
@@ -32,7 +32,7 @@ class Outcome:
 
     Parameters
     ----------
-    search : GridSearch
+    search : Walk
     ranking : Ranking
         By exact scores.
     candidates : list of Candidate
@@ -46,7 +46,7 @@ class Outcome:
         When the selection, its verification and its last fit began: ``time.perf_counter``, in seconds.
     """
 
-    search: GridSearch
+    search: Walk
     ranking: Ranking
     candidates: list[Candidate]
     procedure: Procedure | str
@@ -164,7 +164,7 @@ def _options(setting: Setting) -> dict[str, Any]:
         "criterion": {"name": criterion.name, **_finite(dataclasses.asdict(criterion))},
         "eta": [{"eta": value, "error": finite_or_none(error)} for value, error in setting.etas.items()],
         "grid": grid if isinstance(grid, str) else {name: _listed(axis) for name, axis in grid.items()},
-        "search": "halving" if setting.ladder else "grid",
+        "search": setting.search.name,
         "refine": setting.refine,
         "budget": plan.budget,
         "folds": folds if isinstance(folds, str | int) else setting.folds[0].text,

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from kernsel.data import Dataset
-from kernsel.errors import SelectionError
+from kernsel.errors import OptionError, SelectionError
 from kernsel.kernels import Kernel
 from kernsel.numerics.runtime.jit import one_blas_thread
 from kernsel.search.board import Board
@@ -56,14 +56,14 @@ def run(
     """
     times = [time.perf_counter()]
     setting = resolve(dataset, plan, kernels, progress)
-    search = setting.search(progress)
+    search = setting.begin(progress)
     board = search.board
     search.run()
-    _check_any(board)
+    _check_any(board, setting.search.name)
     refinement = [] if setting.refine is None else [refined(search, setting.refine, setting.budget)]
     times.append(time.perf_counter())
     ranking = rank(search, plan.verify, setting.comparable)
-    _check_any(board)
+    _check_any(board, setting.search.name)
     reranked = rerank(unseen, ranking.candidates, board, setting.rule)
     candidates = reranked.candidates
     procedure = whole_selection(board, dataset, candidates, setting.rule, setting.folds[0], reranked.outputs, unseen)
@@ -77,8 +77,10 @@ def run(
     return make_selection(setting, Outcome(search, ranking, candidates, procedure, fitted, notes, times))
 
 
-def _check_any(board: Board) -> None:
+def _check_any(board: Board, search: str) -> None:
     """Raise where no candidate is left."""
+    if not board.found:
+        raise OptionError(f"search '{search}' scored no candidate: use another one, such as grid")
     first = board.candidates()[0]
     if first.failed is not None:
         raise SelectionError(f"all {len(board.found)} candidates failed; the first one: {first.failed}")

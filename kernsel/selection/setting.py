@@ -24,10 +24,10 @@ from kernsel.representation.ranks import LowRank, Rank
 from kernsel.search.axes import Axes
 from kernsel.search.board import Board
 from kernsel.search.choice import ONE_SE, Rule
-from kernsel.search.grid import GridSearch
 from kernsel.search.refine import Budget, read_method
 from kernsel.search.sample import make_designs
 from kernsel.search.scales import Family
+from kernsel.search.walk import Walk
 from kernsel.selection.cautions import weights_note
 from kernsel.selection.eta import choose_eta, describe_eta
 from kernsel.selection.plan import Plan
@@ -55,8 +55,7 @@ class Setting:
         The rows by fold, for each of them.
     rank : LowRank, Whole or None
         The representation in force.
-    ladder : tuple of int
-        Ranks of successive halving; none where every candidate is scored at the representation in force.
+    search : Search
     grids : list of Axes
     rule : Rule
         Of choice.
@@ -77,7 +76,7 @@ class Setting:
     folds: list[Folds]
     deals: list[Partition]
     rank: Rank | None
-    ladder: tuple[int, ...]
+    search: Any
     grids: list[Axes]
     rule: Rule
     refine: str | None
@@ -92,10 +91,11 @@ class Setting:
         """Whether scores and exact scores are of one kind: means over held-out rows."""
         return isinstance(self.criterion, HeldOutCriterion)
 
-    def search(self, progress: Progress | None) -> GridSearch:
-        """Return the search, on a board of its own."""
+    def begin(self, progress: Progress | None) -> Walk:
+        """Return the search under way, on a board of its own."""
         board = Board(self.deals, self.criterion, Errors.of(self.dataset), self.rank, self.metrics, progress)
-        return GridSearch(board, self.grids, self.plan.extend, self.ladder, self.rule)
+        walk: Walk = self.search.begin(board, self.grids, self.plan.extend, self.rule)
+        return walk
 
 
 def resolve(
@@ -133,8 +133,9 @@ def resolve(
     refine = read_method(plan.refine, plan.budget, criterion, learner, kernels, rank)
     budget = Budget.read(plan.budget)
     rule = Rule.read(plan.choose, plan.within, plan.one_se, dataset.task, criterion)
-    ladder = read_search(plan.search, dataset.n, len(dataset.Y), rank, rule.name == ONE_SE)
-    compile_updates(learner, rank is None and not ladder)
+    search = read_search(plan.search, dataset.n, len(dataset.Y), rank, rule.name == ONE_SE)
+    ranks = search.ranks(dataset.n, rank) if hasattr(search, "ranks") else ()
+    compile_updates(learner, rank is None and not ranks)
     calibration = _read_calibration(plan, learner, dataset, folds[0])
     deals = [Partition.of(dataset, deal, plan.seed, plan.clip) for deal in folds]
     if rule.name == ONE_SE:
@@ -142,7 +143,7 @@ def resolve(
     metrics = _read_metrics(plan, deals[0], dataset, calibration)
     etas: dict[float, float] = {}
     if getattr(criterion, "eta", 1.0) is None:
-        at = LowRank(ladder[-1]) if ladder else rank
+        at = LowRank(ranks[-1]) if ranks else rank
         criterion, etas = choose_eta(criterion, deals[0], dataset, kernels, plan.grid, learner, at, progress)
         notes.append(describe_eta(criterion.eta, etas))
     return Setting(
@@ -154,7 +155,7 @@ def resolve(
         folds=folds,
         deals=deals,
         rank=rank,
-        ladder=ladder,
+        search=search,
         grids=make_designs(designed, plan.grid, deals[0], learner),
         rule=replace(rule, null=_null_score(criterion, learner, deals[0])),
         refine=refine,

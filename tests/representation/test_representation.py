@@ -89,7 +89,8 @@ def test_texts_of_a_rank():
     assert read_rank("tol:0.01", 300) == LowRank(300, 0.01)
     assert read_rank(0.1, 300, "leverage") == LowRank(30, 0.0, "leverage")
     assert read_rank(None, 300) is None
-    assert read_search("halving", 5000, 1, read_rank("tol:0.01", 5000), False) == (50, 100, 200, 400)
+    rank = read_rank("tol:0.01", 5000)
+    assert read_search("halving", 5000, 1, rank, False).ranks(5000, rank) == (50, 100, 200, 400)
 
 
 @pytest.mark.parametrize(
