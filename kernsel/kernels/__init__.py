@@ -1,11 +1,12 @@
 """Kernels: frozen values that turn data into Gram matrices."""
 
-from kernsel.kernels.algebra import On, Product, Scale, Sum
 from kernsel.kernels.ard import ARD, ARDLaplacian, ARDPolynomial
-from kernsel.kernels.base import Compiled, Kernel, Pairwise, Statistics
+from kernsel.kernels.base import Constant, Kernel, On, Product, Scale, Sum
 from kernsel.kernels.dot import Linear, Polynomial
 from kernsel.kernels.metric import Metric
+from kernsel.kernels.pairwise import Compiled, Pairwise
 from kernsel.kernels.radial import Exponential, Gaussian, Laplacian, Matern32, Matern52, RationalQuadratic
+from kernsel.kernels.statistics import Statistics
 from kernsel.kernels.text import from_spec, parse, short
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "ARDLaplacian",
     "ARDPolynomial",
     "Compiled",
+    "Constant",
     "Exponential",
     "Gaussian",
     "Kernel",

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from kernsel.errors import OptionError, UnknownPlugin
-from kernsel.kernels.algebra import ALGEBRA, On, Product, Scale, Sum, combine
-from kernsel.kernels.base import Kernel, Value
+from kernsel.kernels.base import ALGEBRA, Kernel, On, Sum, combine
+from kernsel.kernels.parameters import Value
 
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?:[-.:][A-Za-z_]\w*)*")
 """A name as distributions write them, ``my-package:my-kernel``: kernels are never subtracted, so "-" is a letter."""
@@ -125,14 +125,11 @@ def _build(node: ast.expr, names: list[str]) -> Kernel | float:
 
 
 def _join(left: Kernel | float, operation: ast.operator, right: Kernel | float) -> Kernel | float:
-    if isinstance(left, Kernel) and isinstance(right, Kernel):
-        return (Sum if isinstance(operation, ast.Add) else Product)((left, right))
-    if isinstance(operation, ast.Add):
+    if not isinstance(operation, ast.Add):
+        return left * right
+    if not isinstance(left, Kernel) and not isinstance(right, Kernel):
         raise _Unreadable
-    if isinstance(left, Kernel):
-        left, right = right, left
-    assert not isinstance(left, Kernel)
-    return Scale(left, right) if isinstance(right, Kernel) else left * right
+    return left + right
 
 
 def _keyword(keyword: ast.keyword, names: list[str]) -> tuple[str, Value | None]:

@@ -312,7 +312,7 @@ class Model:
         OptionError
             The package onnx is not installed.
         ModelError
-            The kernel is a plugin's, or labels are of mixed types.
+            The kernel says no formula of a statistic, or labels are of mixed types.
         """
         from kernsel.model.onnx_export import to_graph  # which needs the package onnx
 
