@@ -21,6 +21,7 @@ from sklearn.utils.validation import _check_sample_weight, _check_y, check_is_fi
 from kernsel.data import from_arrays
 from kernsel.data.choices import Names
 from kernsel.errors import DataError, OptionError, SelectionWarning
+from kernsel.kernels import is_precomputed
 from kernsel.report.cv_results import cv_results
 from kernsel.selection.api import select_dataset
 from kernsel.words import unknown_option
@@ -89,6 +90,7 @@ class _KernelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             sample_weight = _check_sample_weight(sample_weight, X)
             if not sample_weight.any():
                 raise DataError("sample_weight is zero for all rows: no row counts; give some a weight greater than 0")
+        of_data["gram"] = is_precomputed(options["kernel"])
         dataset = from_arrays(X, y, self._task, weights=sample_weight, groups=groups, **of_data)
         selection = select_dataset(dataset, **options)
         for text in selection.warnings:
@@ -128,6 +130,7 @@ class _KernelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.pairwise = is_precomputed(self.kernel)
         return tags
 
 

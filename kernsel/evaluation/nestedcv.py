@@ -18,6 +18,7 @@ from kernsel.folds import Folds, make_folds
 from kernsel.folds.partition import Partition
 from kernsel.heldout.baseline import constant_error
 from kernsel.heldout.standard_error import standard_error
+from kernsel.kernels import is_precomputed
 from kernsel.selection.api import select, select_dataset
 from kernsel.selection.result import described
 from kernsel.words import understands
@@ -164,6 +165,8 @@ def nested(
         As from :func:`kernsel.select`.
     """
     said = {name: options.pop(name) for name in KEYWORDS if name in options} | {"copies": copies}
+    gram = is_precomputed(options.get("kernel"))
+    said["gram"] = gram
     whole = from_arrays(X, y, task, standardize, weights=weights, groups=groups, class_weight=class_weight, **said)
     dealt = make_folds(outer, whole, seed)
     if isinstance(folds, list | tuple) and len(folds) != whole.given:
@@ -174,14 +177,14 @@ def nested(
         kept = dealt.number != fold if dealt.training is None else dealt.training[fold]
         train, test = places[kept], places[order[low:high]]
         dataset = from_arrays(
-            take(X, train), take(y, train), whole.task, standardize,
+            _rows(X, train, train, gram), take(y, train), whole.task, standardize,
             weights=None if weights is None else take(weights, train),
             groups=None if groups is None else take(groups, train),
             class_weight=class_weight, **said,
         )  # fmt: skip
         inner = take(folds, train) if np.ndim(folds) == 1 and not isinstance(folds, str) else folds
         result = select_dataset(dataset, folds=inner, seed=seed, **options)
-        predicted.append(np.asarray(result.model.predict(take(X, test))))
+        predicted.append(np.asarray(result.model.predict(_rows(X, test, train, gram))))
         found.append(result.best)
         if progress is not None:
             progress(fold + 1, starts.size - 1, "outer folds")
@@ -204,6 +207,11 @@ def nested(
         baseline=baseline,
         baseline_se=baseline_se,
     )
+
+
+def _rows(X: Any, rows: NDArray[np.int64], training: NDArray[np.int64], gram: bool) -> Any:
+    """Return some rows of X; of a Gram matrix, their values with the rows that a model is selected on."""
+    return np.asarray(X)[np.ix_(rows, training)] if gram else take(X, rows)
 
 
 def _constant(dataset: Dataset, outer: Folds, seed: int) -> tuple[float, float]:

@@ -3,6 +3,7 @@
 from kernsel.kernels.ard import ARD, ARDLaplacian, ARDPolynomial
 from kernsel.kernels.base import Constant, Kernel, On, Product, Scale, Sum
 from kernsel.kernels.dot import Linear, Polynomial
+from kernsel.kernels.given import Function, Precomputed, is_precomputed
 from kernsel.kernels.metric import Metric
 from kernsel.kernels.pairwise import Compiled, Pairwise
 from kernsel.kernels.radial import Exponential, Gaussian, Laplacian, Matern32, Matern52, RationalQuadratic
@@ -16,6 +17,7 @@ __all__ = [
     "Compiled",
     "Constant",
     "Exponential",
+    "Function",
     "Gaussian",
     "Kernel",
     "Laplacian",
@@ -26,12 +28,14 @@ __all__ = [
     "On",
     "Pairwise",
     "Polynomial",
+    "Precomputed",
     "Product",
     "RationalQuadratic",
     "Scale",
     "Statistics",
     "Sum",
     "from_spec",
+    "is_precomputed",
     "parse",
     "short",
 ]

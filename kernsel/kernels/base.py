@@ -49,6 +49,11 @@ class Kernel(Parametric, ABC):
     sparse: ClassVar[bool] = False
     """Whether all methods take sparse rows, a csr_array, as X and Z; otherwise dense ones are made for them."""
 
+    definite: ClassVar[bool] = True
+    """Whether it is known to be positive semidefinite."""
+    known_rows_only: ClassVar[bool] = False
+    """Whether values are known only where one of two rows is one that was given."""
+
     __array_ufunc__: ClassVar[None] = None
     """A number of NumPy times a kernel is a kernel, not an array of one."""
 
@@ -199,6 +204,11 @@ class Combined(Kernel):
     def sparse(self) -> bool:  # type: ignore[override]  # as above
         """Whether all parts take sparse rows."""
         return all(part.sparse for part in self.parts)
+
+    @property
+    def definite(self) -> bool:  # type: ignore[override]  # as above
+        """Whether all parts are known to be positive semidefinite."""
+        return all(part.definite for part in self.parts)
 
     @property
     def smoothness(self) -> float:  # type: ignore[override]  # as above

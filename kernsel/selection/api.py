@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kernsel.data import Dataset, from_arrays
 from kernsel.data.choices import Names
 from kernsel.errors import OptionError, SelectionWarning
-from kernsel.kernels import Kernel
+from kernsel.kernels import Kernel, is_precomputed
 from kernsel.numerics.points import Points
 from kernsel.parts import check_seed, read_learner
 from kernsel.search.axes import Grid
@@ -233,6 +233,7 @@ def select(
             numeric=numeric,
             ordinal=ordinal,
             missing=missing,
+            gram=is_precomputed(kernel),
         ),
         learner=learner,
         kernel=kernel,
