@@ -19,10 +19,10 @@ from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _check_y, check_is_fitted, validate_data
 
-from kernsel.data import from_arrays
 from kernsel.errors import DataError, OptionError, SelectionWarning
+from kernsel.kernels import is_precomputed
 from kernsel.report.cv_results import cv_results
-from kernsel.selection.api import carry_out
+from kernsel.selection.api import carry_out, encode_arrays
 from kernsel.selection.plan import WORDS, Plan
 from kernsel.words import unknown_option
 
@@ -103,7 +103,7 @@ class _KernelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             sample_weight = _check_sample_weight(sample_weight, X)
             if not sample_weight.any():
                 raise DataError("sample_weight is zero for all rows: no row counts; give some a weight greater than 0")
-        dataset = from_arrays(X, y, weights=sample_weight, groups=groups, **plan.table)
+        dataset = encode_arrays(X, y, plan, sample_weight, groups)
         selection = carry_out(dataset, plan, progress)
         for text in selection.warnings:
             warnings.warn(text, SelectionWarning, stacklevel=3)
@@ -142,6 +142,7 @@ class _KernelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.pairwise = is_precomputed(self.kernel)
         return tags
 
 

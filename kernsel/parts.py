@@ -12,7 +12,7 @@ from typing import Any
 from kernsel import registry
 from kernsel.data.columns import as_dense
 from kernsel.errors import IncompatibleError, OptionError, PluginError, check_memory
-from kernsel.kernels import Kernel, parse
+from kernsel.kernels import Function, Kernel, Precomputed, is_precomputed, parse
 from kernsel.numerics.points import Points
 from kernsel.representation.blocks import FEATURES_BYTES
 from kernsel.representation.ranks import METHODS, LowRank, Rank, Whole
@@ -78,9 +78,13 @@ def check_seed(seed: Any) -> None:
 
 
 def read_kernel(kernel: Any) -> Kernel:
-    """Return the kernel; OptionError if it is neither one nor the text of one."""
+    """Return the kernel; OptionError if it is neither one nor the text of one, nor a function."""
+    if is_precomputed(kernel):
+        return Precomputed()
     if not isinstance(kernel, str | Kernel):
-        raise OptionError(f"a kernel must be a name such as 'gaussian', or a Kernel, not {kernel!r}")
+        if callable(kernel) and not isinstance(kernel, type):
+            return Function(kernel)
+        raise OptionError(f"a kernel must be a name such as 'gaussian', a Kernel, or a function, not {kernel!r}")
     return parse(kernel) if isinstance(kernel, str) else kernel
 
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,11 +98,6 @@ class Slopes(NamedTuple):
     def of(problem: Problem, lam: float, value: float, W: Array, slope: float) -> Slopes:
         """Make them from the derivatives W (n, n) by the entries of the Gram matrix, and from that by lambda."""
         return Slopes(value, problem.kernel.theta_vjp(problem.rows.X, W, problem.gram), lam * slope)
-
-
-def has_gradient(criterion: Any) -> bool:
-    """Tell whether a criterion has a gradient of its score: not where a measure of its own replaces the loss."""
-    return hasattr(criterion, "gradient") and not hasattr(criterion, "measure")
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,18 @@ from typing import ClassVar
 import numpy as np
 
 from kernsel.criteria.base import About, Array, HeldOutCriterion, PenalisedFit, Scores, empirical_risk, unless_finite
-from kernsel.errors import IncompatibleError, OptionError
+from kernsel.errors import OptionError
 from kernsel.numerics.smooth import newton
 from kernsel.numerics.smooth.ball import squared_radius
 from kernsel.numerics.smooth.span import spans_in_features, spans_in_kernel
 from kernsel.paths import HeldOut, Path
+from kernsel.protocols import require
 
-HINGES = {"huber-hinge": "svm", "squared-hinge": "l2svm"}
-"""The losses of this family by name, and the learners that have them."""
+HINGE, SQUARED_HINGE = 1, 2
+"""Powers of the hinge, as losses say them."""
+
+HINGES = {HINGE: ("huber-hinge", "svm"), SQUARED_HINGE: ("squared-hinge", "l2svm")}
+"""The built-in losses and learners of these powers, for messages."""
 
 BLOCK = 1024
 """Rows of a Gram matrix of low rank that are held at a time."""
@@ -28,13 +32,15 @@ BLOCK = 1024
 BALL = "the smallest ball around the rows was not found"
 
 
-def need_hinge(criterion: str, path: Path, *losses: str) -> None:
-    """Raise IncompatibleError if the learner of a path has none of these losses."""
-    if path.learner.loss.name not in losses:
-        raise IncompatibleError(
-            f"criterion '{criterion}' needs the {' or '.join(losses)} loss; learner '{path.learner.name}' has another: "
-            f"use {' or '.join(HINGES[name] for name in losses)}, or the criterion newton-cv"
-        )
+def need_hinge(criterion: str, path: Path, *powers: int) -> None:
+    """Raise IncompatibleError if the loss of a path's learner is no hinge of one of these powers."""
+    losses, learners = (" or ".join(each) for each in zip(*(HINGES[power] for power in powers), strict=True))
+    require(
+        path.learner,
+        lambda learner: learner.loss.hinge in powers,
+        f"criterion '{criterion}' needs the {losses} loss; learner '{path.learner.name}' has another: use {learners}, "
+        "or the criterion newton-cv",
+    )
 
 
 def dual_coefficients(path: Path) -> Array:
@@ -72,7 +78,7 @@ class GACV(PenalisedFit):
 
     def score(self, path: Path) -> Scores:
         """Score a path of an svm."""
-        need_hinge(self.name, path, "huber-hinge")
+        need_hinge(self.name, path, HINGE)
         return super().score(path)
 
     def penalty(self, path: Path) -> Array:
@@ -150,7 +156,7 @@ class XiAlpha:
 
     def score(self, path: Path) -> Scores:
         """Score a path; ties are broken by the hinge loss of the same lowered margins."""
-        need_hinge(self.name, path, *(("huber-hinge",) if path.bias else HINGES))
+        need_hinge(self.name, path, *((HINGE,) if path.bias else HINGES))
         rows, Y = path.rows, path.rows.Y[:, None, :]
         rho = (2.0 if path.bias else 1.0) if self.rho is None else self.rho
         reach = spread(path) if path.bias else squared_lengths(path)
@@ -207,7 +213,7 @@ class RadiusMargin:
         rows, problem = path.rows, path.problem
         beta = np.full(rows.n, 1.0 / rows.n)
         G = problem.matrix(bias=False)
-        if path.learner.loss.name == "huber-hinge":
+        if path.learner.loss.hinge == HINGE:
             radius, status = squared_radius(G, problem.full, np.zeros(rows.n), beta)
             return radius + 2.0 * rows.n * path.lams, [status != newton.CONVERGED] * path.lams.size
         balls = [squared_radius(G, problem.full, rows.total * lam / rows.s, beta) for lam in path.lams]

@@ -12,10 +12,10 @@ import numpy as np
 
 from kernsel.criteria.base import About, Array, PenalisedFit, Penalty, Scores
 from kernsel.errors import IncompatibleError, OptionError
-from kernsel.numerics.operator import gaussian_operator
 from kernsel.numerics.points import deviations
 from kernsel.numerics.square.spectral import above_rounding
 from kernsel.paths import Path, StreamedPath
+from kernsel.protocols import SupportsOperator, require
 
 BLOCK_ROWS = 1000
 """Rows whose part of a sum over all eigenvectors is made at once."""
@@ -142,19 +142,20 @@ class EP(Penalty, PenalisedFit):
     )
 
     def score(self, path: Path) -> Scores:
-        """Score a path; IncompatibleError without a Gaussian kernel, before anything is computed."""
+        """Score a path; IncompatibleError where the kernel's operator isn't known, before anything is computed."""
         kernel = path.problem.kernel
-        if kernel.name != "gaussian":
-            raise IncompatibleError(
-                f"criterion '{self.name}' knows the integral operator of the gaussian kernel alone, not that of "
-                f"'{kernel.name}': use a gaussian kernel, or the criterion newton-cv"
-            )
+        require(
+            kernel,
+            SupportsOperator,
+            f"criterion '{self.name}' knows the integral operator of the gaussian kernel alone, not that of "
+            f"'{kernel.name}': use a gaussian kernel, or the criterion newton-cv",
+        )
         return super().score(path)
 
     def cost(self, path: Path) -> float:
         """Return ``sum_j |lambda_j(K / n) - lambda_j(L_K)|``."""
         rows = path.rows
-        operator = gaussian_operator(deviations(rows.X, rows.s) ** 2, path.problem.kernel.parameters["tau"], rows.n)
+        operator = path.problem.kernel.operator_eigenvalues(deviations(rows.X, rows.s) ** 2, rows.n)
         sigma = eigenvalues(path)[::-1]
         operator[: sigma.size] -= sigma / rows.total
         return float(np.abs(operator).sum())

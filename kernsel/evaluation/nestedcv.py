@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.data import Dataset, from_arrays
+from kernsel.data import Dataset
 from kernsel.data.tables import take
 from kernsel.data.target import class_codes
 from kernsel.errors import OptionError
@@ -17,7 +17,8 @@ from kernsel.folds import Folds, make_folds
 from kernsel.folds.partition import Partition
 from kernsel.heldout.baseline import constant_error
 from kernsel.heldout.standard_error import standard_error
-from kernsel.selection.api import carry_out, select
+from kernsel.kernels import is_precomputed
+from kernsel.selection.api import carry_out, encode_arrays, select
 from kernsel.selection.plan import Plan
 from kernsel.selection.result import described
 from kernsel.types import Progress
@@ -185,7 +186,7 @@ def estimate_nested(
     Nested
     """
     folds, seed = plan.folds, plan.seed
-    whole = from_arrays(X, y, weights=weights, groups=groups, **plan.table)
+    whole, gram = encode_arrays(X, y, plan, weights, groups), is_precomputed(plan.kernel)
     plan = replace(plan, task=whole.task)
     dealt = make_folds(outer, whole, seed)
     if isinstance(folds, list | tuple) and len(folds) != whole.given:
@@ -195,16 +196,16 @@ def estimate_nested(
     for fold, (low, high) in enumerate(pairwise(starts)):
         kept = dealt.number != fold if dealt.training is None else dealt.training[fold]
         train, test = places[kept], places[order[low:high]]
-        dataset = from_arrays(
-            take(X, train),
+        dataset = encode_arrays(
+            _rows(X, train, train, gram),
             take(y, train),
+            plan,
             weights=None if weights is None else take(weights, train),
             groups=None if groups is None else take(groups, train),
-            **plan.table,
         )
         inner = take(folds, train) if np.ndim(folds) == 1 and not isinstance(folds, str) else folds
         result = carry_out(dataset, replace(plan, folds=inner))
-        predicted.append(np.asarray(result.model.predict(take(X, test))))
+        predicted.append(np.asarray(result.model.predict(_rows(X, test, train, gram))))
         found.append(result.best)
         if progress is not None:
             progress(fold + 1, starts.size - 1, "outer folds")
@@ -227,6 +228,11 @@ def estimate_nested(
         baseline=baseline,
         baseline_se=baseline_se,
     )
+
+
+def _rows(X: Any, rows: NDArray[np.int64], training: NDArray[np.int64], gram: bool) -> Any:
+    """Return some rows of X; of a Gram matrix, their values with the rows that a model is selected on."""
+    return np.asarray(X)[np.ix_(rows, training)] if gram else take(X, rows)
 
 
 def _constant(dataset: Dataset, outer: Folds, seed: int) -> tuple[float, float]:

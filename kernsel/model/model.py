@@ -231,8 +231,10 @@ class Model:
         Raises
         ------
         ModelError
-            An older kernsel made the model, and the distance is not in it.
+            An older kernsel made the model, and the distance is not in it; or the kernel is a given Gram matrix.
         """
+        if self.kernel.known_rows_only:
+            raise ModelError(f"kernel '{self.kernel.name}' doesn't know how far new rows are from the training data")
         if self.reach is None:
             raise ModelError("this model doesn't say how far its training data reach; select it anew")
         distances = self._by_blocks(
@@ -312,7 +314,7 @@ class Model:
         OptionError
             The package onnx is not installed.
         ModelError
-            The kernel is a plugin's, or labels are of mixed types.
+            The kernel says no formula of a statistic, or labels are of mixed types.
         """
         from kernsel.model.onnx_export import to_graph  # which needs the package onnx
 
@@ -320,7 +322,7 @@ class Model:
 
     def __repr__(self) -> str:
         """Say in three lines what the model is, what it predicts, and what of it is kept."""
-        m, d = self.rows.shape
+        m, d = self.rows.shape[0], self.rows.shape[1] if self.encoder is None else len(self.encoder.features)
         lam = self.provenance.get("lambda")
         target = self.target if isinstance(self.target, str) else ", ".join(self.target)
         what = "regression" if self.labels is None else f"{len(self.labels)} classes"

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.criteria import Slopes, has_gradient
+from kernsel.criteria import Slopes
 from kernsel.errors import IncompatibleError, OptionError
+from kernsel.protocols import has_gradient, is_differentiable
 from kernsel.representation.problem import Problem
 from kernsel.representation.ranks import Rank
 from kernsel.search.axes import Coordinate
@@ -185,7 +186,7 @@ class _Spent(Exception):
 
 
 def gradient(score: Scorer, place: Place) -> None:
-    """Descend by the criterion's gradient in the logarithms of the width and lambda: L-BFGS-B, by SciPy.
+    """Descend by the criterion's gradient in the logarithms of the kernel's parameters and lambda: L-BFGS-B, by SciPy.
 
     Parameters
     ----------
@@ -201,11 +202,10 @@ def gradient(score: Scorer, place: Place) -> None:
         kernel: Any
         kernel, learner, lam = place.key(u, 17)
         slopes = score.slopes((kernel, learner, lam))
-        # theta = 1 / (2 tau): its logarithm is less what that of tau is more
-        along = {"kernel": -float(slopes.theta[0] * kernel.theta[0]), "lambda": slopes.lam}
+        along = {"lambda": slopes.lam, **kernel.log_slopes(slopes.theta)}
         if slopes.value < best[0]:
             best[:] = [slopes.value, u]
-        return slopes.value, steps * [along[c.of] for c in place.coordinates]
+        return slopes.value, steps * [along[c.name] for c in place.coordinates]
 
     from scipy.optimize import minimize  # takes a while to import
 
@@ -246,7 +246,7 @@ def read_method(
         lacking = [
             *([] if has_gradient(criterion) else [f"criterion '{criterion.name}' has none (cv, loo, evidence do)"]),
             *([] if getattr(learner.loss, "square", False) else [f"learner '{learner.name}' has not the square loss"]),
-            *(f"kernel '{each.name}' is not the gaussian" for each in kernels if each.name != "gaussian"),
+            *(f"kernel '{each}' has none (gaussian has)" for each in kernels if not is_differentiable(each)),
             *([] if rank is None else ["the rank is not full"]),
         ]
         if lacking:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kernsel.data import Dataset, from_arrays
 from kernsel.data.choices import Names
 from kernsel.errors import OptionError, SelectionWarning
-from kernsel.kernels import Kernel
+from kernsel.kernels import Kernel, is_precomputed
 from kernsel.numerics.points import Points
 from kernsel.parts import check_seed, read_learner
 from kernsel.search.axes import Grid
@@ -221,10 +221,32 @@ def select(
     """
     given = locals()
     plan = Plan(**{name: given[name] for name in WORDS})
-    result = carry_out(from_arrays(X, y, weights=weights, groups=groups, **plan.table), plan, progress)
+    result = carry_out(encode_arrays(X, y, plan, weights, groups), plan, progress)
     for text in result.warnings:
         python_warnings.warn(text, SelectionWarning, stacklevel=3)  # beyond what reads the words of options
     return result
+
+
+def encode_arrays(
+    X: pd.DataFrame | npt.ArrayLike | Points,
+    y: npt.ArrayLike,
+    plan: Plan,
+    weights: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
+) -> Dataset:
+    """Return the data set of features and target by what a plan says of the table.
+
+    Parameters
+    ----------
+    X, y, weights, groups
+        As in :func:`select`.
+    plan : Plan
+
+    Returns
+    -------
+    Dataset
+    """
+    return from_arrays(X, y, weights=weights, groups=groups, gram=is_precomputed(plan.kernel), **plan.table)
 
 
 def select_dataset(dataset: Dataset, *, progress: Progress | None = None, **options: Any) -> Selection:

@@ -151,7 +151,7 @@ class Costly(CV):
         ({"criterion": "bif"}, "criterion 'bif' has none"),
         ({"criterion": Costly()}, "criterion 'cv' has none"),
         ({"criterion": "cv", "learner": "svr"}, "learner 'svr' has not the square loss"),
-        ({"criterion": "cv", "kernel": "laplacian", "grid": "auto"}, "kernel 'laplacian' is not the gaussian"),
+        ({"criterion": "cv", "kernel": "laplacian", "grid": "auto"}, r"kernel 'laplacian\(\)' has none"),
         ({"criterion": "cv", "rank": 20}, "the rank is not full"),
     ],
 )
