@@ -84,6 +84,10 @@ def codes_of(warnings: Iterable[str]) -> list[dict[str, str]]:
     return [{"code": getattr(each, "code", "other"), "text": str(each)} for each in warnings]
 
 
+class PluginFailure(PluginError):
+    """A part of a distribution failed while it was used."""
+
+
 class SelectionWarning(UserWarning):
     """The selection stands, but something about it should be known."""
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from kernsel.errors import IncompatibleError, OptionError
 from kernsel.heldout.standard_error import standard_error
+from kernsel.numerics.points import read_only
 from kernsel.paths import HeldOut, Path, SquarePath, StreamedPath, WholePath
 from kernsel.representation.problem import Problem
 
@@ -131,7 +132,12 @@ class HeldOutCriterion(ABC):
         """Return this criterion's measure (n,) of held-out outputs F (k, n) of a path, row by row."""
         measure = getattr(self, "measure", None)
         Y = path.rows.Y
-        return np.asarray(path.learner.loss.value(Y, F).mean(axis=0) if measure is None else measure(Y, F))
+        if measure is None:
+            return np.asarray(path.learner.loss.value(Y, F).mean(axis=0))
+        values = np.asarray(measure(read_only(Y), read_only(F)))
+        if values.shape != F.shape[-1:] or values.dtype.kind not in "biuf":
+            raise TypeError(f"measure returned {values.dtype} of shape {values.shape} for {F.shape[-1]} rows")
+        return values
 
     def score(self, path: Path) -> Scores:
         """Score a path; a fit whose mean is not finite has failed."""

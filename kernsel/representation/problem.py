@@ -87,7 +87,10 @@ class Problem:
                 "rank whole never holds the Gram matrix, which this criterion needs: use newton-cv or cv, or give a "
                 "number of landmarks such as 1000"
             )
-        return np.ascontiguousarray(self.kernel.evaluate(self.rows.statistics))
+        K = np.ascontiguousarray(self.kernel.evaluate(self.rows.statistics), dtype=np.float64)
+        if K.shape != (self.rows.n, self.rows.n):
+            raise TypeError(f"evaluate returned shape {K.shape} for {self.rows.n} rows")
+        return K
 
     @once
     def factor(self) -> Factor:

@@ -26,6 +26,7 @@ from kernsel.representation.ranks import LowRank, Rank, Whole
 from kernsel.search.axes import Array, Axes
 from kernsel.search.candidate import Candidate, Key, parameters_of
 from kernsel.search.choice import MINIMUM, Rule
+from kernsel.search.faults import check_diagonal, contained, scored
 
 Progress = Callable[[int, int, str], None]
 
@@ -218,8 +219,19 @@ class GridSearch:
         landmarks: Landmarks | None,
     ) -> list[Candidate]:
         problem = self.problems.on(rows, kernel, rank) if landmarks is None else Problem(rows, kernel, rank, landmarks)
-        paths = [make_path(problem, learner, each) for learner, each in lams.items()]
-        return [candidate for path in paths for candidate in self.assess(path, self.criterion.score(path))]
+
+        def on_path(learner: Any, each: list[float]) -> list[Candidate]:
+            def work() -> list[Candidate]:
+                check_diagonal(kernel, rows)
+                path = make_path(problem, learner, each)
+                return self.assess(path, scored(self.criterion, path))
+
+            def failed(reason: str) -> list[Candidate]:
+                return [Candidate(kernel, lam, learner=learner, failed=reason) for lam in each]
+
+            return contained(work, failed, self.criterion, kernel, learner)
+
+        return [candidate for learner, each in lams.items() for candidate in on_path(learner, each)]
 
 
 def _where(axes: Axes, candidate: Candidate) -> list[str]:

@@ -26,7 +26,7 @@ from kernsel.heldout.intervals import Intervals
 from kernsel.kernels import Kernel
 from kernsel.model.extrapolation import reach
 from kernsel.model.model import Model
-from kernsel.numerics.points import as_points
+from kernsel.numerics.points import as_points, read_only
 from kernsel.numerics.runtime.jit import one_blas_thread
 from kernsel.parts import read_criterion, read_kernel, read_learner, read_rank, read_search, rows_for
 from kernsel.paths import Path, compile_updates, make_path
@@ -328,7 +328,7 @@ def _null(criterion: Any, learner: Any, rows: Partition) -> float:
     zeros = np.zeros_like(rows.Y)
     measure = getattr(criterion, "measure", None)
     if measure is not None:
-        return float(rows.mean(np.asarray(measure(rows.Y, zeros))))
+        return float(rows.mean(np.asarray(measure(read_only(rows.Y), zeros))))
     if getattr(learner, "free", ()):  # compared by a measure without parameters
         return math.inf
     return float(rows.mean(learner.loss.value(rows.Y, zeros).mean(axis=0)))

@@ -51,8 +51,8 @@ CONTRACT = {"contract"}
 f8, i8, b1 = types.float64, types.int64, types.boolean
 f8_1, f8_2, f8_3 = f8[::1], f8[:, ::1], f8[:, :, ::1]
 i8_1 = i8[::1]
-given_2 = types.Array(f8, 2, "C", readonly=True)
-"""Rows as they were given: they may be an array that can't be written to, such as a memory map."""
+given_1, given_2 = (types.Array(f8, dimensions, "C", readonly=True) for dimensions in (1, 2))
+"""Numbers and rows as they were given: they may be an array that can't be written to, such as a memory map."""
 
 LOSS = types.FunctionType(types.UniTuple(f8, 3)(f8, f8, f8_1))
 """A loss as a function pointer: ``(y, f, parameters) -> (V, dV/df, d2V/df2)``."""
