@@ -227,20 +227,16 @@ def blame(error: BaseException, *parts: Any) -> str | None:
     *parts : Kernel, Learner or Criterion
         What was in use.
     """
-    packages = {_package(claim.value): claim for claim in claims() if not claim.builtin}
-    trace, found = error.__traceback__, None
+    packages = {_package(claim.value): f"a part of {claim.origin}" for claim in claims() if not claim.builtin}
+    trace, whose = error.__traceback__, None
     while trace is not None:
-        found = packages.get(_package(trace.tb_frame.f_globals.get("__name__", "")), found)
+        frame = trace.tb_frame
+        package = packages.get(_package(frame.f_globals.get("__name__", "")))
+        if package is not None:
+            whose = maker_of(frame.f_locals.get("self")) or package
         trace = trace.tb_next
-    makers = [maker for part in parts if (maker := maker_of(part))]
-    if found is not None:
-        makers.sort(key=lambda maker: not maker.endswith(f" of {found.origin}"))
-        whose = makers[0] if makers and makers[0].endswith(f" of {found.origin}") else f"a part of {found.origin}"
-    elif makers:
-        whose = makers[0]
-    else:
-        return None
-    return f"{whose} failed ({type(error).__name__}: {parameters.first_line(error)})"
+    whose = whose or next((maker for part in parts if (maker := maker_of(part))), None)
+    return whose and f"{whose} failed ({type(error).__name__}: {parameters.first_line(error)})"
 
 
 def _package(module: str) -> str:

@@ -7,7 +7,8 @@ that don't fit together, are no faults of a candidate and end the search.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -45,10 +46,9 @@ def contained(work: Work, failed: Callable[[str], list[Candidate]], *parts: Any)
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is looked at
             candidates = work()
-        makers = [maker for part in parts if (maker := registry.maker_of(part))]
-        return [_named(candidate, makers) for candidate in candidates] if makers else candidates
+        return [_named(candidate, parts) for candidate in candidates]
     except SelectionError as error:
-        return failed(str(error))
+        return [_named(candidate, parts) for candidate in failed(str(error))]
     except (KernselError, MemoryError):
         raise
     except (ArithmeticError, np.linalg.LinAlgError) as error:
@@ -60,10 +60,32 @@ def contained(work: Work, failed: Callable[[str], list[Candidate]], *parts: Any)
         return failed(reason)
 
 
-def _named(candidate: Candidate, makers: list[str]) -> Candidate:
-    """Return a candidate; of one that failed the reason says whose parts it was made of."""
-    reason = candidate.failed
-    return candidate if reason is None else replace(candidate, failed=f"{reason} ({', '.join(makers)})")
+@contextmanager
+def naming_plugins() -> Iterator[None]:
+    """Turn what a plugin raises, or an end of the process that it asks for, into one error that names it.
+
+    Raises
+    ------
+    PluginFailure
+        A plugin failed outside of any candidate.
+    """
+    try:
+        yield
+    except KernselError:
+        raise
+    except (Exception, SystemExit) as error:
+        reason = registry.blame(error)
+        if reason is None:
+            raise
+        raise PluginFailure(f"{reason}; tell its authors, or do without it") from error
+
+
+def _named(candidate: Candidate, parts: Sequence[Any]) -> Candidate:
+    """Return a candidate; of one that failed the reason says which plugins' parts it was made of."""
+    if candidate.failed is None:
+        return candidate
+    makers = [maker for part in parts if (maker := registry.maker_of(part))]
+    return replace(candidate, failed=f"{candidate.failed} ({', '.join(makers)})") if makers else candidate
 
 
 def check_diagonal(kernel: Kernel, rows: Partition) -> None:

@@ -13,6 +13,7 @@ from kernsel.kernels import Kernel
 from kernsel.numerics.points import Points
 from kernsel.parts import check_seed, read_learner
 from kernsel.search.axes import Grid
+from kernsel.search.faults import naming_plugins
 from kernsel.search.grid import Progress
 from kernsel.selection.kernel_source import AUTO, kernels_of, with_told
 from kernsel.selection.large import is_large, select_large
@@ -266,6 +267,7 @@ def select(
     return result
 
 
+@naming_plugins()
 def select_dataset(
     dataset: Dataset,
     *,

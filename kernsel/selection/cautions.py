@@ -10,17 +10,45 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernsel import registry
 from kernsel.data import Dataset
 from kernsel.data.copies import APART
 from kernsel.errors import Caution
 from kernsel.folds import Folds, copies_apart, keeps_copies
 from kernsel.folds.partition import Partition
 from kernsel.heldout.baseline import Baseline, baseline_of
+from kernsel.numerics.points import Points
 
 Array = NDArray[np.float64]
 
 TOO_GOOD = 0.01
 """A held-out error below this share of the target's spread is said: measured targets have more noise than that."""
+
+
+INDEFINITE, SAMPLE = 1e-8, 300
+"""A negative eigenvalue beyond this share of the largest is no rounding error; it is looked for in so many rows."""
+
+
+def indefinite(kernel: Any, X: Points, seed: int) -> list[Caution]:
+    """Return the caution that a plugin's kernel isn't positive semidefinite, if some rows of X (n, d) show it.
+
+    Then there is no space of functions whose norm is penalised, and the "minimum" that is fitted may be none.
+    """
+    maker = registry.maker_of(kernel)
+    if maker is None:
+        return []
+    some = np.sort(np.random.default_rng(seed).permutation(X.shape[0])[:SAMPLE])
+    K = np.asarray(kernel(X[some]))
+    if np.abs(K - K.T).max() > INDEFINITE * np.abs(K).max():
+        return [Caution("indefinite-kernel", f"{maker} isn't symmetric, so it is no kernel: do without it")]
+    values = np.linalg.eigvalsh(K)
+    if values[0] >= -INDEFINITE * values[-1]:
+        return []
+    text = (
+        f"{maker} isn't positive semidefinite (eigenvalues of {len(some)} rows from {values[0]:.3g} to "
+        f"{values[-1]:.3g}): what was fitted may be no minimum, and scores of it mean little; use another kernel"
+    )
+    return [Caution("indefinite-kernel", text)]
 
 
 class Examination(NamedTuple):

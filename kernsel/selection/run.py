@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.criteria import HeldOutCriterion
+from kernsel.criteria.base import measure_rows
 from kernsel.data import Dataset
 from kernsel.data.sample import column_name
 from kernsel.data.target import class_codes
@@ -26,7 +27,7 @@ from kernsel.heldout.intervals import Intervals
 from kernsel.kernels import Kernel
 from kernsel.model.extrapolation import reach
 from kernsel.model.model import Model
-from kernsel.numerics.points import as_points, read_only
+from kernsel.numerics.points import as_points
 from kernsel.numerics.runtime.jit import one_blas_thread
 from kernsel.parts import read_criterion, read_kernel, read_learner, read_rank, read_search, rows_for
 from kernsel.paths import Path, compile_updates, make_path
@@ -42,7 +43,7 @@ from kernsel.search.ranking import rank as rank_candidates
 from kernsel.search.refine import Budget, read_method, refined
 from kernsel.search.sample import make_designs
 from kernsel.search.scales import Family
-from kernsel.selection.cautions import examine, weights_note
+from kernsel.selection.cautions import examine, indefinite, weights_note
 from kernsel.selection.eta import choose_eta, said_of_eta
 from kernsel.selection.procedure import Procedure, whole_selection
 from kernsel.selection.result import Selection, described, environment, finite_or_none
@@ -239,7 +240,7 @@ def search_dataset(
         )
         warnings.append(Caution("rank-limit", text))
     examined = examine(dataset, dealt[0], deals, every, min(best.error or 0.0, inside))
-    warnings += examined.cautions
+    warnings += examined.cautions + indefinite(best.kernel, rows.X, seed)
     notes += examined.notes
     curves, probabilities = _probabilities(kind, held, rows, dataset)
     exact = held if fresh is None and isinstance(columns, Whole) else fresh
@@ -326,9 +327,8 @@ def search_dataset(
 def _null(criterion: Any, learner: Any, rows: Partition) -> float:
     """Return the mean loss, or a criterion's own measure, of held-out outputs that are all 0."""
     zeros = np.zeros_like(rows.Y)
-    measure = getattr(criterion, "measure", None)
-    if measure is not None:
-        return float(rows.mean(np.asarray(measure(read_only(rows.Y), zeros))))
+    if hasattr(criterion, "measure"):
+        return float(rows.mean(measure_rows(criterion, rows.Y, zeros)))
     if getattr(learner, "free", ()):  # compared by a measure without parameters
         return math.inf
     return float(rows.mean(learner.loss.value(rows.Y, zeros).mean(axis=0)))
