@@ -208,6 +208,51 @@ def build(kind: str, text: str) -> Any:
     return parameters.make(f"{kind} {name!r}", get(kind, name), values)
 
 
+def maker_of(part: Any) -> str | None:
+    """Say whose a part is: its kind, name, distribution and version; None if it is kernsel's own, or no plugin's.
+
+    Of a part that was made of others, such as a sum of kernels, that is the first plugin's among these.
+    """
+    kind = type(part)
+    if kind.__module__.partition(".")[0] == "kernsel":
+        inner = [*getattr(part, "parts", ()), *([part.part] if hasattr(part, "part") else [])]
+        return next((maker for each in inner if (maker := maker_of(each))), None)
+    for claim in claims():
+        if claim.value.replace(":", ".") == f"{kind.__module__}.{kind.__qualname__}" or (
+            claim.name == getattr(part, "name", None) and _package(claim.value) == _package(kind.__module__)
+        ):
+            return f"{claim.kind} {claim.name!r} of {claim.origin}"
+    return None
+
+
+def blame(error: BaseException, *parts: Any) -> str | None:
+    """Say which plugin an error is from, and what it is, in one line; None if no plugin had a part in it.
+
+    That is the last one of the distributions whose code ran into it, or else that of the first of ``parts`` that is
+    a plugin's.
+
+    Parameters
+    ----------
+    error : BaseException
+    *parts : Kernel, Learner or Criterion
+        What was in use.
+    """
+    packages = {_package(claim.value): f"a part of {claim.origin}" for claim in claims() if not claim.builtin}
+    trace, whose = error.__traceback__, None
+    while trace is not None:
+        frame = trace.tb_frame
+        package = packages.get(_package(frame.f_globals.get("__name__", "")))
+        if package is not None:
+            whose = maker_of(frame.f_locals.get("self")) or package
+        trace = trace.tb_next
+    whose = whose or next((maker for part in parts if (maker := maker_of(part))), None)
+    return whose and f"{whose} failed ({type(error).__name__}: {parameters.first_line(error)})"
+
+
+def _package(module: str) -> str:
+    return module.partition(":")[0].partition(".")[0]
+
+
 @dataclass(frozen=True)
 class _Origin:
     """A distribution: its metadata are a file that is read anew each time one of them is asked for."""

@@ -14,6 +14,7 @@ from kernsel.cli.arguments import Asked, Data, Groups, Json, Output, Quiet, Targ
 from kernsel.cli.reading import check_outputs, read_dataset, read_values, set_threads
 from kernsel.cli.writing import say_written, write_document
 from kernsel.errors import OptionError
+from kernsel.text import to_json
 
 
 def mkl(
@@ -101,7 +102,7 @@ def mkl(
             warnings = [*warnings, *chosen.warnings]
             if model is not None:
                 chosen.model.save(model)
-        text = json_format.dumps(document, allow_nan=False)
+        text = to_json(document)
         write_document(text, output)
         typer.echo(text if json else "\n\n".join(summaries))
         if chatty:

@@ -77,9 +77,10 @@ def predict(
                 raise OptionError(f"--missing impute: {model} is of an older kernsel and has no means; select it anew")
             encoder = replace(encoder, missing=asked.missing)
             fitted = replace(fitted, encoder=encoder)
-        predictions, far = _predictions(fitted, frame, decision, proba, interval), None
-        if beyond or fitted.reach is not None:
-            far = fitted.beyond(frame)
+        with console.prints_aside():
+            predictions, far = _predictions(fitted, frame, decision, proba, interval), None
+            if beyond or fitted.reach is not None:
+                far = fitted.beyond(frame)
         if beyond:
             predictions["beyond"] = far
         text = predictions.to_csv(index=False, lineterminator="\n")

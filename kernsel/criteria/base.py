@@ -12,9 +12,12 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.errors import IncompatibleError, OptionError
+from kernsel import registry
+from kernsel.errors import IncompatibleError, OptionError, PluginFailure
 from kernsel.heldout.standard_error import standard_error
+from kernsel.numerics.points import read_only
 from kernsel.paths import HeldOut, Path, SquarePath, StreamedPath, WholePath
+from kernsel.protocols import SupportsMeasure
 from kernsel.representation.problem import Problem
 
 Array = NDArray[np.float64]
@@ -124,9 +127,10 @@ class HeldOutCriterion(ABC):
 
     def values(self, path: Path, F: Array) -> Array:
         """Return this criterion's measure (n,) of held-out outputs F (k, n) of a path, row by row."""
-        measure = getattr(self, "measure", None)
         Y = path.rows.Y
-        return np.asarray(path.learner.loss.value(Y, F).mean(axis=0) if measure is None else measure(Y, F))
+        if hasattr(self, "measure"):
+            return measure_rows(self, Y, F)
+        return np.asarray(path.learner.loss.value(Y, F).mean(axis=0))
 
     def score(self, path: Path) -> Scores:
         """Score a path; a fit whose mean is not finite has failed."""
@@ -143,6 +147,17 @@ class HeldOutCriterion(ABC):
         return Scores(
             score, unless_finite(score, held.failed), loss, reliability, held, score_se=score_se, values=values
         )
+
+
+def measure_rows(criterion: SupportsMeasure, Y: Array, F: Array) -> Array:
+    """Return a criterion's own measure (n,) of outputs F for targets Y, both (k, n); PluginFailure if it is none."""
+    values = np.asarray(criterion.measure(read_only(Y), read_only(F)))
+    if values.shape != Y.shape[-1:] or values.dtype.kind not in "biuf":
+        raise PluginFailure(
+            f"{registry.maker_of(criterion) or criterion} failed: measure returned {values.dtype} of shape "
+            f"{values.shape} for {Y.shape[-1]} rows; tell its authors, or do without it"
+        )
+    return values
 
 
 @dataclass(frozen=True)

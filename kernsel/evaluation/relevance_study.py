@@ -7,7 +7,6 @@ kernel with one relevance for all features. Both predict the fifth, which neithe
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -30,7 +29,7 @@ from kernsel.numerics.runtime.jit import one_blas_thread, share_each
 from kernsel.selection.plan import Plan
 from kernsel.selection.result import finite_or_none
 from kernsel.selection.run import run
-from kernsel.text import aligned
+from kernsel.text import aligned, to_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -119,7 +118,7 @@ class RelevanceStudy:
 
     def to_json(self) -> str:
         """Return ``to_dict`` as one JSON document."""
-        return json.dumps(self.to_dict(), allow_nan=False)
+        return to_json(self.to_dict())
 
     def summary(self) -> str:
         """Return the result for people."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernsel.numerics import gram, sparse
-from kernsel.numerics.points import Points, as_points, is_sparse
+from kernsel.numerics.points import Points, as_points, is_sparse, read_only
 
 Array = NDArray[np.float64]
 
@@ -16,7 +16,7 @@ _SAMPLE = 1000  # rows whose distances set the default widths
 
 
 class Statistics:
-    """What kernels know of two sets of points; each table is computed when first asked for, and kept.
+    """What kernels know of two sets of points; each table is computed when first asked for, and kept, read-only.
 
     A grid over widths, and all parts of a sum, share one object, so that distances are computed once.
 
@@ -35,17 +35,17 @@ class Statistics:
     @cached_property
     def inner(self) -> Array:
         """Inner products, (n, m)."""
-        return self.gram("inner")
+        return read_only(self.gram("inner"))
 
     @cached_property
     def sqdist(self) -> Array:
         """Squared Euclidean distances, (n, m)."""
-        return self.gram("sqdist")
+        return read_only(self.gram("sqdist"))
 
     @cached_property
     def l1(self) -> Array:
         """Sums of absolute differences, (n, m)."""
-        return self.gram("l1")
+        return read_only(self.gram("l1"))
 
     def gram(self, statistic: str, formula: gram.Formula = gram.AS_IT_IS) -> Array:
         """Return a statistic or a formula of it, (n, m), and keep nothing."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.errors import IncompatibleError, check_memory
+from kernsel.errors import IncompatibleError, SelectionError, check_memory
 from kernsel.folds.partition import Partition
 from kernsel.numerics import lowrank
 from kernsel.numerics.landmarks import uniform_landmarks
@@ -87,7 +87,12 @@ class Problem:
                 "rank whole never holds the Gram matrix, which this criterion needs: use newton-cv or cv, or give a "
                 "number of landmarks such as 1000"
             )
-        return np.ascontiguousarray(self.kernel.evaluate(self.rows.statistics))
+        K = np.asarray(self.kernel.evaluate(self.rows.statistics))
+        if K.shape != (self.rows.n, self.rows.n) or K.dtype.kind not in "biuf":
+            raise TypeError(f"evaluate returned {K.dtype} of shape {K.shape} for {self.rows.n} rows")
+        if not np.isfinite(K.sum()):
+            raise SelectionError("the kernel is not finite at every pair of rows")
+        return np.ascontiguousarray(K, dtype=np.float64)
 
     @once
     def factor(self) -> Factor:

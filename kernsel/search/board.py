@@ -26,6 +26,7 @@ from kernsel.paths import Path, make_path
 from kernsel.representation.problem import Landmarks, Problem, Problems
 from kernsel.representation.ranks import LowRank, Rank, Whole
 from kernsel.search.candidate import Candidate, Key, averaged, number_or_none
+from kernsel.search.faults import check_diagonal, checked_scores, contained
 from kernsel.types import Progress
 
 if TYPE_CHECKING:
@@ -108,8 +109,7 @@ class Board:
             problem = (
                 self.problems.on(rows, kernel, rank) if landmarks is None else Problem(rows, kernel, rank, landmarks)
             )
-            paths = [make_path(problem, learner, each) for learner, each in by_learner.items()]
-            return kernel, [candidate for path in paths for candidate in self.scored(path)]
+            return kernel, [c for learner, each in by_learner.items() for c in self._score_path(problem, learner, each)]
 
         # The whole kernel keeps all threads, and the memory, busy by itself.
         each_kernel = map if isinstance(rank, Whole) else share_each
@@ -119,10 +119,23 @@ class Board:
             if self.progress is not None:
                 self.progress(done, total, short(kernel))
 
+    def _score_path(self, problem: Problem, learner: Any, lams: Sequence[float]) -> list[Candidate]:
+        """Return one candidate for each lambda; where anything fails, candidates that have."""
+        kernel = problem.kernel
+
+        def work() -> list[Candidate]:
+            check_diagonal(kernel, problem.rows)
+            return self.scored(make_path(problem, learner, lams))
+
+        def failed(reason: str) -> list[Candidate]:
+            return [Candidate(kernel, lam, learner=learner, failed=reason) for lam in lams]
+
+        return contained(work, failed, self.criterion, kernel, learner)
+
     def scored(self, path: Path) -> list[Candidate]:
         """Return one candidate for each lambda of a path on the first deal."""
         others = [make_path(self._on_deal(path.problem, rows), path.learner, path.lams) for rows in self.deals[1:]]
-        deals = [self._scored_on_deal(each, self.criterion.score(each)) for each in (path, *others)]
+        deals = [self._scored_on_deal(each, checked_scores(self.criterion, each)) for each in (path, *others)]
         return [averaged(candidate) for candidate in zip(*deals, strict=True)]
 
     @cached_property

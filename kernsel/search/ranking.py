@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
+from kernsel.search.board import Board
 from kernsel.search.candidate import Candidate, Key
 from kernsel.search.choice import MOST, Choice, choose
+from kernsel.search.faults import contained
 from kernsel.search.walk import Walk
 
 
@@ -53,7 +57,10 @@ def rank(search: Walk, leaders: int, comparable: bool) -> Ranking:
     def check(candidates: list[Candidate]) -> bool:
         """Verify those that are not; say whether none of them failed, so that no other moves up."""
         new = [c for c in candidates if c.key not in checked]
-        verdicts = board.verified(new)
+        groups: dict[tuple[Any, Any], list[Candidate]] = {}
+        for candidate in new:
+            groups.setdefault((candidate.kernel, candidate.learner), []).append(candidate)
+        verdicts = [c for group in groups.values() for c in _verified(board, group)]
         checked.update({c.key: c for c in verdicts})
         failed = {c.key: c for c in verdicts if c.failed is not None}
         board.found.update(failed)
@@ -71,6 +78,18 @@ def rank(search: Walk, leaders: int, comparable: bool) -> Ranking:
     leader = None if first is None else checked[first.key]
     overturned = leader if leader is not None and choice.lowest.key != leader.key else None
     return Ranking(sorted(ordered, key=lambda c: c.failed is not None), choice, overturned, len(checked))
+
+
+def _verified(board: Board, candidates: list[Candidate]) -> list[Candidate]:
+    """Verify candidates of one kernel and learner, together or else one by one: what can't be verified has failed."""
+
+    def failed(reason: str) -> list[Candidate]:
+        if len(candidates) > 1:
+            return [c for each in candidates for c in _verified(board, [each])]
+        return [replace(candidates[0], verified=math.inf, failed=f"not verified: {reason}")]
+
+    first = candidates[0]
+    return contained(lambda: board.verified(candidates), failed, board.criterion, first.kernel, first.learner)
 
 
 def _verify_leaders(

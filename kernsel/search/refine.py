@@ -82,14 +82,17 @@ class Place:
     @property
     def bounds(self) -> list[tuple[float, float]]:
         """The range of the grid, in steps from the candidate."""
-        return [(math.log(c.low / c.value) / c.step, math.log(c.high / c.value) / c.step) for c in self.coordinates]
+        return [
+            ((math.log(c.low) - math.log(c.value)) / c.step, (math.log(c.high) - math.log(c.value)) / c.step)
+            for c in self.coordinates
+        ]
 
     def key(self, u: Array, digits: int = DIGITS) -> Key:
         """Return the candidate at a point, with its parameters rounded."""
         low, high = np.transpose(self.bounds)
         values: dict[str, dict[str, float]] = {"kernel": {}, "learner": {}, "lambda": {}}
         for c, at in zip(self.coordinates, np.clip(u, low, high), strict=True):
-            values[c.of][c.name] = float(f"{c.value * math.exp(at * c.step):.{digits}g}") if at else c.value
+            values[c.of][c.name] = float(f"{math.exp(math.log(c.value) + at * c.step):.{digits}g}") if at else c.value
         kernel, learner, lam = self.candidate.key
         if values["kernel"]:
             kernel = kernel.with_parameters(**values["kernel"])

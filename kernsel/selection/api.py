@@ -14,6 +14,7 @@ from kernsel.kernels import Kernel, is_precomputed
 from kernsel.numerics.points import Points
 from kernsel.parts import check_seed, read_learner
 from kernsel.search.axes import Grid
+from kernsel.search.faults import naming_plugins
 from kernsel.selection.kernel_source import AUTO, kernels_of, with_notes
 from kernsel.selection.large import is_large, select_large
 from kernsel.selection.plan import WORDS, Plan
@@ -267,6 +268,7 @@ def select_dataset(dataset: Dataset, *, progress: Progress | None = None, **opti
     return carry_out(dataset, Plan.read("select_dataset", options), progress)
 
 
+@naming_plugins()
 def carry_out(dataset: Dataset, plan: Plan, progress: Progress | None = None) -> Selection:
     """Follow a plan the way that suits its learner and the number of rows.
 

@@ -19,7 +19,7 @@ from kernsel.search.candidate import Candidate
 from kernsel.search.choice import MINIMUM, ONE_SE, SAFEST, Choice, Rule
 from kernsel.search.ranking import Ranking
 from kernsel.search.walk import Walk
-from kernsel.selection.cautions import examine
+from kernsel.selection.cautions import examine, examine_kernel
 from kernsel.selection.procedure import Procedure
 from kernsel.selection.refit import Fitted
 from kernsel.selection.result import Selection, described, environment, finite_or_none
@@ -64,6 +64,7 @@ def make_selection(setting: Setting, outcome: Outcome) -> Selection:
         notes.append(f"error of the whole selection: not known, for {procedure}; give nested")
     least_error = min(best.error or 0.0, fitted.raw_error)
     examined = examine(dataset, setting.folds[0], setting.deals, fitted.outputs, least_error)
+    indefinite = examine_kernel(best.kernel, rows.X, setting.plan.seed)
     held = fitted.outputs[0][:, : rows.held]
     outputs = held.T if len(held) > 1 else held[0]
     places, given = dataset.places[rows.order[: rows.held]], dataset.given
@@ -79,7 +80,7 @@ def make_selection(setting: Setting, outcome: Outcome) -> Selection:
         heldout=_placed(fitted.model.outputs_to_predictions(outputs), places, given),
         outputs=_placed(outputs, places, given),
         probabilities=None if probabilities is None else _placed(probabilities, places, given),
-        warnings=[*_warnings(setting, outcome), *examined.cautions],
+        warnings=[*_warnings(setting, outcome), *examined.cautions, *indefinite],
         conversions={**best.kernel.conversions(), **best.learner.conversions(rows.total, best.lam)},
         data=_data(setting, outcome) | baseline | {"notes": [*notes, *examined.notes]},
         options=_options(setting),

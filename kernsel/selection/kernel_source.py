@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from kernsel.data import Dataset
 from kernsel.data.names import listed
 from kernsel.errors import Caution, IncompatibleError, OptionError
 from kernsel.kernels import Kernel
-from kernsel.kernels.given import negative_part
 from kernsel.learning.learned import LearnedKernel
 from kernsel.numerics.runtime.jit import one_blas_thread
 from kernsel.parts import read_criterion, read_kernel, read_learner
@@ -42,8 +41,6 @@ class KernelSource:
     ----------
     kernels : list of Kernel or Family
     notes : list of str
-    warnings : tuple of str
-        What should be known of them before a choice is used.
     seconds : float
         That it took to make them.
     unseen : callable or None
@@ -54,7 +51,6 @@ class KernelSource:
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
     unseen: Unseen | None = None
-    warnings: tuple[str, ...] = field(default=(), kw_only=True)
 
     def moved(self, dataset: Dataset, kernel: Kernel, to: Kernel, considered: Sequence[Candidate]) -> KernelSource:
         """Return the source of a selection on more rows, that of one of the kernels, or of another width of it.
@@ -77,7 +73,7 @@ class KernelSource:
 
     def describe(self, result: Selection) -> Selection:
         """Return a selection among the kernels with what is known of them."""
-        return with_notes(result, self.seconds, self.notes, self.warnings)
+        return with_notes(result, self.seconds, self.notes)
 
 
 def with_notes(
@@ -120,11 +116,12 @@ def kernels_of(dataset: Dataset, plan: Plan) -> KernelSource:
             f"relevances: no kernel has any without values, to be learnt by {plan.relevances}; use kernel ard or auto, "
             "or leave that out"
         )
-    return KernelSource(kernels, warnings=check_given(kernels, dataset, plan.landmarks))
+    _check_given(kernels, dataset, plan.landmarks)
+    return KernelSource(kernels)
 
 
-def check_given(kernels: Sequence[Kernel], dataset: Dataset, landmarks: str | None) -> tuple[str, ...]:
-    """Return cautions about kernels given by their values that aren't semidefinite; an error if these don't fit X."""
+def _check_given(kernels: Sequence[Kernel], dataset: Dataset, landmarks: str | None) -> None:
+    """Raise where kernels that are given by their values don't fit X or the other options."""
     known = [kernel for kernel in kernels if kernel.known_rows_only]
     if known and (len(kernels) > 1 or not dataset.encoder.similarities):
         raise OptionError(f"kernel '{known[0].name}' stands alone, and X is a square Gram matrix")
@@ -133,17 +130,6 @@ def check_given(kernels: Sequence[Kernel], dataset: Dataset, landmarks: str | No
             f"landmarks kmeans are centres, not rows, and kernel '{known[0].name}' has values of rows only: "
             "use another method"
         )
-    parts = [(kernel, negative_part(kernel, dataset.X)) for kernel in kernels if not (kernel.definite or kernel.free)]
-    return tuple(
-        Caution(
-            "indefinite-kernel",
-            f"kernel '{kernel.name}' isn't positive semidefinite: its smallest eigenvalue is {share:.2g} times the "
-            "largest; fits of the square loss leave its negative part out, others may fail; set negative eigenvalues "
-            "to 0, or add their size to the diagonal",
-        )
-        for kernel, share in parts
-        if share
-    )
 
 
 def _why_gaussian(plan: Plan) -> str | None:

@@ -28,10 +28,11 @@ from numpy.typing import NDArray
 
 from kernsel import parts as reading
 from kernsel.data import Dataset
-from kernsel.errors import SelectionError, memory
+from kernsel.errors import SelectionError
 from kernsel.folds import Folds, make_folds
 from kernsel.kernels import Kernel, short
 from kernsel.learning.start import part
+from kernsel.memory import memory_limit
 from kernsel.numerics.points import is_sparse
 from kernsel.numerics.runtime.jit import one_blas_thread
 from kernsel.numerics.whole import costs as whole_costs
@@ -165,7 +166,7 @@ def _final(dataset: Dataset, folds: int, effort: str, asked: bool) -> str | None
     """
     n, d = dataset.X.shape
     bounds = [(n * i // folds, n * (i + 1) // folds) for i in range(folds)]
-    bias, there = dataset.task == "classification", memory()
+    bias, there = dataset.task == "classification", memory_limit()
     every = "folds" if folds * (dataset.k + bias) <= 128 else "blocks"
     for route in (every, "one fold"):
         costs = whole_costs.costs(n, d, dataset.k, bias, bounds, route)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernsel.criteria import HeldOutCriterion
+from kernsel.criteria.base import measure_rows
 from kernsel.data import Dataset
 from kernsel.errors import OptionError
 from kernsel.folds import Folds, make_folds
@@ -217,9 +218,8 @@ def _check_one_se(criterion: Any, verify: int, rows: Partition) -> None:
 def _null_score(criterion: Any, learner: Any, rows: Partition) -> float:
     """Return the mean loss, or a criterion's own measure, of held-out outputs that are all 0."""
     zeros = np.zeros_like(rows.Y)
-    measure = getattr(criterion, "measure", None)
-    if measure is not None:
-        return float(rows.mean(np.asarray(measure(rows.Y, zeros))))
+    if hasattr(criterion, "measure"):
+        return float(rows.mean(measure_rows(criterion, rows.Y, zeros)))
     if getattr(learner, "free", ()):  # compared by a measure without parameters
         return math.inf
     return float(rows.mean(learner.loss.value(rows.Y, zeros).mean(axis=0)))
