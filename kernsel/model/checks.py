@@ -45,7 +45,8 @@ def check_model(model: Model) -> None:
         _check_calibration(model.calibration, k)
     if model.encoder is not None:
         _check_encoder(model.encoder)
-        _need(len(model.encoder.features) == d, "rows of other features")
+        numbered = bool(model.encoder.similarities)  # a row of a Gram matrix begins with its own number
+        _need(len(model.encoder.features) + numbered == d, "rows of other features")
     first = model.rows[:1] if model.kernel.sparse else dense(model.rows[:1])
     with np.errstate(all="ignore"):
         _need(np.shape(model.kernel(first, first)) == (1, 1), "a kernel that isn't one")

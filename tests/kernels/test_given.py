@@ -63,7 +63,7 @@ def test_a_class_that_is_called_works_as_a_function(table):
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (lambda X, Z: 1.0, r"must return an array of shape \(90, 90\), not \(\)"),
+        (lambda X, Z: 1.0, r"must return an array of shape \(\d+, \d+\), not \(\)"),
         (lambda X, Z: np.full((len(X), len(Z)), np.nan), "values that are not finite"),
         (lambda X, Z: np.outer(X[:, 0], Z[:, 1]), "is not symmetric"),
         (lambda X: X, r"can't be called as f\(X, Z\)"),
