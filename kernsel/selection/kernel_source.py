@@ -18,6 +18,7 @@ from kernsel.kernels.given import negative_part
 from kernsel.learning.learned import LearnedKernel
 from kernsel.numerics.runtime.jit import one_blas_thread
 from kernsel.parts import read_criterion, read_kernel, read_learner
+from kernsel.protocols import SupportsPrior
 from kernsel.search.candidate import Candidate
 from kernsel.search.scales import Family
 from kernsel.selection import auto as automatic
@@ -41,12 +42,12 @@ class KernelSource:
     ----------
     kernels : list of Kernel or Family
     notes : list of str
-    warnings : tuple of str
-        What should be known of them before a choice is used.
     seconds : float
         That it took to make them.
     unseen : callable or None
         Predicts held-out rows by kernels that haven't seen them: see :func:`kernsel.selection.run.search_dataset`.
+    warnings : tuple of str
+        What should be known of them before a choice is used.
     """
 
     kernels: Sequence[Kernel | Family]
@@ -113,7 +114,7 @@ def kernels_of(dataset: Dataset, kernel: Any, relevances: Any, effort: str, opti
             raise OptionError("kernel 'auto' chooses among many: leave the others out")
         return _chosen(dataset, effort, _priors(relevances, dataset.task, options), options)
     kernels = [read_kernel(each) for each in given]
-    if any(map(_unlearnt, kernels)):
+    if any(kernel.unlearnt for kernel in kernels):
         return _learnt(dataset, kernels, _checked(relevances, options), options)
     if relevances is not None:
         raise OptionError(
@@ -167,7 +168,7 @@ def _priors(relevances: Any, task: str, options: Mapping[str, Any]) -> Sequence[
         return automatic.PRIORS[task]
     by = _checked(relevances, options)
     criterion: Any = read_criterion(by, None, False, None) if by != "flkl" else None
-    if getattr(criterion, "name", None) != LEARNT_BY:
+    if not isinstance(criterion, SupportsPrior):
         raise OptionError(f"kernel auto learns relevances by the evidence; with {relevances} use kernel ard")
     return (criterion.sigma,)
 
@@ -281,7 +282,7 @@ def _learnt(dataset: Dataset, kernels: Sequence[Kernel], relevances: Any, option
     ready: list[Kernel] = []
     learned: dict[Kernel, LearnedKernel] = {}
     for kernel in kernels:
-        if not _unlearnt(kernel):
+        if not kernel.unlearnt:
             ready.append(kernel)
             continue
         found = _learn(dataset, kernel, part, relevances, options["seed"])
@@ -290,11 +291,6 @@ def _learnt(dataset: Dataset, kernels: Sequence[Kernel], relevances: Any, option
         learned.update(dict.fromkeys(scales, found))
         ready += scales
     return _Learnt(ready, (), time.perf_counter() - started, None, learned)
-
-
-def _unlearnt(kernel: Kernel) -> bool:
-    """Tell whether a kernel has relevances without values."""
-    return any(name.split(".")[-1] == "theta" for name in kernel.free)
 
 
 def _learn(dataset: Dataset, kernel: Kernel, learner: Any, relevances: Any, seed: int) -> LearnedKernel:
