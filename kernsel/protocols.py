@@ -327,6 +327,24 @@ class SupportsMeasure(Protocol):
 
 
 @runtime_checkable
+class SupportsPrior(Protocol):
+    """A criterion with a log-normal prior of the relevances that are learnt by it."""
+
+    sigma: float | None
+    """Standard deviation of their logarithms; None: no prior."""
+
+
+@runtime_checkable
+class SupportsExactRefits(Protocol):
+    """A criterion that is the mean loss of exact refits without each fold, where the loss is the square one.
+
+    A class says so for itself alone: what derives from it may score otherwise.
+    """
+
+    exact_refits: ClassVar[bool]
+
+
+@runtime_checkable
 class Unbounded(Protocol):
     """A criterion that has no minimum over the kernel's parameters, or lambda: their axes aren't extended."""
 
@@ -339,6 +357,12 @@ class Unbounded(Protocol):
 def has_gradient(criterion: object) -> bool:
     """Tell whether a criterion has a gradient of its score: not where a measure of its own replaces the loss."""
     return isinstance(criterion, SupportsGradient) and not isinstance(criterion, SupportsMeasure)
+
+
+def refits_exactly(criterion: object) -> bool:
+    """Tell whether a criterion is the mean square loss of exact refits: not where a measure of its own replaces it."""
+    able = isinstance(criterion, SupportsExactRefits) and bool(vars(type(criterion)).get("exact_refits"))
+    return able and not isinstance(criterion, SupportsMeasure)
 
 
 class Search(Protocol):

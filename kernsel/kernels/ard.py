@@ -41,6 +41,7 @@ class _Relevances(Kernel):
 
     statistic: ClassVar[str]
     sparse: ClassVar[bool] = True
+    learnt: ClassVar[tuple[str, ...]] = ("theta",)
 
     theta: tuple[float, ...] | None = None
 

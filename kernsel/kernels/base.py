@@ -46,6 +46,8 @@ class Kernel(Parametric, ABC):
     """The parameter that is a width (larger is smoother), if there is one: ties go to the wider kernel."""
     smoothness: ClassVar[float] = math.inf
     """How often functions of the kernel's space have derivatives, nu of a Matern kernel: 1/2 if they are rough."""
+    learnt: ClassVar[tuple[str, ...]] = ()
+    """Parameters that are learnt, not searched on a grid: relevances of many features."""
     sparse: ClassVar[bool] = False
     """Whether all methods take sparse rows, a csr_array, as X and Z; otherwise dense ones are made for them."""
 
@@ -61,6 +63,11 @@ class Kernel(Parametric, ABC):
     def scales(self) -> tuple[float, ...]:
         """What distances or inner products of the data are multiplied by, such as ``1 / (2 tau)``, if by anything."""
         return ()
+
+    @property
+    def unlearnt(self) -> tuple[str, ...]:
+        """The names of the parameters that are to be learnt."""
+        return tuple(name for name in self.free if name in self.learnt)
 
     @abstractmethod
     def evaluate(self, stats: Statistics) -> Array:
@@ -199,6 +206,11 @@ class Combined(Kernel):
     def width(self) -> str | None:  # type: ignore[override]  # a class attribute elsewhere, here it is the part's
         """The width of the part, if it is a single one and has a width."""
         return None if self.numbered else self.parts[0].width
+
+    @property
+    def learnt(self) -> tuple[str, ...]:  # type: ignore[override]  # as above
+        """The parameters of all parts that are learnt, not searched."""
+        return tuple(self._merged(lambda part: dict.fromkeys(part.learnt)))
 
     @property
     def sparse(self) -> bool:  # type: ignore[override]  # as above

@@ -27,6 +27,7 @@ class Linear(Pairwise):
         return S.copy()
 
     def formula(self) -> gram.Formula:
+        """The inner product as it is."""
         return gram.AS_IT_IS
 
     def sklearn_parameters(self) -> dict[str, float]:

@@ -17,6 +17,7 @@ from kernsel.kernels import Kernel
 from kernsel.learning.learned import LearnedKernel
 from kernsel.numerics.runtime.jit import one_blas_thread
 from kernsel.parts import read_criterion, read_kernel, read_learner
+from kernsel.protocols import SupportsPrior
 from kernsel.search.candidate import Candidate
 from kernsel.search.scales import Family
 from kernsel.selection import auto as automatic
@@ -109,7 +110,7 @@ def kernels_of(dataset: Dataset, plan: Plan) -> KernelSource:
             raise OptionError("kernel 'auto' chooses among many: leave the others out")
         return _chosen(dataset, plan, _priors(plan, dataset.task))
     kernels = [read_kernel(each) for each in given]
-    if any(map(_unlearnt, kernels)):
+    if any(kernel.unlearnt for kernel in kernels):
         return _learnt(dataset, plan, kernels, _checked(plan))
     if plan.relevances is not None:
         raise OptionError(
@@ -153,7 +154,7 @@ def _priors(plan: Plan, task: str) -> Sequence[float | None]:
         return automatic.PRIORS[task]
     by = _checked(plan)
     criterion: Any = read_criterion(by, None, False, None) if by != "flkl" else None
-    if getattr(criterion, "name", None) != LEARNT_BY:
+    if not isinstance(criterion, SupportsPrior):
         raise OptionError(f"kernel auto learns relevances by the evidence; with {plan.relevances} use kernel ard")
     return (criterion.sigma,)
 
@@ -267,7 +268,7 @@ def _learnt(dataset: Dataset, plan: Plan, kernels: Sequence[Kernel], relevances:
     ready: list[Kernel] = []
     learned: dict[Kernel, LearnedKernel] = {}
     for kernel in kernels:
-        if not _unlearnt(kernel):
+        if not kernel.unlearnt:
             ready.append(kernel)
             continue
         found = _learn(dataset, kernel, part, relevances, plan.seed)
@@ -276,11 +277,6 @@ def _learnt(dataset: Dataset, plan: Plan, kernels: Sequence[Kernel], relevances:
         learned.update(dict.fromkeys(scales, found))
         ready += scales
     return _Learnt(ready, (), time.perf_counter() - started, None, learned)
-
-
-def _unlearnt(kernel: Kernel) -> bool:
-    """Tell whether a kernel has relevances without values."""
-    return any(name.split(".")[-1] == "theta" for name in kernel.free)
 
 
 def _learn(dataset: Dataset, kernel: Kernel, learner: Any, relevances: Any, seed: int) -> LearnedKernel:

@@ -39,6 +39,7 @@ from kernsel.numerics.whole import costs as whole_costs
 from kernsel.numerics.whole.preconditioners import Refused
 from kernsel.numerics.whole.solver import Fit, WholeKernel, predict
 from kernsel.paths.whole import ENOUGH, dtypes, kernel_matrix
+from kernsel.protocols import refits_exactly
 from kernsel.representation.ranks import LowRank
 from kernsel.selection.auto import kind_of
 from kernsel.selection.kernel_source import AUTO, KernelSource, kernels_of, with_notes
@@ -144,7 +145,7 @@ def is_large(dataset: Dataset, plan: Plan) -> bool:
         and reading.has_square_loss(learner)
         and not is_sparse(dataset.X)
         and dataset.groups is None
-        and not any(name.split(".")[-1] == "theta" for each in named for name in each.free)
+        and not any(each.unlearnt for each in named)
         and (rank is None or any(each == AUTO for each in given) or any(each.free for each in named))
         and isinstance(folds, int | np.integer)
         and not isinstance(folds, bool)
@@ -154,7 +155,7 @@ def is_large(dataset: Dataset, plan: Plan) -> bool:
         and plan.search == "auto"
         and not any((plan.landmarks, plan.refine, plan.eta, plan.order, plan.one_se))
         and plan.choose != "one-se"
-        and (criterion is None or getattr(criterion, "name", criterion) in ("newton-cv", "cv"))
+        and (criterion is None or refits_exactly(reading.read_criterion(criterion, None, False, None)))
         and _final(dataset, int(folds), effort, rank is not None) is not None
     )
 
