@@ -12,9 +12,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.errors import IncompatibleError, OptionError
+from kernsel.errors import OptionError
 from kernsel.heldout.standard_error import standard_error
-from kernsel.paths import HeldOut, Path, SquarePath, StreamedPath, WholePath
+from kernsel.paths import HeldOut, Path
 from kernsel.representation.problem import Problem
 
 Array = NDArray[np.float64]
@@ -210,18 +210,3 @@ def unless_finite(score: Array, failed: list[str | None]) -> list[str | None]:
     """Return the reasons why there is no score, with one for those that are not finite."""
     finite = np.isfinite(score)
     return [r or (None if ok else "the score is not finite") for r, ok in zip(failed, finite, strict=True)]
-
-
-def need_square_loss(name: str, path: Path) -> SquarePath | StreamedPath:
-    """Return the path if its learner has the square loss, or raise IncompatibleError for the criterion ``name``."""
-    if isinstance(path, WholePath):
-        raise IncompatibleError(
-            f"criterion '{name}' isn't made for rank whole, which holds neither the Gram matrix nor its spectrum: use "
-            "newton-cv, cv or loo, or give a number of landmarks such as 1000"
-        )
-    if not isinstance(path, SquarePath | StreamedPath):
-        raise IncompatibleError(
-            f"criterion '{name}' needs the square loss; learner '{path.learner.name}' has another: use krr or lssvm, "
-            "or the criterion newton-cv"
-        )
-    return path

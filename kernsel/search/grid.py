@@ -21,7 +21,8 @@ from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel, Statistics, short
 from kernsel.numerics.runtime.jit import share_each
 from kernsel.paths import Path, make_path
-from kernsel.representation.problem import Landmarks, Problem, Problems
+from kernsel.representation.features import Landmarks
+from kernsel.representation.problem import Problem, Problems
 from kernsel.representation.ranks import LowRank, Rank, Whole
 from kernsel.search.axes import Array, Axes
 from kernsel.search.candidate import Candidate, Key, parameters_of

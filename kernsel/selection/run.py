@@ -67,10 +67,6 @@ class Unseen(Protocol):
         """Return held-out outputs (k, n) of a candidate whose kernel is learnt anew without each fold."""
 
 
-CONTINUATION = 4.0 ** np.arange(3, -1, -1)
-"""The winner is refitted from larger lambda down, as it was found, where its fit is not at hand."""
-
-
 @one_blas_thread()  # the work is cut into kernels, fits and folds; BLAS threads on top would be in the way
 def search_dataset(
     dataset: Dataset,
@@ -472,10 +468,8 @@ def _probabilities(
 
 
 def refit(winner: Candidate, rows: Partition, rank: Rank | None, problems: Problems) -> Path:
-    """Fit a candidate on the rows of a deal, from larger lambda down; the last fit is its own."""
-    problem = problems.on(rows, winner.kernel, rank)
-    known = winner.learner.loss.square or problem.solved(winner.learner, winner.lam)
-    return make_path(problem, winner.learner, [winner.lam] if known else winner.lam * CONTINUATION)
+    """Fit a candidate on the rows of a deal."""
+    return make_path(problems.on(rows, winner.kernel, rank), winner.learner, [winner.lam], lead_in=True)
 
 
 def heldout_of(path: Path, criterion: Any) -> Array:
@@ -540,7 +534,7 @@ def _model(
         calibration=calibration,
         intervals=None if intervals is None else intervals.restricted(used),
         limits=rows.limits if rows.clip else None,
-        reach=reach(kernel, rows.X, kept, np.flatnonzero(used) if path.problem.full else None),
+        reach=reach(kernel, rows.X, kept, path.representation.row_numbers(used)),
     )
 
 
