@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel import registry
-from kernsel.errors import IncompatibleError, OptionError, PluginFailure
+from kernsel.errors import OptionError, PluginFailure
 from kernsel.heldout.standard_error import standard_error
 from kernsel.numerics.points import read_only
-from kernsel.paths import HeldOut, Path, SquarePath, StreamedPath, WholePath
+from kernsel.paths import HeldOut, Path
 from kernsel.protocols import SupportsMeasure
 from kernsel.representation.problem import Problem
 
@@ -220,18 +220,3 @@ def unless_finite(score: Array, failed: list[str | None]) -> list[str | None]:
     """Return the reasons why there is no score, with one for those that are not finite."""
     finite = np.isfinite(score)
     return [r or (None if ok else "the score is not finite") for r, ok in zip(failed, finite, strict=True)]
-
-
-def need_square_loss(name: str, path: Path) -> SquarePath | StreamedPath:
-    """Return the path if its learner has the square loss, or raise IncompatibleError for the criterion ``name``."""
-    if isinstance(path, WholePath):
-        raise IncompatibleError(
-            f"criterion '{name}' isn't made for rank whole, which holds neither the Gram matrix nor its spectrum: use "
-            "newton-cv, cv or loo, or give a number of landmarks such as 1000"
-        )
-    if not isinstance(path, SquarePath | StreamedPath):
-        raise IncompatibleError(
-            f"criterion '{name}' needs the square loss; learner '{path.learner.name}' has another: use krr or lssvm, "
-            "or the criterion newton-cv"
-        )
-    return path

@@ -58,4 +58,4 @@ class NewtonCV(CV):
 
         None at a rank that is not the one in force, where the score is provisional.
         """
-        return None if path.problem.provisional else path.step_ratio
+        return path.step_ratio

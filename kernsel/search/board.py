@@ -23,7 +23,8 @@ from kernsel.heldout.standard_error import standard_error
 from kernsel.kernels import Kernel, Statistics, short
 from kernsel.numerics.runtime.jit import share_each
 from kernsel.paths import Path, make_path
-from kernsel.representation.problem import Landmarks, Problem, Problems
+from kernsel.representation.features import Landmarks
+from kernsel.representation.problem import Problem, Problems
 from kernsel.representation.ranks import LowRank, Rank, Whole
 from kernsel.search.candidate import Candidate, Key, averaged, number_or_none
 from kernsel.search.faults import check_diagonal, checked_scores, contained
@@ -173,8 +174,8 @@ class Board:
         if held is not None:
             columns["error"], columns["error_se"] = self.errors.mean(path.rows, held.f)
             columns |= {"exact": held.exact, "refitted": np.broadcast_to(held.refitted, path.lams.shape)}
-        rank = problem.rank.largest if isinstance(problem.rank, LowRank) and problem.provisional else None
-        if scores.values is not None and held is not None and not problem.provisional:
+        rank = problem.lower_rank
+        if scores.values is not None and held is not None and rank is None:
             errors = self.errors.by_row(path.rows, held.f)
             for k, lam in enumerate(path.lams.tolist()):
                 if failed[k] is None:
@@ -182,7 +183,7 @@ class Board:
         if rank is None:
             usable = [k for k, reason in enumerate(failed) if reason is None]
             norms = np.full(score.shape, np.nan)
-            norms[usable] = float(problem.kernel.diag(path.rows.X).max()) * path.norms(usable)
+            norms[usable] = float(problem.kernel.diag(path.rows.X).max()) * path.norms(usable, held)
             columns["norm"] = norms
         lists = {name: np.asarray(column).tolist() for name, column in columns.items() if column is not None}
         found = []

@@ -26,9 +26,6 @@ from kernsel.version import __version__
 
 Array = NDArray[np.float64]
 
-CONTINUATION = 4.0 ** np.arange(3, -1, -1)
-"""The winner is refitted from larger lambda down, as it was found, where its fit is not at hand."""
-
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
@@ -91,10 +88,8 @@ def fit_choice(setting: Setting, board: Board, choice: Candidate, unseen_outputs
 
 
 def refit(choice: Candidate, rows: Partition, board: Board) -> Path:
-    """Fit a candidate on the rows of a deal, from larger lambda down; the last fit is its own."""
-    problem = board.problems.on(rows, choice.kernel, board.rank)
-    known = choice.learner.loss.square or problem.solved(choice.learner, choice.lam)
-    return make_path(problem, choice.learner, [choice.lam] if known else choice.lam * CONTINUATION)
+    """Fit a candidate on the rows of a deal."""
+    return make_path(board.problems.on(rows, choice.kernel, board.rank), choice.learner, [choice.lam], lead_in=True)
 
 
 def _held_out(setting: Setting, board: Board, choice: Candidate, path: Path) -> list[Array]:
@@ -175,5 +170,5 @@ def _make_model(
         calibration=calibration,
         intervals=None if intervals is None else intervals.restricted(used),
         limits=rows.limits if rows.clip else None,
-        reach=reach(kernel, rows.X, kept, np.flatnonzero(used) if path.problem.full else None),
+        reach=reach(kernel, rows.X, kept, path.representation.row_numbers(used)),
     )

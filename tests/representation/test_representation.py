@@ -105,7 +105,7 @@ def test_features_that_do_not_fit_are_refused(monkeypatch):
     problem = Problem(tables.make_rows(), Gaussian(1.0), 8)
     monkeypatch.setattr("os.sysconf", lambda name: 30)
     with pytest.raises(OptionError, match="features of 30 rows at rank 8 needs about .*give a lower rank"):
-        _ = problem.factor
+        _ = problem.held.factor
 
 
 def test_landmarks_that_cannot_be_had():
