@@ -14,6 +14,7 @@ import typer
 from kernsel.cli.arguments import with_table_options
 from kernsel.cli.console import INTERRUPTED, Group
 from kernsel.cli.example import example
+from kernsel.cli.guide import guide
 from kernsel.cli.mkl import mkl
 from kernsel.cli.plugins import plugins
 from kernsel.cli.predict import predict
@@ -36,6 +37,7 @@ for _command in (
     with_table_options(mkl),
     with_table_options(stability),
     example,
+    guide,
     plugins,
     warmup,
 ):

@@ -32,6 +32,13 @@ class SPS(Penalty, PenalisedFit):
     ----------
     eta : float or None
         Weight of the penalty. None: chosen by cross-validation.
+
+    Examples
+    --------
+    ::
+
+        kernsel example wine wine.csv
+        kernsel select wine.csv --kernel gaussian --folds 5 --criterion sps
     """
 
     name: ClassVar[str] = "sps"
@@ -52,6 +59,13 @@ class SPSSurrogate(SPS):
 
     ``u_j' (K - K^i) u_j = (2 sigma_j - K_ii) u_ij^2`` for the eigenvectors u_j. Unlike the exact changes these have
     either sign, and their absolute values know the eigenvectors.
+
+    Examples
+    --------
+    ::
+
+        kernsel example wine wine.csv
+        kernsel select wine.csv --kernel gaussian --folds 5 --criterion sps-surrogate
     """
 
     name: ClassVar[str] = "sps-surrogate"
@@ -95,6 +109,13 @@ class ER(Penalty, PenalisedFit):
         Weight of the penalty. None: chosen by cross-validation.
     q : int
         How many eigenvalues are the main ones.
+
+    Examples
+    --------
+    ::
+
+        kernsel example wine wine.csv
+        kernsel select wine.csv --kernel gaussian --folds 5 --criterion "er(q=5)"
     """
 
     name: ClassVar[str] = "er"
@@ -129,6 +150,13 @@ class EP(Penalty, PenalisedFit):
     ----------
     eta : float or None
         Weight of the penalty. None: chosen by cross-validation.
+
+    Examples
+    --------
+    ::
+
+        kernsel example wine wine.csv
+        kernsel select wine.csv --kernel gaussian --folds 5 --criterion ep
     """
 
     name: ClassVar[str] = "ep"
