@@ -17,6 +17,7 @@ import kernsel
 from commandline import commands, run
 from kernsel.cli.console import WARNINGS
 from kernsel.cli.guide import CONTENTS, FOLDER, laid_out, page, topics
+from kernsel.cli.guide import guide as show_guide
 
 README = Path(__file__).parents[1] / "README.md"
 PAGES = [README, *sorted(FOLDER.glob("*.md"))]
@@ -148,6 +149,21 @@ def test_topics_are_listed_and_read():
     assert shown.startswith("# Tables\n")
     assert "```" not in shown
     assert "<!--" not in run("guide", "plugins").stdout
+
+
+def test_a_page_goes_through_a_pager_on_a_terminal_only(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    paged = []
+    monkeypatch.setattr("pydoc.pager", paged.append)
+    for stream in (io.StringIO(), Terminal()):
+        monkeypatch.setattr(sys, "stdout", stream)
+        show_guide("limits")
+        assert bool(stream.getvalue()) is not stream.isatty()
+    assert len(paged) == 1
+    assert paged[0].startswith("# Limits\n")
 
 
 def test_a_misspelt_topic():
