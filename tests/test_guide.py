@@ -168,6 +168,8 @@ def test_a_page_goes_through_a_pager_on_a_terminal_only(monkeypatch):
 
 def test_a_misspelt_topic():
     assert "no topic 'theroy'; did you mean 'theory'?" in run("guide", "theroy", code=2).stderr
+    assert "there are first-selection, " in run("guide", "xyz", code=2).stderr
+    assert "'kernsel plugins svm' explains that part" in run("guide", "svm", code=2).stderr
 
 
 def test_pages_are_wrapped_but_code_and_tables_are_not():

@@ -51,9 +51,17 @@ def page(topic: str) -> str:
     """Return the page of a topic, in Markdown; OptionError if there is none."""
     there = topics()
     if topic not in there:
-        hint = meant(topic, there) or f"; there are {listing(there)}"
-        raise OptionError(f"the guide has no topic {topic!r}{hint}")
+        raise OptionError(f"the guide has no topic {topic!r}{_hint(topic, there)}")
     return _read(f"{topic}.md")
+
+
+def _hint(topic: str, there: dict[str, str]) -> str:
+    """Return what may have been meant by a topic that there isn't."""
+    from kernsel import registry
+
+    if any(claim.name == topic for claim in registry.claims()):
+        return f"; 'kernsel plugins {topic}' explains that part"
+    return meant(topic, there) or f"; there are {listing(there)}"
 
 
 def laid_out(markdown: str, width: int) -> Iterator[str]:

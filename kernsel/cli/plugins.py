@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def plugins(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME...", help="Parts to explain; without one, all are listed.")
+        list[str] | None, typer.Argument(metavar="NAME", help="Parts to explain; without one, all are listed.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
     check: Annotated[

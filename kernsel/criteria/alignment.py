@@ -47,7 +47,7 @@ class Embedding:
         return float(np.trace(self.G) if self.full else np.vdot(self.G, self.G))
 
     def centred(self, q: Array) -> Embedding:
-        """Return the same without the direction of the unit vector q: ``(I - q q') K (I - q q')``."""
+        """Return the embedding without the direction of the unit vector q: ``(I - q q') K (I - q q')``."""
         if not self.full:
             return Embedding(self.G - np.outer(q, q @ self.G), full=False)
         Kq = self.G @ q

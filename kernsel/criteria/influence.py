@@ -146,7 +146,8 @@ class FBIF(_Influence):
         reference="FBIF18, Section 4, with sign and mask of its hinge formula corrected",
         cost="one fit and O(n c^2 + c^3 + t n c) for each lambda, c landmarks",
         needs="folds whose fits are trained on all other rows",
-        against="as bif; off the range of its landmarks the inverse is 1 / (2 lambda), which explodes",
+        against="where rho is near 1 it returns the training error; off the range of its landmarks the inverse is "
+        "1 / (2 lambda), which explodes",
     )
     landmarks: float = 0.1
 

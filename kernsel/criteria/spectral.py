@@ -55,7 +55,7 @@ class SPS(Penalty, PenalisedFit):
 
 @dataclass(frozen=True)
 class SPSSurrogate(SPS):
-    """The same by eigenvalues' first-order changes: ``R_emp + (eta / n^2) sum_ij |(2 sigma_j - K_ii) u_ij^2|``.
+    """Stability of first-order eigenvalues: ``R_emp + (eta / n^2) sum_ij |(2 sigma_j - K_ii) u_ij^2|``.
 
     ``u_j' (K - K^i) u_j = (2 sigma_j - K_ii) u_ij^2`` for the eigenvectors u_j. Unlike the exact changes these have
     either sign, and their absolute values know the eigenvectors.

@@ -210,7 +210,7 @@ class Kernel(ABC):
                 raise OptionError(f"kernel '{cls.name}' has no parameter '{name}'; {hint}its parameters: {listed}")
 
     def conversions(self) -> dict[str, float]:
-        """The same parameters in the conventions of other libraries."""
+        """The parameters of the kernel in the conventions of other libraries."""
         return {}
 
     def spec(self) -> dict[str, Any]:

@@ -138,8 +138,9 @@ def _sections(text: str) -> tuple[str, dict[str, str]]:
 
 
 def _paragraphs(text: str) -> list[str]:
-    """Return the paragraphs of a text, each in one line."""
-    return [" ".join(each.split()) for each in re.split(r"\n\s*\n", text) if each.strip()]
+    """Return the paragraphs of a text, each in one line; Sphinx alone needs a second colon before a block."""
+    found = [" ".join(each.split()) for each in re.split(r"\n\s*\n", text) if each.strip()]
+    return [each.removesuffix(":") if each.endswith("::") else each for each in found]
 
 
 def _parameters(what: str, part: type[Any]) -> Iterator[Parameter]:
