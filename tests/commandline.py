@@ -1,5 +1,7 @@
 """A command of kernsel in this process."""
 
+import shlex
+
 from typer.testing import CliRunner
 
 from kernsel.cli import app
@@ -12,3 +14,9 @@ def run(*args, code=0):
     if code == 2 and result.stderr.startswith("kernsel:"):
         assert result.stderr.count("\n") == 1
     return result
+
+
+def commands(code):
+    """Return the commands of a block of shell, each as a list of words."""
+    joined = code.replace("\\\n", " ")
+    return [words for line in joined.splitlines() for part in line.split(" && ") if (words := shlex.split(part, True))]

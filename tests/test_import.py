@@ -28,7 +28,16 @@ def test_listing_the_parts_loads_no_numerical_library():
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["--version"], ["select", "--help"], ["relevance", "--help"], ["plugins"]]
+    "arguments",
+    [
+        ["--help"],
+        ["--version"],
+        ["select", "--help"],
+        ["relevance", "--help"],
+        ["plugins"],
+        ["guide"],
+        ["guide", "options"],
+    ],
 )
 def test_the_command_line_loads_no_numerical_library(arguments):
     code = f"""

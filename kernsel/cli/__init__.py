@@ -14,6 +14,7 @@ import typer
 from kernsel.cli.arguments import with_options
 from kernsel.cli.console import INTERRUPTED, Group
 from kernsel.cli.example import example
+from kernsel.cli.guide import guide
 from kernsel.cli.mkl import mkl
 from kernsel.cli.plugins import plugins
 from kernsel.cli.predict import predict
@@ -37,6 +38,7 @@ for _command in (
     with_options(mkl, ["task", "folds", "class_weight", "seed", "standardize", *COLUMNS]),
     with_options(stability, ["task", "rank", "seed", "standardize", *COLUMNS]),
     example,
+    guide,
     plugins,
     warmup,
 ):

@@ -3,71 +3,97 @@
 from __future__ import annotations
 
 import json as json_format
-import textwrap
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kernsel.cli import console
+from kernsel.text import aligned
+
+if TYPE_CHECKING:
+    from kernsel.registry import Claim
+    from kernsel.report.explanation import Explanation
 
 
 def plugins(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME", help="Parts to explain; without one, all are listed.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
     check: Annotated[
         bool, typer.Option("--check", help="Load every part, and end with exit code 1 if one is broken.")
     ] = False,
     describe: Annotated[
         bool,
-        typer.Option("--describe", help="Say what every part is; of a criterion also what it costs and its faults."),
+        typer.Option("--describe", help="Say of every part what it is, what it costs and what is known against it."),
     ] = False,
 ) -> None:
-    """List the kernels, learners and criteria and where each comes from."""
+    """List the kernels, learners and criteria and where each comes from, or explain some of them."""
     with console.guarded():
         from kernsel import registry
 
-        claims = registry.claims()
+        claims = _claims(names) if names else registry.claims()
         rows: list[dict[str, Any]] = [asdict(claim) for claim in claims]
         broken = {}
-        if check:
+        if check or names:
             for row, claim in zip(rows, claims, strict=True):
                 row["broken"] = reason = registry.check(claim)
                 if reason is not None:
                     row["state"] = "broken"
                     broken[claim] = reason
-        if describe:
+        about = {}
+        if describe or names:
+            from kernsel.report.explanation import explain
+
             for row, claim in zip(rows, claims, strict=True):
                 if claim not in broken and registry.check(claim) is None:
-                    row["about"] = _about(registry.get(claim.kind, claim.address))
+                    about[claim] = explain(claim.kind, registry.get(claim.kind, claim.address))
+                    row["about"] = _as_json(about[claim])
         if json:
             typer.echo(json_format.dumps({"plugins": rows}, indent=2))
+        elif describe or names:
+            typer.echo("\n\n".join(_paragraph(claim, about.get(claim), bool(names)) for claim in claims))
         else:
-            typer.echo("\n\n".join(map(_paragraph, rows)) if describe else _table(rows))
+            typer.echo(_table(rows))
         for reason in broken.values():
             console.warn(reason)
         if broken:
             raise typer.Exit(1)
 
 
+def _claims(wanted: list[str]) -> list[Claim]:
+    """Return the claims of parts by their names, of any kind; UnknownPlugin if one is of none."""
+    from kernsel import registry
+    from kernsel.errors import UnknownPlugin
+    from kernsel.text import meant
+    from kernsel.words import own_name
+
+    found, there = [], registry.claims()
+    for name in wanted:
+        matching = [c for c in there if name in (c.address, f"{c.distribution}:{c.name}", c.name)]
+        matching = matching or [c for c in there if c.name == own_name(c.kind, name) != name]
+        if not matching:
+            hint = meant(name, {c.name for c in there}) or "; 'kernsel plugins' lists all"
+            raise UnknownPlugin(f"no kernel, learner or criterion is called {name!r}{hint}")
+        found += matching
+    return found
+
+
 def _table(rows: list[dict[str, Any]]) -> str:
     columns = {"kind": "kind", "name": "name", "state": "state", "from": "distribution", "version": "version"}
-    cells = [tuple(columns), *(tuple(str(row[key]) for key in columns.values()) for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = ("  ".join(map(str.ljust, line, widths)) for line in cells)
-    return "\n".join(line.rstrip() for line in lines)
+    return "\n".join(aligned([tuple(columns), *(tuple(str(row[key]) for key in columns.values()) for row in rows)]))
 
 
-def _about(part: Any) -> dict[str, str]:
-    """Return what a part says of itself: the first sentence of its documentation, and the ``about`` of a criterion."""
-    first = " ".join((part.__doc__ or "").partition("\n\n")[0].split()).replace("``", "")
-    about = getattr(part, "about", None)
-    return {"what": first, **({} if about is None else {name: text for name, text in asdict(about).items() if text})}
+def _as_json(about: Explanation) -> dict[str, Any]:
+    """Return an explanation as JSON can hold it, its notes beside the rest; nothing that is empty."""
+    document = asdict(about)
+    return {key: value for key, value in {**document, **document.pop("notes")}.items() if value}
 
 
-def _paragraph(row: dict[str, Any]) -> str:
-    about = row.get("about", {"what": f"{row['state']}, from {row['distribution']}"})
-    lines = [f"{row['kind']} {row['name']}"]
-    for name, text in about.items():
-        label = "" if name == "what" else f"{name}: "
-        lines += textwrap.wrap(label + text, 110, initial_indent="  ", subsequent_indent="    ")
-    return "\n".join(lines)
+def _paragraph(claim: Claim, about: Explanation | None, whole: bool) -> str:
+    """Return a part in a few lines, or all that is known of it."""
+    if about is None:
+        return f"{claim.kind} {claim.name}\n  {claim.state}, from {claim.origin}"
+    head = f"{claim.kind} {claim.name}" + (f", from {claim.origin}\n" if whole else "")
+    return "\n".join([head, *(about.lines() if whole else about.summary())])

@@ -57,6 +57,13 @@ class Alignment(KernelCriterion):
     """Kernel-target alignment ``<K, y y'> / (||K||_F ||y y'||_F)``, from -1 to 1, with its sign changed.
 
     The mean over outputs (Cristianini et al. 2001).
+
+    Examples
+    --------
+    ::
+
+        kernsel example wine wine.csv
+        kernsel select wine.csv --kernel gaussian --folds 5 --criterion alignment
     """
 
     name: ClassVar[str] = "alignment"
@@ -76,6 +83,13 @@ class CenteredAlignment(KernelCriterion):
     """Alignment after K and ``y y'`` have been centred in feature space, with its sign changed.
 
     The mean over outputs; the centre is weighted (Cortes, Mohri & Rostamizadeh 2012).
+
+    Examples
+    --------
+    ::
+
+        kernsel example wine wine.csv
+        kernsel select wine.csv --kernel gaussian --folds 5 --criterion centered-alignment
     """
 
     name: ClassVar[str] = "centered-alignment"
@@ -106,6 +120,13 @@ class FSM(KernelCriterion):
     through them, ``std_c^2 = sum_c <phi(x_i) - m_c, e>^2 / (n_c - 1)``, ``e = (m_+ - m_-) / |m_+ - m_-|`` (Nguyen & Ho
     2008). Of several classes the mean over each against the others. With weights the sum is weighted and divided by
     ``s_c (n_c - 1) / n_c``, s_c the weight of the n_c rows.
+
+    Examples
+    --------
+    ::
+
+        kernsel example wine wine.csv
+        kernsel select wine.csv --kernel gaussian --folds 5 --criterion fsm
     """
 
     name: ClassVar[str] = "fsm"
@@ -145,6 +166,13 @@ class Separability(KernelCriterion):
 
     The scatter between classes is ``tr S_b = sum_c s_c |m_c - m|^2``, that within them
     ``tr S_w = sum_c sum_c s_i |phi(x_i) - m_c|^2`` (Wang 2008; Xiong, Swamy & Ahmad 2005), for any number of classes.
+
+    Examples
+    --------
+    ::
+
+        kernsel example wine wine.csv
+        kernsel select wine.csv --kernel gaussian --folds 5 --criterion separability
     """
 
     name: ClassVar[str] = "separability"

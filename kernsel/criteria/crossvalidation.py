@@ -13,7 +13,15 @@ from kernsel.representation.problem import Problem
 
 @dataclass(frozen=True)
 class CV(HeldOutCriterion):
-    """Exact k-fold cross-validation: by the closed form for the square loss, by warm-started refits for others."""
+    """Exact k-fold cross-validation: by the closed form for the square loss, by warm-started refits for others.
+
+    Examples
+    --------
+    ::
+
+        kernsel example wine wine.csv
+        kernsel select wine.csv --kernel gaussian --folds 5 --criterion cv
+    """
 
     name: ClassVar[str] = "cv"
     about: ClassVar[About] = About(
@@ -39,6 +47,13 @@ class NewtonCV(CV):
     """Cross-validation over k folds by one Newton step from the fit on all rows towards each fold's own fit.
 
     Exact for the square loss, with the same gradient. It is the influence series (BIF14) summed to infinity.
+
+    Examples
+    --------
+    ::
+
+        kernsel example wine wine.csv
+        kernsel select wine.csv --kernel gaussian --folds 5 --criterion newton-cv
     """
 
     name: ClassVar[str] = "newton-cv"

@@ -42,6 +42,13 @@ class Evidence:
     ----------
     sigma : float or None
         Standard deviation of the logarithms of relevances under their prior; None: no prior.
+
+    Examples
+    --------
+    ::
+
+        kernsel example diabetes diabetes.csv
+        kernsel select diabetes.csv --kernel gaussian --folds 5 --criterion evidence
     """
 
     name: ClassVar[str] = "evidence"

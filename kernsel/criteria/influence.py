@@ -79,6 +79,13 @@ class BIF(_Influence):
         Believe it always, as published.
     order : int or inf
         Terms of the series; infinity is the Newton step. Above 1 for piecewise quadratic losses only.
+
+    Examples
+    --------
+    ::
+
+        kernsel example wine wine.csv
+        kernsel select wine.csv --kernel gaussian --learner svm --folds 5 --criterion "bif(order=2)"
     """
 
     name: ClassVar[str] = "bif"
@@ -125,6 +132,13 @@ class FBIF(_Influence):
         Believe it always, as published.
     landmarks : float
         Share of the rows that are landmarks, drawn uniformly (FBIF18 uses 0.1).
+
+    Examples
+    --------
+    ::
+
+        kernsel example wine wine.csv
+        kernsel select wine.csv --kernel gaussian --learner svm --folds 5 --criterion fbif
     """
 
     name: ClassVar[str] = "fbif"
@@ -132,7 +146,8 @@ class FBIF(_Influence):
         reference="FBIF18, Section 4, with sign and mask of its hinge formula corrected",
         cost="one fit and O(n c^2 + c^3 + t n c) for each lambda, c landmarks",
         needs="folds whose fits are trained on all other rows",
-        against="as bif; off the range of its landmarks the inverse is 1 / (2 lambda), which explodes",
+        against="where rho is near 1 it returns the training error; off the range of its landmarks the inverse is "
+        "1 / (2 lambda), which explodes",
     )
     landmarks: float = 0.1
 

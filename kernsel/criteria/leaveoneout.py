@@ -22,6 +22,13 @@ class LOO(NewtonCV):
 
     Exact for the square loss, where ``y_i - f^{-i}(x_i) = (A y)_i / A_ii`` with ``A = (K + (n - 1) lambda I)^-1``; one
     Newton step from the fit on all rows for any other. Rows that no fold holds out aren't left out here either.
+
+    Examples
+    --------
+    ::
+
+        kernsel example diabetes diabetes.csv
+        kernsel select diabetes.csv --kernel gaussian --folds 5 --criterion loo
     """
 
     name: ClassVar[str] = "loo"
@@ -58,6 +65,13 @@ class ELOO(LOO):
         Let all classes count the same: with the c classes and the n_j rows of class j, ``w_i = n / (c n_j)``.
     zero_one : bool
         Count mistakes instead of squared residuals; with ``weighted`` that is the balanced error rate.
+
+    Examples
+    --------
+    ::
+
+        kernsel example wine wine.csv
+        kernsel select wine.csv --kernel gaussian --folds 5 --criterion "eloo(weighted=true)"
     """
 
     name: ClassVar[str] = "eloo"
@@ -114,6 +128,13 @@ class GCV:
 
     It is PRESS of the same H with the mean of its diagonal in place of each element. A bias is part of H. Weights s
     count in the fit and in the mean of the squared residuals; the mean of the diagonal is over rows.
+
+    Examples
+    --------
+    ::
+
+        kernsel example diabetes diabetes.csv
+        kernsel select diabetes.csv --kernel gaussian --folds 5 --criterion gcv
     """
 
     name: ClassVar[str] = "gcv"
@@ -146,6 +167,13 @@ class BR:
     ``Q = (1/2) sum_i r_i^2`` of the leave-one-out residuals, and ``Omega = (1/2) |eta|^2`` of the d scales eta of the
     kernel, as in ``exp(-eta |x - z|^2)``. The noise of the residuals and a Gaussian prior of eta have variances of
     their own, which are integrated out. Several outputs have a noise each.
+
+    Examples
+    --------
+    ::
+
+        kernsel example diabetes diabetes.csv
+        kernsel select diabetes.csv --kernel gaussian --folds 5 --criterion br
     """
 
     name: ClassVar[str] = "br"

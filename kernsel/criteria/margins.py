@@ -51,6 +51,13 @@ class GACV(PenalisedFit):
 
     The weight w_i is 2 where ``y_i f_i < -1``, else 1 (Wahba, Lin & Zhang 2000). It estimates the leave-one-out hinge
     loss from above: leaving row i out lowers ``y_i f_i`` by ``y_i a_i K_ii`` at most, if there is no bias.
+
+    Examples
+    --------
+    ::
+
+        kernsel example wine wine.csv
+        kernsel select wine.csv --kernel gaussian --learner svm --folds 5 --criterion gacv
     """
 
     name: ClassVar[str] = "gacv"
@@ -82,6 +89,13 @@ class Span(HeldOutCriterion):
     ``S_i`` is the distance of row i in feature space from the span of the other support vectors (see
     ``numerics.smooth.span``). With a smooth loss that is one Newton step at the same ridge, approximate leave-one-out
     (ALO), and the outputs ``f_i - a_i S_i^2`` are held-out outputs. An output of 0 counts half.
+
+    Examples
+    --------
+    ::
+
+        kernsel example wine wine.csv
+        kernsel select wine.csv --kernel gaussian --learner svm --folds 5 --criterion span
     """
 
     name: ClassVar[str] = "span"
@@ -122,6 +136,13 @@ class XiAlpha:
     ----------
     rho : float or None
         The factor, greater than 0; None for that of the theory. Joachims' own program takes 1.
+
+    Examples
+    --------
+    ::
+
+        kernsel example wine wine.csv
+        kernsel select wine.csv --kernel gaussian --learner svm --folds 5 --criterion xi-alpha
     """
 
     name: ClassVar[str] = "xi-alpha"
@@ -159,6 +180,13 @@ class RadiusMargin:
     the objective (Chapelle et al. 2002). For the hinge loss with ``C = 1 / (2 n lambda)`` the bound is
     ``(R^2 + 1 / C) (||w||^2 + 2 C sum xi) / n``, R that of K (Chung et al. 2003, with Delta = 1); its second factor is
     ``J / lambda`` again.
+
+    Examples
+    --------
+    ::
+
+        kernsel example wine wine.csv
+        kernsel select wine.csv --kernel gaussian --learner l2svm --folds 5 --criterion radius-margin
     """
 
     name: ClassVar[str] = "radius-margin"

@@ -31,6 +31,13 @@ class SPS(Penalty, PenalisedFit):
     ----------
     eta : float or None
         Weight of the penalty. None: chosen by cross-validation.
+
+    Examples
+    --------
+    ::
+
+        kernsel example wine wine.csv
+        kernsel select wine.csv --kernel gaussian --folds 5 --criterion sps
     """
 
     name: ClassVar[str] = "sps"
@@ -47,10 +54,17 @@ class SPS(Penalty, PenalisedFit):
 
 @dataclass(frozen=True)
 class SPSSurrogate(SPS):
-    """The same by eigenvalues' first-order changes: ``R_emp + (eta / n^2) sum_ij |(2 sigma_j - K_ii) u_ij^2|``.
+    """Stability of first-order eigenvalues: ``R_emp + (eta / n^2) sum_ij |(2 sigma_j - K_ii) u_ij^2|``.
 
     ``u_j' (K - K^i) u_j = (2 sigma_j - K_ii) u_ij^2`` for the eigenvectors u_j. Unlike the exact changes these have
     either sign, and their absolute values know the eigenvectors.
+
+    Examples
+    --------
+    ::
+
+        kernsel example wine wine.csv
+        kernsel select wine.csv --kernel gaussian --folds 5 --criterion sps-surrogate
     """
 
     name: ClassVar[str] = "sps-surrogate"
@@ -93,6 +107,13 @@ class ER(Penalty, PenalisedFit):
         Weight of the penalty. None: chosen by cross-validation.
     q : int
         How many eigenvalues are the main ones.
+
+    Examples
+    --------
+    ::
+
+        kernsel example wine wine.csv
+        kernsel select wine.csv --kernel gaussian --folds 5 --criterion "er(q=5)"
     """
 
     name: ClassVar[str] = "er"
@@ -127,6 +148,13 @@ class EP(Penalty, PenalisedFit):
     ----------
     eta : float or None
         Weight of the penalty. None: chosen by cross-validation.
+
+    Examples
+    --------
+    ::
+
+        kernsel example wine wine.csv
+        kernsel select wine.csv --kernel gaussian --folds 5 --criterion ep
     """
 
     name: ClassVar[str] = "ep"

@@ -43,6 +43,13 @@ class RKS(_Stability, PenalisedFit):
         Weight of the penalty; KSJ finds 1/16 to 1/2 good. None: chosen by cross-validation.
     norm : {"spectral", "trace", "frobenius"}
         Norm of ``K - K^i``; the papers use the spectral one.
+
+    Examples
+    --------
+    ::
+
+        kernsel example wine wine.csv
+        kernsel select wine.csv --kernel gaussian --folds 5 --criterion "rks(eta=0.25)" --grid lambda=0.01
     """
 
     name: ClassVar[str] = "rks"
@@ -70,6 +77,13 @@ class CVKS(_Stability, HeldOutCriterion):
     cv : str
         The criterion of the cross-validation family that scores the first part: ``newton-cv``, ``cv``, ``bif``,
         ``fbif``, or another one's name, with parameters as in ``"bif(order=3)"``.
+
+    Examples
+    --------
+    ::
+
+        kernsel example wine wine.csv
+        kernsel select wine.csv --kernel gaussian --folds 5 --criterion "cvks(cv=fbif)"
     """
 
     name: ClassVar[str] = "cvks"

@@ -16,7 +16,7 @@ Names = str | int | Sequence[str | int]
 
 @dataclass(frozen=True)
 class Choices:
-    """What is said about columns; of the others everything is found out.
+    """The options of a user about columns of a table; what they leave open is found out from the values.
 
     Parameters
     ----------
@@ -46,17 +46,22 @@ class Choices:
         """Whether any column is named."""
         return bool(self.drop or self.keep or self.categorical or self.numeric or self.ordinal)
 
-    def settled(self, columns: Sequence[str], others: Iterable[str], where: str) -> Choices:
-        """Return the choices with patterns as the columns that they match; raise if they don't fit the table.
+    def resolved(self, columns: Sequence[str], others: Iterable[str], where: str) -> Choices:
+        """Return the choices with each pattern replaced by the columns that it matches.
 
         Parameters
         ----------
         columns : list of str
             Those that may be features.
         others : iterable of str
-            Targets, weights and the like: what can't be chosen about.
+            Columns that are no features in any case: targets, weights and the like.
         where : str
             The table, for messages.
+
+        Raises
+        ------
+        OptionError
+            A name or pattern matches no column, or two options name one column.
         """
         found = {
             role: _expanded(getattr(self, role), columns, others, where, role)

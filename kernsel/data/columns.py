@@ -60,7 +60,7 @@ def check_features(d: int, what: str) -> None:
 
 
 def as_dense(X: Points, what: str) -> Floats:
-    """Return rows as a dense array for ``what`` can't take sparse ones, or say that they are too large for that."""
+    """Return rows as a dense array, because ``what`` takes no sparse ones; DataError if they are too large."""
     n, d = X.shape
     if is_sparse(X) and 8 * n * d > MAX_DENSE_BYTES:
         raise DataError(

@@ -149,7 +149,7 @@ class Dataset:
         return replace(self, Y=Y, output_shift=shift, output_scale=scale, notes=[*self.notes, note])
 
     def dense(self, what: str) -> Dataset:
-        """Return the data set with dense rows, for ``what`` needs them; DataError if they are too large for that."""
+        """Return the data set with dense rows, because ``what`` needs them; DataError if they are too large."""
         return replace(self, X=as_dense(self.X, what)) if is_sparse(self.X) else self
 
     @property
@@ -188,7 +188,7 @@ def prepare(
         they would be zero; without it they stay. Columns of a sparse table are divided, not centred, which would
         make them dense; distances, and all that follows from them, are the same.
     standardize_target : bool
-        The same for the target of a regression.
+        Centre the target of a regression and divide it by its standard deviation.
     weights : (n,) array, optional
         How much each row counts: a row of weight 2 is one that is there twice, one of weight 0 is left out.
     groups : (n,) array, optional
@@ -224,7 +224,7 @@ def prepare(
     aside = (*targets, *frame.attrs.get("aside", ()))
     choices = choices or Choices()
     if choices.named:
-        choices = choices.settled(names_in(features), aside, source or "the table")
+        choices = choices.resolved(names_in(features), aside, source or "the table")
     made = _dataset(
         features, columns, aside, task, standardize, standardize_target, sample, class_weight, choices, notes, source
     )
@@ -300,7 +300,7 @@ def from_arrays(
         _check_lengths(len(table), len(column))
     sample = read_sample(len(table), weights, groups)
     if choices.named:
-        choices = choices.settled(names_in(table), (), "X")
+        choices = choices.resolved(names_in(table), (), "X")
     aside = tuple(columns)
     made = _dataset(
         table, columns, aside, task, standardize, standardize_target, sample, class_weight, choices, [], None

@@ -40,7 +40,7 @@ class Marks:
                 if space in body:
                     self.space = self.space or space
                     body = body.replace(space, "")
-            for mark in _shown(body):
+            for mark in _evidence(body):
                 self.shown.setdefault(mark, text.strip())
 
     def decide(self, decimal: str | None, thousands: str | None) -> tuple[str, str | None] | None:
@@ -67,8 +67,8 @@ class Marks:
         return self.shown["either,"]
 
 
-def _shown(body: str) -> tuple[str, ...]:
-    """Return what the marks of one number show."""
+def _evidence(body: str) -> tuple[str, ...]:
+    """Return what commas and points of a number show: which one is decimal, and which separates thousands."""
     marks = [mark for mark in ",." if mark in body]
     if len(marks) == 2:
         decimal = max(marks, key=body.rfind)

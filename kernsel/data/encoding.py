@@ -304,7 +304,7 @@ class Encoder:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as a dictionary that JSON holds without loss."""
+        """Return the encoder as a dictionary that JSON holds without loss."""
         return {
             "columns": list(self.columns),
             "numeric": list(self.numeric),

@@ -9,7 +9,7 @@ GAPS = frozenset(
     }
 )
 PADDED = frozenset(text for gap in GAPS for text in (gap, f" {gap}", f"{gap} "))
-"""The same with a space before or after."""
+"""The texts of ``GAPS``, also with a space before or after."""
 
 
 def is_gap(text: str) -> bool:

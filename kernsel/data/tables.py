@@ -38,7 +38,7 @@ class SparseTable:
 
     @classmethod
     def of_frame(cls, frame: pd.DataFrame) -> SparseTable | None:
-        """Return the same table sparse if all of its columns are sparse numbers that are mostly 0, else None."""
+        """Return a DataFrame as a sparse table if all of its columns are sparse numbers, mostly 0; else None."""
         if not frame.shape[1] or not all(map(_is_sparse_number, frame.dtypes)):
             return None
         arrays = [frame.iloc[:, j].array for j in range(frame.shape[1])]

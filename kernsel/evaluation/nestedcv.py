@@ -35,7 +35,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class OuterFold:
-    """One of the selections.
+    """One outer fold: a selection without its rows, and the error of what it chose on them.
 
     Parameters
     ----------

@@ -124,7 +124,7 @@ class RelevanceStudy:
         """Return the result for people."""
         learned, table = self.learned, self.table
         rows = [("feature", *(_HEADS[name] for name in table))]
-        rows += [(str(name), *map(_shown, values)) for name, *values in table.head(LISTED).itertuples()]
+        rows += [(str(name), *map(_four_digits, values)) for name, *values in table.head(LISTED).itertuples()]
         left = len(table) - LISTED
         zero = learned.zero
         mu = "" if learned.mu is None else f", mu = {learned.mu:.4g}"
@@ -301,5 +301,5 @@ def _template(kernel: Any) -> str:
     return short(kernel.with_parameters(**without)).replace("()", "")
 
 
-def _shown(value: float) -> str:
+def _four_digits(value: float) -> str:
     return f"{value:.4g}"

@@ -210,6 +210,22 @@ class ARD(_Relevances):
     profile : str
         gaussian: ``exp(-r^2)``; exponential: ``exp(-r)``; matern32: ``(1 + u) exp(-u)``, u = sqrt(3) r; matern52:
         ``(1 + u + u^2/3) exp(-u)``, u = sqrt(5) r; rational-quadratic: ``1 / (1 + r^2 / 2)``.
+
+    Notes
+    -----
+    Cost: O(d n^2) for each vector of relevances, of which nothing is shared; to learn them, O(n^3 + d n^2) a step.
+
+    Needs: relevances, one for each feature after encoding, given or learnt: they aren't searched on a grid.
+
+    Against: Many relevances over-fit on few rows, of classes above all. Learnt on all rows, they make held-out errors
+    too low.
+
+    Examples
+    --------
+    ::
+
+        kernsel example diabetes diabetes.csv
+        kernsel select diabetes.csv --kernel ard --folds 5
     """
 
     name: ClassVar[str] = "ard"
@@ -256,6 +272,21 @@ class ARDLaplacian(_Relevances):
     ----------
     theta : tuple of float or None
         The relevance of each feature, of at least 0, in inverse units of it.
+
+    Notes
+    -----
+    Cost: O(d n^2) for each vector of relevances, of which nothing is shared; to learn them, O(n^3 + d n^2) a step.
+
+    Needs: relevances, one for each feature after encoding, given or learnt: they aren't searched on a grid.
+
+    Against: Many relevances over-fit on few rows. Its functions are rough, and follow the axes.
+
+    Examples
+    --------
+    ::
+
+        kernsel example diabetes diabetes.csv
+        kernsel select diabetes.csv --kernel ard-laplacian --folds 5
     """
 
     name: ClassVar[str] = "ard-laplacian"
@@ -293,6 +324,22 @@ class ARDPolynomial(_Relevances):
         At least 1.
     coef0 : float
         At least 0: below 0 the function is not positive semidefinite.
+
+    Notes
+    -----
+    Cost: O(d n^2) for each vector of relevances, of which nothing is shared; to learn them, O(n^3 + d n^2) a step.
+
+    Needs: relevances, one for each feature after encoding, given or learnt, and a degree: neither is searched on a
+    grid.
+
+    Against: Its functions grow without bound away from the data, the faster the higher the degree.
+
+    Examples
+    --------
+    ::
+
+        kernsel example diabetes diabetes.csv
+        kernsel select diabetes.csv --kernel "ard-polynomial(degree=2)" --folds 5
     """
 
     name: ClassVar[str] = "ard-polynomial"

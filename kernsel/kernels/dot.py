@@ -17,7 +17,21 @@ from kernsel.numerics.points import as_points, dense, is_sparse
 
 @dataclass(frozen=True)
 class Linear(Pairwise):
-    """``k(x, z) = <x, z>``."""
+    """``k(x, z) = <x, z>``.
+
+    Notes
+    -----
+    Cost: O(d n^2) for inner products.
+
+    Against: Its functions are linear. With far more rows than features a solver for linear models is cheaper.
+
+    Examples
+    --------
+    ::
+
+        kernsel example wine wine.csv
+        kernsel select wine.csv --kernel linear --folds 5
+    """
 
     name: ClassVar[str] = "linear"
     statistic: ClassVar[str] = "inner"
@@ -55,6 +69,20 @@ class Polynomial(Compiled):
         Factor of the inner product, in inverse squared units of the data.
     coef0 : float
         At least 0: below 0 the function is not positive semidefinite.
+
+    Notes
+    -----
+    Cost: O(d n^2) for inner products, which all parameters share, and a power for each pair of rows.
+
+    Against: Its functions grow without bound away from the data, the faster the higher the degree: they extrapolate
+    wildly.
+
+    Examples
+    --------
+    ::
+
+        kernsel example wine wine.csv
+        kernsel select wine.csv --kernel "polynomial(degree=2)" --folds 5
     """
 
     name: ClassVar[str] = "polynomial"

@@ -33,6 +33,20 @@ class Gaussian(Compiled):
     ----------
     tau : float or None
         Squared width, in squared units of the data. scikit-learn's gamma is ``1 / (2 tau)``.
+
+    Notes
+    -----
+    Cost: O(d n^2) for distances, which all widths share, and one exponential for each pair of rows.
+
+    Against: Its functions are smooth, and one width serves all features: for rough targets ``exponential``, and where
+    few features matter ``ard``, often predict better.
+
+    Examples
+    --------
+    ::
+
+        kernsel example diabetes diabetes.csv
+        kernsel select diabetes.csv --kernel gaussian --folds 5
     """
 
     name: ClassVar[str] = "gaussian"
@@ -138,6 +152,21 @@ class Laplacian(Compiled):
     ----------
     sigma : float or None
         Width, in units of the data. scikit-learn's gamma is ``1 / sigma``.
+
+    Notes
+    -----
+    Cost: O(d n^2) for sums of absolute differences, which are no product of matrices and take longer than squared
+    distances; all widths share them.
+
+    Against: It follows the axes: with features turned it is another kernel. Its functions are rough, and a smooth
+    target needs more rows with it.
+
+    Examples
+    --------
+    ::
+
+        kernsel example diabetes diabetes.csv
+        kernsel select diabetes.csv --kernel laplacian --folds 5
     """
 
     name: ClassVar[str] = "laplacian"
@@ -220,6 +249,20 @@ class Exponential(_OfLength):
     ----------
     ell : float or None
         Length, in units of the data; scikit-learn's ``length_scale`` with ``nu=0.5``.
+
+    Notes
+    -----
+    Cost: O(d n^2) for distances, which all widths share, and a root and an exponential for each pair of rows.
+
+    Against: Its functions are rough: a smooth target needs more rows with it than with ``gaussian``, and a low rank
+    represents it badly.
+
+    Examples
+    --------
+    ::
+
+        kernsel example diabetes diabetes.csv
+        kernsel select diabetes.csv --kernel exponential --folds 5
     """
 
     name: ClassVar[str] = "exponential"
@@ -239,6 +282,19 @@ class Matern32(_OfLength):
     ----------
     ell : float or None
         Length, in units of the data; scikit-learn's ``length_scale`` with ``nu=1.5``.
+
+    Notes
+    -----
+    Cost: O(d n^2) for distances, which all widths share, and a root and an exponential for each pair of rows.
+
+    Against: One length serves all features: where few of them matter, ``ard(profile=matern32)`` often predicts better.
+
+    Examples
+    --------
+    ::
+
+        kernsel example diabetes diabetes.csv
+        kernsel select diabetes.csv --kernel matern32 --folds 5
     """
 
     name: ClassVar[str] = "matern32"
@@ -258,6 +314,19 @@ class Matern52(_OfLength):
     ----------
     ell : float or None
         Length, in units of the data; scikit-learn's ``length_scale`` with ``nu=2.5``.
+
+    Notes
+    -----
+    Cost: O(d n^2) for distances, which all widths share, and a root and an exponential for each pair of rows.
+
+    Against: One length serves all features: where few of them matter, ``ard(profile=matern52)`` often predicts better.
+
+    Examples
+    --------
+    ::
+
+        kernsel example diabetes diabetes.csv
+        kernsel select diabetes.csv --kernel matern52 --folds 5
     """
 
     name: ClassVar[str] = "matern52"
@@ -281,6 +350,19 @@ class RationalQuadratic(_OfLength):
         Length, in units of the data; scikit-learn's ``length_scale``.
     alpha : float or None
         Greater than 0; the greater, the more Gaussian. ``alpha=None`` searches it.
+
+    Notes
+    -----
+    Cost: O(d n^2) for distances, which all widths share, and a power for each pair of rows.
+
+    Against: With alpha searched there is one more axis of the grid, and alpha and ell make up for each other.
+
+    Examples
+    --------
+    ::
+
+        kernsel example diabetes diabetes.csv
+        kernsel select diabetes.csv --kernel rational-quadratic --folds 5
     """
 
     name: ClassVar[str] = "rational-quadratic"

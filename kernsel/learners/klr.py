@@ -20,6 +20,22 @@ class Klr(Learner):
     ----------
     bias : bool
         Whether there is a bias.
+
+    Notes
+    -----
+    Cost: A path of Newton fits, each step O(n^3), for every row has curvature; O(n c^2) a step at rank c.
+
+    Needs: classes.
+
+    Against: Every row has curvature, so that fits usually take longer than those of ``svm`` and ``l2svm``. Its
+    influence series has order 1 only.
+
+    Examples
+    --------
+    ::
+
+        kernsel example wine wine.csv
+        kernsel select wine.csv --learner klr --kernel gaussian --folds 5
     """
 
     name: ClassVar[str] = "klr"

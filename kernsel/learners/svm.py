@@ -22,6 +22,23 @@ class Svm(Tunable):
         Half-width of the smoothed kink, greater than 0 (FBIF18 uses 0.05). None leaves it free to be searched.
     bias : bool
         Whether there is a bias.
+
+    Notes
+    -----
+    Cost: A path of Newton fits, each step O(n^2 + |A|^3) with A the rows near the kink; more steps for small lambda.
+    O(n c^2) a step at rank c.
+
+    Needs: classes.
+
+    Against: Outputs are no log-odds. A narrow kink takes many steps where lambda is small, and the fit differs from
+    that of the hinge loss by the smoothing.
+
+    Examples
+    --------
+    ::
+
+        kernsel example wine wine.csv
+        kernsel select wine.csv --learner svm --kernel gaussian --folds 5
     """
 
     name: ClassVar[str] = "svm"
@@ -62,6 +79,22 @@ class L2Svm(Learner):
     ----------
     bias : bool
         Whether there is a bias.
+
+    Notes
+    -----
+    Cost: A path of Newton fits, each step O(n^2 + |A|^3) with A the rows within the margin; O(n c^2) a step at rank c.
+
+    Needs: classes.
+
+    Against: A row far on the wrong side counts by the square of its distance: mislabelled rows weigh more than with
+    ``svm``.
+
+    Examples
+    --------
+    ::
+
+        kernsel example wine wine.csv
+        kernsel select wine.csv --learner l2svm --kernel gaussian --folds 5
     """
 
     name: ClassVar[str] = "l2svm"

@@ -49,6 +49,23 @@ class Svr(_Tube):
         Whether there is a bias.
     h : float or None
         Half-width of the smoothed kinks, greater than 0. None leaves it free to be searched.
+
+    Notes
+    -----
+    Cost: A path of Newton fits, each step O(n^2 + |A|^3) with A the rows near the walls of the tube; O(n c^2) a step at
+    rank c.
+
+    Needs: a regression.
+
+    Against: It has a width of the tube to choose, and is slower than ``krr``. The fit differs from that of the
+    epsilon-insensitive loss by the smoothing.
+
+    Examples
+    --------
+    ::
+
+        kernsel example diabetes diabetes.csv
+        kernsel select diabetes.csv --learner svr --kernel gaussian --folds 5
     """
 
     name: ClassVar[str] = "svr"
@@ -89,6 +106,22 @@ class Qsvr(_Tube):
         spread, 1.4826 times the median absolute deviation. None leaves it free to be searched.
     bias : bool
         Whether there is a bias.
+
+    Notes
+    -----
+    Cost: A path of Newton fits, each step O(n^2 + |A|^3) with A the rows outside the tube; with ``epsilon=0`` the
+    closed forms of the square loss.
+
+    Needs: a regression.
+
+    Against: A single outlier in the target moves the fit, for residuals beyond the tube are squared.
+
+    Examples
+    --------
+    ::
+
+        kernsel example diabetes diabetes.csv
+        kernsel select diabetes.csv --learner qsvr --kernel gaussian --folds 5
     """
 
     name: ClassVar[str] = "qsvr"

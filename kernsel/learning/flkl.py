@@ -72,9 +72,9 @@ class TrainingCriterion(ABC):
 
     @abstractmethod
     def slopes(self, theta: Array, lam: float, mu: float) -> Slopes:
-        """Return the criterion with its derivatives by theta; lambda is not to be moved."""
+        """Return the criterion with its derivatives by theta; that by log lambda is 0, so that lambda stays."""
 
-    def learn(self, start: Array, lam: float, mu: float, box: Box, tolerance: float = TOLERANCE) -> Point:
+    def minimise(self, start: Array, lam: float, mu: float, box: Box, tolerance: float = TOLERANCE) -> Point:
         """Return the relevances of the least criterion near ``start``."""
         return descent.on_scale(
             lambda theta, lam: logarithm(self.slopes(theta, lam, mu)), Point(start, lam), box, tolerance=tolerance
@@ -82,7 +82,7 @@ class TrainingCriterion(ABC):
 
 
 class FirstLevel(TrainingCriterion):
-    """The same, with the Gram matrix of the rows."""
+    """The training criterion of first-level learning, from the whole Gram matrix of the rows."""
 
     def fit(self, theta: Array, lam: float) -> tuple[Array, firstlevel.Fit]:
         """Return the Gram matrix, and the exact solution for these relevances."""
@@ -103,7 +103,7 @@ class FirstLevel(TrainingCriterion):
 
 @dataclass(frozen=True, eq=False)
 class OnLandmarks(TrainingCriterion):
-    """The same, with the kernel functions of the landmarks (m, d) alone."""
+    """The training criterion of first-level learning on the kernel functions of the landmarks (m, d) alone."""
 
     landmarks: Array
 
@@ -139,7 +139,7 @@ class CrossValidation:
         """Return the mean held-out loss."""
 
         def learnt(fold: int) -> tuple[Array, Array]:
-            theta = self.folds[fold].learn(self.thetas[fold], lam, mu, self.box).theta
+            theta = self.folds[fold].minimise(self.thetas[fold], lam, mu, self.box).theta
             held = slice(self.rows.starts[fold], self.rows.starts[fold + 1])
             return theta, self.folds[fold].predict(theta, lam, self.rows.X[held])
 
@@ -189,7 +189,7 @@ def search(score: CrossValidation, lam: float, mu: float, evaluations: int) -> l
     return trials
 
 
-def learn(first: Partition, last: Partition, start: Start, learner: Any, evaluations: int) -> Learnt:
+def learn_first_level(first: Partition, last: Partition, start: Start, learner: Any, evaluations: int) -> Learnt:
     """Select lambda and mu on the first rows, and learn the relevances with them on the last ones.
 
     Parameters
@@ -207,7 +207,7 @@ def learn(first: Partition, last: Partition, start: Start, learner: Any, evaluat
     trials = search(score, start.best.lam, mu, evaluations)
     best = min(trials, key=lambda trial: trial.value)
     kept = first.total / last.total
-    found = _on(last, start.kernel, learner).learn(
+    found = _on(last, start.kernel, learner).minimise(
         best.theta, best.lam * kept, best.mu * kept, start.box(last, 0.0), FINE
     )
     steps = tuple(Step(first.n, trial.value, trial.lam, trial.mu) for trial in trials)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kernsel.errors import OptionError
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel
-from kernsel.learning.methods import Method, Weights, check
+from kernsel.learning.methods import Method, Weights, check_number
 from kernsel.learning.pool import Pool
 from kernsel.numerics import mkl
 from kernsel.text import listing
@@ -55,8 +55,8 @@ class Infinite(Method):
     most: int = 100
 
     def __post_init__(self) -> None:
-        check(self, "tolerance", 0.0, above=True)
-        check(self, "most", 1.0)
+        check_number(self, "tolerance", 0.0, above=True)
+        check_number(self, "most", 1.0)
 
     def equal(self, pool: Pool) -> tuple[Pool, Array]:
         templates = [Template.of(kernel, pool.rows) for kernel in pool.kernels]

@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """What a method found.
+    """The weights of kernels that a method found.
 
     Parameters
     ----------
@@ -72,11 +72,11 @@ class Method(ABC):
         return np.full(m, m ** (-1.0 / getattr(self, "p", self.norm)))
 
     def equal(self, pool: Pool) -> tuple[Pool, Array]:
-        """Return what lambda is first chosen for: kernels, and equal weights of them."""
+        """Return the kernels, and equal weights of them, for which lambda is chosen first."""
         return pool, self.start(len(pool.kernels))
 
     def learner(self, learner: Any, task: str) -> Any:
-        """Return the learner whose fits the method looks at, None if at none; IncompatibleError if it is not for it."""
+        """Return the learner whose fits the method uses, or None; IncompatibleError if it can't be used."""
         return read_learner(learner, task)
 
     @abstractmethod
@@ -84,7 +84,7 @@ class Method(ABC):
         """Learn the weights."""
 
 
-def check(method: Method, name: str, least: float, *, above: bool = False) -> None:
+def check_number(method: Method, name: str, least: float, *, above: bool = False) -> None:
     """Raise OptionError unless a parameter of a method is a finite number from, or above, the least."""
     value = float(getattr(method, name))
     if not (least < value if above else least <= value) or not np.isfinite(value):
@@ -181,7 +181,7 @@ class Simple(Method):
     tolerance: float = 0.01
 
     def __post_init__(self) -> None:
-        check(self, "tolerance", 0.0, above=True)
+        check_number(self, "tolerance", 0.0, above=True)
 
     def learn(self, pool: Pool, learner: Any, lam: float) -> Weights:
         found = mkl.reduced_gradient(pool.fitter(learner, lam), self.start(len(pool.kernels)), lam, self.tolerance)
@@ -190,7 +190,7 @@ class Simple(Method):
 
 @dataclass(frozen=True)
 class Lp(Method):
-    """Lp-norm MKL: the same over ``mu >= 0`` with ``|mu|_p = 1``, by turns of a fit and of weights in closed form.
+    """Lp-norm MKL: least objective over ``mu >= 0``, ``|mu|_p = 1``, by turns of a fit and of weights in closed form.
 
     Not sparse for p > 1; the larger p, the nearer to equal weights.
 
@@ -209,8 +209,8 @@ class Lp(Method):
     tolerance: float = 0.01
 
     def __post_init__(self) -> None:
-        check(self, "p", 1.0)
-        check(self, "tolerance", 0.0, above=True)
+        check_number(self, "p", 1.0)
+        check_number(self, "tolerance", 0.0, above=True)
 
     def learn(self, pool: Pool, learner: Any, lam: float) -> Weights:
         start = self.start(len(pool.kernels))
@@ -240,8 +240,8 @@ class KKS(Method):
     p: float = 1.0
 
     def __post_init__(self) -> None:
-        check(self, "eta", 0.0)
-        check(self, "p", 1.0)
+        check_number(self, "eta", 0.0)
+        check_number(self, "p", 1.0)
 
     def learner(self, learner: Any, task: str) -> Any:
         part = Krr() if learner is None else read_learner(learner, task)

@@ -108,12 +108,12 @@ class LearntMetric:
 
     @property
     def theta(self) -> tuple[float, ...]:
-        """What a change of each feature alone counts, (d,)."""
+        """The relevance of each feature alone, (d,): the diagonal of ``L L'``."""
         return self.kernel.relevances
 
     @property
     def learnt_by(self) -> str:
-        """What it was learnt by, in words."""
+        """The way that the metric was learnt, in words."""
         return "average gradients"
 
     def anew(self, rows: Partition, learner: Any) -> Metric:
@@ -217,7 +217,7 @@ def turned(
     bound, best = min(losses), int(np.argmin(losses))
     X, Y, s = rows.X[others], np.ascontiguousarray(rows.Y[:, others]), rows.s[others]
 
-    def judged(fit: Path, k: int) -> tuple[Array, Array]:
+    def residuals_of(fit: Path, k: int) -> tuple[Array, Array]:
         """Return squared residuals (m,), and which rows are given a wrong class."""
         F = few.clipped(_outputs(fit, k, X))
         return np.asarray(learner.loss.value(Y, F).mean(axis=0)), chosen_classes(F) != class_codes(Y)
@@ -227,7 +227,7 @@ def turned(
         mean = float(gain @ s / s.sum())
         return mean > errors * math.sqrt(float(s**2 @ (gain - mean) ** 2)) / float(s.sum())
 
-    theirs = judged(path, best)
+    theirs = residuals_of(path, best)
 
     def learnt(profile: str) -> LearntMetric | None:
         found = learn_metric(few, learner, profile, bound=bound)
@@ -236,7 +236,7 @@ def turned(
         if not found.loss < bound:
             return None
         fit, each = _fit(few, found.kernel, learner, RIDGES)
-        own = judged(fit, int(np.argmin(each)))
+        own = residuals_of(fit, int(np.argmin(each)))
         if not is_less(own[0], theirs[0], CLEAR) or (classes and not is_less(own[1], theirs[1], 1.0)):
             return None
         whole = replace(found, polished=False).anew(rows, learner)

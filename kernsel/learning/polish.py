@@ -58,7 +58,7 @@ class Objective:
         return Metric.of(self.unit * x[:-1].reshape(self.kernel.array.shape), self.kernel.profile)
 
     def __call__(self, x: Array) -> tuple[float, Array]:
-        """Return it with its gradient."""
+        """Return the objective at x with its gradient."""
         rows, kernel, lam = self.rows, self.at(x), float(np.exp(x[-1])) / self.rows.total
         K = kernel(rows.X)
         value, W, slope = gradients.evidence(K, rows.Y, rows.s, self.bias, lam)

@@ -86,7 +86,7 @@ class LearntProfile:
 
     @property
     def learnt_by(self) -> str:
-        """What they were learnt by, in words."""
+        """The criterion that the relevances were learnt by, in words."""
         return "evidence" if self.sigma is None else f"evidence(sigma={self.sigma:g})"
 
 
@@ -112,7 +112,7 @@ class Objective:
     blocks: list[int]
 
     def __call__(self, x: Array) -> tuple[float, Array]:
-        """Return it with its gradient."""
+        """Return the objective at x with its gradient."""
         rows, theta = self.rows, np.exp(x[:-1])
         kernel, lam = self.kernel.with_theta(theta), float(np.exp(x[-1])) / rows.total
         K = kernel(rows.X)
@@ -122,7 +122,7 @@ class Objective:
         return (value + added) / rows.n, np.append(by_theta * theta, slope * lam) / rows.n
 
     def value(self, x: Array) -> float:
-        """Return it; infinity where it has none."""
+        """Return the objective at x; infinity where it has no value."""
         rows, theta = self.rows, np.exp(x[:-1])
         K = self.kernel.with_theta(theta)(rows.X)
         try:

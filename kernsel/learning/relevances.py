@@ -16,7 +16,7 @@ from kernsel.kernels import Kernel
 from kernsel.learning import descent, flkl
 from kernsel.learning.descent import Array, Point, logarithm
 from kernsel.learning.learned import LearnedKernel, Learnt, Step
-from kernsel.learning.start import RIDGES, Start, begin, check, dealt, least_ridge, part
+from kernsel.learning.start import RIDGES, Start, check_learnable, choose_start, deal_rows, least_ridge, part
 from kernsel.numerics.runtime.jit import one_blas_thread
 from kernsel.parts import FULL_RANK_ROWS, read_criterion, read_kernel, read_learner
 from kernsel.protocols import Unbounded, has_gradient
@@ -160,15 +160,15 @@ def learn_on_dataset(
             raise OptionError(f"{name} must be a whole number of at least {least}, not {value!r}")
     square = read_learner(LEARNERS[dataset.task] if learner is None else learner, dataset.task)
     template = read_kernel(kernel)
-    check(template, square)
+    check_learnable(template, square)
     scorer = None if criterion == FIRST_LEVEL else read_gradient(criterion)
     largest = flkl.MOST_ROWS if scorer is None else FULL_RANK_ROWS
     small, large = (part(dataset, most, seed).dense("a search for relevances") for most in (rows, largest))
-    first = dealt(small, folds, seed)
-    last = first if large.n == small.n else dealt(large, folds, seed)
-    start = begin(small, first, template, square)
+    first = deal_rows(small, folds, seed)
+    last = first if large.n == small.n else deal_rows(large, folds, seed)
+    start = choose_start(small, first, template, square)
     if scorer is None:
-        found = flkl.learn(first, last, start, square, evaluations)
+        found = flkl.learn_first_level(first, last, start, square, evaluations)
     else:
         found = by_gradient(first, last, start, square, scorer, polish)
     share = last.total / (dataset.n if dataset.weights is None else float(dataset.weights.sum()))
@@ -182,12 +182,12 @@ def learn_on_dataset(
         steps=found.steps,
         features=tuple(dataset.encoder.features),
         isotropic=start.best.kernel,
-        notes=(*dataset.notes, *_said(first.n, last.n, dataset.n)),
+        notes=(*dataset.notes, *_subsample_notes(first.n, last.n, dataset.n)),
     )
 
 
-def _said(first: int, last: int, n: int) -> list[str]:
-    """Say what part of the rows was learnt on."""
+def _subsample_notes(first: int, last: int, n: int) -> list[str]:
+    """Return a note on how many rows were learnt on; none if it was all of them at once."""
     if first == n:
         return []
     return [f"learnt on {first} of {n} rows, then on {last}" + " (the most that are learnt on)" * (last < n)]
@@ -222,7 +222,7 @@ class Objective:
     criterion: Any
 
     def __call__(self, theta: Array, lam: float) -> Slopes:
-        """Return it with its derivatives."""
+        """Return the criterion in these units, with its derivatives."""
         slopes = self.criterion.gradient(Problem(self.rows, self.kernel.with_theta(theta)), self.learner, lam)
         if not self._is_mean:
             return Slopes(*(part / self.rows.n for part in slopes))
@@ -234,7 +234,7 @@ class Objective:
 
     @property
     def _is_mean(self) -> bool:
-        """Whether it is a mean of squares; else it grows with the rows, as the logarithm of a likelihood does."""
+        """Whether the criterion is a mean of squares; else it grows with the rows, as a log likelihood does."""
         return isinstance(self.criterion, HeldOutCriterion)
 
 

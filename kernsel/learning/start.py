@@ -42,7 +42,7 @@ class Start:
     kernel : Relevances
         With the relevances to begin with.
     best : Candidate
-        What it equals: the best kernel with one relevance for all features, or the kernel as it was given.
+        What ``kernel`` equals: the best kernel with one relevance for all features, or the kernel as it was given.
     theta : float
         The largest relevance.
     diagonal : float
@@ -55,7 +55,7 @@ class Start:
     diagonal: float
 
     def point(self, lam: float) -> Point:
-        """Return it as a point of a descent."""
+        """Return the start as a point of a descent, with another lambda."""
         return Point(np.array(self.kernel.theta), lam)
 
     def box(self, rows: Partition, least: float, ridge: float = RIDGES[0]) -> Box:
@@ -70,12 +70,12 @@ class Start:
 def least_ridge(kernel: Any) -> float:
     """Return the least ridge, relative to the mean of k(x, x), with which the evidence learns relevances of a kernel.
 
-    It drives the ridge of rough kernels to 0, where they interpolate.
+    Without a bound the evidence drives the ridge of rough kernels to 0, where they interpolate.
     """
     return next(ridge for smoothness, ridge in LEAST_RIDGES if kernel.smoothness <= smoothness)
 
 
-def check(kernel: Any, learner: Any) -> None:
+def check_learnable(kernel: Any, learner: Any) -> None:
     """Raise IncompatibleError where relevances can't be learnt."""
     if not has_relevances(kernel):
         raise IncompatibleError(
@@ -90,7 +90,7 @@ def check(kernel: Any, learner: Any) -> None:
 
 
 def part(dataset: Dataset, rows: int, seed: int) -> Dataset:
-    """Return so many rows of a data set, drawn at random from each class by its share; all if there are no more."""
+    """Return a random sample of the rows of a data set, from each class by its share; all rows if there are no more."""
     n = dataset.n
     if n <= rows:
         return dataset
@@ -100,7 +100,7 @@ def part(dataset: Dataset, rows: int, seed: int) -> Dataset:
     return dataset.take(np.sort(by_class[np.linspace(0, n - 1, rows).round().astype(np.int64)]))
 
 
-def dealt(dataset: Dataset, folds: int | str, seed: int) -> Partition:
+def deal_rows(dataset: Dataset, folds: int | str, seed: int) -> Partition:
     """Return the rows of a data set, dealt to folds."""
     if isinstance(folds, bool) or not isinstance(folds, numbers.Integral | str):
         raise OptionError(f"folds must be a number of folds, 'loo' or 'logo' here, not {folds!r}")
@@ -110,7 +110,7 @@ def dealt(dataset: Dataset, folds: int | str, seed: int) -> Partition:
     return Partition.of(dataset, made, seed)
 
 
-def begin(dataset: Dataset, rows: Partition, kernel: Any, learner: Any) -> Start:
+def choose_start(dataset: Dataset, rows: Partition, kernel: Any, learner: Any) -> Start:
     """Choose the kernel with one relevance for all features, and lambda, by exact cross-validation over a grid.
 
     A kernel that has relevances is the start itself, and lambda alone is chosen.

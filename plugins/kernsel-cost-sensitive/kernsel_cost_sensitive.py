@@ -16,7 +16,22 @@ class CostSensitive(NewtonCV):
     Parameters
     ----------
     fp, fn : float
-        Costs of a false positive and of a false negative. The positive class is the second label.
+        Costs of a false positive and of a false negative, at least 0. The positive class is the second label.
+
+    Notes
+    -----
+    Cost: That of newton-cv.
+
+    Needs: Classes. With more than two, the costs of the one-against-rest decisions are added.
+
+    Against: Mistakes are counted, so that many candidates are tied.
+
+    Examples
+    --------
+    ::
+
+        kernsel example breast-cancer demo.csv
+        kernsel select demo.csv --criterion "cost-sensitive(fp=1, fn=5)"
     """
 
     name: ClassVar[str] = "cost-sensitive"

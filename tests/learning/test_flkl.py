@@ -17,7 +17,7 @@ from kernsel.learners import Krr, Lssvm
 from kernsel.learning import flkl
 from kernsel.learning.descent import Box
 from kernsel.learning.flkl import CrossValidation, FirstLevel, OnLandmarks
-from kernsel.learning.start import begin
+from kernsel.learning.start import choose_start
 from kernsel.numerics.landmarks import uniform_landmarks
 from kernsel.numerics.runtime import jit
 from kernsel.numerics.square import firstlevel
@@ -134,8 +134,8 @@ def test_more_rows_than_a_gram_matrix_is_made_of_are_learnt_on_landmarks(monkeyp
     X, y = noisy(n=300, d=6)
     dataset, rows = rows_on(X, y)
     first = Partition.of(small := dataset.take(np.arange(80)), make_folds(4, small), 0)
-    start = begin(small, first, ARD(), Lssvm())
-    learnt = flkl.learn(first, rows, start, Lssvm(), 5)
+    start = choose_start(small, first, ARD(), Lssvm())
+    learnt = flkl.learn_first_level(first, rows, start, Lssvm(), 5)
     criterion = OnLandmarks(start.kernel, Lssvm(), rows.X, rows.Y, rows.s, rows.X[uniform_landmarks(300, 30, 0)])
     slopes = criterion.slopes(learnt.theta, learnt.lam, learnt.mu)
     units = np.maximum(learnt.theta, learnt.theta.max() / 100) / (2 * slopes.value)
@@ -149,7 +149,7 @@ def test_more_rows_than_a_gram_matrix_is_made_of_are_learnt_on_landmarks(monkeyp
 def test_the_optimum_keeps_the_conditions_of_karush_kuhn_and_tucker(kernel, mu):
     criterion = criterion_on(kernel, Lssvm(), d=8)
     start = np.full(8, 0.1)
-    found = criterion.learn(start, 0.02, mu, WIDE, tolerance=1e-12)
+    found = criterion.minimise(start, 0.02, mu, WIDE, tolerance=1e-12)
     slopes = criterion.slopes(found.theta, 0.02, mu)
     assert slopes.value < criterion.slopes(start, 0.02, mu).value
     units = np.maximum(found.theta, found.theta.max() / 100) / (2 * slopes.value)
@@ -163,7 +163,7 @@ def test_the_optimum_keeps_the_conditions_of_karush_kuhn_and_tucker(kernel, mu):
 def test_features_of_noise_are_exactly_zero():
     X, y = noisy(n=120, d=12)
     criterion = FirstLevel(ARD(), Lssvm(), X, y[None], np.ones(120))
-    found = criterion.learn(np.full(12, 0.05), 0.03, 1e-3, WIDE)
+    found = criterion.minimise(np.full(12, 0.05), 0.03, 1e-3, WIDE)
     assert (found.theta[:2] > 0.01).all()
     assert (found.theta[2:] == 0).sum() >= 6
 
@@ -171,13 +171,13 @@ def test_features_of_noise_are_exactly_zero():
 @pytest.mark.parametrize("learner", LEARNERS, ids=str)
 def test_it_comes_back_from_where_all_features_are_out(learner):
     criterion = criterion_on(ARD(), learner)
-    found = criterion.learn(np.zeros(4), 0.01, 0.01, WIDE, 1e-9)
-    assert found.value == pytest.approx(criterion.learn(np.full(4, 0.1), 0.01, 0.01, WIDE, 1e-9).value, rel=1e-3)
+    found = criterion.minimise(np.zeros(4), 0.01, 0.01, WIDE, 1e-9)
+    assert found.value == pytest.approx(criterion.minimise(np.full(4, 0.1), 0.01, 0.01, WIDE, 1e-9).value, rel=1e-3)
 
 
 def test_less_penalty_fits_better_and_has_larger_relevances():
     criterion = criterion_on(ARD(), Lssvm())
-    found = [criterion.learn(np.full(4, 0.1), 0.01, mu, WIDE).theta for mu in (10.0, 0.1, 0.001)]
+    found = [criterion.minimise(np.full(4, 0.1), 0.01, mu, WIDE).theta for mu in (10.0, 0.1, 0.001)]
     fits = [criterion.slopes(theta, 0.01, 0.0).value for theta in found]
     assert fits[0] > fits[1] > fits[2]
     assert found[0] @ found[0] < found[1] @ found[1] < found[2] @ found[2]
@@ -197,8 +197,8 @@ def test_with_relevances_that_can_not_move_it_is_exact_cross_validation():
 def test_the_search_keeps_its_budget_and_its_best():
     X, y = noisy()
     dataset, rows = rows_on(X, y)
-    start = begin(dataset, rows, ARD(), Lssvm())
-    learnt = flkl.learn(rows, rows, start, Lssvm(), 9)
+    start = choose_start(dataset, rows, ARD(), Lssvm())
+    learnt = flkl.learn_first_level(rows, rows, start, Lssvm(), 9)
     assert len(learnt.steps) == 9
     assert learnt.value == min(step.value for step in learnt.steps)
     chosen = min(learnt.steps, key=lambda step: step.value)
@@ -209,11 +209,11 @@ def test_the_search_keeps_its_budget_and_its_best():
 def test_the_number_of_threads_changes_nothing(monkeypatch):
     X, y = noisy()
     dataset, rows = rows_on(X, y)
-    start = begin(dataset, rows, ARD(), Lssvm())
+    start = choose_start(dataset, rows, ARD(), Lssvm())
     results = []
     for count in (1, 2, 3):
         monkeypatch.setattr(jit, "threads", lambda count=count: count)
-        results.append(flkl.learn(rows, rows, start, Lssvm(), 5))
+        results.append(flkl.learn_first_level(rows, rows, start, Lssvm(), 5))
     assert all(np.array_equal(each.theta, results[0].theta) for each in results)
     assert len({each.steps for each in results}) == 1
 
@@ -229,7 +229,7 @@ def test_the_penalty_begins_where_the_isotropic_kernel_is_at_rest():
 def test_the_isotropic_start_of_the_polynomial_takes_its_degree_from_there():
     X, y = noisy()
     dataset, rows = rows_on(X, y)
-    start = begin(dataset, rows, ARDPolynomial(), Lssvm())
+    start = choose_start(dataset, rows, ARDPolynomial(), Lssvm())
     assert isinstance(start.best.kernel, Polynomial)
     assert (start.kernel.degree, start.kernel.theta) == (start.best.kernel.degree, (start.best.kernel.gamma,) * 4)
     np.testing.assert_allclose(start.kernel(X), start.best.kernel(X), rtol=1e-10)
@@ -239,7 +239,7 @@ def test_the_isotropic_start_of_the_polynomial_takes_its_degree_from_there():
 def test_a_pair_that_can_not_be_scored_is_passed_over(broken, monkeypatch):
     X, y = noisy()
     dataset, rows = rows_on(X, y)
-    start, original = begin(dataset, rows, ARD(), Lssvm()), CrossValidation.__call__
+    start, original = choose_start(dataset, rows, ARD(), Lssvm()), CrossValidation.__call__
     score = CrossValidation(rows, start.kernel, Lssvm(), start.box(rows, 0.0))
 
     def sometimes(self, lam, mu):
