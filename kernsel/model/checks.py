@@ -16,14 +16,14 @@ from kernsel.heldout.calibration import KINDS, Calibration, Isotonic
 from kernsel.numerics.points import dense
 
 if TYPE_CHECKING:
-    from kernsel.model.model import Model
+    from kernsel.model.expansion import Expansion
 
 MISSING = ("impute", "refuse", "drop")
 LABEL_KINDS, LABEL_BYTES = "biufOUT", 16
 """The kinds of types that labels may have, and the largest number of bytes of one: ``U1000000000`` is 4 GB a label."""
 
 
-def check_model(model: Model) -> None:
+def check_model(model: Expansion) -> None:
     """Raise ValueError, TypeError or another error of Python's unless the parts of a model are such and fit together.
 
     Its arrays have been checked already: see ``kernsel.model.file``.
@@ -53,7 +53,7 @@ def check_model(model: Model) -> None:
         _need(np.shape(model.kernel.diag(first)) == (1,), "a kernel without a diagonal")
 
 
-def _check_labels(model: Model, k: int) -> None:
+def _check_labels(model: Expansion, k: int) -> None:
     labels, dtype = model.labels, model.label_dtype
     _need(isinstance(labels, list) and len(labels) == (2 if k == 1 else k), "another number of labels than of outputs")
     assert labels is not None

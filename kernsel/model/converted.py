@@ -18,18 +18,18 @@ from kernsel.numerics.points import is_sparse
 from kernsel.protocols import SupportsSklearn
 
 if TYPE_CHECKING:
-    from kernsel.model.model import Model
+    from kernsel.model.expansion import Expansion
 
 KERNEL_RIDGE = "KernelRidge"
 """What a learner has for its ``counterpart`` if that is exactly itself."""
 
 
-def to_pipeline(model: Model) -> Any:
+def to_pipeline(model: Expansion) -> Any:
     """Return a fitted pipeline of scikit-learn that predicts what the model does, before its outputs are clipped.
 
     Parameters
     ----------
-    model : Model
+    model : Expansion
 
     Returns
     -------
@@ -71,7 +71,7 @@ def to_pipeline(model: Model) -> Any:
     return pipeline
 
 
-def _why_not(model: Model) -> str:
+def _why_not(model: Expansion) -> str:
     """Say why scikit-learn has no such model; nothing where it has."""
     encoder, count = model.encoder, model.provenance.get("rows")
     if _learner(model).counterpart != KERNEL_RIDGE:
@@ -91,7 +91,7 @@ def _why_not(model: Model) -> str:
     return ""
 
 
-def _learner(model: Model) -> Any:
+def _learner(model: Expansion) -> Any:
     """Return a learner of the kind that fitted the model, of which the model knows the name."""
     try:
         return registry.get("learner", model.learner)()
@@ -99,7 +99,7 @@ def _learner(model: Model) -> Any:
         raise ModelError(f"this model is none of scikit-learn's, as its learner is not installed: {error}") from error
 
 
-def _closest(model: Model) -> str:
+def _closest(model: Expansion) -> str:
     """Return the model's parameters in scikit-learn's terms."""
     learner, terms = _learner(model), model.kernel.conversions()
     if {"rows", "lambda"} <= set(model.provenance) and not model.provenance.get("weighted", False):

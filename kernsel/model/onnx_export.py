@@ -20,7 +20,7 @@ from kernsel.numerics.points import dense
 from kernsel.protocols import SupportsFactors, SupportsFormula, SupportsTurning
 
 if TYPE_CHECKING:
-    from kernsel.model.model import Model
+    from kernsel.model.expansion import Expansion
 
 Array = npt.NDArray[np.float64]
 
@@ -28,12 +28,12 @@ OPSET, OPSET_ML, IR = 17, 3, 8
 """Versions of 2022, which every runtime of today reads."""
 
 
-def to_graph(model: Model) -> Any:
+def to_graph(model: Expansion) -> Any:
     """Return the model as an ``onnx.ModelProto``.
 
     Parameters
     ----------
-    model : Model
+    model : Expansion
 
     Returns
     -------
@@ -108,7 +108,7 @@ class _Graph:
         return self.add("Cast", value, to=getattr(self.onnx.TensorProto, kind))
 
 
-def _encoded(graph: _Graph, model: Model) -> str:
+def _encoded(graph: _Graph, model: Expansion) -> str:
     """Add the inputs and the encoding, (n, d)."""
     encoder = model.encoder
     if encoder is None:
@@ -209,7 +209,7 @@ _PROFILES: dict[int, Callable[[_Graph, gram.Formula, str], str]] = {
 }
 
 
-def _values(graph: _Graph, model: Model, F: str) -> None:
+def _values(graph: _Graph, model: Expansion, F: str) -> None:
     """Add the predictions of a regression, (n, k)."""
     if model.limits is not None:
         low, high = model.limits
@@ -219,7 +219,7 @@ def _values(graph: _Graph, model: Model, F: str) -> None:
     graph.output("predictions", "DOUBLE", [None, len(model.coefficients)])
 
 
-def _classes(graph: _Graph, model: Model, F: str) -> None:
+def _classes(graph: _Graph, model: Expansion, F: str) -> None:
     """Add labels, outputs and probabilities of classes."""
     labels, kind = _labels(model)
     outputs = len(model.coefficients)
@@ -248,7 +248,7 @@ def _classes(graph: _Graph, model: Model, F: str) -> None:
     graph.output("probabilities", "DOUBLE", [None, max(2, outputs)])
 
 
-def _labels(model: Model) -> tuple[npt.NDArray[Any], str]:
+def _labels(model: Expansion) -> tuple[npt.NDArray[Any], str]:
     """Return the labels as an array that a graph can hold, and its type there."""
     labels = model.labels or []
     if all(isinstance(label, str) for label in labels):

@@ -167,7 +167,7 @@ def test_blocks_of_rows_have_the_intervals_of_the_whole(options, monkeypatch):
     model = tables.choose(*tables.waves(40), folds=5, **options).model
     new = tables.waves(30, seed=3)[0]
     whole = model.predict_interval(new, 0.8)
-    monkeypatch.setattr("kernsel.model.model.BLOCK_BYTES", 7 * 8 * 40)
+    monkeypatch.setattr("kernsel.model.expansion.BLOCK_BYTES", 7 * 8 * 40)
     np.testing.assert_allclose(model.predict_interval(new, 0.8), whole, rtol=1e-12, atol=1e-12)
     assert model.predict_interval(new[:0], 0.8).shape == (0, 2)
 

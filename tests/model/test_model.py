@@ -14,7 +14,8 @@ from kernsel.data import from_arrays, prepare
 from kernsel.errors import DataError, ModelError, OptionError
 from kernsel.heldout.calibration import calibrate
 from kernsel.kernels import Gaussian, Linear
-from kernsel.model.model import BLOCK_BYTES, Model, load
+from kernsel.model.expansion import BLOCK_BYTES
+from kernsel.model.model import Model, load
 
 RNG = np.random.default_rng(1)
 N = 30
@@ -110,7 +111,7 @@ def test_the_first_of_equal_outputs_is_the_label():
 def test_blocks_of_rows_give_what_the_whole_gives(monkeypatch):
     model, table = make(KINDS["three classes"])
     whole = model.decision(table)
-    monkeypatch.setattr("kernsel.model.model.BLOCK_BYTES", 7 * 8 * 20)
+    monkeypatch.setattr("kernsel.model.expansion.BLOCK_BYTES", 7 * 8 * 20)
     np.testing.assert_allclose(model.decision(table), whole, rtol=1e-13, atol=1e-13)
     assert BLOCK_BYTES >= 2**20
 

@@ -111,7 +111,7 @@ def test_a_model_of_many_rows_predicts_in_tiles_what_it_predicts_in_blocks(monke
     model = tables.choose(*WAVES, rank="full", kernel="exponential(ell=2)", grid={"lambda": [1e-3]}).model
     Z = tables.waves(50, seed=4)[0]
     expected, none = model.decision(Z), model.decision(Z[:0])
-    monkeypatch.setattr(kernsel.model.model, "TILED", 100)
+    monkeypatch.setattr(kernsel.model.expansion, "TILED", 100)
     np.testing.assert_allclose(model.decision(Z), expected, rtol=0, atol=tolerances.SUMS)
     assert model.decision(Z[:0]).shape == none.shape
     sparse = csr_array(Z)
