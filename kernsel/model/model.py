@@ -369,7 +369,7 @@ class Model:
             if self.intervals.limits is not None:
                 contents["intervals_limits"] = self.intervals.limits
         contents["checksum"] = np.array(_checksum(contents))
-        atomic_write(path, lambda stream: np.savez_compressed(stream, allow_pickle=False, **contents))
+        atomic_write(path, lambda stream: np.savez_compressed(stream, **contents))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Model:
