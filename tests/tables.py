@@ -10,6 +10,7 @@ from kernsel.data import from_arrays
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Gaussian, Statistics
 from kernsel.paths import make_path
+from kernsel.representation.gram import Gram
 from kernsel.representation.problem import Problem
 from kernsel.selection.api import select_dataset
 
@@ -81,6 +82,6 @@ def path_on(rows, learner, lams=(0.1, 0.01), tau=1.0, rank=None):
 
 def slow_features(path):
     """Features of the representation that a path works on, for the twins."""
-    if path.problem.full:
+    if isinstance(path.representation, Gram):
         return twins.heldout.features(path.problem.gram)
-    return path.problem.factor[0]
+    return path.representation.factor.Z

@@ -7,7 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import Any, TextIO
 
 import typer
@@ -56,6 +56,14 @@ def guarded() -> Iterator[None]:
                 raise
             os.dup2(os.open(os.devnull, os.O_WRONLY), _stdout_number())
             say(f"error: the output can't be written ({error.strerror}); make room, or write it elsewhere")
+            raise typer.Exit(2) from error
+        except (Exception, SystemExit) as error:
+            from kernsel import registry  # imports the metadata of distributions, which --help does without
+
+            reason = registry.blame(error)
+            if reason is None:
+                raise
+            say(f"error: {reason}; tell its authors, or do without it")
             raise typer.Exit(2) from error
 
 
@@ -112,12 +120,20 @@ class _Printer:
 
 
 @contextmanager
+def prints_aside() -> Iterator[None]:
+    """Send to stderr what a plugin prints: stdout is for what the command was asked for."""
+    with redirect_stdout(sys.stderr):
+        yield
+
+
+@contextmanager
 def progress(quiet: bool) -> Iterator[Reporter | None]:
     """Give a function ``(done, total, text)`` that draws a bar on stderr, or None where nobody would see it."""
     if quiet or not sys.stderr.isatty():
-        yield None
+        with prints_aside():
+            yield None
         return
-    with typer.progressbar(length=1, file=sys.stderr, show_pos=True) as bar:
+    with prints_aside(), typer.progressbar(length=1, file=sys.stderr, show_pos=True) as bar:
 
         def report(done: int, total: int, text: str) -> None:
             bar.length, bar.label = total, text

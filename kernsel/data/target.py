@@ -203,6 +203,11 @@ def _regression(
                 "choose the task classification or another target"
             )
         floats = values.astype(np.float64)
+    if floats.min() == floats.max():  # as values they differ, see the caller
+        raise DataError(
+            f"the values of target {name!r} differ by less than is left of numbers as large as {floats[0]:.6g}; "
+            "subtract one of them from all"
+        )
     shift, scale = mean_and_scale(floats, weights) if standardize else (0.0, 1.0)
     Y = np.ascontiguousarray(((floats - shift) / scale)[None])
     return Target(Y, "regression", None, np.array([shift]), np.array([scale]), note)
@@ -298,7 +303,8 @@ def plain_column(target: pd.Series, floats: Floats | None) -> npt.NDArray[Any]:
     if pd.api.types.is_bool_dtype(target.dtype):
         return np.asarray(target, dtype=bool)
     if pd.api.types.is_integer_dtype(target.dtype):
-        return np.asarray(target, dtype=np.int64)
+        unsigned = pd.api.types.is_unsigned_integer_dtype(target.dtype)
+        return np.asarray(target, dtype=np.uint64 if unsigned else np.int64)
     if pd.api.types.is_float_dtype(target.dtype):
         return np.asarray(target, dtype=np.float64)
     return as_text(target) if floats is None else floats

@@ -11,22 +11,16 @@ for more.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import numbers
 import os
-import struct
-import tokenize
-import zipfile
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
 
 from kernsel.data.columns import Floats, as_matrix
 from kernsel.data.encoding import Encoder
@@ -36,30 +30,26 @@ from kernsel.errors import DataError, KernselError, ModelError, OptionError
 from kernsel.heldout.calibration import Calibration
 from kernsel.heldout.intervals import MOST, Intervals
 from kernsel.kernels import short
+from kernsel.model.checks import check_model
 from kernsel.model.extrapolation import nearest
-from kernsel.numerics.points import Points, as_points, dense, is_sparse
+from kernsel.model.file import FORMAT, VERSION, Arrays, check_shapes, read_arrays, rows_from, rows_to, write_arrays
+from kernsel.numerics.points import Points, as_points, dense
 from kernsel.paths.whole import cross_matrix
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMAT = "kernsel-model"
-VERSION = 1
 BLOCK_BYTES = 64 * 2**20
 """The kernel between new rows and the model's is computed in blocks of about this size."""
 
 TILED = 2000
 """Rows of a model from which the kernel is multiplied tile by tile, which is twice as fast."""
 
-_UNREADABLE = (
-    *(ValueError, OSError, EOFError, KeyError, SyntaxError, RuntimeError, MemoryError),
-    *(zlib.error, zipfile.BadZipFile, struct.error, tokenize.TokenError),
-)
-"""What NumPy and zipfile raise on a file that is damaged or none of theirs: flags, sizes and text in it are garbage."""
-
-_OF_SPARSE = ("data", "indices", "indptr", "shape")
 _ARRAYS = ("coefficients", "bias", "output_shift", "output_scale")
 _OF_INTERVALS = ("coefficients", "biases", "residuals", "starts", "weights")
+
+_UNUSABLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError, MemoryError)
+"""What building a model of the parts of a file raises if they are of other types, or don't fit together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,8 +221,10 @@ class Model:
         Raises
         ------
         ModelError
-            An older kernsel made the model, and the distance is not in it.
+            An older kernsel made the model, and the distance is not in it; or the kernel is a given Gram matrix.
         """
+        if self.kernel.known_rows_only:
+            raise ModelError(f"kernel '{self.kernel.name}' doesn't know how far new rows are from the training data")
         if self.reach is None:
             raise ModelError("this model doesn't say how far its training data reach; select it anew")
         distances = self._by_blocks(
@@ -312,7 +304,7 @@ class Model:
         OptionError
             The package onnx is not installed.
         ModelError
-            The kernel is a plugin's, or labels are of mixed types.
+            The kernel says no formula of a statistic, or labels are of mixed types.
         """
         from kernsel.model.onnx_export import to_graph  # which needs the package onnx
 
@@ -320,7 +312,7 @@ class Model:
 
     def __repr__(self) -> str:
         """Say in three lines what the model is, what it predicts, and what of it is kept."""
-        m, d = self.rows.shape
+        m, d = self.rows.shape[0], self.rows.shape[1] if self.encoder is None else len(self.encoder.features)
         lam = self.provenance.get("lambda")
         target = self.target if isinstance(self.target, str) else ", ".join(self.target)
         what = "regression" if self.labels is None else f"{len(self.labels)} classes"
@@ -357,111 +349,59 @@ class Model:
         }
         if self.calibration is not None:
             header["calibration"] = self.calibration.to_json()
-        contents = {
-            "header": np.array(json.dumps(header)),
-            **_rows_to(self.rows),
-            **{name: getattr(self, name) for name in _ARRAYS},
-        }
+        arrays = {**rows_to(self.rows), **{name: getattr(self, name) for name in _ARRAYS}}
         if self.limits is not None:
-            contents["limits"] = self.limits
+            arrays["limits"] = self.limits
         if self.intervals is not None:
-            contents |= {f"intervals_{name}": getattr(self.intervals, name) for name in _OF_INTERVALS}
+            arrays |= {f"intervals_{name}": getattr(self.intervals, name) for name in _OF_INTERVALS}
             if self.intervals.limits is not None:
-                contents["intervals_limits"] = self.intervals.limits
-        contents["checksum"] = np.array(_checksum(contents))
-        atomic_write(path, lambda stream: np.savez_compressed(stream, **contents))
+                arrays["intervals_limits"] = self.intervals.limits
+        atomic_write(path, lambda stream: write_arrays(stream, header, arrays))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Model:
         """Read a model back.
 
+        Everything in the file is checked before it is used: see ``kernsel.model.file``.
+
         Raises
         ------
         ModelError
-            There is no such file, it isn't a model, it is damaged, or a newer kernsel wrote it.
+            There is no such file, it isn't a model, it is damaged, or a newer kernsel wrote it; or there is no such
+            kernel here.
         """
-        contents = _read(Path(path))
-        header = _header(Path(path), contents)
-        if str(contents.pop("checksum", "")) != _checksum(contents):
-            raise ModelError(f"{path} is damaged: its checksum doesn't fit its contents; get another copy of it")
-        from kernsel.kernels import from_spec
-
+        header, contents = read_arrays(Path(path))
         try:
-            kernel = from_spec(header["kernel"])
+            model = cls._of(header, contents)
+            check_model(model)
         except KernselError as error:
             raise ModelError(f"{path}: its kernel can't be had: {error}") from error
-        encoder = None if header["encoder"] is None else Encoder.from_json(header["encoder"])
-        arrays = {name: np.ascontiguousarray(contents[name]) for name in _ARRAYS}
+        except _UNUSABLE as error:
+            reason = shorten(f"{type(error).__name__}: {error}", 80)
+            raise ModelError(
+                f"{path} isn't a model of kernsel, or one that somebody changed ({reason}); get another copy of it"
+            ) from error
+        return model
+
+    @classmethod
+    def _of(cls, header: Mapping[str, Any], contents: Arrays) -> Model:
+        """Build the model of a file."""
+        from kernsel.kernels import from_spec
+
+        rows = rows_from(contents)
+        check_shapes(contents, rows.shape[0])
         values = {name: header[name] for name in ("learner", "task", "labels", "target", "provenance")}
-        values["label_dtype"] = header.get("label_dtype")  # which older files lack, as they may what follows
+        # Older files lack the type of labels, and what follows.
+        values |= {name: header.get(name) for name in ("label_dtype", "reach")}
+        values |= {name: np.ascontiguousarray(contents[name]) for name in _ARRAYS}
         if "calibration" in header:
             values["calibration"] = Calibration.from_json(header["calibration"])
         if "intervals_starts" in contents:
             kept = {name: contents[f"intervals_{name}"] for name in _OF_INTERVALS}
             values["intervals"] = Intervals(**kept, limits=contents.get("intervals_limits"))
-        values["limits"], values["reach"] = contents.get("limits"), header.get("reach")
-        fields: dict[str, Any] = arrays | values
-        return cls(kernel=kernel, rows=_rows_from(contents), encoder=encoder, **fields)
+        encoder = None if header["encoder"] is None else Encoder.from_json(header["encoder"])
+        kernel = from_spec(header["kernel"])
+        return cls(kernel=kernel, rows=rows, encoder=encoder, limits=contents.get("limits"), **values)
 
 
 load = Model.load
-
-
-def _rows_to(rows: Points) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays that hold rows in a file."""
-    if not is_sparse(rows):
-        return {"rows": rows}
-    return {f"rows_{part}": np.asarray(getattr(rows, part)) for part in _OF_SPARSE}
-
-
-def _rows_from(contents: Mapping[str, npt.NDArray[Any]]) -> Points:
-    """Return the rows that arrays of a file hold."""
-    if "rows" in contents:
-        return as_points(contents["rows"])
-    *parts, shape = (contents[f"rows_{part}"] for part in _OF_SPARSE)
-    return as_points(csr_array(tuple(parts), shape=tuple(shape.tolist())))
-
-
-def _read(path: Path) -> dict[str, npt.NDArray[Any]]:
-    if path.is_dir():
-        raise ModelError(f"{path} is a folder; give the name of a model file")
-    if not path.exists():
-        raise ModelError(f"there is no file {path}; give a model that was saved with --model or Model.save")
-    try:
-        with path.open("rb") as stream:
-            archive = np.load(stream, allow_pickle=False)
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise ValueError("a single array")
-            with archive:
-                return {name: archive[name] for name in archive.files}
-    except PermissionError as error:
-        raise ModelError(f"can't read {path}: {error.strerror}; check its permissions") from error
-    except _UNREADABLE as error:
-        reason = (
-            "is damaged; get another copy of it" if zipfile.is_zipfile(path) else "isn't a model of kernsel, or is cut"
-        )
-        raise ModelError(f"{path} {reason} ({type(error).__name__})") from error
-
-
-def _header(path: Path, contents: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
-    try:
-        header = json.loads(str(contents["header"]))
-        known = header["format"] == FORMAT
-        version = int(header["version"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise ModelError(f"{path} isn't a model of kernsel; give one that was saved with --model") from error
-    if not known:
-        raise ModelError(f"{path} isn't a model of kernsel (its format is {header['format']!r})")
-    if version != VERSION:
-        raise ModelError(f"{path} has format version {version}, this kernsel reads version {VERSION}; upgrade kernsel")
-    return dict(header)
-
-
-def _checksum(contents: Mapping[str, npt.NDArray[Any]]) -> str:
-    """SHA-256 over names, types, shapes and bytes of all arrays, in the order of their names."""
-    digest = hashlib.sha256()
-    for name in sorted(contents):
-        array = np.ascontiguousarray(contents[name])
-        digest.update(f"{name}|{array.dtype.str}|{array.shape}|".encode())
-        digest.update(array.tobytes())
-    return digest.hexdigest()

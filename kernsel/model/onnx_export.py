@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from kernsel.errors import ModelError, OptionError
 from kernsel.heldout.calibration import Isotonic, Sigmoid
-from kernsel.kernels import Kernel, Linear, Metric, Product, Scale, Sum
-from kernsel.kernels.algebra import On
+from kernsel.kernels import Kernel, On, Product, Scale, Sum
 from kernsel.numerics import gram
 from kernsel.numerics.points import dense
+from kernsel.protocols import SupportsFactors, SupportsFormula, SupportsTurning
 
 if TYPE_CHECKING:
     from kernsel.model.model import Model
@@ -47,7 +47,7 @@ def to_graph(model: Model) -> Any:
     OptionError
         The package onnx is not installed.
     ModelError
-        A part of the model has no graph: a plugin's kernel, or labels of mixed types.
+        A part of the model has no graph: a kernel that says no formula, or labels of mixed types.
     """
     try:
         import onnx
@@ -143,18 +143,15 @@ def _kernel(graph: _Graph, kernel: Kernel, X: str, rows: Array) -> str:
         places = np.array(kernel.features, dtype=np.int64)
         some = graph.add("Gather", X, graph.constant(places), axis=1)
         return _kernel(graph, kernel.part, some, np.ascontiguousarray(rows[:, places]))
-    part: Any = kernel
-    if isinstance(kernel, Metric):
+    if isinstance(kernel, SupportsTurning):
         turned = graph.add("MatMul", X, graph.constant(np.ascontiguousarray(kernel.array)))
         return _kernel(graph, kernel.alone, turned, kernel.turned(rows))
-    if isinstance(kernel, Linear):
-        return _statistic(graph, "inner", X, rows)
-    if not hasattr(part, "formula") or part.statistic not in ("inner", "sqdist", "l1"):
-        raise ModelError(f"kernel '{kernel.name}' has no graph in ONNX: it is none of kernsel's own")
-    if (theta := getattr(part, "theta", None)) is not None and hasattr(part, "factors"):
-        factors = part.factors(np.array(theta, dtype=np.float64))
+    if not isinstance(kernel, SupportsFormula) or kernel.statistic not in gram.STATISTICS:
+        raise ModelError(f"kernel '{kernel.name}' has no graph in ONNX: it says no formula of a statistic")
+    if isinstance(kernel, SupportsFactors):
+        factors = kernel.column_factors
         X, rows = graph.add("Mul", X, graph.constant(factors)), rows * factors
-    return _profile(graph, part.formula(), _statistic(graph, part.statistic, X, rows))
+    return _profile(graph, kernel.formula(), _statistic(graph, kernel.statistic, X, rows))
 
 
 def _statistic(graph: _Graph, statistic: str, X: str, rows: Array) -> str:
@@ -204,6 +201,7 @@ def _inverse(graph: _Graph, formula: gram.Formula, S: str) -> str:
 
 
 _PROFILES: dict[int, Callable[[_Graph, gram.Formula, str], str]] = {
+    gram.AS_IT_IS.code: lambda graph, formula, S: S,
     gram.exponential(1.0).code: _exponential,
     gram.exponential(1.0, root=True).code: _of_root,
     gram.power(1.0, 0.0, 1).code: _power,

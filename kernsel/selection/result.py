@@ -27,7 +27,7 @@ from kernsel.kernels import Kernel, from_spec, short
 from kernsel.model.model import Model
 from kernsel.numerics.runtime.jit import threads
 from kernsel.search.candidate import Candidate, parameters_of
-from kernsel.text import aligned, listing, make
+from kernsel.text import aligned, listing, make, to_json
 from kernsel.version import __version__
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class Selection:
 
     def to_json(self) -> str:
         """Return ``to_dict`` as one JSON document."""
-        return json.dumps(self.to_dict(), allow_nan=False, default=plain)
+        return to_json(self.to_dict())
 
     def summary(self) -> str:
         """Return the result for people: the winner, the runners-up, and what the figures mean."""
@@ -427,11 +427,6 @@ def _tuned(candidate: Candidate) -> dict[str, float]:
 
 def _values(parameters: Mapping[str, float]) -> str:
     return ", ".join(f"{name}={value:.4g}" for name, value in parameters.items())
-
-
-def plain(value: Any) -> Any:
-    """Turn NumPy scalars into Python's."""
-    return value.item() if hasattr(value, "item") else str(value)
 
 
 def environment() -> dict[str, Any]:

@@ -18,8 +18,10 @@ from kernsel.errors import IncompatibleError
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Gaussian, Laplacian, Linear, Matern52, Polynomial, Statistics
 from kernsel.learners import Krr, L2Svm, Lssvm, Svm
-from kernsel.paths import StreamedPath, make_path, smooth
+from kernsel.paths import make_path, routes, smooth
 from kernsel.representation import blocks as streaming
+from kernsel.representation.blocks import Blocks
+from kernsel.representation.gram import Gram
 from kernsel.representation.problem import Problem
 
 LAMS = (0.3, 0.01)
@@ -45,7 +47,7 @@ def path_for(monkeypatch):
         if rank == "streamed":
             monkeypatch.setattr(streaming, "FEATURES_BYTES", 0)
         path = tables.path_on(rows, learner, lams, rank=8 if rank == "streamed" else rank)
-        assert isinstance(path, StreamedPath) == (rank == "streamed")
+        assert isinstance(path.representation, Blocks) == (rank == "streamed")
         return path
 
     return make
@@ -53,10 +55,10 @@ def path_for(monkeypatch):
 
 def gram(path):
     """The Gram matrix that the representation stands for."""
-    if path.problem.full:
+    if isinstance(path.representation, Gram):
         return path.problem.gram
-    points, T = path._landmarks
-    Z = path.problem.kernel(path.rows.X, points) @ T
+    T = path.representation.expand(np.eye(path.rank)).T
+    Z = path.problem.kernel(path.rows.X, path.points()) @ T
     return Z @ Z.T
 
 
@@ -104,7 +106,7 @@ def test_loo_of_the_square_loss_is_brute_force_whatever_the_folds(path_for, lear
 @weights
 def test_loo_of_another_loss_is_one_dense_newton_step_a_row(monkeypatch, path_for, learner, rank, weighted):
     monkeypatch.setattr(smooth, "TRUST", np.inf)
-    monkeypatch.setattr(smooth, "refits_are_cheaper", lambda curved, *_: np.zeros(curved.size, np.bool_))
+    monkeypatch.setattr(routes, "refits_are_cheaper", lambda curved, *_: np.zeros(curved.size, np.bool_))
     path = path_for(learner, rank, weighted, real=False)
     twin = twins.losses.squared_hinge if isinstance(learner, L2Svm) else twins.losses.huber_hinge(0.5)
     rows, bias = path.rows, int(path.bias)

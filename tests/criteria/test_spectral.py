@@ -127,7 +127,7 @@ def test_features_that_are_never_held_together_have_the_same_spectrum(criterion,
     held = path_of(rank=30)
     monkeypatch.setattr(streaming, "FEATURES_BYTES", 0)
     path = path_of(rank=30)
-    assert path.problem.streamed
+    assert isinstance(path.representation, streaming.Blocks)
     assert penalty(criterion, path) == pytest.approx(penalty(criterion, held))
     with pytest.raises(IncompatibleError, match="'sps-surrogate' needs the eigenvectors of all rows"):
         SPSSurrogate().score(path)

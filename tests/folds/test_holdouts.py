@@ -302,8 +302,7 @@ def test_one_repeat_is_none_and_more_steady_the_choice():
 
 
 def test_a_candidate_that_fails_in_one_deal_has_failed():
-    from kernsel.search.board import averaged
-    from kernsel.search.candidate import Candidate
+    from kernsel.search.candidate import Candidate, averaged
 
     deals = [Candidate(Gaussian(1.0), 0.1, score, 1.0, error=0.5, error_se=0.1) for score in (1.0, 2.0)]
     assert averaged(deals).score == 1.5

@@ -15,7 +15,7 @@ import twins.learning
 from kernsel import kernels, protocols
 from kernsel.errors import OptionError
 from kernsel.kernels import ARD, ARDLaplacian, ARDPolynomial, Gaussian, Linear, On, Polynomial, Statistics
-from kernsel.kernels.algebra import names_of
+from kernsel.kernels.base import names_of
 from kernsel.protocols import blocks_of
 from tolerances import EPS
 
@@ -207,8 +207,8 @@ def test_derivatives_keep_their_digits_far_from_the_origin():
 
 
 def test_they_are_what_can_be_learnt():
-    assert all(isinstance(kernel, protocols.Relevances) for kernel in LEARNABLE)
-    assert not isinstance(Polynomial(2, 1.0), protocols.Relevances)
+    assert all(isinstance(kernel, protocols.SupportsRelevances) for kernel in LEARNABLE)
+    assert not isinstance(Polynomial(2, 1.0), protocols.SupportsRelevances)
     assert Gaussian().theta is ARD().theta is None
     wide = Gaussian(1.0).with_theta((0.0,))(table(2))
     assert (wide == 1).all()

@@ -146,5 +146,5 @@ def test_what_is_missing_is_said():
 
 
 def test_it_has_no_relevances_to_learn():
-    assert not isinstance(Metric.of(np.eye(2)), protocols.Relevances)
+    assert not isinstance(Metric.of(np.eye(2)), protocols.SupportsRelevances)
     assert Metric().free == ("L", "rank")

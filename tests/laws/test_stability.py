@@ -20,8 +20,8 @@ from kernsel.kernels import (
     Matern52,
     Polynomial,
     Scale,
+    Statistics,
 )
-from kernsel.kernels.base import Statistics
 from kernsel.numerics import stability
 from kernsel.numerics.stability import NORMS
 

@@ -23,7 +23,7 @@ KERNELS = [
     *("gaussian", "laplacian", "exponential", "matern32", "matern52", "rational-quadratic", "linear", "polynomial"),
     *("ard(theta=(1, 0.1, 0))", "ard(theta=(1, 0.1, 0), profile=matern52)", "ard-laplacian(theta=(1, 0.2, 0.1))"),
     *("ard(theta=(1, 0.1, 1), profile=rational-quadratic)", "ard-polynomial(theta=(1, 0.2, 0.1), degree=2)"),
-    *("gaussian + 0.5*linear*laplacian", "gaussian[0, 2] + matern32[1]"),
+    *("gaussian + 0.5*linear*laplacian", "gaussian[0, 2] + matern32[1]", "constant(value=2)*linear + 1"),
     "metric(L=(0.5, 0.1, 0.2, 0.4, 0.3, -0.2), rank=2, profile=matern32)",
 ]
 

@@ -13,7 +13,7 @@ import twins.leaveoneout
 import twins.losses
 from kernsel.learners import Klr, L2Svm, Svm
 from kernsel.numerics.square.leverage import leverages_in_features, leverages_in_kernel
-from kernsel.paths import smooth
+from kernsel.paths import routes
 
 
 @settings(max_examples=20)
@@ -47,10 +47,12 @@ def test_the_ratio_of_a_single_row_is_its_leverage_but_for_its_share_of_the_weig
 )
 @pytest.mark.parametrize("rank", [None, 8], ids=["full", "rank 8"])
 def test_a_path_of_many_single_rows_takes_ratios_from_leverages(monkeypatch, learner, rank):
-    path = tables.path_on(tables.make_rows(sizes=(1,) * 28), learner, (1.0, 0.01), rank=rank)
-    slow = path._ratio()
-    monkeypatch.setattr(smooth, "SINGLE_ROWS", 20)
-    np.testing.assert_allclose(path._ratio(), slow, rtol=tolerances.RHO, atol=1 / 29)
+    rows = tables.make_rows(sizes=(1,) * 28)
+    slow = tables.path_on(rows, learner, (1.0, 0.01), rank=rank).ratio
+    monkeypatch.setattr(routes, "SINGLE_ROWS", 20)
+    np.testing.assert_allclose(
+        tables.path_on(rows, learner, (1.0, 0.01), rank=rank).ratio, slow, rtol=tolerances.RHO, atol=1 / 29
+    )
     assert slow[1] > 0.1
 
 

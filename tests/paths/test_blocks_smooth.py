@@ -11,8 +11,8 @@ from kernsel.errors import IncompatibleError
 from kernsel.learners import Klr, L2Svm, Svm, Svr
 from kernsel.numerics.blocks import features as numerics
 from kernsel.numerics.smooth import newton
-from kernsel.paths import StreamedSmoothPath
-from kernsel.paths import blocks as streamed
+from kernsel.paths import smooth_blocks
+from kernsel.paths.smooth_blocks import BlocksSmoothPath
 from kernsel.representation import blocks as streaming
 from kernsel.representation.ranks import Factor
 
@@ -35,11 +35,11 @@ def two(monkeypatch, rows, learner, tau=1.0, rank=RANK, lams=LAMS):
         small.setattr(streaming, "FEATURES_BYTES", 0)
         blocked = tables.path_on(rows, learner, lams, tau, rank)
     held = tables.path_on(rows, learner, lams, tau, rank)
-    features = blocked.problem.sampled.features  # from landmarks among some of the rows
+    features = blocked.representation.sampled.features  # from landmarks among some of the rows
     Z = features.kernel(rows.X, features.points) @ features.T
-    held.problem.__dict__["factor"] = Factor(Z, features.points, features.T, 0.0)
-    assert isinstance(blocked, StreamedSmoothPath)
-    assert not isinstance(held, StreamedSmoothPath)
+    held.representation.factor = Factor(Z, features.points, features.T, 0.0)
+    assert isinstance(blocked, BlocksSmoothPath)
+    assert not isinstance(held, BlocksSmoothPath)
     return blocked, held
 
 
@@ -112,26 +112,18 @@ def test_groups_of_fits_and_threads_change_nothing(monkeypatch):
         monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", count)
         blocked, _ = two(monkeypatch, rows, Svm(h=0.3, bias=True))
         found.append((blocked.newton_step().f, blocked.exact().f))
-    monkeypatch.setattr(streamed, "STATE_BYTES", 1)
+    monkeypatch.setattr(smooth_blocks, "STATE_BYTES", 1)
     alone, _ = two(monkeypatch, rows, Svm(h=0.3, bias=True))
     for one, two_threads, single in zip(*found, (alone.newton_step().f, alone.exact().f), strict=True):
         assert np.array_equal(one, two_threads)
         np.testing.assert_allclose(one, single, rtol=0, atol=1e-12)
 
 
-def test_a_fit_that_is_known_is_where_the_next_one_starts(monkeypatch):
-    blocked, _ = two(monkeypatch, tables.make_partition(0, (19, 17, 22, 14)), Svm(h=0.3, bias=False))
-    x = blocked.fits.x
-    again = StreamedSmoothPath(blocked.problem, blocked.learner, blocked.lams)
-    np.testing.assert_array_equal(again._starts, x)
-    np.testing.assert_allclose(again.fits.x, x, rtol=0, atol=1e-10)
-
-
 def test_a_step_that_is_too_long_is_damped(monkeypatch):
     """From weights that are far off, with a kink so narrow that whole steps cycle."""
     blocked, held = two(monkeypatch, tables.make_partition(0, (19, 17, 22, 14), outputs=1), Svm(h=1e-3, bias=False))
     far = 100 * np.random.default_rng(0).normal(size=(1, 3, blocked.rank))
-    monkeypatch.setattr(StreamedSmoothPath, "_starts", far)
+    monkeypatch.setattr(BlocksSmoothPath, "_starts", far)
     np.testing.assert_allclose(blocked.fits.f, held.fits.f, rtol=0, atol=1e-7)
     assert (blocked.fits.status == newton.CONVERGED).all()
 

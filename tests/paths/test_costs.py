@@ -7,7 +7,7 @@ import tables
 from kernsel.kernels import Gaussian
 from kernsel.learners import Svm
 from kernsel.paths import make_path
-from kernsel.paths.costs import refits_are_cheaper
+from kernsel.paths.routes import refits_are_cheaper
 from kernsel.representation.problem import Problem
 
 

@@ -18,7 +18,7 @@ from kernsel.numerics import lowrank
 from kernsel.numerics.landmarks import uniform_landmarks
 from kernsel.numerics.smooth import newton
 from kernsel.numerics.square import krylov
-from kernsel.paths import HeldOut, make_path, smooth, square
+from kernsel.paths import HeldOut, make_path, routes, smooth
 from kernsel.representation.problem import Problem
 
 LAMS = (0.3, 0.01)
@@ -137,7 +137,7 @@ def test_a_fold_can_have_a_training_set_of_its_own(learner, twin, curvature, ran
 @pytest.fixture
 def steps_only(monkeypatch):
     """Newton steps also where refits cost less."""
-    monkeypatch.setattr(smooth, "refits_are_cheaper", lambda curved, *_: np.zeros(curved.size, np.bool_))
+    monkeypatch.setattr(routes, "refits_are_cheaper", lambda curved, *_: np.zeros(curved.size, np.bool_))
 
 
 @learners
@@ -261,21 +261,21 @@ def test_the_coefficients_are_those_of_the_fit(learner, twin, curvature, rank, w
 def test_a_factorisation_a_ridge_gives_what_one_spectrum_gives(monkeypatch, learner, weighted):
     decomposed = make_path_for(learner, None, weighted)
     _ = decomposed.fits
-    monkeypatch.setattr(square, "FACTORED_ROWS", 0)
+    monkeypatch.setattr(routes, "FACTORED_ROWS", 0)
     factorised = make_path_for(learner, None, weighted)
     np.testing.assert_allclose(factorised.exact([1]).f, decomposed.exact([1]).f, atol=1e-11)
     np.testing.assert_allclose(factorised.coefficients(1), decomposed.coefficients(1), atol=1e-9)
     np.testing.assert_allclose(factorised.intercepts(1), decomposed.intercepts(1), atol=1e-10)
     for fast, slow in zip(factorised.refits(1), decomposed.refits(1), strict=True):
         np.testing.assert_allclose(fast, slow, atol=1e-9)
-    assert not factorised.problem.has_spectrum
+    assert not {"_plain_spectrum", "_spectrum_with_bias"} & vars(factorised.representation).keys()
 
 
 @weights
 def test_conjugate_gradients_give_what_one_spectrum_gives(monkeypatch, weighted):
     lams = 2.0 ** np.arange(4, -24, -2)  # the last ones don't converge
     slow = make_path(make_path_for(Krr(), None, weighted).problem, Krr(), lams).exact()
-    monkeypatch.setattr(square, "KRYLOV_ROWS", 0)
+    monkeypatch.setattr(routes, "KRYLOV_ROWS", 0)
     monkeypatch.setattr(krylov, "STEPS", 10)
     fast = make_path(make_path_for(Krr(), None, weighted).problem, Krr(), lams).exact()
     assert fast.failed == slow.failed
@@ -324,16 +324,16 @@ def test_a_fold_leaves_the_other_rows():
 def test_a_low_rank_at_full_rank_is_the_gram_matrix():
     rows = tables.make_rows()
     full, low = (Problem(rows, Gaussian(1.0), rank) for rank in (None, rows.n))
-    Z, points, T, _ = low.factor
+    Z, points, T, _ = low.held.factor
     np.testing.assert_allclose(Z @ Z.T, full.gram, atol=1e-7)  # columns stop where the residual is rounding
     np.testing.assert_allclose(low.kernel(rows.X, points) @ T, Z, atol=1e-7)
 
 
 def test_the_representation_in_words():
     rows = tables.make_rows()
-    assert Problem(rows, Gaussian(1.0)).describe() == "full Gram matrix, n = 30"
-    assert Problem(rows, Gaussian(1.0), 5).describe().startswith("rank 5 of n = 30 (randomly pivoted Cholesky), ")
-    assert Problem(rows, Linear(), 20).describe().startswith("rank 2 of n = 30 ")  # the rank that there is
+    assert Problem(rows, Gaussian(1.0)).held.describe() == "full Gram matrix, n = 30"
+    assert Problem(rows, Gaussian(1.0), 5).held.describe().startswith("rank 5 of n = 30 (randomly pivoted Cholesky), ")
+    assert Problem(rows, Linear(), 20).held.describe().startswith("rank 2 of n = 30 ")  # the rank that there is
 
 
 def test_reasons_for_failure():

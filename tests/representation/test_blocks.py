@@ -18,11 +18,13 @@ from kernsel.kernels import Gaussian, Statistics
 from kernsel.learners import Krr, Lssvm
 from kernsel.numerics import stability
 from kernsel.numerics.blocks import features as numerics
-from kernsel.paths import StreamedPath
+from kernsel.paths.square_blocks import BlocksSquarePath
 from kernsel.representation import blocks as streaming
-from kernsel.representation import problem
+from kernsel.representation import problem, stream
+from kernsel.representation.gram import Gram
 from kernsel.representation.problem import Problem, Problems
 from kernsel.representation.ranks import LowRank
+from kernsel.representation.stream import segments_of
 
 LAMS = (0.3, 0.01)
 RANK = 8
@@ -37,13 +39,19 @@ def small_budget(monkeypatch):
 
 def path_on(rows, learner, tau=1.0, rank=RANK):
     path = tables.path_on(rows, learner, LAMS, tau, rank)
-    assert isinstance(path, StreamedPath)
+    assert isinstance(path, BlocksSquarePath)
     return path
+
+
+def landmarks(path):
+    """The landmarks, and the map from the kernel's values there to features."""
+    features = path.representation.sampled.features
+    return features.points, features.T
 
 
 def gram(path):
     """The Gram matrix that the features stand for."""
-    points, T = path._landmarks
+    points, T = landmarks(path)
     Z = path.problem.kernel(path.rows.X, points) @ T
     return Z @ Z.T
 
@@ -76,7 +84,7 @@ def check(path):
 
 def magnified(path):
     """Error of outputs from coefficients ``T w``: rounding in the kernel's values, times the size of T."""
-    return 100 * tolerances.EPS * np.linalg.norm(path._landmarks[1], 2)
+    return 100 * tolerances.EPS * np.linalg.norm(landmarks(path)[1], 2)
 
 
 @pytest.mark.parametrize("learner", [Krr(), Lssvm()], ids=["krr", "lssvm"])
@@ -133,7 +141,7 @@ def wide(n=400, rank=60):
     problem = Problem(
         Partition(X, X[:, :1].T.copy(), np.array([0, n]), np.arange(n), Statistics(X)), Gaussian(30.0), rank
     )
-    Z, points, T, _ = problem.factor
+    Z, points, T, _ = problem.held.factor
     return X, Z, numerics.Features(problem.kernel, points, T, X), np.array([0, n // 3, n])
 
 
@@ -197,12 +205,12 @@ def test_a_selection_is_that_of_features_in_memory(monkeypatch, learner, options
 def test_segments_are_what_all_fits_take_or_leave_as_a_whole():
     for training in (False, True):
         rows = tables.make_partition(3, (5, 9, 2, 14), 7, training=training)
-        bounds = streaming.segments_of(rows)
+        bounds = segments_of(rows)
         assert bounds[0] == 0
         assert bounds[-1] == rows.n
         assert (np.diff(bounds) > 0).all()
         assert set(rows.starts) <= set(bounds)
-        assert np.diff(bounds).max() <= -(-rows.n // streaming.LONGEST)
+        assert np.diff(bounds).max() <= -(-rows.n // stream.LONGEST)
         for fold in range(4):
             kept = rows.kept(fold)
             assert all(kept[lo:hi].all() or not kept[lo:hi].any() for lo, hi in pairwise(bounds))
@@ -215,7 +223,7 @@ def test_what_fits_is_held_and_what_has_too_many_folds_is_not_streamed(monkeypat
     assert streaming.needed(rows, LowRank(RANK + 1), square=True)
     monkeypatch.setattr(streaming, "PRODUCTS_BYTES", 8 * 4 * RANK**2)
     assert not streaming.needed(rows, LowRank(RANK + 1), square=True)
-    assert not Problem(rows, Gaussian(1.0)).streamed(Krr().loss)
+    assert isinstance(Problem(rows, Gaussian(1.0)).representation(Krr().loss), Gram)
 
 
 @pytest.mark.parametrize("learner", [Krr(), Lssvm()], ids=["krr", "lssvm"])
@@ -224,7 +232,7 @@ def test_what_fits_is_held_and_what_has_too_many_folds_is_not_streamed(monkeypat
 def test_the_influence_is_the_dense_series(learner, weighted, order):
     path = path_on(tables.make_partition(0, (5, 9, 2, 14), 7 * weighted, weighted), learner)
     rows, bias = path.rows, int(path.bias)
-    points, T = path._landmarks
+    points, T = landmarks(path)
     Z = np.column_stack([path.problem.kernel(rows.X, points) @ T, np.ones((rows.n, bias))])
     held, ratio = path.influence(order), path.ratio
     assert not held.exact.any()
@@ -266,14 +274,15 @@ def test_the_representation_in_words():
 def test_a_pass_is_kept_for_the_refit_while_there_is_room(monkeypatch):
     rows, problems, rank = tables.make_partition(0, (5, 9, 2, 14)), Problems(), LowRank(RANK)
     kernels = [Gaussian(tau) for tau in (0.5, 1.0, 2.0)]
-    first = [problems.on(rows, kernel, rank).stream for kernel in kernels]
-    assert all(problems.on(rows, kernel, rank).stream is each for kernel, each in zip(kernels, first, strict=True))
+    first = [problems.on(rows, kernel, rank).blocks.stream for kernel in kernels]
+    again = [problems.on(rows, kernel, rank).blocks.stream for kernel in kernels]
+    assert all(one is other for one, other in zip(first, again, strict=True))
     monkeypatch.setattr(problem, "KEPT_BYTES", int(2.5 * problems.on(rows, kernels[0], rank).nbytes))
-    last = problems.on(rows, Gaussian(4.0), rank).stream
-    assert problems.on(rows, kernels[0], rank).stream is first[0]
-    assert problems.on(rows, Gaussian(4.0), rank).stream is last
-    assert sum(each.stream.products.nbytes for each in problems.kept.values()) < 3 * first[0].products.nbytes
-    assert problems.on(rows, kernels[1], rank).stream is not first[1]
+    last = problems.on(rows, Gaussian(4.0), rank).blocks.stream
+    assert problems.on(rows, kernels[0], rank).blocks.stream is first[0]
+    assert problems.on(rows, Gaussian(4.0), rank).blocks.stream is last
+    assert sum(each.blocks.stream.products.nbytes for each in problems.kept.values()) < 3 * first[0].products.nbytes
+    assert problems.on(rows, kernels[1], rank).blocks.stream is not first[1]
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -3,11 +3,9 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
 import pytest
 
 import tables
-import tolerances
 from kernsel.kernels import Gaussian
 from kernsel.learners import Krr, Svm
 from kernsel.numerics.runtime.once import once
@@ -15,8 +13,6 @@ from kernsel.paths import make_path
 from kernsel.representation import problem
 from kernsel.representation.problem import Problem, Problems
 from kernsel.representation.ranks import LowRank
-from kernsel.search.candidate import Candidate
-from kernsel.selection.run import refit
 
 
 class Slow:
@@ -50,9 +46,9 @@ def test_low_rank_problems_are_kept_within_bounds(monkeypatch):
     made = {kernel: problems.on(rows, kernel, rank) for kernel in kernels}
     assert all(problems.on(rows, kernel, rank) is made[kernel] for kernel in kernels)
     for each in made.values():
-        held = [each.factor.Z, each.factor.T, each.factor.points, each.products]
-        fits = make_path(each, Svm(bias=False), [0.1]).fits
-        assert each.nbytes == sum(array.nbytes for array in [*held, each.weighted, fits.x, fits.f])
+        features = each.held
+        held = [features.factor.Z, features.factor.T, features.factor.points, features.products, features.weighted]
+        assert each.nbytes == sum(array.nbytes for array in held)
     monkeypatch.setattr(problem, "KEPT_BYTES", int(3.5 * made[kernels[0]].nbytes))
     problems.on(rows, kernels[0], rank)  # the last that was asked for is the last to go
     assert [kernel for _, kernel, _ in problems.kept] == [*kernels[-2:], kernels[0]]
@@ -64,21 +60,3 @@ def test_gram_matrices_other_ranks_and_other_rows_are_others():
     assert problems.on(rows, kernel, None) is not problems.on(rows, kernel, None)
     assert problems.on(rows, kernel, LowRank(8)) is not problems.on(rows, kernel, LowRank(9))
     assert problems.on(rows, kernel, LowRank(8)) is not problems.on(tables.make_rows(), kernel, LowRank(8))
-
-
-@pytest.mark.parametrize("learner", [Svm(bias=False), Svm(h=0.5, bias=False)], ids=str)
-def test_a_fit_that_was_found_is_the_fit_that_would_be(learner):
-    rows, rank, problems = tables.make_rows(), LowRank(8), Problems()
-    winner = Candidate(Gaussian(tau=1.0), 0.01, learner=learner)
-    alone = refit(winner, rows, rank, Problems())
-    assert alone.lams.size > 1
-    searched = make_path(problems.on(rows, winner.kernel, rank), learner, [0.1, 0.01, 0.001])
-    x, f = searched.fits.x[:, 1], searched.fits.f[:, 1]
-    again = refit(winner, rows, rank, problems)
-    np.testing.assert_array_equal(again.lams, [0.01])
-    np.testing.assert_array_equal(again.fits.x[:, 0], x)
-    np.testing.assert_array_equal(again.fits.f[:, 0], f)
-    Z = again.problem.factor.Z
-    atol = tolerances.curved(Z @ Z.T, 0.01, 1 / (2 * learner.h))
-    np.testing.assert_allclose(again.fits.f[:, 0], alone.fits.f[:, -1], rtol=0, atol=atol)
-    np.testing.assert_allclose(again.exact().f[:, 0], alone.exact([3]).f[:, 0], rtol=0, atol=atol)

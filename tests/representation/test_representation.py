@@ -89,7 +89,8 @@ def test_texts_of_a_rank():
     assert read_rank("tol:0.01", 300) == LowRank(300, 0.01)
     assert read_rank(0.1, 300, "leverage") == LowRank(30, 0.0, "leverage")
     assert read_rank(None, 300) is None
-    assert read_search("halving", 5000, 1, read_rank("tol:0.01", 5000), False) == (50, 100, 200, 400)
+    rank = read_rank("tol:0.01", 5000)
+    assert read_search("halving", 5000, 1, rank, False).ranks(5000, rank) == (50, 100, 200, 400)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +105,7 @@ def test_features_that_do_not_fit_are_refused(monkeypatch):
     problem = Problem(tables.make_rows(), Gaussian(1.0), 8)
     monkeypatch.setattr("os.sysconf", lambda name: 30)
     with pytest.raises(OptionError, match="features of 30 rows at rank 8 needs about .*give a lower rank"):
-        _ = problem.factor
+        _ = problem.held.factor
 
 
 def test_landmarks_that_cannot_be_had():

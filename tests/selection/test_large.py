@@ -16,6 +16,7 @@ from kernsel.selection import auto as automatic
 from kernsel.selection import large
 from kernsel.selection.api import select_dataset
 from kernsel.selection.large import Step, narrower
+from kernsel.selection.plan import Plan
 
 N, FEW = 420, 60
 NAMED = {"kernel": ["gaussian", "exponential"], "folds": 4}
@@ -102,19 +103,17 @@ def test_reported_outputs_of_learnt_relevances_are_by_others_learnt_without_the_
 )
 def test_what_is_asked_for_otherwise_goes_the_other_way(low, options):
     data = from_arrays(*rough(), standardize=True)
-    options = {"learner": "krr", "seed": 0, **options}
-    assert not large.is_large(data, None, None, options.pop("effort", "normal"), options)
-    assert large.is_large(data, None, None, "normal", {"learner": "krr", "seed": 0})
+    assert not large.is_large(data, Plan(**{"learner": "krr", **options}))
+    assert large.is_large(data, Plan(learner="krr"))
 
 
 def test_few_rows_groups_and_sparse_rows_go_the_other_way(low):
-    plain = {"learner": "krr", "seed": 0}
     X, y = rough()
-    assert not large.is_large(from_arrays(X[:200], y[:200]), None, None, "normal", plain)
-    assert not large.is_large(from_arrays(X, y, groups=np.arange(N) // 2), None, None, "normal", plain)
-    assert not large.is_large(from_arrays(X, y), "ard", None, "normal", plain)
-    assert large.is_large(from_arrays(X, y), "gaussian", None, "quick", {**plain, "rank": "whole"})
-    assert not large.is_large(from_arrays(X, y), "gaussian(tau=1)", None, "normal", {**plain, "rank": "whole"})
+    assert not large.is_large(from_arrays(X[:200], y[:200]), Plan())
+    assert not large.is_large(from_arrays(X, y, groups=np.arange(N) // 2), Plan())
+    assert not large.is_large(from_arrays(X, y), Plan(kernel="ard"))
+    assert large.is_large(from_arrays(X, y), Plan(kernel="gaussian", effort="quick", rank="whole"))
+    assert not large.is_large(from_arrays(X, y), Plan(kernel="gaussian(tau=1)", rank="whole"))
 
 
 def test_a_kernel_of_few_dimensions_is_left_to_landmarks(low):
@@ -124,7 +123,6 @@ def test_a_kernel_of_few_dimensions_is_left_to_landmarks(low):
 
 
 def test_what_takes_too_long_or_too_much_memory_is_left_to_landmarks_and_one_fold_comes_before(low, monkeypatch):
-    plain = {"learner": "krr", "seed": 0}
     data = from_arrays(*rough(), standardize=True)
     costs = {"folds": 1.0, "one fold": 1.0}
 
@@ -138,10 +136,10 @@ def test_what_takes_too_long_or_too_much_memory_is_left_to_landmarks_and_one_fol
     assert large._final(data, 4, "thorough", False) == "one fold"
     assert large._final(data, 4, "normal", True) == "folds"
     costs["one fold"] = 500.0
-    assert not large.is_large(data, None, None, "normal", plain)
-    assert large.is_large(data, None, None, "thorough", plain)
+    assert not large.is_large(data, Plan())
+    assert large.is_large(data, Plan(effort="thorough"))
     monkeypatch.setattr(large, "memory", lambda: 5)
-    assert not large.is_large(data, None, None, "thorough", plain)
+    assert not large.is_large(data, Plan(effort="thorough"))
 
 
 @pytest.mark.parametrize("classes", [False, True], ids=["krr", "lssvm"])

@@ -14,10 +14,11 @@ import twins.procedure
 from kernsel.data import from_arrays
 from kernsel.folds import make_folds
 from kernsel.folds.partition import Partition
+from kernsel.heldout.errors import Errors
 from kernsel.heldout.standard_error import of_rows
 from kernsel.kernels import Gaussian
 from kernsel.search import board
-from kernsel.search.board import Judge
+from kernsel.search.board import Board
 from kernsel.search.candidate import Candidate
 from kernsel.search.choice import Rule
 from kernsel.selection import procedure
@@ -233,12 +234,12 @@ def test_repeated_deals_are_averaged():
     result = tables.choose(X, y, repeats=3, **GRID)
     made = [make_folds(5, data, seed) for seed in (0, (0, 1), (0, 2))]
     deals = [Partition.of(data, each, 0, clip=True) for each in made]
-    judge = Judge(deals, data, None, None)
+    found = Board(deals, None, Errors.of(data))
     rng = np.random.default_rng(0)
     by_row = rng.random((3, 60))
     for rows, losses in zip(deals, by_row, strict=True):
-        judge._keep(result.best.key, rows, losses[rows.order], losses[rows.order])
-    values, errors = procedure._of_all_deals(judge, result.best.key)
+        found.keep_losses(result.best.key, rows, losses[rows.order], losses[rows.order])
+    values, errors = procedure._of_all_deals(found, result.best.key)
     np.testing.assert_allclose(values, by_row.mean(axis=0)[deals[0].order], rtol=1e-6)
     assert (values == errors).all()
 
@@ -263,6 +264,16 @@ def test_it_is_said_where_it_is_not_known(monkeypatch):
     assert any("of 59 rows at most, and 60 are held out" in note for note in result.data["notes"])
 
 
+class Seen:
+    """Kernels whose freedom is a function of them, all learnt on rows that are held out."""
+
+    def __init__(self, freedom):
+        self.freedom = freedom
+
+    def has_seen(self, kernel, n):
+        return True
+
+
 def test_what_a_kernel_has_seen_is_put_on_top(monkeypatch):
     """The mean loss is higher by the difference that learning without the rows makes for the choice."""
     from kernsel.selection import run as searching
@@ -276,12 +287,12 @@ def test_what_a_kernel_has_seen_is_put_on_top(monkeypatch):
 
     monkeypatch.setattr(searching, "whole_selection", spy)
     result = tables.choose(*tables.waves(), **GRID)
-    judge, candidates, rule, folds, _, _ = asked["arguments"]
-    rows, held = judge.deals[0], np.zeros((1, 60))
-    seen = original(judge, candidates, rule, folds, held, lambda kernel: 1)
-    more = rows.mean(rows.Y[0] ** 2) - (result.best.error / judge.unit) ** 2
-    assert (seen.error / judge.unit) ** 2 == pytest.approx((result.procedure.error / judge.unit) ** 2 + more, rel=1e-5)
+    found, dataset, candidates, rule, folds, _, _ = asked["arguments"]
+    rows, held, unit = found.rows, np.zeros((1, 60)), found.errors.unit
+    seen = original(found, dataset, candidates, rule, folds, held, Seen(lambda kernel: 1))
+    more = rows.mean(rows.Y[0] ** 2) - (result.best.error / unit) ** 2
+    assert (seen.error / unit) ** 2 == pytest.approx((result.procedure.error / unit) ** 2 + more, rel=1e-5)
     taus = {c.kernel for c in candidates if c.kernel != candidates[0].kernel}
-    plain = original(judge, candidates, rule, folds, None, lambda kernel: int(kernel in taus))
+    plain = original(found, dataset, candidates, rule, folds, None, Seen(lambda kernel: int(kernel in taus)))
     assert len(plain.pairs) == 3  # only kernels that have seen nothing
-    assert "can't be learnt without" in original(judge, candidates, rule, folds, None, lambda kernel: 1)
+    assert "can't be learnt without" in original(found, dataset, candidates, rule, folds, None, Seen(lambda kernel: 1))

@@ -13,9 +13,11 @@ from kernsel.numerics.blocks import features as streaming
 from kernsel.numerics.blocks import newton as descent
 from kernsel.numerics.runtime.once import once
 from kernsel.numerics.smooth import newton
-from kernsel.numerics.stability import Scan
-from kernsel.paths.base import Fits, HeldOut, Path
-from kernsel.paths.smooth import TRUST, SmoothPath, with_lost
+from kernsel.paths.base import Path
+from kernsel.paths.outputs import Fits, HeldOut
+from kernsel.paths.smooth import TRUST, with_lost
+from kernsel.paths.smooth_features import FeaturesSmoothPath
+from kernsel.representation.blocks import Blocks
 from kernsel.representation.problem import Problem
 
 Array = NDArray[np.float64]
@@ -34,32 +36,19 @@ DENSE = 64
 """Up to so many features all eigenvalues cost less than a few."""
 
 
-class StreamedSmoothPath(Path):
+class BlocksSmoothPath(Path):
     """A smooth loss on features that are computed block by block in every pass over the rows.
 
     Fits start from those on the rows that the landmarks were chosen among, so that a few passes are enough. Fits
     without a fold start from the fit on all rows, and from its products without those of the fold.
     """
 
-    @property
-    def _landmarks(self) -> tuple[Array, Array]:
-        return self.problem.sampled.features.points, self.problem.sampled.features.T
-
-    @property
-    def lost(self) -> float:
-        return self.problem.sampled.lost
-
-    @property
-    def stability(self) -> Scan:
-        return self.problem.stream.scan()
-
-    def describe(self) -> str:
-        return self.problem.sampled.describe(self.rows.n)
+    representation: Blocks
 
     @once
     def _newton(self) -> descent.Newton:
-        rows = self.rows
-        return descent.Newton(self.problem.sampled.features, int(self.bias), rows.X, rows.Y, rows.s, self.learner.loss)
+        rows, features = self.rows, self.representation.sampled.features
+        return descent.Newton(features, int(self.bias), rows.X, rows.Y, rows.s, self.learner.loss)
 
     @property
     def _folds(self) -> Indices:
@@ -88,36 +77,23 @@ class StreamedSmoothPath(Path):
     def fits(self) -> Fits:
         k, L, n = len(self.rows.Y), self.lams.size, self.rows.n
         x, f, status = np.zeros((k, L, self._newton.R)), np.zeros((k, L, n)), np.zeros((k, L), np.int64)
-        start, solutions = self._starts, self.problem.sampled.solutions
+        start = self._starts
         for pairs in self._groups(np.arange(L), 1):
             state = self._empty(pairs, 1)
             state.w[:] = [start[:, number][c] for c, number in pairs]
             found = self._newton.minimise(state)
             for j, (c, number) in enumerate(pairs):
                 x[c, number], f[c, number], status[c, number] = state.w[j], state.f[j], found[j]
-        status = with_lost(status, self.problem, self.lams)
-        for number, lam in enumerate(self.lams.tolist()):
-            if (status[:, number] == newton.CONVERGED).all():
-                solutions[self.learner, lam] = x[:, number]
-        return Fits(x, f, status)
+        return Fits(x, f, with_lost(status, self.representation, self.lams))
 
     @property
     def _starts(self) -> Array:
-        """Weights (k, L, R) to start from: those of earlier fits, or of fits on the sampled rows."""
-        sampled, rows = self.problem.sampled, self.rows
-        known = [sampled.solutions.get((self.learner, lam)) for lam in self.lams.tolist()]
-        if all(w is not None for w in known):
-            return np.stack(known, axis=1)  # type: ignore[arg-type]
-        chosen = np.zeros(rows.n, np.bool_)
-        chosen[sampled.chosen] = True
-        problem = Problem(rows.part(chosen), self.problem.kernel, self.problem.rank)  # the same landmarks
-        found = SmoothPath(problem, self.learner, self.lams).fits
+        """Weights (k, L, R) to start from: those of fits on the sampled rows."""
+        sample = self.representation.sample()
+        problem = Problem(sample.rows, sample.kernel, sample.asked)
+        found = FeaturesSmoothPath(problem, sample, self.learner, self.lams, lead_in=self.lead_in).fits
         usable = (found.status <= newton.UNFINISHED)[:, :, None] & np.isfinite(found.x)
-        start = np.where(usable, found.x, 0.0)
-        for number, w in enumerate(known):
-            if w is not None:
-                start[:, number] = w
-        return start
+        return np.where(usable, found.x, 0.0)
 
     def _by_fold(self, pairs: Sequence[Pair]) -> tuple[descent.Fits, Array]:
         """Return fits with their products by fold (the last part is of rows in no fold), and their gradients there."""
@@ -191,7 +167,7 @@ class StreamedSmoothPath(Path):
 
     def _steps(self, state: descent.Fits, gradients: Array) -> tuple[Array, NDArray[np.bool_]]:
         """Return the weights (jobs, t, R) one Newton step towards fits without each fold, and which are singular."""
-        rows, r, R = self.rows, self.problem.sampled.features.rank, self._newton.R
+        rows, r, R = self.rows, self.representation.sampled.features.rank, self._newton.R
         t = rows.left.size
         w, singular = np.repeat(state.w[:, None], t, axis=1), np.zeros((len(state.w), t), np.bool_)
         for j, lam in enumerate(state.lams):
@@ -212,16 +188,17 @@ class StreamedSmoothPath(Path):
     def influence(self, order: int) -> HeldOut:
         """As ``numerics.smooth.heldout_features.influence``, from the products by fold."""
         f, rho, status = self._series(order)
-        self.ratio = rho.max(axis=(0, 2))
+        self.ratio = rho.max(axis=(0, 2))  # no term of the series changes it
         return HeldOut.of(f, status, exact=False)
 
-    def _ratio(self) -> Array:
-        rho: Array = self._series(0)[1].max(axis=(0, 2))
-        return rho
+    @once
+    def ratio(self) -> Array:
+        """The largest ratio rho of the influence series over folds and outputs, (L,)."""
+        return np.asarray(self._series(0)[1].max(axis=(0, 2)))
 
     def _series(self, order: int) -> tuple[Array, Array, NDArray[np.int64]]:
         """Return outputs (k, L, n), ratios (k, L, t) and statuses (k, L) of the influence series."""
-        self._need_whole_folds()
+        self.need_whole_folds()
         self._need_whole_rows()
         rows, fits, t = self.rows, self.fits, self.rows.left.size
         f, rho, status = fits.f.copy(), np.zeros((*fits.status.shape, t)), fits.status.copy()
@@ -241,7 +218,7 @@ class StreamedSmoothPath(Path):
 
     def _terms(self, state: descent.Fits, gradients: Array, j: int, order: int) -> tuple[Array, Array]:
         """Return the weights (t, R) of the series for one fit, and its ratios (t,): infinite if it is singular."""
-        rows, ridged, lam = self.rows, slice(0, self.problem.sampled.features.rank), float(state.lams[j])
+        rows, ridged, lam = self.rows, slice(0, self.representation.sampled.features.rank), float(state.lams[j])
         w, rho = np.repeat(state.w[j : j + 1], rows.left.size, axis=0), np.zeros(rows.left.size)
         H = self._newton.finished(state.products[j].sum(axis=0))
         ridge = np.zeros(len(H))
