@@ -65,7 +65,7 @@ class Svr(_Tube):
     ::
 
         kernsel example diabetes diabetes.csv
-        kernsel select diabetes.csv --learner svr --kernel gaussian --folds 5
+        kernsel select diabetes.csv --learner svr --kernel gaussian --grid coarse --folds 5
     """
 
     name: ClassVar[str] = "svr"
@@ -121,7 +121,7 @@ class Qsvr(_Tube):
     ::
 
         kernsel example diabetes diabetes.csv
-        kernsel select diabetes.csv --learner qsvr --kernel gaussian --folds 5
+        kernsel select diabetes.csv --learner qsvr --kernel gaussian --grid coarse --folds 5
     """
 
     name: ClassVar[str] = "qsvr"
