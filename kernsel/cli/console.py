@@ -61,7 +61,7 @@ def guarded() -> Iterator[None]:
             if error.errno == errno.ENOMEM:
                 say(f"error: {NO_MEMORY}")
                 raise typer.Exit(2) from error
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
                 raise
             os.dup2(os.open(os.devnull, os.O_WRONLY), _stdout_number())
             say(f"error: the output can't be written ({error.strerror}); make room, or write it elsewhere")

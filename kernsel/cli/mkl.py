@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_format
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -24,7 +25,7 @@ from kernsel.cli.arguments import (
     Weights,
 )
 from kernsel.cli.reading import check_outputs, read_dataset, read_values, set_threads
-from kernsel.cli.writing import say_written, write_document
+from kernsel.cli.writing import deliver, say_written
 from kernsel.errors import OptionError
 from kernsel.text import to_json
 
@@ -118,6 +119,7 @@ def mkl(
             seed=seed,
         )
         document, summaries, warnings = found.to_dict(), [found.summary()], found.warnings
+        saving: list[Callable[[], object]] = []
         if chosen_by is not None:
             with console.progress(quiet) as report:
                 chosen = select_dataset(
@@ -127,10 +129,9 @@ def mkl(
             summaries.append(chosen.summary())
             warnings = [*warnings, *chosen.warnings]
             if model is not None:
-                chosen.model.save(model)
+                saving.append(lambda: chosen.model.save(model))
         text = to_json(document)
-        write_document(text, output)
-        typer.echo(text if json else "\n\n".join(summaries))
+        deliver(text if json else "\n\n".join(summaries), text, output, *saving)
         if chatty:
             say_written(result=output, model=model)
         for each in warnings:

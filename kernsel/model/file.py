@@ -87,12 +87,15 @@ def read_arrays(path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]
         There is no such file, it isn't a model, it is damaged, it takes more room than such a file does, or another
         version wrote it.
     """
-    if path.is_dir():
-        raise ModelError(f"{path} is a folder; give the name of a model file")
-    if not path.exists():
-        raise ModelError(f"there is no file {path}; give a model that was saved with --model or Model.save")
-    if not path.is_file():
-        raise ModelError(f"{path} is a pipe or a device; save the model to a file, and give that one")
+    try:
+        if path.is_dir():
+            raise ModelError(f"{path} is a folder; give the name of a model file")
+        if not path.exists():
+            raise ModelError(f"there is no file {path}; give a model that was saved with --model or Model.save")
+        if not path.is_file():
+            raise ModelError(f"{path} is a pipe or a device; save the model to a file, and give that one")
+    except OSError as error:  # the name is too long
+        raise ModelError(f"can't read {str(path)[:80]}: {error.strerror}; check the name") from error
     try:
         with path.open("rb") as stream, zipfile.ZipFile(stream) as archive:
             _check_sizes(path, archive)
