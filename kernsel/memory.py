@@ -30,23 +30,25 @@ def memory_limit() -> int | None:
 
     Of a limit on addresses, which programs that were loaded count for as well, that is what is left of it.
     """
-    limits = [*_machine(), *_addresses(), *_containers(), *([] if _asked is None else [_asked])]
-    return min(limits, default=None)
+    found = [*_machine(), *_containers(), addresses_left(), _asked]
+    return min((limit for limit in found if limit is not None), default=None)
 
 
-def _machine() -> Iterator[int]:
-    with suppress(ValueError, OSError, AttributeError):
-        yield os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-def _addresses() -> Iterator[int]:
+def addresses_left() -> int | None:
+    """Return what is left of a limit on the addresses of the process (``ulimit -v``); None without one."""
     with suppress(ImportError, ValueError, OSError):
         from resource import RLIM_INFINITY, RLIMIT_AS, getrlimit
 
         limit = getrlimit(RLIMIT_AS)[0]
         if limit != RLIM_INFINITY:
             used = int((PROC / "statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-            yield max(limit - used, 0)
+            return max(limit - used, 0)
+    return None
+
+
+def _machine() -> Iterator[int]:
+    with suppress(ValueError, OSError, AttributeError):
+        yield os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _containers() -> Iterator[int]:

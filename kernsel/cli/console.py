@@ -14,7 +14,12 @@ import typer
 from typer.core import TyperGroup
 
 from kernsel import errors
+from kernsel.memory import addresses_left
 
+LEAST_ADDRESSES = 7 * 2**28
+"""Python with NumPy, SciPy, LLVM and their threads takes 1.1 GB of addresses, compiling some hundreds of MB more."""
+
+NO_MEMORY = "the memory doesn't suffice; use fewer rows, or a smaller --rank"
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 WARNINGS = tuple(kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, UserWarning))
@@ -36,13 +41,14 @@ def guarded() -> Iterator[None]:
             warnings.simplefilter("always", kind)
         warnings.showwarning = _Printer(warnings.showwarning)
         try:
+            _check_addresses()
             yield
             sys.stdout.flush()
         except errors.KernselError as error:
             say(f"error: {error}")
             raise typer.Exit(2) from error
         except MemoryError as error:
-            say("error: the memory doesn't suffice; use fewer rows, or a smaller --rank")
+            say(f"error: {NO_MEMORY}")
             raise typer.Exit(2) from error
         except KeyboardInterrupt as error:
             say("interrupted")
@@ -52,7 +58,10 @@ def guarded() -> Iterator[None]:
             os.dup2(os.open(os.devnull, os.O_WRONLY), _stdout_number())
             raise typer.Exit(BROKEN_PIPE) from error
         except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            if error.errno == errno.ENOMEM:
+                say(f"error: {NO_MEMORY}")
+                raise typer.Exit(2) from error
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
                 raise
             os.dup2(os.open(os.devnull, os.O_WRONLY), _stdout_number())
             say(f"error: the output can't be written ({error.strerror}); make room, or write it elsewhere")
@@ -65,6 +74,16 @@ def guarded() -> Iterator[None]:
                 raise
             say(f"error: {reason}; tell its authors, or do without it")
             raise typer.Exit(2) from error
+
+
+def _check_addresses() -> None:
+    """Refuse to begin where the libraries alone would run out of addresses: they abort, or wait for ever."""
+    left = addresses_left()
+    if left is not None and left < LEAST_ADDRESSES:
+        raise errors.OptionError(
+            f"the shell leaves {left / 2**20:.0f} MB of addresses (ulimit -v), and the libraries and what they compile "
+            f"take more; allow {LEAST_ADDRESSES // 2**20 + 256} MB, or limit the memory by a container"
+        )
 
 
 class Group(TyperGroup):

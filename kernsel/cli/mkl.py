@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_format
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +13,7 @@ import typer
 from kernsel.cli import console
 from kernsel.cli.arguments import Asked, Data, Groups, Json, Output, Quiet, Target, Threads, Weights
 from kernsel.cli.reading import check_outputs, read_dataset, read_values, set_threads
-from kernsel.cli.writing import say_written, write_document
+from kernsel.cli.writing import deliver, say_written
 from kernsel.errors import OptionError
 from kernsel.text import to_json
 
@@ -94,6 +95,7 @@ def mkl(
             seed=plan.seed,
         )
         document, summaries, warnings = found.to_dict(), [found.summary()], found.warnings
+        saving: list[Callable[[], object]] = []
         if chosen_by is not None:
             with console.progress(quiet) as report:
                 chosen = carry_out(dataset, replace(plan, learner=chosen_by, kernel=found.kernel), report)
@@ -101,10 +103,9 @@ def mkl(
             summaries.append(chosen.summary())
             warnings = [*warnings, *chosen.warnings]
             if model is not None:
-                chosen.model.save(model)
+                saving.append(lambda: chosen.model.save(model))
         text = to_json(document)
-        write_document(text, output)
-        typer.echo(text if json else "\n\n".join(summaries))
+        deliver(text if json else "\n\n".join(summaries), text, output, *saving)
         if chatty:
             say_written(result=output, model=model)
         for each in warnings:

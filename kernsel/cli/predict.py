@@ -54,10 +54,11 @@ def predict(
     are missing, the means of the model's table take their place, unless --missing says otherwise.
     """
     with console.guarded():
-        from kernsel.data.files import atomic_write, check_writable
+        from kernsel.data.files import atomic_write, check_replaceable, check_writable
 
         if output is not None:
             destination = check_writable(output)
+            check_replaceable(destination, b"prediction")
             for source in (model, *table):
                 if is_read(destination, [source]):
                     raise OptionError(f"--output {output} is {source}, which is read; choose another file")

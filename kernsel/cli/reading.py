@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from kernsel.selection.plan import Plan
 
 
+RESULTS = {"--output": b'{"format": "kernsel-', "--model": b"header.npy"}
+"""How the files begin that may be overwritten, by option."""
+
+
 def read_rank(text: str | None) -> Any:
     """Read ``--rank``: None, ``"full"``, ``"whole"``, ``"tol:..."``, a number of columns or a share of the rows."""
     if text is None or text in ("full", "whole") or text.startswith("tol:"):
@@ -38,12 +42,14 @@ def read_rank(text: str | None) -> Any:
 
 def check_outputs(data: Sequence[Path], places: Mapping[str, Path | None]) -> None:
     """Refuse before the work what would fail after it, or destroy the table; ``places`` are files by option."""
-    from kernsel.data.files import check_writable
+    from kernsel.data.files import check_replaceable, check_writable
 
     given = {option: path for option, path in places.items() if path is not None}
     for option, path in given.items():
         if is_read(check_writable(path), data):
             raise OptionError(f"{option} {path} is the table itself; choose another file")
+        if option in RESULTS:
+            check_replaceable(path, RESULTS[option])
     for (one, path), (other, same) in combinations(given.items(), 2):
         if path.resolve() == same.resolve():
             raise OptionError(f"{one} and {other} are both {path}; choose two files")

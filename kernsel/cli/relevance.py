@@ -10,7 +10,7 @@ import typer
 from kernsel.cli import console
 from kernsel.cli.arguments import Asked, Data, Groups, Json, Output, Quiet, Target, Threads, Weights
 from kernsel.cli.reading import check_outputs, read_dataset, set_threads
-from kernsel.cli.writing import say_written, write_document
+from kernsel.cli.writing import deliver, say_written
 
 
 def relevance(
@@ -92,11 +92,9 @@ def relevance(
                 progress=report,
             )
         document = study.to_json()
-        write_document(document, output)
-        if plot is not None:
-            plot_relevances(study, plot)
         for note in study.learned.notes[len(dataset.notes) :] if chatty else ():
             typer.echo(f"  {note}")
-        typer.echo(document if json else study.summary())
+        plotting = [] if plot is None else [lambda: plot_relevances(study, plot)]
+        deliver(document if json else study.summary(), document, output, *plotting)
         if chatty:
             say_written(result=output, picture=plot)

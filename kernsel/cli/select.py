@@ -11,7 +11,7 @@ import typer
 from kernsel.cli import console
 from kernsel.cli.arguments import Asked, Data, Groups, Json, Output, Quiet, Target, Threads, Weights
 from kernsel.cli.reading import check_outputs, read_dataset, set_threads
-from kernsel.cli.writing import say_written, write_document
+from kernsel.cli.writing import deliver, say_written
 from kernsel.errors import OptionError
 
 if TYPE_CHECKING:
@@ -67,10 +67,8 @@ def select(
         for note in result.data["notes"][len(dataset.notes) :] if chatty else ():
             typer.echo(f"  {note}")
         document = result.to_json()
-        write_document(document, output)
-        if model is not None:
-            result.model.save(model)
-        typer.echo(document if json else result.summary())
+        saving = [] if model is None else [lambda: result.model.save(model)]
+        deliver(document if json else result.summary(), document, output, *saving)
         if chatty:
             say_written(result=output, model=model)
         for text in result.warnings:

@@ -10,7 +10,7 @@ import typer
 from kernsel.cli import console
 from kernsel.cli.arguments import Asked, Data, Json, Output, Quiet, Target, Threads
 from kernsel.cli.reading import check_outputs, read_dataset, set_threads
-from kernsel.cli.writing import say_written, write_document
+from kernsel.cli.writing import deliver, say_written
 from kernsel.errors import OptionError
 
 if TYPE_CHECKING:
@@ -78,8 +78,7 @@ def stability(
                 progress=report,
             )
         document = found.to_json()
-        write_document(document, output)
-        typer.echo(document if json else found.summary())
+        deliver(document if json else found.summary(), document, output)
         if chatty:
             say_written(result=output)
 

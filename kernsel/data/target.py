@@ -171,7 +171,10 @@ def encode_target(
             f"target {name!r} has {len(labels)} distinct values in {len(values)} rows, too many for classes; "
             "choose the task regression or another target"
         )
-    return _classes(given, labels, codes, note)
+    try:
+        return _classes(given, labels, codes, note)
+    except TypeError as error:
+        raise DataError(f"target {name!r} holds values that can't be labels ({error}); give numbers or text") from error
 
 
 def _infer(labels: npt.NDArray[Any], floats: Floats | None, n: int) -> tuple[str, str]:

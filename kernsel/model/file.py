@@ -69,13 +69,13 @@ _OF_SPARSE = ("data", "indices", "indptr", "shape")
 
 def write_arrays(stream: BinaryIO, header: Mapping[str, Any], arrays: Arrays) -> None:
     """Write a header and arrays, with a checksum over all of it; what would look like a bomb is not compressed."""
-    contents = {"header": np.array(json.dumps(header)), **arrays}
+    contents: dict[str, Any] = {"header": np.array(json.dumps(header)), **arrays}
     contents["checksum"] = np.array(_checksum(contents))
     np.savez_compressed(stream, **contents)
     if stream.seekable() and sum(each.nbytes for each in contents.values()) > SMALL + RATIO * stream.tell():
         stream.seek(0)
         stream.truncate()
-        np.savez(stream, allow_pickle=False, **contents)
+        np.savez(stream, **contents)  # NumPy 2.0 would take allow_pickle for an array
 
 
 def read_arrays(path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
@@ -87,12 +87,15 @@ def read_arrays(path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]
         There is no such file, it isn't a model, it is damaged, it takes more room than such a file does, or another
         version wrote it.
     """
-    if path.is_dir():
-        raise ModelError(f"{path} is a folder; give the name of a model file")
-    if not path.exists():
-        raise ModelError(f"there is no file {path}; give a model that was saved with --model or Model.save")
-    if not path.is_file():
-        raise ModelError(f"{path} is a pipe or a device; save the model to a file, and give that one")
+    try:
+        if path.is_dir():
+            raise ModelError(f"{path} is a folder; give the name of a model file")
+        if not path.exists():
+            raise ModelError(f"there is no file {path}; give a model that was saved with --model or Model.save")
+        if not path.is_file():
+            raise ModelError(f"{path} is a pipe or a device; save the model to a file, and give that one")
+    except OSError as error:  # the name is too long
+        raise ModelError(f"can't read {str(path)[:80]}: {error.strerror}; check the name") from error
     try:
         with path.open("rb") as stream, zipfile.ZipFile(stream) as archive:
             _check_sizes(path, archive)

@@ -359,6 +359,8 @@ def read_choice(path: str | os.PathLike[str]) -> Choice:
         The file isn't such a document, or names a part that isn't installed.
     """
     try:
+        if Path(path).exists() and not Path(path).is_file():
+            raise OptionError(f"{path} is no file; give a result of kernsel select --output")
         document = json.loads(Path(path).read_text(encoding="utf-8"))
         if document["format"] != FORMAT or document["version"] != VERSION:
             raise OptionError(f"{path} is a {document['format']} of version {document['version']}, not a {FORMAT}")
@@ -376,7 +378,7 @@ def read_choice(path: str | os.PathLike[str]) -> Choice:
         )
     except OSError as error:
         raise OptionError(f"can't read {path}: {error.strerror}; give a result of kernsel select --output") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         if isinstance(error, OptionError):
             raise
         raise OptionError(f"{path} isn't a result that kernsel select --output wrote") from error
