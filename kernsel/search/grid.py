@@ -21,6 +21,7 @@ from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel, Statistics, short
 from kernsel.numerics.runtime.jit import share_each
 from kernsel.paths import Path, make_path
+from kernsel.protocols import Criterion
 from kernsel.representation.problem import Landmarks, Problem, Problems
 from kernsel.representation.ranks import LowRank, Rank, Whole
 from kernsel.search.axes import Array, Axes
@@ -62,7 +63,7 @@ class GridSearch:
     """
 
     rows: Partition
-    criterion: Any
+    criterion: Criterion
     rank: Rank | None
     assess: Callable[[Path, Scores], list[Candidate]]
     grids: list[Axes]
