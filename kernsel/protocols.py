@@ -65,6 +65,7 @@ class Statistics(Protocol):
 class Kernel(Protocol):
     """A positive semi-definite function k(x, z) with parameters; a parameter that is ``None`` is free."""
 
+    __dataclass_fields__: ClassVar[dict[str, Any]]
     name: ClassVar[str]
     width: ClassVar[str | None]
     sparse: ClassVar[bool]
@@ -83,8 +84,8 @@ class Kernel(Protocol):
     def __call__(self, X: Array, Z: Array | None = None) -> Array:
         """Return K (n, m) with K[i, j] = k(x_i, z_j); without Z, of X with itself."""
 
-    def evaluate(self, stats: Statistics) -> Array:
-        """Return K (n, m) from shared statistics, in a new array."""
+    def evaluate(self, stats: Any) -> Array:
+        """Return K (n, m) from shared :class:`Statistics`, in a new array."""
 
     def diag(self, X: Array) -> Array:
         """Return k(x_i, x_i) (n,)."""
@@ -114,7 +115,7 @@ class SupportsRelevances(Kernel, Protocol):
         """
 
     @property
-    def isotropic(self) -> Kernel:
+    def isotropic(self) -> Any:
         """The kernel that this one is where all relevances are equal, with that one to be searched."""
 
     def from_isotropic(self, kernel: Any, d: int) -> Self:
@@ -262,6 +263,7 @@ class Loss(Protocol):
 class Learner(Protocol):
     """A loss V(y, f) to be minimised with a ridge: min over f of (1/n) sum_i V(y_i, f(x_i) + b) + lambda ||f||^2."""
 
+    __dataclass_fields__: ClassVar[dict[str, Any]]
     name: ClassVar[str]
     tasks: ClassVar[tuple[str, ...]]
 
@@ -270,11 +272,20 @@ class Learner(Protocol):
         """Whether there is a bias b, which is not penalised."""
 
     @property
-    def loss(self) -> Any:
-        """The loss V, a :class:`Loss`."""
+    def loss(self) -> Loss:
+        """The loss V."""
 
 
-class Tunable(Learner, Protocol):
+@runtime_checkable
+class SupportsConversions(Protocol):
+    """A learner that says its parameters in the terms of other libraries."""
+
+    def conversions(self, n: float, lam: float) -> Mapping[str, float]:
+        """Return them for ``n`` rows (or their summed weights)."""
+
+
+@runtime_checkable
+class Tunable(Protocol):
     """A learner whose loss has parameters that a search may vary: those that are None are free."""
 
     searchable: ClassVar[tuple[str, ...]]
@@ -301,6 +312,7 @@ class Tunable(Learner, Protocol):
 class Criterion(Protocol):
     """A score of a learner on a kernel, for a whole path of lambda at once; lower is better."""
 
+    __dataclass_fields__: ClassVar[dict[str, Any]]
     name: ClassVar[str]
 
     def score(self, path: Any) -> Any:

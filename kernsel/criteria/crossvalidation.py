@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from kernsel.criteria.base import About, Array, HeldOutCriterion, Slopes
 from kernsel.numerics.square import gradients
 from kernsel.paths import HeldOut, Path
+from kernsel.protocols import Learner
 from kernsel.representation.problem import Problem
 
 
@@ -35,7 +36,7 @@ class CV(HeldOutCriterion):
         """Return the outputs of exact refits."""
         return path.exact()
 
-    def gradient(self, problem: Problem, learner: Any, lam: float) -> Slopes:
+    def gradient(self, problem: Problem, learner: Learner, lam: float) -> Slopes:
         """Return the score of the square loss with its derivatives by the kernel's relevances and log lambda."""
         rows = problem.rows
         found = gradients.cross_validation(problem.gram, rows.Y, rows.s, int(learner.bias), lam, rows.starts)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from kernsel.criteria.base import About, Array, Scores, Slopes, unless_finite
 from kernsel.errors import OptionError
 from kernsel.numerics.square import gradients
 from kernsel.paths import Path
-from kernsel.protocols import blocks_of
+from kernsel.protocols import Learner, blocks_of
 from kernsel.representation.problem import Problem
 
 
@@ -93,7 +93,7 @@ class Evidence:
         score = fit + penalty
         return Scores(score, unless_finite(score, left.failed), terms={"fit": fit, "penalty": penalty})
 
-    def gradient(self, problem: Problem, learner: Any, lam: float) -> Slopes:
+    def gradient(self, problem: Problem, learner: Learner, lam: float) -> Slopes:
         """Return the score with its derivatives by the kernel's relevances and log lambda."""
         rows, kernel = problem.rows, problem.kernel
         found = Slopes.of(problem, lam, *gradients.evidence(problem.gram, rows.Y, rows.s, int(learner.bias), lam))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from kernsel.data.target import chosen_classes, class_codes
 from kernsel.errors import IncompatibleError
 from kernsel.numerics.square import gradients
 from kernsel.paths import Path
+from kernsel.protocols import Learner
 from kernsel.representation.problem import Problem
 
 
@@ -48,7 +49,7 @@ class LOO(NewtonCV):
         scores = super().score(path.one_by_one)
         return scores if path.one_by_one is path else replace(scores, heldout=None)
 
-    def gradient(self, problem: Problem, learner: Any, lam: float) -> Slopes:
+    def gradient(self, problem: Problem, learner: Learner, lam: float) -> Slopes:
         """Return the score of the square loss with its derivatives by the kernel's relevances and log lambda."""
         rows, alone = problem.rows, np.arange(problem.rows.held + 1)
         found = gradients.cross_validation(problem.gram, rows.Y, rows.s, int(learner.bias), lam, alone)
@@ -101,7 +102,7 @@ class ELOO(LOO):
             )
         return super().score(path)
 
-    def gradient(self, problem: Problem, learner: Any, lam: float) -> Slopes:
+    def gradient(self, problem: Problem, learner: Learner, lam: float) -> Slopes:
         """Return the plain score with its derivatives by the kernel's relevances and log lambda."""
         if self.weighted or self.zero_one:
             raise IncompatibleError(
@@ -207,7 +208,7 @@ class BR:
         penalty = np.full(fit.shape, 0.5 * eta.size * np.log(0.5 * eta @ eta))
         return Scores(fit + penalty, unless_finite(fit + penalty, held.failed), terms={"fit": fit, "penalty": penalty})
 
-    def gradient(self, problem: Problem, learner: Any, lam: float) -> Slopes:
+    def gradient(self, problem: Problem, learner: Learner, lam: float) -> Slopes:
         """Return the score with its derivatives by the kernel's relevances, which are its scales, and log lambda."""
         rows, eta = problem.rows, np.array(problem.kernel.theta)
         found = gradients.bayesian_regularisation(problem.gram, rows.Y, rows.s, int(learner.bias), lam, rows.starts)

@@ -27,6 +27,7 @@ from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel, short
 from kernsel.parts import read_learner, read_rank
 from kernsel.paths import make_path
+from kernsel.protocols import Learner
 from kernsel.representation.problem import Problem
 from kernsel.representation.ranks import asked_rank
 from kernsel.selection.result import environment
@@ -78,7 +79,7 @@ class Assessment:
     stability: Stability
     places: NDArray[np.int64]
     bounds: Bounds
-    learner: Any
+    learner: Learner
     fit: float
     scores: NDArray[np.float64]
     score_se: float

@@ -220,7 +220,7 @@ def _least(forms: dict[str, Any]) -> tuple[float, str]:
     return np.float64(forms[name]), name
 
 
-def without_bias(learner: Any) -> Any:
+def without_bias(learner: Learner) -> Any:
     """Return a learner with the same loss for which there are bounds: they are of fits without a bias."""
     if _is_hinge(learner) and "bias" in {field.name for field in fields(learner)}:
         return replace(learner, bias=False)
@@ -232,7 +232,7 @@ def _is_hinge(learner: Learner) -> bool:
     return bool(learner.loss.hinge == 1)
 
 
-def check_bounded(learner: Any, *, lam: float, n: int, M: float, folds: int, delta: float) -> None:
+def check_bounded(learner: Learner, *, lam: float, n: int, M: float, folds: int, delta: float) -> None:
     """Raise an error, before anything is computed, unless there are bounds for the learner and these numbers."""
     require(
         learner,

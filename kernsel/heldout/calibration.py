@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from kernsel.errors import OptionError
 from kernsel.heldout.coupling import softmax
 from kernsel.heldout.standard_error import blocks_of
+from kernsel.protocols import Learner
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -111,7 +112,7 @@ class Calibration:
         return cls(document["kind"], tuple(Sigmoid(curve["slope"], curve["offset"]) for curve in curves))
 
 
-def read_calibration(calibration: str | None, learner: Any, task: str, classes: int) -> str | None:
+def read_calibration(calibration: str | None, learner: Learner, task: str, classes: int) -> str | None:
     """Return the kind of calibration; None for a regression.
 
     By default that is "sigmoid" for two classes, and "softmax" for more.

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.optimize
@@ -31,6 +31,7 @@ from kernsel.numerics.landmarks import uniform_landmarks
 from kernsel.numerics.runtime.jit import share_each
 from kernsel.numerics.square import firstlevel
 from kernsel.parts import FULL_RANK_ROWS
+from kernsel.protocols import Learner, SupportsRelevances
 
 Array = NDArray[np.float64]
 
@@ -64,8 +65,8 @@ class TrainingCriterion(ABC):
         Rows, targets and weights.
     """
 
-    kernel: Any
-    learner: Any
+    kernel: SupportsRelevances
+    learner: Learner
     X: Array
     Y: Array
     s: Array
@@ -129,7 +130,7 @@ class CrossValidation:
     box : Box
     """
 
-    def __init__(self, rows: Partition, kernel: Any, learner: Any, box: Box) -> None:
+    def __init__(self, rows: Partition, kernel: SupportsRelevances, learner: Learner, box: Box) -> None:
         self.rows, self.learner, self.box = rows, learner, box
         kept = [rows.kept(fold) for fold in range(rows.left.size)]
         self.folds = [FirstLevel(kernel, learner, rows.X[k], rows.Y[:, k], rows.s[k]) for k in kept]
@@ -189,7 +190,7 @@ def search(score: CrossValidation, lam: float, mu: float, evaluations: int) -> l
     return trials
 
 
-def learn_first_level(first: Partition, last: Partition, start: Start, learner: Any, evaluations: int) -> Learnt:
+def learn_first_level(first: Partition, last: Partition, start: Start, learner: Learner, evaluations: int) -> Learnt:
     """Select lambda and mu on the first rows, and learn the relevances with them on the last ones.
 
     Parameters
@@ -214,7 +215,7 @@ def learn_first_level(first: Partition, last: Partition, start: Start, learner: 
     return Learnt(found.theta, found.lam, best.mu * kept, best.value, steps)
 
 
-def _on(rows: Partition, kernel: Any, learner: Any) -> TrainingCriterion:
+def _on(rows: Partition, kernel: SupportsRelevances, learner: Learner) -> TrainingCriterion:
     """Return the criterion on rows: on landmarks among them where they are too many."""
     if rows.n <= FULL_RANK_ROWS:
         return FirstLevel(kernel, learner, rows.X, rows.Y, rows.s)

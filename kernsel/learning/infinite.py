@@ -16,6 +16,7 @@ from kernsel.kernels import Kernel
 from kernsel.learning.methods import Method, Weights, check_number
 from kernsel.learning.pool import Pool
 from kernsel.numerics import mkl
+from kernsel.protocols import Learner
 from kernsel.text import listing
 
 Array = NDArray[np.float64]
@@ -63,7 +64,7 @@ class Infinite(Method):
         middles = pool.with_kernels([template.points[len(template.points) // 2] for template in templates])
         return super().equal(middles)
 
-    def learn(self, pool: Pool, learner: Any, lam: float) -> Weights:
+    def learn(self, pool: Pool, learner: Learner, lam: float) -> Weights:
         rows = pool.rows
         templates = [Template.of(kernel, rows) for kernel in pool.kernels]
         loss = learner.loss.expand(rows.Y, rows.s, np.zeros((len(rows.Y), 1, rows.n)))

@@ -16,6 +16,7 @@ from kernsel.learning.pool import Pool
 from kernsel.numerics import mkl, stability
 from kernsel.numerics.square import gradients
 from kernsel.parts import read_learner
+from kernsel.protocols import Learner
 
 Array = NDArray[np.float64]
 
@@ -75,12 +76,12 @@ class Method(ABC):
         """Return the kernels, and equal weights of them, for which lambda is chosen first."""
         return pool, self.start(len(pool.kernels))
 
-    def learner(self, learner: Any, task: str) -> Any:
+    def learner(self, learner: str | Learner | None, task: str) -> Any:
         """Return the learner whose fits the method uses, or None; IncompatibleError if it can't be used."""
         return read_learner(learner, task)
 
     @abstractmethod
-    def learn(self, pool: Pool, learner: Any, lam: float) -> Weights:
+    def learn(self, pool: Pool, learner: Learner, lam: float) -> Weights:
         """Learn the weights."""
 
 
@@ -95,7 +96,7 @@ def check_number(method: Method, name: str, least: float, *, above: bool = False
 class _Unfitted(Method):
     """A method that looks at the kernels alone."""
 
-    def learner(self, learner: Any, task: str) -> Any:
+    def learner(self, learner: str | Learner | None, task: str) -> Any:
         if learner is not None:
             raise IncompatibleError(
                 f"method '{self.name}' looks at no fits, so it has no learner: leave it out here, and give it to the "
@@ -111,7 +112,7 @@ class Uniform(_Unfitted):
     name: ClassVar[str] = "uniform"
     reference: ClassVar[str] = "Gönen & Alpaydın 2011, Section 3.1"
 
-    def learn(self, pool: Pool, learner: Any, lam: float) -> Weights:
+    def learn(self, pool: Pool, learner: Learner, lam: float) -> Weights:
         return Weights.of(pool, self.start(len(pool.kernels)), [])
 
 
@@ -126,7 +127,7 @@ class Alignment(_Unfitted):
     name: ClassVar[str] = "alignment"
     reference: ClassVar[str] = "Cortes, Mohri & Rostamizadeh 2012, Proposition 9"
 
-    def learn(self, pool: Pool, learner: Any, lam: float) -> Weights:
+    def learn(self, pool: Pool, learner: Learner, lam: float) -> Weights:
         mu, alignment = mkl.aligned(pool.grams, pool.rows.Y, pool.rows.s)
         if not mu.any():
             raise SelectionError("method 'alignment': no kernel is aligned with the target at all; use another method")
@@ -146,7 +147,7 @@ class Easy(Method):
     name: ClassVar[str] = "easy"
     reference: ClassVar[str] = "Aiolli & Donini 2015, equations 8 and 9"
 
-    def learner(self, learner: Any, task: str) -> Any:
+    def learner(self, learner: str | Learner | None, task: str) -> Any:
         if task != "classification":
             raise IncompatibleError(f"method 'easy' is for classification, not for a {task}: use simple, lp or k-ks")
         if learner is not None:
@@ -156,7 +157,7 @@ class Easy(Method):
             )
         return L2Svm(bias=True)
 
-    def learn(self, pool: Pool, learner: Any, lam: float) -> Weights:
+    def learn(self, pool: Pool, learner: Learner, lam: float) -> Weights:
         J, a = pool.fit(self.start(len(pool.kernels)), learner, lam)
         nearest = a / np.abs(a).sum(axis=1, keepdims=True)
         q = mkl.energies(pool.grams, nearest)
@@ -183,7 +184,7 @@ class Simple(Method):
     def __post_init__(self) -> None:
         check_number(self, "tolerance", 0.0, above=True)
 
-    def learn(self, pool: Pool, learner: Any, lam: float) -> Weights:
+    def learn(self, pool: Pool, learner: Learner, lam: float) -> Weights:
         found = mkl.reduced_gradient(pool.fitter(learner, lam), self.start(len(pool.kernels)), lam, self.tolerance)
         return Weights.of(pool, *found, self.tolerance)
 
@@ -212,7 +213,7 @@ class Lp(Method):
         check_number(self, "p", 1.0)
         check_number(self, "tolerance", 0.0, above=True)
 
-    def learn(self, pool: Pool, learner: Any, lam: float) -> Weights:
+    def learn(self, pool: Pool, learner: Learner, lam: float) -> Weights:
         start = self.start(len(pool.kernels))
         found = mkl.alternation(pool.fitter(learner, lam), start, lam, self.p, self.tolerance)
         return Weights.of(pool, *found, self.tolerance)
@@ -243,7 +244,7 @@ class KKS(Method):
         check_number(self, "eta", 0.0)
         check_number(self, "p", 1.0)
 
-    def learner(self, learner: Any, task: str) -> Any:
+    def learner(self, learner: str | Learner | None, task: str) -> Any:
         part = Krr() if learner is None else read_learner(learner, task)
         if not part.loss.square:
             raise IncompatibleError(
@@ -252,7 +253,7 @@ class KKS(Method):
             )
         return part
 
-    def learn(self, pool: Pool, learner: Any, lam: float) -> Weights:
+    def learn(self, pool: Pool, learner: Learner, lam: float) -> Weights:
         if pool.rows.training is not None:
             raise IncompatibleError(
                 "method 'k-ks' needs folds whose fits are trained on all other rows; these splits aren't: give a "
@@ -266,7 +267,7 @@ class KKS(Method):
         return Weights.of(pool, mu, history)
 
 
-def stability_objective(pool: Pool, learner: Any, lam: float, eta: float) -> mkl.Parts:
+def stability_objective(pool: Pool, learner: Learner, lam: float, eta: float) -> mkl.Parts:
     """Return ``CV_k(K) + (eta/n) max_i |K - K^i|_2`` as a function of mu, with the points i as its bounds."""
     rows, G, penalty = pool.rows, pool.grams, eta / pool.rows.total
 

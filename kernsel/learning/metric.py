@@ -32,6 +32,7 @@ from kernsel.kernels import Metric
 from kernsel.learning.polish import polish
 from kernsel.numerics.runtime.jit import share_each
 from kernsel.paths import Path, make_path
+from kernsel.protocols import Kernel, Learner
 from kernsel.representation.problem import Problem
 
 Array = NDArray[np.float64]
@@ -116,7 +117,7 @@ class LearntMetric:
         """The way that the metric was learnt, in words."""
         return "average gradients"
 
-    def anew(self, rows: Partition, learner: Any) -> Metric:
+    def anew(self, rows: Partition, learner: Learner) -> Metric:
         """Return the metric that the same rounds, with their scales and ridges, learn on other rows."""
         L = np.eye(rows.X.shape[1])
         for at in self.rounds[:-1]:
@@ -127,7 +128,7 @@ class LearntMetric:
 
 
 def learn_metric(
-    rows: Partition, learner: Any, profile: str = "gaussian", rounds: int = ROUNDS, bound: float = math.inf
+    rows: Partition, learner: Learner, profile: str = "gaussian", rounds: int = ROUNDS, bound: float = math.inf
 ) -> LearntMetric:
     """Learn a metric, beginning with that of the features as they are.
 
@@ -178,7 +179,13 @@ def learn_metric(
 
 
 def turned(
-    rows: Partition, kernel: Any, learner: Any, profiles: Sequence[str], part: int, seed: int = 0, classes: bool = False
+    rows: Partition,
+    kernel: Kernel,
+    learner: Learner,
+    profiles: Sequence[str],
+    part: int,
+    seed: int = 0,
+    classes: bool = False,
 ) -> LearntMetric | None:
     """Return a metric that was learnt on the rows; None where it isn't better than a kernel.
 
@@ -247,7 +254,7 @@ def turned(
     return min(better, key=lambda each: each.loss, default=None)
 
 
-def _polished(rows: Partition, found: LearntMetric, learner: Any) -> LearntMetric:
+def _polished(rows: Partition, found: LearntMetric, learner: Learner) -> LearntMetric:
     """Return a metric polished, if its entries are few and leave-one-out has nothing against it."""
     if found.kernel.array.size > POLISHED * rows.n:
         return found
@@ -256,12 +263,14 @@ def _polished(rows: Partition, found: LearntMetric, learner: Any) -> LearntMetri
     return replace(found, kernel=kernel, loss=loss, polished=True) if loss < found.loss else found
 
 
-def _path(rows: Partition, kernel: Any, learner: Any, ridges: Sequence[float] | Array) -> Path:
+def _path(rows: Partition, kernel: Kernel, learner: Learner, ridges: Sequence[float] | Array) -> Path:
     """Return fits of all rows."""
     return make_path(Problem(rows, kernel, None), learner, np.asarray(ridges) / rows.total)
 
 
-def _fit(rows: Partition, kernel: Any, learner: Any, ridges: Sequence[float] | Array) -> tuple[Path, list[float]]:
+def _fit(
+    rows: Partition, kernel: Kernel, learner: Learner, ridges: Sequence[float] | Array
+) -> tuple[Path, list[float]]:
     """Return fits, and their mean held-out losses, infinite where there are none."""
     path = _path(rows, kernel, learner, ridges)
     held = path.exact().clipped(rows)

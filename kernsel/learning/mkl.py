@@ -27,6 +27,7 @@ from kernsel.learning.start import part
 from kernsel.learning.weighted import WeightedKernel
 from kernsel.numerics.runtime.jit import one_blas_thread
 from kernsel.parts import read_kernel, rows_for
+from kernsel.protocols import Learner
 from kernsel.search.axes import RIDGES
 
 if TYPE_CHECKING:
@@ -215,7 +216,7 @@ def learn_mkl_on_dataset(
     )
 
 
-def _best(method: Method, pool: Pool, learner: Any) -> tuple[Weights, float]:
+def _best(method: Method, pool: Pool, learner: Learner) -> tuple[Weights, float]:
     """Learn with the lambda of the lowest held-out loss: of equal weights first, then of what is learnt around it."""
 
     def losses(pool: Pool, mu: Array, lams: Array) -> Array:

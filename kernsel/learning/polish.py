@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,7 @@ from kernsel.kernels import Metric
 from kernsel.learning.quasinewton import Descent, descend
 from kernsel.learning.start import least_ridge
 from kernsel.numerics.square import gradients
+from kernsel.protocols import Learner
 
 Array = NDArray[np.float64]
 
@@ -66,7 +66,7 @@ class Objective:
         return value / rows.n, np.append(by_entry, slope * lam) / rows.n
 
 
-def polish(rows: Partition, kernel: Metric, learner: Any, ridge: float) -> Metric:
+def polish(rows: Partition, kernel: Metric, learner: Learner, ridge: float) -> Metric:
     """Return a kernel whose metric has more evidence.
 
     Parameters

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from kernsel.kernels import Kernel, Sum, short
 from kernsel.numerics import mkl
 from kernsel.numerics.smooth import newton
 from kernsel.paths import Path, make_path
+from kernsel.protocols import Learner
 from kernsel.representation.problem import Problem
 
 Array = NDArray[np.float64]
@@ -72,12 +72,12 @@ class Pool:
         """Return other kernels on the same rows."""
         return Pool(self.rows, tuple(kernels))
 
-    def path(self, mu: Array, learner: Any, lams: Iterable[float]) -> Path:
+    def path(self, mu: Array, learner: Learner, lams: Iterable[float]) -> Path:
         """Return the path of a learner on the weighted sum."""
         problem = Problem(self.rows, self.kernel(mu), gram=mkl.weighted_sum(self.grams, mu))
         return make_path(problem, learner, lams)
 
-    def fit(self, mu: Array, learner: Any, lam: float) -> tuple[float, Array]:
+    def fit(self, mu: Array, learner: Learner, lam: float) -> tuple[float, Array]:
         """Return the mean minimum J of the objective on the weighted sum, over outputs, and coefficients (k, n)."""
         rows, path = self.rows, self.path(mu, learner, [lam])
         if not learner.loss.square and path.fits.status.any():
@@ -92,7 +92,7 @@ class Pool:
         losses = learner.loss.value(rows.Y, outputs) @ rows.s / rows.total
         return float(np.mean(losses + lam * np.einsum("ci,ci->c", a, f))), a
 
-    def fitter(self, learner: Any, lam: float) -> mkl.Fit:
+    def fitter(self, learner: Learner, lam: float) -> mkl.Fit:
         """Return the function of mu (m,) that gives the minimum of the objective and the energies q (m,)."""
 
         def fit(mu: Array) -> tuple[float, Array]:

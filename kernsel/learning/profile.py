@@ -20,7 +20,7 @@ from kernsel.learning.quasinewton import Descent, descend
 from kernsel.learning.start import least_ridge
 from kernsel.numerics.runtime.jit import one_blas_thread
 from kernsel.numerics.square import gradients
-from kernsel.protocols import blocks_of
+from kernsel.protocols import Learner, SupportsRelevances, blocks_of
 
 Array = NDArray[np.float64]
 
@@ -106,7 +106,7 @@ class Objective:
     """
 
     rows: Partition
-    kernel: Any
+    kernel: SupportsRelevances
     bias: int
     sigma: float | None
     blocks: list[int]
@@ -135,8 +135,8 @@ class Objective:
 @one_blas_thread()
 def learn_profile(
     rows: Partition,
-    kernel: Any,
-    learner: Any,
+    kernel: SupportsRelevances,
+    learner: Learner,
     sigma: float | None = None,
     starts: tuple[Any, ...] = (),
     part: int = PART,
@@ -210,12 +210,12 @@ def _some(rows: Partition, count: int, seed: int) -> Partition:
     return rows.taken(chosen, np.arange(count + 1))
 
 
-def _power(kernel: Any) -> float:
+def _power(kernel: SupportsRelevances) -> float:
     """Return p where relevances are lengths to the power -p."""
     return 1.0 if getattr(kernel, "statistic", "") == "l1" else 2.0
 
 
-def _candidates(kernel: Any, X: Array, starts: tuple[Any, ...]) -> list[Any]:
+def _candidates(kernel: SupportsRelevances, X: Array, starts: tuple[Any, ...]) -> list[Any]:
     """Return kernels with relevances where a descent may begin."""
     if kernel.theta is not None:
         return [kernel]

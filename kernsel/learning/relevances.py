@@ -19,7 +19,7 @@ from kernsel.learning.learned import LearnedKernel, Learnt, Step
 from kernsel.learning.start import RIDGES, Start, check_learnable, choose_start, deal_rows, least_ridge, part
 from kernsel.numerics.runtime.jit import one_blas_thread
 from kernsel.parts import FULL_RANK_ROWS, read_criterion, read_kernel, read_learner
-from kernsel.protocols import Unbounded, has_gradient
+from kernsel.protocols import Criterion, Learner, SupportsGradient, SupportsRelevances, Unbounded, has_gradient
 from kernsel.representation.problem import Problem
 
 if TYPE_CHECKING:
@@ -159,8 +159,7 @@ def learn_on_dataset(
         if not isinstance(value, numbers.Integral) or value < least:
             raise OptionError(f"{name} must be a whole number of at least {least}, not {value!r}")
     square = read_learner(LEARNERS[dataset.task] if learner is None else learner, dataset.task)
-    template = read_kernel(kernel)
-    check_learnable(template, square)
+    template = check_learnable(read_kernel(kernel), square)
     scorer = None if criterion == FIRST_LEVEL else read_gradient(criterion)
     largest = flkl.MOST_ROWS if scorer is None else FULL_RANK_ROWS
     small, large = (part(dataset, most, seed).dense("a search for relevances") for most in (rows, largest))
@@ -193,7 +192,7 @@ def _subsample_notes(first: int, last: int, n: int) -> list[str]:
     return [f"learnt on {first} of {n} rows, then on {last}" + " (the most that are learnt on)" * (last < n)]
 
 
-def read_gradient(criterion: Any) -> Any:
+def read_gradient(criterion: str | Criterion) -> Any:
     """Return the criterion; IncompatibleError if it has no gradient by relevances."""
     scorer = read_criterion(criterion, None, False, None)
     if not has_gradient(scorer):
@@ -217,9 +216,9 @@ class Objective:
     """A criterion as a function of relevances and lambda, in the units of half a logarithm of a mean square."""
 
     rows: Partition
-    kernel: Any
-    learner: Any
-    criterion: Any
+    kernel: SupportsRelevances
+    learner: Learner
+    criterion: SupportsGradient
 
     def __call__(self, theta: Array, lam: float) -> Slopes:
         """Return the criterion in these units, with its derivatives."""
@@ -238,7 +237,9 @@ class Objective:
         return isinstance(self.criterion, HeldOutCriterion)
 
 
-def by_gradient(first: Partition, last: Partition, start: Start, learner: Any, criterion: Any, polish: int) -> Learnt:
+def by_gradient(
+    first: Partition, last: Partition, start: Start, learner: Learner, criterion: SupportsGradient, polish: int
+) -> Learnt:
     """Descend on a criterion on the first rows, and by a few steps on the last ones if they are others."""
     objective = Objective(first, start.kernel, learner, criterion)
     least = BOUNDED if isinstance(criterion, Unbounded) else 0.0

@@ -11,13 +11,13 @@ import numpy as np
 
 from kernsel.criteria import CV
 from kernsel.data import Dataset
-from kernsel.errors import IncompatibleError, OptionError, SelectionError
+from kernsel.errors import OptionError, SelectionError
 from kernsel.folds import make_folds
 from kernsel.folds.partition import Partition
 from kernsel.heldout.errors import Errors
 from kernsel.learning.descent import Box, Point
 from kernsel.parts import read_search
-from kernsel.protocols import has_relevances
+from kernsel.protocols import Learner, SupportsRelevances, has_relevances, require
 from kernsel.search.axes import make_grids
 from kernsel.search.board import Board
 from kernsel.search.candidate import Candidate
@@ -49,7 +49,7 @@ class Start:
         The mean of k(x, x).
     """
 
-    kernel: Any
+    kernel: SupportsRelevances
     best: Candidate
     theta: float
     diagonal: float
@@ -67,26 +67,30 @@ class Start:
         return Box(least * self.theta, RANGE * self.theta, (low, high))
 
 
-def least_ridge(kernel: Any) -> float:
+def least_ridge(kernel: object) -> float:
     """Return the least ridge, relative to the mean of k(x, x), with which the evidence learns relevances of a kernel.
 
     Without a bound the evidence drives the ridge of rough kernels to 0, where they interpolate.
     """
-    return next(ridge for smoothness, ridge in LEAST_RIDGES if kernel.smoothness <= smoothness)
+    own = float(getattr(kernel, "smoothness", math.inf))
+    return next(ridge for smoothness, ridge in LEAST_RIDGES if own <= smoothness)
 
 
-def check_learnable(kernel: Any, learner: Any) -> None:
-    """Raise IncompatibleError where relevances can't be learnt."""
-    if not has_relevances(kernel):
-        raise IncompatibleError(
-            f"kernel '{kernel}' has no relevances to learn: use ard, ard-laplacian, ard-polynomial or gaussian (which "
-            "has one for all), or a sum or product with one of them"
-        )
-    if not learner.loss.square:
-        raise IncompatibleError(
-            f"relevances are learnt for the square loss, and learner '{learner.name}' has another: use krr or lssvm; "
-            "a selection with any learner can use the kernel that comes out"
-        )
+def check_learnable(kernel: object, learner: Learner) -> SupportsRelevances:
+    """Return the kernel; IncompatibleError where relevances can't be learnt."""
+    able: SupportsRelevances = require(
+        kernel,
+        has_relevances,
+        f"kernel '{kernel}' has no relevances to learn: use ard, ard-laplacian, ard-polynomial or gaussian (which "
+        "has one for all), or a sum or product with one of them",
+    )
+    require(
+        learner,
+        lambda learner: learner.loss.square,
+        f"relevances are learnt for the square loss, and learner '{learner.name}' has another: use krr or lssvm; "
+        "a selection with any learner can use the kernel that comes out",
+    )
+    return able
 
 
 def part(dataset: Dataset, rows: int, seed: int) -> Dataset:
@@ -110,12 +114,12 @@ def deal_rows(dataset: Dataset, folds: int | str, seed: int) -> Partition:
     return Partition.of(dataset, made, seed)
 
 
-def choose_start(dataset: Dataset, rows: Partition, kernel: Any, learner: Any) -> Start:
+def choose_start(dataset: Dataset, rows: Partition, kernel: SupportsRelevances, learner: Learner) -> Start:
     """Choose the kernel with one relevance for all features, and lambda, by exact cross-validation over a grid.
 
     A kernel that has relevances is the start itself, and lambda alone is chosen.
     """
-    isotropic = kernel.isotropic if kernel.theta is None else kernel
+    isotropic: Any = kernel.isotropic if kernel.theta is None else kernel
     board = Board([rows], CV(), Errors.of(dataset))
     search = read_search("auto", rows.n, len(rows.Y), None, False)
     grids = make_grids([isotropic], "auto", rows, learner)
@@ -126,6 +130,7 @@ def choose_start(dataset: Dataset, rows: Partition, kernel: Any, learner: Any) -
         raise SelectionError(f"no kernel with one relevance for all features could be scored: {best.failed}")
     if kernel.theta is None:
         kernel = kernel.from_isotropic(best.kernel, rows.X.shape[1])
-    if not any(kernel.theta):
+    theta = kernel.theta or ()
+    if not any(theta):
         raise OptionError(f"kernel '{kernel.name}': theta is 0 for all features, from where nothing can be learnt")
-    return Start(kernel, best, max(kernel.theta), float(rows.s @ kernel.diag(rows.X) / rows.total))
+    return Start(kernel, best, max(theta), float(rows.s @ kernel.diag(rows.X) / rows.total))

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from kernsel.learners import Learner
 from kernsel.numerics.runtime.jit import compile_ahead
 from kernsel.paths.base import Path
 from kernsel.paths.outputs import Fits, HeldOut, LeftOver
@@ -24,6 +23,7 @@ from kernsel.paths.square_blocks import BlocksSquarePath
 from kernsel.paths.square_features import FeaturesSquarePath
 from kernsel.paths.square_gram import GramSquarePath
 from kernsel.paths.whole import WholePath
+from kernsel.protocols import Learner
 from kernsel.representation.base import Representation
 from kernsel.representation.blocks import Blocks
 from kernsel.representation.features import Features, SharedFeatures

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from kernsel.errors import IncompatibleError
 from kernsel.folds.partition import Partition
-from kernsel.learners import Learner
 from kernsel.numerics.points import Points
 from kernsel.numerics.runtime.once import once
 from kernsel.numerics.stability import Scan
 from kernsel.paths.outputs import Fits, HeldOut, Spectral
 from kernsel.paths.routes import Sizes
+from kernsel.protocols import Learner
 from kernsel.representation.base import Representation
 from kernsel.representation.problem import Problem
 

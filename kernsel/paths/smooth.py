@@ -113,17 +113,18 @@ class SmoothPath(Path):
     ) -> NDArray[np.int64]:
         """Solve many problems side by side; those that end unfinished once more, along a path of smoother losses."""
         loss = self.learner.loss
+        smoothing: int | None = getattr(loss, "smoothing", None)  # of a loss with a kink that was made smooth
         parameters = np.array(loss.parameters)
         status = self._solve_with(parameters, G, which, Y, S, lams, follow, x, f)
         jobs = np.flatnonzero((status == newton.UNFINISHED).any(axis=1))
-        if loss.smoothing is None or not jobs.size:
+        if smoothing is None or not jobs.size:
             return status
         again_x, again_f = np.zeros((jobs.size, *x.shape[1:])), np.zeros((jobs.size, *f.shape[1:]))
-        h = parameters[loss.smoothing]
+        h = parameters[smoothing]
         wider = max(0.0, np.ceil(np.log(1.0 / h) / np.log(SMOOTHING)))
         for step, width in enumerate(h * SMOOTHING ** np.arange(wider, -1.0, -1.0)):
             smoother = parameters.copy()
-            smoother[loss.smoothing] = width
+            smoother[smoothing] = width
             again = self._solve_with(
                 smoother, G, which[jobs], Y[jobs], S[jobs], lams, follow and step == 0, again_x, again_f
             )

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from kernsel.errors import IncompatibleError, SelectionError, check_memory
 from kernsel.folds.partition import Partition
-from kernsel.learners import Learner
 from kernsel.numerics.points import Points, as_points, is_sparse
 from kernsel.numerics.runtime.once import once
 from kernsel.numerics.whole import costs as whole_costs
@@ -26,6 +25,7 @@ from kernsel.numerics.whole.tiles import CallableMatrix, CrossMatrix, FormulaMat
 from kernsel.paths import routes
 from kernsel.paths.base import Path
 from kernsel.paths.outputs import Fits, HeldOut, Spectral
+from kernsel.protocols import Learner
 from kernsel.representation.base import Representation
 from kernsel.representation.problem import Problem
 from kernsel.representation.tiles import Tiles

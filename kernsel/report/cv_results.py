@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kernsel.protocols import SupportsConversions
 from kernsel.search.candidate import parameters_of
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def _params(candidate: Candidate) -> dict[str, Any]:
 def _elsewhere(candidate: Candidate, total: float) -> dict[str, float]:
     """Return the parameters of a candidate in scikit-learn's terms."""
     learner = candidate.learner
-    of_learner = {} if learner is None else learner.conversions(total, candidate.lam)
+    of_learner = learner.conversions(total, candidate.lam) if isinstance(learner, SupportsConversions) else {}
     return {**candidate.kernel.conversions(), **of_learner}
 
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel
-from kernsel.learners.losses import Loss
 from kernsel.numerics.runtime.once import once
+from kernsel.protocols import Loss
 from kernsel.representation.base import Representation
 from kernsel.representation.blocks import Blocks, needed
 from kernsel.representation.features import Features, Landmarks, SharedFeatures

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from kernsel.errors import OptionError
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel
-from kernsel.search.candidate import Candidate, Key, free_of, parameters_of
+from kernsel.protocols import Learner, Tunable
+from kernsel.search.candidate import Candidate, Key, parameters_of
 from kernsel.search.converting import in_own_words
 
 Array = NDArray[np.float64]
@@ -62,7 +63,7 @@ class Axes:
     kernel: Kernel
     values: dict[str, Array]
     lams: Array
-    learner: Any
+    learner: Learner
     tuning: dict[str, Array] = field(default_factory=dict)
 
     def kernels(self, near: Candidate | None = None, reach: int = STEPS) -> Iterator[Kernel]:
@@ -162,7 +163,7 @@ def _lengthened(axis: Array, value: float) -> Array | None:
     return np.sort(np.append(axis, usable)) if usable.size else None
 
 
-def make_grids(kernels: Sequence[Kernel], grid: Grid, rows: Partition, learner: Any) -> list[Axes]:
+def make_grids(kernels: Sequence[Kernel], grid: Grid, rows: Partition, learner: Learner) -> list[Axes]:
     """Return the grid of each kernel.
 
     Parameters
@@ -194,11 +195,11 @@ def make_grids(kernels: Sequence[Kernel], grid: Grid, rows: Partition, learner: 
         if name not in known:
             which = ", ".join(f"'{kernel}'" for kernel in kernels)
             raise OptionError(f"grid: kernel {which} has no free parameter '{name}'; free here: {', '.join(known)}")
-    learner = learner.freed(values) if hasattr(learner, "freed") else learner
+    learner = learner.freed(values) if isinstance(learner, Tunable) else learner
     return [_axes(kernel, style, values, rows, learner) for kernel in kernels]
 
 
-def _axes(kernel: Kernel, style: str, given: Mapping[str, Array], rows: Partition, learner: Any) -> Axes:
+def _axes(kernel: Kernel, style: str, given: Mapping[str, Array], rows: Partition, learner: Learner) -> Axes:
     known = {n: PAPER_TAU for n in kernel.free if n.rpartition(".")[2] == "tau"} if style == "paper" else {}
     known |= {n: given[n] for n in kernel.free if n in given}
     lams = given.get("lambda", PAPER_LAM if style == "paper" else None)
@@ -216,7 +217,7 @@ def _axes(kernel: Kernel, style: str, given: Mapping[str, Array], rows: Partitio
             counts = (rows.s == np.round(rows.s)).all()  # of rows that are there several times; else ratios count
             lams = _thinned(style, "lambda", RIDGES * ridge / (rows.total if counts else rows.n))
         known = {n: _thinned(style, n, axis) for n, axis in scaled.items()} | known
-    tuning = dict(learner.axes(rows.Y)) if free_of(learner) else {}
+    tuning = dict(learner.axes(rows.Y)) if isinstance(learner, Tunable) and learner.free else {}
     tuning = {n: given[n] if n in given else _thinned(style, n, axis) for n, axis in tuning.items()}
     return Axes(kernel, {n: known[n] for n in kernel.free if n in known}, lams, learner, tuning)
 

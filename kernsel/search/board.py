@@ -23,6 +23,7 @@ from kernsel.heldout.standard_error import standard_error
 from kernsel.kernels import Kernel, Statistics, short
 from kernsel.numerics.runtime.jit import share_each
 from kernsel.paths import Path, make_path
+from kernsel.protocols import Criterion
 from kernsel.representation.features import Landmarks
 from kernsel.representation.problem import Problem, Problems
 from kernsel.representation.ranks import LowRank, Rank, Whole
@@ -67,7 +68,7 @@ class Board:
     """
 
     deals: list[Partition]
-    criterion: Any
+    criterion: Criterion
     errors: Errors
     rank: Rank | None = None
     metrics: Metrics | None = None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernsel.kernels import Kernel
+from kernsel.protocols import Learner
 
 if TYPE_CHECKING:
     from kernsel.heldout.metrics import Value
@@ -107,12 +108,12 @@ def _rounded(value: float) -> float:
     return float(f"{value:.{TIE_DIGITS}g}") if math.isfinite(value) else math.inf
 
 
-def free_of(learner: Any) -> tuple[str, ...]:
+def free_of(learner: Learner) -> tuple[str, ...]:
     """Return the names of the learner's free parameters; none of one that can't be searched."""
     return tuple(getattr(learner, "free", ()))
 
 
-def parameters_of(learner: Any) -> dict[str, float]:
+def parameters_of(learner: Learner) -> dict[str, float]:
     """Return the searchable parameters of a learner that have a value; none of one that can't be searched."""
     return dict(getattr(learner, "parameters", {}))
 

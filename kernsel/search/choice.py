@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from kernsel.errors import OptionError
+from kernsel.protocols import Criterion
 from kernsel.search.candidate import Candidate
 
 SAFEST, MINIMUM, ONE_SE = RULES = ("safest", "minimum", "one-se")
@@ -49,7 +49,7 @@ class Rule:
     null: float = math.inf
 
     @classmethod
-    def read(cls, choose: str | None, within: float | None, one_se: bool, task: str, criterion: Any) -> Rule:
+    def read(cls, choose: str | None, within: float | None, one_se: bool, task: str, criterion: Criterion) -> Rule:
         """Return the rule of an option, for which ``one_se`` is short; OptionError if there is none such."""
         if one_se and choose not in (None, ONE_SE):
             raise OptionError(f"choose {choose!r} and one_se: give one of them")

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from kernsel.errors import OptionError
 from kernsel.kernels import Kernel
+from kernsel.protocols import Learner, SupportsConversions
 from kernsel.text import listing
 
 Array = NDArray[np.float64]
@@ -20,7 +21,9 @@ _LAMBDA: Mapping[str, Callable[[Array, float], Array]] = {
 }
 
 
-def in_own_words(values: Mapping[str, Array], kernels: Sequence[Kernel], n: float, learner: Any) -> dict[str, Array]:
+def in_own_words(
+    values: Mapping[str, Array], kernels: Sequence[Kernel], n: float, learner: Learner
+) -> dict[str, Array]:
     """Return the values of a grid by kernsel's names for the parameters.
 
     Parameters
@@ -46,7 +49,7 @@ def in_own_words(values: Mapping[str, Array], kernels: Sequence[Kernel], n: floa
     for word, convert in _LAMBDA.items():
         if word not in read or word in own:
             continue
-        terms = learner.conversions(n, 1.0)
+        terms = learner.conversions(n, 1.0) if isinstance(learner, SupportsConversions) else {}
         if word not in terms:
             known = listing([*(term for term in terms if term in _LAMBDA), "lambda"], "or")
             raise OptionError(f"grid: learner '{learner.name}' has no {word}; its regularisation is {known}")

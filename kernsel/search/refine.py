@@ -12,14 +12,14 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.criteria import Slopes
 from kernsel.errors import IncompatibleError, OptionError
-from kernsel.protocols import has_gradient, is_differentiable
+from kernsel.protocols import Criterion, Learner, SupportsGradient, has_gradient, is_differentiable
 from kernsel.representation.problem import Problem
 from kernsel.representation.ranks import Rank
 from kernsel.search.axes import Coordinate
@@ -132,7 +132,8 @@ class Scorer:
         kernel, learner, lam = key
         self.budget.used += 1
         board = self.search.board
-        slopes: Slopes = board.criterion.gradient(Problem(board.rows, kernel), learner, lam)
+        criterion = cast(SupportsGradient, board.criterion)
+        slopes: Slopes = criterion.gradient(Problem(board.rows, kernel), learner, lam)
         return slopes
 
 
@@ -224,8 +225,8 @@ METHODS = {"compass": compass, "simplex": simplex, "gradient": gradient}
 def read_method(
     method: str | None,
     budget: int | str | None,
-    criterion: Any,
-    learner: Any,
+    criterion: Criterion,
+    learner: Learner,
     kernels: Iterable[Any],
     rank: Rank | None,
 ) -> str | None:

@@ -12,6 +12,7 @@ import numpy as np
 from kernsel.errors import OptionError
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel
+from kernsel.protocols import Learner, Tunable
 from kernsel.search.axes import Array, Axes, Coordinate, Grid, continuous, make_grids
 from kernsel.search.candidate import Candidate, Key, parameters_of
 from kernsel.search.scales import Family, Scales
@@ -62,7 +63,7 @@ class Scatter(Axes):
         return candidate.lam in self.lams and (candidate.kernel, candidate.learner) in self.sample
 
 
-def make_designs(kernels: Sequence[Kernel | Family], grid: Grid, rows: Partition, learner: Any) -> list[Axes]:
+def make_designs(kernels: Sequence[Kernel | Family], grid: Grid, rows: Partition, learner: Learner) -> list[Axes]:
     """Return the grid of each kernel as ``make_grids`` does, or a sample of it.
 
     Parameters
@@ -116,8 +117,10 @@ def _scattered(axes: Axes, design: str, count: int, seed: int) -> Axes:
         for ((of, name), axis), u in zip(ranges.items(), point, strict=True):
             value = axis[0] * (axis[-1] / axis[0]) ** u if continuous(name, axis) else axis[int(u * axis.size)]
             parts[of][name] = float(f"{value:.4g}")
-        kernel, learner = axes.kernel.with_parameters(**parts["kernel"]), axes.learner
-        sample.append((kernel, learner.with_parameters(**parts["learner"]) if parts["learner"] else learner))
+        learner = axes.learner
+        if isinstance(learner, Tunable):
+            learner = learner.with_parameters(**parts["learner"])
+        sample.append((axes.kernel.with_parameters(**parts["kernel"]), learner))
     return Scatter(axes.kernel, {}, axes.lams, axes.learner, {}, ranges=ranges, sample=sample)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernsel.criteria import HeldOutCriterion
 from kernsel.errors import SelectionError
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel
@@ -99,6 +100,6 @@ def _score_unseen(unseen: Unseen, candidate: Candidate, board: Board) -> tuple[f
     path = refit(candidate, board.rows, board)
     try:
         outputs = unseen.outputs(candidate, board.rows, board.rank)
-        return float(board.rows.mean(board.criterion.values(path, outputs))), outputs
+        return float(board.rows.mean(cast(HeldOutCriterion, board.criterion).values(path, outputs))), outputs
     except SelectionError:
         return math.inf, None
