@@ -37,6 +37,10 @@ matrix that has this many times fewer columns for a preconditioner."""
 PROVISIONAL = 1e-4
 """The last step of a fit at a provisional rank promises less than this share of J: what the rank leaves out is more."""
 
+CURVED_EVERYWHERE = 1e-10
+"""The same share for a loss with curvature everywhere: the step squares what is left, so that outputs are right to as
+much. Where a loss is piecewise quadratic a last step may meet a new piece, and has to promise far less."""
+
 TRUST = 0.25
 """A fold is refitted where its Newton step strays by more than this share of what it promises.
 
@@ -139,7 +143,8 @@ class SmoothPath(Path):
         self, parameters: Array, G: Array, which: Indices, Y: Array, S: Array, lams: Array, follow: bool, x: Array,
         f: Array,
     ) -> NDArray[np.int64]:  # fmt: skip
-        tol = PROVISIONAL if self.problem.provisional else newton.DECREMENT
+        settled = newton.DECREMENT if self.learner.loss.piecewise_quadratic else CURVED_EVERYWHERE
+        tol = PROVISIONAL if self.problem.provisional else settled
         result: NDArray[np.int64] = newton.solve_paths(
             self._solver, G, int(self.bias), which, Y, S, lams, self.learner.loss.pointer, parameters, follow, x, f, tol
         )
@@ -148,7 +153,8 @@ class SmoothPath(Path):
     def newton_step(self) -> HeldOut:
         """Folds whose system is singular, or whose step strays by more than ``TRUST`` allows, are refitted.
 
-        So are all folds of a fit, which is then exact, where that costs less than the steps.
+        At a provisional rank steps are believed: what the rank leaves out is more, and most folds would be refitted.
+        All folds of a fit are refitted where that costs less than the steps. A fit all of whose folds are is exact.
         """
         if self.rows.training is not None:
             return self.exact()
@@ -165,7 +171,8 @@ class SmoothPath(Path):
             f[:, steps], status[:, steps], refitted[steps], rho[steps] = self._steps(steps, by_steps)
         if by_steps:
             self.step_ratio = rho
-        return replace(HeldOut.of(f, status, exact=False, refitted=refitted), exact=refits)
+        everywhere = refitted == k * self.rows.left.size
+        return replace(HeldOut.of(f, status, exact=False, refitted=refitted), exact=refits | everywhere)
 
     def _cheaply_refitted(self) -> NDArray[np.bool_]:
         """Say for which lambda all folds are refitted, (L,)."""
@@ -184,7 +191,8 @@ class SmoothPath(Path):
         update = heldout_kernel.newton_step if self.problem.full else heldout_features.newton_step
         f, status, rho = self._update(update, int(ratio_too), trust=TRUST, which=which)
         fitted = self.fits.status[:, which, None]
-        again = np.isin(status, (newton.SINGULAR, newton.ASTRAY)) & (fitted == newton.CONVERGED)
+        distrusted = (newton.SINGULAR,) if self.problem.provisional else (newton.SINGULAR, newton.ASTRAY)
+        again = np.isin(status, distrusted) & (fitted == newton.CONVERGED)
         status = np.where(status == newton.ASTRAY, fitted, status)
         numbers = np.flatnonzero(which)
         for k in np.flatnonzero(again.any(axis=(0, 2))):
