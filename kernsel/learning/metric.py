@@ -53,12 +53,14 @@ SHARE, LARGEST = 1e-3, 30
 """Directions of less than this share of the largest eigenvalue are left out, and so are those beyond so many."""
 
 GAIN = 0.02
-"""Of its loss, that the first three rounds must gain, or there is no use in others."""
-
+"""Of its loss, that the first three rounds, and each one after them, must gain, or there is no use in others."""
 
 NEAR = 1.2
-"""Times the loss of another kernel, that the first two rounds must come to, and all of them for a polish."""
+"""Times the loss of another kernel, that all rounds must come to for a polish."""
 
+HOPE = 1.05
+"""Times the same loss, that the first two rounds must come to: later ones lower it by some per cent at the most where
+it isn't below that."""
 
 CLEAR = 2.0
 """Standard errors by which a metric must be better than another kernel on rows that it wasn't learnt on."""
@@ -170,7 +172,8 @@ def learn_metric(
         done.append(Round(spread, float(path.lams[best] * rows.total)))
         found.append(LearntMetric(path.problem.kernel, tuple(done), loss))
         least = min(each.loss for each in found)
-        if (number == 2 and least > NEAR * bound) or (number == 3 and least > (1 - GAIN) * found[0].loss):
+        before = found[0].loss if number == 3 else min((each.loss for each in found[:-1]), default=math.inf)
+        if (number == 2 and least > HOPE * bound) or (number > 2 and least > (1 - GAIN) * before):
             break
         if number == rounds:
             break

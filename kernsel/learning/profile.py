@@ -39,7 +39,7 @@ SPREAD = 3.0
 TOLERANCE = 1e-4
 """Of the objective: half a logarithm of a mean square, so that this is 0.01 % of a standard deviation."""
 
-TRIAL, STEPS, POLISH = 6, 60, 12
+TRIAL, STEPS, POLISH = 6, 60, 8
 """At most so many steps from each start, then from where the best of them has led on a part of the rows, and on all."""
 
 REACH = 12.0
@@ -141,6 +141,7 @@ def learn_profile(
     starts: tuple[Any, ...] = (),
     part: int = PART,
     seed: int = 0,
+    begun: Descent | None = None,
 ) -> LearntProfile:
     """Learn the relevances of a kernel, and the ridge, by the evidence of all rows given.
 
@@ -161,6 +162,8 @@ def learn_profile(
         Rows of the first descents.
     seed : int
         Of the choice of these.
+    begun : Descent, optional
+        Where a descent on a part of these rows, with the same prior, has ended: it goes on from there.
 
     Returns
     -------
@@ -171,12 +174,11 @@ def learn_profile(
     SelectionError
         There is no evidence at any start.
     """
-    few = rows if rows.n <= 1.5 * part else _some(rows, part, seed)
+    few = rows if begun is not None or rows.n <= 1.5 * part else _some(rows, part, seed)
     candidates = _candidates(kernel, rows.X, starts)
     template = candidates[0]
     objective = Objective(few, template, int(learner.bias), sigma, blocks_of(template))
     scale = float(rows.s @ template.diag(rows.X) / rows.total)
-    begun = _begun(objective, candidates, scale)
     ridges = np.log([least_ridge(template) * scale, LARGEST_RIDGE * scale])
 
     def improved(on: Objective, start: Descent, steps: int) -> Descent:
@@ -184,11 +186,13 @@ def learn_profile(
         high = np.append(np.full(start.x.size - 1, start.x[:-1].max() + REACH), ridges[1])
         return descend(on, start, low, high, steps, TOLERANCE)
 
-    ends = [improved(objective, Descent(x), TRIAL) for x in begun]
-    best = min(ends, key=lambda end: end.value)
-    best = replace(best, evaluations=sum(end.evaluations for end in ends))
-    best = improved(objective, best, STEPS)
-    if few is not rows:
+    best = begun
+    if best is None:
+        ends = [improved(objective, Descent(x), TRIAL) for x in _begun(objective, candidates, scale)]
+        best = min(ends, key=lambda end: end.value)
+        best = replace(best, evaluations=sum(end.evaluations for end in ends))
+        best = improved(objective, best, STEPS)
+    if begun is not None or few is not rows:
         objective = replace(objective, rows=rows)
         best = improved(objective, best, POLISH)
     theta, ridge = np.exp(best.x[:-1]), float(np.exp(best.x[-1]))

@@ -33,6 +33,10 @@ SMOOTHING = 4.0
 LEAD_IN = 4.0 ** np.arange(3, 0, -1)
 """A fit of one lambda that is led in is fitted at so many times that lambda before."""
 
+CURVED_EVERYWHERE = 1e-10
+"""The same share for a loss with curvature everywhere: the step squares what is left, so that outputs are right to as
+much. Where a loss is piecewise quadratic a last step may meet a new piece, and has to promise far less."""
+
 TRUST = 0.25
 """A fold is refitted where its Newton step strays by more than this share of what it promises.
 
@@ -138,16 +142,19 @@ class SmoothPath(Path):
         self, parameters: Array, G: Array, which: Indices, Y: Array, S: Array, lams: Array, follow: bool, x: Array,
         f: Array,
     ) -> NDArray[np.int64]:  # fmt: skip
+        everywhere = 0.0 if self.learner.loss.piecewise_quadratic else CURVED_EVERYWHERE
+        settled = max(self.representation.decrement, everywhere)
         result: NDArray[np.int64] = newton.solve_paths(
             self.solver, G, int(self.bias), which, Y, S, lams, self.learner.loss.pointer, parameters, follow, x, f,
-            self.representation.decrement,
+            settled,
         )  # fmt: skip
         return result
 
     def newton_step(self) -> HeldOut:
         """Folds whose system is singular, or whose step strays by more than ``TRUST`` allows, are refitted.
 
-        So are all folds of a fit, which is then exact, where that costs less than the steps.
+        At a provisional rank steps are believed: what the rank leaves out is more, and most folds would be refitted.
+        All folds of a fit are refitted where that costs less than the steps. A fit all of whose folds are is exact.
         """
         return self._stepped[0]
 
@@ -175,7 +182,8 @@ class SmoothPath(Path):
             f[:, refits], status[:, refits] = held.f, held.status
         if steps.any():
             f[:, steps], status[:, steps], refitted[steps], rho[steps] = self._steps(steps)
-        return replace(HeldOut.of(f, status, exact=False, refitted=refitted), exact=refits), rho
+        everywhere = refitted == k * self.rows.left.size
+        return replace(HeldOut.of(f, status, exact=False, refitted=refitted), exact=refits | everywhere), rho
 
     def _cheaply_refitted(self) -> NDArray[np.bool_]:
         """Say for which lambda all folds are refitted, (L,)."""
@@ -186,7 +194,9 @@ class SmoothPath(Path):
         order = int(self._ratio_by_steps)
         f, status, rho = update_folds(self, self.representation, self.step, order, trust=TRUST, which=which)
         fitted = self.fits.status[:, which, None]
-        again = np.isin(status, (newton.SINGULAR, newton.ASTRAY)) & (fitted == newton.CONVERGED)
+        in_force = self.representation.in_force
+        distrusted = (newton.SINGULAR, newton.ASTRAY) if in_force else (newton.SINGULAR,)
+        again = np.isin(status, distrusted) & (fitted == newton.CONVERGED)
         status = np.where(status == newton.ASTRAY, fitted, status)
         numbers = np.flatnonzero(which)
         for k in np.flatnonzero(again.any(axis=(0, 2))):

@@ -28,6 +28,7 @@ from kernsel.kernels import Kernel, Statistics, parse, short
 from kernsel.learners import Krr, Lssvm
 from kernsel.learning.metric import LearntMetric, turned
 from kernsel.learning.profile import LearntProfile, learn_profile
+from kernsel.learning.quasinewton import Descent
 from kernsel.learning.start import part
 from kernsel.numerics.points import is_sparse
 from kernsel.numerics.runtime.jit import share_each
@@ -221,13 +222,13 @@ def candidates(dataset: Dataset, learner: Any, effort: str, priors: Sequence[flo
     rows = _alone(some, seed)
     square = square_loss(dataset.task)
     few = rows if rows.n <= 1.5 * FIRST else _alone(part(some, FIRST, seed), seed)
-    found, notes = _learn(few, rows, square, [(parse(text), priors[0]) for text in profiles], seed)
+    found, notes = _learn(few, rows, square, [(parse(text), priors[0], None) for text in profiles], seed)
     leading = sorted(found, key=lambda each: each.loss)[:LEADERS]
-    more, failed = _learn(few, rows, square, [(k.profile.kernel, s) for k in leading for s in priors[1:]], seed)
+    more, failed = _learn(few, rows, square, [(k.profile.kernel, s, None) for k in leading for s in priors[1:]], seed)
     best = sorted([*found, *more], key=lambda each: each.loss)[:KEPT]
     if few is not rows:
         ends = [each.profile for each in best if isinstance(each.profile, LearntProfile)]
-        best, _ = _learn(rows, rows, square, [(end.kernel, end.sigma) for end in ends], seed)
+        best, _ = _learn(rows, rows, square, [(end.kernel, end.sigma, end.descent) for end in ends], seed)
     if best and METRICS[effort]:
         best += _turned(rows, best[0], square, effort, seed)
     same = not getattr(learner, "free", ()) and bool(learner.loss.square)
@@ -273,17 +274,17 @@ def _alone(dataset: Dataset, seed: int) -> Partition:
 
 
 def _learn(
-    few: Partition, rows: Partition, learner: Any, what: Sequence[tuple[Any, float | None]], seed: int
+    few: Partition, rows: Partition, learner: Any, what: Sequence[tuple[Any, float | None, Descent | None]], seed: int
 ) -> tuple[list[Learnt], list[str]]:
     """Learn relevances of kernels, each with a prior, on a few rows, and score them by leave-one-out on all.
 
-    Returns them and what could not be learnt.
+    A descent may have begun on fewer rows yet. Returns kernels and what could not be learnt.
     """
 
-    def one(job: tuple[Any, float | None]) -> Learnt | str:
-        kernel, sigma = job
+    def one(job: tuple[Any, float | None, Descent | None]) -> Learnt | str:
+        kernel, sigma, begun = job
         try:
-            profile = learn_profile(few, kernel, learner, sigma, seed=seed)
+            profile = learn_profile(few, kernel, learner, sigma, seed=seed, begun=begun)
             path = make_path(Problem(rows, profile.kernel, None), learner, [profile.ridge / rows.total])
             held = path.exact()
             if held.failed[0] is not None:
@@ -385,7 +386,7 @@ class Relearning:
         kernel = (
             profile.anew(some, self.square)
             if isinstance(profile, LearntMetric)
-            else learn_profile(some, profile.kernel, self.square, profile.sigma).kernel
+            else learn_profile(some, profile.kernel, self.square, profile.sigma, begun=profile.descent).kernel
         )
         together = whole.taken(np.append(held, others), np.array([0, held.size]))
         at = None if rank is None else rank.within(together.n)
