@@ -13,7 +13,7 @@ from kernsel.errors import IncompatibleError
 from kernsel.numerics.runtime.jit import one_blas_thread, share_each
 from kernsel.numerics.runtime.once import once
 from kernsel.numerics.smooth import newton
-from kernsel.numerics.square import factored, krylov, spectral
+from kernsel.numerics.square import factored, heldout, krylov, spectral
 from kernsel.numerics.stability import Scan
 from kernsel.paths.base import Fits, HeldOut, Path
 
@@ -77,7 +77,7 @@ class SquarePath(Path):
         if problem.full:
             return False
         spectrum = 0.0 if problem.has_spectrum else 4.0 * self.rows.n * r**2 + 10.0 * r**3
-        return spectral.products_are_cheaper(self.rows.starts, r, self.lams, spectrum)
+        return heldout.products_are_cheaper(self.rows.starts, r, self.lams, spectrum)
 
     @property
     def _spectrum(self) -> tuple[Array, Array]:
@@ -137,7 +137,7 @@ class SquarePath(Path):
         Y = rows.Y * self._root
         if self._by_products:
             Z, G = self._products
-            f, status = spectral.heldout_features(Z, G, int(self.bias), Y, lams, rows.starts, rows.total, rows.left)
+            f, status = heldout.heldout_features(Z, G, int(self.bias), Y, lams, rows.starts, rows.total, rows.left)
         elif self._by_krylov(lams):
             f, _, done = self._krylov if which is None else self._krylov_of(lams)
             status = np.zeros(lams.size, np.int64)
@@ -179,11 +179,11 @@ class SquarePath(Path):
         """Return held-out outputs and statuses by direct methods on the Gram matrix or the spectrum."""
         rows = self.rows
         if not self._by_factors(lams):
-            return spectral.heldout_square(*self._spectrum, Y, lams, rows.starts, rows.total, rows.left)
+            return heldout.heldout_square(*self._spectrum, Y, lams, rows.starts, rows.total, rows.left)
         f, status = factored.heldout_factored(self.problem.weighted, self._free, Y, lams, rows.starts, rows.left)
         lost = status != 0  # a factor ends where the ridge is near rounding; the spectrum goes a little farther
         if lost.any():
-            f[:, lost], status[lost] = spectral.heldout_square(
+            f[:, lost], status[lost] = heldout.heldout_square(
                 *self._spectrum, Y, lams[lost], rows.starts, rows.total, rows.left
             )
         return f, status
@@ -253,7 +253,7 @@ class SquarePath(Path):
     def _series(self, order: int) -> tuple[Array, Array]:
         self._need_whole_folds()
         rows = self.rows
-        return spectral.influence_square(
+        return heldout.influence_square(
             *self._spectrum, rows.Y * self._root, self.lams, rows.starts, rows.total, rows.left, order
         )
 
