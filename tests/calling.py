@@ -1,8 +1,10 @@
 """Short calls of the compiled loops, for one target and plain arrays."""
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
+import numba
 import numpy as np
 
 from kernsel.numerics.runtime.jit import one_blas_thread
@@ -24,6 +26,12 @@ class Fits:
     d1: np.ndarray
     d2: np.ndarray
     status: np.ndarray
+
+
+@functools.cache
+def entry(function):
+    """An inlined function with an entry for Python, which it has not in the library."""
+    return numba.njit(getattr(function, "py_func", function), error_model="numpy")
 
 
 def array(*values):

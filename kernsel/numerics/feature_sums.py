@@ -21,7 +21,7 @@ from numba.core import types
 from kernsel.numerics.gram import share_elements
 from kernsel.numerics.points import Points, as_points, is_sparse
 from kernsel.numerics.runtime.jit import REORDER, f8_1, f8_2, given_2, i8, jit
-from kernsel.numerics.sparse import COLUMNS, STARTS, VALUES, parts_of, sparse_rows
+from kernsel.numerics.sparse import ROWS, parts_of, sparse_rows
 
 _TILE = 512
 """Second points at a time: 4 kB of a feature and of the weights stay in the first-level cache."""
@@ -70,7 +70,8 @@ def _differences(X, Zt, V, first, step, sums):
     """Fill every ``step``-th row of ``sums (n, d)``."""
     d, m = Zt.shape
     for i in range(first, X.shape[0], step):
-        sums[i] = 0.0
+        for r in range(d):
+            sums[i, r] = 0.0
         for low in range(0, m, _TILE):
             high = min(low + _TILE, m)
             for r in range(d):
@@ -83,16 +84,17 @@ def _differences(X, Zt, V, first, step, sums):
 def _of_sparse(X: Any, V: np.ndarray, Z: Any) -> np.ndarray:
     x, z = sparse_rows(X), sparse_rows(Z)
     both = np.zeros(x.nnz)
-    arguments = [*parts_of(x), *parts_of(z.T.tocsr()), V]
+    arguments = [parts_of(x), parts_of(z.T.tocsr()), V]
     loop = _shared.code
     share_elements(lambda first, step: loop(*arguments, first, step, both), V.size)
     rest = np.bincount(x.indices, both, minlength=x.shape[1])
     return np.asarray(V.sum(axis=1) @ abs(x) + V.sum(axis=0) @ abs(z) + rest)
 
 
-@jit(types.void(*(2 * (VALUES, COLUMNS, STARTS)), given_2, i8, i8, f8_1), fastmath=REORDER)
-def _shared(x, x_columns, x_starts, t, t_rows, t_starts, V, first, step, both):
-    """Fill ``both (nnz,)`` at the values of every ``step``-th row x; t is the transpose of the second points."""
+@jit(types.void(ROWS, ROWS, given_2, i8, i8, f8_1), fastmath=REORDER)
+def _shared(x_rows, z_transposed, V, first, step, both):
+    """Fill ``both (nnz,)`` at the values of every ``step``-th row x."""
+    (x, x_columns, x_starts), (t, t_rows, t_starts) = x_rows, z_transposed
     for i in range(first, V.shape[0], step):
         for p in range(x_starts[i], x_starts[i + 1]):
             v, k, total = x[p], x_columns[p], 0.0

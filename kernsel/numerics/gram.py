@@ -38,6 +38,7 @@ from kernsel.numerics.runtime.jit import (
     inline,
     jit,
     one_blas_thread,
+    record,
     share,
     threads,
 )
@@ -72,32 +73,61 @@ class Formula(NamedTuple):
 
 def exponential(a: float, b: float = 0.0, c: float = 0.0, *, root: bool = False) -> Formula:
     """``(1 + b u + c u^2) exp(-u)`` with ``u = a s``, or ``u = a sqrt(s)`` if ``root``; a > 0, s >= 0."""
-    finite = min(a, sys.float_info.max)  # infinity times the distance 0 would be NaN
-    return Formula(_ROOT_EXPONENTIAL if root else _EXPONENTIAL, finite, b, c)
+    finite = min(float(a), sys.float_info.max)  # infinity times the distance 0 would be NaN
+    return Formula(_ROOT_EXPONENTIAL if root else _EXPONENTIAL, finite, float(b), float(c))
 
 
 def power(a: float, b: float, degree: int) -> Formula:
     """``(a s + b)^degree`` with a whole degree >= 1."""
-    return Formula(_POWER, a, b, float(degree))
+    return Formula(_POWER, float(a), float(b), float(degree))
 
 
 def inverse(a: float, exponent: float) -> Formula:
     """``(1 + a s)^-exponent`` with a > 0, s >= 0 and an exponent > 0."""
-    return Formula(_INVERSE, min(a, sys.float_info.max), 0.0, exponent)  # infinity times 0 would be NaN
+    return Formula(_INVERSE, min(float(a), sys.float_info.max), 0.0, float(exponent))  # infinity times 0 would be NaN
 
 
 AS_IT_IS = Formula(_IDENTITY, 1.0, 0.0, 0.0)
+FORMULA = record(Formula, i8, f8, f8, f8)
+
+
+class Pairs(NamedTuple):
+    """The two sets of points whose pairs a tile is made of, as read-only arrays; build it by :func:`pairs_of`.
+
+    Parameters
+    ----------
+    A, B : (n, d), (m, d)
+        The points as given.
+    X, Z : (n, d), (m, d)
+        The same points, centred for squared distances.
+    Bt : (d, m)
+        B transposed for absolute differences, else empty.
+    xx, zz : (n,), (m,)
+        Squared norms of the rows of X and Z.
+    """
+
+    A: Array
+    B: Array
+    X: Array
+    Z: Array
+    Bt: Array
+    xx: Array
+    zz: Array
+
+
+PAIRS = record(Pairs, *5 * [given_2], *2 * [types.Array(f8, 1, "C", readonly=True)])
 
 
 @inline(fastmath=CONTRACT)
-def finish(v, code, a, b, c):
-    """Replace the statistics v (n,) by the formula of them, in place.
+def finish(v, formula):
+    """Replace the statistics ``v (n,)`` by the ``Formula`` of them, in place.
 
     The exponential has no branch, so that the loop becomes vector code: ``-u = k ln 2 + r`` with ``|r| <= ln(2)/2``;
     ``exp(r) = 1 + r + r^2 q(r)``, q of degree 9 interpolated at the Chebyshev points (relative error 2e-17); ``2^k``
     by writing k into the exponent bits. Where ``2^k`` would be subnormal, ``2^(k+128)`` is taken and the product
     scaled by ``2^-128``, which rounds once. At most 2 units in the last place; NaN stays NaN.
     """
+    code, a, b, c = formula
     if code == _IDENTITY:
         return
     if code == _POWER:
@@ -142,15 +172,14 @@ def finish(v, code, a, b, c):
 
 
 @inline(fastmath=CONTRACT)
-def compute_tile(X, Z, A, B, Bt, xx, zz, i0, j0, statistic, code, a, b, c, flat, T):
-    """Fill the tile ``T (h, w)``, of which ``flat`` is the memory, for the points A from i0 on and B from j0 on.
-
-    X, Z are the same points, maybe centred, and xx, zz their squared norms (see :func:`points_of`).
+def compute_tile(pairs, i0, j0, statistic, formula, flat, T):
+    """Fill the tile ``T (h, w)``, of which ``flat (h w,)`` is the memory, for the points A from i0 on and B from j0 on.
 
     ``|x|^2 + |z|^2 - 2 <x, z>`` loses its digits where x is near z. There the distance is computed anew from the
     differences of the points as given (the centring has rounded too), which are 0 exactly for equal points; their
     squares are never negative.
     """
+    A, B, X, Z, Bt, xx, zz = pairs
     h, w = T.shape
     if statistic == L1:
         for i in range(h):
@@ -177,14 +206,14 @@ def compute_tile(X, Z, A, B, Bt, xx, zz, i0, j0, statistic, code, a, b, c, flat,
                         for k in range(X.shape[1]):
                             s += (A[i0 + i, k] - B[j0 + j, k]) ** 2
                         T[i, j] = s
-    finish(flat, code, a, b, c)
+    finish(flat, formula)
 
 
 @jit(
-    types.void(*(5 * (given_2,)), f8_1, f8_1, i8_1, i8_1, b1, i8, i8, f8, f8, f8, i8, i8, f8_2),
+    types.void(PAIRS, i8_1, i8_1, b1, i8, FORMULA, i8, i8, f8_2),
     fastmath=CONTRACT,
 )
-def _tiles(X, Z, A, B, Bt, xx, zz, rows, columns, symmetric, statistic, code, a, b, c, first, step, K):
+def _tiles(pairs, rows, columns, symmetric, statistic, formula, first, step, K):
     """Compute every ``step``-th tile of K and its mirror image."""
     buffer = np.empty(TILE * TILE)
     for tile in range(first, rows.size, step):
@@ -192,7 +221,7 @@ def _tiles(X, Z, A, B, Bt, xx, zz, rows, columns, symmetric, statistic, code, a,
         h, w = min(TILE, K.shape[0] - i0), min(TILE, K.shape[1] - j0)
         flat = buffer[: h * w]
         T = flat.reshape((h, w))
-        compute_tile(X, Z, A, B, Bt, xx, zz, i0, j0, statistic, code, a, b, c, flat, T)
+        compute_tile(pairs, i0, j0, statistic, formula, flat, T)
         for i in range(h):
             for j in range(w):
                 K[i0 + i, j0 + j] = T[i, j]
@@ -202,30 +231,38 @@ def _tiles(X, Z, A, B, Bt, xx, zz, rows, columns, symmetric, statistic, code, a,
                     K[j0 + j, i0 + i] = T[i, j]
 
 
-@jit(types.void(given_1, i8, f8, f8, f8, i8, i8, f8_1), fastmath=CONTRACT)
-def _map(s, code, a, b, c, first, step, out):
+@jit(types.void(given_1, FORMULA, i8, i8, f8_1), fastmath=CONTRACT)
+def _map(s, formula, first, step, out):
     for low in range(first * _CHUNK, s.size, step * _CHUNK):
         high = min(low + _CHUNK, s.size)
         for i in range(low, high):
             out[i] = s[i]
-        finish(out[low:high], code, a, b, c)
+        finish(out[low:high], formula)
 
 
 def share_elements(work: Callable[[int, int], None], elements: int) -> None:
-    """Share out work on so many elements of a matrix: few are left to one thread."""
+    """Run ``work(first, step)`` on all threads, or ``work(0, 1)`` where a matrix has few elements."""
     share(work, 1 if elements < _ALONE else threads())
 
 
-def points_of(statistic: str, X: Array, Z: Array | None = None) -> tuple[Array, ...]:
-    """Return the first seven arguments of :func:`compute_tile`; what a statistic doesn't need is empty."""
+def pairs_of(statistic: str, X: Array, Z: Array | None = None) -> Pairs:
+    """Return what tiles of a statistic of the pairs of X (n, d) and Z (m, d), or of X and X, are made of."""
     A, B = X, X if Z is None else Z
-    centred = (A, B)
+    centred = [A, B]
     if statistic == "sqdist":
         centre = (A.sum(axis=0) + B.sum(axis=0)) / max(len(A) + len(B), 1)
         centre[~np.isfinite(centre)] = 0.0  # any centre is right; a NaN must not spread from its row to all
-        centred = (A - centre, B - centre)
+        centred = [A - centre, B - centre]
     norms = (np.einsum("ij,ij->i", side, side) for side in centred)
-    return (*centred, A, B, np.ascontiguousarray(B.T) if statistic == "l1" else np.empty((0, 0)), *norms)
+    columns = np.ascontiguousarray(B.T) if statistic == "l1" else np.empty((0, 0))
+    return Pairs(*(_read_only(each) for each in (A, B, *centred, columns, *norms)))
+
+
+def _read_only(A: Array) -> Array:
+    """Return a view that can't be written to: points may be given as a memory map, and a record has one type."""
+    view = A.view()
+    view.flags.writeable = False
+    return view
 
 
 def gram(statistic: str, X: Array, Z: Array | None = None, formula: Formula = AS_IT_IS) -> Array:
@@ -245,7 +282,7 @@ def gram(statistic: str, X: Array, Z: Array | None = None, formula: Formula = AS
         Exactly symmetric if Z is None. Squared distances are never negative, and exactly 0 between equal points.
     """
     n, m = len(X), len(X if Z is None else Z)
-    points = points_of(statistic, X, Z)
+    pairs = pairs_of(statistic, X, Z)
     rows, columns = np.indices((-(-n // TILE), -(-m // TILE))).reshape(2, -1) * TILE
     if Z is None:
         rows, columns = rows[columns <= rows], columns[columns <= rows]
@@ -254,7 +291,7 @@ def gram(statistic: str, X: Array, Z: Array | None = None, formula: Formula = AS
     loop = _tiles.code  # compiled here, not by several threads at once
 
     def task(first: int, step: int) -> None:
-        loop(*points, rows, columns, Z is None, code, *formula, first, step, K)
+        loop(pairs, rows, columns, Z is None, code, formula, first, step, K)
 
     with one_blas_thread():
         share_elements(task, n * m)
@@ -278,7 +315,7 @@ def apply(formula: Formula, S: Array) -> Array:
     loop = _map.code
 
     def task(first: int, step: int) -> None:
-        loop(S.reshape(-1), *formula, first, step, K.reshape(-1))
+        loop(S.reshape(-1), formula, first, step, K.reshape(-1))
 
     share_elements(task, S.size)
     return K

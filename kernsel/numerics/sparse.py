@@ -11,14 +11,27 @@ lists. The result is dense at once: most pairs share some feature, and a kernel 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba.core import types
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from kernsel.numerics.gram import AS_IT_IS, INNER, L1, NEAR, SQDIST, STATISTICS, Formula, finish, share_elements
+from kernsel.numerics.gram import (
+    AS_IT_IS,
+    FORMULA,
+    INNER,
+    L1,
+    NEAR,
+    SQDIST,
+    STATISTICS,
+    Formula,
+    finish,
+    share_elements,
+)
 from kernsel.numerics.points import Points, is_sparse, squared_norms
-from kernsel.numerics.runtime.jit import CONTRACT, f8, f8_1, f8_2, i8, inline, jit
+from kernsel.numerics.runtime.jit import CONTRACT, f8, f8_1, f8_2, i8, inline, jit, record
 
 Array = NDArray[np.float64]
 
@@ -43,22 +56,37 @@ def _distance(x, x_columns, lo, hi, z, z_columns, low, high, statistic):
     return total
 
 
-@jit(
-    types.void(*(3 * (VALUES, COLUMNS, STARTS)), f8_1, f8_1, i8, i8, f8, f8, f8, i8, i8, f8_2),
-    fastmath=CONTRACT,
-)
-def _rows(
-    x, x_columns, x_starts, z, z_columns, z_starts, t, t_rows, t_starts, xx, zz,
-    statistic, code, a, b, c, first, step, K,
-):  # fmt: skip
-    """Compute every ``step``-th row of K; t is the transpose of z, and xx, zz the norms that the statistic needs.
+class Rows(NamedTuple):
+    """Sparse rows: row i has the values ``values[p]`` in ``columns[p]`` for ``starts[i] <= p < starts[i + 1]``.
+
+    Parameters
+    ----------
+    values : (nnz,) array of float64
+    columns : (nnz,) array of int32
+        Ascending in each row.
+    starts : (n + 1,) array of int64
+    """
+
+    values: Array
+    columns: NDArray[np.int32]
+    starts: NDArray[np.int64]
+
+
+ROWS = record(Rows, VALUES, COLUMNS, STARTS)
+
+
+@jit(types.void(ROWS, ROWS, ROWS, f8_1, f8_1, i8, FORMULA, i8, i8, f8_2), fastmath=CONTRACT)
+def _rows(x_rows, z_rows, z_transposed, xx, zz, statistic, formula, first, step, K):
+    """Compute every ``step``-th row of K; xx, zz are the norms that the statistic needs.
 
     Where little is left of the norms of two points, so are their digits: as for dense rows, the statistic is then
     computed anew from the differences, which are 0 exactly for equal points.
     """
+    (x, x_columns, x_starts), (z, z_columns, z_starts), (t, t_rows, t_starts) = x_rows, z_rows, z_transposed
     for i in range(first, K.shape[0], step):
         row = K[i]
-        row[:] = 0.0
+        for j in range(row.size):
+            row[j] = 0.0
         for p in range(x_starts[i], x_starts[i + 1]):
             v, k = x[p], x_columns[p]
             if statistic == L1:
@@ -84,7 +112,7 @@ def _rows(
                         z_starts[j + 1],
                         statistic,
                     )
-        finish(row, code, a, b, c)
+        finish(row, formula)
 
 
 def gram(statistic: str, X: Points, Z: Points | None = None, formula: Formula = AS_IT_IS) -> Array:
@@ -107,7 +135,7 @@ def gram(statistic: str, X: Points, Z: Points | None = None, formula: Formula = 
     x = sparse_rows(X)
     z = x if Z is None else sparse_rows(Z)
     code = STATISTICS.index(statistic)
-    arguments = [*parts_of(x), *parts_of(z), *parts_of(z.T.tocsr()), _norms(x, code), _norms(z, code), code, *formula]
+    arguments = [parts_of(x), parts_of(z), parts_of(z.T.tocsr()), _norms(x, code), _norms(z, code), code, formula]
     K = np.empty((x.shape[0], z.shape[0]))
     loop = _rows.code  # compiled here, not by several threads at once
 
@@ -123,9 +151,12 @@ def sparse_rows(X: Points) -> Points:
     return X if is_sparse(X) else csr_array(X)
 
 
-def parts_of(X: Points) -> tuple[Array, NDArray[np.int32], NDArray[np.int64]]:
-    """Return values, columns and starts of rows; SciPy has both numbers in 32 bits or both in 64."""
-    return X.data, X.indices.astype(np.int32, copy=False), X.indptr.astype(np.int64)
+def parts_of(X: Points) -> Rows:
+    """Return the arrays of sparse rows, read-only; SciPy has columns and starts in 32 bits or both in 64."""
+    parts = Rows(X.data.view(), X.indices.astype(np.int32, copy=False).view(), X.indptr.astype(np.int64))
+    for each in parts:
+        each.flags.writeable = False
+    return parts
 
 
 def _norms(X: Points, code: int) -> Array:

@@ -28,13 +28,22 @@ import numpy as np
 from numba.core import types
 from numpy.typing import NDArray
 
-from kernsel.numerics.gram import STATISTICS, TILE, Formula, apply, compute_tile, points_of, share_elements
+from kernsel.numerics.gram import (
+    FORMULA,
+    PAIRS,
+    STATISTICS,
+    TILE,
+    Formula,
+    apply,
+    compute_tile,
+    pairs_of,
+    share_elements,
+)
 from kernsel.numerics.runtime.jit import (
     CONTRACT,
     REORDER,
     f8,
     f8_1,
-    given_2,
     i8,
     inline,
     jit,
@@ -102,12 +111,12 @@ def scan_points(statistic: str, X: Array, formula: Formula, weights: Array | Non
     n = len(X)
     diag = apply(formula, np.einsum("ij,ij->i", X, X) if statistic == "inner" else np.zeros(n))
     shrink, s = _shrink(diag), np.ones(n) if weights is None else weights
-    points, code = points_of(statistic, X), STATISTICS.index(statistic)
+    pairs, code = pairs_of(statistic, X), STATISTICS.index(statistic)
     sums = np.zeros((threads(), n))
     loop = _scan_tiles.code  # compiled here, not by several threads at once
 
     def task(first: int, step: int) -> None:
-        loop(*points, code, *formula, shrink, s, first, step, sums[first])
+        loop(pairs, code, formula, shrink, s, first, step, sums[first])
 
     with one_blas_thread():
         share_elements(task, n * n)
@@ -128,12 +137,12 @@ def _add_squares(T, shrink, right, left, rows, columns):
 
 
 @jit(
-    types.void(*(5 * (given_2,)), f8_1, f8_1, i8, i8, f8, f8, f8, f8, f8_1, i8, i8, f8_1),
+    types.void(PAIRS, i8, FORMULA, f8, f8_1, i8, i8, f8_1),
     fastmath=CONTRACT,
 )
-def _scan_tiles(X, Z, A, B, Bt, xx, zz, statistic, code, a, b, c, shrink, s, first, step, sums):
+def _scan_tiles(pairs, statistic, formula, shrink, s, first, step, sums):
     """Add the weighted squares of every ``step``-th tile below the diagonal, and of its mirror image, to the sums."""
-    n = X.shape[0]
+    n = s.size
     buffer, columns = np.empty(TILE * TILE), np.empty(TILE)
     tile = 0
     for i0 in range(0, n, TILE):
@@ -144,11 +153,12 @@ def _scan_tiles(X, Z, A, B, Bt, xx, zz, statistic, code, a, b, c, shrink, s, fir
             h, w = min(TILE, n - i0), min(TILE, n - j0)
             flat = buffer[: h * w]
             T = flat.reshape((h, w))
-            compute_tile(X, Z, A, B, Bt, xx, zz, i0, j0, statistic, code, a, b, c, flat, T)
+            compute_tile(pairs, i0, j0, statistic, formula, flat, T)
             if i0 == j0:
                 for i in range(h):
                     T[i, i] = 0.0
-            columns[:w] = 0.0
+            for j in range(w):
+                columns[j] = 0.0
             _add_squares(T, shrink, s[j0 : j0 + w], s[i0 : i0 + h], sums[i0 : i0 + h], columns)
             if i0 != j0:
                 for j in range(w):

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.folds.partition import Partition
-from kernsel.numerics.square import spectral
+from kernsel.numerics.square import heldout
 from kernsel.numerics.square.factored import factors_are_cheaper
 from kernsel.numerics.whole.solver import COLUMNS
 
@@ -104,7 +104,7 @@ def square_in_features(sizes: Sizes) -> Square:
     """Return the route to held-out outputs of the square loss with features in memory."""
     rows, r = sizes.rows, sizes.rank
     spectrum = GRAM_OF_FEATURES * rows.n * r**2 + DECOMPOSITION * r**3
-    cheaper = spectral.products_are_cheaper(rows.starts, r, np.empty(sizes.lams), spectrum)
+    cheaper = heldout.products_are_cheaper(rows.starts, r, np.empty(sizes.lams), spectrum)
     return "products" if cheaper else "spectrum"
 
 

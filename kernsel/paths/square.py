@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kernsel.numerics.runtime.jit import one_blas_thread, share_each
 from kernsel.numerics.runtime.once import once
-from kernsel.numerics.square import spectral
+from kernsel.numerics.square import heldout, spectral
 from kernsel.paths.base import Path
 from kernsel.paths.outputs import Fits, HeldOut, LeftOver
 from kernsel.representation.base import Held
@@ -77,7 +77,7 @@ class HeldSquarePath(SquarePath):
     def _by_spectrum(self, lams: Array) -> tuple[Array, NDArray[np.int64]]:
         """Return weighted held-out outputs (k, l, n) and statuses (l,) from the spectrum."""
         rows = self.rows
-        return spectral.heldout_square(*self._spectrum, self._targets, lams, rows.starts, rows.total, rows.left)
+        return heldout.heldout_square(*self._spectrum, self._targets, lams, rows.starts, rows.total, rows.left)
 
     def _trained(self, lams: Array) -> HeldOut:
         """Return held-out outputs of fits on rows of their own."""
@@ -108,7 +108,7 @@ class HeldSquarePath(SquarePath):
     def _series(self, order: int) -> tuple[Array, Array]:
         self.need_whole_folds()
         rows = self.rows
-        return spectral.influence_square(
+        return heldout.influence_square(
             *self._spectrum, self._targets, self.lams, rows.starts, rows.total, rows.left, order
         )
 

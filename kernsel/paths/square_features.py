@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.numerics.runtime.once import once
-from kernsel.numerics.square import spectral
+from kernsel.numerics.square import heldout, spectral
 from kernsel.paths import routes
 from kernsel.paths.outputs import HeldOut
 from kernsel.paths.square import HeldSquarePath
@@ -42,7 +42,7 @@ class FeaturesSquarePath(HeldSquarePath):
     def _without_folds(self, which: Sequence[int] | None) -> HeldOut:
         rows, lams = self.rows, self.lams if which is None else self.lams[list(which)]
         if self.route == "products":
-            f, status = spectral.heldout_features(
+            f, status = heldout.heldout_features(
                 *self._products, int(self.bias), self._targets, lams, rows.starts, rows.total, rows.left
             )
         else:

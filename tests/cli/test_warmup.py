@@ -51,7 +51,7 @@ def test_the_first_call_compiles_and_the_second_has_nothing_to_do(tmp_path, proc
     assert out.startswith("compiled 2 of 2 loops in ")
     assert f"by {processes} process" in out
     assert str(tmp_path / "cache") in out
-    assert kept(tmp_path) == ["gram._map", "spectral._folds"]
+    assert kept(tmp_path) == ["gram._map", "heldout._folds"]
     code, out, err = run(tmp_path)
     assert (code, err) == (0, "")
     assert out.startswith("nothing was missing: all 2 loops are in ")
@@ -62,7 +62,7 @@ def test_an_index_of_other_sources_is_missing(tmp_path):
     """The files of an older version may lie in the same place."""
     run(tmp_path)
     (index,) = tmp_path.rglob("gram._map*.nbi")
-    index.write_bytes(next(tmp_path.rglob("spectral._folds*.nbi")).read_bytes())
+    index.write_bytes(next(tmp_path.rglob("heldout._folds*.nbi")).read_bytes())
     assert run(tmp_path)[1].startswith("compiled 1 of 2 loops in ")
 
 

@@ -1,8 +1,9 @@
-"""The wrappers of BLAS and LAPACK against NumPy. (Numba's decorator lets them be called from Python.)"""
+"""The wrappers of BLAS and LAPACK against NumPy."""
 
 import numpy as np
 import pytest
 
+from calling import entry
 from kernsel.numerics.runtime import blas
 
 SIZES = [0, 1, 2, 7, 40]
@@ -23,14 +24,14 @@ def garbled(A):
 def test_cholesky_reads_and_writes_the_lower_triangle(n):
     A = positive(n)
     R = garbled(A)
-    assert blas.cholesky(R) == 0
+    assert entry(blas.cholesky)(R) == 0
     np.testing.assert_allclose(np.tril(R), np.linalg.cholesky(A), rtol=1e-10, atol=1e-12)
     assert (R[np.triu_indices(n, 1)] == 1e30).all()
 
 
 def test_cholesky_says_where_it_fails():
-    assert blas.cholesky(np.diag([1.0, 2.0, -1.0, 3.0])) == 3
-    assert blas.cholesky(np.full((2, 2), np.nan)) != 0
+    assert entry(blas.cholesky)(np.diag([1.0, 2.0, -1.0, 3.0])) == 3
+    assert entry(blas.cholesky)(np.full((2, 2), np.nan)) != 0
 
 
 @sizes
@@ -39,8 +40,8 @@ def test_solve_rows(n, k):
     A = positive(n)
     R, B = garbled(A), np.random.default_rng(1).normal(size=(k, n))
     expected = np.linalg.solve(A, B.T).T
-    blas.cholesky(R)
-    blas.solve_rows(R, B)
+    entry(blas.cholesky)(R)
+    entry(blas.solve_rows)(R, B)
     np.testing.assert_allclose(B, expected, rtol=1e-8, atol=1e-10)
 
 
@@ -48,8 +49,8 @@ def test_solve_rows(n, k):
 def test_inverse_is_whole(n):
     A = positive(n)
     R = garbled(A)
-    blas.cholesky(R)
-    blas.inverse(R)
+    entry(blas.cholesky)(R)
+    entry(blas.inverse)(R)
     np.testing.assert_allclose(R, np.linalg.inv(A), rtol=1e-8, atol=1e-10)
     assert np.array_equal(R, R.T)
 
@@ -60,7 +61,7 @@ def test_products_are_added_to_the_lower_triangle(shape, alpha):
     A = np.random.default_rng(0).normal(size=shape)
     for add, product in ((blas.add_products, A.T @ A), (blas.add_inner_products, A @ A.T)):
         C = garbled(np.ones(product.shape))
-        add(A, alpha, C)
+        entry(add)(A, alpha, C)
         np.testing.assert_allclose(np.tril(C), np.tril(1 + alpha * product), rtol=1e-12, atol=1e-13)
         assert (C[np.triu_indices(len(C), 1)] == 1e30).all()
 
@@ -68,35 +69,49 @@ def test_products_are_added_to_the_lower_triangle(shape, alpha):
 @sizes
 def test_copies(n):
     A, C = positive(n), np.full((n, n), 7.0)
-    blas.copy_lower(A, C)
+    entry(blas.copy_lower)(A, C)
     assert np.array_equal(C, np.where(np.tri(n, dtype=bool), A, 7.0))
-    blas.mirror(C)
+    entry(blas.mirror)(C)
     assert np.array_equal(C, A)
 
 
 def test_damped_cholesky_leaves_a_sound_matrix_alone():
     A = positive(8)
     R = A.copy()
-    assert blas.damped_cholesky(R) == 0
+    assert entry(blas.damped_cholesky)(R) == 0
     np.testing.assert_allclose(np.tril(R), np.linalg.cholesky(A), rtol=1e-12)
 
 
 def test_damped_cholesky_adds_little_to_a_singular_one():
     A = np.ones((8, 8))
     R = A.copy()
-    assert blas.damped_cholesky(R) == 0
+    assert entry(blas.damped_cholesky)(R) == 0
     L = np.tril(R)
     np.testing.assert_allclose(L @ L.T, A, atol=2e-6)
 
 
 @pytest.mark.parametrize("A", [-np.eye(4), np.diag([1.0, 1.0, -1.0]), np.full((3, 3), np.nan), np.diag([np.inf, 1.0])])
 def test_damped_cholesky_gives_up(A):
-    assert blas.damped_cholesky(A.copy()) == -1
-    assert blas.damped_solve(A.copy(), np.ones(len(A))) == -1
+    assert entry(blas.damped_cholesky)(A.copy()) == -1
+    assert entry(blas.damped_solve)(A.copy(), np.ones(len(A))) == -1
 
 
 def test_damped_solve():
     A, b = positive(6), np.arange(6.0)
     expected = np.linalg.solve(A, b)
-    assert blas.damped_solve(garbled(A), b) == 0
+    assert entry(blas.damped_solve)(garbled(A), b) == 0
     np.testing.assert_allclose(b, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (1, 1), (4, 9), (9, 4)])
+def test_products_of_matrices_and_vectors(shape):
+    """Also of nothing: then they are 0, whatever stood there."""
+    rng = np.random.default_rng(0)
+    A, B, (n, m) = rng.normal(size=shape), rng.normal(size=(5, shape[1])), shape
+    x, y = rng.normal(size=m), rng.normal(size=n)
+    Ax, Ay = np.full(n, 1e30), np.full(m, 1e30)
+    entry(blas.times)(A, x, Ax)
+    entry(blas.transposed_times)(A, y, Ay)
+    np.testing.assert_allclose(Ax, A @ x, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(Ay, A.T @ y, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(entry(blas.inner_products)(A, B), A @ B.T, rtol=1e-12, atol=1e-13)

@@ -156,8 +156,8 @@ def test_a_second_process_compiles_what_will_be_needed(tmp_path):
     (tmp_path / "kernsel" / "__init__.py").write_text("raise ImportError('the wrong one')\n")
     call = (
         f"import sys; sys.path[:] = {sys.path!r}; from kernsel.numerics.runtime import jit; jit.ahead = True; "
-        "from kernsel.numerics.square import spectral; "
-        "jit.compile_ahead(spectral._folds, spectral.without_products); print(jit._second.process.wait())"
+        "from kernsel.numerics.square import heldout; "
+        "jit.compile_ahead(heldout._folds, heldout.without_products); print(jit._second.process.wait())"
     )
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     done = subprocess.run(

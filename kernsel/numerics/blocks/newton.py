@@ -19,27 +19,30 @@ from numpy.typing import NDArray
 
 from kernsel.numerics.blocks import features as streaming
 from kernsel.numerics.runtime.jit import LOSS, f8, f8_1, f8_2, jit, one_blas_thread, share
-from kernsel.numerics.smooth.heldout import NEGLIGIBLE
-from kernsel.numerics.smooth.newton import (
+from kernsel.numerics.smooth.convergence import (
     CONVERGED,
     DECREMENT,
     MAX_STEPS,
+    NEGLIGIBLE,
     NOT_FINITE,
     PULL,
+    SETTLED,
     SINGULAR,
     UNFINISHED,
-    add_changes,
+)
+from kernsel.numerics.smooth.objective import (
+    OBJECTIVE,
+    Direction,
+    Objective,
     along,
     derivatives,
     line_search,
     lone_bias_step,
 )
+from kernsel.numerics.smooth.systems import add_changes
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
-
-SETTLED = 1e-22
-"""A step that promises less than this share of J changes outputs by 1e-11 of their size, and is not taken."""
 
 PIECES = 4
 """Parts of a block whose features threads share; it is fixed, as products of other shapes round differently."""
@@ -53,10 +56,10 @@ def _at(loss, parameters, P, y, s, f, weights, d1, G):
     return total
 
 
-@jit(f8(LOSS, f8_1, f8_1, f8_1, f8_1, f8_1, f8, f8, f8, f8, f8, f8))
-def _search(loss, parameters, y, s, f, df, N, lam, J, slope, q1, q2):
-    start, _ = along(loss, parameters, y, s, f, df, 0.0)
-    return line_search(loss, parameters, y, s, f, df, N, lam, start, J, slope, q1, q2)
+@jit(f8(LOSS, OBJECTIVE, f8, f8_1, f8_1, f8, f8, f8, f8))
+def _search(loss, objective, N, f, df, J, slope, q1, q2):
+    start, _ = along(loss, objective.parameters, objective.y, objective.s, f, df, 0.0)
+    return line_search(loss, objective, N, f, df, Direction(start, J, slope, q1, q2))
 
 
 @jit(f8(f8, f8, f8_1, f8_1))
@@ -169,9 +172,8 @@ class Newton:
         N, step = float(s.sum()), 1.0
         if state.newton:
             q1, q2 = float(w[:ridged] @ p[:ridged]), float(p[:ridged] @ p[:ridged])
-            step = _search(
-                self.loss.pointer, self.parameters, y, s, fits.f[j], df, N, lam, state.J, state.slope, q1, q2
-            )
+            objective = Objective(y, s, lam, self.parameters, self.bias)
+            step = _search(self.loss.pointer, objective, N, fits.f[j], df, state.J, state.slope, q1, q2)
         w += step * p
         fits.f[j] += step * df
         if state.newton and step == 1.0 and state.steady and -state.slope <= DECREMENT * state.J:

@@ -9,20 +9,27 @@ triangle, ``A[i, j]`` with ``j <= i``; what stands above is ignored. Arrays are 
 
 from __future__ import annotations
 
+import ctypes
+from typing import Any
+
 import llvmlite.binding
 import numpy as np
 from numba.core import types
 from numba.extending import get_cython_function_address
 
-from kernsel.numerics.runtime.jit import REORDER, inline
+from kernsel.numerics.runtime.jit import COMPILES, REORDER, inline
 
 UPPER, PLAIN, TRANSPOSED = (np.frombuffer(letter, np.uint8) for letter in (b"U", b"N", b"T"))
 # "N" also says that a triangular matrix has a diagonal of its own
 
 
-def _routine(module: str, name: str, count: int) -> types.ExternalFunction:
+def _routine(module: str, name: str, count: int) -> Any:
+    """Return a routine of ``count`` pointers, none of which it keeps: for compiled code, or for Python without it."""
+    address = get_cython_function_address(f"scipy.linalg.{module}", name)
+    if not COMPILES:
+        return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * count)(address)
     symbol = f"kernsel_{name}"
-    llvmlite.binding.add_symbol(symbol, get_cython_function_address(f"scipy.linalg.{module}", name))
+    llvmlite.binding.add_symbol(symbol, address)
     return types.ExternalFunction(symbol, types.void(*[types.voidptr] * count))
 
 
@@ -32,9 +39,12 @@ _dtrtri = _routine("cython_lapack", "dtrtri", 6)
 _dpotrs = _routine("cython_lapack", "dpotrs", 8)
 _dsyrk = _routine("cython_blas", "dsyrk", 10)
 _dtrsv = _routine("cython_blas", "dtrsv", 8)
+_dgemv = _routine("cython_blas", "dgemv", 11)
+_dgemm = _routine("cython_blas", "dgemm", 13)
 
 
-# Numba's own functions (np.array of a list, reshape, sum, np.dot) take it longer to compile than these.
+# Numba's own functions (np.array of a list, reshape, sum, np.dot, slices on the left, array expressions) take it up to
+# ten times as long to compile as these and as plain loops.
 
 
 @inline
@@ -72,10 +82,50 @@ def inner(a, b):
 
 
 @inline
+def fill(out, value):
+    """Set every entry of a vector."""
+    for i in range(out.size):
+        out[i] = value
+
+
+@inline
 def times(A, x, out):
     """Fill ``out (n,)`` with ``A x`` for ``A (n, m)``."""
-    for i in range(A.shape[0]):
-        out[i] = inner(A[i], x)
+    if A.size == 0:
+        fill(out, 0.0)
+        return
+    _multiply(TRANSPOSED, A, x, out)
+
+
+@inline
+def transposed_times(A, x, out):
+    """Fill ``out (m,)`` with ``A' x`` for ``A (n, m)``."""
+    if A.size == 0:
+        fill(out, 0.0)
+        return
+    _multiply(PLAIN, A, x, out)
+
+
+@inline
+def _multiply(form, A, x, out):
+    n, m, one = integer(A.shape[0]), integer(A.shape[1]), integer(1)
+    _dgemv(
+        form.ctypes, m.ctypes, n.ctypes, number(1.0).ctypes, A.ctypes, m.ctypes, x.ctypes, one.ctypes,
+        number(0.0).ctypes, out.ctypes, one.ctypes,
+    )  # fmt: skip
+
+
+@inline
+def inner_products(A, B):
+    """Return ``A B'`` (n, k) for ``A (n, m)`` and ``B (k, m)``."""
+    out = np.zeros((A.shape[0], B.shape[0]))
+    if A.size > 0 and B.size > 0:
+        n, k, m = integer(A.shape[0]), integer(B.shape[0]), integer(A.shape[1])
+        _dgemm(
+            TRANSPOSED.ctypes, PLAIN.ctypes, k.ctypes, n.ctypes, m.ctypes, number(1.0).ctypes, B.ctypes, m.ctypes,
+            A.ctypes, m.ctypes, number(0.0).ctypes, out.ctypes, k.ctypes,
+        )  # fmt: skip
+    return out
 
 
 @inline

@@ -11,6 +11,8 @@ not at import, for that one signature, and kept on disk so that no later process
 * A parallel loop is a compiled loop over ``range(first, jobs, step)`` that releases the interpreter and runs on one
   thread for each ``first < step`` (``share``). ``parallel=True`` does the same at 2 s more of compile time a loop, with
   a pool that neither survives a fork nor may be entered from two threads.
+* ``NUMBA_DISABLE_JIT=1`` runs all of it as plain Python, for coverage and debuggers: signatures are ignored, function
+  pointers become plain calls, and BLAS and LAPACK are called at the same addresses (``blas``).
 * A cache that can't be written is no error. The order is: ``NUMBA_CACHE_DIR``, beside the module, the user's cache
   folder, no cache; the last says so once. A damaged cache is written anew.
 * Numba holds one lock while it compiles. A command that finds nothing compiled lets a second process compile the part
@@ -39,6 +41,7 @@ from types import FrameType
 from typing import Any
 
 import numba
+import numpy as np
 from numba.core import types
 from numba.core.dispatcher import Dispatcher
 
@@ -56,6 +59,9 @@ i8_1 = i8[::1]
 given_1, given_2 = (types.Array(f8, dimensions, "C", readonly=True) for dimensions in (1, 2))
 """Numbers and rows as they were given: they may be an array that can't be written to, such as a memory map."""
 
+COMPILES = not numba.config.DISABLE_JIT
+"""Whether loops are compiled; with ``NUMBA_DISABLE_JIT=1`` they are plain Python functions."""
+
 LOSS = types.FunctionType(types.UniTuple(f8, 3)(f8, f8, f8_1))
 """A loss as a function pointer: ``(y, f, parameters) -> (V, dV/df, d2V/df2)``."""
 
@@ -66,6 +72,15 @@ ahead = False
 """Whether ``compile_ahead`` may start a process (the command line lets it)."""
 
 _announced = _uncached = False
+
+
+def record(kind: type, *members: Any) -> types.BaseTuple:
+    """Return the Numba type of a NamedTuple ``kind`` whose fields have the types ``members``.
+
+    A loop takes arguments that belong together as one NamedTuple. What Python hands over must have these very types: an
+    int where the record has a float, or an array that may be written to where it has a read-only one, is refused.
+    """
+    return types.BaseTuple.from_types(members, kind)
 
 
 def jit(signature: Any, *, fastmath: set[str] | bool = False) -> Callable[[Any], Compiled]:
@@ -96,13 +111,19 @@ class Compiled:
 
     @property
     def code(self) -> Dispatcher:
-        """The compiled function."""
+        """The compiled function, or what stands for it where nothing is compiled."""
+        if not COMPILES:
+            return self._plain()
         with self._lock:
             if self._code is None:
                 if _second is not None and self.address in _second.addresses:
                     _second.process.wait()
                 self._code = _compile(*self._options)
             return self._code
+
+    def _plain(self) -> Any:
+        """Return the function itself, which divides by 0 without a word as the compiled one does."""
+        return np.errstate(all="ignore")(self._options[0])
 
     @property
     def address(self) -> str:
@@ -120,13 +141,17 @@ class Pointer(Compiled):
     def __call__(self, *args: Any) -> Any:
         raise TypeError(f"{self.address} is called by compiled loops only")
 
+    def _plain(self) -> Any:
+        return self._options[0]  # the loop that calls it has silenced divisions
+
 
 def inline(function: Any = None, *, fastmath: set[str] | bool = False) -> Any:
     """Compile a small function that only other compiled functions call; it becomes part of their machine code.
 
-    It keeps its own fast-math flags there: ``@inline`` or ``@inline(fastmath=CONTRACT)``.
+    It keeps its own fast-math flags there: ``@inline`` or ``@inline(fastmath=CONTRACT)``. It has no entry for Python, a
+    call from where ends the process: entries for all of them would take a seventh of the compile time of a large loop.
     """
-    decorate = numba.njit(fastmath=fastmath, error_model="numpy", no_cfunc_wrapper=True)
+    decorate = numba.njit(fastmath=fastmath, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True)
     return decorate if function is None else decorate(function)
 
 
@@ -229,6 +254,8 @@ def compile_ahead(*functions: Compiled) -> None:
 
 def missing(functions: Iterable[Compiled]) -> tuple[str, ...]:
     """Return the addresses of what is not on disk; RuntimeError where no folder can hold it."""
+    if not COMPILES:
+        return ()
     return tuple(f.address for f in functions if not _on_disk(_cacheable(f._options[0], f._options[2]), f._options[1]))
 
 

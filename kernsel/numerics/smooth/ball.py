@@ -18,7 +18,7 @@ from numba.core import types
 from numpy.typing import NDArray
 
 from kernsel.numerics.runtime.jit import f8, f8_1, f8_2, i8, jit
-from kernsel.numerics.smooth.newton import CONVERGED, UNFINISHED
+from kernsel.numerics.smooth.convergence import CONVERGED, UNFINISHED
 
 Array = NDArray[np.float64]
 
@@ -60,7 +60,7 @@ def _exchange(K, v, beta, enough, steps):
 
 
 def squared_radius(G: Array, full: bool, ridge: Array, beta: Array) -> tuple[float, int]:
-    """Return R^2 of the smallest ball around the rows of ``K + diag(ridge)``, and a key of ``newton.REASONS`` or 0.
+    """Return R^2 of the smallest ball around the rows of ``K + diag(ridge)``, and 0 or a key of ``REASONS``.
 
     Parameters
     ----------

@@ -14,17 +14,21 @@ enter the band (the model has no curvature there, and the step goes too far) and
 add to ``stray``, where their effects on the objective cancel.
 
 *BIF of order r*: the Taylor series of the same step in the weight of the fold. It is geometric with the ratio ``rho``,
-the spectral radius of ``L^-1 (Z_S' D_S Z_S - (N_S / N) Z' D Z) / (N - N_S)`` with ``N L = Z' D Z + mu I``; order
+the spectral radius of ``L^-1 (N Z_S' D_S Z_S - N_S Z' D Z) / (N - N_S)`` with ``L = Z' D Z + mu I``; order
 infinity is the Newton step (mathematics of BIF14, its Theorem 2 with the factor corrected).
 
 An unpenalised bias is one more column, of ones, without a ridge; N are sums of weights, which are in ``d1`` and ``d2``.
-The updates are in ``heldout_kernel`` and ``heldout_features``, by the coordinates of the fit.
+The updates are in ``heldout_kernel`` and ``heldout_features``, by the coordinates of the fit; the series and its ratio
+are those of ``lanczos``.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba.core import types
+from numpy.typing import NDArray
 
 from kernsel.numerics.runtime.jit import (
     LOSS,
@@ -38,59 +42,118 @@ from kernsel.numerics.runtime.jit import (
     inline,
     jit,
     one_blas_thread,
+    record,
     share,
 )
+from kernsel.numerics.smooth.convergence import NEGLIGIBLE
+from kernsel.numerics.smooth.objective import OBJECTIVE, STACK, Objective
 
-UPDATE = types.FunctionType(
-    types.void(
-        f8_2, i8, f8_2, f8_1, f8_1, f8_1, f8_1, f8, f8, i8_1, f8_1, i8, LOSS, f8_1, f8_1, f8_1, f8, f8_1, f8_1, i8_1
-    )
-)  # fmt: skip
-"""``(K or Z, bias, V, a or w, f, d1, d2, N, lam, starts, left, order, loss, parameters, y, s, trust,
-out, rho, status)``; ``status`` is that of each fold: 0, or a key of ``newton.REASONS``.
-"""
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
 
 
-NEGLIGIBLE = 1e-6
-"""A step that strays by less than this share of J is believed, whatever it promises: scores don't show the rest."""
+class Fit(NamedTuple):
+    """A fit to all rows; in a stack, fits of q outputs and L values of ``lam``.
+
+    Parameters
+    ----------
+    x : (n + bias,) or (r,) array
+        Coefficients, a bias last, or weights of features; (q, L, .) in a stack.
+    f, d1, d2 : (n,) array
+        Outputs, and the weighted derivatives of the loss there; (q, L, n) in a stack.
+    """
+
+    x: Array
+    f: Array
+    d1: Array
+    d2: Array
+
+
+class Folds(NamedTuple):
+    """Folds of sorted rows.
+
+    Parameters
+    ----------
+    starts : (t + 1,) array of int
+        Fold j holds the rows ``starts[j]`` to below ``starts[j + 1]``.
+    left : (t,) array
+        The weight that the fit without each fold keeps.
+    N : float
+        The weight of all rows.
+    """
+
+    starts: Indices
+    left: Array
+    N: float
+
+
+class HeldOut(NamedTuple):
+    """What an update of one fit fills; (q, L, .) in a stack.
+
+    Parameters
+    ----------
+    out : (n,) array
+        Held-out outputs; rows of no fold are left as they are.
+    rho : (t,) array
+        The ratio of the influence series of each fold.
+    status : (t,) array of int
+        0, or a key of ``convergence.REASONS``.
+    """
+
+    out: Array
+    rho: Array
+    status: Indices
+
+
+FIT, FITS = record(Fit, *4 * [f8_1]), record(Fit, *4 * [f8_3])
+FOLDS = record(Folds, i8_1, f8_1, f8)
+HELD, HELDS = record(HeldOut, f8_1, f8_1, i8_1), record(HeldOut, f8_3, f8_3, i8[:, :, ::1])
+
+UPDATE = types.FunctionType(types.void(f8_2, f8_2, OBJECTIVE, LOSS, FIT, FOLDS, i8, f8, HELD))
+"""``(K or Z, V, objective, loss, fit, folds, order, trust, held)``: see ``update_folds`` for V, order and trust."""
 
 
 @inline
-def astray(loss, parameters, y, s, f, d1, d2, end, lo, hi, climb, norm, trust):
+def strays(loss, objective, fit, end, lo, hi, climb, norm, trust):
     """Say whether the model of the loss fails at the outputs ``end`` of a step, on the rows but ``lo`` to below ``hi``.
 
-    The ridge's part of the slope is ``climb = 2 N_T lam <f, delta>``, that of J ``norm = N_T lam ||f||^2``.
+    Parameters
+    ----------
+    loss : pointer of type ``LOSS``
+    objective : Objective
+    fit : Fit
+    end : (n,)
+    lo, hi : int
+    climb : float
+        The ridge's part of the slope, ``2 N_T lam <f, delta>``.
+    norm : float
+        The ridge's part of the objective, ``N_T lam ||f||^2``.
+    trust : float
+        The step may stray by this share of what it promises, and by ``NEGLIGIBLE`` of the objective.
     """
+    y, s, _, parameters, _ = objective
     stray, slope, total = 0.0, climb, norm
-    for i in range(f.size):
+    for i in range(end.size):
         if lo <= i < hi:
             continue
-        step = end[i] - f[i]
-        before, _, _ = loss(y[i], f[i], parameters)
+        step = end[i] - fit.f[i]
+        before, _, _ = loss(y[i], fit.f[i], parameters)
         after, _, _ = loss(y[i], end[i], parameters)
-        stray += abs(s[i] * (after - before) - step * (d1[i] + 0.5 * d2[i] * step))
-        slope += d1[i] * step
+        stray += abs(s[i] * (after - before) - step * (fit.d1[i] + 0.5 * fit.d2[i] * step))
+        slope += fit.d1[i] * step
         total += s[i] * before
     return stray > trust * max(-0.5 * slope, 0.0) + NEGLIGIBLE * total
 
 
-@jit(
-    (
-        i8, i8, UPDATE, f8_2, i8, f8_2, f8_3, f8_3, f8_3, f8_3, f8, f8_1, i8_1, f8_1, i8, LOSS, f8_1, f8_2, f8_1, f8,
-        f8_3, f8_3, i8[:, :, ::1],
-    )
-)  # fmt: skip
-def _updates(
-    first, step, update, G, bias, V, x, f, d1, d2, N, lams, starts, left, order, loss, parameters, Y, s, trust,
-    out, rho, status,
-):  # fmt: skip
-    q, L = f.shape[:2]
+@jit((i8, i8, UPDATE, f8_2, f8_2, STACK, LOSS, FITS, FOLDS, i8, f8, HELDS))
+def _updates(first, step, update, G, V, stack, loss, fits, folds, order, trust, held):
+    q, L = fits.f.shape[:2]
     for job in range(first, q * L, step):
         j, k = job // L, job % L
-        update(
-            G, bias, V, x[j, k], f[j, k], d1[j, k], d2[j, k], N, lams[k], starts, left, order, loss, parameters, Y[j],
-            s, trust, out[j, k], rho[j, k], status[j, k],
-        )  # fmt: skip
+        objective = Objective(stack.y[j], stack.s[0], stack.lam[k], stack.parameters, stack.bias)
+        fit = Fit(fits.x[j, k], fits.f[j, k], fits.d1[j, k], fits.d2[j, k])
+        of_fit = HeldOut(held.out[j, k], held.rho[j, k], held.status[j, k])
+        update(G, V, objective, loss, fit, folds, order, trust, of_fit)
 
 
 def update_folds(
@@ -140,14 +203,13 @@ def update_folds(
     Returns
     -------
     (q, L, t) int
-        0, or a key of ``newton.REASONS``.
+        0, or a key of ``convergence.REASONS``.
     """
     status = np.zeros(rho.shape, np.int64)
     loop = _updates.code  # compiled here, not by several threads at once
-    job = (
-        update.code, G, bias, V, x, f, d1, d2, float(s.sum()), lams, starts, left, order, loss.code, parameters, Y, s,
-        trust, out, rho, status,
-    )  # fmt: skip
+    stack, fits = Objective(Y, s[None], lams, parameters, int(bias)), Fit(x, f, d1, d2)
+    folds, held = Folds(starts, left, float(s.sum())), HeldOut(out, rho, status)
+    job = (update.code, G, V, stack, loss.code, fits, folds, order, trust, held)
     with one_blas_thread():
         share(lambda first, step: loop(first, step, *job), f.shape[0] * f.shape[1])
     return status

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernsel.numerics.lanczos import LANCZOS_STEPS, dominant_vector, tridiagonal_radius, uneven
+from kernsel.numerics.lanczos import OTHERS, dominant_vector, radius_of, series_of, uneven
 from kernsel.numerics.runtime.blas import (
     add_products,
     damped_cholesky,
@@ -22,8 +22,10 @@ from kernsel.numerics.runtime.blas import (
     times,
 )
 from kernsel.numerics.runtime.jit import inline, pointer
-from kernsel.numerics.smooth.heldout import UPDATE, astray
-from kernsel.numerics.smooth.newton import ASTRAY, CONVERGED, SINGULAR, add_rows, curved_rows, inner_above, scaled_block
+from kernsel.numerics.smooth.convergence import ASTRAY, CONVERGED, SINGULAR
+from kernsel.numerics.smooth.heldout import UPDATE, strays
+from kernsel.numerics.smooth.objective import inner_above
+from kernsel.numerics.smooth.systems import add_rows, curved_rows, scaled_block
 
 
 @inline
@@ -74,7 +76,7 @@ def scaled_inverse(K, bias, rows, root, ridge, M):
 
 
 @pointer(UPDATE)
-def newton_step(K, bias, V, a, f, d1, d2, N, lam, starts, left, order, loss, parameters, y, s, trust, out, rho, status):
+def newton_step(K, V, objective, loss, fit, folds, order, trust, held):
     """One Newton step from the fit towards each fold's own fit, with ``mu' = 2 (N - N_S) lam``.
 
     Without the fold, straight rows get the coefficient ``-d1_i / mu'`` and the curved rows B = A without C
@@ -84,7 +86,8 @@ def newton_step(K, bias, V, a, f, d1, d2, N, lam, starts, left, order, loss, par
 
     If ``order`` is not 0, ``rho`` is read off the same inverse: see ``ratio_at``.
     """
-    n = f.size
+    (a, f, d1, d2), (starts, left, N), (out, rho, status) = fit, folds, held
+    lam, bias, n = objective.lam, objective.bias, f.size
     rows, straight, coefficients = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
     count = curved_rows(d2, rows)
     root = roots(d2, rows, count)
@@ -142,7 +145,7 @@ def newton_step(K, bias, V, a, f, d1, d2, N, lam, starts, left, order, loss, par
         add_rows(K, rows, count, x, h)
         climb = mu * (inner_above(a, h, b) - norm)
         status[fold] = CONVERGED
-        if astray(loss, parameters, y, s, f, d1, d2, h, lo, hi, climb, 0.5 * mu * norm, trust):
+        if strays(loss, objective, fit, h, lo, hi, climb, 0.5 * mu * norm, trust):
             status[fold] = ASTRAY
         for j in range(lo, hi):
             out[j] = h[j]
@@ -196,14 +199,16 @@ def gradient_of_fold(K, f, b, d1, lam, weight, lo, hi, rows, out):
 
 
 @pointer(UPDATE)
-def influence(K, bias, V, a, f, d1, d2, N, lam, starts, left, order, loss, parameters, y, s, trust, out, rho, status):
+def influence(K, V, objective, loss, fit, folds, order, trust, held):
     """BIF of the given order, and ``rho`` of each fold.
 
     With ``M = (D^1/2 K D^1/2 + mu I)^-1`` on A and ``c = (N 1_S - N_S) / (N - N_S)`` the scaled terms of the series,
-    ``e_k = D^1/2 E_k``, follow ``e_1 = (mu / mu') M D^1/2 kappa_A`` and ``e_{k+1} = (I - mu M)(c e_k)``. The row of a
-    bias has ``sum d1_S`` in place of kappa, and ``c = 0``; its part of M u is what the bias changes by.
+    ``e_k = D^1/2 E_k``, follow ``e_1 = (mu / mu') M D^1/2 kappa_A`` and ``e_{k+1} = (I - mu M)(c e_k)``; the
+    coefficients change by ``D^1/2 (M (c (e_1 + ... + e_{r-1})) - e_1 / mu)``. The row of a bias has ``sum d1_S`` in
+    place of kappa, and ``c = 0``; its part of that is what the bias changes by.
     """
-    n = f.size
+    (a, f, d1, d2), (starts, left, N), (out, rho, status) = fit, folds, held
+    lam, bias, n = objective.lam, objective.bias, f.size
     mu = 2.0 * N * lam
     rows, fold_rows, kappa = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
     count = curved_rows(d2, rows)
@@ -232,15 +237,13 @@ def influence(K, bias, V, a, f, d1, d2, N, lam, starts, left, order, loss, param
             e[count] = sum_of(d1[lo:hi])
         times(M, e, z)
         for i in range(size):
-            x[i] = -z[i] / shorter
             e[i] = z[i] * (mu / shorter)
-        for _ in range(order - 1):
-            for i in range(size):
-                e[i] *= c[i]
-            times(M, e, z)
-            for i in range(size):
-                x[i] += z[i]
-                e[i] -= mu * z[i]
+        sum_series((M, mu, c), e, order - 1, x)
+        for i in range(size):
+            e[i] = c[i] * x[i]
+        times(M, e, x)
+        for i in range(size):
+            x[i] -= z[i] / shorter
         for i in range(count):
             x[i] *= root[i]
         for j in range(lo, hi):
@@ -262,12 +265,15 @@ def ratio(M, mu, c, first, last):
             B[i, j] = -mu * M[first + i, first + j]
         B[i, i] += 1.0
     v = dominant_vector(B)
-    x = np.empty(c.size)
+    x, Lx = np.empty(c.size), np.empty(c.size)
     for i in range(c.size):  # for where the other rows decide; a bias has no curvature of its own
-        x[i] = 0.3 * uneven(i) / np.sqrt(c.size) if c[i] != 0.0 else 0.0
+        Lx[i] = OTHERS * uneven(i) / np.sqrt(c.size) if c[i] != 0.0 else 0.0
     for i in range(m):
-        x[first + i] += v[i]
-    return lanczos(M, mu, c, x)
+        Lx[first + i] += v[i]
+    times(M, Lx, x)
+    for i in range(c.size):
+        x[i] = Lx[i] - mu * x[i]
+    return spectral_radius((M, mu, c), x, Lx)
 
 
 @inline
@@ -283,40 +289,29 @@ def ratio_at(M, mu, shorter, c, first, last):
 
 
 @inline
-def lanczos(M, mu, c, x):
-    """Return the spectral radius of ``diag(c) H`` on the Krylov space of ``x``, orthonormal in the product of H."""
-    alpha, beta = np.zeros(LANCZOS_STEPS), np.zeros(LANCZOS_STEPS + 1)
-    now, before, y = np.zeros(c.size), np.zeros(c.size), np.empty(c.size)
-    k, least = 0, 1e-150
-    while k < LANCZOS_STEPS:
-        times(M, x, y)
-        for i in range(c.size):
-            y[i] = x[i] - mu * y[i]
-        beta[k] = np.sqrt(max(inner(x, y), 0.0))
-        if not beta[k] > least:
-            break
-        for i in range(c.size):
-            before[i] = now[i]
-            now[i] = x[i] / beta[k]
-            x[i] = c[i] * y[i] / beta[k]
-        alpha[k] = inner(x, y) / beta[k]
-        for i in range(c.size):
-            x[i] -= alpha[k] * now[i] + (beta[k] * before[i] if k else 0.0)
-        least = 1e-12 * (abs(alpha[k]) + (beta[k] if k else 0.0))
-        k += 1
-    return tridiagonal_radius(alpha[:k], beta[1:k])
+def apply(data, x, Ex, image):
+    """Apply the operator of ``lanczos`` in the coordinates of the curved rows: ``E = diag(c)``, ``L^-1 = I - mu M``."""
+    M, mu, c = data
+    for i in range(c.size):
+        Ex[i] = c[i] * x[i]
+    times(M, Ex, image)
+    for i in range(c.size):
+        image[i] = Ex[i] - mu * image[i]
+
+
+spectral_radius, sum_series = radius_of(apply), series_of(apply)
 
 
 @pointer(UPDATE)
-def nystrom_influence(
-    K, bias, V, a, f, d1, d2, N, lam, starts, left, order, loss, parameters, y, s, trust, out, rho, status
-):  # fmt: skip
+def nystrom_influence(K, V, objective, loss, fit, folds, order, trust, held):
     """Nystrom BIF of first order (FBIF18): the fit on K, and ``K ~ V V'`` in the inverse only.
 
     ``f^{-S} = f + (kappa - V (mu I + V' D V)^-1 V' D kappa) / mu'`` with the curved rows in D: for the hinge this is
     FBIF18's formula with its sign and its mask corrected, for the square loss its Section 4.2. With a bias V has a last
     column of ones, without a ridge, and ``mu sum d1_S`` is taken off its entry of ``V' D kappa``.
     """
+    (a, f, d1, d2), (starts, left, N), (out, _, status) = fit, folds, held
+    lam, bias = objective.lam, objective.bias
     n, c = V.shape
     mu = 2.0 * N * lam
     rows, kappa, q = np.empty(n, np.int64), np.empty(n), np.empty(c)

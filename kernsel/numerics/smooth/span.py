@@ -19,13 +19,13 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from kernsel.numerics.smooth.newton import CONVERGED, SINGULAR
+from kernsel.numerics.smooth.convergence import CONVERGED, SINGULAR
 
 Array = NDArray[np.float64]
 
 
 def spans_in_kernel(K: Array, bias: bool, d1: Array, d2: Array, mu: float) -> tuple[Array, int]:
-    """Return ``S^2`` of the rows that pull (``d1 != 0``; 0 for others), (n,), and a key of ``newton.REASONS`` or 0."""
+    """Return ``S^2 (n,)`` of the rows that pull (``d1 != 0``; 0 for others), and 0 or a key of ``REASONS``."""
     S2 = np.zeros(d1.size)
     A, B = np.flatnonzero(d2 > 0), np.flatnonzero((d2 <= 0) & (d1 != 0))
     if bias and not A.size:  # no row says where the bias would go

@@ -7,12 +7,15 @@ factor ``K + ridge I = R R'`` the blocks are ``A_SS = (R^-1)_{:,S}' (R^-1)_{:,S}
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba.core import types
+from numpy.typing import NDArray
 
 from kernsel.numerics.runtime.blas import add_products, cholesky, copy_lower, inner, invert_factor, solve_rows
-from kernsel.numerics.runtime.jit import b1, f8, f8_1, f8_2, f8_3, i8, i8_1, jit, one_blas_thread, share
-from kernsel.numerics.smooth.newton import SINGULAR
+from kernsel.numerics.runtime.jit import b1, f8, f8_1, f8_2, f8_3, i8, i8_1, jit, one_blas_thread, record, share
+from kernsel.numerics.smooth.convergence import SINGULAR
 from kernsel.numerics.square.spectral import ROUNDING
 
 DECOMPOSITION = 10.0
@@ -24,8 +27,34 @@ def factors_are_cheaper(lams: np.ndarray, left: np.ndarray) -> bool:
     return bool(lams.size * np.unique(left).size <= DECOMPOSITION)
 
 
-@jit(types.void(i8, i8, f8_2, f8_1, f8_2, f8_1, i8_1, f8_1, f8_1, f8, f8_3, i8[:, ::1]))
-def _ridges(first, step, K, root, Y, lams, starts, left, different, least, out, status):
+class System(NamedTuple):
+    """The square loss on all rows.
+
+    Parameters
+    ----------
+    K : (n, n) array
+        The weighted Gram matrix.
+    root : (n,) array
+        ``S^1/2 1`` where there is a bias, else empty.
+    Y : (k, n) array
+        Weighted targets.
+    least : float
+        What the rounding errors of K may come to: no smaller ridge counts.
+    """
+
+    K: NDArray[np.float64]
+    root: NDArray[np.float64]
+    Y: NDArray[np.float64]
+    least: float
+
+
+SYSTEM = record(System, f8_2, f8_1, f8_2, f8)
+
+
+@jit(types.void(i8, i8, SYSTEM, f8_1, i8_1, f8_1, f8_1, f8_3, i8[:, ::1]))
+def _ridges(first, step, system, lams, starts, left, different, out, status):
+    """Fill ``out (k, L, n)`` and ``status (L, u)`` for every ``step``-th of the ridges ``different[j] lams[k]``."""
+    K, root, Y, least = system
     n, folds = K.shape[0], different.size
     R, x, u = np.empty((n, n)), np.empty(Y.shape), np.empty(root.size)
     for job in range(first, lams.size * folds, step):
@@ -37,10 +66,13 @@ def _ridges(first, step, K, root, Y, lams, starts, left, different, least, out, 
         if cholesky(R) != 0 or not ridge > least:
             status[k, job % folds] = SINGULAR
             continue
-        x[:] = Y
+        for i in range(n):
+            for c in range(Y.shape[0]):
+                x[c, i] = Y[c, i]
         solve_rows(R, x)
         if root.size:
-            u[:] = root
+            for i in range(n):
+                u[i] = root[i]
             solve_rows(R, u)
             t = inner(root, u)
             for c in range(Y.shape[0]):
@@ -93,7 +125,8 @@ def heldout_factored(
     status = np.zeros((lams.size, different.size), np.int64)
     least = len(K) * ROUNDING * float(np.abs(K).sum(axis=1).max(initial=0.0))  # rounding errors of K, at most
     loop = _ridges.code  # compiled here, not by several threads at once
-    job = (K, np.zeros(0) if root is None else root, Y, lams, starts, left, different, least, out, status)
+    system = System(K, np.zeros(0) if root is None else root, Y, least)
+    job = (system, lams, starts, left, different, out, status)
     with one_blas_thread():
         share(lambda first, step: loop(first, step, *job), status.size)
     return out, status.max(axis=1)

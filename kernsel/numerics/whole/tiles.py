@@ -18,9 +18,9 @@ import numpy as np
 from numba.core import types
 from numpy.typing import NDArray
 
-from kernsel.numerics.gram import STATISTICS, TILE, Formula, compute_tile, points_of
+from kernsel.numerics.gram import FORMULA, PAIRS, STATISTICS, TILE, Formula, compute_tile, pairs_of
 from kernsel.numerics.points import Points
-from kernsel.numerics.runtime.jit import CONTRACT, f8, f8_1, f8_2, given_2, i8, jit, one_blas_thread, share
+from kernsel.numerics.runtime.jit import CONTRACT, f8_2, i8, jit, one_blas_thread, share
 
 Array = NDArray[np.float64]
 Span = tuple[int, int]
@@ -151,8 +151,8 @@ class CrossMatrix(ABC):
         return out
 
 
-@jit(types.void(*(5 * (given_2,)), f8_1, f8_1, i8, i8, i8, i8, f8, f8, f8, f8_2), fastmath=CONTRACT)
-def _block(X, Z, A, B, Bt, xx, zz, r0, c0, statistic, code, a, b, c, out):
+@jit(types.void(PAIRS, i8, i8, i8, FORMULA, f8_2), fastmath=CONTRACT)
+def _block(pairs, r0, c0, statistic, formula, out):
     """Fill ``out`` with the kernel of the points from ``r0`` on with those from ``c0`` on."""
     buffer = np.empty(TILE * TILE)
     for top in range(0, out.shape[0], TILE):
@@ -161,7 +161,7 @@ def _block(X, Z, A, B, Bt, xx, zz, r0, c0, statistic, code, a, b, c, out):
             w = min(TILE, out.shape[1] - left)
             flat = buffer[: h * w]
             T = flat.reshape((h, w))
-            compute_tile(X, Z, A, B, Bt, xx, zz, r0 + top, c0 + left, statistic, code, a, b, c, flat, T)
+            compute_tile(pairs, r0 + top, c0 + left, statistic, formula, flat, T)
             for i in range(h):
                 for j in range(w):
                     out[top + i, left + j] = T[i, j]
@@ -171,13 +171,13 @@ class _CompiledBlocks:
     """Blocks of a formula of a statistic, finished tile by tile in the cache."""
 
     def __init__(self, statistic: str, X: Array, Z: Array | None, formula: Formula) -> None:
-        self.points = points_of(statistic, X, Z)
-        self.tail = (STATISTICS.index(statistic), *formula)
+        self.pairs = pairs_of(statistic, X, Z)
+        self.tail = (STATISTICS.index(statistic), formula)
         self.loop = _block.code  # compiled here, not by several threads at once
 
     def __call__(self, rows: Span, columns: Span) -> Array:
         out = np.empty((rows[1] - rows[0], columns[1] - columns[0]))
-        self.loop(*self.points, rows[0], columns[0], *self.tail, out)
+        self.loop(self.pairs, rows[0], columns[0], *self.tail, out)
         return out
 
 

@@ -1,0 +1,388 @@
+"""The square loss without each fold, for every ridge: exact, and by the influence series (BIF) of any order.
+
+All is in the coordinates of ``spectral``: ``K = U diag(ev) U'``, or features ``K = Z Z'`` with ``G = Z' Z``; weights as
+``S^1/2``, targets as rows ``Y (k, n)``. A fold S of m rows is held out by a block of m x m, by r x r products, or by
+the series.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numba.core import types
+from numpy.typing import NDArray
+
+from kernsel.numerics.lanczos import add_unevenness, dominant_vector, radius_of, series_of
+from kernsel.numerics.runtime.blas import (
+    add_inner_products,
+    add_products,
+    cholesky,
+    copy_lower,
+    mirror,
+    ridged_cholesky,
+    solve_rows,
+    times,
+    transposed_times,
+)
+from kernsel.numerics.runtime.jit import (
+    Compiled,
+    f8,
+    f8_1,
+    f8_2,
+    f8_3,
+    i8,
+    i8_1,
+    inline,
+    jit,
+    one_blas_thread,
+    pointer,
+    record,
+    share,
+)
+from kernsel.numerics.smooth.convergence import CONVERGED, SINGULAR
+from kernsel.numerics.square.spectral import ROUNDING
+
+DOMINATED = 1 / 32
+"""A ridge dominates products whose trace is below this share of it: some ten rounds of a fixed point then give all
+digits, for less than a factorisation."""
+
+
+class System(NamedTuple):
+    """The square loss on all rows.
+
+    Parameters
+    ----------
+    U : (n, r) array
+        Orthonormal columns of the spectrum, or features Z.
+    ev : (r,) array
+        Eigenvalues, infinite for a bias; of no use with features.
+    Y : (k, n) array
+        Targets.
+    C : (k, r) array
+        Their coordinates, ``Y U``.
+    G : (r, r) array
+        Products ``Z' Z`` of features; of no use with a spectrum.
+    bias : int
+        1 where the last column of features is that of a bias.
+    """
+
+    U: NDArray[np.float64]
+    ev: NDArray[np.float64]
+    Y: NDArray[np.float64]
+    C: NDArray[np.float64]
+    G: NDArray[np.float64]
+    bias: int
+
+
+class Fold(NamedTuple):
+    """The rows ``lo`` to below ``hi``, the weight that is kept without them, and the weight N of all rows."""
+
+    lo: int
+    hi: int
+    left: float
+    N: float
+
+
+SYSTEM, ONE_FOLD = record(System, f8_2, f8_1, f8_2, f8_2, f8_2, i8), record(Fold, i8, i8, f8, f8)
+
+FOLD = types.FunctionType(types.void(SYSTEM, f8_1, ONE_FOLD, i8, f8_3, i8_1, f8_1))
+"""One fold: ``(system, lams, fold, order, out (k, L, n), status (L,), rho (L,))``."""
+
+
+@jit((i8, i8, FOLD, SYSTEM, f8_1, i8_1, f8_1, f8, i8, f8_3, i8[:, ::1], f8_2))
+def _folds(first, step, task, system, lams, starts, left, N, order, out, status, rho):
+    for fold in range(first, left.size, step):
+        one = Fold(starts[fold], starts[fold + 1], left[fold], N)
+        task(system, lams, one, order, out, status[fold], rho[fold])
+
+
+def for_folds(
+    task: Compiled, U: np.ndarray, ev: np.ndarray, bias: int, Y: np.ndarray, G: np.ndarray, lams: np.ndarray,
+    starts: np.ndarray, N: float, left: np.ndarray, order: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """Run ``task`` for every fold, side by side.
+
+    Parameters
+    ----------
+    task : pointer
+        ``without_block`` or ``influence`` on the spectrum ``U, ev``; ``without_products`` on features in place of U.
+    U, ev : (n, r), (r,)
+        The spectrum.
+    bias : int
+        1 where the last column of the features is that of a bias.
+    Y : (k, n)
+        Targets.
+    G : (r, r)
+        The products ``Z' Z`` of the features.
+    starts, N, left : (t + 1,), float, (t,)
+        The folds, the sum of all weights, and what the fit without each fold keeps of it.
+    order : int
+        Of the BIF; 0 asks for ``rho`` alone.
+
+    Returns
+    -------
+    out : (k, L, n); status : (L,); rho : (t, L)
+        Held-out outputs (those of rows in no fold are left as zeros), the worst status over folds, 0 or a key of
+        ``convergence.REASONS``, and the ratio of the BIF's series.
+    """
+    out = np.zeros((Y.shape[0], lams.size, U.shape[0]))
+    status, rho = np.zeros((starts.size - 1, lams.size), np.int64), np.zeros((starts.size - 1, lams.size))
+    loop = _folds.code  # compiled here, not by several threads at once
+    job = (task.code, System(U, ev, Y, Y @ U, G, bias), lams, starts, left, N, order, out, status, rho)
+    with one_blas_thread():
+        share(lambda first, step: loop(first, step, *job), len(status))
+    return out, status.max(axis=0), rho
+
+
+def products_are_cheaper(starts: np.ndarray, r: int, lams: np.ndarray, spectrum: float = 0.0) -> bool:
+    """Say whether folds are left out with fewer operations by ``r x r`` products than by their own blocks.
+
+    For those a spectrum is needed, which takes ``spectrum`` operations if it isn't there yet.
+    """
+    m = float(np.diff(starts).max())
+    blocks = lams.size * (m**2 * r + m**3 / 3) + spectrum / (len(starts) - 1)
+    return m * r**2 + lams.size * r**3 / 3 < blocks
+
+
+def heldout_square(
+    U: np.ndarray, ev: np.ndarray, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray, N: float, left: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the exact held-out outputs ``(k, L, n)`` of the square loss, and a status for every ``lam``.
+
+    Without fold S the ridge is ``left_S lam``, and with ``A = (K + ridge I)^-1``, ``y_S - f_S = A_SS^-1 (A y)_S``.
+    """
+    if products_are_cheaper(starts, ev.size, lams):
+        bias = int(ev.size > 0 and np.isinf(ev[0]))  # it comes first in a spectrum, and last among features
+        scaled = np.roll(U * np.sqrt(np.where(np.isinf(ev), 1.0, ev)), -bias, axis=1)
+        return heldout_features(np.ascontiguousarray(scaled), scaled.T @ scaled, bias, Y, lams, starts, N, left)
+    out, status, _ = for_folds(without_block, U, ev, 0, Y, np.zeros((0, 0)), lams, starts, N, left, 0)
+    return out, status
+
+
+def heldout_features(
+    Z: np.ndarray, G: np.ndarray, bias: int, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray, N: float,
+    left: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """Return the same for ``K = Z Z'`` and ``G = Z' Z``, by leaving the fold out of the normal equations.
+
+    Columns that overlap with no other one, as where the kernel is so narrow that it sees single points, need no system.
+    (With a bias they all overlap with its column.)
+    """
+    alone = columns_alone(Z, G)
+    out, status = np.zeros((len(Y), lams.size, len(Z))), np.zeros(lams.size, np.int64)
+    if not alone.all():
+        features, products = (np.ascontiguousarray(Z[:, ~alone]), G[np.ix_(~alone, ~alone)]) if alone.any() else (Z, G)
+        out, status, _ = for_folds(
+            without_products, features, np.zeros(0), bias, Y, products, lams, starts, N, left, 0
+        )  # fmt: skip
+    if alone.any():
+        out += without_columns(Z[:, alone], Y, lams, starts, left)
+    return out, status
+
+
+def columns_alone(Z: np.ndarray, G: np.ndarray) -> np.ndarray:
+    """Say which columns overlap with no other one by more than rounding, in whatever rows: (r,) bool."""
+    length = np.sqrt(np.diag(G))
+    bound = ROUNDING * np.outer(length, length)
+    alone: np.ndarray = (np.abs(G) > bound).sum(axis=0) <= 1
+    if alone.any():  # what cancels over all rows need not without a fold
+        size = np.abs(Z)
+        with_all = size.T @ size.sum(axis=1) - np.einsum("ij,ij->j", size, size)
+        alone &= with_all <= ROUNDING * length * length.min(initial=np.inf)
+    return alone
+
+
+def without_columns(Z: np.ndarray, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray, left: np.ndarray) -> np.ndarray:
+    """Return the held-out outputs ``(k, L, n)`` of orthogonal columns: ``w = Z' y / (diag(Z' Z) + ridge)``."""
+    folds = [slice(lo, hi) for lo, hi in pairwise([*starts, len(Z)])]  # what is never held out comes last
+    squares = np.stack([np.einsum("ij,ij->j", Z[fold], Z[fold]) for fold in folds])
+    products = np.stack([Y[:, fold] @ Z[fold] for fold in folds])
+    kept = 1.0 - np.eye(len(folds))  # sums over the other folds: the fold's own part would not cancel exactly
+    squares, products = kept @ squares, np.einsum("st,tkj->skj", kept, products)
+    out = np.zeros((Y.shape[0], lams.size, Z.shape[0]))
+    for j, fold in enumerate(folds[:-1]):
+        w = products[j][:, None, :] / (squares[j] + left[j] * lams[:, None])
+        out[:, :, fold] = w @ Z[fold].T
+    return out
+
+
+def influence_square(
+    U: np.ndarray, ev: np.ndarray, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray, N: float, left: np.ndarray,
+    order: int,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """Return the BIF of the given order for the square loss, ``(k, L, n)``, and its ratio, ``(t, L)``."""
+    out, _, rho = for_folds(influence, U, ev, 0, Y, np.zeros((0, 0)), lams, starts, N, left, order)
+    return out, rho
+
+
+@inline
+def scale_columns(A, factors, out):
+    """Fill ``out = A diag(factors)``."""
+    for i in range(A.shape[0]):
+        for j in range(A.shape[1]):
+            out[i, j] = A[i, j] * factors[j]
+
+
+@pointer(FOLD)
+def without_block(system, lams, fold, order, out, status, rho):
+    """Hold a fold out through ``ridge A_SS = U_S diag(ridge / (ev + ridge)) U_S' + (I - U_S U_S')``.
+
+    ``ridge A y`` is made in the same way: ``y - f`` would be 0 to rounding, and the outputs the targets themselves,
+    where the ridge is small.
+    """
+    (U, ev, Y, YU, _, _), (lo, hi, left, _) = system, fold
+    n, r = U.shape
+    m = hi - lo
+    US = U[lo:hi]
+    # What the spectrum doesn't span is nothing where it is complete; else a ridge below rounding is lost in it.
+    beyond, rest, f, least = np.zeros((m, m)), np.zeros((Y.shape[0], m)), np.empty(m), 0.0
+    if r < n:
+        least = n * ROUNDING * ev[-1] if r and np.isfinite(ev[-1]) else 0.0
+        add_inner_products(US, -1.0, beyond)
+        for i in range(m):
+            beyond[i, i] += 1.0
+        for c in range(Y.shape[0]):
+            times(US, YU[c], f)
+            for i in range(m):
+                rest[c, i] = Y[c, lo + i] - f[i]
+    Q, W, e = np.empty((m, m)), np.empty((m, r)), np.empty((Y.shape[0], m))
+    root, shrunk = np.empty(r), np.empty(r)
+    for k in range(lams.size):
+        ridge = left * lams[k]
+        for j in range(r):
+            root[j] = np.sqrt(ridge / (ev[j] + ridge))
+        scale_columns(US, root, W)
+        copy_lower(beyond, Q)
+        add_inner_products(W, 1.0, Q)
+        for c in range(Y.shape[0]):
+            for j in range(r):
+                shrunk[j] = YU[c, j] * (ridge / (ev[j] + ridge))
+            times(US, shrunk, f)
+            for i in range(m):
+                e[c, i] = rest[c, i] + f[i]
+        status[k] = CONVERGED if cholesky(Q) == 0 and ridge > least else SINGULAR
+        solve_rows(Q, e)
+        for c in range(Y.shape[0]):
+            for i in range(m):
+                out[c, k, lo + i] = Y[c, lo + i] - e[c, i]
+
+
+@pointer(FOLD)
+def without_products(system, lams, fold, order, out, status, rho):
+    """Hold a fold out by ``(G - Z_S' Z_S + ridge I) w = Z' y - Z_S' y_S``.
+
+    Where the ridge is far above the trace of the products, ``w <- (right - products w) / ridge`` is at its fixed point
+    after a few rounds, which are cheaper than a factorisation.
+    """
+    (Z, _, Y, YZ, G, bias), (lo, hi, left, _) = system, fold
+    r, m = Z.shape[1], hi - lo
+    ZS = Z[lo:hi]
+    products, right = np.empty((r, r)), np.empty((Y.shape[0], r))
+    inside, pulled, f = np.empty(r), np.empty(r), np.empty(m)
+    copy_lower(G, products)
+    add_products(ZS, -1.0, products)
+    mirror(products)
+    trace = 0.0
+    for j in range(r):
+        trace += products[j, j]
+    for c in range(Y.shape[0]):
+        transposed_times(ZS, Y[c, lo:hi], inside)
+        for j in range(r):
+            right[c, j] = YZ[c, j] - inside[j]
+    R, w = np.empty((r, r)), np.empty((Y.shape[0], r))
+    for k in range(lams.size):
+        ridge = left * lams[k]
+        dominated = trace < DOMINATED * ridge and bias == 0
+        for c in range(Y.shape[0]):
+            for j in range(r):
+                w[c, j] = right[c, j] / ridge if dominated else right[c, j]
+        if dominated:
+            share = trace / ridge
+            while share > 0.1 * ROUNDING:
+                share *= trace / ridge
+                for c in range(Y.shape[0]):
+                    times(products, w[c], pulled)
+                    for j in range(r):
+                        w[c, j] = (right[c, j] - pulled[j]) / ridge
+        else:
+            status[k] = CONVERGED if ridged_cholesky(products, ridge, bias, R) == 0 else SINGULAR
+            solve_rows(R, w)
+        for c in range(Y.shape[0]):
+            times(ZS, w[c], f)
+            for i in range(m):
+                out[c, k, lo + i] = f[i]
+
+
+@pointer(FOLD)
+def influence(system, lams, fold, order, out, status, rho):
+    """BIF of the given order for the square loss, and its ratio.
+
+    In the coordinates of U, with ``h = ev / (ev + N lam)`` and ``q = U' f / (ev + N lam)``, 1 and 0 for a bias, the
+    terms are ``e_1 = (N / (2 left)) (2 N_S lam q + h U_S' d1_S)`` and
+    ``e_{k+1} = h ((N U_S' U_S - N_S I) / left) e_k``.
+    """
+    (U, ev, Y, YU, _, _), (lo, hi, left, N) = system, fold
+    r, m = U.shape[1], hi - lo
+    kept, gone = N / left, (N - left) / left
+    US = U[lo:hi]
+    f, d1, change = np.empty(m), np.empty(m), np.empty(m)
+    h, g, e, total = np.empty(r), np.empty(r), np.empty(r), np.empty(r)
+    for k in range(lams.size):
+        for j in range(r):
+            h[j] = 1.0 / (1.0 + N * lams[k] / ev[j])
+        rho[k] = ratio(US, h, kept, gone)
+        if order == 0:
+            continue
+        for c in range(Y.shape[0]):
+            for j in range(r):
+                g[j] = YU[c, j] * h[j]
+            times(US, g, f)
+            for i in range(m):
+                d1[i] = 2.0 * (f[i] - Y[c, lo + i])
+            transposed_times(US, d1, e)
+            for j in range(r):
+                shrunk = 2.0 * (N - left) * lams[k] * g[j] / (ev[j] + N * lams[k])
+                e[j] = 0.5 * kept * (shrunk + h[j] * e[j])
+            sum_series((US, h, kept, gone), e, order, total)
+            times(US, total, change)
+            for i in range(m):
+                out[c, k, lo + i] = f[i] + change[i]
+
+
+@inline
+def apply(data, x, Ex, image):
+    """Apply the operator of ``lanczos`` in the coordinates of U: ``E = kept U_S' U_S - gone I``, ``L^-1 = diag(h)``."""
+    US, h, kept, gone = data
+    inside = np.empty(US.shape[0])
+    times(US, x, inside)
+    transposed_times(US, inside, Ex)
+    for j in range(h.size):
+        Ex[j] = kept * Ex[j] - gone * x[j]
+        image[j] = h[j] * Ex[j]
+
+
+spectral_radius, sum_series = radius_of(apply), series_of(apply)
+
+
+@inline
+def ratio(US, h, kept, gone):
+    """Return the spectral radius of ``diag(h)(kept U_S' U_S - gone I)``: see ``lanczos`` for the method.
+
+    It starts from the leading eigenvector v of the fold's block ``U_S diag(h) U_S'``, as ``diag(h) U_S' v``.
+    """
+    m, r = US.shape
+    W, B, root = np.empty((m, r)), np.zeros((m, m)), np.empty(r)
+    for j in range(r):
+        root[j] = np.sqrt(h[j])
+    scale_columns(US, root, W)
+    add_inner_products(W, 1.0, B)
+    mirror(B)
+    x, Lx = np.empty(r), np.empty(r)
+    transposed_times(W, dominant_vector(B), Lx)
+    add_unevenness(Lx)
+    for j in range(r):
+        x[j] = root[j] * Lx[j]
+        Lx[j] = Lx[j] / root[j] if root[j] > 0.0 else 0.0
+    return spectral_radius((US, h, kept, gone), x, Lx)
