@@ -13,7 +13,7 @@ from kernsel.numerics import lowrank
 from kernsel.numerics.runtime.jit import Compiled, compile_ahead
 from kernsel.numerics.runtime.once import once
 from kernsel.numerics.smooth import heldout_features, heldout_kernel, newton
-from kernsel.numerics.square import leverage, spectral
+from kernsel.numerics.square import factored, heldout, leverage, spectral
 from kernsel.paths.base import Fits, HeldOut, Path
 from kernsel.paths.costs import refits_are_cheaper
 from kernsel.representation.problem import Problem
@@ -250,8 +250,8 @@ def with_lost(status: NDArray[np.int64], problem: Problem, lams: Array) -> NDArr
 def compile_updates(learner: Any, full: bool) -> None:
     """Have the fold updates of a learner compiled while the search begins; ``full`` if it does with Gram matrices."""
     if not getattr(learner, "free", ()) and learner.loss.square:
-        return
-    if full:
+        compile_ahead(*(factored.LOOPS if full else heldout.LOOPS))
+    elif full:
         compile_ahead(heldout_kernel.influence, heldout_kernel.newton_step)
     else:
         compile_ahead(heldout_features.newton_step, heldout_features.influence)
