@@ -1,12 +1,13 @@
 """First-level kernel learning: relevances are learnt with the coefficients, under a penalty of their own (FLKL).
 
-``min over f, b, theta >= 0 of (1/N) sum_i s_i (y_i - f(x_i) - b)^2 + lam |f|^2 + mu |theta|^2``
+``min over f, b, theta >= 0 of (1/N) sum_i s_i (y_i - f(x_i) - b)^2 + lam |f|^2 + penalty |theta|^2``
 
 with f in the space of the kernel of theta: equation (5) of Cawley & Talbot 2014, times 2/N, so that their lambda is
-``N lam`` and their mu ``N mu``. The coefficients are solved for exactly, theta descends by L-BFGS-B; only two numbers,
-``lam`` and ``mu``, are left to be selected, by Nelder and Mead's simplex on their logarithms over the k-fold
-cross-validation of all that is learnt. A fold's fit has the same objective on its own rows. Where the last descent has
-too many rows for their Gram matrix, f is a combination of the kernel functions of some of them, the landmarks.
+``N lam`` and their mu, as the penalty is called in results, ``N penalty``. The coefficients are solved for exactly,
+theta descends by L-BFGS-B; only two numbers, ``lam`` and ``penalty``, are left to be selected, by Nelder and Mead's
+simplex on their logarithms over the k-fold cross-validation of all that is learnt. A fold's fit has the same objective
+on its own rows. Where the last descent has too many rows for their Gram matrix, f is a combination of the kernel
+functions of some of them, the landmarks.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ FINE = 1e-9
 """Tolerance of the last descent, on all rows."""
 
 CLOSE = 0.05
-"""A simplex whose sides are this short has found lambda and mu, to 5 %."""
+"""A simplex whose sides are this short has found lambda and penalty, to 5 %."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,13 +73,13 @@ class TrainingCriterion(ABC):
     s: Array
 
     @abstractmethod
-    def slopes(self, theta: Array, lam: float, mu: float) -> Slopes:
-        """Return the criterion with its derivatives by theta; that by log lambda is 0, so that lambda stays."""
+    def slopes(self, theta: Array, lam: float, penalty: float) -> Slopes:
+        """Return the criterion with its derivatives by theta; lambda is not to be moved."""
 
-    def minimise(self, start: Array, lam: float, mu: float, box: Box, tolerance: float = TOLERANCE) -> Point:
+    def minimise(self, start: Array, lam: float, penalty: float, box: Box, tolerance: float = TOLERANCE) -> Point:
         """Return the relevances of the least criterion near ``start``."""
         return descent.on_scale(
-            lambda theta, lam: logarithm(self.slopes(theta, lam, mu)), Point(start, lam), box, tolerance=tolerance
+            lambda theta, lam: logarithm(self.slopes(theta, lam, penalty)), Point(start, lam), box, tolerance=tolerance
         )
 
 
@@ -90,10 +91,10 @@ class FirstLevel(TrainingCriterion):
         K = self.kernel.with_theta(theta)(self.X)
         return K, firstlevel.fit(K, self.Y, self.s, int(self.learner.bias), lam)
 
-    def slopes(self, theta: Array, lam: float, mu: float) -> Slopes:
+    def slopes(self, theta: Array, lam: float, penalty: float) -> Slopes:
         K, found = self.fit(theta, lam)
         by_theta = self.kernel.with_theta(theta).theta_vjp(self.X, firstlevel.slopes(found, lam), K)
-        return Slopes(found.minimum + mu * float(theta @ theta), by_theta + 2.0 * mu * theta, 0.0)
+        return Slopes(found.minimum + penalty * float(theta @ theta), by_theta + 2.0 * penalty * theta, 0.0)
 
     def predict(self, theta: Array, lam: float, X: Array) -> Array:
         """Return outputs (k, m) at new rows."""
@@ -108,16 +109,16 @@ class OnLandmarks(TrainingCriterion):
 
     landmarks: Array
 
-    def slopes(self, theta: Array, lam: float, mu: float) -> Slopes:
+    def slopes(self, theta: Array, lam: float, penalty: float) -> Slopes:
         kernel, X, Z = self.kernel.with_theta(theta), self.X, self.landmarks
         C, W = kernel(X, Z), kernel(Z)
         value, by_C, by_W = firstlevel.fit_landmarks(C, W, self.Y, self.s, int(self.learner.bias), lam)
         by_theta = kernel.theta_vjp(X, by_C, C, Z) + kernel.theta_vjp(Z, by_W, W)
-        return Slopes(value + mu * float(theta @ theta), by_theta + 2.0 * mu * theta, 0.0)
+        return Slopes(value + penalty * float(theta @ theta), by_theta + 2.0 * penalty * theta, 0.0)
 
 
 class CrossValidation:
-    """The k-fold cross-validation of first-level kernel learning, as a function of lambda and mu.
+    """The k-fold cross-validation of first-level kernel learning, as a function of lambda and penalty.
 
     Each fold begins where it ended for the values before: the simplex moves little at a time.
 
@@ -136,11 +137,11 @@ class CrossValidation:
         self.folds = [FirstLevel(kernel, learner, rows.X[k], rows.Y[:, k], rows.s[k]) for k in kept]
         self.thetas = [np.array(kernel.theta)] * len(kept)
 
-    def __call__(self, lam: float, mu: float) -> float:
+    def __call__(self, lam: float, penalty: float) -> float:
         """Return the mean held-out loss."""
 
         def learnt(fold: int) -> tuple[Array, Array]:
-            theta = self.folds[fold].minimise(self.thetas[fold], lam, mu, self.box).theta
+            theta = self.folds[fold].minimise(self.thetas[fold], lam, penalty, self.box).theta
             held = slice(self.rows.starts[fold], self.rows.starts[fold + 1])
             return theta, self.folds[fold].predict(theta, lam, self.rows.X[held])
 
@@ -152,32 +153,32 @@ class CrossValidation:
 
 
 class Trial(NamedTuple):
-    """What cross-validation says of a pair of lambda and mu, and the mean over folds of the relevances (p,) learnt."""
+    """The score of a pair of lambda and penalty by cross-validation, and the mean over folds of the relevances (p,)."""
 
     value: float
     lam: float
-    mu: float
+    penalty: float
     theta: Array
 
 
-def search(score: CrossValidation, lam: float, mu: float, evaluations: int) -> list[Trial]:
-    """Look for lambda and mu by Nelder and Mead's simplex on their logarithms; return all pairs tried, in order."""
+def search(score: CrossValidation, lam: float, penalty: float, evaluations: int) -> list[Trial]:
+    """Look for lambda and penalty by Nelder and Mead's simplex on their logarithms; return all pairs tried."""
     trials: list[Trial] = []
     failed: list[str] = []
 
     def at(logs: Array) -> float:
-        lam, mu = map(float, np.exp(logs))
+        lam, penalty = map(float, np.exp(logs))
         try:
             if not score.box.lams[0] <= lam <= score.box.lams[1]:
                 raise SelectionError(f"lambda = {lam:.3g} is out of bounds")
-            value = score(lam, mu)
+            value = score(lam, penalty)
         except (np.linalg.LinAlgError, SelectionError) as error:
             failed.append(str(error))
             return math.inf
-        trials.append(Trial(value, lam, mu, np.mean(score.thetas, axis=0)))
+        trials.append(Trial(value, lam, penalty, np.mean(score.thetas, axis=0)))
         return value
 
-    begin = np.log([lam, mu])
+    begin = np.log([lam, penalty])
     simplex = begin + SPREAD * np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     scipy.optimize.minimize(
         at,
@@ -191,28 +192,28 @@ def search(score: CrossValidation, lam: float, mu: float, evaluations: int) -> l
 
 
 def learn_first_level(first: Partition, last: Partition, start: Start, learner: Learner, evaluations: int) -> Learnt:
-    """Select lambda and mu on the first rows, and learn the relevances with them on the last ones.
+    """Select lambda and penalty on the first rows, and learn the relevances with them on the last ones.
 
     Parameters
     ----------
     first, last : Rows
-        Between them the ridge ``N lam`` and ``N mu`` are kept.
+        Between them the ridge ``N lam`` and ``N penalty`` are kept.
     start : Start
     learner : Learner
     evaluations : int
-        At most so many pairs of lambda and mu are tried.
+        At most so many pairs of lambda and penalty are tried.
     """
     score = CrossValidation(first, start.kernel, learner, start.box(first, 0.0))
     criterion = FirstLevel(start.kernel, learner, first.X, first.Y, first.s)
-    mu = balanced(criterion, np.array(start.kernel.theta), start.best.lam)
-    trials = search(score, start.best.lam, mu, evaluations)
+    penalty = balanced(criterion, np.array(start.kernel.theta), start.best.lam)
+    trials = search(score, start.best.lam, penalty, evaluations)
     best = min(trials, key=lambda trial: trial.value)
     kept = first.total / last.total
     found = _on(last, start.kernel, learner).minimise(
-        best.theta, best.lam * kept, best.mu * kept, start.box(last, 0.0), FINE
+        best.theta, best.lam * kept, best.penalty * kept, start.box(last, 0.0), FINE
     )
-    steps = tuple(Step(first.n, trial.value, trial.lam, trial.mu) for trial in trials)
-    return Learnt(found.theta, found.lam, best.mu * kept, best.value, steps)
+    steps = tuple(Step(first.n, trial.value, trial.lam, trial.penalty) for trial in trials)
+    return Learnt(found.theta, found.lam, best.penalty * kept, best.value, steps)
 
 
 def _on(rows: Partition, kernel: SupportsRelevances, learner: Learner) -> TrainingCriterion:
@@ -224,7 +225,7 @@ def _on(rows: Partition, kernel: SupportsRelevances, learner: Learner) -> Traini
 
 
 def balanced(criterion: FirstLevel, theta: Array, lam: float) -> float:
-    """Return the mu for which the criterion is stationary at ``theta`` along ``theta`` itself.
+    """Return the penalty for which the criterion is stationary at ``theta`` along ``theta`` itself.
 
     Where a smaller theta would fit better anyway, a thousandth of the fit goes to the penalty.
     """

@@ -70,23 +70,23 @@ class Infinite(Method):
         loss = learner.loss.expand(rows.Y, rows.s, np.zeros((len(rows.Y), 1, rows.n)))
         a = -loss[1][:, 0] / (2.0 * rows.total * lam)  # the coefficients' equation, at the outputs 0
         active = pool.with_kernels([most_violating(templates, rows, a)[0]])
-        mu, history, left = np.ones(1), [], 0.0
+        weights, history, left = np.ones(1), [], 0.0
         while True:
             rough = max(self.tolerance / 2.0, ROUGH * left)
-            mu, values, _ = mkl.reduced_gradient(active.fitter(learner, lam), mu, lam, rough)
+            weights, values, _ = mkl.reduced_gradient(active.fitter(learner, lam), weights, lam, rough)
             history.append(values[-1])
-            J, a = active.fit(mu, learner, lam)
+            J, a = active.fit(weights, learner, lam)
             kernel, energy = most_violating(templates, rows, a)
-            gap = float(lam * (energy - mu @ mkl.energies(active.grams, a)) / J)
+            gap = float(lam * (energy - weights @ mkl.energies(active.grams, a)) / J)
             known = kernel in active.kernels  # its weight is not settled yet, unless that is as good as it gets
             if gap <= self.tolerance or len(history) == self.most or (known and rough == self.tolerance / 2.0):
-                return Weights.of(active, mu, history, max(gap, 0.0), self.tolerance)
+                return Weights.of(active, weights, history, max(gap, 0.0), self.tolerance)
             left = 0.0 if known else gap
             if not known:
-                kept = mu > 0.0
+                kept = weights > 0.0
                 used = [each for each, keep in zip(active.kernels, kept, strict=True) if keep]
                 active = pool.with_kernels([*used, kernel])
-                mu = np.append(mu[kept], mu.mean()) / (1.0 + mu.mean())
+                weights = np.append(weights[kept], weights.mean()) / (1.0 + weights.mean())
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,7 +29,7 @@ class Weights:
     ----------
     kernels : tuple of Kernel
         All that have been candidates.
-    mu : (m,) array
+    weights : (m,) array
         Their weights, each of a kernel divided by its mean diagonal.
     scales : (m,) array
         Those mean diagonals.
@@ -42,7 +42,7 @@ class Weights:
     """
 
     kernels: tuple[Kernel, ...]
-    mu: Array
+    weights: Array
     scales: Array
     history: list[float] = field(default_factory=list)
     gap: float | None = None
@@ -50,15 +50,15 @@ class Weights:
 
     @classmethod
     def of(
-        cls, pool: Pool, mu: Array, history: list[float], gap: float | None = None, tolerance: float = np.inf
+        cls, pool: Pool, weights: Array, history: list[float], gap: float | None = None, tolerance: float = np.inf
     ) -> Weights:
         """Return weights of the kernels of a pool."""
-        return cls(pool.kernels, mu, pool.scales, history, gap, tolerance)
+        return cls(pool.kernels, weights, pool.scales, history, gap, tolerance)
 
 
 @dataclass(frozen=True)
 class Method(ABC):
-    """A way to weights ``mu >= 0`` of kernels whose mean diagonal is 1."""
+    """A way to weights, all >= 0, of kernels whose mean diagonal is 1."""
 
     name: ClassVar[str]
     reference: ClassVar[str]
@@ -66,7 +66,7 @@ class Method(ABC):
     """Whether kernels keep their free parameters, which the method sets itself."""
 
     norm: ClassVar[float] = 1.0
-    """The p of ``|mu|_p = 1``; a method that leaves the choice has a field ``p``."""
+    """The p of ``|weights|_p = 1``; a method that leaves the choice has a field ``p``."""
 
     def start(self, m: int) -> Array:
         """Return equal weights (m,) of the method's norm."""
@@ -107,7 +107,7 @@ class _Unfitted(Method):
 
 @dataclass(frozen=True)
 class Uniform(_Unfitted):
-    """The mean of the kernels, ``mu_m = 1/m``: nothing is learnt, and it is hard to beat."""
+    """The mean of the kernels, ``weights_m = 1/m``: nothing is learnt, and it is hard to beat."""
 
     name: ClassVar[str] = "uniform"
     reference: ClassVar[str] = "Gönen & Alpaydın 2011, Section 3.1"
@@ -120,7 +120,7 @@ class Uniform(_Unfitted):
 class Alignment(_Unfitted):
     """The greatest alignment of the centred kernel with the targets, ``<K_c, y y'> / (|K_c| |y y'|)``.
 
-    ``min_{v >= 0} v'Mv - 2 v'b``, ``mu = v / sum v``, with ``M_lm = <K_lc, K_mc>`` and ``b_m = <K_mc, y y'>``; of
+    ``min_{v >= 0} v'Mv - 2 v'b``, ``weights = v / sum v``, with ``M_lm = <K_lc, K_mc>`` and ``b_m = <K_mc, y y'>``; of
     several outputs ``y y'`` is the sum. The objective is minus the alignment.
     """
 
@@ -128,15 +128,15 @@ class Alignment(_Unfitted):
     reference: ClassVar[str] = "Cortes, Mohri & Rostamizadeh 2012, Proposition 9"
 
     def learn(self, pool: Pool, learner: Learner, lam: float) -> Weights:
-        mu, alignment = mkl.aligned(pool.grams, pool.rows.Y, pool.rows.s)
-        if not mu.any():
+        weights, alignment = mkl.aligned(pool.grams, pool.rows.Y, pool.rows.s)
+        if not weights.any():
             raise SelectionError("method 'alignment': no kernel is aligned with the target at all; use another method")
-        return Weights.of(pool, mu, [-alignment])
+        return Weights.of(pool, weights, [-alignment])
 
 
 @dataclass(frozen=True)
 class Easy(Method):
-    """EasyMKL: ``mu_m`` in proportion to ``g' Y K_m Y g``, where g are the weights of the classes' nearest points.
+    """EasyMKL: ``weights_m`` in proportion to ``g' Y K_m Y g``, where g are the weights of the classes' nearest points.
 
     g minimises ``(1 - L) g' Y Kbar Y g + L |g|^2`` over ``g >= 0`` of sum 1 in each class, Kbar the mean of the
     kernels. Up to a factor these are the coefficients of the squared hinge with a bias and the ridge
@@ -166,7 +166,7 @@ class Easy(Method):
 
 @dataclass(frozen=True)
 class Simple(Method):
-    """SimpleMKL: ``min_{mu >= 0, sum mu = 1} min_f (1/n) sum V(y, f) + lambda ||f||^2`` by reduced gradients.
+    """SimpleMKL: ``min_{weights >= 0, sum weights = 1} min_f (1/n) sum V(y, f) + lambda ||f||^2`` by reduced gradients.
 
     Sparse: most weights become exactly 0.
 
@@ -191,7 +191,7 @@ class Simple(Method):
 
 @dataclass(frozen=True)
 class Lp(Method):
-    """Lp-norm MKL: least objective over ``mu >= 0``, ``|mu|_p = 1``, by turns of a fit and of weights in closed form.
+    """Lp-norm MKL: SimpleMKL's objective over weights of p-norm 1, by turns of a fit and of weights in closed form.
 
     Not sparse for p > 1; the larger p, the nearer to equal weights.
 
@@ -221,9 +221,9 @@ class Lp(Method):
 
 @dataclass(frozen=True)
 class KKS(Method):
-    """Cross-validation with kernel stability (k-KS): ``min CV_k(K) + (eta/n) max_i |K - K^i|_2`` with ``|mu|_p = 1``.
+    """Cross-validation with kernel stability (k-KS): ``min CV_k(K) + (eta/n) max_i |K - K^i|_2``, p-norm 1.
 
-    ``CV_k`` is the mean squared held-out residual of exact refits. It is not convex in mu; the descent starts from
+    ``CV_k`` is the mean squared held-out residual of exact refits. It is not convex in weights; the descent starts from
     equal weights.
 
     Parameters
@@ -261,18 +261,18 @@ class KKS(Method):
             )
         parts = stability_objective(pool, learner, lam, self.eta)
         try:
-            mu, history = mkl.least_maximum(parts, self.start(len(pool.kernels)), self.p)
+            weights, history = mkl.least_maximum(parts, self.start(len(pool.kernels)), self.p)
         except np.linalg.LinAlgError as error:
             raise SelectionError(f"method 'k-ks' with lambda = {lam:.4g}: {error}; give a larger lambda") from error
-        return Weights.of(pool, mu, history)
+        return Weights.of(pool, weights, history)
 
 
 def stability_objective(pool: Pool, learner: Learner, lam: float, eta: float) -> mkl.Parts:
-    """Return ``CV_k(K) + (eta/n) max_i |K - K^i|_2`` as a function of mu, with the points i as its bounds."""
+    """Return ``CV_k(K) + (eta/n) max_i |K - K^i|_2`` as a function of weights, with the points i as its bounds."""
     rows, G, penalty = pool.rows, pool.grams, eta / pool.rows.total
 
-    def parts(mu: Array) -> tuple[float, Array, Array, Array]:
-        K = mkl.weighted_sum(G, mu)
+    def parts(weights: Array) -> tuple[float, Array, Array, Array]:
+        K = mkl.weighted_sum(G, weights)
         error, W, _ = gradients.cross_validation(K, rows.Y, rows.s, int(learner.bias), lam, rows.starts)
         gradient = np.tensordot(G, W, 2)
         if eta == 0:

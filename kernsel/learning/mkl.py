@@ -60,7 +60,7 @@ def learn_mkl(
 ) -> WeightedKernel:
     """Learn weights of kernels: multiple kernel learning.
 
-    ``k = sum_m mu_m k_m / c_m`` with ``mu >= 0``, ``|mu|_p = 1`` and the mean ``c_m`` of ``k_m(x, x)``; what the
+    ``k = sum_m weights_m k_m / c_m`` with weights >= 0 of p-norm 1 and the mean ``c_m`` of ``k_m(x, x)``; what the
     weights minimise is the method's. The result's ``kernel`` is one for :func:`kernsel.select`, which chooses lambda.
 
     Parameters
@@ -192,7 +192,7 @@ def learn_mkl_on_dataset(
         found = way.learn(pool, fitted, np.nan if lam is None else float(lam))
     return WeightedKernel(
         kernels=found.kernels,
-        weights=found.mu,
+        weights=found.weights,
         scales=found.scales,
         method=way,
         learner=None if fitted is None else fitted.name,
@@ -219,17 +219,17 @@ def learn_mkl_on_dataset(
 def _best(method: Method, pool: Pool, learner: Learner) -> tuple[Weights, float]:
     """Learn with the lambda of the lowest held-out loss: of equal weights first, then of what is learnt around it."""
 
-    def losses(pool: Pool, mu: Array, lams: Array) -> Array:
-        scores = NewtonCV().score(pool.path(mu, learner, lams))
+    def losses(pool: Pool, weights: Array, lams: Array) -> Array:
+        scores = NewtonCV().score(pool.path(weights, learner, lams))
         return np.where([reason is None for reason in scores.failed], scores.score, np.inf)
 
     def learn(k: int) -> tuple[float, Weights]:
         found = method.learn(pool, learner, float(lams[k]))
-        return float(losses(pool.with_kernels(found.kernels), found.mu, lams[k : k + 1])[0]), found
+        return float(losses(pool.with_kernels(found.kernels), found.weights, lams[k : k + 1])[0]), found
 
-    equal, mu = method.equal(pool)
-    lams = RIDGES[::-1] * mu.sum() / pool.rows.total  # descending, as those of a path
-    first = int(np.argmin(losses(equal, mu, lams)))
+    equal, weights = method.equal(pool)
+    lams = RIDGES[::-1] * weights.sum() / pool.rows.total  # descending, as those of a path
+    first = int(np.argmin(losses(equal, weights, lams)))
     results = {first: learn(first)}
     for step in (1, -1):
         k = first

@@ -64,22 +64,22 @@ class Pool:
                 raise OptionError(f"kernel '{short(kernel)}' is not finite on these rows: change its parameters")
         return G
 
-    def kernel(self, mu: Array) -> Kernel:
-        """Return the sum of the kernels with weights mu (m,), as any kernel of the library."""
-        return combined(self.kernels, mu, self.scales)
+    def kernel(self, weights: Array) -> Kernel:
+        """Return the sum of the kernels with ``weights`` (m,), as any kernel of the library."""
+        return combined(self.kernels, weights, self.scales)
 
     def with_kernels(self, kernels: Sequence[Kernel]) -> Pool:
         """Return other kernels on the same rows."""
         return Pool(self.rows, tuple(kernels))
 
-    def path(self, mu: Array, learner: Learner, lams: Iterable[float]) -> Path:
+    def path(self, weights: Array, learner: Learner, lams: Iterable[float]) -> Path:
         """Return the path of a learner on the weighted sum."""
-        problem = Problem(self.rows, self.kernel(mu), gram=mkl.weighted_sum(self.grams, mu))
+        problem = Problem(self.rows, self.kernel(weights), gram=mkl.weighted_sum(self.grams, weights))
         return make_path(problem, learner, lams)
 
-    def fit(self, mu: Array, learner: Learner, lam: float) -> tuple[float, Array]:
+    def fit(self, weights: Array, learner: Learner, lam: float) -> tuple[float, Array]:
         """Return the mean minimum J of the objective on the weighted sum, over outputs, and coefficients (k, n)."""
-        rows, path = self.rows, self.path(mu, learner, [lam])
+        rows, path = self.rows, self.path(weights, learner, [lam])
         if not learner.loss.square and path.fits.status.any():
             reason = newton.REASONS[int(path.fits.status.max())]
             raise SelectionError(
@@ -93,21 +93,21 @@ class Pool:
         return float(np.mean(losses + lam * np.einsum("ci,ci->c", a, f))), a
 
     def fitter(self, learner: Learner, lam: float) -> mkl.Fit:
-        """Return the function of mu (m,) that gives the minimum of the objective and the energies q (m,)."""
+        """Return the function of weights (m,) that gives the minimum of the objective and the energies q (m,)."""
 
-        def fit(mu: Array) -> tuple[float, Array]:
-            J, a = self.fit(mu, learner, lam)
+        def fit(weights: Array) -> tuple[float, Array]:
+            J, a = self.fit(weights, learner, lam)
             return J, mkl.energies(self.grams, a)
 
         return fit
 
 
-def combined(kernels: Sequence[Kernel], mu: Array, scales: Array) -> Kernel:
-    """Return ``sum_m (mu_m / scale_m) k_m``, the largest weight first, without those of weight 0."""
-    parts = [float(mu[i] / scales[i]) * kernels[i] for i in descending(mu) if mu[i] > 0]
+def combined(kernels: Sequence[Kernel], weights: Array, scales: Array) -> Kernel:
+    """Return ``sum_m (weights_m / scale_m) k_m``, the largest weight first, without those of weight 0."""
+    parts = [float(weights[i] / scales[i]) * kernels[i] for i in descending(weights) if weights[i] > 0]
     return parts[0] if len(parts) == 1 else Sum(tuple(parts))
 
 
-def descending(mu: Array) -> list[int]:
+def descending(weights: Array) -> list[int]:
     """Return the numbers of the kernels, that of the largest weight first."""
-    return [int(i) for i in np.argsort(-mu, kind="stable")]
+    return [int(i) for i in np.argsort(-weights, kind="stable")]

@@ -58,8 +58,10 @@ def landmark_factor(C: Array, W: Array, trace: float, tol: float = 0.0) -> tuple
 
     Parameters
     ----------
-    C, W : (n, c), (c, c) array
-        As for ``nystrom_factor``.
+    C : (n, c) array
+        Columns of the kernel matrix.
+    W : (c, c) array
+        The rows of C that belong to the landmarks, symmetric.
     trace : float
         That of K.
     tol : float

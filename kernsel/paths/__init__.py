@@ -12,6 +12,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from kernsel.numerics.runtime.jit import compile_ahead
+from kernsel.numerics.square import factored, heldout
 from kernsel.paths.base import Path
 from kernsel.paths.outputs import Fits, HeldOut, LeftOver
 from kernsel.paths.smooth import SmoothPath
@@ -55,7 +56,9 @@ def make_path(problem: Problem, learner: Learner, lams: Iterable[float], lead_in
 
 def compile_updates(learner: Learner, full: bool) -> None:
     """Have the fold updates of a learner compiled while the search begins; ``full`` if it does with Gram matrices."""
-    if getattr(learner, "free", ()) or not learner.loss.square:
+    if not getattr(learner, "free", ()) and learner.loss.square:
+        compile_ahead(*(factored.LOOPS if full else heldout.LOOPS))
+    else:
         kind = GramSmoothPath if full else FeaturesSmoothPath
         compile_ahead(kind.step, kind.series)
 

@@ -248,6 +248,6 @@ def test_a_pair_that_can_not_be_scored_is_passed_over(broken, monkeypatch):
         return original(self, lam, mu)
 
     monkeypatch.setattr(CrossValidation, "__call__", sometimes)
-    assert all(trial.mu <= 0.01 for trial in flkl.search(score, 1e-2, 5e-3, 6))
+    assert all(trial.penalty <= 0.01 for trial in flkl.search(score, 1e-2, 5e-3, 6))
     with pytest.raises(SelectionError, match=f"failed for every lambda and mu; the first time: {broken}"):
         flkl.search(score, 1e-2, 1e3, 2)

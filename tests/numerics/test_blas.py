@@ -110,8 +110,9 @@ def test_products_of_matrices_and_vectors(shape):
     A, B, (n, m) = rng.normal(size=shape), rng.normal(size=(5, shape[1])), shape
     x, y = rng.normal(size=m), rng.normal(size=n)
     Ax, Ay = np.full(n, 1e30), np.full(m, 1e30)
-    entry(blas.times)(A, x, Ax)
-    entry(blas.transposed_times)(A, y, Ay)
-    np.testing.assert_allclose(Ax, A @ x, rtol=1e-12, atol=1e-13)
+    for product in (blas.times, blas.multiply):
+        entry(product)(A, x, Ax)
+        np.testing.assert_allclose(Ax, A @ x, rtol=1e-12, atol=1e-13)
+    entry(blas.multiply_transposed)(A, y, Ay)
     np.testing.assert_allclose(Ay, A.T @ y, rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(entry(blas.inner_products)(A, B), A @ B.T, rtol=1e-12, atol=1e-13)

@@ -1,12 +1,15 @@
 """The compilation and its cache on disk, each case in a process of its own."""
 
+import json
 import os
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numba
+import numpy as np
 import pytest
 
 from kernsel.numerics.runtime import jit
@@ -114,6 +117,23 @@ def test_a_change_of_the_numerics_compiles_again(folder):
     )
     subprocess.run([sys.executable, "-c", changed, str(folder)], capture_output=True, check=True, timeout=100)
     assert index.read_bytes() != before
+
+
+@pytest.mark.parametrize("name", ["top.py", "square/inner.py", "square/deeper/inner.py"])
+def test_a_change_in_any_subfolder_changes_the_key_of_the_cache(tmp_path, name):
+    """Functions become part of each other's machine code across folders."""
+    (tmp_path / "square/deeper").mkdir(parents=True)
+    for each in ("top.py", "square/inner.py", "square/deeper/inner.py"):
+        (tmp_path / each).write_text("x = 1\n")
+    before = jit.hash_of(tmp_path)
+    assert jit.hash_of(tmp_path) == before
+    (tmp_path / name).write_text("x = 2\n")
+    assert jit.hash_of(tmp_path) != before
+
+
+def test_the_key_of_the_cache_is_that_of_all_numerics():
+    assert jit._sources() == jit.hash_of(Path(jit.__file__).parents[1])
+    assert (Path(jit.__file__).parents[1] / "smooth/newton.py").exists()
 
 
 def test_an_error_in_a_loop_is_not_taken_for_one_of_the_cache(tmp_path):
@@ -228,3 +248,49 @@ def test_blas_has_one_thread_until_the_outermost_block_is_left():
         with pytest.raises(ZeroDivisionError), jit.one_blas_thread():
             raise ZeroDivisionError
         assert threads() == given
+
+
+PLAIN = """
+import json
+import numpy as np
+from kernsel.learners import losses
+from kernsel.numerics.runtime import jit
+from kernsel.numerics.smooth import heldout, heldout_features, heldout_kernel, newton
+
+rng = np.random.default_rng(0)
+X, lams, starts = rng.normal(size=(20, 2)), np.array([0.1, 0.01]), np.array([0, 7, 14, 20])
+Z = np.column_stack([X, X**2])
+y = np.where(X[:, 0] + 0.5 * rng.normal(size=20) > 0, 1.0, -1.0)[None]
+s, loss, found = np.ones(20), losses.HUBER_HINGE, []
+for G, problem, update, width in (
+    (Z @ Z.T + np.eye(20), newton.in_kernel, heldout_kernel.newton_step, 21),
+    (np.column_stack([Z, np.ones(20)]), newton.in_features, heldout_features.newton_step, 5),
+):
+    x, f, parameters = np.zeros((1, 2, width)), np.zeros((1, 2, 20)), np.array([0.05])
+    which, by = np.zeros(1, np.int64), (loss.pointer, parameters)
+    newton.solve_paths(problem, G[None], 1, which, y, s[None], lams, *by, True, x, f)
+    v, d1, d2 = np.empty(f.shape), np.empty(f.shape), np.empty(f.shape)
+    newton.expand(*by, y, s, f, v, d1, d2)
+    out, rho = np.zeros((1, 2, 20)), np.zeros((1, 2, 3))
+    left = np.array([13.0, 13.0, 14.0])
+    heldout.update_folds(
+        update, G, 1, np.zeros((0, 0)), x, f, d1, d2, lams, starts, left, 1, *by, y, s, 0.25, out, rho
+    )
+    found += [f.tolist(), out.tolist(), rho.tolist()]
+print(json.dumps([jit.COMPILES, found]))
+"""
+
+
+def test_plain_python_gives_what_compiled_loops_give():
+    """BLAS is called at the same addresses; sums may be taken in another order."""
+    found = []
+    for plain in (True, False):
+        environment = {**os.environ, "NUMBA_DISABLE_JIT": str(int(plain))}
+        done = subprocess.run(
+            [sys.executable, "-c", PLAIN], env=environment, capture_output=True, text=True, check=False
+        )
+        assert not done.stderr
+        compiles, values = json.loads(done.stdout)
+        assert compiles is not plain
+        found.append(np.concatenate([np.ravel(each) for each in values]))
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-10, atol=1e-10)

@@ -1,17 +1,17 @@
 """Low-rank features that are never held together: sums over blocks of rows, and outputs block by block.
 
 From r landmarks, a triangle T and ``C = k(X, landmarks)`` come the features ``Z = C T`` (see ``lowrank``). All that the
-square loss needs of them are the sums ``Z_B' Z_B`` and ``Z_B' y_B`` over segments B of rows, r x r and r numbers each;
+square loss needs of them are the sums ``Z_S' Z_S`` and ``Z_S' y_S`` over segments S of rows, r x r and r numbers each;
 a second pass over the rows turns weights into outputs.
 
 The product ``C T`` would cost as much as ``Z' Z``. Transforming the sums instead, ``T' (C' C) T``, costs nothing, but
 squares the condition of the landmarks' block ``W = T^-T T^-1``: where the kernel is wide all digits are lost. In
 between, the first h pivots are eliminated from every block, and the others from the sums. With the residuals
-``R = C_2 - C_1 T_11 B`` of the other columns, where ``B = T_11' W_12``,
+``C_2 - C_1 T_11 T_11' W_12`` of the other columns,
 
-    P = [C_1 T_11, R],   D = diag(I, T_22),   Z = P D,   Z' Z = D' (P' P) D.
+    P = [C_1 T_11, C_2 - C_1 T_11 T_11' W_12],   Q = diag(I, T_22),   Z = P Q,   Z' Z = Q' (P' P) Q.
 
-What D magnifies is small by then: h = r / 16 keeps the digits of the most common kernels, at an eighth of the cost.
+What Q magnifies is small by then: h = r / 16 keeps the digits of the most common kernels, at an eighth of the cost.
 Targets are rows: ``Y (k, n)``.
 """
 
@@ -81,11 +81,11 @@ class Features:
         return P
 
     def finish(self, values: Array) -> Array:
-        """Return ``values D`` for values (..., r) from rows of P."""
+        """Return ``values Q`` for values (..., r) from rows of P."""
         return np.concatenate([values[..., : self.head], values[..., self.head :] @ self.rest], axis=-1)
 
     def spread(self, w: Array) -> Array:
-        """Return ``w D'``, (..., r): ``Z w = P (D w)``."""
+        """Return ``w Q'``, (..., r): ``Z w = P (Q w)``."""
         return np.concatenate([w[..., : self.head], w[..., self.head :] @ self.rest.T], axis=-1)
 
     def blocks(self, lo: int, hi: int) -> Iterator[slice]:
@@ -96,7 +96,7 @@ class Features:
 
 
 def sums(features: Features, X: Points, Y: Array, root: Array | None, bounds: Indices) -> tuple[Array, Array]:
-    """Return ``Z_B' Z_B (m, r, r)`` and ``Y_B Z_B (m, k, r)`` of m segments of rows.
+    """Return ``Z_S' Z_S (m, r, r)`` and ``Y_S Z_S (m, k, r)`` of m segments of rows.
 
     Each segment is summed up by one thread, in order: the sums don't depend on the number of threads.
 

@@ -1,9 +1,9 @@
-"""Damped Newton on low-rank features that are never held together: see ``newton`` and ``streaming``.
+"""Damped Newton on low-rank features that are never held together: see ``smooth.newton`` and ``blocks.features``.
 
 A pass over blocks of rows evaluates many fits at a point ``f + df`` each, ``df = Z p``: the loss, its gradient, and
 what has changed in ``Z' diag(d2) Z`` since the last pass. Where the whole step turns out to be good, which is the rule
 near the minimum, the next one follows without another pass. Fits that are done leave the passes. Products are those of
-the half-finished features P of ``streaming``, and are finished when a system is solved.
+the half-finished features P of ``blocks.features``, and are finished when a system is solved.
 
 Blocks don't depend on the number of threads, and one thread adds up the products of one fit: neither do the results.
 """
@@ -130,7 +130,7 @@ class Newton:
         return self._descend(fits, start)
 
     def resume(self, fits: Fits) -> NDArray[np.int64]:
-        """Do the same from weights whose outputs ``f`` are given."""
+        """Bring fits from weights whose outputs ``f`` are given to the minimum; return statuses (J,)."""
         return self._descend(fits, np.zeros_like(fits.w))
 
     @one_blas_thread()
@@ -325,17 +325,17 @@ class Newton:
         return P
 
     def spread(self, w: Array) -> Array:
-        """Return ``w D'`` for weights (..., R), of which D leaves a bias as it is."""
+        """Return ``w Q'`` for weights (..., R), of which Q leaves a bias as it is."""
         r = self.features.rank
         return np.concatenate([self.features.spread(w[..., :r]), w[..., r:]], axis=-1)
 
     def finish(self, values: Array) -> Array:
-        """Return ``values D`` for values (..., R) from rows of P, of which D leaves a bias as it is."""
+        """Return ``values Q`` for values (..., R) from rows of P, of which Q leaves a bias as it is."""
         r = self.features.rank
         return np.concatenate([self.features.finish(values[..., :r]), values[..., r:]], axis=-1)
 
     def finished(self, G: Array) -> Array:
-        """Return ``D' G D`` from the lower triangle of G."""
+        """Return ``Q' G Q`` from the lower triangle of G."""
         lower = np.tril(G)
         return self.finish(self.finish(lower + np.tril(lower, -1).T).T)
 

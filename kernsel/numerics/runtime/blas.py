@@ -57,7 +57,7 @@ def integer(value):
 
 @inline
 def number(value):
-    """Return a number in the same way."""
+    """Return a float64 number by its address."""
     box = np.empty(1)
     box[0] = value
     return box
@@ -90,7 +90,14 @@ def fill(out, value):
 
 @inline
 def times(A, x, out):
-    """Fill ``out (n,)`` with ``A x`` for ``A (n, m)``."""
+    """Fill ``out (n,)`` with ``A x`` for ``A (n, m)``, row by row, which for small matrices is faster than BLAS."""
+    for i in range(A.shape[0]):
+        out[i] = inner(A[i], x)
+
+
+@inline
+def multiply(A, x, out):
+    """Fill ``out (n,)`` with ``A x`` for ``A (n, m)`` by BLAS."""
     if A.size == 0:
         fill(out, 0.0)
         return
@@ -98,8 +105,8 @@ def times(A, x, out):
 
 
 @inline
-def transposed_times(A, x, out):
-    """Fill ``out (m,)`` with ``A' x`` for ``A (n, m)``."""
+def multiply_transposed(A, x, out):
+    """Fill ``out (m,)`` with ``A' x`` for ``A (n, m)`` by BLAS."""
     if A.size == 0:
         fill(out, 0.0)
         return

@@ -293,8 +293,12 @@ def _cacheable(function: Any, options: dict[str, Any]) -> Dispatcher:
 @functools.cache
 def _sources() -> str:
     """Hash all files of the numerics: its functions become part of each other's machine code across files."""
-    files = sorted(Path(__file__).parents[1].rglob("*.py"))
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+    return hash_of(Path(__file__).parents[1])
+
+
+def hash_of(folder: Path) -> str:
+    """Return a hash of the Python files below a folder, at any depth."""
+    return hashlib.sha256(b"".join(file.read_bytes() for file in sorted(folder.rglob("*.py")))).hexdigest()
 
 
 def _on_disk(dispatcher: Dispatcher, signature: Any) -> bool:

@@ -1,7 +1,7 @@
 """Held-out outputs of every fold from one fit: the Newton step and the Bouligand influence function (BIF).
 
 Every update takes one fit (``f``, ``d1``, ``d2`` at ``lam``) and fills ``out (n,)`` with the output of each row
-predicted without its fold, ``f^{-S}_S``, approximately for a curved loss. Curved rows are A, those of the fold C.
+predicted without its fold, ``f^{-S}_S``, approximately for a curved loss. Rows with ``d2 > 0`` are curved.
 
 *Newton step*: one Newton step from the fit towards the fit without the fold; exact for the square loss.
 A step is believed where the quadratic model of the loss that it is made with holds at its end. On the rows T that
@@ -187,6 +187,8 @@ def update_folds(
         The Gram matrix or the features; the Nystrom factor where ``nystrom_influence`` wants it.
     bias : int
         1 with an unpenalised bias: the last of x, and the last column of features and of V, of ones.
+    lams : (L,)
+        Regularisation of each fit.
     x, f, d1, d2 : (q, L, .), (q, L, n)
         The fits: coefficients or weights, outputs, and the weighted derivatives there.
     starts, left : (t + 1,), (t,)

@@ -12,10 +12,10 @@ from kernsel.numerics.runtime.blas import (
     inner,
     inner_products,
     mirror,
+    multiply,
+    multiply_transposed,
     ridged_cholesky,
     solve_rows,
-    times,
-    transposed_times,
 )
 from kernsel.numerics.runtime.jit import inline, pointer
 from kernsel.numerics.smooth.convergence import ASTRAY, CONVERGED, SINGULAR
@@ -45,7 +45,25 @@ def newton_step(Z, V, objective, loss, fit, folds, order, trust, held):
     """``delta = [mu' I + Z' D Z - Z_S' D_S Z_S]^-1 (2 N_S lam w + Z_S' d1_S)``, ``f^{-S}_S = Z_S (w + delta)``.
 
     A fold with few curved rows is taken away from the factor of the whole system by Woodbury's formula. If ``order`` is
-    not 0, ``rho`` is filled, as by ``influence``. V is not used.
+    not 0, ``rho`` is filled, as by ``influence``.
+
+    Parameters
+    ----------
+    Z : (n, r) array
+        Features, the column of a bias last.
+    V : (n, c) array
+        The Nystrom factor of ``nystrom_influence``, a column of ones for a bias last; of no use elsewhere.
+    objective : Objective
+    loss : pointer of type ``LOSS``
+    fit : Fit
+        To all rows.
+    folds : Folds
+    order : int
+        Terms of the series; 0 asks for ``rho`` alone, and a Newton step for none of it.
+    trust : float
+        A Newton step that strays by more than this share of what it promises has the status ``ASTRAY``.
+    held : HeldOut
+        Overwritten.
     """
     (w, _, d1, d2), (starts, left, N), (out, rho, status) = fit, folds, held
     lam, bias = objective.lam, objective.bias
@@ -91,7 +109,7 @@ def newton_step(Z, V, objective, loss, fit, folds, order, trust, held):
                 continue
         for j in range(r):
             delta[j] += w[j]
-        times(Z, delta, end)
+        multiply(Z, delta, end)
         climb = mu * (inner(w[: r - bias], delta) - norm)
         status[fold] = CONVERGED
         if strays(loss, objective, fit, end, lo, hi, climb, 0.5 * mu * norm, trust):
@@ -121,10 +139,10 @@ def add_woodbury(R, C, x):
     for i in range(m):
         for j in range(m):
             small[i, j] = (1.0 if i == j else 0.0) - small[i, j]
-    times(C, x, v)
+    multiply(C, x, v)
     if damped_solve(small, v) != 0:
         return SINGULAR
-    transposed_times(Y, v, change)
+    multiply_transposed(Y, v, change)
     for j in range(r):
         x[j] += change[j]
     return CONVERGED
@@ -133,7 +151,7 @@ def add_woodbury(R, C, x):
 @inline
 def pull_of_fold(ZS, d1, w, shrink, bias, out):
     """Fill ``out (r,)`` with ``Z_S' d1_S + shrink w``, where the weight of a bias, the last one, isn't shrunk."""
-    transposed_times(ZS, d1, out)
+    multiply_transposed(ZS, d1, out)
     for j in range(w.size - bias):
         out[j] += shrink * w[j]
 
@@ -152,7 +170,25 @@ def influence(Z, V, objective, loss, fit, folds, order, trust, held):
     """BIF of the given order, and ``rho`` of each fold: with ``L = H + mu I`` and ``H = Z' D Z`` the terms are
 
     ``e_1 = N / (N - N_S) L^-1 (2 N_S lam w + Z_S' d1_S)``, ``e_{k+1} = L^-1 E e_k`` with
-    ``E = (N Z_C' D_C Z_C - N_S H) / (N - N_S)``. V, loss and trust are not used.
+    ``E = (N Z_C' D_C Z_C - N_S H) / (N - N_S)``.
+
+    Parameters
+    ----------
+    Z : (n, r) array
+        Features, the column of a bias last.
+    V : (n, c) array
+        The Nystrom factor of ``nystrom_influence``, a column of ones for a bias last; of no use elsewhere.
+    objective : Objective
+    loss : pointer of type ``LOSS``
+    fit : Fit
+        To all rows.
+    folds : Folds
+    order : int
+        Terms of the series; 0 asks for ``rho`` alone, and a Newton step for none of it.
+    trust : float
+        A Newton step that strays by more than this share of what it promises has the status ``ASTRAY``.
+    held : HeldOut
+        Overwritten.
     """
     (w, _, d1, d2), (starts, left, N), (out, rho, status) = fit, folds, held
     lam, bias = objective.lam, objective.bias
@@ -187,9 +223,9 @@ def apply(data, x, Ex, image):
     """Apply the operator of ``lanczos`` to weights of the features: ``E = kept C' C - gone H``, ``L = R R'``."""
     H, R, C, kept, gone = data
     c, inside = np.empty(C.shape[0]), np.empty(x.size)
-    times(C, x, c)
-    transposed_times(C, c, inside)
-    times(H, x, Ex)
+    multiply(C, x, c)
+    multiply_transposed(C, c, inside)
+    multiply(H, x, Ex)
     for i in range(x.size):
         Ex[i] = kept * inside[i] - gone * Ex[i]
         image[i] = Ex[i]
@@ -215,11 +251,11 @@ def ratio(H, R, C, kept, gone):
                 Y[i, j] = C[i, j]
         solve_rows(R, Y)
         v = dominant_vector(inner_products(C, Y))
-        transposed_times(Y, v, x)
+        multiply_transposed(Y, v, x)
     else:
         for i in range(m):
             v[i] = uneven(i)
-        transposed_times(C, v, x)
+        multiply_transposed(C, v, x)
         solve_rows(R, x)
     add_unevenness(x)
     triangular_product(R, x, Lx)

@@ -79,12 +79,30 @@ def scaled_inverse(K, bias, rows, root, ridge, M):
 def newton_step(K, V, objective, loss, fit, folds, order, trust, held):
     """One Newton step from the fit towards each fold's own fit, with ``mu' = 2 (N - N_S) lam``.
 
-    Without the fold, straight rows get the coefficient ``-d1_i / mu'`` and the curved rows B = A without C
-    ``(K_BB + mu' D^-1) a_B + b = f_B - d1_B / d2_B - (K a)_B`` of the straight ones, where with a bias all coefficients
-    sum to 0. The system of B is read off the inverse M for all of A: ``a_B = u_B - M_BC M_CC^-1 u_C`` with
-    ``u = M [right-hand side of B; 0]``.
+    Without the fold, straight rows get the coefficient ``-d1_i / mu'`` and the curved rows k that are kept
+    ``(K_kk + mu' D^-1) a_k + b = f_k - d1_k / d2_k - (K a)_k`` of the straight ones, where with a bias all coefficients
+    sum to 0. With the fold's curved rows g, that system is read off the inverse M for all curved rows:
+    ``a_k = u_k - M_kg M_gg^-1 u_g`` with ``u = M [right-hand side of k; 0]``.
 
-    If ``order`` is not 0, ``rho`` is read off the same inverse: see ``ratio_at``.
+    If ``order`` is not 0, ``rho`` is read off M: see ``ratio_at``.
+
+    Parameters
+    ----------
+    K : (n, n) array
+        Gram matrix.
+    V : (n, c) array
+        The Nystrom factor of ``nystrom_influence``, a column of ones for a bias last; of no use elsewhere.
+    objective : Objective
+    loss : pointer of type ``LOSS``
+    fit : Fit
+        To all rows.
+    folds : Folds
+    order : int
+        Terms of the series; 0 asks for ``rho`` alone, and a Newton step for none of it.
+    trust : float
+        A Newton step that strays by more than this share of what it promises has the status ``ASTRAY``.
+    held : HeldOut
+        Overwritten.
     """
     (a, f, d1, d2), (starts, left, N), (out, rho, status) = fit, folds, held
     lam, bias, n = objective.lam, objective.bias, f.size
@@ -202,10 +220,28 @@ def gradient_of_fold(K, f, b, d1, lam, weight, lo, hi, rows, out):
 def influence(K, V, objective, loss, fit, folds, order, trust, held):
     """BIF of the given order, and ``rho`` of each fold.
 
-    With ``M = (D^1/2 K D^1/2 + mu I)^-1`` on A and ``c = (N 1_S - N_S) / (N - N_S)`` the scaled terms of the series,
-    ``e_k = D^1/2 E_k``, follow ``e_1 = (mu / mu') M D^1/2 kappa_A`` and ``e_{k+1} = (I - mu M)(c e_k)``; the
+    With ``M = (D^1/2 K D^1/2 + mu I)^-1`` on the curved rows and ``c = (N 1_S - N_S) / (N - N_S)`` the scaled terms of
+    the series, ``e_k = D^1/2 E_k``, follow ``e_1 = (mu / mu') M D^1/2 kappa`` and ``e_{k+1} = (I - mu M)(c e_k)``; the
     coefficients change by ``D^1/2 (M (c (e_1 + ... + e_{r-1})) - e_1 / mu)``. The row of a bias has ``sum d1_S`` in
     place of kappa, and ``c = 0``; its part of that is what the bias changes by.
+
+    Parameters
+    ----------
+    K : (n, n) array
+        Gram matrix.
+    V : (n, c) array
+        The Nystrom factor of ``nystrom_influence``, a column of ones for a bias last; of no use elsewhere.
+    objective : Objective
+    loss : pointer of type ``LOSS``
+    fit : Fit
+        To all rows.
+    folds : Folds
+    order : int
+        Terms of the series; 0 asks for ``rho`` alone, and a Newton step for none of it.
+    trust : float
+        A Newton step that strays by more than this share of what it promises has the status ``ASTRAY``.
+    held : HeldOut
+        Overwritten.
     """
     (a, f, d1, d2), (starts, left, N), (out, rho, status) = fit, folds, held
     lam, bias, n = objective.lam, objective.bias, f.size
@@ -255,7 +291,7 @@ def influence(K, V, objective, loss, fit, folds, order, trust, held):
 def ratio(M, mu, c, first, last):
     """Return the spectral radius of ``diag(c) H`` with ``H = I - mu M``, self-adjoint in the product of H.
 
-    The largest eigenvalue of the fold's own block ``H_CC`` is above it by no more than ``N_S / (N - N_S)``. Power
+    The largest eigenvalue of the fold's own block of H is above it by no more than ``N_S / (N - N_S)``. Power
     iteration on that small block gives the vector from which a few steps of Lanczos' with the whole of H are enough.
     """
     m = last - first
@@ -309,6 +345,24 @@ def nystrom_influence(K, V, objective, loss, fit, folds, order, trust, held):
     ``f^{-S} = f + (kappa - V (mu I + V' D V)^-1 V' D kappa) / mu'`` with the curved rows in D: for the hinge this is
     FBIF18's formula with its sign and its mask corrected, for the square loss its Section 4.2. With a bias V has a last
     column of ones, without a ridge, and ``mu sum d1_S`` is taken off its entry of ``V' D kappa``.
+
+    Parameters
+    ----------
+    K : (n, n) array
+        Gram matrix.
+    V : (n, c) array
+        The Nystrom factor of ``nystrom_influence``, a column of ones for a bias last; of no use elsewhere.
+    objective : Objective
+    loss : pointer of type ``LOSS``
+    fit : Fit
+        To all rows.
+    folds : Folds
+    order : int
+        Terms of the series; 0 asks for ``rho`` alone, and a Newton step for none of it.
+    trust : float
+        A Newton step that strays by more than this share of what it promises has the status ``ASTRAY``.
+    held : HeldOut
+        Overwritten.
     """
     (a, f, d1, d2), (starts, left, N), (out, _, status) = fit, folds, held
     lam, bias = objective.lam, objective.bias

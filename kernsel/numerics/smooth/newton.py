@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numba.core import types
 
-from kernsel.numerics.runtime.blas import damped_solve, inner, ridged_cholesky, solve_rows, sum_of, times
+from kernsel.numerics.runtime.blas import damped_solve, inner, multiply, ridged_cholesky, solve_rows, sum_of
 from kernsel.numerics.runtime.jit import (
     LOSS,
     Compiled,
@@ -87,11 +87,11 @@ PROBLEM = types.FunctionType(i8(f8_2, OBJECTIVE, LOSS, SYSTEM, f8, f8_1, f8_1))
 def in_kernel(K, objective, loss, iterate, tol, a, f):
     """Minimise ``J`` in the coordinates of the Gram matrix by damped Newton steps; return a status.
 
-    With the curved rows A (``d2 > 0``) and ``mu = 2 N lam`` the step to ``a + da`` solves, for all other rows,
-    ``a_i + da_i = -d1_i / mu``, and for A ``(K_AA + mu D^-1) da_A = -(d1_A + mu a_A) / d2_A - K_AB da_B``, here scaled
-    by ``D^1/2`` on both sides so that it stays well conditioned where the curvature varies.
+    With the curved rows c (``d2 > 0``), all others o, and ``mu = 2 N lam``, the step to ``a + da`` solves
+    ``a_o + da_o = -d1_o / mu`` and ``(K_cc + mu D^-1) da_c = -(d1_c + mu a_c) / d2_c - K_co da_o``, here scaled by
+    ``D^1/2`` on both sides so that it stays well conditioned where the curvature varies.
 
-    With a bias, ``f = K a_1..n + a_n+1``: its step ``db`` is added to the left side for A, and makes ``sum a = 0``.
+    With a bias, ``f = K a_1..n + a_n+1``: its step ``db`` is added to the left side for c, and makes ``sum a = 0``.
 
     Columns behind K (n, n + c) are a factor Z of most of it, ``K ~ Z Z'``. Where what that leaves out is small beside
     the ridge, and most rows are curved, systems are solved by conjugate gradients.
@@ -270,7 +270,7 @@ def in_features(Z, objective, loss, iterate, tol, w, f):
             return NOT_FINITE
         if slope >= 0.0:
             return CONVERGED
-        times(Z, p, df)
+        multiply(Z, p, df)
         q1, q2 = inner(w[:ridged], p), inner(p[:ridged], p)
         step = line_search(loss, objective, N, f, df, Direction(total, J, slope, q1, q2))
         for i in range(r):

@@ -5,10 +5,10 @@ For a smooth loss leaving row i out and taking one Newton step, at the same ridg
     f_i^{-i} = f_i - a_i S_i^2  with  a_i = -d1_i / mu,  S_i^2 = mu l_i / (1 - d2_i l_i),
     l_i = z_i' (Z' D Z + mu I)^-1 z_i.
 
-That is approximate leave-one-out (ALO). In the coordinates of K, with the curved rows A and ``H = K_AA + mu D^-1``, it
-is the squared distance of row i in feature space from the span of the (softened) others in A:
+That is approximate leave-one-out (ALO). In the coordinates of K, with the curved rows c and ``H = K_cc + mu D^-1``, it
+is the squared distance of row i in feature space from the span of the (softened) others of them:
 
-    S_i^2 = 1 / [H^-1]_ii - mu / d2_i  in A,     S_i^2 = K_ii - K_iA H^-1 K_Ai  elsewhere.
+    S_i^2 = 1 / [H^-1]_ii - mu / d2_i  in c,     S_i^2 = K_ii - K_ic H^-1 K_ci  elsewhere.
 
 An unpenalised bias borders H with ones, as in Vapnik & Chapelle 2000 (their K_SV tilde).
 """
@@ -25,17 +25,29 @@ Array = NDArray[np.float64]
 
 
 def spans_in_kernel(K: Array, bias: bool, d1: Array, d2: Array, mu: float) -> tuple[Array, int]:
-    """Return ``S^2 (n,)`` of the rows that pull (``d1 != 0``; 0 for others), and 0 or a key of ``REASONS``."""
+    """Return ``S^2 (n,)`` of the rows that pull (``d1 != 0``; 0 for others), and 0 or a key of ``REASONS``.
+
+    Parameters
+    ----------
+    K : (n, n) array
+        Gram matrix.
+    bias : bool
+        Whether there is an unpenalised bias.
+    d1, d2 : (n,) array
+        Weighted derivatives of the loss at the outputs.
+    mu : float
+        The ridge.
+    """
     S2 = np.zeros(d1.size)
-    A, B = np.flatnonzero(d2 > 0), np.flatnonzero((d2 <= 0) & (d1 != 0))
-    if bias and not A.size:  # no row says where the bias would go
+    curved, B = np.flatnonzero(d2 > 0), np.flatnonzero((d2 <= 0) & (d1 != 0))
+    if bias and not curved.size:  # no row says where the bias would go
         return S2, SINGULAR
-    soft, KB = mu / d2[A], K[np.ix_(A, B)]
+    soft, KB = mu / d2[curved], K[np.ix_(curved, B)]
     try:
-        L = scipy.linalg.cholesky(K[np.ix_(A, A)] + np.diag(soft), lower=True)
+        L = scipy.linalg.cholesky(K[np.ix_(curved, curved)] + np.diag(soft), lower=True)
     except np.linalg.LinAlgError:
         return S2, SINGULAR
-    R = scipy.linalg.solve_triangular(L, np.eye(A.size), lower=True)
+    R = scipy.linalg.solve_triangular(L, np.eye(curved.size), lower=True)
     inverse = np.einsum("ij,ij->j", R, R)
     X = R @ KB
     S2[B] = K[B, B] - np.einsum("ij,ij->j", X, X)
@@ -44,12 +56,24 @@ def spans_in_kernel(K: Array, bias: bool, d1: Array, d2: Array, mu: float) -> tu
         inverse -= u**2 / u.sum()
         S2[B] += (u @ KB - 1.0) ** 2 / u.sum()
     with np.errstate(divide="ignore"):  # a bias that rests on one row alone
-        S2[A] = 1.0 / inverse - soft
+        S2[curved] = 1.0 / inverse - soft
     return S2, CONVERGED
 
 
 def spans_in_features(Z: Array, bias: bool, d1: Array, d2: Array, mu: float) -> tuple[Array, int]:
-    """Return the same from features, with the column of ones of a bias last."""
+    """Return ``S^2 (n,)`` of the rows that pull (``d1 != 0``; 0 for others), and 0 or a key of ``REASONS``.
+
+    Parameters
+    ----------
+    Z : (n, r) array
+        Features, the column of ones of a bias last.
+    bias : bool
+        Whether that column is there, which has no ridge.
+    d1, d2 : (n,) array
+        Weighted derivatives of the loss at the outputs.
+    mu : float
+        The ridge.
+    """
     H = (Z.T * d2) @ Z
     H[np.diag_indices(len(H) - bias)] += mu
     try:

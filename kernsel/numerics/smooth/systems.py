@@ -1,7 +1,7 @@
 """Newton systems of the curved rows, in the coordinates of the Gram matrix and of features.
 
-Rows with ``d2 > 0`` are curved, A; D is their curvature. In the coordinates of K the system of a step is
-``D^1/2 K_AA D^1/2 + mu I``, in those of features ``Z' D Z + mu I``.
+Rows with ``d2 > 0`` are curved, c; D is their curvature. In the coordinates of K the system of a step is
+``D^1/2 K_cc D^1/2 + mu I``, in those of features ``Z' D Z + mu I``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The square loss through one Cholesky factorisation a ridge: for a few ridges cheaper than an eigendecomposition.
 
-In the coordinates of ``spectral``. With ``A = (K + ridge I)^-1``, and ``M = A - u u' / t`` for an unpenalised bias,
-where ``r = S^1/2 1``, ``u = A r`` and ``t = r' u``, a fold S is held out by ``y_S - f_S = M_SS^-1 (M y)_S``. With the
-factor ``K + ridge I = R R'`` the blocks are ``A_SS = (R^-1)_{:,S}' (R^-1)_{:,S}``.
+In the coordinates of ``spectral``. With ``A = (K + ridge I)^-1``, less ``u u' / t`` for an unpenalised bias, where
+``root = S^1/2 1``, ``u = (K + ridge I)^-1 root`` and ``t = root' u``, a fold S is held out by
+``y_S - f_S = A_SS^-1 (A y)_S``. With the factor ``K + ridge I = R R'`` the blocks are those of
+``(R^-1)_{:,S}' (R^-1)_{:,S}``.
 """
 
 from __future__ import annotations
@@ -163,12 +164,16 @@ def coefficients_factored(
 ) -> np.ndarray:
     """Return ``a (k, q, n)`` of q fits on some of the rows, and zeros for the others.
 
-    With ``f = K a`` and the bias, ``a = M y`` where K, y and the direction of the bias are those of the rows ``kept``.
+    With ``f = K a`` and the bias, ``a = A y`` where K, y and the direction of the bias are those of the rows ``kept``.
 
     Parameters
     ----------
-    K, root, Y : (n, n), (n,) or None, (k, n)
-        As above.
+    K : (n, n)
+        The weighted Gram matrix.
+    root : (n,) or None
+        ``S^1/2 1`` where there is a bias.
+    Y : (k, n)
+        Weighted targets.
     ridges, kept : (q,), (q, n) bool
         Of each fit.
     """
@@ -185,3 +190,7 @@ def coefficients_factored(
         u, x = x[:, -1], x[:, :-1]
         x = x - ((x @ root) / (u @ root)[:, None])[:, :, None] * u[:, None]
     return np.ascontiguousarray(x.transpose(1, 0, 2))
+
+
+LOOPS = (_ridges, _solves)
+"""What takes longest to compile."""

@@ -68,8 +68,16 @@ def bayesian_regularisation(
 
     Parameters
     ----------
-    K, Y, s, bias, lam : (n, n), (k, n), (n,), int, float
-        As for ``cross_validation``.
+    K : (n, n)
+        Gram matrix.
+    Y : (k, n)
+        Targets.
+    s : (n,)
+        Sample weights, ones without.
+    bias : int
+        1 with an unpenalised bias.
+    lam : float
+        The fit without row i has the ridge ``lam`` times the weights of all others.
     starts : (t + 1,)
         Only where the folds end counts: rows beyond are never held out.
     """
@@ -96,8 +104,16 @@ def evidence(K: np.ndarray, Y: np.ndarray, s: np.ndarray, bias: int, lam: float)
 
     Parameters
     ----------
-    K, Y, s, bias, lam : (n, n), (k, n), (n,), int, float
-        As for ``cross_validation``; the ridge is ``lam`` times the sum of all weights.
+    K : (n, n)
+        Gram matrix.
+    Y : (k, n)
+        Targets.
+    s : (n,)
+        Sample weights, ones without.
+    bias : int
+        1 with an unpenalised bias.
+    lam : float
+        The ridge is ``lam`` times the sum of all weights.
     """
     root, m = np.sqrt(s), len(s) - bias
     A, determinant = _inverse(_weighed(K, root), root if bias else None, s.sum() * lam)
@@ -110,7 +126,21 @@ def evidence(K: np.ndarray, Y: np.ndarray, s: np.ndarray, bias: int, lam: float)
 
 
 def evidence_alone(K: np.ndarray, Y: np.ndarray, s: np.ndarray, bias: int, lam: float) -> float:
-    """The value of :func:`evidence` without its derivatives: a third of the time."""
+    """Return the value of :func:`evidence` without its derivatives, from one Cholesky factor: a third of the time.
+
+    Parameters
+    ----------
+    K : (n, n) array
+        Gram matrix.
+    Y : (k, n) array
+        Targets.
+    s : (n,) array
+        Sample weights, ones without.
+    bias : int
+        1 with an unpenalised bias.
+    lam : float
+        The ridge is ``lam`` times the sum of all weights.
+    """
     root, m = np.sqrt(s), len(s) - bias
     ridge = float(s.sum() * lam)
     _check(K, ridge)

@@ -21,10 +21,10 @@ from kernsel.numerics.runtime.blas import (
     cholesky,
     copy_lower,
     mirror,
+    multiply,
+    multiply_transposed,
     ridged_cholesky,
     solve_rows,
-    times,
-    transposed_times,
 )
 from kernsel.numerics.runtime.jit import (
     Compiled,
@@ -116,6 +116,8 @@ def for_folds(
         Targets.
     G : (r, r)
         The products ``Z' Z`` of the features.
+    lams : (L,)
+        Regularisation: without fold S the ridge is ``left_S lam``.
     starts, N, left : (t + 1,), float, (t,)
         The folds, the sum of all weights, and what the fit without each fold keeps of it.
     order : int
@@ -152,6 +154,23 @@ def heldout_square(
     """Return the exact held-out outputs ``(k, L, n)`` of the square loss, and a status for every ``lam``.
 
     Without fold S the ridge is ``left_S lam``, and with ``A = (K + ridge I)^-1``, ``y_S - f_S = A_SS^-1 (A y)_S``.
+
+    Parameters
+    ----------
+    U : (n, r) array
+        Orthonormal columns of the spectrum, in the coordinates of ``S^1/2``.
+    ev : (r,) array
+        Its eigenvalues, infinite for a bias.
+    Y : (k, n) array
+        Weighted targets, ``S^1/2 y``.
+    lams : (L,) array
+        Regularisation: without fold S the ridge is ``left_S lam``.
+    starts : (t + 1,) array
+        Bounds of the folds; rows beyond the last are never held out.
+    N : float
+        Sum of all weights.
+    left : (t,) array
+        What the fit without each fold keeps of it.
     """
     if products_are_cheaper(starts, ev.size, lams):
         bias = int(ev.size > 0 and np.isinf(ev[0]))  # it comes first in a spectrum, and last among features
@@ -165,10 +184,31 @@ def heldout_features(
     Z: np.ndarray, G: np.ndarray, bias: int, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray, N: float,
     left: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Return the same for ``K = Z Z'`` and ``G = Z' Z``, by leaving the fold out of the normal equations.
+    """Return the exact held-out outputs ``(k, L, n)`` for ``K = Z Z'`` and ``G = Z' Z``, and a status (L,).
+
+    The fold is left out of the normal equations: ``(G - Z_S' Z_S + ridge I) w = Z' y - Z_S' y_S``, ``f_S = Z_S w``.
 
     Columns that overlap with no other one, as where the kernel is so narrow that it sees single points, need no system.
     (With a bias they all overlap with its column.)
+
+    Parameters
+    ----------
+    Z : (n, r) array
+        Weighted features, ``S^1/2 Z``, the column of a bias last.
+    G : (r, r) array
+        Their products ``Z' Z``.
+    bias : int
+        1 where the last column is that of a bias, which has no ridge.
+    Y : (k, n) array
+        Weighted targets, ``S^1/2 y``.
+    lams : (L,) array
+        Regularisation: without fold S the ridge is ``left_S lam``.
+    starts : (t + 1,) array
+        Bounds of the folds; rows beyond the last are never held out.
+    N : float
+        Sum of all weights.
+    left : (t,) array
+        What the fit without each fold keeps of it.
     """
     alone = columns_alone(Z, G)
     out, status = np.zeros((len(Y), lams.size, len(Z))), np.zeros(lams.size, np.int64)
@@ -183,7 +223,15 @@ def heldout_features(
 
 
 def columns_alone(Z: np.ndarray, G: np.ndarray) -> np.ndarray:
-    """Say which columns overlap with no other one by more than rounding, in whatever rows: (r,) bool."""
+    """Say which columns overlap with no other one by more than rounding, in whatever rows: (r,) bool.
+
+    Parameters
+    ----------
+    Z : (n, r) array
+        Weighted features, ``S^1/2 Z``, the column of a bias last.
+    G : (r, r) array
+        Their products ``Z' Z``.
+    """
     length = np.sqrt(np.diag(G))
     bound = ROUNDING * np.outer(length, length)
     alone: np.ndarray = (np.abs(G) > bound).sum(axis=0) <= 1
@@ -195,7 +243,21 @@ def columns_alone(Z: np.ndarray, G: np.ndarray) -> np.ndarray:
 
 
 def without_columns(Z: np.ndarray, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray, left: np.ndarray) -> np.ndarray:
-    """Return the held-out outputs ``(k, L, n)`` of orthogonal columns: ``w = Z' y / (diag(Z' Z) + ridge)``."""
+    """Return the held-out outputs ``(k, L, n)`` of orthogonal columns: ``w = Z' y / (diag(Z' Z) + ridge)``.
+
+    Parameters
+    ----------
+    Z : (n, r) array
+        Weighted features, ``S^1/2 Z``, the column of a bias last.
+    Y : (k, n) array
+        Weighted targets, ``S^1/2 y``.
+    lams : (L,) array
+        Regularisation: without fold S the ridge is ``left_S lam``.
+    starts : (t + 1,) array
+        Bounds of the folds; rows beyond the last are never held out.
+    left : (t,) array
+        What the fit without each fold keeps of it.
+    """
     folds = [slice(lo, hi) for lo, hi in pairwise([*starts, len(Z)])]  # what is never held out comes last
     squares = np.stack([np.einsum("ij,ij->j", Z[fold], Z[fold]) for fold in folds])
     products = np.stack([Y[:, fold] @ Z[fold] for fold in folds])
@@ -212,7 +274,27 @@ def influence_square(
     U: np.ndarray, ev: np.ndarray, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray, N: float, left: np.ndarray,
     order: int,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Return the BIF of the given order for the square loss, ``(k, L, n)``, and its ratio, ``(t, L)``."""
+    """Return the BIF of the given order for the square loss, ``(k, L, n)``, and its ratio, ``(t, L)``.
+
+    Parameters
+    ----------
+    U : (n, r) array
+        Orthonormal columns of the spectrum, in the coordinates of ``S^1/2``.
+    ev : (r,) array
+        Its eigenvalues, infinite for a bias.
+    Y : (k, n) array
+        Weighted targets, ``S^1/2 y``.
+    lams : (L,) array
+        Regularisation: without fold S the ridge is ``left_S lam``.
+    starts : (t + 1,) array
+        Bounds of the folds; rows beyond the last are never held out.
+    N : float
+        Sum of all weights.
+    left : (t,) array
+        What the fit without each fold keeps of it.
+    order : int
+        Number of terms of the series; 0 asks for ``rho`` alone.
+    """
     out, _, rho = for_folds(influence, U, ev, 0, Y, np.zeros((0, 0)), lams, starts, N, left, order)
     return out, rho
 
@@ -229,8 +311,24 @@ def scale_columns(A, factors, out):
 def without_block(system, lams, fold, order, out, status, rho):
     """Hold a fold out through ``ridge A_SS = U_S diag(ridge / (ev + ridge)) U_S' + (I - U_S U_S')``.
 
-    ``ridge A y`` is made in the same way: ``y - f`` would be 0 to rounding, and the outputs the targets themselves,
-    where the ridge is small.
+    ``ridge A y`` is made of these two parts as well: ``y - f`` would be 0 to rounding, and the outputs the targets
+    themselves, where the ridge is small.
+
+    Parameters
+    ----------
+    system : System
+        The loss on all rows.
+    lams : (L,) array
+        Regularisation: without fold S the ridge is ``left_S lam``.
+    fold : Fold
+    order : int
+        Number of terms of the series; 0 asks for ``rho`` alone.
+    out : (k, L, n) array
+        Its rows of the fold are overwritten by held-out outputs.
+    status : (L,) array of int
+        Overwritten by 0 or ``SINGULAR``.
+    rho : (L,) array
+        Overwritten by the ratio of the series, in ``influence`` alone.
     """
     (U, ev, Y, YU, _, _), (lo, hi, left, _) = system, fold
     n, r = U.shape
@@ -244,7 +342,7 @@ def without_block(system, lams, fold, order, out, status, rho):
         for i in range(m):
             beyond[i, i] += 1.0
         for c in range(Y.shape[0]):
-            times(US, YU[c], f)
+            multiply(US, YU[c], f)
             for i in range(m):
                 rest[c, i] = Y[c, lo + i] - f[i]
     Q, W, e = np.empty((m, m)), np.empty((m, r)), np.empty((Y.shape[0], m))
@@ -259,7 +357,7 @@ def without_block(system, lams, fold, order, out, status, rho):
         for c in range(Y.shape[0]):
             for j in range(r):
                 shrunk[j] = YU[c, j] * (ridge / (ev[j] + ridge))
-            times(US, shrunk, f)
+            multiply(US, shrunk, f)
             for i in range(m):
                 e[c, i] = rest[c, i] + f[i]
         status[k] = CONVERGED if cholesky(Q) == 0 and ridge > least else SINGULAR
@@ -275,6 +373,22 @@ def without_products(system, lams, fold, order, out, status, rho):
 
     Where the ridge is far above the trace of the products, ``w <- (right - products w) / ridge`` is at its fixed point
     after a few rounds, which are cheaper than a factorisation.
+
+    Parameters
+    ----------
+    system : System
+        The loss on all rows.
+    lams : (L,) array
+        Regularisation: without fold S the ridge is ``left_S lam``.
+    fold : Fold
+    order : int
+        Number of terms of the series; 0 asks for ``rho`` alone.
+    out : (k, L, n) array
+        Its rows of the fold are overwritten by held-out outputs.
+    status : (L,) array of int
+        Overwritten by 0 or ``SINGULAR``.
+    rho : (L,) array
+        Overwritten by the ratio of the series, in ``influence`` alone.
     """
     (Z, _, Y, YZ, G, bias), (lo, hi, left, _) = system, fold
     r, m = Z.shape[1], hi - lo
@@ -288,7 +402,7 @@ def without_products(system, lams, fold, order, out, status, rho):
     for j in range(r):
         trace += products[j, j]
     for c in range(Y.shape[0]):
-        transposed_times(ZS, Y[c, lo:hi], inside)
+        multiply_transposed(ZS, Y[c, lo:hi], inside)
         for j in range(r):
             right[c, j] = YZ[c, j] - inside[j]
     R, w = np.empty((r, r)), np.empty((Y.shape[0], r))
@@ -303,14 +417,14 @@ def without_products(system, lams, fold, order, out, status, rho):
             while share > 0.1 * ROUNDING:
                 share *= trace / ridge
                 for c in range(Y.shape[0]):
-                    times(products, w[c], pulled)
+                    multiply(products, w[c], pulled)
                     for j in range(r):
                         w[c, j] = (right[c, j] - pulled[j]) / ridge
         else:
             status[k] = CONVERGED if ridged_cholesky(products, ridge, bias, R) == 0 else SINGULAR
             solve_rows(R, w)
         for c in range(Y.shape[0]):
-            times(ZS, w[c], f)
+            multiply(ZS, w[c], f)
             for i in range(m):
                 out[c, k, lo + i] = f[i]
 
@@ -322,6 +436,22 @@ def influence(system, lams, fold, order, out, status, rho):
     In the coordinates of U, with ``h = ev / (ev + N lam)`` and ``q = U' f / (ev + N lam)``, 1 and 0 for a bias, the
     terms are ``e_1 = (N / (2 left)) (2 N_S lam q + h U_S' d1_S)`` and
     ``e_{k+1} = h ((N U_S' U_S - N_S I) / left) e_k``.
+
+    Parameters
+    ----------
+    system : System
+        The loss on all rows.
+    lams : (L,) array
+        Regularisation: without fold S the ridge is ``left_S lam``.
+    fold : Fold
+    order : int
+        Number of terms of the series; 0 asks for ``rho`` alone.
+    out : (k, L, n) array
+        Its rows of the fold are overwritten by held-out outputs.
+    status : (L,) array of int
+        Overwritten by 0 or ``SINGULAR``.
+    rho : (L,) array
+        Overwritten by the ratio of the series, in ``influence`` alone.
     """
     (U, ev, Y, YU, _, _), (lo, hi, left, N) = system, fold
     r, m = U.shape[1], hi - lo
@@ -338,15 +468,15 @@ def influence(system, lams, fold, order, out, status, rho):
         for c in range(Y.shape[0]):
             for j in range(r):
                 g[j] = YU[c, j] * h[j]
-            times(US, g, f)
+            multiply(US, g, f)
             for i in range(m):
                 d1[i] = 2.0 * (f[i] - Y[c, lo + i])
-            transposed_times(US, d1, e)
+            multiply_transposed(US, d1, e)
             for j in range(r):
                 shrunk = 2.0 * (N - left) * lams[k] * g[j] / (ev[j] + N * lams[k])
                 e[j] = 0.5 * kept * (shrunk + h[j] * e[j])
             sum_series((US, h, kept, gone), e, order, total)
-            times(US, total, change)
+            multiply(US, total, change)
             for i in range(m):
                 out[c, k, lo + i] = f[i] + change[i]
 
@@ -356,8 +486,8 @@ def apply(data, x, Ex, image):
     """Apply the operator of ``lanczos`` in the coordinates of U: ``E = kept U_S' U_S - gone I``, ``L^-1 = diag(h)``."""
     US, h, kept, gone = data
     inside = np.empty(US.shape[0])
-    times(US, x, inside)
-    transposed_times(US, inside, Ex)
+    multiply(US, x, inside)
+    multiply_transposed(US, inside, Ex)
     for j in range(h.size):
         Ex[j] = kept * Ex[j] - gone * x[j]
         image[j] = h[j] * Ex[j]
@@ -380,9 +510,13 @@ def ratio(US, h, kept, gone):
     add_inner_products(W, 1.0, B)
     mirror(B)
     x, Lx = np.empty(r), np.empty(r)
-    transposed_times(W, dominant_vector(B), Lx)
+    multiply_transposed(W, dominant_vector(B), Lx)
     add_unevenness(Lx)
     for j in range(r):
         x[j] = root[j] * Lx[j]
         Lx[j] = Lx[j] / root[j] if root[j] > 0.0 else 0.0
     return spectral_radius((US, h, kept, gone), x, Lx)
+
+
+LOOPS = (without_products, without_block)
+"""What takes longest to compile of what low-rank features need."""

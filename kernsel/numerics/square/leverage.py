@@ -40,7 +40,19 @@ def leverages_in_kernel(K: np.ndarray, bias: int, d2: np.ndarray, mu: float) -> 
 
 
 def leverages_in_features(Z: np.ndarray, bias: int, d2: np.ndarray, mu: float) -> np.ndarray:
-    """Return the same from features (n, r), whose last column is that of a bias, without a ridge, if there is one."""
+    """Return the leverages (n,) from features: ``d2_i z_i' (Z' D Z + mu I)^-1 z_i``.
+
+    Parameters
+    ----------
+    Z : (n, r)
+        Features, the column of ones of a bias last.
+    bias : int
+        1 with that column, which has no ridge.
+    d2 : (n,)
+        The curvature D.
+    mu : float
+        The ridge.
+    """
     C = np.sqrt(d2)[:, None] * Z
     H = C.T @ C
     penalised = np.arange(len(H)) < len(H) - bias

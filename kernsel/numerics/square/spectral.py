@@ -22,6 +22,13 @@ def spectrum_of_gram(K: np.ndarray, free: np.ndarray | None = None) -> tuple[np.
     """Return ``U (n, r)`` and the eigenvalues ``ev (r,)`` of a Gram matrix that are above rounding, largest last.
 
     With a direction ``free (n,)`` that isn't penalised, it comes first, with an infinite eigenvalue.
+
+    Parameters
+    ----------
+    K : (n, n) array
+        Gram matrix, in the coordinates of ``S^1/2``.
+    free : (n,) array or None
+        A direction without a ridge, ``S^1/2 1`` for a bias.
     """
     if free is None:
         return keep(*np.linalg.eigh(K)[::-1], K.shape[0])
@@ -37,7 +44,15 @@ def spectrum_of_features(Z: np.ndarray, free: np.ndarray | None = None) -> tuple
     """Return ``U (n, r')`` and the eigenvalues ``ev (r',)`` of ``Z Z'`` that are above rounding, largest last.
 
     The left singular vectors come from ``Z' Z``, at a small part of the cost of a singular value decomposition. That
-    squares the condition; one step of Newton and Schulz makes the columns orthonormal again. ``free`` is as above.
+    squares the condition; one step of Newton and Schulz makes the columns orthonormal again. With a direction
+    ``free (n,)`` that isn't penalised, it comes first, with an infinite eigenvalue.
+
+    Parameters
+    ----------
+    Z : (n, r) array
+        Weighted features, ``S^1/2 Z``, the column of a bias last.
+    free : (n,) array or None
+        A direction without a ridge, ``S^1/2 1`` for a bias.
     """
     e = None if free is None else free / np.linalg.norm(free)
     if e is not None:
@@ -50,19 +65,35 @@ def spectrum_of_features(Z: np.ndarray, free: np.ndarray | None = None) -> tuple
 
 
 def above_rounding(ev: np.ndarray, n: int) -> np.ndarray:
-    """Say which of ascending eigenvalues of a matrix of n rows are more than rounding, (r,) bool."""
+    """Say which of ascending eigenvalues of a matrix of n rows are more than rounding, (r,) bool.
+
+    Parameters
+    ----------
+    ev : (r,) array
+        Eigenvalues, ascending.
+    n : int
+        Rows of the matrix.
+    """
     kept: np.ndarray = ev > n * np.finfo(float).eps * max(ev[-1:].max(initial=0.0), 0.0)
     return kept
 
 
 def keep(U: np.ndarray, ev: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the eigenvalues, ascending, of n rows that are not rounding errors of zero, and their vectors."""
+    """Return the columns of U and the ascending eigenvalues ``ev`` of a matrix of n rows that are above rounding."""
     kept = above_rounding(ev, n)
     return np.ascontiguousarray(U[:, kept]), ev[kept]
 
 
 def least_ridge(ev: np.ndarray, n: int) -> float:
-    """Return the ridge below which the directions that a spectrum of n rows doesn't span are lost in its rounding."""
+    """Return the ridge below which the directions that a spectrum of n rows doesn't span are lost in its rounding.
+
+    Parameters
+    ----------
+    ev : (r,) array
+        Eigenvalues, ascending.
+    n : int
+        Rows of the matrix.
+    """
     return n * ROUNDING * float(ev[np.isfinite(ev)].max(initial=0.0)) if ev.size < n else 0.0
 
 
@@ -79,7 +110,19 @@ def shrinkage(ev: np.ndarray, ridge: np.ndarray | float) -> np.ndarray:
 
 
 def outputs(U: np.ndarray, ev: np.ndarray, Y: np.ndarray, ridges: np.ndarray) -> np.ndarray:
-    """Return the outputs of the fits, ``f = U diag(ev / (ev + ridge)) U' y``, as ``(k, L, n)``."""
+    """Return the outputs of the fits, ``f = U diag(ev / (ev + ridge)) U' y``, as ``(k, L, n)``.
+
+    Parameters
+    ----------
+    U : (n, r) array
+        Orthonormal columns of the spectrum, in the coordinates of ``S^1/2``.
+    ev : (r,) array
+        Eigenvalues, ascending.
+    Y : (k, n) array
+        Weighted targets, ``S^1/2 y``.
+    ridges : (L,) array
+        ``N lam``.
+    """
     f: np.ndarray = ((Y @ U)[:, None, :] * shrinkage(ev, ridges[:, None])) @ U.T
     return f
 
@@ -88,6 +131,15 @@ def energies(U: np.ndarray, ev: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, 
     """Return how targets spread: ``ev (r,)`` itself, the squares of their coordinates in it (k, r), and beyond it (k,).
 
     That is all that fits of every ridge know of the targets, as far as squared residuals go.
+
+    Parameters
+    ----------
+    U : (n, r) array
+        Orthonormal columns of the spectrum, in the coordinates of ``S^1/2``.
+    ev : (r,) array
+        Eigenvalues, ascending.
+    Y : (k, n) array
+        Weighted targets, ``S^1/2 y``.
     """
     C = Y @ U
     return ev, C**2, ((Y - C @ U.T) ** 2).sum(axis=1)
@@ -97,6 +149,17 @@ def coefficients(U: np.ndarray, ev: np.ndarray, Y: np.ndarray, ridges: np.ndarra
     """Return ``a (k, L, n)`` with ``f = K a``, and the bias: ``a = U diag(1 / (ev + ridge)) U' y``.
 
     What of y lies outside the spectrum is left out: K maps it to nothing.
+
+    Parameters
+    ----------
+    U : (n, r) array
+        Orthonormal columns of the spectrum, in the coordinates of ``S^1/2``.
+    ev : (r,) array
+        Eigenvalues, ascending.
+    Y : (k, n) array
+        Weighted targets, ``S^1/2 y``.
+    ridges : (L,) array
+        ``N lam``.
     """
     a: np.ndarray = ((Y @ U)[:, None, :] / (ev + ridges[:, None])) @ U.T
     return a
@@ -107,6 +170,18 @@ def coefficients_without(U: np.ndarray, ev: np.ndarray, Y: np.ndarray, ridge: fl
 
     With ``A = (K + ridge I)^-1`` they are ``A y - A_{:,S} A_SS^-1 (A y)_S``. All is made of ``ridge A = U diag(ridge /
     (ev + ridge)) U' + (I - U U')``, which keeps its digits where the ridge is small.
+
+    Parameters
+    ----------
+    U : (n, r) array
+        Orthonormal columns of the spectrum, in the coordinates of ``S^1/2``.
+    ev : (r,) array
+        Eigenvalues, ascending.
+    Y : (k, n) array
+        Weighted targets, ``S^1/2 y``.
+    ridge : float
+    fold : slice
+        Rows that are left out.
     """
     n, r = U.shape
     shrunk, YU = U * (ridge / (ev + ridge)), Y @ U
@@ -122,12 +197,35 @@ def coefficients_without(U: np.ndarray, ev: np.ndarray, Y: np.ndarray, ridge: fl
 
 
 def weights(Z: np.ndarray, bias: int, Y: np.ndarray, ridges: np.ndarray) -> np.ndarray:
-    """Return ``w (k, L, r)`` with ``f = Z w``: ``(Z' Z + ridge I) w = Z' y``, without a ridge for a bias' column."""
+    """Return ``w (k, L, r)`` with ``f = Z w``: ``(Z' Z + ridge I) w = Z' y``, without a ridge for a bias' column.
+
+    Parameters
+    ----------
+    Z : (n, r) array
+        Weighted features, ``S^1/2 Z``, the column of a bias last.
+    bias : int
+        1 where the last column is that of a bias, which has no ridge.
+    Y : (k, n) array
+        Weighted targets, ``S^1/2 y``.
+    ridges : (L,) array
+        ``N lam``.
+    """
     return solve_weights(Z.T @ Z, Z.T @ Y.T, bias, ridges)
 
 
 def solve_weights(G: np.ndarray, right: np.ndarray, bias: int, ridges: np.ndarray) -> np.ndarray:
-    """Return the same from the products ``G = Z' Z`` and ``right = Z' y (r, k)``."""
+    """Return ``w (k, L, r)`` with ``(G + ridge I) w = right``, of minimum norm where a ridge is below rounding.
+
+    Parameters
+    ----------
+    G : (r, r)
+        Products ``Z' Z`` of features.
+    right : (r, k)
+        ``Z' y``.
+    bias : int
+        1 where the last feature is that of a bias, which has no ridge.
+    ridges : (L,)
+    """
     penalty = np.ones(len(G))
     penalty[len(G) - bias :] = 0.0
     w = np.empty((right.shape[1], ridges.size, len(G)))
