@@ -103,6 +103,26 @@ def test_criteria(table, name):
     alike(X, y > 0, {"criterion": name}, kernel="gaussian", learner=learner)
 
 
+WAYS = {"low rank": {"rank": 8}, "halving": {"search": "halving"}, "steps": {"refine": "compass", "budget": 10}}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", BUILT_IN["criterion"])
+def test_ways_to_search(table, name, way):
+    X, y = table
+    parts = {"criterion": name, "kernel": "gaussian", "learner": LEARNERS.get(name, "lssvm")}
+    options = FEW | WAYS[way]
+    assert outcome(X, y > 0, **options | parts) == outcome(X, y > 0, **options | _copies(parts))
+
+
+def outcome(X, y, **options):
+    """Return the document of a selection, or why it is refused."""
+    try:
+        return document(kernsel.select(X, y, **options))
+    except IncompatibleError as refused:
+        return str(refused).replace("acme-", "")
+
+
 # What only some can do, with copies of all that has a part in it
 
 

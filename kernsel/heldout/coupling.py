@@ -57,7 +57,7 @@ def softmax(F: Array) -> Array:
     return np.asarray((P / P.sum(axis=0)).T)
 
 
-def couple(F: Array, Y: Array, s: Array) -> Coupling:
+def couple(F: Array, Y: Array, s: Array, most: int = MOST) -> Coupling:
     """Fit a coupling to held-out outputs, by damped Newton steps; of many classes by L-BFGS.
 
     With ``a = tr A / k`` at its best the penalty is that of A less its mean diagonal.
@@ -68,6 +68,8 @@ def couple(F: Array, Y: Array, s: Array) -> Coupling:
         Held-out outputs, and classes as -1 and +1.
     s : (n,) array
         Weights of the rows: counts if all are whole numbers, else only their ratios count.
+    most : int
+        Classes up to which Newton steps are taken.
     """
     s = s if (s == np.round(s)).all() else s / s.mean()  # whole weights are counts
     k = len(F)
@@ -89,7 +91,7 @@ def couple(F: Array, Y: Array, s: Array) -> Coupling:
         return loss, (s * (P - T)) @ X.T + pull, P
 
     start = np.hstack([np.eye(k), np.log((counts + 1) / (counts.sum() + k))[:, None]])
-    W = _by_newton(value, start, X, s) if k <= MOST else _by_gradients(value, start)
+    W = _by_newton(value, start, X, s) if k <= most else _by_gradients(value, start)
     if np.trace(W[:, :k]) < 0:  # what is turned around says nothing of new rows: the shares of the classes are left
         W = np.hstack([np.zeros((k, k)), start[:, k:]])
     A, b = W[:, :k] / scale, W[:, k] - W[:, k].mean()  # one number more for all classes says nothing

@@ -18,6 +18,7 @@ CANDIDATE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "learner", "task"),
     [

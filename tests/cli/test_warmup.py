@@ -18,6 +18,8 @@ jit.defined[:] = [f for f in jit.defined if f.__name__ in ("_map", "_folds")]
 from kernsel import registry
 registry.check = lambda claim: None
 from kernsel.cli import app
+
+pytestmark = pytest.mark.slow  # processes of their own that compile
 if __name__ == "__main__":
     app(["warmup", *sys.argv[1:]])
 """

@@ -2,6 +2,7 @@
 
 import json
 import math
+import string
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ import kernsel.selection.api
 from kernsel import study_relevances
 from kernsel.data import from_arrays
 from kernsel.errors import DataError, OptionError
-from kernsel.evaluation.relevance_study import study_on_dataset
+from kernsel.evaluation.relevance_study import LISTED, study_on_dataset
 from kernsel.folds import make_folds
 from kernsel.learning import learn_on_dataset
 from kernsel.numerics.runtime import jit
@@ -24,7 +25,9 @@ def table(n=90, d=5, seed=0, classes=False):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     y = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + 0.2 * rng.normal(size=n)
-    return pd.DataFrame(X, columns=list("abcdefgh"[:d])), np.where(y > 0, "up", "down") if classes else 10 * y
+    return pd.DataFrame(X, columns=list(string.ascii_lowercase[:d])), np.where(
+        y > 0, "up", "down"
+    ) if classes else 10 * y
 
 
 @pytest.fixture(scope="module")
@@ -88,9 +91,8 @@ def test_the_summary_says_what_there_is(study):
     assert [line.split()[0] for line in lines[head + 1 : head + 6]] == list(study.table.index)
 
 
-def test_no_resamples_and_more_features_than_are_listed(monkeypatch):
-    monkeypatch.setattr("kernsel.evaluation.relevance_study.LISTED", 3)
-    study = study_relevances(*table(60, 8), resamples=0)
+def test_no_resamples_and_more_features_than_are_listed():
+    study = study_relevances(*table(60, LISTED + 5), resamples=0)
     assert list(study.table) == ["relevance"]
     assert "held-out" not in study.summary()
     assert "... and 5 more" in study.summary()
@@ -142,6 +144,7 @@ def test_what_can_not_be_studied():
         study_relevances(np.ones((9, 2)), np.arange(9.0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
 def test_the_picture(study, tmp_path, ending):
     pytest.importorskip("matplotlib")

@@ -119,12 +119,10 @@ def test_of_any_points_few_are_outside_of_the_intervals_from_the_others(n, seed,
     assert outside <= 2 * (1 - coverage) * n + 1e-9
 
 
-def test_more_than_the_most_is_not_computed(monkeypatch):
+def test_more_than_the_most_is_not_computed():
     path = Ridge(random_rows(0, [3, 3, 4]))
-    monkeypatch.setattr(intervals, "MOST", 3 * 1 * 10)
-    assert Intervals.of(path, 0) is not None
-    monkeypatch.setattr(intervals, "MOST", 3 * 1 * 10 - 1)
-    assert Intervals.of(path, 0) is None
+    assert Intervals.of(path, 0, most=3 * 1 * 10) is not None
+    assert Intervals.of(path, 0, most=3 * 1 * 10 - 1) is None
 
 
 def test_rows_that_are_never_held_out_have_no_residual():

@@ -32,6 +32,8 @@ warnings.simplefilter("always")
 sys.path.insert(0, sys.argv[1])
 import loops
 from kernsel.numerics.runtime import jit
+
+pytestmark = pytest.mark.slow  # processes of their own that compile
 jit.announce = lambda line: print("announced:", line)
 with warnings.catch_warnings(record=True) as caught:
     print(loops.twice(2.0), loops.thrice(2.0))
