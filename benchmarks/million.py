@@ -32,8 +32,9 @@ from kernsel.kernels import Gaussian, Statistics
 from kernsel.numerics import gram
 from kernsel.numerics.blocks import features as streaming
 from kernsel.numerics.runtime.jit import one_blas_thread, share, threads
-from kernsel.representation.blocks import Sampled, Stream
+from kernsel.representation.blocks import Sampled
 from kernsel.representation.ranks import LowRank
+from kernsel.representation.stream import Stream
 from kernsel.selection.api import select_dataset
 
 FOLDS = 10
@@ -137,7 +138,7 @@ def stages(n: int, rank: int, tau: float) -> dict[str, float]:
 
     def first_pass() -> None:
         nonlocal stream
-        stream = Stream.of(rows, kernel, LowRank(rank))
+        stream = Stream.of(rows, Sampled.of(rows, kernel, LowRank(rank)).features)
 
     def form(first: int, step: int) -> None:
         for block in blocks[first::step]:
@@ -180,7 +181,7 @@ def conditioning(n: int, rank: int) -> None:
         found = {}
         for limit in (0.0, math.inf, usual):
             streaming.MAGNIFIED = limit
-            stream = Stream.of(rows, Gaussian(tau), LowRank(rank))
+            stream = Stream.of(rows, Sampled.of(rows, Gaussian(tau), LowRank(rank)).features)
             f, _ = stream.heldout(np.array([2.0**-10, 1.0]) / n, bias=False)
             Y = np.vstack([rows.Y, np.ones(n)])
             spent = seconds(lambda s=stream, Y=Y: streaming.sums(s.features, rows.X, Y, None, s.bounds))

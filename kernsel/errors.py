@@ -5,9 +5,10 @@ Every message says who found what wrong, where, and what to do next, in one line
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from typing import Self
+
+from kernsel.memory import memory_limit
 
 
 class KernselError(Exception):
@@ -83,6 +84,10 @@ def codes_of(warnings: Iterable[str]) -> list[dict[str, str]]:
     return [{"code": getattr(each, "code", "other"), "text": str(each)} for each in warnings]
 
 
+class PluginFailure(PluginError):
+    """A part of a distribution failed while it was used."""
+
+
 class SelectionWarning(UserWarning):
     """The selection stands, but something about it should be known."""
 
@@ -99,18 +104,13 @@ class PluginWarning(UserWarning):
     """A plugin claims a name that a built-in part has."""
 
 
-def memory() -> int | None:
-    """Return the bytes of memory that this machine has; None where the system doesn't tell."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError, AttributeError):
-        return None
-
-
 def check_memory(needed: float, what: str, instead: str) -> None:
-    """Raise OptionError where something needs more bytes than this machine has."""
-    there = memory()
+    """Raise OptionError where something needs more bytes than the process may have: see ``kernsel.memory``."""
+    there = memory_limit()
     if there is not None and needed > there:
-        raise OptionError(
-            f"{what} needs about {needed / 2**30:.0f} GB of memory, and this machine has {there / 2**30:.0f}: {instead}"
-        )
+        raise OptionError(f"{what} needs about {_bytes(needed)} of memory, and there are {_bytes(there)}: {instead}")
+
+
+def _bytes(number: float) -> str:
+    """Return a number of bytes for people."""
+    return f"{number / 2**30:.0f} GB" if number >= 10 * 2**30 else f"{number / 2**20:.0f} MB"

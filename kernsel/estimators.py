@@ -7,8 +7,9 @@ of the fit.
 
 from __future__ import annotations
 
+import inspect
+import textwrap
 import warnings
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -18,32 +19,49 @@ from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _check_y, check_is_fitted, validate_data
 
-from kernsel.data import from_arrays
-from kernsel.data.choices import Names
 from kernsel.errors import DataError, OptionError, SelectionWarning
+from kernsel.kernels import is_precomputed
 from kernsel.report.cv_results import cv_results
-from kernsel.selection.api import select_dataset
+from kernsel.selection.api import carry_out, encode_arrays
+from kernsel.selection.plan import WORDS, Plan
 from kernsel.words import unknown_option
 
 if TYPE_CHECKING:
-    from kernsel.kernels import Kernel
-    from kernsel.search.axes import Grid
-    from kernsel.search.grid import Progress
+    pass
 
-_OF_DATA = (
-    *("standardize", "class_weight", "copies"),
-    *("drop", "keep", "categorical", "numeric", "ordinal", "missing"),
-)
-"""The options that the encoding of a table is told; the others belong to the search."""
+_ALIASES = {"cv": "folds", "random_state": "seed"}
+"""Parameters that are scikit-learn's words for another one."""
 
-_ALIASES = {"cv": ("folds", 10), "random_state": ("seed", 0)}
-"""Parameters that are scikit-learn's words for another one: that one, and its default."""
+
+_AS_SELECT = "        As in :func:`kernsel.select`."
 
 
 class _KernelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """What the classifier and the regressor share."""
+    """What the classifier and the regressor share: their parameters are the options of a plan."""
 
     _task: ClassVar[str]
+    _foreign: ClassVar[tuple[str, ...]]
+    """Options of a plan that are for the other task."""
+
+    def __init_subclass__(cls) -> None:
+        """Give the class its constructor, and its documentation the names of the parameters."""
+        super().__init_subclass__()
+        defaults = {name: getattr(Plan, name) for name in WORDS if name not in ("task", *cls._foreign)}
+        defaults |= {**dict.fromkeys(_ALIASES), "progress": None}
+        kind = inspect.Parameter.KEYWORD_ONLY
+        parameters = [inspect.Parameter(name, kind, default=default) for name, default in defaults.items()]
+
+        def construct(self: _KernelEstimator, **given: Any) -> None:
+            for name, default in defaults.items():
+                setattr(self, name, given.get(name, default))
+
+        own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+        construct.__signature__ = inspect.Signature([own, *parameters])  # type: ignore[attr-defined]  # scikit-learn reads it
+        cls.__init__ = construct  # type: ignore[assignment, method-assign]
+        cls.__signature__ = inspect.Signature(parameters)
+        names = ", ".join(name for name in defaults if name not in (*_ALIASES, "progress"))
+        lines = [f"    {line.rstrip(',')} : optional\n{_AS_SELECT}" for line in textwrap.wrap(names, 100)]
+        cls.__doc__ = (cls.__doc__ or "").replace("    {options}\n", "\n".join(lines) + "\n")
 
     def __new__(cls, *args: Any, **given: Any) -> Self:
         """Make an estimator; answer parameters that it doesn't have by kernsel's words for them."""
@@ -54,16 +72,11 @@ class _KernelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         made: Self = super().__new__(cls)
         return made
 
-    def _keep(self, given: Mapping[str, Any]) -> None:
-        """Keep the parameters of the constructor as they are."""
-        for name in self._get_param_names():
-            setattr(self, name, given[name])
-
     def _options(self) -> dict[str, Any]:
         """Return the options of a selection, those of scikit-learn's words by kernsel's."""
         options: dict[str, Any] = self.get_params(deep=False)
-        for word, (own, default) in _ALIASES.items():
-            value = options.pop(word)
+        for word, own in _ALIASES.items():
+            value, default = options.pop(word), getattr(Plan, own)
             if value is None:
                 continue
             if not (isinstance(options[own], int) and options[own] == default):
@@ -84,13 +97,14 @@ class _KernelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         if not y_numeric:
             check_classification_targets(y)
         options = self._options()
-        of_data = {name: options.pop(name) for name in _OF_DATA if name in options}
+        progress = options.pop("progress")
+        plan = Plan(task=self._task, **options)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X)
             if not sample_weight.any():
                 raise DataError("sample_weight is zero for all rows: no row counts; give some a weight greater than 0")
-        dataset = from_arrays(X, y, self._task, weights=sample_weight, groups=groups, **of_data)
-        selection = select_dataset(dataset, **options)
+        dataset = encode_arrays(X, y, plan, sample_weight, groups)
+        selection = carry_out(dataset, plan, progress)
         for text in selection.warnings:
             warnings.warn(text, SelectionWarning, stacklevel=3)
         self.selection_ = selection
@@ -128,6 +142,7 @@ class _KernelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.pairwise = is_precomputed(self.kernel)
         return tags
 
 
@@ -136,16 +151,9 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    learner, kernel, relevances, effort, criterion, folds : optional
-        As in :func:`kernsel.select`.
+    {options}
     cv : int, str, splitter or iterable of pairs, optional
         Another word for ``folds``.
-    repeats, class_weight, copies, drop, keep, categorical, numeric, ordinal, missing : optional
-        As in :func:`kernsel.select`.
-    grid, search, refine, budget, verify, rank, landmarks, extend, pure : optional
-        As in :func:`kernsel.select`.
-    order, eta, metric, choose, within, one_se, calibration, standardize, seed : optional
-        As in :func:`kernsel.select`.
     random_state : int or RandomState, optional
         Another word for ``seed``; without it 0, so that fits are repeatable.
     progress : optional
@@ -179,48 +187,7 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):  # type: ignore[misc]
     """
 
     _task: ClassVar[str] = "classification"
-
-    def __init__(
-        self,
-        *,
-        learner: str | Any | None = None,
-        kernel: str | Kernel | Sequence[str | Kernel] | None = None,
-        relevances: str | Any | None = None,
-        effort: str = "normal",
-        criterion: str | Any | None = None,
-        folds: int | str | Any = 10,
-        cv: int | str | Any | None = None,
-        repeats: int = 1,
-        class_weight: str | Mapping[Any, float] | None = None,
-        copies: str = "together",
-        drop: Names = (),
-        keep: Names = (),
-        categorical: Names = (),
-        numeric: Names = (),
-        ordinal: Mapping[str, Sequence[str]] | None = None,
-        missing: str = "impute",
-        grid: Grid = "auto",
-        search: str = "auto",
-        refine: str | None = None,
-        budget: int | str | None = None,
-        verify: int = 5,
-        rank: int | float | str | None = None,
-        landmarks: str | None = None,
-        extend: bool = True,
-        pure: bool = False,
-        order: float | None = None,
-        eta: float | str | None = None,
-        metric: str | Sequence[str] = (),
-        choose: str | None = None,
-        within: float | None = None,
-        one_se: bool = False,
-        calibration: str | None = None,
-        standardize: bool = True,
-        seed: int = 0,
-        random_state: int | np.random.RandomState | None = None,
-        progress: Progress | None = None,
-    ) -> None:
-        self._keep(locals())
+    _foreign: ClassVar[tuple[str, ...]] = ("clip",)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Select a kernel model, and fit it on all rows.
@@ -275,16 +242,9 @@ class KernelRegressor(RegressorMixin, _KernelEstimator):  # type: ignore[misc]  
 
     Parameters
     ----------
-    learner, kernel, relevances, effort, criterion, folds : optional
-        As in :func:`kernsel.select`.
+    {options}
     cv : int, str, splitter or iterable of pairs, optional
         Another word for ``folds``.
-    repeats, copies, drop, keep, categorical, numeric, ordinal, missing : optional
-        As in :func:`kernsel.select`.
-    grid, search, refine, budget, verify, rank, landmarks, extend, pure, order, eta : optional
-        As in :func:`kernsel.select`.
-    metric, choose, within, one_se, clip, standardize, seed : optional
-        As in :func:`kernsel.select`.
     random_state : int or RandomState, optional
         Another word for ``seed``; without it 0, so that fits are repeatable.
     progress : optional
@@ -317,47 +277,7 @@ class KernelRegressor(RegressorMixin, _KernelEstimator):  # type: ignore[misc]  
     """
 
     _task: ClassVar[str] = "regression"
-
-    def __init__(
-        self,
-        *,
-        learner: str | Any | None = None,
-        kernel: str | Kernel | Sequence[str | Kernel] | None = None,
-        relevances: str | Any | None = None,
-        effort: str = "normal",
-        criterion: str | Any | None = None,
-        folds: int | str | Any = 10,
-        cv: int | str | Any | None = None,
-        repeats: int = 1,
-        copies: str = "together",
-        drop: Names = (),
-        keep: Names = (),
-        categorical: Names = (),
-        numeric: Names = (),
-        ordinal: Mapping[str, Sequence[str]] | None = None,
-        missing: str = "impute",
-        grid: Grid = "auto",
-        search: str = "auto",
-        refine: str | None = None,
-        budget: int | str | None = None,
-        verify: int = 5,
-        rank: int | float | str | None = None,
-        landmarks: str | None = None,
-        extend: bool = True,
-        pure: bool = False,
-        order: float | None = None,
-        eta: float | str | None = None,
-        metric: str | Sequence[str] = (),
-        choose: str | None = None,
-        within: float | None = None,
-        one_se: bool = False,
-        clip: bool = True,
-        standardize: bool = True,
-        seed: int = 0,
-        random_state: int | np.random.RandomState | None = None,
-        progress: Progress | None = None,
-    ) -> None:
-        self._keep(locals())
+    _foreign: ClassVar[tuple[str, ...]] = ("class_weight", "calibration")
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Select a kernel model, and fit it on all rows.

@@ -12,7 +12,7 @@ from typing import Any
 from kernsel import registry
 from kernsel.data.columns import as_dense
 from kernsel.errors import IncompatibleError, OptionError, PluginError, check_memory
-from kernsel.kernels import Kernel, parse
+from kernsel.kernels import Function, Kernel, Precomputed, is_precomputed, parse
 from kernsel.numerics.points import Points
 from kernsel.representation.blocks import FEATURES_BYTES
 from kernsel.representation.ranks import METHODS, LowRank, Rank, Whole
@@ -22,7 +22,6 @@ LARGEST_RANK = 1000
 TOLERANCE, WHOLE = "tol:", "whole"
 LEAST_TOLERANCE = 1e-10  # what is left of the trace is known to rounding
 HALVING_ROWS = 1000  # times outputs; below, the whole grid takes a second or so
-FIRST_RANK = 50
 DEFAULT_LEARNERS = {"classification": "lssvm", "regression": "krr"}
 """The square loss: of classes as good as any other on most tables, and the fastest by far."""
 
@@ -79,9 +78,13 @@ def check_seed(seed: Any) -> None:
 
 
 def read_kernel(kernel: Any) -> Kernel:
-    """Return the kernel; OptionError if it is neither one nor the text of one."""
+    """Return the kernel; OptionError if it is neither one nor the text of one, nor a function."""
+    if is_precomputed(kernel):
+        return Precomputed()
     if not isinstance(kernel, str | Kernel):
-        raise OptionError(f"a kernel must be a name such as 'gaussian', or a Kernel, not {kernel!r}")
+        if callable(kernel) and not isinstance(kernel, type):
+            return Function(kernel)
+        raise OptionError(f"a kernel must be a name such as 'gaussian', a Kernel, or a function, not {kernel!r}")
     return parse(kernel) if isinstance(kernel, str) else kernel
 
 
@@ -157,18 +160,20 @@ def _tolerance(text: str) -> tuple[int, float]:
     return found
 
 
-def read_search(search: str, n: int, outputs: int, rank: Rank | None, one_se: bool) -> tuple[int, ...]:
-    """Return the ranks of successive halving, none where every candidate is scored at the representation in force."""
-    if search not in ("auto", "grid", "halving"):
-        raise OptionError(f"search {search!r} is unknown: use auto, grid or halving")
-    if search == "halving" and one_se:
-        raise OptionError("one_se compares all candidates at the representation in force: use search grid with it")
-    whole = isinstance(rank, Whole)  # what a low rank says of its candidates is little
-    if search == "grid" or one_se or (search == "auto" and (whole or n * outputs < HALVING_ROWS)):
-        return ()
-    largest = rank.largest // 2 if isinstance(rank, LowRank) else n // 8
-    doublings = range(max(largest // FIRST_RANK, 0).bit_length())
-    return tuple(FIRST_RANK * 2**k for k in doublings)
+def read_search(search: Any, n: int, outputs: int, rank: Rank | None, one_se: bool) -> Any:
+    """Return the search: by default halving of many rows, where a low rank says something of their candidates."""
+    if search == "auto":
+        plain = one_se or isinstance(rank, Whole) or n * outputs < HALVING_ROWS
+        search = "grid" if plain else "halving"
+    part = registry.build("search", search) if isinstance(search, str) else search
+    if isinstance(part, type) or not hasattr(part, "begin"):
+        raise OptionError(f"a search must be a name such as 'halving', or a Search, not {part!r}")
+    if hasattr(part, "ranks"):
+        if one_se:
+            raise OptionError("one_se compares all candidates at the representation in force: use search grid with it")
+        if not part.ranks(n, rank):
+            return registry.build("search", "grid")  # there is no rank at which to leave a candidate behind
+    return part
 
 
 def _check_memory(n: int) -> None:

@@ -1,19 +1,46 @@
 """What the parts of a selection are to each other: types only.
 
-A part is a frozen dataclass. ``Kernel``, ``Learner`` and ``Criterion`` are what the registry asks of every part.
-Anything more is a capability, such as a criterion's ``measure``: having the attribute is the declaration.
+A part is a frozen dataclass. ``Kernel``, ``Learner`` and ``Criterion`` are what the registry asks of every part. What
+only some parts can do is a capability: a protocol of its own, which a part has by having its attributes. So a plugin's
+part is asked what it can do, never what it is called, and protocols grow by capabilities, never by another attribute
+that every part must have. :func:`require` refuses a part that lacks one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeGuard, TypeVar, cast, runtime_checkable
+
+from kernsel.errors import IncompatibleError
 
 if TYPE_CHECKING:
     from numpy import float64
     from numpy.typing import NDArray
 
     Array = NDArray[float64]
+
+C = TypeVar("C")
+
+
+def require(part: object, capability: type[C] | Callable[[Any], bool], error: str) -> C:
+    """Return a part that must have a capability.
+
+    Parameters
+    ----------
+    part : object
+    capability : type or callable
+        A protocol of this module, or a function that tells whether a part has it.
+    error : str
+        Who needs it, which part lacks it, and what to do instead.
+
+    Raises
+    ------
+    IncompatibleError
+        The part lacks it.
+    """
+    if not (isinstance(part, capability) if isinstance(capability, type) else capability(part)):
+        raise IncompatibleError(error)
+    return cast(C, part)
 
 
 class Statistics(Protocol):
@@ -70,7 +97,7 @@ class Kernel(Protocol):
 
 
 @runtime_checkable
-class Relevances(Kernel, Protocol):
+class SupportsRelevances(Kernel, Protocol):
     """A kernel whose relevances theta, one for each feature or one for all, can be learnt by gradient."""
 
     @property
@@ -94,9 +121,96 @@ class Relevances(Kernel, Protocol):
         """Return the kernel for d features that equals an ``isotropic`` one with a value."""
 
 
-def has_relevances(kernel: Any) -> bool:
+@runtime_checkable
+class SupportsLogSlopes(SupportsRelevances, Protocol):
+    """A kernel with parameters that its relevances are functions of, so that a gradient goes along these."""
+
+    @property
+    def differentiable(self) -> tuple[str, ...]:
+        """The names of these parameters."""
+
+    def log_slopes(self, slopes: Array) -> Mapping[str, float]:
+        """Return the derivatives by the logarithms of ``differentiable``, from those by the relevances (p,)."""
+
+
+@runtime_checkable
+class SupportsAnisotropy(Protocol):
+    """A kernel that another one equals where all of that one's relevances are equal."""
+
+    @property
+    def anisotropic(self) -> str | None:
+        """The text of that kernel; None where the width has a value, so that nothing is left to learn."""
+
+
+@runtime_checkable
+class SupportsOperator(Protocol):
+    """A kernel whose integral operator has known eigenvalues where features are independent and normal."""
+
+    def operator_eigenvalues(self, variances: Array, count: int) -> Array:
+        """Return the ``count`` largest ones, descending, for the variances (d,) of the features."""
+
+
+@runtime_checkable
+class SupportsFormula(Protocol):
+    """A kernel that is a formula of one statistic of the pair, so that it can be written down elsewhere."""
+
+    statistic: ClassVar[str]
+
+    def formula(self) -> Any:
+        """Return the function of the statistic, a ``kernsel.numerics.gram.Formula``."""
+
+
+@runtime_checkable
+class SupportsFactors(Protocol):
+    """A kernel of a statistic of the columns times factors."""
+
+    @property
+    def column_factors(self) -> Array:
+        """What the columns are multiplied by, (d,)."""
+
+
+@runtime_checkable
+class SupportsTurning(Protocol):
+    """A kernel of rows that are turned first, ``x -> L'x``."""
+
+    @property
+    def array(self) -> Array:
+        """L, (d, rank)."""
+
+    @property
+    def alone(self) -> Any:
+        """The kernel as a function of ``L'x``."""
+
+    def turned(self, X: Array) -> Array:
+        """Return ``L'x`` of each row of X (n, d): (n, rank)."""
+
+
+@runtime_checkable
+class SupportsSklearn(Protocol):
+    """A kernel that scikit-learn has, too."""
+
+    metric: ClassVar[str]
+    """Its name in ``sklearn.metrics.pairwise.pairwise_kernels``."""
+
+    def sklearn_parameters(self) -> Mapping[str, float]:
+        """Return its parameters there."""
+
+
+def has_relevances(kernel: object) -> TypeGuard[Any]:
     """Tell whether a kernel has relevances; one made of kernels says as ``learnable`` whether a part has any."""
-    return isinstance(kernel, Relevances) and getattr(kernel, "learnable", True)
+    return isinstance(kernel, SupportsRelevances) and getattr(kernel, "learnable", True)
+
+
+def lacks_theta(kernel: object) -> TypeGuard[Any]:
+    """Tell whether a kernel has relevances that have no values yet, and are to be learnt."""
+    return has_relevances(kernel) and kernel.theta is None
+
+
+def is_differentiable(kernel: object) -> TypeGuard[Any]:
+    """Tell whether a gradient goes along all free parameters of a kernel."""
+    if not has_relevances(kernel) or not isinstance(kernel, SupportsLogSlopes):
+        return False
+    return set(kernel.free) <= set(kernel.differentiable)
 
 
 def blocks_of(kernel: Any) -> list[int]:
@@ -104,23 +218,164 @@ def blocks_of(kernel: Any) -> list[int]:
     return list(kernel.theta_blocks if hasattr(kernel, "theta_blocks") else [len(kernel.theta)])
 
 
+class Loss(Protocol):
+    """A smooth convex loss V(y, f): see ``kernsel.learners.Loss``, which most are."""
+
+    @property
+    def name(self) -> str:
+        """The field's name for it."""
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """What ``pointer`` is handed as an array."""
+
+    @property
+    def pointer(self) -> Any:
+        """``(y, f, parameters) -> (V, dV/df, d2V/df2)``, compiled."""
+
+    @property
+    def square(self) -> bool:
+        """Whether it is ``(y - f)^2``."""
+
+    @property
+    def piecewise_quadratic(self) -> bool:
+        """Whether its third derivative is 0 wherever it exists."""
+
+    @property
+    def hinge(self) -> int:
+        """The power p of the hinge ``(1 - y f)_+^p`` that it is, or is but for a smooth kink; 0 if it is none."""
+
+    @property
+    def scored_by(self) -> str:
+        """The name of what ``values`` and ``value`` give."""
+
+    def expand(self, Y: Array, s: Array, f: Array) -> tuple[Array, Array, Array]:
+        """Return the loss and ``s`` times its derivatives at outputs ``f (k, L, n)`` for targets ``Y (k, n)``."""
+
+    def values(self, Y: Array, f: Array) -> Array:
+        """Return what outputs ``f (k, L, n)`` for targets ``Y (k, n)`` are scored by, element by element."""
+
+    def value(self, Y: Array, f: Array) -> Array:
+        """Return what outputs ``f (k, n)`` for targets ``Y (k, n)`` are scored by, element by element."""
+
+
 class Learner(Protocol):
     """A loss V(y, f) to be minimised with a ridge: min over f of (1/n) sum_i V(y_i, f(x_i) + b) + lambda ||f||^2."""
 
     name: ClassVar[str]
     tasks: ClassVar[tuple[str, ...]]
-    bias: bool
-    loss: Any
+
+    @property
+    def bias(self) -> bool:
+        """Whether there is a bias b, which is not penalised."""
+
+    @property
+    def loss(self) -> Any:
+        """The loss V, a :class:`Loss`."""
+
+
+class Tunable(Learner, Protocol):
+    """A learner whose loss has parameters that a search may vary: those that are None are free."""
+
+    searchable: ClassVar[tuple[str, ...]]
+    comparable: bool
+
+    @property
+    def parameters(self) -> Mapping[str, float]:
+        """The searchable parameters that have a value."""
+
+    @property
+    def free(self) -> tuple[str, ...]:
+        """The names of the parameters that have no value yet."""
+
+    def axes(self, Y: Array) -> Mapping[str, Array]:
+        """Return values to search for each free parameter, ascending, in the scale of the targets Y (k, n)."""
+
+    def with_parameters(self, **values: Any) -> Self:
+        """Return a learner with some of the searchable parameters replaced."""
+
+    def freed(self, names: Mapping[str, object]) -> Self:
+        """Return the learner with those of ``names`` free that are parameters of it."""
 
 
 class Criterion(Protocol):
-    """A score of a learner on a kernel, for a whole path of lambda at once; lower is better.
-
-    One that has no minimum over the kernel's parameters, or lambda, has ``unbounded_in``, a tuple of "kernel" and
-    "lambda", and says why as ``unbounded``: their axes aren't extended.
-    """
+    """A score of a learner on a kernel, for a whole path of lambda at once; lower is better."""
 
     name: ClassVar[str]
 
     def score(self, path: Any) -> Any:
         """Return the scores along the path."""
+
+
+@runtime_checkable
+class SupportsGradient(Criterion, Protocol):
+    """A criterion that has derivatives by the relevances of a kernel and by log lambda, for the square loss.
+
+    Unless it has a ``measure`` of its own, which then takes the place of the loss: see :func:`has_gradient`.
+    """
+
+    def gradient(self, problem: Any, learner: Any, lam: float) -> Any:
+        """Return the score of one fit with its derivatives, a ``kernsel.criteria.Slopes``."""
+
+
+@runtime_checkable
+class SupportsMeasure(Protocol):
+    """A criterion that scores held-out outputs by a measure of its own instead of the loss."""
+
+    def measure(self, Y: Array, F: Array) -> Array:
+        """Return the measure (n,) of outputs F for targets Y, both (k, n)."""
+
+
+@runtime_checkable
+class SupportsPrior(Protocol):
+    """A criterion with a log-normal prior of the relevances that are learnt by it."""
+
+    sigma: float | None
+    """Standard deviation of their logarithms; None: no prior."""
+
+
+@runtime_checkable
+class SupportsExactRefits(Protocol):
+    """A criterion that is the mean loss of exact refits without each fold, where the loss is the square one.
+
+    A class says so for itself alone: what derives from it may score otherwise.
+    """
+
+    exact_refits: ClassVar[bool]
+
+
+@runtime_checkable
+class Unbounded(Protocol):
+    """A criterion that has no minimum over the kernel's parameters, or lambda: their axes aren't extended."""
+
+    unbounded_in: ClassVar[tuple[str, ...]]
+    """Of "kernel" and "lambda"."""
+    unbounded: ClassVar[str]
+    """Why, in words."""
+
+
+def has_gradient(criterion: object) -> bool:
+    """Tell whether a criterion has a gradient of its score: not where a measure of its own replaces the loss."""
+    return isinstance(criterion, SupportsGradient) and not isinstance(criterion, SupportsMeasure)
+
+
+def refits_exactly(criterion: object) -> bool:
+    """Tell whether a criterion is the mean square loss of exact refits: not where a measure of its own replaces it."""
+    able = isinstance(criterion, SupportsExactRefits) and bool(vars(type(criterion)).get("exact_refits"))
+    return able and not isinstance(criterion, SupportsMeasure)
+
+
+class Search(Protocol):
+    """A way through the candidates of a selection.
+
+    One that leaves candidates behind at lower ranks than that in force has ``ranks(n, rank)``, which returns them.
+    """
+
+    name: ClassVar[str]
+
+    def begin(self, board: Any, grids: Any, extend: bool, rule: Any) -> Any:
+        """Return the search under way, a ``kernsel.search.walk.Walk``, before its first step.
+
+        ``board`` scores candidates, ``grids`` hold the values of each kernel's parameters and lambda, ``extend`` says
+        whether candidates beyond them may be scored, and ``rule`` is how the choice will be made.
+        """

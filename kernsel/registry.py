@@ -1,4 +1,4 @@
-"""Find the parts: kernels, learners and criteria, built in or from plugins, by the entry points of distributions.
+"""Find the parts (kernels, learners, criteria, searches), built in or from plugins, by the entry points.
 
 Nothing is looked for at import. ``names`` reads metadata only; ``get`` loads the one part that is asked for, so that a
 broken plugin breaks nothing but itself. A name that a built-in part has is never taken over: the rival is reached as
@@ -23,10 +23,20 @@ from kernsel import text as parameters
 from kernsel.errors import AmbiguousPlugin, BrokenPlugin, OptionError, PluginWarning, UnknownPlugin
 from kernsel.words import own_name
 
-GROUPS = {"kernel": "kernsel.kernels", "learner": "kernsel.learners", "criterion": "kernsel.criteria"}
+GROUPS = {
+    "kernel": "kernsel.kernels",
+    "learner": "kernsel.learners",
+    "criterion": "kernsel.criteria",
+    "search": "kernsel.searches",
+}
 """The entry-point group of each kind of part."""
 
-_PROTOCOLS = {"kernel": protocols.Kernel, "learner": protocols.Learner, "criterion": protocols.Criterion}
+_PROTOCOLS = {
+    "kernel": protocols.Kernel,
+    "learner": protocols.Learner,
+    "criterion": protocols.Criterion,
+    "search": protocols.Search,
+}
 
 
 @dataclass(frozen=True)
@@ -71,7 +81,7 @@ def names(kind: str) -> list[str]:
 
     Parameters
     ----------
-    kind : {"kernel", "learner", "criterion"}
+    kind : {"kernel", "learner", "criterion", "search"}
         The kind of part.
     """
     return sorted({claim.name for claim in claims(kind)})
@@ -82,7 +92,7 @@ def claims(kind: str | None = None) -> list[Claim]:
 
     Parameters
     ----------
-    kind : {"kernel", "learner", "criterion"}, optional
+    kind : {"kernel", "learner", "criterion", "search"}, optional
         One kind only.
     """
     kinds = [kind] if kind is not None else list(GROUPS)
@@ -112,7 +122,7 @@ def get(kind: str, name: str) -> type[Any]:
 
     Parameters
     ----------
-    kind : {"kernel", "learner", "criterion"}
+    kind : {"kernel", "learner", "criterion", "search"}
         The kind of part.
     name : str
         Its name, or ``distribution:name`` where several distributions claim it.
@@ -179,7 +189,7 @@ def build(kind: str, text: str) -> Any:
 
     Parameters
     ----------
-    kind : {"kernel", "learner", "criterion"}
+    kind : {"kernel", "learner", "criterion", "search"}
         The kind of part.
     text : str
         Such as ``"newton-cv"`` or ``"cost-sensitive(fp=1, fn=5)"``.
@@ -196,6 +206,51 @@ def build(kind: str, text: str) -> Any:
     """
     name, values = parameters.parse(f"{kind} {text!r}", text)
     return parameters.make(f"{kind} {name!r}", get(kind, name), values)
+
+
+def maker_of(part: Any) -> str | None:
+    """Say whose a part is: its kind, name, distribution and version; None if it is kernsel's own, or no plugin's.
+
+    Of a part that was made of others, such as a sum of kernels, that is the first plugin's among these.
+    """
+    kind = type(part)
+    if kind.__module__.partition(".")[0] == "kernsel":
+        inner = [*getattr(part, "parts", ()), *([part.part] if hasattr(part, "part") else [])]
+        return next((maker for each in inner if (maker := maker_of(each))), None)
+    for claim in claims():
+        if claim.value.replace(":", ".") == f"{kind.__module__}.{kind.__qualname__}" or (
+            claim.name == getattr(part, "name", None) and _package(claim.value) == _package(kind.__module__)
+        ):
+            return f"{claim.kind} {claim.name!r} of {claim.origin}"
+    return None
+
+
+def blame(error: BaseException, *parts: Any) -> str | None:
+    """Say which plugin an error is from, and what it is, in one line; None if no plugin had a part in it.
+
+    That is the last one of the distributions whose code ran into it, or else that of the first of ``parts`` that is
+    a plugin's.
+
+    Parameters
+    ----------
+    error : BaseException
+    *parts : Kernel, Learner or Criterion
+        What was in use.
+    """
+    packages = {_package(claim.value): f"a part of {claim.origin}" for claim in claims() if not claim.builtin}
+    trace, whose = error.__traceback__, None
+    while trace is not None:
+        frame = trace.tb_frame
+        package = packages.get(_package(frame.f_globals.get("__name__", "")))
+        if package is not None:
+            whose = maker_of(frame.f_locals.get("self")) or package
+        trace = trace.tb_next
+    whose = whose or next((maker for part in parts if (maker := maker_of(part))), None)
+    return whose and f"{whose} failed ({type(error).__name__}: {parameters.first_line(error)})"
+
+
+def _package(module: str) -> str:
+    return module.partition(":")[0].partition(".")[0]
 
 
 @dataclass(frozen=True)

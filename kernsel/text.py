@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import json
 import math
 import re
 import types
@@ -121,6 +122,19 @@ def listing(words: Iterable[str], last: str = "and") -> str:
 def first_line(error: BaseException) -> str:
     """Return the first line of an error's message."""
     return (str(error).splitlines() or ["no message"])[0]
+
+
+def to_json(document: Any) -> str:
+    """Return a document as JSON, with null for what is NaN or infinite: JSON has no such numbers."""
+    try:
+        return json.dumps(document, allow_nan=False, default=_plain)
+    except ValueError:
+        return json.dumps(json.loads(json.dumps(document, default=_plain), parse_constant=lambda _: None))
+
+
+def _plain(value: Any) -> Any:
+    """Turn NumPy scalars into Python's."""
+    return value.item() if hasattr(value, "item") else str(value)
 
 
 def _literal(who: str, keyword: ast.keyword, source: str) -> Any:

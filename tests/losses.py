@@ -1,4 +1,4 @@
-"""Losses for the tests of the numerics: each compiled, with its slow twin.
+"""Losses for the tests of the numerics: each compiled, with its twin.
 
 The solver is made for any smooth convex loss, so there are more of them here than in the library.
 """
@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-import reference
+import twins.losses
 from kernsel.numerics.runtime.jit import LOSS, pointer
 
 
 @dataclass(frozen=True)
 class Loss:
-    """A compiled loss with its parameters, the slow twin of both, and the largest second derivative."""
+    """A compiled loss with its parameters, the twin of both, and the largest second derivative."""
 
     name: str
     compiled: Any
@@ -57,13 +57,13 @@ def _squared_hinge(y, f, parameters):
 
 
 def huber_hinge(h):
-    return Loss(f"huber hinge {h}", _huber_hinge, np.array([h]), reference.huber_hinge(h), 0.5 / h)
+    return Loss(f"huber hinge {h}", _huber_hinge, np.array([h]), twins.losses.huber_hinge(h), 0.5 / h)
 
 
-SQUARE = Loss("square", _square, np.zeros(0), reference.square, 2.0)
+SQUARE = Loss("square", _square, np.zeros(0), twins.losses.square, 2.0)
 HINGE = huber_hinge(0.05)
 WIDE_HINGE = huber_hinge(0.5)
-LOGISTIC = Loss("logistic", _logistic, np.zeros(0), reference.logistic, 0.25)
-SQUARED_HINGE = Loss("squared hinge", _squared_hinge, np.zeros(0), reference.squared_hinge, 2.0)
+LOGISTIC = Loss("logistic", _logistic, np.zeros(0), twins.losses.logistic, 0.25)
+SQUARED_HINGE = Loss("squared hinge", _squared_hinge, np.zeros(0), twins.losses.squared_hinge, 2.0)
 QUADRATIC = [SQUARE, HINGE, WIDE_HINGE, SQUARED_HINGE]  # piecewise: the third derivative is 0 where it exists
 ALL = [*QUADRATIC, LOGISTIC]

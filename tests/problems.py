@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-import reference
+import twins.heldout
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def make(seed, n=30, d=2, tau=1.0, starts=None, lam=0.01, grid=False, flips=0.2,
     Y = np.stack([np.sin(X[:, 0]) + 0.3 * rng.normal(size=n), y])
     starts = even(n, 5) if starts is None else np.array(starts)
     s = rng.exponential(size=n) + 0.05 if weighted else np.ones(n)
-    return Problem(K, np.ascontiguousarray(reference.features(K)), y, Y, starts, lam, s)
+    return Problem(K, np.ascontiguousarray(twins.heldout.features(K)), y, Y, starts, lam, s)
 
 
 def even(n, t):

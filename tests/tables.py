@@ -1,13 +1,16 @@
 """Small data sets, and the ways to a selection and to a path on them."""
 
+from itertools import pairwise
+
 import numpy as np
 from sklearn.datasets import load_wine
 
-import reference
+import twins.heldout
 from kernsel.data import from_arrays
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Gaussian, Statistics
 from kernsel.paths import make_path
+from kernsel.representation.gram import Gram
 from kernsel.representation.problem import Problem
 from kernsel.selection.api import select_dataset
 
@@ -57,13 +60,28 @@ def make_rows(seed=0, n=30, sizes=(5, 9, 2, 14), real=False):
     return Partition(X, np.ascontiguousarray(Y), np.r_[0, np.cumsum(sizes)], rng.permutation(n), Statistics(X), seed)
 
 
+def make_partition(seed, sizes, never=0, weighted=False, training=False, outputs=2, grid=False):
+    """Rows in folds of these sizes and some that are in none; each fold's fit may have rows of its own."""
+    rng = np.random.default_rng(seed)
+    n, starts = sum(sizes) + never, np.r_[0, np.cumsum(sizes)]
+    X = rng.normal(size=(n, 2))
+    X = np.round(2 * X) / 2 if grid else X
+    Y = np.stack([np.sin(2 * X[:, 0]) + X[:, 1], X[:, 0] * X[:, 1]])[:outputs] + 0.3 * rng.normal(size=(outputs, n))
+    own = rng.random((len(sizes), n)) < 0.7
+    for fold, (lo, hi) in enumerate(pairwise(starts)):
+        own[fold, lo:hi] = False
+    own[~own.any(axis=1), starts[-1] :] = True
+    s = rng.exponential(size=n) + 0.05 if weighted else None
+    return Partition(X, Y, starts, rng.permutation(n), Statistics(X), seed, s, own if training else None)
+
+
 def path_on(rows, learner, lams=(0.1, 0.01), tau=1.0, rank=None):
     """The path of a learner on a Gaussian kernel."""
     return make_path(Problem(rows, Gaussian(tau), rank), learner, lams)
 
 
 def slow_features(path):
-    """Features of the representation that a path works on, for the slow twins."""
-    if path.problem.full:
-        return reference.features(path.problem.gram)
-    return path.problem.factor[0]
+    """Features of the representation that a path works on, for the twins."""
+    if isinstance(path.representation, Gram):
+        return twins.heldout.features(path.problem.gram)
+    return path.representation.factor.Z

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from kernsel.cli.arguments import with_table_options
+from kernsel.cli.arguments import with_options
 from kernsel.cli.console import INTERRUPTED, Group
 from kernsel.cli.example import example
 from kernsel.cli.guide import guide
@@ -22,6 +22,7 @@ from kernsel.cli.relevance import relevance
 from kernsel.cli.select import select
 from kernsel.cli.stability import stability
 from kernsel.cli.warmup import warmup
+from kernsel.selection.plan import COLUMNS, WORDS
 
 app = typer.Typer(
     cls=Group,
@@ -31,11 +32,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for _command in (
-    with_table_options(select),
-    with_table_options(predict, choosing=False),
-    with_table_options(relevance),
-    with_table_options(mkl),
-    with_table_options(stability),
+    with_options(select, WORDS),
+    with_options(predict, ["missing"]),
+    with_options(relevance, ["task", "standardize", *COLUMNS]),
+    with_options(mkl, ["task", "folds", "class_weight", "seed", "standardize", *COLUMNS]),
+    with_options(stability, ["task", "rank", "seed", "standardize", *COLUMNS]),
     example,
     guide,
     plugins,

@@ -1,18 +1,21 @@
-"""Arguments and options that several commands have alike."""
+"""Arguments and options that several commands have alike; those of a plan are made of its fields."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from kernsel.cli.reading import READERS
+from kernsel.selection.plan import WORDS, Plan
+
 if TYPE_CHECKING:
-    from kernsel.data import Choices, Reading
+    from kernsel.data import Reading
 
 Data = Annotated[
     list[Path],
@@ -28,19 +31,15 @@ Target = Annotated[
     str | None,
     typer.Option(metavar="COL", help="The column to predict, or several of numbers: a,b [default: the last one]."),
 ]
-Task = Annotated[str, typer.Option(metavar="auto|regression|classification", help="What to learn.")]
 Groups = Annotated[
     str | None, typer.Option(metavar="COL", help="A column of groups, whose rows are held out together.")
 ]
 Weights = Annotated[str | None, typer.Option(metavar="COL", help="A column of weights of the rows.")]
-ClassWeight = Annotated[str | None, typer.Option(metavar="balanced", help="Give all classes the same total weight.")]
-Standardize = Annotated[bool, typer.Option("--standardize/--no-standardize", help="Scale the numeric columns.")]
 Output = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result to this JSON file.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the result and warnings.")]
 Threads = Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads to use [default: all].")]
 
-Columns = list[str] | None
 _READING: dict[str, Any] = {
     "sep": Annotated[
         str | None, typer.Option(metavar="CHAR", help="What separates the columns: a character, tab or space.")
@@ -58,32 +57,16 @@ _READING: dict[str, Any] = {
     ],
 }
 """How a table is written; what isn't given is found out."""
-_CHOICES: dict[str, Any] = {
-    "drop": Annotated[Columns, typer.Option(metavar="COL,...", help="Columns that are no features; patterns as id*.")],
-    "keep": Annotated[Columns, typer.Option(metavar="COL,...", help="The only features.")],
-    "categorical": Annotated[Columns, typer.Option(metavar="COL,...", help="Columns whose values are categories.")],
-    "numeric": Annotated[
-        Columns, typer.Option(metavar="COL,...", help="Columns of numbers; what isn't one counts as missing.")
-    ],
-    "ordinal": Annotated[Columns, typer.Option(metavar="COL=A<B<C", help="A column of ordered levels; repeatable.")],
-}
-"""What is said about columns."""
-_MISSING: dict[str, Any] = {
-    "missing": Annotated[
-        str | None,
-        typer.Option(metavar="impute|drop|refuse", help="What becomes of missing values [default: impute]."),
-    ]
-}
 
 
 @dataclass(frozen=True)
-class TableOptions:
-    """The options that say how a table is written, and what its columns are, as they are given.
+class Asked:
+    """The options of a command that say how its table is written, and what the plan of its selection is.
 
     Parameters
     ----------
     given : dict
-        By name; None where an option isn't given.
+        As they are given, by name; None where an option isn't given.
     """
 
     given: dict[str, Any]
@@ -96,54 +79,66 @@ class TableOptions:
         return Reading(**{name: self.given[name] for name in _READING})
 
     @property
-    def columns(self) -> dict[str, Any]:
-        """What is said about columns and missing values, as keywords of ``from_arrays``."""
-        from kernsel.data.choices import read_ordinal
-
-        said = {name: self.given[name] for name in ("drop", "keep", "categorical", "numeric") if self.given[name]}
-        if self.given["ordinal"]:
-            said["ordinal"] = read_ordinal(self.given["ordinal"])
-        return said | ({"missing": self.missing} if self.missing is not None else {})
-
-    @property
-    def choices(self) -> Choices:
-        """What is said about columns and missing values."""
-        from kernsel.data import make_choices
-
-        return make_choices(**self.columns)
-
-    @property
     def missing(self) -> str | None:
         """What becomes of missing values."""
         value: str | None = self.given["missing"]
         return value
 
+    def plan(self, **more: Any) -> Plan:
+        """Return the plan of what is given, and of further options by their values.
 
-def with_table_options(command: Callable[..., None], choosing: bool = True) -> Callable[..., None]:
-    """Give a command the options of tables in place of its parameter ``tables``.
+        Raises
+        ------
+        OptionError
+            A text can't be read.
+        """
+        told = {name: value for name, value in self.given.items() if name in WORDS and value not in (None, [])}
+        return Plan(**{name: READERS[name](value) if name in READERS else value for name, value in told.items()} | more)
+
+
+def with_options(command: Callable[..., None], names: Iterable[str] = ()) -> Callable[..., None]:
+    """Give a command options for its table, and those of a plan, in place of its parameter ``asked``.
 
     Parameters
     ----------
     command : callable
-        Its parameter ``tables`` gets them together, as TableOptions.
-    choosing : bool
-        Whether those about columns are among them.
+        Its parameter ``asked`` gets them together, as Asked.
+    names : iterable of str
+        Of the options of a plan.
     """
     hints = get_type_hints(command, include_extras=True)
-    added = _READING | (_CHOICES if choosing else {}) | _MISSING
-    own = [
-        parameter.replace(annotation=hints[name])
-        for name, parameter in inspect.signature(command).parameters.items()
-        if name != "tables"
-    ]
+    of_plan = {name: _typer_option(name) for name in names}
+    of_table = {name: (annotation, None) for name, annotation in _READING.items()}
+    added = of_plan | of_table
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    options = [inspect.Parameter(name, kind, default=None, annotation=each) for name, each in added.items()]
+    made = {
+        name: inspect.Parameter(name, kind, default=default, annotation=annotation)
+        for name, (annotation, default) in added.items()
+    }
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(command).parameters.items():
+        if name == "asked":
+            parameters += [made[each] for each in of_plan]
+        else:
+            parameters.append(parameter.replace(annotation=hints[name]))
+    parameters += [made[each] for each in of_table]
 
     @functools.wraps(command)
     def wrapper(**given: Any) -> None:
-        command(tables=TableOptions({name: given.pop(name, None) for name in added}), **given)
+        command(asked=Asked({name: given.pop(name, None) for name in added}), **given)
 
-    parameters = [*own, *options]
     wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # Typer reads it
     wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return wrapper
+
+
+def _typer_option(name: str) -> tuple[Any, Any]:
+    """Return an option of a plan as Typer has it: its annotation, and its default."""
+    words, default = WORDS[name], getattr(Plan, name)
+    if words.kind == "flag":
+        return Annotated[bool, typer.Option(words.metavar, help=words.help)], default
+    kinds: dict[str, Any] = {"text": str, "texts": list[str], "whole": int, "number": float}
+    told = "" if default in (None, ()) else f" [default: {default}]"
+    help_text = f"{words.help.removesuffix('.')}{told}." if told else words.help
+    option = typer.Option(metavar=words.metavar, help=help_text, min=words.least)
+    return Annotated[kinds[words.kind] | None, option], None

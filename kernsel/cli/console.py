@@ -7,14 +7,19 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import Any, TextIO
 
 import typer
 from typer.core import TyperGroup
 
 from kernsel import errors
+from kernsel.memory import addresses_left
 
+LEAST_ADDRESSES = 7 * 2**28
+"""Python with NumPy, SciPy, LLVM and their threads takes 1.1 GB of addresses, compiling some hundreds of MB more."""
+
+NO_MEMORY = "the memory doesn't suffice; use fewer rows, or a smaller --rank"
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 WARNINGS = tuple(kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, UserWarning))
@@ -36,13 +41,14 @@ def guarded() -> Iterator[None]:
             warnings.simplefilter("always", kind)
         warnings.showwarning = _Printer(warnings.showwarning)
         try:
+            _check_addresses()
             yield
             sys.stdout.flush()
         except errors.KernselError as error:
             say(f"error: {error}")
             raise typer.Exit(2) from error
         except MemoryError as error:
-            say("error: the memory doesn't suffice; use fewer rows, or a smaller --rank")
+            say(f"error: {NO_MEMORY}")
             raise typer.Exit(2) from error
         except KeyboardInterrupt as error:
             say("interrupted")
@@ -52,11 +58,32 @@ def guarded() -> Iterator[None]:
             os.dup2(os.open(os.devnull, os.O_WRONLY), _stdout_number())
             raise typer.Exit(BROKEN_PIPE) from error
         except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            if error.errno == errno.ENOMEM:
+                say(f"error: {NO_MEMORY}")
+                raise typer.Exit(2) from error
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
                 raise
             os.dup2(os.open(os.devnull, os.O_WRONLY), _stdout_number())
             say(f"error: the output can't be written ({error.strerror}); make room, or write it elsewhere")
             raise typer.Exit(2) from error
+        except (Exception, SystemExit) as error:
+            from kernsel import registry  # imports the metadata of distributions, which --help does without
+
+            reason = registry.blame(error)
+            if reason is None:
+                raise
+            say(f"error: {reason}; tell its authors, or do without it")
+            raise typer.Exit(2) from error
+
+
+def _check_addresses() -> None:
+    """Refuse to begin where the libraries alone would run out of addresses: they abort, or wait for ever."""
+    left = addresses_left()
+    if left is not None and left < LEAST_ADDRESSES:
+        raise errors.OptionError(
+            f"the shell leaves {left / 2**20:.0f} MB of addresses (ulimit -v), and the libraries and what they compile "
+            f"take more; allow {LEAST_ADDRESSES // 2**20 + 256} MB, or limit the memory by a container"
+        )
 
 
 class Group(TyperGroup):
@@ -112,12 +139,20 @@ class _Printer:
 
 
 @contextmanager
+def prints_aside() -> Iterator[None]:
+    """Send to stderr what a plugin prints: stdout is for what the command was asked for."""
+    with redirect_stdout(sys.stderr):
+        yield
+
+
+@contextmanager
 def progress(quiet: bool) -> Iterator[Reporter | None]:
     """Give a function ``(done, total, text)`` that draws a bar on stderr, or None where nobody would see it."""
     if quiet or not sys.stderr.isatty():
-        yield None
+        with prints_aside():
+            yield None
         return
-    with typer.progressbar(length=1, file=sys.stderr, show_pos=True) as bar:
+    with prints_aside(), typer.progressbar(length=1, file=sys.stderr, show_pos=True) as bar:
 
         def report(done: int, total: int, text: str) -> None:
             bar.length, bar.label = total, text

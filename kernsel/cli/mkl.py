@@ -3,36 +3,25 @@
 from __future__ import annotations
 
 import json as json_format
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from kernsel.cli import console
-from kernsel.cli.arguments import (
-    ClassWeight,
-    Data,
-    Groups,
-    Json,
-    Output,
-    Quiet,
-    Standardize,
-    TableOptions,
-    Target,
-    Task,
-    Threads,
-    Weights,
-)
+from kernsel.cli.arguments import Asked, Data, Groups, Json, Output, Quiet, Target, Threads, Weights
 from kernsel.cli.reading import check_outputs, read_dataset, read_values, set_threads
-from kernsel.cli.writing import say_written, write_document
+from kernsel.cli.writing import deliver, say_written
 from kernsel.errors import OptionError
+from kernsel.text import to_json
 
 
 def mkl(
     data: Data,
-    tables: TableOptions,
+    asked: Asked,
     target: Target = None,
-    task: Task = "auto",
     kernel: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="gaussian, 'linear[0, 3]' ...; repeatable [default: gaussian]."),
@@ -65,16 +54,9 @@ def mkl(
         str | None,
         typer.Option(metavar="LEARNER", help="Then choose lambda for this learner on the weighted sum, and fit it."),
     ] = None,
-    folds: Annotated[
-        str | None,
-        typer.Option(metavar="N|loo|logo|time:N", help="As in kernsel select [default: 10]."),
-    ] = None,
     rows: Annotated[int, typer.Option(metavar="N", help="Learn on a sample of so many rows.")] = 1000,
     groups: Groups = None,
     weights: Weights = None,
-    class_weight: ClassWeight = None,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the folds and the sample.")] = 0,
-    standardize: Standardize = True,
     output: Output = None,
     model: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the model that --select fits to this file.")
@@ -90,17 +72,13 @@ def mkl(
             raise OptionError("--model needs a fitted model: give --select with a learner")
         check_outputs(data, {"--output": output, "--model": model})
         set_threads(threads)
-        from kernsel.folds import check_text
-
-        way = check_text(folds or "10")
+        plan = asked.plan()
         chatty = not (json or quiet)
-        _, dataset = read_dataset(
-            data, tables, target, task, standardize, chatty, class_weight=class_weight, weights=weights, groups=groups
-        )
+        _, dataset = read_dataset(data, asked.reading, plan, target, {"weights": weights, "groups": groups}, chatty)
         from kernsel.learning import learn_mkl_on_dataset
         from kernsel.numerics.runtime import jit
         from kernsel.parts import read_learner
-        from kernsel.selection.api import select_dataset
+        from kernsel.selection.api import carry_out
 
         chosen_by = None if select is None else read_learner(select, dataset.task)
         jit.announce = None if quiet else console.say
@@ -112,24 +90,22 @@ def mkl(
             method=method,
             learner=learner,
             lam=lam,
-            folds=way,
+            folds=plan.folds,
             rows=rows,
-            seed=seed,
+            seed=plan.seed,
         )
         document, summaries, warnings = found.to_dict(), [found.summary()], found.warnings
+        saving: list[Callable[[], object]] = []
         if chosen_by is not None:
             with console.progress(quiet) as report:
-                chosen = select_dataset(
-                    dataset, learner=chosen_by, kernel=found.kernel, folds=way, seed=seed, progress=report
-                )
+                chosen = carry_out(dataset, replace(plan, learner=chosen_by, kernel=found.kernel), report)
             document["selection"] = json_format.loads(chosen.to_json())
             summaries.append(chosen.summary())
             warnings = [*warnings, *chosen.warnings]
             if model is not None:
-                chosen.model.save(model)
-        text = json_format.dumps(document, allow_nan=False)
-        write_document(text, output)
-        typer.echo(text if json else "\n\n".join(summaries))
+                saving.append(lambda: chosen.model.save(model))
+        text = to_json(document)
+        deliver(text if json else "\n\n".join(summaries), text, output, *saving)
         if chatty:
             say_written(result=output, model=model)
         for each in warnings:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kernsel.cli import console
-from kernsel.cli.arguments import TableOptions
+from kernsel.cli.arguments import Asked
 from kernsel.cli.reading import is_read
 from kernsel.errors import OptionError
 
@@ -33,7 +33,7 @@ def predict(
             help="A table with the model's columns, in any order; files as for kernsel select, - for standard input.",
         ),
     ],
-    tables: TableOptions,
+    asked: Asked,
     output: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the CSV to this file instead of stdout.")
     ] = None,
@@ -54,10 +54,11 @@ def predict(
     are missing, the means of the model's table take their place, unless --missing says otherwise.
     """
     with console.guarded():
-        from kernsel.data.files import atomic_write, check_writable
+        from kernsel.data.files import atomic_write, check_replaceable, check_writable
 
         if output is not None:
             destination = check_writable(output)
+            check_replaceable(destination, b"prediction")
             for source in (model, *table):
                 if is_read(destination, [source]):
                     raise OptionError(f"--output {output} is {source}, which is read; choose another file")
@@ -71,15 +72,16 @@ def predict(
         if interval is not None and fitted.labels is not None:
             raise OptionError(f"--interval is for a regression, but {model} has classes; use --proba")
         encoder = fitted.encoder
-        frame = read_table(table, encoder.columns if encoder else None, tables.reading)
-        if encoder is not None and tables.missing is not None:
-            if tables.missing == "impute" and not encoder.fills:
+        frame = read_table(table, encoder.columns if encoder else None, asked.reading)
+        if encoder is not None and asked.missing is not None:
+            if asked.missing == "impute" and not encoder.fills:
                 raise OptionError(f"--missing impute: {model} is of an older kernsel and has no means; select it anew")
-            encoder = replace(encoder, missing=tables.missing)
+            encoder = replace(encoder, missing=asked.missing)
             fitted = replace(fitted, encoder=encoder)
-        predictions, far = _predictions(fitted, frame, decision, proba, interval), None
-        if beyond or fitted.reach is not None:
-            far = fitted.beyond(frame)
+        with console.prints_aside():
+            predictions, far = _predictions(fitted, frame, decision, proba, interval), None
+            if beyond or fitted.reach is not None:
+                far = fitted.beyond(frame)
         if beyond:
             predictions["beyond"] = far
         text = predictions.to_csv(index=False, lineterminator="\n")

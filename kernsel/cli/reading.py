@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,10 +13,15 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from kernsel.errors import OptionError
+from kernsel.selection.plan import COLUMNS
 
 if TYPE_CHECKING:
-    from kernsel.cli.arguments import TableOptions
-    from kernsel.data import Dataset, Roles
+    from kernsel.data import Dataset, Reading, Roles
+    from kernsel.selection.plan import Plan
+
+
+RESULTS = {"--output": b'{"format": "kernsel-', "--model": b"header.npy"}
+"""How the files begin that may be overwritten, by option."""
 
 
 def read_rank(text: str | None) -> Any:
@@ -37,12 +42,14 @@ def read_rank(text: str | None) -> Any:
 
 def check_outputs(data: Sequence[Path], places: Mapping[str, Path | None]) -> None:
     """Refuse before the work what would fail after it, or destroy the table; ``places`` are files by option."""
-    from kernsel.data.files import check_writable
+    from kernsel.data.files import check_replaceable, check_writable
 
     given = {option: path for option, path in places.items() if path is not None}
     for option, path in given.items():
         if is_read(check_writable(path), data):
             raise OptionError(f"{option} {path} is the table itself; choose another file")
+        if option in RESULTS:
+            check_replaceable(path, RESULTS[option])
     for (one, path), (other, same) in combinations(given.items(), 2):
         if path.resolve() == same.resolve():
             raise OptionError(f"{one} and {other} are both {path}; choose two files")
@@ -77,34 +84,82 @@ def read_values(texts: Sequence[str]) -> dict[str, Any]:
     return values
 
 
+def _read_order(text: str) -> Any:
+    """Read ``--order``: infinity or a whole number."""
+    if text == "inf":
+        return math.inf
+    if text.isdecimal() and int(text) >= 1:
+        return int(text)
+    raise OptionError(f"--order {text} is neither a whole number from 1 nor inf")
+
+
+def _read_eta(text: str) -> Any:
+    """Read ``--eta``: ``"cv"`` or a number."""
+    if text == "cv":
+        return text
+    try:
+        return float(text)
+    except ValueError as error:
+        raise OptionError(f"--eta {text} is neither a number nor cv") from error
+
+
+def _read_grid(texts: list[str]) -> Any:
+    """Read ``--grid``: the grid of everything, or values by name and the grid of the rest."""
+    styles = [text for text in texts if "=" not in text] or ["auto"]
+    if len(styles) > 1:
+        raise OptionError(f"--grid is given as {' and as '.join(styles)}; give one of them, and values as NAME=V,V...")
+    values = read_values([text for text in texts if "=" in text])
+    if not values:
+        return styles[0]
+    return values if styles == ["auto"] else {**values, "rest": styles[0]}
+
+
+def _read_folds(text: str) -> Any:
+    """Read ``--folds``: a number, or the name of a way to hold rows out."""
+    from kernsel.folds import check_text
+
+    return check_text(text)
+
+
+def _read_ordinal(texts: list[str]) -> Any:
+    """Read ``--ordinal NAME=LEAST<...<GREATEST``."""
+    from kernsel.data.choices import read_ordinal
+
+    return read_ordinal(texts)
+
+
+READERS: Mapping[str, Callable[[Any], Any]] = {
+    "rank": read_rank,
+    "order": _read_order,
+    "eta": _read_eta,
+    "grid": _read_grid,
+    "folds": _read_folds,
+    "ordinal": _read_ordinal,
+}
+"""How the text of an option becomes its value, by its name in Python, where that isn't the text itself."""
+
+
 def read_dataset(
     data: Sequence[Path],
-    tables: TableOptions,
+    reading: Reading,
+    plan: Plan,
     target: str | None,
-    task: str,
-    standardize: bool,
+    aside: Mapping[str, str | None],
     chatty: bool,
-    *,
-    class_weight: str | None = None,
-    copies: str = "together",
-    **aside: str | None,
+    alike: bool = False,
 ) -> tuple[Roles, Dataset]:
-    """Read and encode a table, and print what was inferred if ``chatty``; ``aside`` names columns by their role."""
-    from kernsel.data import assign_roles, prepare, read_table
+    """Read and encode a table, and print what was inferred if ``chatty``.
 
-    choices = tables.choices
-    roles = assign_roles(read_table(data, reading=tables.reading), target, **aside)
-    dataset = prepare(
-        roles.frame,
-        roles.targets,
-        task,
-        standardize,
-        weights=roles.weights,
-        groups=roles.groups,
-        class_weight=class_weight,
-        copies=copies,
-        choices=choices,
-    )
+    ``aside`` names columns by their role. All rows count 1 and belong to no group where they are to be ``alike``.
+    """
+    from kernsel.data import assign_roles, make_choices, prepare, read_table
+
+    told = plan.table
+    choices = make_choices(**{name: told.pop(name) for name in COLUMNS})
+    roles = assign_roles(read_table(data, reading=reading), target, **aside)
+    if not alike:
+        told |= {"weights": roles.weights, "groups": roles.groups}
+    dataset = prepare(roles.frame, roles.targets, choices=choices, **told)
     if chatty:
         announce(dataset)
     return roles, dataset

@@ -8,28 +8,15 @@ from typing import Annotated
 import typer
 
 from kernsel.cli import console
-from kernsel.cli.arguments import (
-    Data,
-    Groups,
-    Json,
-    Output,
-    Quiet,
-    Standardize,
-    TableOptions,
-    Target,
-    Task,
-    Threads,
-    Weights,
-)
+from kernsel.cli.arguments import Asked, Data, Groups, Json, Output, Quiet, Target, Threads, Weights
 from kernsel.cli.reading import check_outputs, read_dataset, set_threads
-from kernsel.cli.writing import say_written, write_document
+from kernsel.cli.writing import deliver, say_written
 
 
 def relevance(
     data: Data,
-    tables: TableOptions,
+    asked: Asked,
     target: Target = None,
-    task: Task = "auto",
     criterion: Annotated[
         str,
         typer.Option(
@@ -62,7 +49,6 @@ def relevance(
     groups: Groups = None,
     weights: Weights = None,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of resamples, folds and parts.")] = 0,
-    standardize: Standardize = True,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the relevances to this PNG, SVG or PDF file.")
     ] = None,
@@ -84,7 +70,9 @@ def relevance(
         if plot is not None:
             check_plot(plot)
         chatty = not (json or quiet)
-        _, dataset = read_dataset(data, tables, target, task, standardize, chatty, weights=weights, groups=groups)
+        _, dataset = read_dataset(
+            data, asked.reading, asked.plan(), target, {"weights": weights, "groups": groups}, chatty
+        )
         from kernsel.evaluation.relevance_study import study_on_dataset
         from kernsel.numerics.runtime import jit
 
@@ -104,11 +92,9 @@ def relevance(
                 progress=report,
             )
         document = study.to_json()
-        write_document(document, output)
-        if plot is not None:
-            plot_relevances(study, plot)
         for note in study.learned.notes[len(dataset.notes) :] if chatty else ():
             typer.echo(f"  {note}")
-        typer.echo(document if json else study.summary())
+        plotting = [] if plot is None else [lambda: plot_relevances(study, plot)]
+        deliver(document if json else study.summary(), document, output, *plotting)
         if chatty:
             say_written(result=output, picture=plot)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kernsel.cli import console
-from kernsel.cli.arguments import Data, Json, Output, Quiet, Standardize, TableOptions, Target, Threads
-from kernsel.cli.reading import announce, check_outputs, read_rank, set_threads
-from kernsel.cli.writing import say_written, write_document
+from kernsel.cli.arguments import Asked, Data, Json, Output, Quiet, Target, Threads
+from kernsel.cli.reading import check_outputs, read_dataset, set_threads
+from kernsel.cli.writing import deliver, say_written
 from kernsel.errors import OptionError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def stability(
     data: Data,
-    tables: TableOptions,
+    asked: Asked,
     kernel: Annotated[
         str | None, typer.Option(metavar="NAME", help="The kernel with its parameters, such as 'gaussian(tau=2)'.")
     ] = None,
@@ -29,9 +29,6 @@ def stability(
         typer.Option("--from", metavar="FILE", help="Take what is not given from a result of kernsel select --output."),
     ] = None,
     target: Target = None,
-    task: Annotated[
-        str | None, typer.Option(metavar="auto|regression|classification", help="What to learn [default: auto].")
-    ] = None,
     learner: Annotated[
         str | None,
         typer.Option(metavar="krr|svm", help="The learner [default: svm for classification, krr for regression]."),
@@ -45,14 +42,6 @@ def stability(
         float, typer.Option(metavar="P", help="Probability with which the bound on the risk may fail.")
     ] = 0.05,
     top: Annotated[int, typer.Option(metavar="N", min=0, help="Rows to list.")] = 10,
-    rank: Annotated[
-        str | None,
-        typer.Option(
-            metavar="K|SHARE|tol:SHARE|full", help="Rank of the fits' kernel matrix [default: full up to 2000 rows]."
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the folds and landmarks.")] = 0,
-    standardize: Standardize = True,
     output: Output = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -63,22 +52,15 @@ def stability(
     Rows are numbered from 1, the header not counted. The bounds are very loose; the output says by how much.
     """
     with console.guarded():
-        columns = read_rank(rank)
         check_outputs(data, {"--output": output})
         set_threads(threads)
-        from kernsel.data import assign_roles, prepare, read_table
         from kernsel.evaluation.assessment import assess_dataset
         from kernsel.numerics.runtime import jit
 
-        given = {"kernel": kernel, "lam": lam, "learner": learner, "target": target, "task": task}
+        given = {"kernel": kernel, "lam": lam, "learner": learner, "target": target, "task": asked.given["task"]}
         choice = _choice(result, {name: value for name, value in given.items() if value is not None})
-        choices = tables.choices
-        roles = assign_roles(read_table(data, reading=tables.reading), choice.target, **choice.aside)
-        # Every row counts 1 here.
-        dataset = prepare(roles.frame, roles.targets, choice.task, standardize, choices=choices)
-        chatty = not (json or quiet)
-        if chatty:
-            announce(dataset)
+        plan, chatty = asked.plan(task=choice.task), not (json or quiet)
+        _, dataset = read_dataset(data, asked.reading, plan, choice.target, choice.aside, chatty, alike=True)
         jit.announce = None if quiet else console.say
         with console.progress(quiet) as report:
             found = assess_dataset(
@@ -90,14 +72,13 @@ def stability(
                 folds=folds,
                 repeats=repeats,
                 delta=delta,
-                rank=columns,
+                rank=plan.rank,
                 top=top,
-                seed=seed,
+                seed=plan.seed,
                 progress=report,
             )
         document = found.to_json()
-        write_document(document, output)
-        typer.echo(document if json else found.summary())
+        deliver(document if json else found.summary(), document, output)
         if chatty:
             say_written(result=output)
 

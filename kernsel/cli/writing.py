@@ -2,17 +2,40 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import typer
 
+from kernsel.errors import OptionError
 
-def write_document(document: str, output: Path | None) -> None:
-    """Write a JSON document to a file, if there is to be one."""
+
+def deliver(shown: str, document: str, output: Path | None, *others: Callable[[], object]) -> None:
+    """Write a JSON document, if there is to be a file of it, and other files, and print what is to be shown.
+
+    Each is tried whatever becomes of the others: hours of work are not to be lost for a disk that is full by now.
+
+    Raises
+    ------
+    OptionError
+        A file can't be written; what could be is written and printed.
+    """
+    from kernsel.data.files import atomic_write
+
+    writes = list(others)
     if output is not None:
-        from kernsel.data.files import atomic_write
-
-        atomic_write(output, lambda stream: stream.write(f"{document}\n".encode()))
+        writes.insert(0, lambda: atomic_write(output, lambda stream: stream.write(f"{document}\n".encode())))
+    failures = []
+    for write in writes:
+        try:
+            write()
+        except OptionError as error:
+            failures.append(error)
+    typer.echo(shown)
+    if failures:
+        sys.stdout.flush()
+        raise failures[0]
 
 
 def say_written(**places: Path | None) -> None:

@@ -1,7 +1,7 @@
 """Criteria: what scores a learner on a kernel; lower is better."""
 
 from kernsel.criteria.alignment import FSM, Alignment, CenteredAlignment, Separability
-from kernsel.criteria.base import About, HeldOutCriterion, PenalisedFit, Penalty, Scores, Slopes, has_gradient
+from kernsel.criteria.base import About, HeldOutCriterion, PenalisedFit, Penalty, Scores, Slopes
 from kernsel.criteria.crossvalidation import CV, NewtonCV
 from kernsel.criteria.evidence import Evidence
 from kernsel.criteria.influence import BIF, FBIF
@@ -40,5 +40,4 @@ __all__ = [
     "Slopes",
     "Span",
     "XiAlpha",
-    "has_gradient",
 ]

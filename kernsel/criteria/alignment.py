@@ -15,44 +15,8 @@ import numpy as np
 
 from kernsel.criteria.base import About, Array, Scores, unless_finite
 from kernsel.errors import IncompatibleError
-from kernsel.paths import Path, StreamedPath
-
-
-@dataclass(frozen=True, eq=False)
-class Embedding:
-    """The rows in feature space, in weighted coordinates.
-
-    Parameters
-    ----------
-    G : (n, n) or (n, r) array
-        The Gram matrix K if ``full``, else features with ``K = G G'``.
-    full : bool
-    """
-
-    G: Array
-    full: bool
-
-    def times(self, v: Array) -> Array:
-        """Return ``K v`` for v (n,) or (n, m)."""
-        return np.asarray(self.G @ v if self.full else self.G @ (self.G.T @ v))
-
-    @property
-    def norm(self) -> float:
-        """Frobenius norm of K: in low rank that of ``G' G``."""
-        return float(np.linalg.norm(self.G if self.full else self.G.T @ self.G))
-
-    @property
-    def trace(self) -> float:
-        """Trace of K."""
-        return float(np.trace(self.G) if self.full else np.vdot(self.G, self.G))
-
-    def centred(self, q: Array) -> Embedding:
-        """Return the embedding without the direction of the unit vector q: ``(I - q q') K (I - q q')``."""
-        if not self.full:
-            return Embedding(self.G - np.outer(q, q @ self.G), full=False)
-        Kq = self.G @ q
-        side = np.outer(q, Kq - 0.5 * (q @ Kq) * q)
-        return Embedding(self.G - side - side.T, full=True)
+from kernsel.paths import Path
+from kernsel.representation.embedding import Embedding
 
 
 @dataclass(frozen=True)
@@ -65,13 +29,17 @@ class KernelCriterion(ABC):
     def value(self, path: Path) -> float:
         """Return the measure for the kernel of a path, NaN if it is not defined."""
 
+    def embedding(self, path: Path) -> Embedding:
+        """Return the rows of a path in feature space, in weighted coordinates."""
+        return path.representation.embedding(f"criterion '{self.name}'")
+
+    def centred(self, path: Path) -> Embedding:
+        """Return the rows of a path in feature space, centred there, in weighted coordinates."""
+        root = weighted_root(path)
+        return self.embedding(path).centred(root / np.linalg.norm(root))
+
     def score(self, path: Path) -> Scores:
         """Score a path: every lambda with the same value, and with the loss that tells them apart."""
-        if isinstance(path, StreamedPath):
-            raise IncompatibleError(
-                f"criterion '{self.name}' looks at the features of all rows at once, and so many are not held "
-                "together: use a lower rank, or the criterion newton-cv"
-            )
         with np.errstate(divide="ignore", invalid="ignore"):  # constant targets, a class of one row
             score = np.full(path.lams.size, self.value(path))
         held, rows = path.newton_step(), path.rows
@@ -82,13 +50,6 @@ class KernelCriterion(ABC):
 def weighted_root(path: Path) -> Array:
     """Return ``S^1/2 1``, (n,)."""
     return np.sqrt(path.rows.s)
-
-
-def embedding(path: Path, centred: bool) -> Embedding:
-    """Return the rows of a path in feature space."""
-    here = Embedding(path.problem.weighted, path.problem.full)
-    root = weighted_root(path)
-    return here.centred(root / np.linalg.norm(root)) if centred else here
 
 
 @dataclass(frozen=True)
@@ -114,7 +75,7 @@ class Alignment(KernelCriterion):
 
     def value(self, path: Path) -> float:
         """Return the negative alignment."""
-        return -_alignment(embedding(path, centred=False), path.rows.Y * weighted_root(path))
+        return -_alignment(self.embedding(path), path.rows.Y * weighted_root(path))
 
 
 @dataclass(frozen=True)
@@ -142,7 +103,7 @@ class CenteredAlignment(KernelCriterion):
         """Return the negative centred alignment."""
         root = weighted_root(path)
         q, Y = root / np.linalg.norm(root), path.rows.Y * root
-        return -_alignment(embedding(path, centred=True), Y - np.outer(Y @ q, q))
+        return -_alignment(self.centred(path), Y - np.outer(Y @ q, q))
 
 
 def _alignment(K: Embedding, Y: Array) -> float:
@@ -180,7 +141,7 @@ class FSM(KernelCriterion):
     def value(self, path: Path) -> float:
         """Return the mean measure."""
         need_classes(self.name, path)
-        K, root = embedding(path, centred=True), weighted_root(path)
+        K, root = self.centred(path), weighted_root(path)
         return float(np.mean([_fsm(K, root, y) for y in path.rows.Y]))
 
 
@@ -225,7 +186,7 @@ class Separability(KernelCriterion):
     def value(self, path: Path) -> float:
         """Return the negative ratio."""
         need_classes(self.name, path)
-        K, Y = embedding(path, centred=True), path.rows.Y
+        K, Y = self.centred(path), path.rows.Y
         members = (Y if len(Y) > 1 else np.vstack([Y, -Y])) > 0
         V = np.where(members, weighted_root(path), 0.0)
         sizes = np.einsum("cn,cn->c", V, V)

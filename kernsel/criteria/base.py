@@ -7,14 +7,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.errors import IncompatibleError, OptionError
+from kernsel import registry
+from kernsel.errors import OptionError, PluginFailure
 from kernsel.heldout.standard_error import standard_error
-from kernsel.paths import HeldOut, Path, SquarePath, StreamedPath, WholePath
+from kernsel.numerics.points import read_only
+from kernsel.paths import HeldOut, Path
+from kernsel.protocols import SupportsMeasure
 from kernsel.representation.problem import Problem
 
 Array = NDArray[np.float64]
@@ -100,11 +103,6 @@ class Slopes(NamedTuple):
         return Slopes(value, problem.kernel.theta_vjp(problem.rows.X, W, problem.gram), lam * slope)
 
 
-def has_gradient(criterion: Any) -> bool:
-    """Tell whether a criterion has a gradient of its score: not where a measure of its own replaces the loss."""
-    return hasattr(criterion, "gradient") and not hasattr(criterion, "measure")
-
-
 @dataclass(frozen=True)
 class HeldOutCriterion(ABC):
     """A mean over held-out outputs: ``(1/n) sum_j l(y_j, f^{-S(j)}(x_j))``.
@@ -129,9 +127,10 @@ class HeldOutCriterion(ABC):
 
     def values(self, path: Path, F: Array) -> Array:
         """Return this criterion's measure (n,) of held-out outputs F (k, n) of a path, row by row."""
-        measure = getattr(self, "measure", None)
         Y = path.rows.Y
-        return np.asarray(path.learner.loss.value(Y, F).mean(axis=0) if measure is None else measure(Y, F))
+        if hasattr(self, "measure"):
+            return measure_rows(self, Y, F)
+        return np.asarray(path.learner.loss.value(Y, F).mean(axis=0))
 
     def score(self, path: Path) -> Scores:
         """Score a path; a fit whose mean is not finite has failed."""
@@ -148,6 +147,17 @@ class HeldOutCriterion(ABC):
         return Scores(
             score, unless_finite(score, held.failed), loss, reliability, held, score_se=score_se, values=values
         )
+
+
+def measure_rows(criterion: SupportsMeasure, Y: Array, F: Array) -> Array:
+    """Return a criterion's own measure (n,) of outputs F for targets Y, both (k, n); PluginFailure if it is none."""
+    values = np.asarray(criterion.measure(read_only(Y), read_only(F)))
+    if values.shape != Y.shape[-1:] or values.dtype.kind not in "biuf":
+        raise PluginFailure(
+            f"{registry.maker_of(criterion) or criterion} failed: measure returned {values.dtype} of shape "
+            f"{values.shape} for {Y.shape[-1]} rows; tell its authors, or do without it"
+        )
+    return values
 
 
 @dataclass(frozen=True)
@@ -210,18 +220,3 @@ def unless_finite(score: Array, failed: list[str | None]) -> list[str | None]:
     """Return the reasons why there is no score, with one for those that are not finite."""
     finite = np.isfinite(score)
     return [r or (None if ok else "the score is not finite") for r, ok in zip(failed, finite, strict=True)]
-
-
-def need_square_loss(name: str, path: Path) -> SquarePath | StreamedPath:
-    """Return the path if its learner has the square loss, or raise IncompatibleError for the criterion ``name``."""
-    if isinstance(path, WholePath):
-        raise IncompatibleError(
-            f"criterion '{name}' isn't made for rank whole, which holds neither the Gram matrix nor its spectrum: use "
-            "newton-cv, cv or loo, or give a number of landmarks such as 1000"
-        )
-    if not isinstance(path, SquarePath | StreamedPath):
-        raise IncompatibleError(
-            f"criterion '{name}' needs the square loss; learner '{path.learner.name}' has another: use krr or lssvm, "
-            "or the criterion newton-cv"
-        )
-    return path

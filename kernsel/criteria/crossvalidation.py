@@ -29,6 +29,7 @@ class CV(HeldOutCriterion):
         cost="square loss: O(n^3 + L n^3 / t), O(n c^2 + t c^3 + L n c) at rank c; others: t refits for each lambda",
         against="the best of many candidates has an optimistic error: see --nested",
     )
+    exact_refits: ClassVar[bool] = True
 
     def heldout(self, path: Path) -> HeldOut:
         """Return the outputs of exact refits."""
@@ -61,6 +62,7 @@ class NewtonCV(CV):
         cost="one fit and O(n^2 + |A|^3) for each lambda, A the rows with curvature; O(n c^2 + t c^3) at rank c",
         against="a step may leave the curvature it was made with: such folds are refitted, and counted",
     )
+    exact_refits: ClassVar[bool] = True
 
     def heldout(self, path: Path) -> HeldOut:
         """Return the outputs after one Newton step."""
@@ -71,4 +73,4 @@ class NewtonCV(CV):
 
         None at a rank that is not the one in force, where the score is provisional.
         """
-        return None if path.problem.provisional else path.step_ratio
+        return path.step_ratio

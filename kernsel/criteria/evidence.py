@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kernsel.criteria.base import About, Array, Scores, Slopes, need_square_loss, unless_finite
+from kernsel.criteria.base import About, Array, Scores, Slopes, unless_finite
 from kernsel.errors import OptionError
 from kernsel.numerics.square import gradients
 from kernsel.paths import Path
@@ -84,7 +84,7 @@ class Evidence:
 
     def score(self, path: Path) -> Scores:
         """Score a path: the mean over outputs, each with a noise of its own."""
-        left, rows, bias = need_square_loss(self.name, path).left_over(), path.rows, int(path.bias)
+        left, rows, bias = path.spectral(f"criterion '{self.name}'").left_over(), path.rows, int(path.bias)
         n = left.directions
         squares = left.squares @ left.share.T + left.beyond[:, None]
         with np.errstate(divide="ignore"):  # nothing is left, or a share of 0: not finite, and failed

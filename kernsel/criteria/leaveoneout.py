@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kernsel.criteria.base import About, Array, Scores, Slopes, need_square_loss, unless_finite
+from kernsel.criteria.base import About, Array, Scores, Slopes, unless_finite
 from kernsel.criteria.crossvalidation import NewtonCV
 from kernsel.data.target import chosen_classes, class_codes
 from kernsel.errors import IncompatibleError
@@ -93,7 +93,7 @@ class ELOO(LOO):
 
     def score(self, path: Path) -> Scores:
         """Score a path by one of the four measures."""
-        need_square_loss(self.name, path)
+        path.spectral(f"criterion '{self.name}'")
         if (self.weighted or self.zero_one) and not (np.abs(path.rows.Y) == 1).all():
             raise IncompatibleError(
                 f"criterion '{self.name}' with weighted or zero_one needs classes, and this is a regression: leave "
@@ -152,7 +152,7 @@ class GCV:
 
     def score(self, path: Path) -> Scores:
         """Score a path: the mean over outputs."""
-        left = need_square_loss(self.name, path).left_over()
+        left = path.spectral(f"criterion '{self.name}'").left_over()
         squares = (left.squares @ (left.share**2).T + left.beyond[:, None]).mean(axis=0) / path.rows.total
         degrees = (left.share.sum(axis=1) + left.outside) / path.rows.n
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # what is not finite has failed
@@ -193,7 +193,7 @@ class BR:
 
     def score(self, path: Path) -> Scores:
         """Score a path: the mean over outputs."""
-        need_square_loss(self.name, path)
+        path.spectral(f"criterion '{self.name}'")
         eta = np.array(getattr(path.problem.kernel, "scales", ()))
         if not eta.any():
             raise IncompatibleError(

@@ -13,28 +13,29 @@ from typing import ClassVar
 import numpy as np
 
 from kernsel.criteria.base import About, Array, HeldOutCriterion, PenalisedFit, Scores, empirical_risk, unless_finite
-from kernsel.errors import IncompatibleError, OptionError
+from kernsel.errors import OptionError
 from kernsel.numerics.smooth import newton
-from kernsel.numerics.smooth.ball import squared_radius
-from kernsel.numerics.smooth.span import spans_in_features, spans_in_kernel
 from kernsel.paths import HeldOut, Path
+from kernsel.protocols import require
 
-HINGES = {"huber-hinge": "svm", "squared-hinge": "l2svm"}
-"""The losses of this family by name, and the learners that have them."""
+HINGE, SQUARED_HINGE = 1, 2
+"""Powers of the hinge, as losses say them."""
 
-BLOCK = 1024
-"""Rows of a Gram matrix of low rank that are held at a time."""
+HINGES = {HINGE: ("huber-hinge", "svm"), SQUARED_HINGE: ("squared-hinge", "l2svm")}
+"""The built-in losses and learners of these powers, for messages."""
 
 BALL = "the smallest ball around the rows was not found"
 
 
-def need_hinge(criterion: str, path: Path, *losses: str) -> None:
-    """Raise IncompatibleError if the learner of a path has none of these losses."""
-    if path.learner.loss.name not in losses:
-        raise IncompatibleError(
-            f"criterion '{criterion}' needs the {' or '.join(losses)} loss; learner '{path.learner.name}' has another: "
-            f"use {' or '.join(HINGES[name] for name in losses)}, or the criterion newton-cv"
-        )
+def need_hinge(criterion: str, path: Path, *powers: int) -> None:
+    """Raise IncompatibleError if the loss of a path's learner is no hinge of one of these powers."""
+    losses, learners = (" or ".join(each) for each in zip(*(HINGES[power] for power in powers), strict=True))
+    require(
+        path.learner,
+        lambda learner: learner.loss.hinge in powers,
+        f"criterion '{criterion}' needs the {losses} loss; learner '{path.learner.name}' has another: use {learners}, "
+        "or the criterion newton-cv",
+    )
 
 
 def dual_coefficients(path: Path) -> Array:
@@ -42,15 +43,6 @@ def dual_coefficients(path: Path) -> Array:
     rows = path.rows
     _, d1, _ = path.learner.loss.expand(rows.Y, rows.s, path.fits.f)
     return np.asarray(-d1 / (2.0 * rows.total * path.lams[:, None]))
-
-
-def squared_lengths(path: Path) -> Array:
-    """Return ``K_ii`` of the representation in force, (n,)."""
-    problem = path.problem
-    if problem.full:
-        return problem.gram.diagonal()
-    Z = problem.factor[0]
-    return np.asarray(np.einsum("ij,ij->i", Z, Z))
 
 
 @dataclass(frozen=True)
@@ -79,14 +71,14 @@ class GACV(PenalisedFit):
 
     def score(self, path: Path) -> Scores:
         """Score a path of an svm."""
-        need_hinge(self.name, path, "huber-hinge")
+        need_hinge(self.name, path, HINGE)
         return super().score(path)
 
     def penalty(self, path: Path) -> Array:
         """Return the mean of ``w_i y_i a_i K_ii`` for each fit."""
         rows, Y = path.rows, path.rows.Y[:, None, :]
         doubled = 1.0 + (Y * path.fits.f < -1.0)
-        falls = (doubled * Y * dual_coefficients(path)).mean(axis=0) * squared_lengths(path)
+        falls = (doubled * Y * dual_coefficients(path)).mean(axis=0) * path.representation.squared_lengths
         return np.asarray(falls @ rows.s / rows.total)
 
 
@@ -120,11 +112,10 @@ class Span(HeldOutCriterion):
         need_hinge(self.name, path, *HINGES)
         rows, fits = path.rows, path.fits
         _, d1, d2 = path.learner.loss.expand(rows.Y, rows.s, fits.f)
-        spans = spans_in_kernel if path.problem.full else spans_in_features
-        matrix, f, status = path.problem.matrix(path.bias), fits.f.copy(), fits.status.copy()
+        f, status = fits.f.copy(), fits.status.copy()
         for c, k in np.argwhere(status == newton.CONVERGED):
             mu = 2.0 * rows.total * float(path.lams[k])
-            S2, status[c, k] = spans(matrix, path.bias, d1[c, k], d2[c, k], mu)
+            S2, status[c, k] = path.representation.spans(path.bias, d1[c, k], d2[c, k], mu)
             f[c, k] += d1[c, k] / mu * S2
         return HeldOut.of(f, status, exact=False)
 
@@ -171,23 +162,13 @@ class XiAlpha:
 
     def score(self, path: Path) -> Scores:
         """Score a path; ties are broken by the hinge loss of the same lowered margins."""
-        need_hinge(self.name, path, *(("huber-hinge",) if path.bias else HINGES))
+        need_hinge(self.name, path, *((HINGE,) if path.bias else HINGES))
         rows, Y = path.rows, path.rows.Y[:, None, :]
         rho = (2.0 if path.bias else 1.0) if self.rho is None else self.rho
-        reach = spread(path) if path.bias else squared_lengths(path)
+        reach = path.representation.spread() if path.bias else path.representation.squared_lengths
         lowered = np.minimum(Y * path.fits.f, 1.0) - rho * Y * dual_coefficients(path) * reach
         share, loss = (np.asarray(v.mean(axis=0) @ rows.s / rows.total) for v in (lowered <= 0.0, 1.0 - lowered))
         return Scores(share, empirical_risk(path)[1], loss)
-
-
-def spread(path: Path) -> float:
-    """Return the difference between the largest and the smallest entry of K, of which n rows at most are held."""
-    problem = path.problem
-    if problem.full:
-        return float(np.ptp(problem.gram))
-    Z = problem.factor[0]
-    blocks = (Z[i : i + BLOCK] @ Z.T for i in range(0, len(Z), BLOCK))
-    return float(squared_lengths(path).max() - min(block.min() for block in blocks))
 
 
 @dataclass(frozen=True)
@@ -232,11 +213,10 @@ class RadiusMargin:
 
     def _radius(self, path: Path) -> tuple[Array, list[bool]]:
         """Return R^2 for each lambda, softened, and where it was not found."""
-        rows, problem = path.rows, path.problem
+        rows, found = path.rows, path.representation.squared_radius
         beta = np.full(rows.n, 1.0 / rows.n)
-        G = problem.matrix(bias=False)
-        if path.learner.loss.name == "huber-hinge":
-            radius, status = squared_radius(G, problem.full, np.zeros(rows.n), beta)
+        if path.learner.loss.hinge == HINGE:
+            radius, status = found(np.zeros(rows.n), beta)
             return radius + 2.0 * rows.n * path.lams, [status != newton.CONVERGED] * path.lams.size
-        balls = [squared_radius(G, problem.full, rows.total * lam / rows.s, beta) for lam in path.lams]
+        balls = [found(rows.total * lam / rows.s, beta) for lam in path.lams]
         return np.array([radius for radius, _ in balls]), [status != newton.CONVERGED for _, status in balls]

@@ -11,11 +11,10 @@ from typing import ClassVar
 import numpy as np
 
 from kernsel.criteria.base import About, Array, PenalisedFit, Penalty, Scores
-from kernsel.errors import IncompatibleError, OptionError
-from kernsel.numerics.operator import gaussian_operator
+from kernsel.errors import OptionError
 from kernsel.numerics.points import deviations
-from kernsel.numerics.square.spectral import above_rounding
-from kernsel.paths import Path, StreamedPath
+from kernsel.paths import Path
+from kernsel.protocols import SupportsOperator, require
 
 BLOCK_ROWS = 1000
 """Rows whose part of a sum over all eigenvectors is made at once."""
@@ -77,16 +76,15 @@ class SPSSurrogate(SPS):
 
     def score(self, path: Path) -> Scores:
         """Score a path; IncompatibleError where there are no eigenvectors, before anything is computed."""
-        if isinstance(path, StreamedPath):
-            raise IncompatibleError(
-                f"criterion '{self.name}' needs the eigenvectors of all rows, and at this rank the features of so many "
-                "are never held together: use a smaller rank, or the criterion sps"
-            )
+        _ = self._eigenvectors(path)
         return super().score(path)
+
+    def _eigenvectors(self, path: Path) -> tuple[Array, Array]:
+        return path.representation.eigenvectors(f"criterion '{self.name}'")
 
     def cost(self, path: Path) -> float:
         """Return ``(1 / n^2) sum_ij |(2 sigma_j - K_ii) u_ij^2|``, with sigma = 0 in the null space of K."""
-        rows, (U, sigma) = path.rows, path.problem.spectrum
+        rows, (U, sigma) = path.rows, self._eigenvectors(path)
         diag, total = path.problem.kernel.diag(rows.X), 0.0
         for start in range(0, rows.n, BLOCK_ROWS):
             block = slice(start, start + BLOCK_ROWS)
@@ -133,7 +131,7 @@ class ER(Penalty, PenalisedFit):
 
     def cost(self, path: Path) -> float:
         """Return ``tail / (main + tail)``; with the trace of K itself, also where the fits are of lower rank."""
-        sigma = eigenvalues(path)
+        sigma = path.representation.eigenvalues()
         main = sigma[-self.q :].sum()
         tail = max(trace(path) - main, path.rows.n * np.finfo(np.float64).eps * sigma[-1:].max(initial=0.0))
         return float(tail / (main + tail)) if tail > 0 else 0.0
@@ -170,20 +168,21 @@ class EP(Penalty, PenalisedFit):
     )
 
     def score(self, path: Path) -> Scores:
-        """Score a path; IncompatibleError without a Gaussian kernel, before anything is computed."""
+        """Score a path; IncompatibleError where the kernel's operator isn't known, before anything is computed."""
         kernel = path.problem.kernel
-        if kernel.name != "gaussian":
-            raise IncompatibleError(
-                f"criterion '{self.name}' knows the integral operator of the gaussian kernel alone, not that of "
-                f"'{kernel.name}': use a gaussian kernel, or the criterion newton-cv"
-            )
+        require(
+            kernel,
+            SupportsOperator,
+            f"criterion '{self.name}' knows the integral operator of the gaussian kernel alone, not that of "
+            f"'{kernel.name}': use a gaussian kernel, or the criterion newton-cv",
+        )
         return super().score(path)
 
     def cost(self, path: Path) -> float:
         """Return ``sum_j |lambda_j(K / n) - lambda_j(L_K)|``."""
         rows = path.rows
-        operator = gaussian_operator(deviations(rows.X, rows.s) ** 2, path.problem.kernel.parameters["tau"], rows.n)
-        sigma = eigenvalues(path)[::-1]
+        operator = path.problem.kernel.operator_eigenvalues(deviations(rows.X, rows.s) ** 2, rows.n)
+        sigma = path.representation.eigenvalues()[::-1]
         operator[: sigma.size] -= sigma / rows.total
         return float(np.abs(operator).sum())
 
@@ -191,11 +190,3 @@ class EP(Penalty, PenalisedFit):
 def trace(path: Path) -> float:
     """Return the trace of the Gram matrix, weighted; it is known exactly, whatever the rank."""
     return float(path.rows.s @ path.problem.kernel.diag(path.rows.X))
-
-
-def eigenvalues(path: Path) -> Array:
-    """Return the eigenvalues of the representation, weighted, ascending, without those that are rounding."""
-    if not isinstance(path, StreamedPath):
-        return np.asarray(path.problem.spectrum[1])
-    sigma = np.linalg.eigvalsh(path.problem.stream.products.sum(axis=0))
-    return np.asarray(sigma[above_rounding(sigma, path.rows.n)])

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
-from kernsel.data.names import check_unique
+from kernsel.data.names import check_unique, listed
 from kernsel.data.sources import Source
-from kernsel.errors import DataError
+from kernsel.errors import DataError, check_memory
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,13 +20,19 @@ BLOCK_BYTES = 2**24
 def read_parquet(source: Source) -> pd.DataFrame:
     """Read a Parquet file."""
 
-    def read() -> list[pd.DataFrame]:
+    def read() -> tuple[list[pd.DataFrame], list[str]]:
         from pyarrow.parquet import ParquetFile
 
         with source.open() as stream, ParquetFile(stream) as file:
-            return _column_blocks(
+            check_memory(
+                8 * file.metadata.num_rows * len(file.schema_arrow.names),
+                f"{source.name}, a table of {file.metadata.num_rows} rows,",
+                "give a part of it",
+            )
+            blocks = _column_blocks(
                 file.schema_arrow, file.metadata.num_rows, lambda part: file.read(part, use_pandas_metadata=True)
             )
+            return blocks, _odd_columns(file.schema_arrow)
 
     return _frame(source, "Parquet", read)
 
@@ -34,7 +40,7 @@ def read_parquet(source: Source) -> pd.DataFrame:
 def read_feather(source: Source) -> pd.DataFrame:
     """Read a Feather file, which is an Arrow file, or Arrow's stream."""
 
-    def read() -> list[pd.DataFrame]:
+    def read() -> tuple[list[pd.DataFrame], list[str]]:
         import pyarrow
 
         head = source.head(6)
@@ -47,16 +53,16 @@ def read_feather(source: Source) -> pd.DataFrame:
                 table = read_table(stream)
             else:
                 table = pyarrow.ipc.open_stream(stream).read_all()
-        return _column_blocks(table.schema, table.num_rows, table.select)
+        return _column_blocks(table.schema, table.num_rows, table.select), _odd_columns(table.schema)
 
     return _frame(source, "Feather", read)
 
 
-def _frame(source: Source, what: str, read: Callable[[], list[pd.DataFrame]]) -> pd.DataFrame:
+def _frame(source: Source, what: str, read: Callable[[], tuple[list[pd.DataFrame], list[str]]]) -> pd.DataFrame:
     import pandas as pd
 
     try:
-        blocks = read()
+        blocks, odd = read()
     except ImportError as error:
         raise DataError(
             f"{source.name}: {what} needs pyarrow; install it (pip install 'kernsel[parquet]') or give a CSV"
@@ -70,14 +76,37 @@ def _frame(source: Source, what: str, read: Callable[[], list[pd.DataFrame]]) ->
     names = [str(column.name) for column in columns]
     check_unique(names, source.name)
     frame = pd.DataFrame(dict(zip(names, columns, strict=True)), copy=False)
-    frame.attrs["notes"] = []
+    frame.attrs["notes"] = [f"left out as they hold no single values: {listed(odd)}"] if odd else []
     return frame
 
 
 def _column_blocks(schema: Any, n: int, read: Callable[[Sequence[str]], Any]) -> list[pd.DataFrame]:
-    """Read the columns in blocks, those of an index left out."""
+    """Read the columns in blocks, those of an index and those that hold no numbers, texts or dates left out."""
     index = (schema.pandas_metadata or {}).get("index_columns", [])
-    names = [name for name in schema.names if name not in index]
+    names = [field.name for field in schema if field.name not in index and not _is_odd(field.type)]
     some = max(1, BLOCK_BYTES // (8 * max(n, 1)))
     parts = [names[start : start + some] for start in range(0, len(names), some)]
-    return [read(part).to_pandas() for part in parts]
+    return [_as_text(read(part)).to_pandas() for part in parts]
+
+
+def _odd_columns(schema: Any) -> list[str]:
+    """Return the names of columns of structures, lists and the like."""
+    return [field.name for field in schema if _is_odd(field.type)]
+
+
+def _is_odd(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_nested(kind) or types.is_union(kind))
+
+
+def _as_text(table: Any) -> Any:
+    """Return a table of Arrow with bytes as the text that they encode; ValueError where they encode none."""
+    import pyarrow
+    from pyarrow import types
+
+    for j, field in enumerate(table.schema):
+        if types.is_binary(field.type) or types.is_large_binary(field.type) or types.is_fixed_size_binary(field.type):
+            column = table.column(j).cast(pyarrow.binary()).cast(pyarrow.string())
+            table = table.set_column(j, field.name, column)
+    return table

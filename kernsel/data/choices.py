@@ -11,8 +11,6 @@ from kernsel.data.names import check_column, listed
 from kernsel.errors import OptionError
 
 MISSING = ("impute", "drop", "refuse")
-KEYWORDS = ("drop", "keep", "categorical", "numeric", "ordinal", "missing")
-"""What is said about columns, by the keywords of functions that take a table."""
 Names = str | int | Sequence[str | int]
 
 

@@ -31,9 +31,10 @@ from kernsel.data.tables import (
     without,
 )
 from kernsel.data.target import as_vector, class_codes, encode_targets, median_and_spread, split_targets
-from kernsel.errors import DataError
+from kernsel.errors import DataError, OptionError
 from kernsel.numerics.points import Points, is_sparse
 from kernsel.numerics.runtime.once import once
+from kernsel.numerics.similarities import symmetric
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -247,6 +248,7 @@ def from_arrays(
     numeric: Names = (),
     ordinal: Mapping[str, Sequence[str]] | None = None,
     missing: str = "impute",
+    gram: bool = False,
 ) -> Dataset:
     """Turn features and target given apart into a data set.
 
@@ -270,6 +272,8 @@ def from_arrays(
         Levels of columns, from the least to the greatest.
     missing : {"impute", "drop", "refuse"}
         What becomes of missing values: see `kernsel.data.choices.Choices`.
+    gram : bool
+        Whether X is a Gram matrix (n, n), for the kernel ``precomputed``: it is taken as it is.
 
     Raises
     ------
@@ -278,6 +282,8 @@ def from_arrays(
     """
     X, y = as_pandas(X), as_pandas(y)
     choices = make_choices(drop, keep, categorical, numeric, ordinal, missing)
+    if gram:
+        X, standardize, choices = read_gram(X, choices), False, Choices(missing="refuse")
     table = as_table(X)
     if choices.named and not is_frame(table) and not isinstance(table, SparseTable):
         import pandas as pd
@@ -299,7 +305,28 @@ def from_arrays(
     made = _dataset(
         table, columns, aside, task, standardize, standardize_target, sample, class_weight, choices, [], None
     )
-    return replace(made, copies=check_copies(copies))
+    made = replace(made, copies=check_copies(copies))
+    if not gram:
+        return made
+    X = np.column_stack([made.places, made.X])
+    return replace(made, X=X, encoder=replace(made.encoder, similarities=True))
+
+
+def read_gram(K: Any, choices: Choices) -> Floats:
+    """Return a Gram matrix (n, n) as it is worked on; an error if it can't be one, or columns of it are chosen."""
+    if choices.named:
+        raise OptionError("kernel 'precomputed': a Gram matrix has no columns to choose; leave drop, keep and such out")
+    try:
+        values = np.asarray(K.toarray() if is_sparse(K) else K, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"kernel 'precomputed': X must be numbers, a Gram matrix; {error}") from error
+    if values.ndim != 2 or values.shape[0] != values.shape[1]:
+        raise DataError(
+            f"kernel 'precomputed': X must be a square Gram matrix, a row and a column for each row, not {values.shape}"
+        )
+    if not np.isfinite(values).all():
+        raise DataError("kernel 'precomputed': X holds values that are not finite; compute them anew")
+    return symmetric(values, "kernel 'precomputed': X")
 
 
 def encode(X: pd.DataFrame | npt.ArrayLike | Table, standardize: bool = True) -> Points:

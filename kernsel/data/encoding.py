@@ -39,6 +39,7 @@ from kernsel.data.tables import SparseTable, Table, array_names, as_pandas, as_t
 from kernsel.errors import DataError, SelectionWarning
 from kernsel.numerics import points
 from kernsel.numerics.points import Points, is_sparse
+from kernsel.numerics.similarities import NEW_ROW
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,6 +73,9 @@ class Encoder:
     missing : str
         What is done about missing values of a later table: ``"impute"`` them, ``"refuse"`` them, or impute them with a
         warning, ``"drop"``, as rows with missing values were left out of the table that it was fitted on.
+    similarities : bool
+        Whether the columns are a kernel's values with the rows that it was fitted on. The number of the row itself,
+        that of a new one, then stands before them: see `kernsel.kernels.given.Precomputed`.
     """
 
     columns: tuple[str, ...]
@@ -85,6 +89,7 @@ class Encoder:
     gaps: tuple[str, ...] = ()
     law: NormalLaw | None = None
     missing: str = "refuse"
+    similarities: bool = False
 
     @property
     def features(self) -> list[str]:
@@ -131,6 +136,11 @@ class Encoder:
         DataError
             Columns are missing or new, or hold what can't be used.
         """
+        X = self._transform(table)
+        return np.column_stack([np.full(len(X), NEW_ROW), X]) if self.similarities else X
+
+    def _transform(self, table: Any) -> Points:
+        """Encode a table, column by column."""
         given, named = self._table(table)
         if is_frame(given):
             return self._transform_frame(given)
@@ -307,6 +317,7 @@ class Encoder:
             "gaps": list(self.gaps),
             "law": None if self.law is None else self.law.to_json(),
             "missing": self.missing,
+            "similarities": self.similarities,
         }
 
     @classmethod
@@ -325,6 +336,7 @@ class Encoder:
             gaps=tuple(document.get("gaps", ())),
             law=NormalLaw.from_json(document["law"]) if document.get("law") else None,
             missing=document.get("missing", "refuse"),
+            similarities=document.get("similarities", False),
         )
 
 

@@ -8,6 +8,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from kernsel.data.sheets import OLD_EXCEL, read_sheet
 from kernsel.data.sources import Source, find_sources, is_workbook
 from kernsel.data.svmlight import SUFFIXES, looks_like_svmlight, read_svmlight
 from kernsel.data.tables import SparseTable, array_names, names_of
-from kernsel.errors import DataError
+from kernsel.errors import DataError, KernselError
 from kernsel.numerics.points import as_points
 
 if TYPE_CHECKING:
@@ -84,9 +85,20 @@ def _read(source: Source, expected: list[str] | None, reading: Reading) -> pd.Da
         return _read_format(source, expected, reading)
     except DAMAGED as error:
         raise DataError(f"{source.name} is damaged, or can't be unpacked ({error}); get another copy of it") from error
+    except MemoryError as error:
+        raise DataError(
+            f"{source.name} needs more memory than there is, or is damaged; give it in smaller files"
+        ) from error
+    except (KernselError, ImportError):
+        raise
     except OSError as error:
         reason = error.strerror or str(error)
         raise DataError(f"can't read {source.name}: {reason}; get another copy of it") from error
+    except Exception as error:  # what readers of other libraries raise on garbage is in no list
+        reason = shorten(f"{type(error).__name__}: {error}", 80)
+        raise DataError(
+            f"{source.name} can't be read, and may be damaged ({reason}); get another copy of it"
+        ) from error
 
 
 def _read_format(source: Source, expected: list[str] | None, reading: Reading) -> pd.DataFrame | SparseTable:
@@ -180,6 +192,9 @@ def _read_npy(source: Source) -> pd.DataFrame:
         array = np.load(source.path, mmap_mode="r")
     except (ValueError, EOFError) as error:  # what NumPy says of other files is about pickles
         raise DataError(f"{source.name} isn't an array of NumPy; write it by numpy.save, or give a CSV") from error
+    if not isinstance(array, np.ndarray):
+        array.close()
+        raise DataError(f"{source.name} is an archive of arrays (.npz); write the one that is meant by numpy.save")
     if array.ndim != 2 or array.dtype.kind not in "biuf":
         raise DataError(
             f"{source.name} must hold numbers in rows and columns, not {array.dtype} of shape {array.shape}"

@@ -10,6 +10,7 @@ import bz2
 import difflib
 import glob
 import gzip
+import io
 import lzma
 import os
 import shutil
@@ -27,6 +28,9 @@ STDIN = "-"
 MAGIC: dict[bytes, Callable[[Path], Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
 """First bytes of compressed files, and what opens them."""
 ZIP = b"PK\x03\x04"
+
+SMALL, RATIO, BUFFER = 2**26, 200, 2**16
+"""A file may unpack to 64 MiB, and 200 times its own size more; it is unpacked in pieces of 64 KiB."""
 
 _piped: list[Any] = []
 """Copies of what was piped in; they last as long as the process."""
@@ -53,10 +57,26 @@ class Source:
             head = stream.read(8)
         for magic, opener in MAGIC.items():
             if head.startswith(magic):
-                return cast(BinaryIO, opener(self.path))
+                return self._bounded(opener(self.path))
         if head.startswith(ZIP) and (member := self.member()) is not None:
-            return cast(BinaryIO, zipfile.ZipFile(self.path).open(member))
+            return self._bounded(zipfile.ZipFile(self.path).open(member))
         return self.path.open("rb")
+
+    def _bounded(self, unpacked: Any) -> BinaryIO:
+        """Return an unpacked stream that ends in an error where it is longer than such a file is."""
+        return cast(BinaryIO, io.BufferedReader(_Bounded(unpacked, self), BUFFER))
+
+    @property
+    def most(self) -> int:
+        """The bytes that the file may unpack to."""
+        return SMALL + RATIO * self.path.stat().st_size
+
+    def too_long(self) -> DataError:
+        """Return the error for a file that unpacks to more than that."""
+        return DataError(
+            f"{self.name} unpacks to more than {self.most / 2**20:.0f} MB, over {RATIO} times its size, which tables "
+            "hardly do; if it is right, unpack it first"
+        )
 
     def head(self, size: int) -> bytes:
         """Return the first bytes, unpacked."""
@@ -81,6 +101,8 @@ class Source:
         if not zipfile.is_zipfile(self.path):
             return []
         with zipfile.ZipFile(self.path) as archive:
+            if sum(info.file_size for info in archive.infolist()) > self.most:
+                raise self.too_long()
             return [name for name in archive.namelist() if not name.endswith("/") and "__MACOSX" not in name]
 
     def member(self) -> str | None:
@@ -94,6 +116,35 @@ class Source:
                 "unpack it and give the one that is meant"
             )
         return names[0]
+
+
+class _Bounded(io.RawIOBase):
+    """An unpacked stream that counts what is read of it."""
+
+    def __init__(self, unpacked: Any, source: Source) -> None:
+        self.unpacked, self.source, self.most = unpacked, source, source.most
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return bool(self.unpacked.seekable())
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return int(self.unpacked.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self.unpacked.tell())
+
+    def readinto(self, buffer: Any) -> int:
+        count = int(self.unpacked.readinto(buffer))
+        if self.unpacked.tell() > self.most:
+            raise self.source.too_long()
+        return count
+
+    def close(self) -> None:
+        self.unpacked.close()
+        super().close()
 
 
 def is_workbook(names: Sequence[str]) -> bool:
@@ -146,6 +197,13 @@ def _read_stdin() -> Source:
 
 def check_file(path: Path) -> None:
     """Raise a DataError if a path isn't a file that can be read."""
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError) as error:  # the name is too long, or has a zero in it
+        reason = getattr(error, "strerror", None) or str(error)
+        raise DataError(f"can't read {str(path)[:80]}: {reason}; check the name") from error
     if path.is_dir():
         raise DataError(f"{path} is a folder; give the name of a file in it")
     if not path.exists():

@@ -171,7 +171,10 @@ def encode_target(
             f"target {name!r} has {len(labels)} distinct values in {len(values)} rows, too many for classes; "
             "choose the task regression or another target"
         )
-    return _classes(given, labels, codes, note)
+    try:
+        return _classes(given, labels, codes, note)
+    except TypeError as error:
+        raise DataError(f"target {name!r} holds values that can't be labels ({error}); give numbers or text") from error
 
 
 def _infer(labels: npt.NDArray[Any], floats: Floats | None, n: int) -> tuple[str, str]:
@@ -203,6 +206,11 @@ def _regression(
                 "choose the task classification or another target"
             )
         floats = values.astype(np.float64)
+    if floats.min() == floats.max():  # as values they differ, see the caller
+        raise DataError(
+            f"the values of target {name!r} differ by less than is left of numbers as large as {floats[0]:.6g}; "
+            "subtract one of them from all"
+        )
     shift, scale = mean_and_scale(floats, weights) if standardize else (0.0, 1.0)
     Y = np.ascontiguousarray(((floats - shift) / scale)[None])
     return Target(Y, "regression", None, np.array([shift]), np.array([scale]), note)
@@ -298,7 +306,8 @@ def plain_column(target: pd.Series, floats: Floats | None) -> npt.NDArray[Any]:
     if pd.api.types.is_bool_dtype(target.dtype):
         return np.asarray(target, dtype=bool)
     if pd.api.types.is_integer_dtype(target.dtype):
-        return np.asarray(target, dtype=np.int64)
+        unsigned = pd.api.types.is_unsigned_integer_dtype(target.dtype)
+        return np.asarray(target, dtype=np.uint64 if unsigned else np.int64)
     if pd.api.types.is_float_dtype(target.dtype):
         return np.asarray(target, dtype=np.float64)
     return as_text(target) if floats is None else floats

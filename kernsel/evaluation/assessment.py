@@ -6,7 +6,6 @@ The JSON document is a contract, version 1: keys may be added, none changes its 
 from __future__ import annotations
 
 import dataclasses
-import json
 import textwrap
 import time
 from collections.abc import Mapping
@@ -30,9 +29,9 @@ from kernsel.parts import read_learner, read_rank
 from kernsel.paths import make_path
 from kernsel.representation.problem import Problem
 from kernsel.representation.ranks import asked_rank
-from kernsel.search.grid import Progress
-from kernsel.selection.result import environment, plain
-from kernsel.text import aligned
+from kernsel.selection.result import environment
+from kernsel.text import aligned, to_json
+from kernsel.types import Progress
 
 FORMAT, VERSION = "kernsel-stability", 1
 
@@ -143,7 +142,7 @@ class Assessment:
 
     def to_json(self) -> str:
         """Return ``to_dict`` as one JSON document."""
-        return json.dumps(self.to_dict(), allow_nan=False, default=plain)
+        return to_json(self.to_dict())
 
     def summary(self) -> str:
         """Return the result for people: the rows, the bounds, and how far these are from what is measured."""

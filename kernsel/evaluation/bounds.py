@@ -10,14 +10,15 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from kernsel import registry
-from kernsel.errors import IncompatibleError, OptionError
-from kernsel.learners import Krr, Svm
+from kernsel.errors import OptionError
+from kernsel.learners import Krr
+from kernsel.protocols import Learner, require
 
 ROUNDING = 1e-9
 """Relative, of a beta that a program has computed: it is kappa for rows that are far from all others."""
@@ -156,7 +157,7 @@ def bounds(
         )
     m = n - -(-n // folds)
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):  # looked at below
-        shape = (_of_krr if isinstance(part, Krr) else _of_svm)(part, *map(np.float64, (beta, kappa, M, lam)))
+        shape = (_of_krr if part.loss.square else _of_svm)(part, *map(np.float64, (beta, kappa, M, lam)))
         stability, by = shape.stability(n)
         others = 1.0 - (n // folds) / n
         change = shape.span / n + 2.0 * others * shape.stability(m)[0]
@@ -197,14 +198,14 @@ class _Shape(NamedTuple):
         )
 
 
-def _of_krr(part: Krr, beta: float, kappa: float, M: float, lam: float) -> _Shape:
+def _of_krr(part: Learner, beta: float, kappa: float, M: float, lam: float) -> _Shape:
     F, by = _least({"coefficients": kappa * M / lam, "objective": M * np.sqrt(kappa / lam)})
     slope, largest = 2.0 * M + 2.0 * F, (M + F) ** 2
     outputs = kappa * M / lam**2 * beta + 2.0 * kappa * M / lam
     return _Shape(largest, largest, by, slope, outputs * slope, 1, slope**2 * kappa / lam)
 
 
-def _of_svm(part: Svm, beta: float, kappa: float, M: float, lam: float) -> _Shape:
+def _of_svm(part: Learner, beta: float, kappa: float, M: float, lam: float) -> _Shape:
     def value(margin: float) -> float:
         return float(part.loss.value(np.ones((1, 1)), np.full((1, 1), margin))[0, 0])
 
@@ -221,19 +222,24 @@ def _least(forms: dict[str, Any]) -> tuple[float, str]:
 
 def without_bias(learner: Any) -> Any:
     """Return a learner with the same loss for which there are bounds: they are of fits without a bias."""
-    if isinstance(learner, Svm):
+    if _is_hinge(learner) and "bias" in {field.name for field in fields(learner)}:
         return replace(learner, bias=False)
     return Krr() if learner.bias and learner.loss.square else learner
 
 
+def _is_hinge(learner: Learner) -> bool:
+    """Tell whether a loss is the hinge but for a smooth kink: of slope 1 at the most."""
+    return bool(learner.loss.hinge == 1)
+
+
 def check_bounded(learner: Any, *, lam: float, n: int, M: float, folds: int, delta: float) -> None:
     """Raise an error, before anything is computed, unless there are bounds for the learner and these numbers."""
-    if not isinstance(learner, Krr | Svm) or learner.bias:
-        bias = " with a bias" * bool(learner.bias)
-        raise IncompatibleError(
-            f"the bounds of kernel stability are for krr and svm without a bias, not for '{learner.name}'{bias}: "
-            "use one of these"
-        )
+    require(
+        learner,
+        lambda learner: (learner.loss.square or _is_hinge(learner)) and not learner.bias,
+        f"the bounds of kernel stability are for krr and svm without a bias, not for '{learner.name}'"
+        f"{' with a bias' * bool(learner.bias)}: use one of these",
+    )
     _check_positive(lam=lam, M=M)
     if not (isinstance(delta, numbers.Real) and 0 < delta < 1):
         raise OptionError(f"bounds: delta is a probability between 0 and 1, such as 0.05, not {delta!r}")

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.data import Dataset, from_arrays
-from kernsel.data.choices import KEYWORDS
+from kernsel.data import Dataset
 from kernsel.data.tables import take
 from kernsel.data.target import class_codes
 from kernsel.errors import OptionError
@@ -18,13 +17,14 @@ from kernsel.folds import Folds, make_folds
 from kernsel.folds.partition import Partition
 from kernsel.heldout.baseline import constant_error
 from kernsel.heldout.standard_error import standard_error
-from kernsel.selection.api import select, select_dataset
+from kernsel.kernels import is_precomputed
+from kernsel.selection.api import carry_out, encode_arrays, select
+from kernsel.selection.plan import Plan
 from kernsel.selection.result import described
+from kernsel.types import Progress
 from kernsel.words import understands
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import numpy.typing as npt
     import pandas as pd
 
@@ -122,15 +122,9 @@ def nested(
     y: npt.ArrayLike,
     *,
     outer: int | str | Any = 5,
-    folds: int | str | Any = 10,
-    task: str = "auto",
-    standardize: bool = True,
     weights: npt.ArrayLike | None = None,
     groups: npt.ArrayLike | None = None,
-    class_weight: Any = None,
-    copies: str = "together",
-    seed: int = 0,
-    progress: Callable[[int, int, str], None] | None = None,
+    progress: Progress | None = None,
     **options: Any,
 ) -> Nested:
     """Hold out rows from the whole selection: encoding, scaling, search and verification.
@@ -145,14 +139,13 @@ def nested(
     y : (n,) or (n, k) array
     outer : int, str, splitter or iterable of pairs
         The outer folds, in any form that ``folds`` of :func:`kernsel.select` has.
-    folds : int, str, array or splitter
-        The inner folds; an array has the fold of each of the n rows.
-    task, standardize, weights, groups, class_weight, copies, seed : optional
+    weights, groups : optional
         As in :func:`kernsel.select`.
     progress : callable, optional
         Called as ``progress(done, total, text)`` after each outer fold.
     **options
-        What else :func:`kernsel.select` is told.
+        What else :func:`kernsel.select` is told; ``folds`` are the inner folds, of which an array has that of each of
+        the n rows.
 
     Returns
     -------
@@ -163,8 +156,38 @@ def nested(
     DataError, OptionError, IncompatibleError, PluginError, SelectionError
         As from :func:`kernsel.select`.
     """
-    said = {name: options.pop(name) for name in KEYWORDS if name in options} | {"copies": copies}
-    whole = from_arrays(X, y, task, standardize, weights=weights, groups=groups, class_weight=class_weight, **said)
+    return estimate_nested(X, y, Plan(**options), outer, weights=weights, groups=groups, progress=progress)
+
+
+def estimate_nested(
+    X: pd.DataFrame | npt.ArrayLike,
+    y: npt.ArrayLike,
+    plan: Plan,
+    outer: int | str | Any,
+    *,
+    weights: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
+    progress: Progress | None = None,
+) -> Nested:
+    """Return the nested estimate of a plan: see :func:`nested`.
+
+    Parameters
+    ----------
+    X : (n, d) array, sparse matrix or DataFrame
+    y : (n,) or (n, k) array
+    plan : Plan
+        Its folds are the inner ones.
+    outer : int, str, splitter or iterable of pairs
+    weights, groups : optional
+    progress : callable, optional
+
+    Returns
+    -------
+    Nested
+    """
+    folds, seed = plan.folds, plan.seed
+    whole, gram = encode_arrays(X, y, plan, weights, groups), is_precomputed(plan.kernel)
+    plan = replace(plan, task=whole.task)
     dealt = make_folds(outer, whole, seed)
     if isinstance(folds, list | tuple) and len(folds) != whole.given:
         raise OptionError("nested: inner folds as pairs of rows are of all rows; give a number of folds or a splitter")
@@ -173,15 +196,16 @@ def nested(
     for fold, (low, high) in enumerate(pairwise(starts)):
         kept = dealt.number != fold if dealt.training is None else dealt.training[fold]
         train, test = places[kept], places[order[low:high]]
-        dataset = from_arrays(
-            take(X, train), take(y, train), whole.task, standardize,
+        dataset = encode_arrays(
+            _rows(X, train, train, gram),
+            take(y, train),
+            plan,
             weights=None if weights is None else take(weights, train),
             groups=None if groups is None else take(groups, train),
-            class_weight=class_weight, **said,
-        )  # fmt: skip
+        )
         inner = take(folds, train) if np.ndim(folds) == 1 and not isinstance(folds, str) else folds
-        result = select_dataset(dataset, folds=inner, seed=seed, **options)
-        predicted.append(np.asarray(result.model.predict(take(X, test))))
+        result = carry_out(dataset, replace(plan, folds=inner))
+        predicted.append(np.asarray(result.model.predict(_rows(X, test, train, gram))))
         found.append(result.best)
         if progress is not None:
             progress(fold + 1, starts.size - 1, "outer folds")
@@ -204,6 +228,11 @@ def nested(
         baseline=baseline,
         baseline_se=baseline_se,
     )
+
+
+def _rows(X: Any, rows: NDArray[np.int64], training: NDArray[np.int64], gram: bool) -> Any:
+    """Return some rows of X; of a Gram matrix, their values with the rows that a model is selected on."""
+    return np.asarray(X)[np.ix_(rows, training)] if gram else take(X, rows)
 
 
 def _constant(dataset: Dataset, outer: Folds, seed: int) -> tuple[float, float]:

@@ -7,7 +7,6 @@ kernel with one relevance for all features. Both predict the fifth, which neithe
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -22,14 +21,15 @@ from kernsel.data.names import listed
 from kernsel.errors import OptionError
 from kernsel.folds import Folds, make_folds
 from kernsel.folds.partition import Partition
+from kernsel.heldout.errors import Errors
 from kernsel.heldout.standard_error import corrected_error
 from kernsel.kernels import Kernel, short
 from kernsel.learning import LearnedKernel, learn_on_dataset
 from kernsel.numerics.runtime.jit import one_blas_thread, share_each
-from kernsel.search.board import Judge
+from kernsel.selection.plan import Plan
 from kernsel.selection.result import finite_or_none
-from kernsel.selection.run import search_dataset
-from kernsel.text import aligned
+from kernsel.selection.run import run
+from kernsel.text import aligned, to_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -118,7 +118,7 @@ class RelevanceStudy:
 
     def to_json(self) -> str:
         """Return ``to_dict`` as one JSON document."""
-        return json.dumps(self.to_dict(), allow_nan=False)
+        return to_json(self.to_dict())
 
     def summary(self) -> str:
         """Return the result for people."""
@@ -280,10 +280,10 @@ def _resampled(
 
 def _error(train: Dataset, test: Dataset, kernel: Kernel, learner: str, folds: int | str, seed: int) -> float:
     """Return the error at rows that a selection on others has not seen."""
-    selection = search_dataset(train, learner=learner, kernel=kernel, folds=folds, seed=seed)
+    selection = run(train, Plan(learner=learner, folds=folds, seed=seed), [kernel])
     F = np.atleast_2d(replace(selection.model, encoder=None).decision(test.X).T)
     together = Folds(np.zeros(test.n, np.int64), "the rows held out")
-    return float(Judge([], test, None, None).errors(Partition.of(test, together, seed), F)[0])
+    return float(Errors.of(test).mean(Partition.of(test, together, seed), F)[0])
 
 
 _HEADS = {

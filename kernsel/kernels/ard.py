@@ -15,9 +15,8 @@ The relevances theta of a kernel, with ``sigma_r`` or ``ell_r`` the width of the
 from __future__ import annotations
 
 import math
-import numbers
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Self
@@ -26,9 +25,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kernsel.errors import OptionError
-from kernsel.kernels.base import Array, Kernel, Statistics, Value
+from kernsel.kernels.base import Kernel
 from kernsel.kernels.dot import Polynomial
+from kernsel.kernels.parameters import Value
 from kernsel.kernels.radial import Exponential, Gaussian, Laplacian, Matern32, Matern52, RationalQuadratic
+from kernsel.kernels.statistics import Array, Statistics
 from kernsel.numerics import feature_sums as relevance
 from kernsel.numerics import gram, stability
 from kernsel.numerics.points import Points, as_points, columns, is_sparse, squared_norms
@@ -40,21 +41,14 @@ class _Relevances(Kernel):
 
     statistic: ClassVar[str]
     sparse: ClassVar[bool] = True
+    learnt: ClassVar[tuple[str, ...]] = ("theta",)
 
     theta: tuple[float, ...] | None = None
 
     def _read(self, name: str, value: Any) -> Value:
         if name != "theta":
             return super()._read(name, value)
-        listed = isinstance(value, Iterable) and not isinstance(value, str) and getattr(value, "ndim", 1) == 1
-        values = tuple(value) if listed else ()
-        if not values or not all(_is_relevance(each) for each in values):
-            given = " ".join(repr(value).split())  # on one line
-            raise OptionError(
-                f"kernel '{self.name}': theta must be finite numbers of at least 0, one for each feature, such as "
-                f"(0.5, 0.1, 0), not {given}"
-            )
-        return tuple(map(float, values))
+        return self._read_numbers(name, value, 0.0, " of at least 0, one for each feature, such as (0.5, 0.1, 0)")
 
     @abstractmethod
     def formula(self) -> gram.Formula:
@@ -86,6 +80,12 @@ class _Relevances(Kernel):
     def scales(self) -> tuple[float, ...]:
         return self.theta or ()
 
+    @property
+    def column_factors(self) -> Array:
+        """What the columns are multiplied by before the statistic, (d,)."""
+        self.require_fixed()
+        return self.factors(np.array(self.theta))
+
     def require_fixed(self) -> None:
         if self.theta is None:
             raise OptionError(
@@ -93,6 +93,10 @@ class _Relevances(Kernel):
                 "by kernsel.learn_relevances, which the command 'kernsel relevance' does, or give one for each feature"
             )
         super().require_fixed()
+
+    def diag(self, X: ArrayLike) -> Array:
+        rows = self._scaled(X)
+        return gram.apply(self.formula(), squared_norms(rows) if self.statistic == "inner" else np.zeros(rows.shape[0]))
 
     def _scaled(self, X: ArrayLike) -> Points:
         """Return the relevant columns of X (n, d) times their factors; one column of zeros if none is."""
@@ -105,6 +109,25 @@ class _Relevances(Kernel):
             )
         used = np.flatnonzero(theta > 0)
         return columns(rows, used, self.factors(theta[used])) if used.size else np.zeros((rows.shape[0], 1))
+
+    def theta_vjp(self, X: ArrayLike, W: Array, K: Array | None = None, Z: ArrayLike | None = None) -> Array:
+        """Return ``sum_ij W_ij dk(x_i, z_j)/dtheta_r`` for each r, (d,).
+
+        Parameters
+        ----------
+        X : (n, d) points
+        W : (n, m) array
+            The derivatives of anything by the entries of the kernel matrix.
+        K : (n, m) array, optional
+            The kernel matrix, if it is there already.
+        Z : (m, d) points, optional
+            The second points; X without.
+        """
+        return self._theta_vjp(as_points(X), W, K, None if Z is None else as_points(Z))
+
+    @abstractmethod
+    def _theta_vjp(self, X: Points, W: Array, K: Array | None, Z: Points | None) -> Array:
+        """Return the derivatives of ``theta_vjp`` for points as they are worked on."""
 
     def evaluate(self, stats: Statistics) -> Array:
         self.require_fixed()
@@ -122,11 +145,6 @@ class _Relevances(Kernel):
         if is_sparse(rows):
             return super().scan(X, weights)
         return stability.scan_points(self.statistic, rows, self.formula(), weights)
-
-
-def _is_relevance(value: Any) -> bool:
-    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    return number and 0 <= float(value) < math.inf
 
 
 class _Profile(NamedTuple):
@@ -233,28 +251,11 @@ class ARD(_Relevances):
         """That of the isotropic kernel."""
         return self.isotropic.smoothness
 
-    def diag(self, X: ArrayLike) -> Array:
-        return np.ones(self._scaled(X).shape[0])
-
-    def theta_vjp(self, X: ArrayLike, W: Array, K: Array | None = None, Z: ArrayLike | None = None) -> Array:
-        """Return ``sum_ij W_ij dk(x_i, z_j)/dtheta_r = sum_ij W_ij phi'_ij (x_ir - z_jr)^2`` for each r, (d,).
-
-        ``phi'`` is the derivative of the profile by ``r^2``.
-
-        Parameters
-        ----------
-        X : (n, d) points
-        W : (n, m) array
-            The derivatives of anything by the entries of the kernel matrix.
-        K : (n, m) array, optional
-            The kernel matrix, if it is there already.
-        Z : (m, d) points, optional
-            The second points; X without.
-        """
-        rows, others = as_points(X), None if Z is None else as_points(Z)
-        weights = self.slopes(rows, others, K)
+    def _theta_vjp(self, X: Points, W: Array, K: Array | None, Z: Points | None) -> Array:
+        """Return ``sum_ij W_ij phi'_ij (x_ir - z_jr)^2`` for each r, phi' the derivative of the profile by ``r^2``."""
+        weights = self.slopes(X, Z, K)
         weights *= W
-        return relevance.sums_of_squares(rows, weights, others)
+        return relevance.sums_of_squares(X, weights, Z)
 
     def slopes(self, X: Points, Z: Points | None = None, K: Array | None = None) -> Array:
         """Return ``phi'``, the derivative of the profile by ``r^2``, of each pair: a new array (n, m)."""
@@ -304,24 +305,9 @@ class ARDLaplacian(_Relevances):
     def isotropic(self) -> Kernel:
         return Laplacian()
 
-    def diag(self, X: ArrayLike) -> Array:
-        return np.ones(self._scaled(X).shape[0])
-
-    def theta_vjp(self, X: ArrayLike, W: Array, K: Array | None = None, Z: ArrayLike | None = None) -> Array:
-        """Return ``sum_ij W_ij dk(x_i, z_j)/dtheta_r = -sum_ij W_ij K_ij |x_ir - z_jr|`` for each r, (d,).
-
-        Parameters
-        ----------
-        X : (n, d) points
-        W : (n, m) array
-            The derivatives of anything by the entries of the kernel matrix.
-        K : (n, m) array, optional
-            The kernel matrix, if it is there already.
-        Z : (m, d) points, optional
-            The second points; X without.
-        """
-        rows, others = as_points(X), None if Z is None else as_points(Z)
-        return -relevance.sums_of_differences(rows, W * (self(rows, others) if K is None else K), others)
+    def _theta_vjp(self, X: Points, W: Array, K: Array | None, Z: Points | None) -> Array:
+        """Return ``-sum_ij W_ij K_ij |x_ir - z_jr|`` for each r."""
+        return -relevance.sums_of_differences(X, W * (self(X, Z) if K is None else K), Z)
 
 
 @dataclass(frozen=True)
@@ -379,24 +365,12 @@ class ARDPolynomial(_Relevances):
     def from_isotropic(self, kernel: Any, d: int) -> Self:
         return replace(self, theta=kernel.scales * d, degree=kernel.degree)
 
-    def diag(self, X: ArrayLike) -> Array:
-        return gram.apply(self.formula(), squared_norms(self._scaled(X)))
+    def _theta_vjp(self, X: Points, W: Array, K: Array | None, Z: Points | None) -> Array:
+        """Return ``sum_ij W_ij degree (...)^(degree - 1) x_ir z_jr`` for each r.
 
-    def theta_vjp(self, X: ArrayLike, W: Array, K: Array | None = None, Z: ArrayLike | None = None) -> Array:
-        """Return ``sum_ij W_ij dk(x_i, z_j)/dtheta_r``, (d,), with ``dk/dtheta_r = degree (...)^(degree-1) x_ir z_jr``.
-
-        Parameters
-        ----------
-        X : (n, d) points
-        W : (n, m) array
-            The derivatives of anything by the entries of the kernel matrix.
-        K : (n, m) array, optional
-            Of no use here: an even power has lost the sign that the power below needs.
-        Z : (m, d) points, optional
-            The second points; X without.
+        An even power has lost the sign that the power below needs, so that K is of no use.
         """
-        rows, others = as_points(X), None if Z is None else as_points(Z)
         self.require_fixed()
         assert self.degree is not None
-        below = 1.0 if self.degree == 1 else replace(self, degree=self.degree - 1)(rows, others)
-        return self.degree * relevance.sums_of_products(rows, W * below, others)
+        below = 1.0 if self.degree == 1 else replace(self, degree=self.degree - 1)(X, Z)
+        return self.degree * relevance.sums_of_products(X, W * below, Z)

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernsel.errors import OptionError
-from kernsel.kernels.base import Array, Compiled, Pairwise
+from kernsel.kernels.pairwise import Compiled, Pairwise
+from kernsel.kernels.statistics import Array
 from kernsel.numerics import gram, stability
 from kernsel.numerics.points import as_points, dense, is_sparse
 
@@ -34,9 +35,18 @@ class Linear(Pairwise):
 
     name: ClassVar[str] = "linear"
     statistic: ClassVar[str] = "inner"
+    metric: ClassVar[str] = "linear"
 
     def profile(self, S: Array) -> Array:
         return S.copy()
+
+    def formula(self) -> gram.Formula:
+        """The inner product as it is."""
+        return gram.AS_IT_IS
+
+    def sklearn_parameters(self) -> dict[str, float]:
+        """There are none."""
+        return {}
 
     def scan(self, X: ArrayLike, weights: Array | None = None) -> stability.Scan:
         rows = as_points(X)
@@ -79,6 +89,7 @@ class Polynomial(Compiled):
     statistic: ClassVar[str] = "inner"
     positive: ClassVar[tuple[str, ...]] = ("degree", "gamma")
     integer: ClassVar[tuple[str, ...]] = ("degree",)
+    metric: ClassVar[str] = "polynomial"
 
     degree: int | None = None
     gamma: float | None = None
@@ -93,6 +104,15 @@ class Polynomial(Compiled):
         assert self.degree is not None
         assert self.gamma is not None
         return gram.power(self.gamma, self.coef0, self.degree)
+
+    def sklearn_parameters(self) -> dict[str, float]:
+        """Degree, gamma and coef0 of scikit-learn's polynomial kernel."""
+        return self.parameters
+
+    @property
+    def anisotropic(self) -> str | None:
+        """The polynomial kernel with a relevance for each feature in the place of gamma, as text."""
+        return None if self.gamma is not None else f"ard-polynomial(degree={self.degree}, coef0={self.coef0!r})"
 
     @property
     def scales(self) -> tuple[float, ...]:

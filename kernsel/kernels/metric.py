@@ -7,8 +7,7 @@ With ``L (d, rank)`` distances are ``|L'(x - z)|``, those of the metric ``M = L 
 from __future__ import annotations
 
 import math
-import numbers
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -17,7 +16,9 @@ from numpy.typing import ArrayLike
 
 from kernsel.errors import OptionError
 from kernsel.kernels.ard import ARD
-from kernsel.kernels.base import Array, Kernel, Statistics, Value
+from kernsel.kernels.base import Kernel
+from kernsel.kernels.parameters import Value
+from kernsel.kernels.statistics import Array, Statistics
 from kernsel.numerics import stability
 from kernsel.numerics.points import as_points
 
@@ -76,15 +77,8 @@ class Metric(Kernel):
     def _read(self, name: str, value: Any) -> Value:
         if name != "L":
             return super()._read(name, value)
-        listed = isinstance(value, Iterable) and not isinstance(value, str) and getattr(value, "ndim", 1) == 1
-        values = tuple(value) if listed else ()
-        if not values or not all(_is_finite(each) for each in values):
-            given = " ".join(repr(value).split())  # on one line
-            raise OptionError(
-                "kernel 'metric': L must be finite numbers, the rows of a d x rank array one after another, such as "
-                f"(0.5, 0.1, -0.2, 0), not {given}"
-            )
-        return tuple(map(float, values))
+        wanted = ", the rows of a d x rank array one after another, such as (0.5, 0.1, -0.2, 0)"
+        return self._read_numbers(name, value, -math.inf, wanted)
 
     @classmethod
     def of(cls, L: ArrayLike, profile: str = "gaussian") -> Self:
@@ -206,7 +200,3 @@ class Metric(Kernel):
         rows, points = rows - centre, None if Z is None else np.asarray(as_points(Z)) - centre
         U = self.turned(rows)
         return (rows, rows, U, U) if points is None else (rows, points, U, self.turned(points))
-
-
-def _is_finite(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(float(value))

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernsel.errors import OptionError
-from kernsel.kernels.base import Array, Compiled, Statistics, width_axis
+from kernsel.kernels.pairwise import Compiled
+from kernsel.kernels.statistics import Array, Statistics, width_axis
 from kernsel.numerics import gram
+from kernsel.numerics.operator import gaussian_operator
 
 _LEAST = 1e-300  # relevances whose reciprocals are finite
 
@@ -51,11 +53,13 @@ class Gaussian(Compiled):
     statistic: ClassVar[str] = "sqdist"
     width: ClassVar[str | None] = "tau"
     positive: ClassVar[tuple[str, ...]] = ("tau",)
+    metric: ClassVar[str] = "rbf"
+    differentiable: ClassVar[tuple[str, ...]] = ("tau",)
 
     tau: float | None = None
 
     @classmethod
-    def from_gamma(cls, gamma: float) -> Gaussian:
+    def from_gamma(cls, gamma: float) -> Self:
         """Return ``exp(-gamma |x - z|^2)``."""
         return cls(_reciprocal(cls.name, gamma, 2.0))
 
@@ -70,17 +74,17 @@ class Gaussian(Compiled):
         return None if self.tau is None else (1 / (2 * self.tau),)
 
     @property
-    def isotropic(self) -> Gaussian:
+    def isotropic(self) -> Self:
         """The kernel with its one relevance to be searched."""
-        return Gaussian()
+        return replace(self, tau=None)
 
-    def from_isotropic(self, kernel: Gaussian, d: int) -> Gaussian:
+    def from_isotropic(self, kernel: Any, d: int) -> Any:
         """Return the kernel that an ``isotropic`` one is for d features: itself."""
         return kernel
 
-    def with_theta(self, theta: Sequence[float]) -> Gaussian:
+    def with_theta(self, theta: Sequence[float]) -> Self:
         """Return the kernel with another relevance (1,); of 0 it is as wide as can be."""
-        return Gaussian(1 / (2 * max(float(theta[0]), _LEAST)))
+        return replace(self, tau=1 / (2 * max(float(theta[0]), _LEAST)))
 
     def theta_vjp(self, X: ArrayLike, W: Array, K: Array | None = None, Z: ArrayLike | None = None) -> Array:
         """Return ``sum_ij W_ij dk(x_i, z_j)/dtheta = -sum_ij W_ij K_ij |x_i - z_j|^2``, (1,).
@@ -99,6 +103,28 @@ class Gaussian(Compiled):
         weights = W * (self.evaluate(points) if K is None else K)
         return np.array([-np.vdot(weights, points.sqdist)])
 
+    def log_slopes(self, slopes: Array) -> dict[str, float]:
+        """Return the derivative by ``log tau``: theta is in inverse proportion to tau."""
+        return {"tau": -float(np.dot(slopes, self.theta or ()))}
+
+    @property
+    def anisotropic(self) -> str | None:
+        """The Gaussian kernel with a relevance for each feature, as text."""
+        return "ard(profile=gaussian)" if self.free else None
+
+    def operator_eigenvalues(self, variances: Array, count: int) -> Array:
+        """Return the ``count`` largest eigenvalues of the integral operator, descending.
+
+        Parameters
+        ----------
+        variances : (d,) array
+            Of the features, which are taken as independent and normal.
+        count : int
+        """
+        self.require_fixed()
+        assert self.tau is not None
+        return gaussian_operator(variances, self.tau, count)
+
     def formula(self) -> gram.Formula:
         assert self.tau is not None
         return gram.exponential(1 / (2 * self.tau))
@@ -112,6 +138,10 @@ class Gaussian(Compiled):
 
     def conversions(self) -> dict[str, float]:
         return {} if self.gamma is None else {"gamma": self.gamma}
+
+    def sklearn_parameters(self) -> dict[str, float]:
+        """The gamma of scikit-learn's kernel."""
+        return self.conversions()
 
 
 @dataclass(frozen=True)
@@ -144,11 +174,12 @@ class Laplacian(Compiled):
     statistic: ClassVar[str] = "l1"
     width: ClassVar[str | None] = "sigma"
     positive: ClassVar[tuple[str, ...]] = ("sigma",)
+    metric: ClassVar[str] = "laplacian"
 
     sigma: float | None = None
 
     @classmethod
-    def from_gamma(cls, gamma: float) -> Laplacian:
+    def from_gamma(cls, gamma: float) -> Self:
         """Return ``exp(-gamma sum_k |x_k - z_k|)``."""
         return cls(_reciprocal(cls.name, gamma, 1.0))
 
@@ -156,6 +187,11 @@ class Laplacian(Compiled):
     def gamma(self) -> float | None:
         """``1 / sigma``, or None if sigma is free."""
         return None if self.sigma is None else 1 / self.sigma
+
+    @property
+    def anisotropic(self) -> str | None:
+        """The Laplacian kernel with a relevance for each feature, as text."""
+        return "ard-laplacian" if self.free else None
 
     def formula(self) -> gram.Formula:
         assert self.sigma is not None
@@ -171,6 +207,10 @@ class Laplacian(Compiled):
     def conversions(self) -> dict[str, float]:
         return {} if self.gamma is None else {"gamma": self.gamma}
 
+    def sklearn_parameters(self) -> dict[str, float]:
+        """The gamma of scikit-learn's kernel."""
+        return self.conversions()
+
 
 @dataclass(frozen=True)
 class _OfLength(Compiled):
@@ -183,8 +223,15 @@ class _OfLength(Compiled):
     statistic: ClassVar[str] = "sqdist"
     width: ClassVar[str | None] = "ell"
     positive: ClassVar[tuple[str, ...]] = ("ell",)
+    in_ard: ClassVar[str]
+    """Its profile in ``ard``."""
 
     ell: float | None = None
+
+    @property
+    def anisotropic(self) -> str | None:
+        """The kernel of the profile with a relevance for each feature, as text."""
+        return None if self.ell is not None else f"ard(profile={self.in_ard})"
 
     @property
     def scales(self) -> tuple[float, ...]:
@@ -219,6 +266,7 @@ class Exponential(_OfLength):
     """
 
     name: ClassVar[str] = "exponential"
+    in_ard: ClassVar[str] = "exponential"
     smoothness: ClassVar[float] = 0.5
 
     def formula(self) -> gram.Formula:
@@ -250,6 +298,7 @@ class Matern32(_OfLength):
     """
 
     name: ClassVar[str] = "matern32"
+    in_ard: ClassVar[str] = "matern32"
     smoothness: ClassVar[float] = 1.5
 
     def formula(self) -> gram.Formula:
@@ -281,6 +330,7 @@ class Matern52(_OfLength):
     """
 
     name: ClassVar[str] = "matern52"
+    in_ard: ClassVar[str] = "matern52"
     smoothness: ClassVar[float] = 2.5
 
     def formula(self) -> gram.Formula:
@@ -316,9 +366,15 @@ class RationalQuadratic(_OfLength):
     """
 
     name: ClassVar[str] = "rational-quadratic"
+    in_ard: ClassVar[str] = "rational-quadratic"
     positive: ClassVar[tuple[str, ...]] = ("ell", "alpha")
 
     alpha: float | None = 1.0
+
+    @property
+    def anisotropic(self) -> str | None:
+        """The kernel with a relevance for each feature, as text; there is one for alpha = 1."""
+        return super().anisotropic if self.alpha == 1 else None
 
     def formula(self) -> gram.Formula:
         assert self.ell is not None

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from kernsel.errors import OptionError, UnknownPlugin
-from kernsel.kernels.algebra import ALGEBRA, On, Product, Scale, Sum, combine
-from kernsel.kernels.base import Kernel, Value
+from kernsel.kernels.base import ALGEBRA, Kernel, On, Sum, combine
+from kernsel.kernels.given import Precomputed
+from kernsel.kernels.parameters import Value
 
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?:[-.:][A-Za-z_]\w*)*")
 """A name as distributions write them, ``my-package:my-kernel``: kernels are never subtracted, so "-" is a letter."""
@@ -65,6 +66,13 @@ def from_spec(spec: Mapping[str, Any]) -> Kernel:
     if not isinstance(spec, Mapping) or not isinstance(spec.get("kernel"), str):
         raise OptionError(f"a kernel description needs the key 'kernel', got {spec!r}")
     name = spec["kernel"]
+    if name == "function":
+        raise OptionError(
+            f"the kernel was the Python function {spec.get('function')!r}, which no file holds; offer it as a plugin's "
+            "kernel, or keep the model by pickle"
+        )
+    if name == Precomputed.name:
+        return Precomputed()
     if "parts" in spec and name in ALGEBRA:
         parts = [from_spec(part) for part in spec["parts"]]
         return combine(name, parts, factor=spec.get("factor"), features=spec.get("features"))
@@ -91,6 +99,11 @@ class _Unreadable(Exception):
 def _named(name: str, values: dict[str, Value | None], *, text: bool = False) -> Kernel:
     from kernsel import registry
 
+    if name == Precomputed.name:
+        raise OptionError(
+            "kernel 'precomputed' is for a square Gram matrix in Python, kernsel.select(K, y, kernel='precomputed'), "
+            "and stands alone"
+        )
     try:
         kernel = registry.get("kernel", name)
     except UnknownPlugin as error:
@@ -125,14 +138,11 @@ def _build(node: ast.expr, names: list[str]) -> Kernel | float:
 
 
 def _join(left: Kernel | float, operation: ast.operator, right: Kernel | float) -> Kernel | float:
-    if isinstance(left, Kernel) and isinstance(right, Kernel):
-        return (Sum if isinstance(operation, ast.Add) else Product)((left, right))
-    if isinstance(operation, ast.Add):
+    if not isinstance(operation, ast.Add):
+        return left * right
+    if not isinstance(left, Kernel) and not isinstance(right, Kernel):
         raise _Unreadable
-    if isinstance(left, Kernel):
-        left, right = right, left
-    assert not isinstance(left, Kernel)
-    return Scale(left, right) if isinstance(right, Kernel) else left * right
+    return left + right
 
 
 def _keyword(keyword: ast.keyword, names: list[str]) -> tuple[str, Value | None]:

@@ -48,6 +48,8 @@ class Loss:
         The third derivative is zero wherever it exists, so that the influence series has all orders.
     smoothing : int or None
         Which of the parameters is the half-width of smoothed kinks: the wider, the easier the fit.
+    hinge : int
+        The power p if it is ``(1 - y f)_+^p``, but for a smooth kink, as criteria from margins need it; 0 if it isn't.
     measure : Measure or None
         What ``values`` and ``value`` give, if not the loss itself.
     """
@@ -58,6 +60,7 @@ class Loss:
     square: bool = False
     piecewise_quadratic: bool = True
     smoothing: int | None = None
+    hinge: int = 0
     measure: Measure | None = None
 
     @property
@@ -163,8 +166,8 @@ ABSOLUTE_ERROR = Measure("absolute error", _absolute_error)
 SQUARED_ERROR = Measure("squared error", _squared_error)
 
 SQUARE = Loss("square", square, square=True)
-HUBER_HINGE = Loss("huber-hinge", huber_hinge, smoothing=0)
-SQUARED_HINGE = Loss("squared-hinge", squared_hinge)
+HUBER_HINGE = Loss("huber-hinge", huber_hinge, smoothing=0, hinge=1)
+SQUARED_HINGE = Loss("squared-hinge", squared_hinge, hinge=2)
 LOGISTIC = Loss("logistic", logistic, piecewise_quadratic=False)
 HUBER_INSENSITIVE = Loss("huber-epsilon-insensitive", huber_insensitive, smoothing=1)
 SQUARED_INSENSITIVE = Loss("squared-epsilon-insensitive", squared_insensitive)

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernsel.errors import OptionError
-from kernsel.kernels import ARD, ARDLaplacian, ARDPolynomial, Kernel, Laplacian, On, Polynomial
+from kernsel.kernels import Kernel, On, parse
+from kernsel.protocols import SupportsAnisotropy
 from kernsel.search.axes import read_axis
 from kernsel.text import listing, meant
 
@@ -48,12 +49,9 @@ def family_of(kernels: Sequence[Kernel], family: str, d: int) -> list[Kernel]:
 
 
 def _with_relevances(kernel: Kernel) -> Kernel:
-    if kernel.name in ARD.words["profile"] and kernel == ARD(profile=kernel.name).isotropic:
-        return ARD(profile=kernel.name)
-    if kernel == Laplacian():
-        return ARDLaplacian()
-    if isinstance(kernel, Polynomial) and kernel.gamma is None:
-        return ARDPolynomial(degree=kernel.degree, coef0=kernel.coef0)
+    text = kernel.anisotropic if isinstance(kernel, SupportsAnisotropy) else None
+    if text is not None:
+        return parse(text)
     raise OptionError(
         "family products has kernels with a relevance for each feature: kernels of distances and polynomial, without a "
         f"width or gamma, not '{kernel}'"

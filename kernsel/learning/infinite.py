@@ -108,7 +108,8 @@ class Template:
     @classmethod
     def of(cls, kernel: Kernel, rows: Partition) -> Template:
         """Return the template; OptionError if it leaves too much free."""
-        equal = getattr(kernel, "isotropic", kernel) if kernel.free == ("theta",) else kernel
+        relevant: Any = kernel if kernel.unlearnt and kernel.unlearnt == kernel.free else None
+        equal: Kernel = kernel if relevant is None else relevant.isotropic
         axes = equal.axes(rows.X)
         if len(equal.free) > 1 or len(axes) < len(equal.free):
             raise OptionError(
@@ -119,14 +120,13 @@ class Template:
             return cls(kernel, (kernel,), np.zeros(0))
         ((name, values),) = axes.items()
         points = (equal.with_parameters(**{name: value}) for value in values.tolist())
-        if equal is not kernel:
-            with_relevances: Any = kernel
-            points = (with_relevances.from_isotropic(each, rows.X.shape[1]) for each in points)
+        if relevant is not None:
+            points = (relevant.from_isotropic(each, rows.X.shape[1]) for each in points)
         return cls(kernel, tuple(points), np.asarray(values))
 
     def refined(self, best: int, rows: Partition, a: Array) -> Kernel:
         """Return the kernel of largest energy near the grid's point number ``best``."""
-        if self.kernel.free == ("theta",):
+        if self.kernel.unlearnt:
             return _by_gradient(self.points[best], rows, a)
         if self.values.dtype.kind != "f" or self.values.size < 2:
             return self.points[best]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.kernels import Kernel
-from kernsel.kernels.algebra import Combination, On, Scale, names_of
+from kernsel.kernels.base import names_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,7 +96,7 @@ class LearnedKernel:
         theta, names = np.array(self.kernel.theta), list(self.features)
         if len(theta) == 1:
             theta = np.broadcast_to(theta, len(names))
-        elif isinstance(self.kernel, Combination | Scale | On):
+        else:
             names = names_of(self.kernel, names)
         return pd.Series(theta, index=names, name="relevance")
 

@@ -74,8 +74,7 @@ class Pool:
 
     def path(self, mu: Array, learner: Any, lams: Iterable[float]) -> Path:
         """Return the path of a learner on the weighted sum."""
-        problem = Problem(self.rows, self.kernel(mu))
-        problem.gram = mkl.weighted_sum(self.grams, mu)
+        problem = Problem(self.rows, self.kernel(mu), gram=mkl.weighted_sum(self.grams, mu))
         return make_path(problem, learner, lams)
 
     def fit(self, mu: Array, learner: Any, lam: float) -> tuple[float, Array]:

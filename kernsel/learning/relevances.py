@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kernsel import registry
-from kernsel.criteria import HeldOutCriterion, Slopes, has_gradient
+from kernsel.criteria import HeldOutCriterion, Slopes
 from kernsel.data import Dataset, from_arrays
 from kernsel.errors import IncompatibleError, OptionError, PluginError
 from kernsel.folds.partition import Partition
@@ -19,6 +19,7 @@ from kernsel.learning.learned import LearnedKernel, Learnt, Step
 from kernsel.learning.start import RIDGES, Start, check_learnable, choose_start, deal_rows, least_ridge, part
 from kernsel.numerics.runtime.jit import one_blas_thread
 from kernsel.parts import FULL_RANK_ROWS, read_criterion, read_kernel, read_learner
+from kernsel.protocols import Unbounded, has_gradient
 from kernsel.representation.problem import Problem
 
 if TYPE_CHECKING:
@@ -240,7 +241,7 @@ class Objective:
 def by_gradient(first: Partition, last: Partition, start: Start, learner: Any, criterion: Any, polish: int) -> Learnt:
     """Descend on a criterion on the first rows, and by a few steps on the last ones if they are others."""
     objective = Objective(first, start.kernel, learner, criterion)
-    least = BOUNDED if hasattr(criterion, "unbounded") else 0.0
+    least = BOUNDED if isinstance(criterion, Unbounded) else 0.0
     ridge = least_ridge(start.kernel) if getattr(criterion, "bounds_ridge", False) else RIDGES[0]
     box = start.box(first, least, ridge)
     point = descent.on_log_scale(objective, start.point(start.best.lam), box)

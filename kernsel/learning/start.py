@@ -14,13 +14,14 @@ from kernsel.data import Dataset
 from kernsel.errors import IncompatibleError, OptionError, SelectionError
 from kernsel.folds import make_folds
 from kernsel.folds.partition import Partition
+from kernsel.heldout.errors import Errors
 from kernsel.learning.descent import Box, Point
 from kernsel.parts import read_search
 from kernsel.protocols import has_relevances
 from kernsel.search.axes import make_grids
-from kernsel.search.board import Judge
+from kernsel.search.board import Board
 from kernsel.search.candidate import Candidate
-from kernsel.search.grid import GridSearch
+from kernsel.search.choice import MINIMUM, Rule
 
 RIDGES = (1e-8, 1e6)
 """Bounds of ``N lambda``, relative to the mean of k(x, x); below, rounding would be what regularises."""
@@ -115,13 +116,12 @@ def choose_start(dataset: Dataset, rows: Partition, kernel: Any, learner: Any) -
     A kernel that has relevances is the start itself, and lambda alone is chosen.
     """
     isotropic = kernel.isotropic if kernel.theta is None else kernel
-    judge = Judge([rows], dataset, CV(), None)
-    ladder = read_search("auto", rows.n, len(rows.Y), None, False)
+    board = Board([rows], CV(), Errors.of(dataset))
+    search = read_search("auto", rows.n, len(rows.Y), None, False)
     grids = make_grids([isotropic], "auto", rows, learner)
     # Beyond that grid kernels are nearly flat, and rounding leaves little of a gradient.
-    search = GridSearch(rows, CV(), None, judge.candidates, grids, extend=False, ladder=ladder)
-    search.run()
-    best = search.candidates()[0]
+    search.begin(board, grids, extend=False, rule=Rule(MINIMUM, 0.0)).run()
+    best = board.candidates()[0]
     if best.failed is not None:
         raise SelectionError(f"no kernel with one relevance for all features could be scored: {best.failed}")
     if kernel.theta is None:

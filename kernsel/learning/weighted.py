@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from kernsel.kernels import Kernel, On, short
 from kernsel.learning.methods import Method
 from kernsel.learning.pool import combined, descending
-from kernsel.text import aligned
+from kernsel.text import aligned, to_json
 from kernsel.version import __version__
 
 if TYPE_CHECKING:
@@ -151,7 +150,7 @@ class WeightedKernel:
 
     def to_json(self) -> str:
         """Return ``to_dict`` as one JSON document."""
-        return json.dumps(self.to_dict(), allow_nan=False)
+        return to_json(self.to_dict())
 
     def __repr__(self) -> str:
         return f"<WeightedKernel: {self._method()}, {(self.weights > 0).sum()} of {len(self.kernels)} kernels>"

@@ -12,22 +12,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernsel import registry
-from kernsel.errors import ModelError
+from kernsel.errors import ModelError, PluginError
 from kernsel.kernels import short
 from kernsel.numerics.points import is_sparse
+from kernsel.protocols import SupportsSklearn
 
 if TYPE_CHECKING:
-    from kernsel.model.model import Model
+    from kernsel.model.expansion import Expansion
 
-_KERNELS = {"gaussian": "rbf", "laplacian": "laplacian", "polynomial": "polynomial", "linear": "linear"}
+KERNEL_RIDGE = "KernelRidge"
+"""What a learner has for its ``counterpart`` if that is exactly itself."""
 
 
-def to_pipeline(model: Model) -> Any:
+def to_pipeline(model: Expansion) -> Any:
     """Return a fitted pipeline of scikit-learn that predicts what the model does, before its outputs are clipped.
 
     Parameters
     ----------
-    model : Model
+    model : Expansion
 
     Returns
     -------
@@ -50,8 +52,7 @@ def to_pipeline(model: Model) -> Any:
         raise ModelError(f"this model is none of scikit-learn's: {reason}; {_closest(model)}")
     encoder, alpha = model.encoder, float(model.provenance["rows"]) * float(model.provenance["lambda"])
     assert encoder is not None
-    own = {name: value for name, value in model.kernel.parameters.items() if name in ("degree", "coef0", "gamma")}
-    ridge = KernelRidge(alpha=alpha, kernel=_KERNELS[model.kernel.name], **(own or model.kernel.conversions()))
+    ridge = KernelRidge(alpha=alpha, kernel=model.kernel.metric, **model.kernel.sklearn_parameters())
     scaled = bool(encoder.mean.any() or (encoder.scale != 1.0).any())
     scaler = StandardScaler(with_mean=bool(encoder.mean.any())) if scaled else "passthrough"
     places = [encoder.columns.index(name) for name in encoder.numeric]
@@ -70,14 +71,14 @@ def to_pipeline(model: Model) -> Any:
     return pipeline
 
 
-def _why_not(model: Model) -> str:
+def _why_not(model: Expansion) -> str:
     """Say why scikit-learn has no such model; nothing where it has."""
     encoder, count = model.encoder, model.provenance.get("rows")
-    if model.learner != "krr":
+    if _learner(model).counterpart != KERNEL_RIDGE:
         return f"its learner is {model.learner}"
     if model.labels is not None:
         return "KernelRidge has no classes"
-    if model.kernel.name not in _KERNELS:
+    if not isinstance(model.kernel, SupportsSklearn):
         return f"its kernel is {short(model.kernel)}"
     if encoder is None or encoder.categories:
         return "it has columns of text"
@@ -90,10 +91,17 @@ def _why_not(model: Model) -> str:
     return ""
 
 
-def _closest(model: Model) -> str:
+def _learner(model: Expansion) -> Any:
+    """Return a learner of the kind that fitted the model, of which the model knows the name."""
+    try:
+        return registry.get("learner", model.learner)()
+    except PluginError as error:
+        raise ModelError(f"this model is none of scikit-learn's, as its learner is not installed: {error}") from error
+
+
+def _closest(model: Expansion) -> str:
     """Return the model's parameters in scikit-learn's terms."""
-    learner = registry.get("learner", model.learner)()
-    terms = model.kernel.conversions()
+    learner, terms = _learner(model), model.kernel.conversions()
     if {"rows", "lambda"} <= set(model.provenance) and not model.provenance.get("weighted", False):
         ridge = learner.conversions(float(model.provenance["rows"]), float(model.provenance["lambda"]))
         terms = terms | {name: value for name, value in ridge.items() if name in ("C", "alpha")}

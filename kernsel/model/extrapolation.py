@@ -26,7 +26,7 @@ def nearest(K: Array, diag: Array, others: Array) -> Array:
     return np.asarray(np.sqrt(np.maximum(squared, 0.0)))  # rounding may leave it below 0
 
 
-def reach(kernel: Any, X: Points, rows: Points, numbers: NDArray[np.int64] | None) -> float:
+def reach(kernel: Any, X: Points, rows: Points, numbers: NDArray[np.int64] | None) -> float | None:
     """Return the distance to the nearest other row of a model that a share ``SHARE`` of the training rows X is within.
 
     Parameters
@@ -38,7 +38,14 @@ def reach(kernel: Any, X: Points, rows: Points, numbers: NDArray[np.int64] | Non
         The rows of the model.
     numbers : (m,) array or None
         Which training rows those are; None if they are landmarks, of which there are too few to matter.
+
+    Returns
+    -------
+    float or None
+        None where distances of new rows can't be known.
     """
+    if kernel.known_rows_only:  # k(x, x) of new rows, and so their distance, isn't
+        return None
     n = X.shape[0]
     sample = np.unique(np.linspace(0, n - 1, min(n, ROWS)).astype(np.int64))
     places = np.full(n, -1)

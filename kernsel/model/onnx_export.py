@@ -14,13 +14,13 @@ import numpy.typing as npt
 
 from kernsel.errors import ModelError, OptionError
 from kernsel.heldout.calibration import Isotonic, Sigmoid
-from kernsel.kernels import Kernel, Linear, Metric, Product, Scale, Sum
-from kernsel.kernels.algebra import On
+from kernsel.kernels import Kernel, On, Product, Scale, Sum
 from kernsel.numerics import gram
 from kernsel.numerics.points import dense
+from kernsel.protocols import SupportsFactors, SupportsFormula, SupportsTurning
 
 if TYPE_CHECKING:
-    from kernsel.model.model import Model
+    from kernsel.model.expansion import Expansion
 
 Array = npt.NDArray[np.float64]
 
@@ -28,12 +28,12 @@ OPSET, OPSET_ML, IR = 17, 3, 8
 """Versions of 2022, which every runtime of today reads."""
 
 
-def to_graph(model: Model) -> Any:
+def to_graph(model: Expansion) -> Any:
     """Return the model as an ``onnx.ModelProto``.
 
     Parameters
     ----------
-    model : Model
+    model : Expansion
 
     Returns
     -------
@@ -47,7 +47,7 @@ def to_graph(model: Model) -> Any:
     OptionError
         The package onnx is not installed.
     ModelError
-        A part of the model has no graph: a plugin's kernel, or labels of mixed types.
+        A part of the model has no graph: a kernel that says no formula, or labels of mixed types.
     """
     try:
         import onnx
@@ -108,7 +108,7 @@ class _Graph:
         return self.add("Cast", value, to=getattr(self.onnx.TensorProto, kind))
 
 
-def _encoded(graph: _Graph, model: Model) -> str:
+def _encoded(graph: _Graph, model: Expansion) -> str:
     """Add the inputs and the encoding, (n, d)."""
     encoder = model.encoder
     if encoder is None:
@@ -143,18 +143,15 @@ def _kernel(graph: _Graph, kernel: Kernel, X: str, rows: Array) -> str:
         places = np.array(kernel.features, dtype=np.int64)
         some = graph.add("Gather", X, graph.constant(places), axis=1)
         return _kernel(graph, kernel.part, some, np.ascontiguousarray(rows[:, places]))
-    part: Any = kernel
-    if isinstance(kernel, Metric):
+    if isinstance(kernel, SupportsTurning):
         turned = graph.add("MatMul", X, graph.constant(np.ascontiguousarray(kernel.array)))
         return _kernel(graph, kernel.alone, turned, kernel.turned(rows))
-    if isinstance(kernel, Linear):
-        return _statistic(graph, "inner", X, rows)
-    if not hasattr(part, "formula") or part.statistic not in ("inner", "sqdist", "l1"):
-        raise ModelError(f"kernel '{kernel.name}' has no graph in ONNX: it is none of kernsel's own")
-    if (theta := getattr(part, "theta", None)) is not None and hasattr(part, "factors"):
-        factors = part.factors(np.array(theta, dtype=np.float64))
+    if not isinstance(kernel, SupportsFormula) or kernel.statistic not in gram.STATISTICS:
+        raise ModelError(f"kernel '{kernel.name}' has no graph in ONNX: it says no formula of a statistic")
+    if isinstance(kernel, SupportsFactors):
+        factors = kernel.column_factors
         X, rows = graph.add("Mul", X, graph.constant(factors)), rows * factors
-    return _profile(graph, part.formula(), _statistic(graph, part.statistic, X, rows))
+    return _profile(graph, kernel.formula(), _statistic(graph, kernel.statistic, X, rows))
 
 
 def _statistic(graph: _Graph, statistic: str, X: str, rows: Array) -> str:
@@ -204,6 +201,7 @@ def _inverse(graph: _Graph, formula: gram.Formula, S: str) -> str:
 
 
 _PROFILES: dict[int, Callable[[_Graph, gram.Formula, str], str]] = {
+    gram.AS_IT_IS.code: lambda graph, formula, S: S,
     gram.exponential(1.0).code: _exponential,
     gram.exponential(1.0, root=True).code: _of_root,
     gram.power(1.0, 0.0, 1).code: _power,
@@ -211,7 +209,7 @@ _PROFILES: dict[int, Callable[[_Graph, gram.Formula, str], str]] = {
 }
 
 
-def _values(graph: _Graph, model: Model, F: str) -> None:
+def _values(graph: _Graph, model: Expansion, F: str) -> None:
     """Add the predictions of a regression, (n, k)."""
     if model.limits is not None:
         low, high = model.limits
@@ -221,7 +219,7 @@ def _values(graph: _Graph, model: Model, F: str) -> None:
     graph.output("predictions", "DOUBLE", [None, len(model.coefficients)])
 
 
-def _classes(graph: _Graph, model: Model, F: str) -> None:
+def _classes(graph: _Graph, model: Expansion, F: str) -> None:
     """Add labels, outputs and probabilities of classes."""
     labels, kind = _labels(model)
     outputs = len(model.coefficients)
@@ -250,7 +248,7 @@ def _classes(graph: _Graph, model: Model, F: str) -> None:
     graph.output("probabilities", "DOUBLE", [None, max(2, outputs)])
 
 
-def _labels(model: Model) -> tuple[npt.NDArray[Any], str]:
+def _labels(model: Expansion) -> tuple[npt.NDArray[Any], str]:
     """Return the labels as an array that a graph can hold, and its type there."""
     labels = model.labels or []
     if all(isinstance(label, str) for label in labels):

@@ -31,6 +31,7 @@ from kernsel.numerics.runtime.jit import (
     f8,
     f8_1,
     f8_2,
+    given_1,
     given_2,
     i8,
     i8_1,
@@ -201,7 +202,7 @@ def _tiles(X, Z, A, B, Bt, xx, zz, rows, columns, symmetric, statistic, code, a,
                     K[j0 + j, i0 + i] = T[i, j]
 
 
-@jit(types.void(f8_1, i8, f8, f8, f8, i8, i8, f8_1), fastmath=CONTRACT)
+@jit(types.void(given_1, i8, f8, f8, f8, i8, i8, f8_1), fastmath=CONTRACT)
 def _map(s, code, a, b, c, first, step, out):
     for low in range(first * _CHUNK, s.size, step * _CHUNK):
         high = min(low + _CHUNK, s.size)

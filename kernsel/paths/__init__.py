@@ -1,32 +1,63 @@
 """Fits of one learner on one kernel along lambda, and held-out outputs from them.
 
 The unit of work is a kernel with its whole path of lambda: a :class:`Path` holds the fits for descending lambda, and
-answers every question about held-out rows; it is what a criterion scores.
+answers every question about held-out rows; it is what a criterion scores. There is one for each representation and
+kind of loss.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
-from kernsel.paths.base import Fits, HeldOut, Path
-from kernsel.paths.blocks import StreamedSmoothPath
-from kernsel.paths.smooth import SmoothPath, compile_updates
-from kernsel.paths.square import LeftOver, SquarePath, StreamedPath
+from kernsel.learners import Learner
+from kernsel.numerics.runtime.jit import compile_ahead
+from kernsel.paths.base import Path
+from kernsel.paths.outputs import Fits, HeldOut, LeftOver
+from kernsel.paths.smooth import SmoothPath
+from kernsel.paths.smooth_blocks import BlocksSmoothPath
+from kernsel.paths.smooth_features import FeaturesSmoothPath
+from kernsel.paths.smooth_gram import GramSmoothPath
+from kernsel.paths.square import SquarePath
+from kernsel.paths.square_blocks import BlocksSquarePath
+from kernsel.paths.square_features import FeaturesSquarePath
+from kernsel.paths.square_gram import GramSquarePath
 from kernsel.paths.whole import WholePath
+from kernsel.representation.base import Representation
+from kernsel.representation.blocks import Blocks
+from kernsel.representation.features import Features, SharedFeatures
+from kernsel.representation.gram import Gram
 from kernsel.representation.problem import Problem
-from kernsel.representation.ranks import Whole
+from kernsel.representation.tiles import Tiles
+
+PATHS: dict[type[Representation], tuple[type[Path], type[Path]]] = {
+    Gram: (GramSquarePath, GramSmoothPath),
+    Features: (FeaturesSquarePath, FeaturesSmoothPath),
+    SharedFeatures: (FeaturesSquarePath, FeaturesSmoothPath),
+    Blocks: (BlocksSquarePath, BlocksSmoothPath),
+    Tiles: (WholePath, WholePath),
+}
+"""Paths of the square loss, and of others, for each representation."""
 
 
-def make_path(problem: Problem, learner: Any, lams: Iterable[float]) -> Path:
-    """Return the path of a learner on a problem; lambda is put in descending order."""
+def make_path(problem: Problem, learner: Learner, lams: Iterable[float], lead_in: bool = False) -> Path:
+    """Return the path of a learner on a problem; lambda is put in descending order.
+
+    With ``lead_in`` the first lambda is led to from larger ones, where fits are found by steps.
+    """
     descending = np.sort(np.array(list(lams), dtype=np.float64))[::-1]
-    if isinstance(problem.rank, Whole):
-        return WholePath(problem, learner, descending)
-    kinds = (StreamedPath, SquarePath) if learner.loss.square else (StreamedSmoothPath, SmoothPath)
-    return kinds[0 if problem.streamed(learner.loss) else 1](problem, learner, descending)
+    representation = problem.representation(learner.loss)
+    square, smooth = PATHS[type(representation)]
+    kind = square if learner.loss.square else smooth
+    return kind(problem, representation, learner, descending, lead_in=lead_in)
+
+
+def compile_updates(learner: Learner, full: bool) -> None:
+    """Have the fold updates of a learner compiled while the search begins; ``full`` if it does with Gram matrices."""
+    if getattr(learner, "free", ()) or not learner.loss.square:
+        kind = GramSmoothPath if full else FeaturesSmoothPath
+        compile_ahead(kind.step, kind.series)
 
 
 __all__ = [
@@ -36,9 +67,6 @@ __all__ = [
     "Path",
     "SmoothPath",
     "SquarePath",
-    "StreamedPath",
-    "StreamedSmoothPath",
-    "WholePath",
     "compile_updates",
     "make_path",
 ]

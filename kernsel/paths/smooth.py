@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.numerics import lowrank
-from kernsel.numerics.runtime.jit import Compiled, compile_ahead
+from kernsel.folds.partition import Partition
+from kernsel.numerics.runtime.jit import Compiled
 from kernsel.numerics.runtime.once import once
-from kernsel.numerics.smooth import heldout_features, heldout_kernel, newton
-from kernsel.numerics.square import leverage, spectral
-from kernsel.paths.base import Fits, HeldOut, Path
-from kernsel.paths.costs import refits_are_cheaper
-from kernsel.representation.problem import Problem
+from kernsel.numerics.smooth import newton
+from kernsel.numerics.square import spectral
+from kernsel.paths import routes
+from kernsel.paths.base import Path
+from kernsel.paths.outputs import Fits, HeldOut
+from kernsel.paths.updates import Updated, update_folds
+from kernsel.representation.base import Held, Representation
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -27,15 +30,8 @@ REFIT_BYTES = 2**28
 SMOOTHING = 4.0
 """Where a fit with a narrow kink doesn't converge, the kink is made this much wider at each step of a detour."""
 
-SINGLE_ROWS = 50
-"""From so many folds of one row on, ratios are taken from the rows' leverages."""
-
-MANY_ROWS, FACTOR = 400, 6
-"""From so many rows on Newton systems in which all rows are curved are solved by gradients, with a factor of the Gram
-matrix that has this many times fewer columns for a preconditioner."""
-
-PROVISIONAL = 1e-4
-"""The last step of a fit at a provisional rank promises less than this share of J: what the rank leaves out is more."""
+LEAD_IN = 4.0 ** np.arange(3, 0, -1)
+"""A fit of one lambda that is led in is fitted at so many times that lambda before."""
 
 TRUST = 0.25
 """A fold is refitted where its Newton step strays by more than this share of what it promises.
@@ -47,37 +43,39 @@ off; with 1 (the objective of the fold doesn't fall) 6 % and 15 %.
 
 
 class SmoothPath(Path):
-    """Any other smooth loss: damped Newton, in the coordinates of the Gram matrix or of the low-rank features."""
+    """A smooth loss by damped Newton on a Gram matrix or features in memory."""
+
+    representation: Held
+    solver: ClassVar[Compiled]
+    """Minimises J: see ``numerics.smooth.newton``."""
+    step: ClassVar[Compiled]
+    """Newton steps for folds."""
+    series: ClassVar[Compiled]
+    """The influence series for folds."""
 
     @property
-    def _solver(self) -> Compiled:
-        return newton.in_kernel if self.problem.full else newton.in_features
-
-    @once
+    @abstractmethod
     def _matrix(self) -> Array:
-        """What the solver works on: features, or the Gram matrix, behind which stands a factor of most of it."""
-        G, n = self.problem.matrix(self.bias), self.rows.n
-        if not self.problem.full or n < MANY_ROWS or self.learner.loss.piecewise_quadratic:
-            return G
-        return np.concatenate([G, lowrank.pivoted_factor(G, n // FACTOR)], axis=1)
+        """What the solver works on."""
+
+    @property
+    @abstractmethod
+    def _width(self) -> int:
+        """Numbers of a solution."""
 
     @once
     def fits(self) -> Fits:
-        rows, problem = self.rows, self.problem
-        keys = [(self.learner, lam) for lam in self.lams.tolist()]
-        if all(key in problem.solutions for key in keys):
-            x, f = (np.stack(each, axis=1) for each in zip(*(problem.solutions[key] for key in keys), strict=True))
-            return Fits(x, f, np.full(x.shape[:2], newton.CONVERGED))
-        G = self._matrix
-        k, n = rows.Y.shape
-        width = n + self.bias if problem.full else G.shape[1]
-        x, f = np.zeros((k, self.lams.size, width)), np.zeros((k, self.lams.size, n))
+        rows, k, L = self.rows, len(self.rows.Y), self.lams.size
+        lams = np.append(LEAD_IN * self.lams[0], self.lams) if self.lead_in else self.lams
+        x, f = np.zeros((k, lams.size, self._width)), np.zeros((k, lams.size, rows.n))
         weights = np.tile(rows.s, (k, 1))
-        status = self._solve(G[None], np.zeros(k, np.int64), rows.Y, weights, self.lams, True, x, f)
-        status = with_lost(status, problem, self.lams)
-        for number in np.flatnonzero((status == newton.CONVERGED).all(axis=0)):
-            problem.solutions[keys[number]] = x[:, number].copy(), f[:, number].copy()
-        return Fits(x, f, status)
+        status = self._solve(self._matrix[None], np.zeros(k, np.int64), rows.Y, weights, lams, True, x, f)
+        return Fits(x[:, -L:], f[:, -L:], with_lost(status[:, -L:], self.representation, self.lams))
+
+    def _in_folds(self, rows: Partition) -> Self:
+        other = super()._in_folds(rows)
+        other.fits = self.fits
+        return other
 
     def exact(self, which: Sequence[int] | None = None) -> HeldOut:
         held = self._exact(np.arange(self.lams.size) if which is None else np.asarray(list(which)))
@@ -139,10 +137,10 @@ class SmoothPath(Path):
         self, parameters: Array, G: Array, which: Indices, Y: Array, S: Array, lams: Array, follow: bool, x: Array,
         f: Array,
     ) -> NDArray[np.int64]:  # fmt: skip
-        tol = PROVISIONAL if self.problem.provisional else newton.DECREMENT
         result: NDArray[np.int64] = newton.solve_paths(
-            self._solver, G, int(self.bias), which, Y, S, lams, self.learner.loss.pointer, parameters, follow, x, f, tol
-        )
+            self.solver, G, int(self.bias), which, Y, S, lams, self.learner.loss.pointer, parameters, follow, x, f,
+            self.representation.decrement,
+        )  # fmt: skip
         return result
 
     def newton_step(self) -> HeldOut:
@@ -150,9 +148,22 @@ class SmoothPath(Path):
 
         So are all folds of a fit, which is then exact, where that costs less than the steps.
         """
+        return self._stepped[0]
+
+    @property
+    def step_ratio(self) -> Array | None:
+        return self._stepped[1] if self._ratio_by_steps else super().step_ratio
+
+    @property
+    def _ratio_by_steps(self) -> bool:
+        """Whether Newton steps compute ratios as well."""
+        return self.representation.in_force and not routes.by_leverages(self.rows)
+
+    @once
+    def _stepped(self) -> tuple[HeldOut, Array]:
+        """Held-out outputs by Newton steps, and ratios (L,) if these compute any, else NaN."""
         if self.rows.training is not None:
-            return self.exact()
-        by_steps = not (self.problem.provisional or self._single_rows)
+            return self.exact(), np.full(self.lams.size, np.nan)
         refits = self._cheaply_refitted()
         steps = ~refits
         k, L, n = self.fits.f.shape
@@ -162,27 +173,17 @@ class SmoothPath(Path):
             held = self._exact(np.flatnonzero(refits))
             f[:, refits], status[:, refits] = held.f, held.status
         if steps.any():
-            f[:, steps], status[:, steps], refitted[steps], rho[steps] = self._steps(steps, by_steps)
-        if by_steps:
-            self.step_ratio = rho
-        return replace(HeldOut.of(f, status, exact=False, refitted=refitted), exact=refits)
+            f[:, steps], status[:, steps], refitted[steps], rho[steps] = self._steps(steps)
+        return replace(HeldOut.of(f, status, exact=False, refitted=refitted), exact=refits), rho
 
     def _cheaply_refitted(self) -> NDArray[np.bool_]:
         """Say for which lambda all folds are refitted, (L,)."""
-        rows, loss = self.rows, self.learner.loss
-        if not self.problem.full:
-            return np.zeros(self.lams.size, np.bool_)
-        curved = (loss.expand(rows.Y, rows.s, self.fits.f)[2] > 0.0).sum(axis=2)
-        share = np.diff(rows.starts) / rows.n
-        cheaper = [refits_are_cheaper(each, rows.n, rows.left, share, loss.piecewise_quadratic) for each in curved]
-        return np.asarray(np.all(cheaper, axis=0))
+        return np.zeros(self.lams.size, np.bool_)
 
-    def _steps(
-        self, which: NDArray[np.bool_], ratio_too: bool
-    ) -> tuple[Array, NDArray[np.int64], NDArray[np.int64], Array]:
+    def _steps(self, which: NDArray[np.bool_]) -> tuple[Array, NDArray[np.int64], NDArray[np.int64], Array]:
         """Return outputs (k, l, n), statuses (k, l), numbers of refitted folds and ratios (l,) for some lambda."""
-        update = heldout_kernel.newton_step if self.problem.full else heldout_features.newton_step
-        f, status, rho = self._update(update, int(ratio_too), trust=TRUST, which=which)
+        order = int(self._ratio_by_steps)
+        f, status, rho = update_folds(self, self.representation, self.step, order, trust=TRUST, which=which)
         fitted = self.fits.status[:, which, None]
         again = np.isin(status, (newton.SINGULAR, newton.ASTRAY)) & (fitted == newton.CONVERGED)
         status = np.where(status == newton.ASTRAY, fitted, status)
@@ -198,38 +199,37 @@ class SmoothPath(Path):
 
     def influence(self, order: int) -> HeldOut:
         f, status, rho = self._influence(order)
-        self.ratio = rho.max(axis=(0, 2))
+        if not routes.by_leverages(self.rows):
+            self.ratio = rho.max(axis=(0, 2))  # no term of the series changes it
         return HeldOut.of(f, status.max(axis=2), exact=False)
 
-    @property
-    def _single_rows(self) -> bool:
-        """Whether every fold is one row, and there are many."""
-        return self.rows.one_by_one is self.rows and self.rows.held >= SINGLE_ROWS
-
-    def _ratio(self) -> Array:
-        if self._single_rows:
+    @once
+    def ratio(self) -> Array:
+        """The largest ratio rho of the influence series over folds and outputs, (L,)."""
+        if routes.by_leverages(self.rows):
             return self._ratio_of_single_rows()
-        rho: Array = self._influence(0)[2].max(axis=(0, 2))
-        return rho
+        return np.asarray(self._influence(0).rho.max(axis=(0, 2)))
 
     def _ratio_of_single_rows(self) -> Array:
         """Return the largest leverages, which are the ratios of folds of one row to 1/n: ``square.leverage``."""
-        rows, fits, G = self.rows, self.fits, self.problem.matrix(self.bias)
-        of = leverage.leverages_in_kernel if self.problem.full else leverage.leverages_in_features
+        rows, fits = self.rows, self.fits
         _, _, d2 = self.learner.loss.expand(rows.Y, rows.s, fits.f)
         rho = np.zeros(self.lams.size)
         for c, k in np.ndindex(fits.status.shape):
             try:
-                H = of(G, int(self.bias), d2[c, k], 2.0 * rows.total * float(self.lams[k]))
-                rho[k] = max(rho[k], H[: rows.held].max())
+                ridge = 2.0 * rows.total * float(self.lams[k])
+                rho[k] = max(rho[k], self._leverages(d2[c, k], ridge)[: rows.held].max())
             except np.linalg.LinAlgError:  # the ridge is below rounding
                 rho[k] = np.inf
         return rho
 
-    def _influence(self, order: int) -> tuple[Array, NDArray[np.int64], Array]:
-        self._need_whole_folds()
-        update = heldout_kernel.influence if self.problem.full else heldout_features.influence
-        return self._update(update, order)
+    @abstractmethod
+    def _leverages(self, d2: Array, ridge: float) -> Array:
+        """Return the leverages (n,) of rows with curvatures d2 (n,): see ``numerics.square.leverage``."""
+
+    def _influence(self, order: int) -> Updated:
+        self.need_whole_folds()
+        return update_folds(self, self.representation, self.series, order)
 
     def _solution(self, k: int) -> Array:
         return self.fits.x[:, k]
@@ -240,18 +240,8 @@ class SmoothPath(Path):
         return self._refit(jobs, np.array([k])).x[:, 0].reshape(folds, outputs, -1)
 
 
-def with_lost(status: NDArray[np.int64], problem: Problem, lams: Array) -> NDArray[np.int64]:
+def with_lost(status: NDArray[np.int64], representation: Representation, lams: Array) -> NDArray[np.int64]:
     """Return statuses (k, L) where a fit whose ridge is below rounding, and settles nothing, counts as singular."""
-    rows = problem.rows
-    lost = 2.0 * rows.total * lams < spectral.ROUNDING * rows.n * rows.s.max() * problem.kernel.diag(rows.X).max()
-    return np.where(lost, np.maximum(status, newton.SINGULAR), status)
-
-
-def compile_updates(learner: Any, full: bool) -> None:
-    """Have the fold updates of a learner compiled while the search begins; ``full`` if it does with Gram matrices."""
-    if not getattr(learner, "free", ()) and learner.loss.square:
-        return
-    if full:
-        compile_ahead(heldout_kernel.influence, heldout_kernel.newton_step)
-    else:
-        compile_ahead(heldout_features.newton_step, heldout_features.influence)
+    rows = representation.rows
+    rounding = spectral.ROUNDING * rows.n * rows.s.max() * representation.kernel.diag(rows.X).max()
+    return np.where(2.0 * rows.total * lams < rounding, np.maximum(status, newton.SINGULAR), status)

@@ -14,15 +14,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.errors import IncompatibleError, SelectionError, check_memory
+from kernsel.folds.partition import Partition
+from kernsel.learners import Learner
 from kernsel.numerics.points import Points, as_points, is_sparse
 from kernsel.numerics.runtime.once import once
 from kernsel.numerics.whole import costs as whole_costs
 from kernsel.numerics.whole.preconditioners import Factored, Refused
-from kernsel.numerics.whole.solver import COLUMNS, Fit, WholeKernel
+from kernsel.numerics.whole.solver import Fit, WholeKernel
 from kernsel.numerics.whole.solver import HeldOut as WithoutFolds
 from kernsel.numerics.whole.tiles import CallableMatrix, CrossMatrix, FormulaMatrix, KernelMatrix, Span
-from kernsel.paths.base import Fits, HeldOut, Path
+from kernsel.paths import routes
+from kernsel.paths.base import Path
+from kernsel.paths.outputs import Fits, HeldOut, Spectral
+from kernsel.representation.base import Representation
 from kernsel.representation.problem import Problem
+from kernsel.representation.tiles import Tiles
 
 Array = NDArray[np.float64]
 
@@ -95,8 +101,18 @@ class WholePath(Path):
     lams : (L,) array, descending
     """
 
-    def __init__(self, problem: Problem, learner: Any, lams: Array) -> None:
-        super().__init__(problem, learner, lams)
+    representation: Tiles
+
+    def __init__(
+        self,
+        problem: Problem,
+        representation: Representation,
+        learner: Learner,
+        lams: Array,
+        rows: Partition | None = None,
+        lead_in: bool = False,
+    ) -> None:
+        super().__init__(problem, representation, learner, lams, rows, lead_in)
         if not learner.loss.square:
             raise IncompatibleError(
                 f"rank whole is for the square loss, and learner '{learner.name}' has another: use krr or lssvm"
@@ -117,17 +133,14 @@ class WholePath(Path):
         Y = np.ascontiguousarray(rows.Y.T)
         return WholeKernel(kernel_matrix(self.problem.kernel, rows.X), Y, rows.s, self.bias, ENOUGH)
 
-    @property
-    def route(self) -> str:
-        """How folds are held out: see ``whole_costs.ROUTES``."""
-        t = self.rows.left.size
-        if t == 1:
-            return "one fold"
-        return "folds" if t * (len(self.rows.Y) + self.bias) <= COLUMNS else "blocks"
+    @once
+    def route(self) -> routes.Whole:
+        """How folds are held out: see ``numerics.whole.costs.ROUTES``."""
+        return routes.whole_in_tiles(self.sizes)
 
     def _solved(self, k: int) -> Solved | Refused:
         """Return what is known of lambda number ``k``."""
-        known, key = self.problem.wholes, (self.learner, float(self.lams[k]), self.rows.left.size)
+        known, key = self.representation.solved, (self.learner, float(self.lams[k]), self.rows.left.size)
         if key not in known:
             known[key] = self._solve(float(self.lams[k]))
         found: Solved | Refused = known[key]
@@ -203,14 +216,19 @@ class WholePath(Path):
             "of landmarks such as 1000"
         )
 
-    def nystrom_influence(self, share: float) -> HeldOut:
-        return self.influence(1)
-
-    def _ratio(self) -> Array:
+    @property
+    def ratio(self) -> Array:
+        """No representation in tiles has any."""
         _ = self.influence(1)
         return np.zeros(0)
 
-    def norms(self, which: Sequence[int]) -> Array:
+    def spectral(self, who: str) -> Spectral:
+        raise IncompatibleError(
+            f"{who} isn't made for rank whole, which holds neither the Gram matrix nor its spectrum: use newton-cv, cv "
+            "or loo, or give a number of landmarks such as 1000"
+        )
+
+    def norms(self, which: Sequence[int], held: HeldOut | None = None) -> Array:
         found = [self._solved(k) for k in which]
         norms = [np.nan if isinstance(s, Refused) else float(np.vdot(s.a, s.f - s.b)) for s in found]
         return np.array(norms, dtype=np.float64)
@@ -244,10 +262,10 @@ class WholePath(Path):
         return found.a, found.b
 
     def describe(self) -> str:
-        """The representation in words."""
-        worst = max((s.error for s in self.problem.wholes.values() if isinstance(s, Solved)), default=0.0)
-        said = f", outputs to {worst:.0e}" if worst > EXACT else ""
-        return f"whole kernel in tiles, n = {self.rows.n}{said}"
+        """Return the representation in words, with the error of the outputs if it is worth a word."""
+        found = [self._solved(k) for k in range(self.lams.size)]
+        worst = max((s.error for s in found if isinstance(s, Solved)), default=0.0)
+        return self.representation.describe() + (f", outputs to {worst:.0e}" if worst > EXACT else "")
 
 
 def _together(fit: Fit, held: WithoutFolds | Refused) -> Solved | Refused:

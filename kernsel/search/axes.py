@@ -97,7 +97,7 @@ class Axes:
             if axis.size > 1 and continuous(name, axis):
                 i = int(np.searchsorted(axis, value))
                 near = axis[max(i - 1, 0) : i + 2]
-                step = float(np.log(near[-1] / near[0])) / (near.size - 1)
+                step = float(np.log(near[-1]) - np.log(near[0])) / (near.size - 1)
                 found.append(Coordinate(of, name, float(value), step, float(axis[0]), float(axis[-1])))
         return found
 
@@ -206,7 +206,13 @@ def _axes(kernel: Kernel, style: str, given: Mapping[str, Array], rows: Partitio
         scaled = {name: np.asarray(axis, dtype=np.float64) for name, axis in kernel.axes(rows.X).items()}
         if lams is None:
             middle = kernel.with_parameters(**{name: float(axis[axis.size // 2]) for name, axis in scaled.items()})
-            ridge = float(rows.s @ middle.diag(rows.X) / rows.total) or 1.0
+            with np.errstate(over="ignore", invalid="ignore"):
+                diagonal = middle.diag(rows.X)
+                ridge = float(rows.s @ diagonal / rows.total)
+                if not math.isfinite(ridge):  # the sum may be out of range where the mean isn't
+                    ridge = float(rows.s / rows.total @ diagonal)
+            if not (RIDGES[0] * ridge > 0 and math.isfinite(RIDGES[-1] * ridge)):
+                ridge = 1.0  # without a scale no candidate has a score
             counts = (rows.s == np.round(rows.s)).all()  # of rows that are there several times; else ratios count
             lams = _thinned(style, "lambda", RIDGES * ridge / (rows.total if counts else rows.n))
         known = {n: _thinned(style, n, axis) for n, axis in scaled.items()} | known

@@ -1,10 +1,15 @@
-"""Judge candidates: turn scores and held-out outputs into figures that people understand, and verify the leaders."""
+"""The board of a search: its candidates, what is known of each, and the held-out losses behind that.
+
+A board scores candidates by the criterion and verifies them by exact refits. It knows no grid: which candidates are
+looked at is the matter of a search.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,18 +17,21 @@ from numpy.typing import NDArray
 
 from kernsel.criteria import HeldOutCriterion, Scores
 from kernsel.criteria.base import unless_finite
-from kernsel.data import Dataset
-from kernsel.data.target import chosen_classes, class_codes
 from kernsel.folds.partition import Partition
+from kernsel.heldout.errors import Errors
 from kernsel.heldout.standard_error import standard_error
-from kernsel.kernels import Kernel, Statistics
+from kernsel.kernels import Kernel, Statistics, short
+from kernsel.numerics.runtime.jit import share_each
 from kernsel.paths import Path, make_path
-from kernsel.representation.problem import Landmarks, Problem, Problems
-from kernsel.representation.ranks import LowRank, Rank
-from kernsel.search.candidate import Candidate, Key
+from kernsel.representation.features import Landmarks
+from kernsel.representation.problem import Problem, Problems
+from kernsel.representation.ranks import LowRank, Rank, Whole
+from kernsel.search.candidate import Candidate, Key, averaged, number_or_none
+from kernsel.search.faults import check_diagonal, checked_scores, contained
+from kernsel.types import Progress
 
 if TYPE_CHECKING:
-    from kernsel.heldout.metrics import Metrics, Value
+    from kernsel.heldout.metrics import Metrics
 
 Array = NDArray[np.float64]
 Losses = NDArray[np.float32]
@@ -31,31 +39,122 @@ Losses = NDArray[np.float32]
 KEPT_ROWS = 20_000
 """Held-out losses of all candidates are kept of so many rows at the most: 600 candidates are then 100 MB."""
 
+FEW_ROWS = 2**15
+"""So many rows are enough to leave a candidate behind at a lower rank."""
 
-@dataclass(frozen=True, eq=False)
-class Judge:
-    """Turns scores and held-out outputs into candidates, with the error that people understand.
 
-    ``outputs`` are the held-out outputs (k, n) of what was verified, on each deal; ``losses``, of each candidate and
-    each deal, what its score is the mean of and its errors, both (held,); ``problems`` are those that were judged last.
+@dataclass(eq=False)
+class Board:
+    """Candidates of a selection by their keys, each with its figures.
+
+    Parameters
+    ----------
+    deals : list of Partition
+        The rows, once for each time that they were dealt to folds; figures are means over the deals.
+    criterion : Criterion
+    errors : Errors
+    rank : LowRank, Whole or None
+        The representation in force; None for the whole Gram matrix.
+    metrics : Metrics or None
+        Further figures of candidates that are verified.
+    progress : callable or None
+        Called as ``progress(done, total, text)``.
+    found : dict of key to Candidate
+    outputs : dict of key to list of (k, n) arrays
+        Held-out outputs of what was verified, on each deal.
+    losses : dict
+        By key, then by the number of the deal: what the score is the mean of, and the errors, both (held,).
     """
 
     deals: list[Partition]
-    dataset: Dataset
     criterion: Any
-    metrics: Metrics | None
+    errors: Errors
+    rank: Rank | None = None
+    metrics: Metrics | None = None
+    progress: Progress | None = None
+    found: dict[Key, Candidate] = field(default_factory=dict)
     outputs: dict[Key, list[Array]] = field(default_factory=dict)
     losses: dict[Key, dict[int, tuple[Losses, Losses]]] = field(default_factory=dict)
     problems: Problems = field(default_factory=Problems)
 
-    def candidates(self, path: Path, scores: Scores) -> list[Candidate]:
-        """Return one candidate for each lambda of a path: means over the deals, of which the path is on the first."""
+    @property
+    def rows(self) -> Partition:
+        """The rows as they were dealt first."""
+        return self.deals[0]
+
+    def candidates(self) -> list[Candidate]:
+        """Return all candidates so far, best first."""
+        return sorted(self.found.values(), key=lambda candidate: candidate.order)
+
+    def settle(self, candidates: Iterable[Candidate]) -> bool:
+        """Score those that were left at a lower rank at the representation in force; say whether there were any."""
+        left = [candidate.key for candidate in candidates if candidate.rank is not None]
+        self.score(left)
+        return bool(left)
+
+    def score(self, keys: Iterable[Key], lower: int | None = None) -> None:
+        """Score candidates at the representation in force, or at a lower rank; one kernel's share its matrices."""
+        rows, rank, landmarks = self.rows, self.rank, None
+        if lower is not None:
+            rows, rank = self._few, LowRank(lower)
+            landmarks = _uniform_landmarks(rows, lower)
+        lams: dict[Kernel, dict[Any, list[float]]] = {}
+        for kernel, learner, lam in keys:
+            lams.setdefault(kernel, {}).setdefault(learner, []).append(lam)
+        # Many lambda of a kernel take longest: first, so that no thread is left with them alone.
+        work = sorted(lams.items(), key=lambda item: -sum(map(len, item[1].values())))
+        total, done = sum(len(each) for paths in lams.values() for each in paths.values()), 0
+
+        def on_kernel(item: tuple[Kernel, Mapping[Any, list[float]]]) -> tuple[Kernel, list[Candidate]]:
+            kernel, by_learner = item
+            problem = (
+                self.problems.on(rows, kernel, rank) if landmarks is None else Problem(rows, kernel, rank, landmarks)
+            )
+            return kernel, [c for learner, each in by_learner.items() for c in self._score_path(problem, learner, each)]
+
+        # The whole kernel keeps all threads, and the memory, busy by itself.
+        each_kernel = map if isinstance(rank, Whole) else share_each
+        for kernel, candidates in each_kernel(on_kernel, work):
+            self.found.update({candidate.key: candidate for candidate in candidates})
+            done += len(candidates)
+            if self.progress is not None:
+                self.progress(done, total, short(kernel))
+
+    def _score_path(self, problem: Problem, learner: Any, lams: Sequence[float]) -> list[Candidate]:
+        """Return one candidate for each lambda; where anything fails, candidates that have."""
+        kernel = problem.kernel
+
+        def work() -> list[Candidate]:
+            check_diagonal(kernel, problem.rows)
+            return self.scored(make_path(problem, learner, lams))
+
+        def failed(reason: str) -> list[Candidate]:
+            return [Candidate(kernel, lam, learner=learner, failed=reason) for lam in lams]
+
+        return contained(work, failed, self.criterion, kernel, learner)
+
+    def scored(self, path: Path) -> list[Candidate]:
+        """Return one candidate for each lambda of a path on the first deal."""
         others = [make_path(self._on_deal(path.problem, rows), path.learner, path.lams) for rows in self.deals[1:]]
-        deals = [(path, scores), *((other, self.criterion.score(other)) for other in others)]
-        return [averaged(same) for same in zip(*(self._candidates(*deal) for deal in deals), strict=True)]
+        deals = [self._scored_on_deal(each, checked_scores(self.criterion, each)) for each in (path, *others)]
+        return [averaged(candidate) for candidate in zip(*deals, strict=True)]
+
+    @cached_property
+    def _few(self) -> Partition:
+        """The rows that candidates are scored on at a lower rank than that in force: one share of every fold."""
+        rows = self.rows
+        if rows.n <= FEW_ROWS:
+            return rows
+        bounds = np.append(rows.starts, rows.n)  # the last part is of rows that no fold holds out
+        fold = np.searchsorted(rows.starts, np.arange(rows.n), side="right") - 1
+        shuffled = np.lexsort((np.random.default_rng(rows.seed).random(rows.n), fold))
+        quota = -(-np.diff(bounds) * FEW_ROWS // rows.n)
+        chosen = np.zeros(rows.n, np.bool_)
+        chosen[shuffled[np.arange(rows.n) - bounds[fold] < quota[fold]]] = True
+        return rows.part(chosen)
 
     def _on_deal(self, problem: Problem, rows: Partition) -> Problem:
-        """Return the same kernel at the same representation, with the same landmarks, on another deal of the rows."""
+        """Return a problem's kernel at its representation, with its landmarks, on another deal of the rows."""
         landmarks, here = problem.landmarks, problem.rows.order
         if landmarks is None:
             return self.problems.on(rows, problem.kernel, problem.rank)
@@ -65,7 +164,7 @@ class Judge:
         indices = places[np.searchsorted(rows.order, here[landmarks.indices], sorter=places)]
         return Problem(rows, problem.kernel, problem.rank, Landmarks(indices, Statistics(rows.X, rows.X[indices])))
 
-    def _candidates(self, path: Path, scores: Scores) -> list[Candidate]:
+    def _scored_on_deal(self, path: Path, scores: Scores) -> list[Candidate]:
         held, problem = scores.heldout, path.problem
         score = np.asarray(scores.score, np.float64)
         failed = unless_finite(score, scores.failed)  # a plugin's criterion may not look at that
@@ -73,73 +172,78 @@ class Judge:
         columns: dict[str, Any] = {"score": score, "loss": np.where(np.isnan(loss), np.inf, loss)}
         columns |= {"score_se": scores.score_se, "reliability": scores.reliability, "scored_by": scores.scored_by}
         if held is not None:
-            columns["error"], columns["error_se"] = self.errors(path.rows, held.f)
+            columns["error"], columns["error_se"] = self.errors.mean(path.rows, held.f)
             columns |= {"exact": held.exact, "refitted": np.broadcast_to(held.refitted, path.lams.shape)}
-        rank = problem.rank.largest if isinstance(problem.rank, LowRank) and problem.provisional else None
-        if scores.values is not None and held is not None and not problem.provisional:
-            errors = self.row_errors(path.rows, held.f)
+        rank = problem.lower_rank
+        if scores.values is not None and held is not None and rank is None:
+            errors = self.errors.by_row(path.rows, held.f)
             for k, lam in enumerate(path.lams.tolist()):
                 if failed[k] is None:
-                    self._keep((problem.kernel, path.learner, lam), path.rows, scores.values[k], errors[k])
+                    self.keep_losses((problem.kernel, path.learner, lam), path.rows, scores.values[k], errors[k])
         if rank is None:
             usable = [k for k, reason in enumerate(failed) if reason is None]
             norms = np.full(score.shape, np.nan)
-            norms[usable] = float(problem.kernel.diag(path.rows.X).max()) * path.norms(usable)
+            norms[usable] = float(problem.kernel.diag(path.rows.X).max()) * path.norms(usable, held)
             columns["norm"] = norms
         lists = {name: np.asarray(column).tolist() for name, column in columns.items() if column is not None}
         found = []
         for k, lam in enumerate(path.lams.tolist()):
             figures: dict[str, Any] = {"failed": failed[k]}
             if failed[k] is None:
-                figures = {name: _known(values[k]) for name, values in lists.items()}
+                figures = {name: number_or_none(values[k]) for name, values in lists.items()}
                 figures["terms"] = {name: float(term[k]) for name, term in scores.terms.items()}
             found.append(Candidate(problem.kernel, lam, learner=path.learner, rank=rank, **figures))
         return found
 
-    def verified(self, leading: list[Candidate], rank: Rank | None) -> list[Candidate]:
-        """Re-score candidates by exact refits, at the representation in force; their order is kept."""
-        deals = [self._verified_on(rows, leading, rank) for rows in self.deals]
-        return [averaged(same) for same in zip(*deals, strict=True)]
+    def verified(self, leading: Sequence[Candidate]) -> list[Candidate]:
+        """Return candidates, in their order, scored again by exact refits at the representation in force."""
+        deals = [self._verified_on_deal(rows, leading) for rows in self.deals]
+        return [averaged(candidate) for candidate in zip(*deals, strict=True)]
 
-    def _verified_on(self, rows: Partition, leading: list[Candidate], rank: Rank | None) -> list[Candidate]:
-        """Re-score candidates on one deal of the rows."""
-        # What is exact already needs its held-out outputs again for metrics only.
-        done = {id(c) for c in leading if c.exact and self.metrics is None}
-        result = {id(c): replace(c, verified=c.score) for c in leading if id(c) in done}
+    def _verified_on_deal(self, rows: Partition, leading: Sequence[Candidate]) -> list[Candidate]:
+        # Held-out outputs of what is exact already are wanted again for metrics only.
+        done = {c.key for c in leading if c.exact and self.metrics is None}
+        result = {c.key: replace(c, verified=c.score) for c in leading if c.key in done}
         together: dict[tuple[Kernel, Any], list[Candidate]] = {}
         for candidate in leading:
-            if id(candidate) not in done:
+            if candidate.key not in done:
                 together.setdefault((candidate.kernel, candidate.learner), []).append(candidate)
         for (kernel, learner), members in together.items():
-            path = make_path(self.problems.on(rows, kernel, rank), learner, [c.lam for c in members])
+            path = make_path(self.problems.on(rows, kernel, self.rank), learner, [c.lam for c in members])
             held = path.exact().clipped(rows)
             for k, candidate in enumerate(sorted(members, key=lambda c: -c.lam)):
-                F, reason = held.f[:, k], held.failed[k]
-                if reason is None:
-                    self.outputs.setdefault(candidate.key, []).append(F)
-                    losses = learner.loss.value(rows.Y, F).mean(axis=0)
-                    values, penalty = losses, 0.0
-                    if isinstance(self.criterion, HeldOutCriterion):
-                        # A penalty is the same however the held-out outputs were made.
-                        values, penalty = self.criterion.values(path, F), candidate.terms.get("penalty", 0.0)
-                        if candidate.key in self.losses:  # else the criterion kept none of the others
-                            self._keep(candidate.key, rows, values, self.row_errors(rows, F))
-                    error, error_se = self.errors(rows, F)
-                    result[id(candidate)] = replace(
-                        candidate,
-                        verified=float(rows.mean(values)) + penalty,
-                        score_se=_known(float(standard_error(values, rows.starts, rows.s))),
-                        loss=float(rows.mean(losses)),
-                        error=float(error),
-                        error_se=_known(float(error_se)),
-                        metrics={} if self.metrics is None else self.metrics.evaluate(rows, rows.clipped_apart(F)),
-                    )
-                else:
-                    result[id(candidate)] = replace(candidate, verified=math.inf, failed=f"not verified: {reason}")
-        return [result[id(candidate)] for candidate in leading]
+                reason = held.failed[k]
+                result[candidate.key] = (
+                    self._verified_by(path, held.f[:, k], candidate)
+                    if reason is None
+                    else replace(candidate, verified=math.inf, failed=f"not verified: {reason}")
+                )
+        return [result[candidate.key] for candidate in leading]
 
-    def _keep(self, key: Key, rows: Partition, values: Array, errors: Array) -> None:
-        """Keep what the score of a candidate on one of the deals is the mean of (n,), and its errors (held,)."""
+    def _verified_by(self, path: Path, F: Array, candidate: Candidate) -> Candidate:
+        """Return a candidate with the figures of its exact held-out outputs F (k, n), which are kept."""
+        rows, key = path.rows, candidate.key
+        self.outputs.setdefault(key, []).append(F)
+        losses = path.learner.loss.value(rows.Y, F).mean(axis=0)
+        values, penalty = losses, 0.0
+        if isinstance(self.criterion, HeldOutCriterion):
+            # A penalty doesn't depend on how held-out outputs were made.
+            values, penalty = self.criterion.values(path, F), candidate.terms.get("penalty", 0.0)
+            if key in self.losses:  # else the criterion kept none of the others
+                self.keep_losses(key, rows, values, self.errors.by_row(rows, F))
+        error, error_se = self.errors.mean(rows, F)
+        return replace(
+            candidate,
+            verified=float(rows.mean(values)) + penalty,
+            score_se=number_or_none(float(standard_error(values, rows.starts, rows.s))),
+            loss=float(rows.mean(losses)),
+            error=float(error),
+            error_se=number_or_none(float(error_se)),
+            metrics={} if self.metrics is None else self.metrics.evaluate(rows, rows.clipped_apart(F)),
+        )
+
+    def keep_losses(self, key: Key, rows: Partition, values: Array, errors: Array) -> None:
+        """Keep what a candidate's score on one of the deals is the mean of, (n,), and its errors, (held,)."""
         number = next((i for i, deal in enumerate(self.deals) if deal is rows), None)
         if number is None or rows.held > KEPT_ROWS:
             return
@@ -148,95 +252,8 @@ class Judge:
         same = np.array_equal(kept, wrong)  # of the square loss they are one thing
         self.losses.setdefault(key, {})[number] = (kept, kept if same else wrong)
 
-    @property
-    def unit(self) -> float:
-        """What turns the root of a mean squared error into the unit that is reported."""
-        return float(self.dataset.output_scale[0]) if self.dataset.k == 1 else 1.0
 
-    def row_errors(self, rows: Partition, F: Array) -> Array:
-        """Return the error (..., held) of each held-out row for outputs (k, ..., n): 0-1, or squared.
-
-        Of several targets it is the mean, in squared standard deviations of each.
-        """
-        Y, F = rows.Y[:, : rows.held], rows.clipped_apart(F)[..., : rows.held]
-        if self.dataset.task == "classification":
-            return np.asarray(chosen_classes(F) != class_codes(Y), np.float64)
-        with np.errstate(over="ignore", invalid="ignore"):  # the outputs of a fit that failed may be infinite
-            return np.asarray(((F - Y.reshape(len(Y), *(1,) * (F.ndim - 2), -1)) ** 2).mean(axis=0))
-
-    def errors(self, rows: Partition, F: Array) -> tuple[Array, Array]:
-        """Return the error of held-out outputs (k, ..., n) and its standard error, NaN for one fold alone.
-
-        Of several targets each counts in units of its own standard deviation.
-        """
-        losses = self.row_errors(rows, F)
-        if self.dataset.task == "classification":
-            return rows.mean(losses), standard_error(losses, rows.starts, rows.s)
-        with np.errstate(over="ignore", invalid="ignore"):  # the outputs of a fit that failed may be infinite
-            root, scale = np.sqrt(rows.mean(losses)), self.unit
-            spread = standard_error(losses, rows.starts, rows.s)
-            spread = np.where(root > 0, scale * spread / (2 * np.where(root > 0, root, 1.0)), 0.0 * spread)
-        return root * scale, spread
-
-    def with_error(self, candidate: Candidate, deals: Sequence[Array]) -> Candidate:
-        """Return a candidate with the error of its held-out outputs (k, n): means over the deals given."""
-        found = [self.errors(rows, F) for rows, F in zip(self.deals, deals, strict=False)]
-        error, error_se = (float(np.mean(figures)) for figures in zip(*found, strict=True))
-        return replace(candidate, error=_known(error), error_se=_known(error_se))
-
-    def by_target(self, deals: Sequence[Array]) -> dict[str, float]:
-        """Return the RMSE for each target, in its units: its mean over the held-out outputs (k, n) of all deals."""
-        roots = [
-            np.sqrt(rows.mean((F[:, : rows.held] - rows.Y[:, : rows.held]) ** 2)) * self.dataset.output_scale
-            for rows, F in zip(self.deals, deals, strict=False)
-        ]
-        return dict(zip(self.dataset.target, map(float, np.mean(roots, axis=0)), strict=True))
-
-    def measured(self, deals: Sequence[Array]) -> dict[str, Value]:
-        """Return the metrics of held-out outputs (k, n): their means over all deals."""
-        assert self.metrics is not None
-        found = [self.metrics.evaluate(rows, F) for rows, F in zip(self.deals, deals, strict=False)]
-        return {name: _mean_metric([each[name] for each in found]) for name in found[0]}
-
-
-def _known(value: Any) -> Any:
-    return None if value != value else value  # NaN
-
-
-def averaged(deals: Sequence[Candidate]) -> Candidate:
-    """Return the mean of one candidate's figures over deals; it has failed if it did in any.
-
-    The standard error is averaged as well: more deals of the same rows don't make it smaller.
-    """
-    first = deals[0]
-    if len(deals) == 1:
-        return first
-    failed = next((each.failed for each in deals if each.failed is not None), None)
-    if failed is not None:
-        return replace(first, failed=failed, score=math.inf, verified=None if first.verified is None else math.inf)
-    means: dict[str, Any] = {
-        name: float(np.mean([getattr(each, name) for each in deals]))
-        for name in ("score", "score_se", "loss", "error", "error_se", "verified")
-        if getattr(first, name) is not None
-    }
-    metrics = {name: _mean_metric([each.metrics[name] for each in deals]) for name in first.metrics}
-    terms = {name: float(np.mean([each.terms[name] for each in deals])) for name in first.terms}
-    ratios = [each.reliability for each in deals if each.reliability is not None]
-    return replace(
-        first,
-        **means,
-        reliability=max(ratios, default=None),
-        refitted=sum(each.refitted for each in deals),
-        scored_by=next((each.scored_by for each in deals if each.scored_by is not None), None),
-        exact=all(each.exact for each in deals),
-        metrics=metrics,
-        terms=terms,
-    )
-
-
-def _mean_metric(deals: Sequence[Value]) -> Value:
-    """Return the mean over deals of a metric and of its standard error; None where one of them has none."""
-    value, se = (
-        None if any(part is None for part in parts) else float(np.mean(parts)) for parts in zip(*deals, strict=True)
-    )
-    return type(deals[0])(value, se)
+def _uniform_landmarks(rows: Partition, rank: int) -> Landmarks:
+    """Return landmarks for all kernels at a lower rank than that in force: drawn uniformly, ever more of them."""
+    drawn = np.random.default_rng(rows.seed).permutation(rows.n)[:rank]
+    return Landmarks(drawn, Statistics(rows.X, rows.X[drawn]))

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from kernsel.kernels import Kernel
+
+if TYPE_CHECKING:
+    from kernsel.heldout.metrics import Value
 
 Key = tuple[Kernel, Any, float]
 
@@ -110,3 +115,47 @@ def free_of(learner: Any) -> tuple[str, ...]:
 def parameters_of(learner: Any) -> dict[str, float]:
     """Return the searchable parameters of a learner that have a value; none of one that can't be searched."""
     return dict(getattr(learner, "parameters", {}))
+
+
+def number_or_none(value: Any) -> Any:
+    """Return a value, None for NaN."""
+    return None if value != value else value
+
+
+def averaged(deals: Sequence[Candidate]) -> Candidate:
+    """Return the mean of one candidate's figures over deals; it has failed if it did in any.
+
+    The standard error is averaged as well: more deals of the same rows don't make it smaller.
+    """
+    first = deals[0]
+    if len(deals) == 1:
+        return first
+    failed = next((each.failed for each in deals if each.failed is not None), None)
+    if failed is not None:
+        return replace(first, failed=failed, score=math.inf, verified=None if first.verified is None else math.inf)
+    means: dict[str, Any] = {
+        name: float(np.mean([getattr(each, name) for each in deals]))
+        for name in ("score", "score_se", "loss", "error", "error_se", "verified")
+        if getattr(first, name) is not None
+    }
+    metrics = {name: mean_metric([each.metrics[name] for each in deals]) for name in first.metrics}
+    terms = {name: float(np.mean([each.terms[name] for each in deals])) for name in first.terms}
+    ratios = [each.reliability for each in deals if each.reliability is not None]
+    return replace(
+        first,
+        **means,
+        reliability=max(ratios, default=None),
+        refitted=sum(each.refitted for each in deals),
+        scored_by=next((each.scored_by for each in deals if each.scored_by is not None), None),
+        exact=all(each.exact for each in deals),
+        metrics=metrics,
+        terms=terms,
+    )
+
+
+def mean_metric(deals: Sequence[Value]) -> Value:
+    """Return the mean over deals of a metric and of its standard error; None where one of them has none."""
+    value, se = (
+        None if any(part is None for part in parts) else float(np.mean(parts)) for parts in zip(*deals, strict=True)
+    )
+    return type(deals[0])(value, se)

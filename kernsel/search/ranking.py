@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
+from kernsel.search.board import Board
 from kernsel.search.candidate import Candidate, Key
 from kernsel.search.choice import MOST, Choice, choose
-from kernsel.search.grid import GridSearch
-
-Verify = Callable[[list[Candidate]], list[Candidate]]
-"""Scores candidates again by exact refits; one that can't be has failed."""
+from kernsel.search.faults import contained
+from kernsel.search.walk import Walk
 
 
 @dataclass(frozen=True)
@@ -39,28 +40,30 @@ class Ranking:
         return self.choice.best
 
 
-def rank(search: GridSearch, verify: Verify, leaders: int, comparable: bool) -> Ranking:
+def rank(search: Walk, leaders: int, comparable: bool) -> Ranking:
     """Verify the leading candidates of a search, go on while that overturns their order, and choose.
 
     Parameters
     ----------
-    search : GridSearch
+    search : Walk
         Run already; it goes on around the choice.
-    verify : callable
     leaders : int
         How many candidates are verified at a time; with 0 none is.
     comparable : bool
         Whether scores and exact scores are of one kind: means over held-out rows.
     """
-    checked: dict[Key, Candidate] = {}
+    board, checked = search.board, dict[Key, Candidate]()
 
     def check(candidates: list[Candidate]) -> bool:
         """Verify those that are not; say whether none of them failed, so that no other moves up."""
         new = [c for c in candidates if c.key not in checked]
-        verdicts = verify(new)
+        groups: dict[tuple[Any, Any], list[Candidate]] = {}
+        for candidate in new:
+            groups.setdefault((candidate.kernel, candidate.learner), []).append(candidate)
+        verdicts = [c for group in groups.values() for c in _verified(board, group)]
         checked.update({c.key: c for c in verdicts})
         failed = {c.key: c for c in verdicts if c.failed is not None}
-        search.found.update(failed)
+        board.found.update(failed)
         return not failed
 
     while True:
@@ -68,7 +71,7 @@ def rank(search: GridSearch, verify: Verify, leaders: int, comparable: bool) -> 
         choice = _choose(search, check, checked, leaders, comparable)
         if not search.explore(choice.best):  # it may have better neighbours, or lie on an edge, as well
             break
-    found = [checked.get(c.key, c) for c in search.candidates()]
+    found = [checked.get(c.key, c) for c in board.candidates()]
     verified = sorted((c for c in found if c.key in checked), key=lambda c: c.order)
     others = [c for c in found if c.key not in checked]
     ordered = [choice.best, *(c for c in [*verified, *others] if c.key != choice.best.key)]
@@ -77,8 +80,20 @@ def rank(search: GridSearch, verify: Verify, leaders: int, comparable: bool) -> 
     return Ranking(sorted(ordered, key=lambda c: c.failed is not None), choice, overturned, len(checked))
 
 
+def _verified(board: Board, candidates: list[Candidate]) -> list[Candidate]:
+    """Verify candidates of one kernel and learner, together or else one by one: what can't be verified has failed."""
+
+    def failed(reason: str) -> list[Candidate]:
+        if len(candidates) > 1:
+            return [c for each in candidates for c in _verified(board, [each])]
+        return [replace(candidates[0], verified=math.inf, failed=f"not verified: {reason}")]
+
+    first = candidates[0]
+    return contained(lambda: board.verified(candidates), failed, board.criterion, first.kernel, first.learner)
+
+
 def _verify_leaders(
-    search: GridSearch, check: Callable[[list[Candidate]], bool], checked: dict[Key, Candidate], leaders: int
+    search: Walk, check: Callable[[list[Candidate]], bool], checked: dict[Key, Candidate], leaders: int
 ) -> Candidate | None:
     """Verify leading candidates, as many more each time that one of the last has the lowest exact score.
 
@@ -86,8 +101,8 @@ def _verify_leaders(
     """
     count = leaders
     while True:
-        leading = [c for c in search.candidates()[:count] if c.failed is None]
-        if search.settle(leading):  # the order is another one now
+        leading = [c for c in search.board.candidates()[:count] if c.failed is None]
+        if search.board.settle(leading):  # the order is another one now
             continue
         if not check(leading):
             continue
@@ -101,7 +116,7 @@ def _verify_leaders(
 
 
 def _choose(
-    search: GridSearch,
+    search: Walk,
     check: Callable[[list[Candidate]], bool],
     checked: dict[Key, Candidate],
     leaders: int,
@@ -113,7 +128,7 @@ def _choose(
         check([candidate])
         return checked[candidate.key]
 
-    found = search.candidates()
+    found = search.board.candidates()
     if checked and not comparable:
         found = [c for c in found if c.key in checked]
     return choose(search.rule, [checked.get(c.key, c) for c in found], exact, MOST - len(checked) if leaders else 0)

@@ -17,13 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.criteria import Slopes, has_gradient
+from kernsel.criteria import Slopes
 from kernsel.errors import IncompatibleError, OptionError
+from kernsel.protocols import has_gradient, is_differentiable
 from kernsel.representation.problem import Problem
 from kernsel.representation.ranks import Rank
 from kernsel.search.axes import Coordinate
 from kernsel.search.candidate import Candidate, Key
-from kernsel.search.grid import GridSearch
+from kernsel.search.walk import Walk
 from kernsel.text import meant
 
 Array = NDArray[np.float64]
@@ -81,14 +82,17 @@ class Place:
     @property
     def bounds(self) -> list[tuple[float, float]]:
         """The range of the grid, in steps from the candidate."""
-        return [(math.log(c.low / c.value) / c.step, math.log(c.high / c.value) / c.step) for c in self.coordinates]
+        return [
+            ((math.log(c.low) - math.log(c.value)) / c.step, (math.log(c.high) - math.log(c.value)) / c.step)
+            for c in self.coordinates
+        ]
 
     def key(self, u: Array, digits: int = DIGITS) -> Key:
         """Return the candidate at a point, with its parameters rounded."""
         low, high = np.transpose(self.bounds)
         values: dict[str, dict[str, float]] = {"kernel": {}, "learner": {}, "lambda": {}}
         for c, at in zip(self.coordinates, np.clip(u, low, high), strict=True):
-            values[c.of][c.name] = float(f"{c.value * math.exp(at * c.step):.{digits}g}") if at else c.value
+            values[c.of][c.name] = float(f"{math.exp(math.log(c.value) + at * c.step):.{digits}g}") if at else c.value
         kernel, learner, lam = self.candidate.key
         if values["kernel"]:
             kernel = kernel.with_parameters(**values["kernel"])
@@ -103,11 +107,11 @@ class Scorer:
 
     Parameters
     ----------
-    search : GridSearch
+    search : Walk
     budget : Budget
     """
 
-    search: GridSearch
+    search: Walk
     budget: Budget
 
     @property
@@ -117,17 +121,18 @@ class Scorer:
 
     def __call__(self, keys: Iterable[Key]) -> list[Candidate]:
         """Return the candidates, scored."""
-        wanted, found = list(keys), self.search.found
+        wanted, found = list(keys), self.search.board.found
         new = [key for key in dict.fromkeys(wanted) if key not in found]
         self.budget.used += len(new)
-        self.search.score(new)
+        self.search.board.score(new)
         return [found[key] for key in wanted]
 
     def slopes(self, key: Key) -> Slopes:
         """Return the criterion of a candidate with its gradient."""
         kernel, learner, lam = key
         self.budget.used += 1
-        slopes: Slopes = self.search.criterion.gradient(Problem(self.search.rows, kernel), learner, lam)
+        board = self.search.board
+        slopes: Slopes = board.criterion.gradient(Problem(board.rows, kernel), learner, lam)
         return slopes
 
 
@@ -184,7 +189,7 @@ class _Spent(Exception):
 
 
 def gradient(score: Scorer, place: Place) -> None:
-    """Descend by the criterion's gradient in the logarithms of the width and lambda: L-BFGS-B, by SciPy.
+    """Descend by the criterion's gradient in the logarithms of the kernel's parameters and lambda: L-BFGS-B, by SciPy.
 
     Parameters
     ----------
@@ -200,11 +205,10 @@ def gradient(score: Scorer, place: Place) -> None:
         kernel: Any
         kernel, learner, lam = place.key(u, 17)
         slopes = score.slopes((kernel, learner, lam))
-        # theta = 1 / (2 tau): its logarithm is less what that of tau is more
-        along = {"kernel": -float(slopes.theta[0] * kernel.theta[0]), "lambda": slopes.lam}
+        along = {"lambda": slopes.lam, **kernel.log_slopes(slopes.theta)}
         if slopes.value < best[0]:
             best[:] = [slopes.value, u]
-        return slopes.value, steps * [along[c.of] for c in place.coordinates]
+        return slopes.value, steps * [along[c.name] for c in place.coordinates]
 
     from scipy.optimize import minimize  # takes a while to import
 
@@ -245,7 +249,7 @@ def read_method(
         lacking = [
             *([] if has_gradient(criterion) else [f"criterion '{criterion.name}' has none (cv, loo, evidence do)"]),
             *([] if getattr(learner.loss, "square", False) else [f"learner '{learner.name}' has not the square loss"]),
-            *(f"kernel '{each.name}' is not the gaussian" for each in kernels if each.name != "gaussian"),
+            *(f"kernel '{each}' has none (gaussian has)" for each in kernels if not is_differentiable(each)),
             *([] if rank is None else ["the rank is not full"]),
         ]
         if lacking:
@@ -253,37 +257,37 @@ def read_method(
     return method
 
 
-def refined(search: GridSearch, method: str, budget: Budget) -> str:
+def refined(search: Walk, method: str, budget: Budget) -> str:
     """Score candidates off the grid, and say what came of it.
 
     Parameters
     ----------
-    search : GridSearch
+    search : Walk
         Run already.
     method : {"compass", "simplex", "gradient"}
     budget : Budget
     """
-    before = search.candidates()[0]
+    before = search.board.candidates()[0]
     budget.started = time.monotonic()
     for place in list(starts(search)):
         METHODS[method](Scorer(search, budget), place)
-    after = search.candidates()[0]
+    after = search.board.candidates()[0]
     return (
         f"refined by {method}: {budget.used} evaluation{'s' * (budget.used != 1)} off the grid took the score "
         f"from {before.score:.5g} to {after.score:.5g}"
     )
 
 
-def starts(search: GridSearch) -> Iterator[Place]:
+def starts(search: Walk) -> Iterator[Place]:
     """Give the best minima of the grid: candidates at the representation in force with no better one next to them."""
-    count = 0
-    for candidate in search.candidates():
+    count, found = 0, search.board.found
+    for candidate in search.board.candidates():
         if candidate.failed is not None or candidate.rank is not None or count == STARTS:
             return
         axes = search.axes_of(candidate)
         if axes is None:
             continue
-        near = (search.found[key] for key in axes.neighbours(candidate) if key in search.found)
+        near = (found[key] for key in axes.neighbours(candidate) if key in found)
         coordinates = axes.coordinates(candidate)
         if coordinates and not any(other.order < candidate.order for other in near):
             count += 1

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import warnings as python_warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kernsel.data import Dataset, from_arrays
 from kernsel.data.choices import Names
 from kernsel.errors import OptionError, SelectionWarning
-from kernsel.kernels import Kernel
+from kernsel.kernels import Kernel, is_precomputed
 from kernsel.numerics.points import Points
 from kernsel.parts import check_seed, read_learner
 from kernsel.search.axes import Grid
-from kernsel.search.grid import Progress
-from kernsel.selection.kernel_source import AUTO, kernels_of, with_told
+from kernsel.search.faults import naming_plugins
+from kernsel.selection.kernel_source import AUTO, kernels_of, with_notes
 from kernsel.selection.large import is_large, select_large
+from kernsel.selection.plan import WORDS, Plan
 from kernsel.selection.result import Selection
-from kernsel.selection.run import search_dataset
+from kernsel.selection.run import run
+from kernsel.types import Progress
 from kernsel.words import understands
 
 if TYPE_CHECKING:
@@ -90,12 +93,13 @@ def select(
         and ``svm`` the one with the least held-out error, on the kernels that the first one leads with. A parameter
         that is None, as in ``"svr(epsilon=None)"``, is searched; candidates are then compared by a measure without
         parameters.
-    kernel : str, Kernel or list of them, optional
+    kernel : str, Kernel, function or list of them, optional
         ``"auto"``, the default, compares profiles (``gaussian``, ``laplacian``, ``exponential``) with one width. For a
         regression there are also more of them with a relevance for each feature, and with a metric that turns axes,
         learnt on up to 1000 rows; what is said of held-out rows is then by what was learnt without them. Of a kernel
         that is named, parameters that have a value stay; the others are searched. Relevances that have none, as of
-        ``"ard"``, are learnt on all rows first.
+        ``"ard"``, are learnt on all rows first. A function ``f(X, Z) -> K`` of two sets of rows is a kernel; with
+        ``"precomputed"`` X is a Gram matrix (n, n), and new rows are their values (m, n) with all n rows.
     relevances : str or Criterion, optional
         What relevances are learnt by: ``evidence`` by default, of ``"auto"`` with the prior of ``evidence(sigma=...)``;
         for ``"ard"`` also another one of :func:`kernsel.learn_relevances`.
@@ -217,110 +221,97 @@ def select(
     SelectionWarning
         The choice stands, but something about it should be known; the texts are also in ``Selection.warnings``.
     """
-    result = select_dataset(
-        from_arrays(
-            X,
-            y,
-            task,
-            standardize,
-            weights=weights,
-            groups=groups,
-            class_weight=class_weight,
-            copies=copies,
-            drop=drop,
-            keep=keep,
-            categorical=categorical,
-            numeric=numeric,
-            ordinal=ordinal,
-            missing=missing,
-        ),
-        learner=learner,
-        kernel=kernel,
-        relevances=relevances,
-        effort=effort,
-        criterion=criterion,
-        folds=folds,
-        repeats=repeats,
-        grid=grid,
-        search=search,
-        refine=refine,
-        budget=budget,
-        verify=verify,
-        rank=rank,
-        landmarks=landmarks,
-        extend=extend,
-        pure=pure,
-        order=order,
-        eta=eta,
-        metric=metric,
-        choose=choose,
-        within=within,
-        one_se=one_se,
-        clip=clip,
-        calibration=calibration,
-        seed=seed,
-        progress=progress,
-    )
+    given = locals()
+    plan = Plan(**{name: given[name] for name in WORDS})
+    result = carry_out(encode_arrays(X, y, plan, weights, groups), plan, progress)
     for text in result.warnings:
         python_warnings.warn(text, SelectionWarning, stacklevel=3)  # beyond what reads the words of options
     return result
 
 
-def select_dataset(
-    dataset: Dataset,
-    *,
-    kernel: str | Kernel | Sequence[str | Kernel] | None = None,
-    relevances: str | Any | None = None,
-    effort: str = "normal",
-    learner: str | Any | None = None,
-    seed: int = 0,
-    **options: Any,
-) -> Selection:
-    """Do what :func:`select` does, on a data set that is already encoded, and without issuing its warnings.
+def encode_arrays(
+    X: pd.DataFrame | npt.ArrayLike | Points,
+    y: npt.ArrayLike,
+    plan: Plan,
+    weights: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
+) -> Dataset:
+    """Return the data set of features and target by what a plan says of the table.
+
+    Parameters
+    ----------
+    X, y, weights, groups
+        As in :func:`select`.
+    plan : Plan
+
+    Returns
+    -------
+    Dataset
+    """
+    return from_arrays(X, y, weights=weights, groups=groups, gram=is_precomputed(plan.kernel), **plan.table)
+
+
+def select_dataset(dataset: Dataset, *, progress: Progress | None = None, **options: Any) -> Selection:
+    """Select on a data set that is already encoded, as :func:`select` does, without issuing warnings.
 
     Parameters
     ----------
     dataset : Dataset
         From ``kernsel.data``.
-    kernel, relevances, effort, learner, seed : optional
-        As in :func:`select`.
-    **options : optional
-        The others of :func:`select` that don't belong to the data.
+    progress : callable, optional
+    **options
+        Those of :func:`select` that don't belong to the data.
 
     Returns
     -------
     Selection
-        As from :func:`select`.
     """
-    check_seed(seed)  # here, as relevances may be learnt before the search
-    if learner == AUTO:
-        return _any_learner(dataset, kernel, relevances, effort, {"seed": seed, **options})
-    if units := getattr(read_learner(learner, dataset.task), "in_robust_units", ""):
+    return carry_out(dataset, Plan.read("select_dataset", options), progress)
+
+
+@naming_plugins()
+def carry_out(dataset: Dataset, plan: Plan, progress: Progress | None = None) -> Selection:
+    """Follow a plan the way that suits its learner and the number of rows.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    plan : Plan
+    progress : callable, optional
+
+    Returns
+    -------
+    Selection
+    """
+    check_seed(plan.seed)  # here, as relevances may be learnt before the search
+    if plan.learner == AUTO:
+        return _select_learner(dataset, plan, progress)
+    if units := getattr(read_learner(plan.learner, dataset.task), "in_robust_units", ""):
         dataset = dataset.in_robust_units(units)
-    options |= {"learner": learner, "seed": seed}
-    if is_large(dataset, kernel, relevances, effort, options) and (
-        large := select_large(dataset, kernel, relevances, effort, options)
-    ):
+    if is_large(dataset, plan) and (large := select_large(dataset, plan, progress)):
         return large
-    source = kernels_of(dataset, kernel, relevances, effort, options)
-    return source.told(search_dataset(dataset, kernel=source.kernels, unseen=source.unseen, **options))
+    source = kernels_of(dataset, plan)
+    return source.describe(run(dataset, plan, source.kernels, source.unseen, progress))
 
 
-def _any_learner(dataset: Dataset, kernel: Any, relevances: Any, effort: str, options: dict[str, Any]) -> Selection:
+def _select_learner(dataset: Dataset, plan: Plan, progress: Progress | None) -> Selection:
     """Select with each learner for classes, and take the one with the least held-out error.
 
     The first one, of the square loss, chooses the kernel; the others see its leading kernels only.
     """
     if dataset.task != "classification":
         raise OptionError("learner 'auto' chooses among those for classes; for a regression name one, such as krr")
-    first, *others = LEARNERS
-    source = kernels_of(dataset, kernel, relevances, effort, {**options, "learner": first})
-    results = [search_dataset(dataset, kernel=source.kernels, learner=first, unseen=source.unseen, **options)]
+    first, *others = (replace(plan, learner=name) for name in LEARNERS)
+    source = kernels_of(dataset, first)
+    results = [run(dataset, first, source.kernels, source.unseen, progress)]
     leading = [c.kernel for c in results[0].candidates if c.failed is None and c.rank is None]
-    options |= {"kernel": list(dict.fromkeys(leading))[:LEADING], "refine": None, "budget": None}
-    if isinstance(grid := options.get("grid", "auto"), Mapping):  # what is left to be searched
-        options["grid"] = {name: grid[name] for name in ("lambda", "rest") if name in grid} or "auto"
-    results += [search_dataset(dataset, learner=each, unseen=source.unseen, **options) for each in others]
+    kernels = list(dict.fromkeys(leading))[:LEADING]
+    grid: Any = plan.grid
+    if isinstance(grid, Mapping):  # what is left to be searched
+        grid = {name: grid[name] for name in ("lambda", "rest") if name in grid} or "auto"
+    for other in others:
+        narrowed = replace(other, refine=None, budget=None, grid=grid)
+        results.append(run(dataset, narrowed, kernels, source.unseen, progress))
     best = min(results, key=lambda each: 0.0 if each.best.error is None else each.best.error)
     compared = [
         {"learner": name, "error": each.best.error, "error_se": each.best.error_se}
@@ -329,4 +320,4 @@ def _any_learner(dataset: Dataset, kernel: Any, relevances: Any, effort: str, op
     errors = ", ".join(f"{each.learner} {100 * (each.best.error or 0.0):.3g} %" for each in results)
     seconds = sum(each.timing["total"] for each in results) - best.timing["total"]
     note = f"learner: {best.learner}, of the least held-out error ({errors})"
-    return with_told(source.told(best), seconds, [note], learners=compared)
+    return with_notes(source.describe(best), seconds, [note], learners=compared)

@@ -10,17 +10,40 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernsel import registry
 from kernsel.data import Dataset
 from kernsel.data.copies import APART
 from kernsel.errors import Caution
 from kernsel.folds import Folds, copies_apart, keeps_copies
 from kernsel.folds.partition import Partition
 from kernsel.heldout.baseline import Baseline, baseline_of
+from kernsel.kernels.given import negative_part
+from kernsel.numerics.points import Points
 
 Array = NDArray[np.float64]
 
 TOO_GOOD = 0.01
 """A held-out error below this share of the target's spread is said: measured targets have more noise than that."""
+
+
+def examine_kernel(kernel: Any, X: Points, seed: int) -> list[Caution]:
+    """Return the caution that a kernel of somebody else isn't positive semidefinite, if rows of X (n, d) show it.
+
+    Then there is no space of functions whose norm is penalised, and the "minimum" that is fitted may be none.
+    """
+    maker = registry.maker_of(kernel)
+    if maker is None and getattr(kernel, "definite", True):
+        return []
+    share = negative_part(kernel, X, seed)
+    if not share:
+        return []
+    who = f"kernel '{kernel.name}'"
+    text = (
+        f"{maker or who} isn't positive semidefinite: its smallest eigenvalue is {share:.2g} times the "
+        "largest; fits of the square loss leave its negative part out, others may fail; set negative eigenvalues to 0, "
+        "or add their size to the diagonal"
+    )
+    return [Caution("indefinite-kernel", text)]
 
 
 class Examination(NamedTuple):

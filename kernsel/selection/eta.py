@@ -17,16 +17,18 @@ from kernsel.data import Dataset
 from kernsel.errors import IncompatibleError, OptionError, SelectionError
 from kernsel.folds import make_folds
 from kernsel.folds.partition import Partition
+from kernsel.heldout.errors import Errors
 from kernsel.kernels import Kernel
 from kernsel.paths import make_path
 from kernsel.representation.problem import Problem
 from kernsel.representation.ranks import Rank
 from kernsel.search.axes import Grid
-from kernsel.search.board import Judge
+from kernsel.search.board import Board
 from kernsel.search.candidate import Candidate
-from kernsel.search.grid import GridSearch, Progress
+from kernsel.search.grid import GridSearch
 from kernsel.search.sample import make_designs
 from kernsel.text import listing
+from kernsel.types import Progress
 
 Indices = NDArray[np.int64]
 
@@ -88,19 +90,20 @@ def choose_eta(
             f"criterion '{criterion.name}': eta can't be chosen by cross-validation where a fold's fit is not trained "
             "on all other rows; give a number"
         )
-    judge = Judge([rows], dataset, replace(criterion, eta=1.0), None)
-    found = []
+    errors_of, found = Errors.of(dataset), []
     for held in _thirds(rows, dataset):
         inner, whole = _without(rows, held), _holding(rows, held)
-        winners = _winners(judge, inner, kernels, grid, learner, rank, progress)
-        judged = {winner.key: _error(judge, whole, winner, rank) for winner in winners}
+        within = None if rank is None else rank.within(inner.n)
+        board = Board([inner], replace(criterion, eta=1.0), errors_of, within, progress=progress)
+        winners = _winners(board, kernels, grid, learner)
+        judged = {winner.key: _error(errors_of, whole, winner, rank) for winner in winners}
         found.append([judged[winner.key] for winner in winners])
     errors, losses = np.mean(found, axis=0).T
     best = min(range(len(ETAS)), key=lambda i: (errors[i], losses[i], abs(np.log2(ETAS[i]))))
     return replace(criterion, eta=ETAS[best]), dict(zip(ETAS, errors.tolist(), strict=True))
 
 
-def said_of_eta(eta: float, errors: Mapping[float, float]) -> str:
+def describe_eta(eta: float, errors: Mapping[float, float]) -> str:
     """Say in one line which eta was chosen and why."""
     listed = listing(f"{error:.4g} with {each:g}" for each, error in errors.items())
     return f"eta: {eta:g}, by the held-out error of what it selects, on {PARTS} folds ({listed})"
@@ -129,28 +132,16 @@ def _holding(rows: Partition, held: NDArray[np.bool_]) -> Partition:
     return rows.taken(np.argsort(~held, kind="stable"), np.array([0, np.count_nonzero(held)]))
 
 
-def _winners(
-    judge: Judge,
-    inner: Partition,
-    kernels: Sequence[Kernel],
-    grid: Grid,
-    learner: Any,
-    rank: Rank | None,
-    progress: Progress | None,
-) -> list[Candidate]:
+def _winners(board: Board, kernels: Sequence[Kernel], grid: Grid, learner: Any) -> list[Candidate]:
     """Return the best candidate by each eta, from one search with eta = 1."""
-    rank = None if rank is None else rank.within(inner.n)
-    assess = replace(judge, deals=[inner]).candidates
-    grids = make_designs(kernels, grid, inner, learner)
-    search = GridSearch(inner, judge.criterion, rank, assess, grids, extend=False, progress=progress)
-    search.run()
-    standing = [candidate for candidate in search.candidates() if candidate.failed is None]
+    GridSearch(board, make_designs(kernels, grid, board.rows, learner), extend=False).run()
+    standing = [candidate for candidate in board.candidates() if candidate.failed is None]
     if not standing:
-        reason = search.candidates()[0].failed
+        reason = board.candidates()[0].failed
         raise SelectionError(f"eta can't be chosen: all candidates failed on two thirds of the rows: {reason}")
     if not standing[0].terms.keys() >= {"fit", "penalty"}:
         raise IncompatibleError(
-            f"criterion '{judge.criterion.name}' leaves eta free, but its scores have no terms fit and penalty that it "
+            f"criterion '{board.criterion.name}' leaves eta free, but its scores have no terms fit and penalty that it "
             "could be chosen by: give eta a number"
         )
 
@@ -160,11 +151,11 @@ def _winners(
     return [min((scored(candidate, eta) for candidate in standing), key=lambda c: c.order) for eta in ETAS]
 
 
-def _error(judge: Judge, whole: Partition, winner: Candidate, rank: Rank | None) -> tuple[float, float]:
+def _error(errors: Errors, whole: Partition, winner: Candidate, rank: Rank | None) -> tuple[float, float]:
     """Return error and loss of a candidate on the fold that is held out, by an exact refit on the other rows."""
     held = make_path(Problem(whole, winner.kernel, rank), winner.learner, [winner.lam]).exact()
     if held.failed[0] is not None:
         return np.inf, np.inf
     F = held.f[:, 0]
     losses = winner.learner.loss.value(whole.Y, F).mean(axis=0)
-    return float(judge.errors(whole, F)[0]), float(whole.mean(losses))
+    return float(errors.mean(whole, F)[0]), float(whole.mean(losses))

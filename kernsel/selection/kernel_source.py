@@ -17,11 +17,13 @@ from kernsel.kernels import Kernel
 from kernsel.learning.learned import LearnedKernel
 from kernsel.numerics.runtime.jit import one_blas_thread
 from kernsel.parts import read_criterion, read_kernel, read_learner
+from kernsel.protocols import SupportsPrior
 from kernsel.search.candidate import Candidate
 from kernsel.search.scales import Family
 from kernsel.selection import auto as automatic
+from kernsel.selection.plan import Plan
 from kernsel.selection.result import Selection
-from kernsel.selection.run import Unseen
+from kernsel.selection.unseen import Unseen
 
 AUTO, LEARNT_BY = "auto", "evidence"
 
@@ -43,7 +45,7 @@ class KernelSource:
     seconds : float
         That it took to make them.
     unseen : callable or None
-        Predicts held-out rows by kernels that haven't seen them: see :func:`kernsel.selection.run.search_dataset`.
+        Predicts held-out rows by kernels that haven't seen them: see ``kernsel.selection.unseen``.
     """
 
     kernels: Sequence[Kernel | Family]
@@ -70,12 +72,12 @@ class KernelSource:
         """Learn the relevances of a kernel again on all rows; return the source with what came out, and its ridges."""
         return self, []
 
-    def told(self, result: Selection) -> Selection:
+    def describe(self, result: Selection) -> Selection:
         """Return a selection among the kernels with what is known of them."""
-        return with_told(result, self.seconds, self.notes)
+        return with_notes(result, self.seconds, self.notes)
 
 
-def with_told(
+def with_notes(
     result: Selection, seconds: float, notes: Sequence[str] = (), warnings: Sequence[str] = (), **data: Any
 ) -> Selection:
     """Return a selection with what else is known of it, after so many seconds more."""
@@ -89,72 +91,84 @@ def with_told(
     )
 
 
-def kernels_of(dataset: Dataset, kernel: Any, relevances: Any, effort: str, options: Mapping[str, Any]) -> KernelSource:
+def kernels_of(dataset: Dataset, plan: Plan) -> KernelSource:
     """Return the kernels of a selection; relevances without values are learnt here.
 
     Parameters
     ----------
     dataset : Dataset
-    kernel, relevances, effort : object
-        As for :func:`kernsel.select`.
-    options : mapping
-        Its other ones, ``learner`` and ``seed`` among them.
+    plan : Plan
+        With a learner of its own: not ``"auto"``.
     """
-    automatic.read_effort(effort)
+    automatic.read_effort(plan.effort)
+    kernel = plan.kernel
     given = list(kernel) if isinstance(kernel, list | tuple) else [AUTO if kernel is None else kernel]
-    if kernel is None and (reason := _why_gaussian(options)) is not None:
+    if kernel is None and (reason := _why_gaussian(plan)) is not None:
         return KernelSource([read_kernel("gaussian")], (f"kernel: gaussian, for {reason}",))
     if AUTO in given:
         if len(given) > 1:
             raise OptionError("kernel 'auto' chooses among many: leave the others out")
-        return _chosen(dataset, effort, _priors(relevances, dataset.task, options), options)
+        return _chosen(dataset, plan, _priors(plan, dataset.task))
     kernels = [read_kernel(each) for each in given]
-    if any(map(_unlearnt, kernels)):
-        return _learnt(dataset, kernels, _checked(relevances, options), options)
-    if relevances is not None:
+    if any(kernel.unlearnt for kernel in kernels):
+        return _learnt(dataset, plan, kernels, _checked(plan))
+    if plan.relevances is not None:
         raise OptionError(
-            f"relevances: no kernel has any without values, to be learnt by {relevances}; use kernel ard or auto, or "
-            "leave that out"
+            f"relevances: no kernel has any without values, to be learnt by {plan.relevances}; use kernel ard or auto, "
+            "or leave that out"
         )
+    _check_given(kernels, dataset, plan.landmarks)
     return KernelSource(kernels)
 
 
-def _why_gaussian(options: Mapping[str, Any]) -> str | None:
+def _check_given(kernels: Sequence[Kernel], dataset: Dataset, landmarks: str | None) -> None:
+    """Raise where kernels that are given by their values don't fit X or the other options."""
+    known = [kernel for kernel in kernels if kernel.known_rows_only]
+    if known and (len(kernels) > 1 or not dataset.encoder.similarities):
+        raise OptionError(f"kernel '{known[0].name}' stands alone, and X is a square Gram matrix")
+    if known and landmarks == "kmeans":
+        raise IncompatibleError(
+            f"landmarks kmeans are centres, not rows, and kernel '{known[0].name}' has values of rows only: "
+            "use another method"
+        )
+
+
+def _why_gaussian(plan: Plan) -> str | None:
     """Return why the kernel is the Gaussian where none is given; None where it is chosen."""
-    grid, criterion = options.get("grid", "auto"), options.get("criterion")
+    grid, criterion = plan.grid, plan.criterion
     named = set(grid) - {"lambda", "rest", "h", "epsilon"} if isinstance(grid, Mapping) else set()
     if named:
         return "the grid names its width"
     if "paper" in (grid, grid.get("rest") if isinstance(grid, Mapping) else None):
         return "the grid is that of its papers"
-    if options.get("refine") == "gradient":
+    if plan.refine == "gradient":
         return "a refinement by gradient needs it"
     if criterion is not None and not isinstance(read_criterion(criterion, None, False, None), HeldOutCriterion):
         return "kernels of different kinds are compared by held-out rows, and the criterion has none"
     return None
 
 
-def _priors(relevances: Any, task: str, options: Mapping[str, Any]) -> Sequence[float | None]:
+def _priors(plan: Plan, task: str) -> Sequence[float | None]:
     """Return the priors that relevances are learnt with where the kernel is chosen."""
-    if relevances is None:
+    if plan.relevances is None:
         return automatic.PRIORS[task]
-    by = _checked(relevances, options)
+    by = _checked(plan)
     criterion: Any = read_criterion(by, None, False, None) if by != "flkl" else None
-    if getattr(criterion, "name", None) != LEARNT_BY:
-        raise OptionError(f"kernel auto learns relevances by the evidence; with {relevances} use kernel ard")
+    if not isinstance(criterion, SupportsPrior):
+        raise OptionError(f"kernel auto learns relevances by the evidence; with {plan.relevances} use kernel ard")
     return (criterion.sigma,)
 
 
-def _checked(relevances: Any, options: Mapping[str, Any]) -> Any:
+def _checked(plan: Plan) -> Any:
     """Return what relevances are learnt by; raise before the work where that, or the refinement, can't be."""
     from kernsel.learning.relevances import FIRST_LEVEL, read_gradient
 
-    if options.get("refine") == "gradient":
+    if plan.refine == "gradient":
         raise IncompatibleError(
             "refine gradient: relevances are learnt by their gradient already; for what is left, lambda, use compass "
             "or simplex"
         )
-    by = relevances or LEARNT_BY
+    by = plan.relevances or LEARNT_BY
     if by != FIRST_LEVEL:
         read_gradient(by)
     return by
@@ -192,7 +206,7 @@ class _Chosen(KernelSource):
         unseen = automatic.Relearning.of(found, dataset.task, self.effort)
         return replace(self, unseen=unseen, candidates=found, dataset=dataset, considered=considered)
 
-    def told(self, result: Selection) -> Selection:
+    def describe(self, result: Selection) -> Selection:
         assert self.candidates is not None
         assert self.dataset is not None
         among = self.considered or result.candidates
@@ -206,14 +220,14 @@ class _Chosen(KernelSource):
             notes.append(f"relevances: learnt by {criterion} on {best.rows or self.candidates.rows} of {n} rows")
             unseen = self.unseen is not None and self.unseen.has_seen(result.best.kernel, n)
             data["relevances"] = {"criterion": criterion, "theta": theta, "zero": [], "unseen": unseen}
-        return with_told(result, self.seconds, notes, **data)
+        return with_notes(result, self.seconds, notes, **data)
 
 
 @one_blas_thread()
-def _chosen(dataset: Dataset, effort: str, priors: Sequence[float | None], options: Mapping[str, Any]) -> KernelSource:
+def _chosen(dataset: Dataset, plan: Plan, priors: Sequence[float | None]) -> KernelSource:
     """Return the kernels to choose among."""
-    part = read_learner(options["learner"], dataset.task)
-    found = automatic.candidates(dataset, part, effort, priors, options["seed"])
+    learner, effort = read_learner(plan.learner, dataset.task), plan.effort
+    found = automatic.candidates(dataset, learner, effort, priors, plan.seed)
     unseen = automatic.Relearning.of(found, dataset.task, effort)
     return _Chosen(found.kernels, tuple(found.notes), found.seconds, unseen, found, dataset, effort)
 
@@ -224,11 +238,11 @@ class _Learnt(KernelSource):
 
     learned: Mapping[Kernel, LearnedKernel] | None = None
 
-    def told(self, result: Selection) -> Selection:
+    def describe(self, result: Selection) -> Selection:
         assert self.learned is not None
         chosen = self.learned.get(result.best.kernel)
         if chosen is None:
-            return with_told(result, self.seconds, self.notes)
+            return with_notes(result, self.seconds, self.notes)
         theta = dict(replace(chosen, kernel=result.best.kernel).relevances)
         zero = [name for name, value in theta.items() if value == 0]
         left = f"relevances: {len(zero)} of {len(theta)} features are exactly 0"
@@ -237,7 +251,7 @@ class _Learnt(KernelSource):
             "errors, probabilities and intervals of this choice are too good; kernel auto and nested estimates hold "
             "rows out of the learning as well"
         )
-        return with_told(
+        return with_notes(
             result,
             self.seconds,
             notes=[*chosen.notes, left + (f" ({listed(zero)})" if zero else "")],
@@ -247,27 +261,22 @@ class _Learnt(KernelSource):
 
 
 @one_blas_thread()
-def _learnt(dataset: Dataset, kernels: Sequence[Kernel], relevances: Any, options: Mapping[str, Any]) -> KernelSource:
+def _learnt(dataset: Dataset, plan: Plan, kernels: Sequence[Kernel], relevances: Any) -> KernelSource:
     """Learn the relevances of kernels on all rows."""
     started = time.perf_counter()
-    part = read_learner(options["learner"], dataset.task)
+    part = read_learner(plan.learner, dataset.task)
     ready: list[Kernel] = []
     learned: dict[Kernel, LearnedKernel] = {}
     for kernel in kernels:
-        if not _unlearnt(kernel):
+        if not kernel.unlearnt:
             ready.append(kernel)
             continue
-        found = _learn(dataset, kernel, part, relevances, options["seed"])
+        found = _learn(dataset, kernel, part, relevances, plan.seed)
         found = replace(found, notes=found.notes[len(dataset.notes) :])
         scales = _scaled(found.kernel)
         learned.update(dict.fromkeys(scales, found))
         ready += scales
     return _Learnt(ready, (), time.perf_counter() - started, None, learned)
-
-
-def _unlearnt(kernel: Kernel) -> bool:
-    """Tell whether a kernel has relevances without values."""
-    return any(name.split(".")[-1] == "theta" for name in kernel.free)
 
 
 def _learn(dataset: Dataset, kernel: Kernel, learner: Any, relevances: Any, seed: int) -> LearnedKernel:

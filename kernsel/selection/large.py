@@ -18,7 +18,7 @@ is.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -28,21 +28,25 @@ from numpy.typing import NDArray
 
 from kernsel import parts as reading
 from kernsel.data import Dataset
-from kernsel.errors import SelectionError, memory
+from kernsel.errors import SelectionError
 from kernsel.folds import Folds, make_folds
 from kernsel.kernels import Kernel, short
 from kernsel.learning.start import part
+from kernsel.memory import memory_limit
 from kernsel.numerics.points import is_sparse
 from kernsel.numerics.runtime.jit import one_blas_thread
 from kernsel.numerics.whole import costs as whole_costs
 from kernsel.numerics.whole.preconditioners import Refused
 from kernsel.numerics.whole.solver import Fit, WholeKernel, predict
 from kernsel.paths.whole import ENOUGH, dtypes, kernel_matrix
+from kernsel.protocols import refits_exactly
 from kernsel.representation.ranks import LowRank
 from kernsel.selection.auto import kind_of
-from kernsel.selection.kernel_source import AUTO, KernelSource, kernels_of, with_told
+from kernsel.selection.kernel_source import AUTO, KernelSource, kernels_of, with_notes
+from kernsel.selection.plan import Plan
 from kernsel.selection.result import Selection
-from kernsel.selection.run import search_dataset
+from kernsel.selection.run import run
+from kernsel.types import Progress
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -120,24 +124,20 @@ class Step:
         return bool(gained.mean() > gained.std(ddof=1) / np.sqrt(gained.size))
 
 
-def is_large(dataset: Dataset, kernel: Any, relevances: Any, effort: str, options: dict[str, Any]) -> bool:
+def is_large(dataset: Dataset, plan: Plan) -> bool:
     """Tell whether a selection goes this way: by default, and nothing is asked for that it hasn't.
 
     Parameters
     ----------
     dataset : Dataset
-    kernel, relevances, effort : object
-        As for :func:`kernsel.select`.
-    options : mapping
-        Its other ones, with the learner.
+    plan : Plan
     """
-    learner = reading.read_learner(options.get("learner"), dataset.task)
-    rank, folds, criterion = options.get("rank"), options.get("folds", 10), options.get("criterion")
+    learner = reading.read_learner(plan.learner, dataset.task)
+    rank, folds, criterion, effort = plan.rank, plan.folds, plan.criterion, plan.effort
+    kernel = plan.kernel
     given = list(kernel) if isinstance(kernel, list | tuple) else [AUTO if kernel is None else kernel]
     # Relevances that are named are learnt on all rows.
     named = [reading.read_kernel(each) for each in given if each != AUTO]
-    grid, search = options.get("grid", "auto"), options.get("search", "auto")
-    plain = {name: options.get(name) for name in ("landmarks", "refine", "eta", "order", "one_se")}
     return bool(
         dataset.n > reading.FULL_RANK_ROWS
         and (rank == reading.WHOLE or (rank is None and effort != "quick"))
@@ -145,17 +145,17 @@ def is_large(dataset: Dataset, kernel: Any, relevances: Any, effort: str, option
         and reading.has_square_loss(learner)
         and not is_sparse(dataset.X)
         and dataset.groups is None
-        and not any(name.split(".")[-1] == "theta" for each in named for name in each.free)
+        and not any(each.unlearnt for each in named)
         and (rank is None or any(each == AUTO for each in given) or any(each.free for each in named))
         and isinstance(folds, int | np.integer)
         and not isinstance(folds, bool)
         and 2 <= folds <= dataset.n
-        and options.get("repeats", 1) == 1
-        and grid in ("auto", "coarse")
-        and search == "auto"
-        and not any(plain.values())
-        and options.get("choose") != "one-se"
-        and (criterion is None or getattr(criterion, "name", criterion) in ("newton-cv", "cv"))
+        and plan.repeats == 1
+        and plan.grid in ("auto", "coarse")
+        and plan.search == "auto"
+        and not any((plan.landmarks, plan.refine, plan.eta, plan.order, plan.one_se))
+        and plan.choose != "one-se"
+        and (criterion is None or refits_exactly(reading.read_criterion(criterion, None, False, None)))
         and _final(dataset, int(folds), effort, rank is not None) is not None
     )
 
@@ -167,7 +167,7 @@ def _final(dataset: Dataset, folds: int, effort: str, asked: bool) -> str | None
     """
     n, d = dataset.X.shape
     bounds = [(n * i // folds, n * (i + 1) // folds) for i in range(folds)]
-    bias, there = dataset.task == "classification", memory()
+    bias, there = dataset.task == "classification", memory_limit()
     every = "folds" if folds * (dataset.k + bias) <= 128 else "blocks"
     for route in (every, "one fold"):
         costs = whole_costs.costs(n, d, dataset.k, bias, bounds, route)
@@ -178,51 +178,46 @@ def _final(dataset: Dataset, folds: int, effort: str, asked: bool) -> str | None
 
 
 @one_blas_thread()
-def select_large(
-    dataset: Dataset, kernel: Any, relevances: Any, effort: str, options: dict[str, Any]
-) -> Selection | None:
+def select_large(dataset: Dataset, plan: Plan, progress: Progress | None = None) -> Selection | None:
     """Select on few rows, climb, and fit the whole kernel; None where that is not the way for what was found.
 
     Parameters
     ----------
     dataset : Dataset
-    kernel, relevances, effort : object
-        As for :func:`kernsel.select`.
-    options : mapping
-        Its other ones, with the learner and the seed.
+    plan : Plan
+    progress : callable, optional
     """
     started = time.perf_counter()
-    effort = "normal" if effort == "quick" else effort  # the whole kernel was asked for
-    seed, progress = int(options["seed"]), options.get("progress")
+    effort = "normal" if plan.effort == "quick" else plan.effort  # the whole kernel was asked for
+    plan, seed = replace(plan, effort=effort), int(plan.seed)
     few = part(dataset, ROWS, seed)
-    source = kernels_of(few, kernel, relevances, effort, options)
-    plain = {**options, "rank": None, "metric": ()}
-    first = search_dataset(few, kernel=source.kernels, **plain)
+    source = kernels_of(few, plan)
+    first = run(few, replace(plan, rank=None, metric=()), source.kernels, progress=progress)
     leading = _leading(source, first, 1.0 if few.weights is None else float(few.weights.mean()))
-    if options.get("rank") is None and _is_finite(leading[0].kernel, few):
+    if plan.rank is None and _is_finite(leading[0].kernel, few):
         return None
     again = 0
     for step in leading[:]:
         source, more = source.relearnt(step.kernel, seed) if again < AGAIN[effort] else (source, [])
         again += bool(more)
         leading += [Step(found, ridge, found) for found, ridge in more]
-    ladder = _Ladder.of(dataset, few, first.best.learner, bool(options.get("clip", True)), seed)
+    ladder = _Ladder.of(dataset, few, first.best.learner, bool(plan.clip), seed)
     steps = ladder.climb(leading, CLIMB[effort], progress)
     best = steps[-1]
-    folds = int(options.get("folds", 10))
+    folds = int(plan.folds)
     held = make_folds(folds, dataset, seed)
-    one = _final(dataset, folds, effort, options.get("rank") is not None) == "one fold"
+    one = _final(dataset, folds, effort, plan.rank is not None) == "one fold"
     total = float(dataset.n if dataset.weights is None else dataset.weights.sum())
     moved = source.moved(dataset, best.origin, best.kernel, first.candidates)
-    final = {**options, "rank": reading.WHOLE, "folds": _only_first(held, dataset) if one else folds}
+    final = replace(plan, rank=reading.WHOLE, folds=_only_first(held, dataset) if one else folds)
     seconds = time.perf_counter() - started - source.seconds  # which the source itself tells
     if progress is not None:
         progress(0, 1, f"the whole kernel of {dataset.n} rows: {short(best.kernel)}")
     result = None
     for raised in range(RAISED + 1):
-        final["grid"] = {"lambda": [best.ridge * RAISE**raised / total]}
+        final = replace(final, grid={"lambda": [best.ridge * RAISE**raised / total]})
         try:
-            result = search_dataset(dataset, kernel=[best.kernel], unseen=moved.unseen, **final)
+            result = run(dataset, final, [best.kernel], moved.unseen, progress)
             break
         except SelectionError:  # the ridge is lost in rounding errors
             continue
@@ -232,10 +227,10 @@ def select_large(
         {"rows": s.rows, "kernel": s.kernel.spec(), "ridge": s.ridge, "loss": s.loss, "gain": gain}
         for s, gain in zip(steps, _gains(steps), strict=True)
     ]
-    notes = [_said(steps, ladder.outside.size, few.n)]
+    notes = [_describe_climb(steps, ladder.outside.size, few.n)]
     if one:
         notes.append(f"folds: one of {folds} is held out, for the others would cost too much")
-    return moved.told(with_told(result, seconds, notes, climb=climbed))
+    return moved.describe(with_notes(result, seconds, notes, climb=climbed))
 
 
 def _leading(source: KernelSource, first: Selection, weight: float) -> list[Step]:
@@ -312,9 +307,7 @@ class _Ladder:
         cut = int(np.searchsorted(ranks, ranks[dataset.n - m]))
         return cls(dataset, order[:cut], order[cut:], few.n, learner.bias, clip and dataset.task == "regression")
 
-    def climb(
-        self, leading: Sequence[Step], budget: float, progress: Callable[[int, int, str], None] | None
-    ) -> list[Step]:
+    def climb(self, leading: Sequence[Step], budget: float, progress: Progress | None) -> list[Step]:
         """Return the best step on each subset.
 
         Parameters
@@ -425,7 +418,7 @@ def _gains(steps: Sequence[Step]) -> list[float | None]:
     return [None, *(1.0 - new.loss / old.loss for old, new in pairwise(steps))]
 
 
-def _said(steps: Sequence[Step], outside: int, few: int) -> str:
+def _describe_climb(steps: Sequence[Step], outside: int, few: int) -> str:
     """Say what the climb found, and what it ended with."""
     losses = ", ".join(f"{step.rows}: {step.loss:.4g} ({kind_of(step.kernel)})" for step in steps)
     gain = _gains(steps)[-1]

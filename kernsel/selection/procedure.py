@@ -20,7 +20,7 @@ quantile of the largest of all standardised differences where there are none, by
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -33,9 +33,10 @@ from kernsel.folds.holdouts import keeps_copies
 from kernsel.folds.partition import Partition
 from kernsel.heldout.standard_error import standard_error
 from kernsel.kernels import Kernel
-from kernsel.search.board import KEPT_ROWS, Judge, Losses
+from kernsel.search.board import KEPT_ROWS, Board, Losses
 from kernsel.search.candidate import Candidate, Key
 from kernsel.search.choice import MINIMUM, SAFEST, Rule
+from kernsel.selection.unseen import Unseen
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -144,19 +145,21 @@ class Table:
 
 
 def whole_selection(
-    judge: Judge,
+    board: Board,
+    dataset: Dataset,
     candidates: Sequence[Candidate],
     rule: Rule,
     folds: Folds,
     fresh: Array | None,
-    freedom: Callable[[Kernel], int],
+    unseen: Unseen | None,
 ) -> Procedure | str:
     """Return the error of a selection and the candidates that can't be told apart, or why they are not known.
 
     Parameters
     ----------
-    judge : Judge
+    board : Board
         With the held-out losses of the candidates.
+    dataset : Dataset
     candidates : sequence of Candidate
         The choice first.
     rule : Rule
@@ -164,20 +167,21 @@ def whole_selection(
         Of the first deal.
     fresh : (k, n) array or None
         Held-out outputs of the choice by a kernel that was learnt without the rows, if it was learnt on them.
-    freedom : callable
-        Tells how much of a kernel was learnt on rows that are held out; 0 for nothing.
+    unseen : Unseen or None
+        Knows which kernels were learnt on rows that are held out.
     """
-    rows = judge.deals[0]
+    rows = board.rows
     if rows.held > KEPT_ROWS:
         return f"losses of all candidates are kept of {KEPT_ROWS} rows at most, and {rows.held} are held out"
-    if not judge.losses:
-        return f"scores of {judge.criterion.name} are no means of losses at the rows that folds hold out"
+    if not board.losses:
+        return f"scores of {board.criterion.name} are no means of losses at the rows that folds hold out"
     usable = [
         c
         for c in candidates
-        if c.failed is None and c.rank is None and len(judge.losses.get(c.key, ())) == len(judge.deals)
+        if c.failed is None and c.rank is None and len(board.losses.get(c.key, ())) == len(board.deals)
     ]
-    learnt = {kernel: freedom(kernel) for kernel in dict.fromkeys(c.kernel for c in [candidates[0], *usable])}
+    kernels = dict.fromkeys(c.kernel for c in [candidates[0], *usable])
+    learnt = {kernel: _learnt_on(unseen, kernel, rows.n) for kernel in kernels}
     most = learnt[candidates[0].kernel]
     if most and fresh is None:
         return "the choice can't be learnt without some of the rows"
@@ -185,7 +189,7 @@ def whole_selection(
     if not usable:
         return UNKNOWN
     usable.sort(key=rule.among_equals)
-    values, errors = (np.stack(each) for each in zip(*(_of_all_deals(judge, c.key) for c in usable), strict=True))
+    values, errors = (np.stack(each) for each in zip(*(_of_all_deals(board, c.key) for c in usable), strict=True))
     finite = np.isfinite(values).all(axis=1) & np.isfinite(errors).all(axis=1)
     if not finite.all():
         values, errors = values[finite], errors[finite]
@@ -198,7 +202,7 @@ def whole_selection(
     means = values @ (s / s.sum())
     shift = np.zeros(len(keys))
     if fresh is not None:
-        more = float(rows.mean(judge.row_errors(rows, fresh))) - float(errors[best] @ s / s.sum())
+        more = float(rows.mean(board.errors.by_row(rows, fresh))) - float(errors[best] @ s / s.sum())
         shift[[learnt[c.kernel] > 0 for c in usable]] = more
     table = Table(
         values,
@@ -207,14 +211,14 @@ def whole_selection(
         shift,
         np.array([c.score_se or 0.0 for c in usable]),
         s,
-        units_of(folds, judge.dataset, rows),
+        units_of(folds, dataset, rows),
     )
     losses = resampled(table, rule, draws(table.units, rows.seed))
     if not losses.size:
         return "no draw leaves rows out"
     error, low, high = interval(losses)
-    if judge.dataset.task == "regression":
-        error, low, high = (judge.unit * math.sqrt(max(each, 0.0)) for each in (error, low, high))
+    if not board.errors.classes:
+        error, low, high = (board.errors.unit * math.sqrt(max(each, 0.0)) for each in (error, low, high))
     at = int((means + table.beyond).argmin())
     differences = difference_se(table, best, rows.starts)
     se = differences if at == best else difference_se(table, at, rows.starts)
@@ -223,16 +227,21 @@ def whole_selection(
     return Procedure(error, low, high, dict(zip(keys, pairs, strict=True)))
 
 
-def _of_all_deals(judge: Judge, key: Key) -> tuple[Losses, Losses]:
+def _learnt_on(unseen: Unseen | None, kernel: Kernel, n: int) -> int:
+    """Return how much of a kernel was learnt on rows that are held out; 0 for nothing."""
+    return unseen.freedom(kernel) if unseen is not None and unseen.has_seen(kernel, n) else 0
+
+
+def _of_all_deals(board: Board, key: Key) -> tuple[Losses, Losses]:
     """Return the losses (held,) of a candidate in the order of the first deal, means over the deals."""
-    deals = judge.losses[key]
-    if len(judge.deals) == 1:
+    deals = board.losses[key]
+    if len(board.deals) == 1:
         return deals[0]
-    place = np.argsort(judge.deals[0].order)
-    found = np.zeros((2, judge.deals[0].held), np.float32)
+    place = np.argsort(board.deals[0].order)
+    found = np.zeros((2, board.deals[0].held), np.float32)
     for number, parts in deals.items():
         for total, part in zip(found, parts, strict=True):
-            total[place[judge.deals[number].order]] += part / np.float32(len(deals))
+            total[place[board.deals[number].order]] += part / np.float32(len(deals))
     return found[0], found[1]
 
 

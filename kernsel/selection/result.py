@@ -27,7 +27,7 @@ from kernsel.kernels import Kernel, from_spec, short
 from kernsel.model.model import Model
 from kernsel.numerics.runtime.jit import threads
 from kernsel.search.candidate import Candidate, parameters_of
-from kernsel.text import aligned, listing, make
+from kernsel.text import aligned, listing, make, to_json
 from kernsel.version import __version__
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class Selection:
 
     def to_json(self) -> str:
         """Return ``to_dict`` as one JSON document."""
-        return json.dumps(self.to_dict(), allow_nan=False, default=plain)
+        return to_json(self.to_dict())
 
     def summary(self) -> str:
         """Return the result for people: the winner, the runners-up, and what the figures mean."""
@@ -359,6 +359,8 @@ def read_choice(path: str | os.PathLike[str]) -> Choice:
         The file isn't such a document, or names a part that isn't installed.
     """
     try:
+        if Path(path).exists() and not Path(path).is_file():
+            raise OptionError(f"{path} is no file; give a result of kernsel select --output")
         document = json.loads(Path(path).read_text(encoding="utf-8"))
         if document["format"] != FORMAT or document["version"] != VERSION:
             raise OptionError(f"{path} is a {document['format']} of version {document['version']}, not a {FORMAT}")
@@ -376,7 +378,7 @@ def read_choice(path: str | os.PathLike[str]) -> Choice:
         )
     except OSError as error:
         raise OptionError(f"can't read {path}: {error.strerror}; give a result of kernsel select --output") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         if isinstance(error, OptionError):
             raise
         raise OptionError(f"{path} isn't a result that kernsel select --output wrote") from error
@@ -427,11 +429,6 @@ def _tuned(candidate: Candidate) -> dict[str, float]:
 
 def _values(parameters: Mapping[str, float]) -> str:
     return ", ".join(f"{name}={value:.4g}" for name, value in parameters.items())
-
-
-def plain(value: Any) -> Any:
-    """Turn NumPy scalars into Python's."""
-    return value.item() if hasattr(value, "item") else str(value)
 
 
 def environment() -> dict[str, Any]:

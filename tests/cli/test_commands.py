@@ -25,6 +25,7 @@ from kernsel.heldout.calibration import Calibration, Sigmoid
 from kernsel.heldout.intervals import Intervals
 from kernsel.kernels import Linear
 from kernsel.model.model import Model
+from kernsel.selection.plan import WORDS, Plan
 
 
 def run(*args, code=0):
@@ -51,11 +52,11 @@ def linear_model(dataset) -> Model:
 
 
 class Result:
-    def __init__(self, dataset, options):
+    def __init__(self, dataset, plan):
         self.model = linear_model(dataset)
         self.data = {"notes": [*dataset.notes, "a note of the selection"]}
         self.warnings = ["the winner is on the edge"]
-        self.options = {name: value for name, value in options.items() if name != "progress"}
+        self.options = {name: getattr(plan, name) for name in WORDS}
 
     def to_json(self):
         return json.dumps({"format": "kernsel-selection", "options": {k: repr(v) for k, v in self.options.items()}})
@@ -70,11 +71,11 @@ def fake(monkeypatch):
     module = types.ModuleType("kernsel.selection.api")
     module.action = lambda: None
 
-    def select_dataset(dataset, **options):
+    def carry_out(dataset, plan, progress):
         module.action()
-        return Result(dataset, options)
+        return Result(dataset, plan)
 
-    module.select_dataset = select_dataset
+    module.carry_out = carry_out
     monkeypatch.setitem(sys.modules, "kernsel.selection.api", module)
     from kernsel.numerics.runtime import jit
 
@@ -120,44 +121,17 @@ def test_options_reach_the_selection(fake, data):
     def options(*args):
         return json.loads(run("select", data, "--json", *args).stdout)["options"]
 
-    assert options() == {
-        "relevances": "None",
-        "learner": "None",
-        "kernel": "None",
-        "effort": "'normal'",
-        "choose": "None",
-        "within": "None",
-        "clip": "True",
-        "criterion": "None",
-        "folds": "10",
-        "repeats": "1",
-        "search": "'auto'",
-        "refine": "None",
-        "budget": "None",
-        "grid": "'auto'",
-        "verify": "5",
-        "extend": "True",
-        "pure": "False",
-        "metric": "()",
-        "one_se": "False",
-        "calibration": "None",
-        "seed": "0",
-        "rank": "None",
-        "landmarks": "None",
-        "order": "None",
-        "eta": "None",
-    }
+    defaults = {name: repr(getattr(Plan, name)) for name in WORDS}
+    assert options() == defaults
     given = (
         "--learner krr --kernel gaussian --kernel linear --criterion bif --order inf --folds 5 --grid paper --repeats 3"
     )
     given += " --search grid --refine simplex --budget 30s"
     given += " --relevances br --metric accuracy --metric roc_auc --one-se --calibration isotonic --landmarks uniform"
-    assert options(*given.split(), *["--verify", "0", "--no-extend", "--pure", "--rank", "0.25", "--seed", "7"]) == {
+    assert options(
+        *given.split(), *["--verify", "0", "--no-extend", "--pure", "--rank", "0.25", "--seed", "7"]
+    ) == defaults | {
         "relevances": "'br'",
-        "effort": "'normal'",
-        "choose": "None",
-        "within": "None",
-        "clip": "True",
         "learner": "'krr'",
         "kernel": "['gaussian', 'linear']",
         "criterion": "'bif'",
@@ -177,7 +151,6 @@ def test_options_reach_the_selection(fake, data):
         "rank": "0.25",
         "landmarks": "'uniform'",
         "order": "inf",
-        "eta": "None",
     }
     assert options("--rank", "full", "--order", "2")["rank"] == "'full'"
     assert options("--rank", "300", "--order", "2")["order"] == "2"

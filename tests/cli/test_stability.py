@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import kernsel
-import reference
+import twins.heldout
 from commandline import run
 from kernsel.data import from_arrays
 from kernsel.evaluation.assessment import assess_dataset
@@ -103,9 +103,9 @@ def test_the_scores_are_those_of_brute_force_refits(data):
         number = deal(np.zeros(40, int), 3, seed)
         order = np.argsort(number, kind="stable")
         starts = np.r_[0, np.cumsum(np.bincount(number))]
-        held = reference.refits_square(K[np.ix_(order, order)], y[order], 0.1, starts)
+        held = twins.heldout.refits_square(K[np.ix_(order, order)], y[order], 0.1, starts)
         scores.append(((held - y[order]) ** 2).mean())
-    fit = K @ reference.fit_square(K, y, np.ones(40), 0.1, 0)[:-1]
+    fit = K @ twins.heldout.fit_square(K, y, np.ones(40), 0.1, 0)[:-1]
     assert measured["cv_scores"] == pytest.approx(scores)
     assert measured["cv"] == pytest.approx(np.mean(scores))
     assert measured["cv_variance"] == pytest.approx(np.var(scores, ddof=1))

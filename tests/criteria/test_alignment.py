@@ -1,4 +1,4 @@
-"""Criteria of the kernel alone: slow twins, numbers by hand, invariances, other libraries, and the choice of lambda."""
+"""Criteria of the kernel alone: twins, numbers by hand, invariances, other libraries, and the choice of lambda."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from sklearn.preprocessing import KernelCenterer
 
 import problems
-import reference_alignment
 import tables
+import twins.alignment
 from kernsel.criteria import FSM, Alignment, CenteredAlignment, NewtonCV, Separability
 from kernsel.errors import IncompatibleError
 from kernsel.folds.partition import Partition
@@ -72,7 +72,7 @@ def random_labels(classes, n=24):
     return np.random.default_rng(classes).integers(0, classes, n)
 
 
-# Slow twins
+# Twins
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -85,10 +85,10 @@ def test_slow_twins(classes, rank, weighted):
     Z = tables.slow_features(path)
     K = Z @ Z.T
     for criterion, twin in ((Alignment(), "alignment"), (CenteredAlignment(), "centred_alignment")):
-        expected = np.mean([getattr(reference_alignment, twin)(K, y, s) for y in rows.Y])
+        expected = np.mean([getattr(twins.alignment, twin)(K, y, s) for y in rows.Y])
         assert value(criterion, path) == pytest.approx(-expected, rel=1e-10)
-    assert value(FSM(), path) == pytest.approx(np.mean([reference_alignment.fsm(Z, y, s) for y in rows.Y]), rel=1e-9)
-    assert value(Separability(), path) == pytest.approx(-reference_alignment.separability(Z, labels, s), rel=1e-9)
+    assert value(FSM(), path) == pytest.approx(np.mean([twins.alignment.fsm(Z, y, s) for y in rows.Y]), rel=1e-9)
+    assert value(Separability(), path) == pytest.approx(-twins.alignment.separability(Z, labels, s), rel=1e-9)
 
 
 def test_regressions_have_alignments():
@@ -96,7 +96,7 @@ def test_regressions_have_alignments():
     path = tables.path_on(rows, Krr(), LAMS)
     K, s = path.problem.gram, np.ones(rows.n)
     for criterion, twin in ((Alignment(), "alignment"), (CenteredAlignment(), "centred_alignment")):
-        expected = np.mean([getattr(reference_alignment, twin)(K, y, s) for y in rows.Y])
+        expected = np.mean([getattr(twins.alignment, twin)(K, y, s) for y in rows.Y])
         assert value(criterion, path) == pytest.approx(-expected, rel=1e-10)
 
 
@@ -148,7 +148,7 @@ def test_invariances(p, scale, constant):
     plain = Alignment().value(path)
     assert -1 - 1e-12 <= plain <= 1e-12
     assert Alignment().value(scaled) == pytest.approx(plain)
-    if np.abs(reference_alignment.centred(p.K, np.ones(p.n))).max() < 1e-3:
+    if np.abs(twins.alignment.centred(p.K, np.ones(p.n))).max() < 1e-3:
         return  # what is nearly constant loses its digits to the constant
     for criterion in KINDS[1:]:
         with np.errstate(divide="ignore", invalid="ignore"):  # where all rows of a class coincide

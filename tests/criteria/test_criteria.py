@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import losses
-import reference
 import tables
 import tolerances
+import twins.heldout
+import twins.losses
 from kernsel.criteria import BIF, CV, FBIF, HeldOutCriterion, NewtonCV
 from kernsel.errors import IncompatibleError, OptionError
 from kernsel.learners import Krr, Loss, Svm
@@ -30,7 +31,7 @@ def path_of(learner, rank=None, seed=0, lams=LAMS):
 @ranks
 @pytest.mark.parametrize(
     ("learner", "twin"),
-    [(Krr(), reference.square), (Svm(h=0.5, bias=False), reference.huber_hinge(0.5))],
+    [(Krr(), twins.losses.square), (Svm(h=0.5, bias=False), twins.losses.huber_hinge(0.5))],
     ids=["krr", "svm"],
 )
 def test_cv_is_the_mean_loss_of_brute_force_refits(learner, twin, rank):
@@ -38,7 +39,7 @@ def test_cv_is_the_mean_loss_of_brute_force_refits(learner, twin, rank):
     scores, Z = CV().score(path), tables.slow_features(path)
     assert scores.failed == [None] * 3
     for k, lam in enumerate(LAMS):
-        F = np.array([reference.refits(twin, Z, y, lam, path.rows.starts) for y in path.rows.Y])
+        F = np.array([twins.heldout.refits(twin, Z, y, lam, path.rows.starts) for y in path.rows.Y])
         expected = twin(path.rows.Y, F)[0].mean()
         assert scores.score[k] == pytest.approx(expected, rel=1e-9 if learner.loss.square else 1e-6)
     np.testing.assert_array_equal(scores.loss, scores.score)

@@ -8,17 +8,20 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
-import reference
-import reference_leaveoneout as twins
 import tables
 import tolerances
+import twins.heldout
+import twins.leaveoneout
+import twins.losses
 from kernsel.criteria import BR, CV, ELOO, GCV, LOO, Evidence, NewtonCV
 from kernsel.errors import IncompatibleError
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Gaussian, Laplacian, Linear, Matern52, Polynomial, Statistics
 from kernsel.learners import Krr, L2Svm, Lssvm, Svm
-from kernsel.paths import StreamedPath, make_path, smooth
+from kernsel.paths import make_path, routes, smooth
 from kernsel.representation import blocks as streaming
+from kernsel.representation.blocks import Blocks
+from kernsel.representation.gram import Gram
 from kernsel.representation.problem import Problem
 
 LAMS = (0.3, 0.01)
@@ -44,7 +47,7 @@ def path_for(monkeypatch):
         if rank == "streamed":
             monkeypatch.setattr(streaming, "FEATURES_BYTES", 0)
         path = tables.path_on(rows, learner, lams, rank=8 if rank == "streamed" else rank)
-        assert isinstance(path, StreamedPath) == (rank == "streamed")
+        assert isinstance(path.representation, Blocks) == (rank == "streamed")
         return path
 
     return make
@@ -52,10 +55,10 @@ def path_for(monkeypatch):
 
 def gram(path):
     """The Gram matrix that the representation stands for."""
-    if path.problem.full:
+    if isinstance(path.representation, Gram):
         return path.problem.gram
-    points, T = path._landmarks
-    Z = path.problem.kernel(path.rows.X, points) @ T
+    T = path.representation.expand(np.eye(path.rank)).T
+    Z = path.problem.kernel(path.rows.X, path.points()) @ T
     return Z @ Z.T
 
 
@@ -74,7 +77,7 @@ def close(path, scores, values):
 def press(path, lam):
     """The weighted mean of squared leave-one-out residuals of each output."""
     rows = path.rows
-    r = twins.leave_one_out(gram(path), rows.Y, lam, rows.held, rows.s, int(path.bias))
+    r = twins.leaveoneout.leave_one_out(gram(path), rows.Y, lam, rows.held, rows.s, int(path.bias))
     return np.average(r**2, axis=1, weights=rows.s[: rows.held])
 
 
@@ -103,16 +106,16 @@ def test_loo_of_the_square_loss_is_brute_force_whatever_the_folds(path_for, lear
 @weights
 def test_loo_of_another_loss_is_one_dense_newton_step_a_row(monkeypatch, path_for, learner, rank, weighted):
     monkeypatch.setattr(smooth, "TRUST", np.inf)
-    monkeypatch.setattr(smooth, "refits_are_cheaper", lambda curved, *_: np.zeros(curved.size, np.bool_))
+    monkeypatch.setattr(routes, "refits_are_cheaper", lambda curved, *_: np.zeros(curved.size, np.bool_))
     path = path_for(learner, rank, weighted, real=False)
-    twin = reference.squared_hinge if isinstance(learner, L2Svm) else reference.huber_hinge(0.5)
+    twin = twins.losses.squared_hinge if isinstance(learner, L2Svm) else twins.losses.huber_hinge(0.5)
     rows, bias = path.rows, int(path.bias)
     Z = np.column_stack([tables.slow_features(path), np.ones((rows.n, bias))])
 
     def values(lam):
         for y in rows.Y:
-            w = reference.fit(twin, Z, y, rows.s, lam, bias)
-            f = reference.newton_step(twin, Z, y, lam, w, twins.singles(rows.held), rows.s, bias)
+            w = twins.heldout.fit(twin, Z, y, rows.s, lam, bias)
+            f = twins.heldout.newton_step(twin, Z, y, lam, w, twins.leaveoneout.singles(rows.held), rows.s, bias)
             yield np.average(twin(y, f)[0][: rows.held], weights=rows.s[: rows.held])
 
     scores = LOO().score(path)
@@ -179,7 +182,7 @@ def test_eloo_counts_mistakes_and_weighs_classes(path_for, learner, weighted):
     y, s = np.argmax(rows.Y[:, : rows.held], axis=0), rows.s[: rows.held]
     balanced = s / np.array([s[y == 0].sum(), s[y == 1].sum()])[y]
     for k, lam in enumerate(path.lams):
-        r = twins.leave_one_out(K, rows.Y, lam, rows.held, rows.s, int(path.bias))
+        r = twins.leaveoneout.leave_one_out(K, rows.Y, lam, rows.held, rows.s, int(path.bias))
         wrong = np.argmax(rows.Y[:, : rows.held] - r, axis=0) != y
         for values, zero_one in (((r**2).mean(axis=0), False), (wrong, True)):
             for weighs, w in ((False, s), (True, balanced)):
@@ -210,7 +213,7 @@ def test_eloo_weighs_classes_only(path_for, options):
 @weights
 def test_gcv_is_what_is_printed(path_for, learner, rank, weighted):
     path = path_for(learner, rank, weighted)
-    close(path, GCV().score(path), expected(path, twins.gcv))
+    close(path, GCV().score(path), expected(path, twins.leaveoneout.gcv))
 
 
 @biases
@@ -219,7 +222,7 @@ def test_gcv_is_what_is_printed(path_for, learner, rank, weighted):
 def test_evidence_is_a_gaussian_density(path_for, learner, rank, weighted):
     path = path_for(learner, rank, weighted)
     scores = Evidence().score(path)
-    close(path, scores, expected(path, twins.evidence))
+    close(path, scores, expected(path, twins.leaveoneout.evidence))
     np.testing.assert_allclose(scores.terms["fit"] + scores.terms["penalty"], scores.score)
     assert (scores.terms["penalty"] > 0).all()
 

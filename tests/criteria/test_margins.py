@@ -1,14 +1,14 @@
-"""Criteria of margins: each its slow twin, the bounds by exact refits, and whom they can't judge."""
+"""Criteria of margins: each its twin, the bounds by exact refits, and whom they can't judge."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-import reference
-import reference_margins
 import tables
 import tolerances
+import twins.losses
+import twins.margins
 from kernsel.criteria import GACV, RadiusMargin, Span, XiAlpha
 from kernsel.errors import IncompatibleError, OptionError
 from kernsel.learners import Klr, Krr, L2Svm, Svm
@@ -17,10 +17,10 @@ from kernsel.numerics.smooth.newton import REASONS, SINGULAR
 
 LAMS = (0.3, 0.03, 0.003)
 LEARNERS = {
-    "svm": (Svm(h=0.05, bias=False), reference.huber_hinge(0.05)),
-    "svm, bias": (Svm(h=0.05, bias=True), reference.huber_hinge(0.05)),
-    "l2svm": (L2Svm(bias=False), reference.squared_hinge),
-    "l2svm, bias": (L2Svm(bias=True), reference.squared_hinge),
+    "svm": (Svm(h=0.05, bias=False), twins.losses.huber_hinge(0.05)),
+    "svm, bias": (Svm(h=0.05, bias=True), twins.losses.huber_hinge(0.05)),
+    "l2svm": (L2Svm(bias=False), twins.losses.squared_hinge),
+    "l2svm, bias": (L2Svm(bias=True), twins.losses.squared_hinge),
 }
 EVERY = pytest.mark.parametrize("name", LEARNERS)
 HINGE = pytest.mark.parametrize("name", ["svm", "svm, bias"])
@@ -42,7 +42,7 @@ def slow_features(path):
 
 
 def by_output(path, twin, criterion, **options):
-    """The slow twin's mean over outputs for each lambda."""
+    """The twin's mean over outputs for each lambda."""
     Z, rows, bias = slow_features(path), path.rows, int(path.bias)
     return [np.mean([criterion(twin, Z, y, rows.s, lam, bias, **options) for y in rows.Y], axis=0) for lam in path.lams]
 
@@ -54,7 +54,7 @@ def test_gacv_is_its_slow_twin(name, rank, weighted):
     path = path_of(learner, rank, weighted)
     scores = GACV().score(path)
     assert scores.failed == [None] * 3
-    np.testing.assert_allclose(scores.score, by_output(path, twin, reference_margins.gacv), rtol=tolerances.FITTED)
+    np.testing.assert_allclose(scores.score, by_output(path, twin, twins.margins.gacv), rtol=tolerances.FITTED)
     np.testing.assert_allclose(scores.terms["fit"] + scores.terms["penalty"], scores.score)
 
 
@@ -67,7 +67,7 @@ def test_span_is_one_newton_step_a_row(name, rank, weighted):
     assert held.failed == [None] * 3
     assert not held.exact.any()
     for k, lam in enumerate(path.lams):
-        F = [reference_margins.one_step(twin, Z, y, rows.s, lam, int(path.bias)) for y in rows.Y]
+        F = [twins.margins.one_step(twin, Z, y, rows.s, lam, int(path.bias)) for y in rows.Y]
         np.testing.assert_allclose(held.f[:, k], F, rtol=0, atol=tolerances.FITTED)
     share = (rows.Y[:, None] * held.f < 0).mean(axis=0)
     np.testing.assert_allclose(Span().score(path).score, rows.mean(share))
@@ -78,7 +78,7 @@ def test_span_is_exact_where_no_row_changes_its_piece(seed):
     path = path_of(L2Svm(bias=False), seed=seed, lams=(3.0,))
     Z, y = slow_features(path), path.rows.Y[0]
     assert (y * path.fits.f[0, 0] < 1).all()
-    exact = reference_margins.left_out(reference.squared_hinge, Z, y, path.rows.s, 3.0)
+    exact = twins.margins.left_out(twins.losses.squared_hinge, Z, y, path.rows.s, 3.0)
     np.testing.assert_allclose(Span().heldout(path).f[0, 0], exact, rtol=0, atol=tolerances.FITTED)
 
 
@@ -89,7 +89,7 @@ def test_span_takes_most_of_the_optimism_out_of_the_training_loss(h):
         path = path_of(Svm(h=h, bias=False), seed=seed, lams=(0.03, 0.01))
         Z, y, near = slow_features(path), path.rows.Y[0], Span().heldout(path).f[0]
         for k, lam in enumerate(path.lams):
-            exact = reference_margins.left_out(reference.huber_hinge(h), Z, y, path.rows.s, lam)
+            exact = twins.margins.left_out(twins.losses.huber_hinge(h), Z, y, path.rows.s, lam)
             trained, stepped, left = (np.maximum(1 - y * f, 0).mean() for f in (path.fits.f[0, k], near[k], exact))
             off.append(stepped - left)
             optimism.append(left - trained)
@@ -113,7 +113,7 @@ def test_xi_alpha_is_its_slow_twin(name, rank, weighted):
     learner, twin = LEARNERS[name]
     path = path_of(learner, rank, weighted)
     np.testing.assert_allclose(
-        XiAlpha().score(path).score, by_output(path, twin, reference_margins.xi_alpha), rtol=tolerances.SUMS
+        XiAlpha().score(path).score, by_output(path, twin, twins.margins.xi_alpha), rtol=tolerances.SUMS
     )
 
 
@@ -125,7 +125,7 @@ def test_xi_alpha_and_gacv_bound_leave_one_out(name, weighted):
     Z, Y, s = slow_features(path), path.rows.Y, path.rows.s
     scores = XiAlpha().score(path)
     for k, lam in enumerate(path.lams):
-        u = Y * [reference_margins.left_out(twin, Z, y, s, lam) for y in Y]
+        u = Y * [twins.margins.left_out(twin, Z, y, s, lam) for y in Y]
         assert (u < 0).mean(axis=0) @ s / s.sum() <= scores.score[k]
         hinge = np.maximum(1 - u, 0).mean(axis=0) @ s / s.sum()
         assert hinge <= scores.loss[k] + tolerances.FITTED
@@ -148,7 +148,7 @@ def test_a_smaller_rho_counts_fewer_rows():
 def test_radius_margin_is_its_slow_twin(name, rank, weighted):
     learner, twin = LEARNERS[name]
     path = path_of(learner, rank, weighted, sizes=(3, 4, 5))
-    expected = by_output(path, twin, reference_margins.radius_margin, squared=isinstance(learner, L2Svm))
+    expected = by_output(path, twin, twins.margins.radius_margin, squared=isinstance(learner, L2Svm))
     np.testing.assert_allclose(RadiusMargin().score(path).score, expected, rtol=2 * GAP)
 
 
@@ -156,7 +156,7 @@ def test_radius_margin_bounds_leave_one_out_of_the_squared_hinge_with_a_bias():
     path = path_of(L2Svm(bias=True))
     Z, Y, s = slow_features(path), path.rows.Y, path.rows.s
     for k, lam in enumerate(path.lams):
-        outputs = [reference_margins.left_out(reference.squared_hinge, Z, y, s, lam, 1) for y in Y]
+        outputs = [twins.margins.left_out(twins.losses.squared_hinge, Z, y, s, lam, 1) for y in Y]
         assert (Y * outputs < 0).mean() <= RadiusMargin().score(path).score[k]
 
 

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import problems
-import reference_spectral
 import tables
 import tolerances
+import twins.heldout
+import twins.spectral
 from kernsel import registry
 from kernsel.criteria import EP, ER, SPS, SPSSurrogate
 from kernsel.errors import IncompatibleError, OptionError
@@ -39,7 +40,7 @@ def penalty(criterion, path):
 
 @given(problems.problems(largest=5))
 def test_all_perturbed_spectra_add_up_to_the_trace(problem):
-    expected = reference_spectral.perturbed_spectra(problem.K)
+    expected = twins.spectral.perturbed_spectra(problem.K)
     assert np.trace(problem.K) == pytest.approx(expected, rel=tolerances.SPECTRA)
 
 
@@ -47,9 +48,9 @@ def test_all_perturbed_spectra_add_up_to_the_trace(problem):
 def test_sps_and_its_surrogate_are_what_all_perturbed_spectra_say(kernel):
     path = path_of(kernel)
     K, n = path.problem.gram, path.rows.n
-    assert penalty(SPS(eta=3.0), path) == pytest.approx(3 * reference_spectral.perturbed_spectra(K) / n**2)
+    assert penalty(SPS(eta=3.0), path) == pytest.approx(3 * twins.spectral.perturbed_spectra(K) / n**2)
     surrogate = penalty(SPSSurrogate(eta=3.0), path)
-    assert surrogate == pytest.approx(3 * reference_spectral.first_order_changes(K) / n**2)
+    assert surrogate == pytest.approx(3 * twins.spectral.first_order_changes(K) / n**2)
     assert surrogate >= penalty(SPS(eta=3.0), path)
 
 
@@ -76,7 +77,7 @@ def test_the_ratio_of_eigenvalues_is_a_share_of_the_trace(q, tau):
 def test_ep_is_the_distance_of_the_two_spectra():
     path = path_of()
     rows = path.rows
-    operator = reference_spectral.products_of_geometric(rows.X.var(axis=0), 0.7, 30)[:30]
+    operator = twins.spectral.products_of_geometric(rows.X.var(axis=0), 0.7, 30)[:30]
     expected = np.abs(np.linalg.eigvalsh(path.problem.gram)[::-1] / 30 - operator).sum()
     assert penalty(EP(eta=2.0), path) == pytest.approx(2 * expected)
 
@@ -126,7 +127,7 @@ def test_features_that_are_never_held_together_have_the_same_spectrum(criterion,
     held = path_of(rank=30)
     monkeypatch.setattr(streaming, "FEATURES_BYTES", 0)
     path = path_of(rank=30)
-    assert path.problem.streamed
+    assert isinstance(path.representation, streaming.Blocks)
     assert penalty(criterion, path) == pytest.approx(penalty(criterion, held))
     with pytest.raises(IncompatibleError, match="'sps-surrogate' needs the eigenvectors of all rows"):
         SPSSurrogate().score(path)

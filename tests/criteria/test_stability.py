@@ -1,13 +1,13 @@
-"""Kernel stability as a penalty: slow twins, what comes from the cross-validation, and what is known against it."""
+"""Kernel stability as a penalty: twins, what comes from the cross-validation, and what is known against it."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-import reference
-import reference_stability as twin
 import tables
+import twins.losses
+import twins.stability
 from kernsel.criteria import BIF, CV, CVKS, FBIF, RKS, NewtonCV
 from kernsel.errors import OptionError
 from kernsel.kernels import Gaussian, Statistics
@@ -18,9 +18,9 @@ from kernsel.representation.problem import Landmarks, Problem
 
 LAMS = (1.0, 0.01)
 LEARNERS = [
-    (Krr(), reference.square),
-    (Lssvm(), reference.square),
-    (Svm(h=0.5, bias=False), reference.huber_hinge(0.5)),
+    (Krr(), twins.losses.square),
+    (Lssvm(), twins.losses.square),
+    (Svm(h=0.5, bias=False), twins.losses.huber_hinge(0.5)),
 ]
 
 learners = pytest.mark.parametrize(("learner", "loss"), LEARNERS, ids=["krr", "lssvm", "svm"])
@@ -44,7 +44,7 @@ def test_rks_is_its_slow_twin(learner, loss, rank, norm):
     path = tables.path_on(tables.make_rows(), learner, LAMS, rank=rank)
     scores, rows, K = RKS(eta=0.7, norm=norm).score(path), path.rows, slow_gram(path)
     for k, lam in enumerate(LAMS):
-        expected = twin.rks(K, loss, rows.Y, lam, rows.s, int(learner.bias), 0.7, norm)
+        expected = twins.stability.rks(K, loss, rows.Y, lam, rows.s, int(learner.bias), 0.7, norm)
         assert scores.score[k] == pytest.approx(expected, rel=digits(learner))
     np.testing.assert_array_equal(scores.score, scores.terms["fit"] + scores.terms["penalty"])
     assert scores.failed == [None, None]
@@ -57,7 +57,7 @@ def test_cvks_is_its_slow_twin(learner, loss, rank):
     path = tables.path_on(tables.make_rows(), learner, LAMS, rank=rank)
     scores, rows, K = CVKS(eta=0.7, cv="cv").score(path), path.rows, slow_gram(path)
     for k, lam in enumerate(LAMS):
-        expected = twin.cvks(K, loss, rows.Y, lam, rows.starts, rows.s, int(learner.bias), 0.7)
+        expected = twins.stability.cvks(K, loss, rows.Y, lam, rows.starts, rows.s, int(learner.bias), 0.7)
         assert scores.score[k] == pytest.approx(expected, rel=digits(learner))
     np.testing.assert_array_equal(scores.score, scores.terms["fit"] + scores.terms["penalty"])
 

@@ -8,7 +8,20 @@ import pytest
 
 from kernsel import kernels
 from kernsel.errors import OptionError
-from kernsel.kernels import Gaussian, Laplacian, Linear, On, Pairwise, Polynomial, Product, Scale, Statistics, Sum
+from kernsel.kernels import (
+    Constant,
+    Gaussian,
+    Kernel,
+    Laplacian,
+    Linear,
+    On,
+    Pairwise,
+    Polynomial,
+    Product,
+    Scale,
+    Statistics,
+    Sum,
+)
 
 A, B, C = Gaussian(2.0), Linear(), Laplacian(3.0)
 COMBINATIONS = [
@@ -31,6 +44,7 @@ COMBINATIONS = [
     Gaussian() + On((1,), Polynomial()),
     Scale(1e-7, Gaussian()),
 ]
+CONSTANTS = [A + 1, 0.5 + B * C, (A + 2) * B]
 
 
 @pytest.fixture
@@ -45,9 +59,28 @@ def test_values(X):
     np.testing.assert_allclose((A * B * C).evaluate(Statistics(X)), a * b * c)
 
 
-@pytest.mark.parametrize("kernel", COMBINATIONS[:-2], ids=str)
+@pytest.mark.parametrize("kernel", [*COMBINATIONS[:-2], *CONSTANTS], ids=str)
 def test_diag(kernel, X):
     np.testing.assert_allclose(kernel.diag(X), np.diag(kernel(X)))
+
+
+def test_kernels_and_numbers_add_and_multiply_as_their_matrices_do(X):
+    a, b = A(X), B(X)
+    for kernel, expected in (
+        (sum([A, B]), a + b),
+        (sum([A]), a),
+        (A + 0, a),
+        (0.5 + A, 0.5 + a),
+        (A + np.float64(2), a + 2),
+        (np.float64(2) + A, a + 2),
+        (np.int64(3) * A, 3 * a),
+        (2 * (1 + A) * B, 2 * (1 + a) * b),
+    ):
+        assert isinstance(kernel, Kernel)
+        np.testing.assert_allclose(kernel(X, X[:7]), expected[:, :7], rtol=1e-14)
+    assert sum([A, B, C]) == Sum((A, B, C))
+    assert A + Constant(1.0) == A + 1
+    assert sum([A]) is A
 
 
 def test_one_statistic_serves_all_parts(X):
@@ -87,7 +120,7 @@ def test_nested_sums_products_and_multiples_are_merged():
     assert 0.5 * On((1,), 4 * A) == Scale(2.0, On((1,), A))
 
 
-@pytest.mark.parametrize("kernel", COMBINATIONS, ids=str)
+@pytest.mark.parametrize("kernel", [*COMBINATIONS, *CONSTANTS], ids=str)
 def test_text_and_description_lead_back(kernel):
     assert kernels.parse(str(kernel)) == kernel
     assert kernels.from_spec(kernel.spec()) == kernel
@@ -121,6 +154,8 @@ def test_width_of_a_multiple_is_that_of_its_part():
         ("gaussian(tau=None)", Gaussian()),
         ("gaussian(gamma=0.25)", Gaussian(2)),
         ("2*3*linear", Scale(6, Linear())),
+        ("linear + 1", Linear() + Constant(1)),
+        ("2*0.5 + linear + 0", Constant(1) + Linear()),
         ("linear*0.5", Scale(0.5, Linear())),
         ("laplacian(sigma=+1e-3)", Laplacian(1e-3)),
         ("polynomial(degree=3, gamma=2*0.5)", Polynomial(3, 1.0)),
@@ -147,7 +182,7 @@ def test_parse(text, expected):
         ("gaussian(tau=linear)", "can't be read"),
         ("gaussian(tau='wide')", "can't be read"),
         ("linear - gaussian", "can't be read"),
-        ("linear + 1", "can't be read"),
+        ("linear + -1", "greater than 0"),
         ("1 + 2", "can't be read"),
         ("True*linear", "True"),
         ("linear**2", "can't be read"),
@@ -229,6 +264,9 @@ def test_a_plugin_kernel_takes_part_in_everything(X):
         lambda: Scale(None, A),
         lambda: Scale(0, A),
         lambda: -1 * A,
+        lambda: A + -1,
+        lambda: A + np.inf,
+        lambda: Constant(None),
         lambda: Scale(2, "linear"),
         lambda: 2 * Clash(),
         lambda: (2 * A).with_parameters(factor=None),
@@ -251,7 +289,7 @@ def test_errors(make):
         make()
 
 
-@pytest.mark.parametrize("make", [lambda: A + 1, lambda: A * "x", lambda: "x" * A])
+@pytest.mark.parametrize("make", [lambda: A + "x", lambda: "x" + A, lambda: A * "x", lambda: "x" * A])
 def test_other_operands_are_type_errors(make):
     with pytest.raises(TypeError):
         make()

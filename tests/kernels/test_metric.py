@@ -13,7 +13,7 @@ import tables
 from kernsel import kernels, protocols
 from kernsel.errors import OptionError
 from kernsel.kernels import ARD, Metric, Statistics
-from reference_learning import PROFILES
+from twins.learning import PROFILES
 
 seeds = st.integers(0, 2**32 - 1)
 profiles = st.sampled_from(sorted(PROFILES))
@@ -146,5 +146,5 @@ def test_what_is_missing_is_said():
 
 
 def test_it_has_no_relevances_to_learn():
-    assert not isinstance(Metric.of(np.eye(2)), protocols.Relevances)
+    assert not isinstance(Metric.of(np.eye(2)), protocols.SupportsRelevances)
     assert Metric().free == ("L", "rank")

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 import calling
 import losses
 import problems
-import reference
 import tolerances
+import twins.heldout
+import twins.losses
 from kernsel.numerics.smooth import heldout, heldout_features, heldout_kernel, newton
 from kernsel.numerics.square import spectral
 
@@ -54,11 +55,11 @@ def certain(loss, p, bias, s=None):
     """A fit whose bias is settled: some curved row says where it is, also without any one fold."""
     s = p.s if s is None else s
     if bias and loss is not losses.SQUARE:  # of one class alone there is no bias, or an infinite one
-        assume(all(both_classes(p, S, s) for S in [np.zeros(0, int), *reference.folds(p.starts)]))
-    w = reference.fit(loss.twin, p.features(bias), p.y, s, p.lam, bias)
+        assume(all(both_classes(p, S, s) for S in [np.zeros(0, int), *twins.heldout.folds(p.starts)]))
+    w = twins.heldout.fit(loss.twin, p.features(bias), p.y, s, p.lam, bias)
     curved = (s > 0) & (loss.twin(p.y, p.features(bias) @ w)[2] > 1e-3 * loss.curvature)
     if bias:
-        assume(all(np.delete(curved, S).any() for S in reference.folds(p.starts)))
+        assume(all(np.delete(curved, S).any() for S in twins.heldout.folds(p.starts)))
     return w
 
 
@@ -71,7 +72,7 @@ def test_exact_cv_of_the_square_loss_equals_brute_force(p, rank, bias):
     )  # fmt: skip
     assert not status.any()
     for k, lam in enumerate(lams):
-        expected = reference.refits_square(K, p.Y, lam, p.starts, p.s, bias)
+        expected = twins.heldout.refits_square(K, p.Y, lam, p.starts, p.s, bias)
         close(out[:, k] / root, expected, tolerances.weighted(p.s) * tolerances.exact(K, lam))
 
 
@@ -80,7 +81,7 @@ def test_exact_cv_is_exact_to_nine_digits(p, rank, bias):
     Z, K = low_rank(p, rank)
     lams = calling.array(p.lam)
     out, _ = spectral.heldout_square(*spectrum(p, Z, K, bias), p.Y, lams, *calling.folds(p.starts, p.s))
-    expected = reference.refits_square(K, p.Y, p.lam, p.starts, bias=bias)
+    expected = twins.heldout.refits_square(K, p.Y, p.lam, p.starts, bias=bias)
     np.testing.assert_allclose(out[:, 0], expected, rtol=0, atol=1e-9)
 
 
@@ -114,7 +115,7 @@ def test_leave_one_out(p, bias):
     )  # fmt: skip
     assert not status.any()
     atol = tolerances.weighted(p.s) * tolerances.exact(p.K, p.lam)
-    close(out[:, 0] / root, reference.refits_square(p.K, p.Y, p.lam, starts, p.s, bias), atol)
+    close(out[:, 0] / root, twins.heldout.refits_square(p.K, p.Y, p.lam, starts, p.s, bias), atol)
     if not bias and (p.s == 1).all():
         A = np.linalg.inv(p.K + (p.n - 1) * p.lam * np.eye(p.n))
         close(out[:, 0], p.Y - (p.Y @ A) / np.diag(A), atol)
@@ -124,12 +125,12 @@ def test_leave_one_out(p, bias):
 @settings(max_examples=15)
 @given(p=problems.problems(lams=(-10, 3), weighted=True), loss=st.sampled_from(losses.ALL), bias=biases)
 def test_exact_cv_of_any_loss_is_a_fit_with_weights_zero(problem, step, influence, p, loss, bias):
-    for S in reference.folds(p.starts):
+    for S in twins.heldout.folds(p.starts):
         s = p.s.copy()
         s[S] = 0
         certain(loss, p, bias, s)
-    expected = reference.refits(loss.twin, p.features(bias), p.y, p.lam, p.starts, p.s, bias)
-    for S in reference.folds(p.starts):
+    expected = twins.heldout.refits(loss.twin, p.features(bias), p.y, p.lam, p.starts, p.s, bias)
+    for S in twins.heldout.folds(p.starts):
         s = p.s.copy()
         s[S] = 0
         fits = calling.fit(problem, loss, matrix(problem, p, bias), p.y, calling.array(p.lam), s, bias=bias)
@@ -145,7 +146,7 @@ def test_newton_step_is_the_dense_one(problem, step, influence, p, loss, bias):
     out, _, status = calling.update(step, G, fits, lams, p.starts, bias=bias)
     assert not fits.status.any()
     assert not status.any()
-    expected = reference.newton_step(loss.twin, p.features(bias), p.y, p.lam, w, p.starts, p.s, bias)
+    expected = twins.heldout.newton_step(loss.twin, p.features(bias), p.y, p.lam, w, p.starts, p.s, bias)
     close(out[0], expected, tolerances.weighted(p.s) * tolerances.curved(p.K, p.lam, loss.curvature))
 
 
@@ -155,7 +156,7 @@ def test_newton_step_is_exact_for_the_square_loss(problem, step, influence, p, b
     G, lams = matrix(problem, p, bias), calling.array(p.lam)
     fits = calling.fit(problem, losses.SQUARE, G, p.Y[0], lams, p.s, bias=bias)
     out, _, _ = calling.update(step, G, fits, lams, p.starts, bias=bias)
-    expected = reference.refits_square(p.K, p.Y[0], p.lam, p.starts, p.s, bias)
+    expected = twins.heldout.refits_square(p.K, p.Y[0], p.lam, p.starts, p.s, bias)
     close(out[0], expected, tolerances.weighted(p.s) * tolerances.curved(p.K, p.lam))
 
 
@@ -169,11 +170,11 @@ def test_a_fold_whose_step_strays_from_what_it_promises_is_marked(problem, step,
     free, _, _ = calling.update(step, G, fits, lams, p.starts, bias=bias)
     np.testing.assert_array_equal(out, free)
     Z, wide = p.features(bias), 10 * tolerances.weighted(p.s) * tolerances.curved(p.K, p.lam, loss.curvature)
-    for fold, S in enumerate(reference.folds(p.starts)):
+    for fold, S in enumerate(twins.heldout.folds(p.starts)):
         T = np.delete(np.arange(p.n), S)
-        delta = reference.step_of(loss.twin, Z, p.y, p.lam, w, S, p.s, bias)
-        value, slope = reference.objective(loss.twin, Z[T], p.y[T], p.s[T], p.lam, w, bias)[:2]
-        reached = reference.objective(loss.twin, Z[T], p.y[T], p.s[T], p.lam, w + delta, bias)[0]
+        delta = twins.heldout.step_of(loss.twin, Z, p.y, p.lam, w, S, p.s, bias)
+        value, slope = twins.heldout.objective(loss.twin, Z[T], p.y[T], p.s[T], p.lam, w, bias)[:2]
+        reached = twins.heldout.objective(loss.twin, Z[T], p.y[T], p.s[T], p.lam, w + delta, bias)[0]
         (v, d1, d2), df = loss.twin(p.y, Z @ w), Z @ delta
         off = loss.twin(p.y, Z @ (w + delta))[0] - (v + d1 * df + d2 * df**2 / 2)
         stray, promise = p.s[T] @ np.abs(off[T]) / p.s[T].sum(), -slope @ delta / 2
@@ -212,7 +213,7 @@ def test_influence_is_the_dense_series(problem, step, influence, p, loss, order,
     fits = calling.fit(problem, loss, G, p.y, lams, p.s, bias=bias)
     out, _, status = calling.update(influence, G, fits, lams, p.starts, order, bias=bias)
     assert not status.any()
-    expected = reference.series(loss.twin, p.features(bias), p.y, p.lam, w, p.starts, order, 1.0, p.s, bias)
+    expected = twins.heldout.series(loss.twin, p.features(bias), p.y, p.lam, w, p.starts, order, 1.0, p.s, bias)
     close(out[0], expected, tolerances.weighted(p.s) * tolerances.curved(p.K, p.lam, loss.curvature))
 
 
@@ -225,8 +226,8 @@ def test_influence_of_the_square_loss_is_the_dense_series(p, order, rank, bias):
     )  # fmt: skip
     Z = np.column_stack([Z, np.ones((p.n, bias))])
     for y, found in zip(p.Y, out[:, 0] / root, strict=True):
-        w = reference.fit(reference.square, Z, y, p.s, p.lam, bias)
-        expected = reference.series(reference.square, Z, y, p.lam, w, p.starts, order, 1.0, p.s, bias)
+        w = twins.heldout.fit(twins.losses.square, Z, y, p.s, p.lam, bias)
+        expected = twins.heldout.series(twins.losses.square, Z, y, p.lam, w, p.starts, order, 1.0, p.s, bias)
         close(found, expected, tolerances.weighted(p.s) * tolerances.curved(K, p.lam))
 
 
@@ -234,7 +235,7 @@ def test_influence_of_the_square_loss_is_the_dense_series(p, order, rank, bias):
 @given(p=problems.problems(lams=(-8, 3)), loss=st.sampled_from(losses.ALL), bias=biases)
 def test_a_long_series_is_the_newton_step(problem, step, influence, p, loss, bias):
     w = certain(loss, p, bias)
-    assume(reference.ratios(loss.twin, p.features(bias), p.y, p.lam, w, p.starts, bias=bias).max() < 0.7)
+    assume(twins.heldout.ratios(loss.twin, p.features(bias), p.y, p.lam, w, p.starts, bias=bias).max() < 0.7)
     G, lams = matrix(problem, p, bias), calling.array(p.lam)
     fits = calling.fit(problem, loss, G, p.y, lams, bias=bias)
     series, _, _ = calling.update(influence, G, fits, lams, p.starts, 100, bias=bias)  # 0.7^100 is 3e-16
@@ -262,7 +263,7 @@ def test_rho_is_the_spectral_radius(problem, step, influence, seed, t, tau, expo
     G, lams, w = matrix(problem, p, bias), calling.array(p.lam), certain(loss, p, bias)
     fits = calling.fit(problem, loss, G, p.y, lams, bias=bias)
     _, rho, _ = calling.update(influence, G, fits, lams, p.starts, bias=bias)
-    expected = reference.ratios(loss.twin, p.features(bias), p.y, p.lam, w, p.starts, bias=bias)
+    expected = twins.heldout.ratios(loss.twin, p.features(bias), p.y, p.lam, w, p.starts, bias=bias)
     check_ratios(rho[0], expected)
     if loss is losses.SQUARE:
         path = 2.0 ** np.arange(3, exponent - 1, -1)  # each lam starts where the last one ended
@@ -277,8 +278,8 @@ def test_nystrom_influence_is_as_published_with_its_sign_and_mask_corrected(p, c
     V, lams = np.ascontiguousarray(p.Z[:, -c:]), calling.array(p.lam)
     hinge = losses.huber_hinge(h)
     for loss, twin in (
-        (hinge, lambda f: reference.nystrom_influence_hinge(p.K, V, p.y, p.lam, h, f, p.starts)),
-        (losses.SQUARE, lambda f: reference.nystrom_influence_square(p.K, V, p.y, p.lam, f, p.starts)),
+        (hinge, lambda f: twins.heldout.nystrom_influence_hinge(p.K, V, p.y, p.lam, h, f, p.starts)),
+        (losses.SQUARE, lambda f: twins.heldout.nystrom_influence_square(p.K, V, p.y, p.lam, f, p.starts)),
     ):
         fits = calling.fit(newton.in_kernel, loss, p.K, p.y, lams)
         out, _, status = calling.update(heldout_kernel.nystrom_influence, p.K, fits, lams, p.starts, 1, V)

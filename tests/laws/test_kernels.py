@@ -1,7 +1,6 @@
-"""Laws that every kernel keeps, on data that hypothesis makes up."""
+"""Laws of sums, products and multiples of kernels, and of radial ones, on data that hypothesis makes up."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
@@ -108,13 +107,3 @@ def test_the_order_of_the_rows_does_not_matter(kernel, X, random):
     random.shuffle(order)
     K = kernel(X)
     np.testing.assert_allclose(kernel(X[order]), K[np.ix_(order, order)], rtol=1e-9, atol=tolerance(K))
-
-
-@pytest.mark.parametrize("cls", RADIAL)
-@laws
-@given(X=tables)
-def test_axes_are_ascending_positive_and_finite(cls, X):
-    (axis,) = cls().axes(X).values()
-    assert (axis > 0).all()
-    assert np.isfinite(axis).all()
-    assert (np.diff(axis) > 0).all()

@@ -8,28 +8,35 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-import reference
 import tables
 import tolerances
+import twins.heldout
+import twins.losses
+from kernsel import registry
 from kernsel.folds.partition import Partition
 from kernsel.learners import Klr, Krr, L2Svm, Lssvm, Qsvr, Svm, Svr
 
 TWINS = [
-    (Krr(), reference.square, 2.0),
-    (Lssvm(), reference.square, 2.0),
-    (Svm(h=0.2, bias=False), reference.huber_hinge(0.2), 2.5),
-    (Svm(h=0.2, bias=True), reference.huber_hinge(0.2), 2.5),
-    (L2Svm(bias=False), reference.squared_hinge, 2.0),
-    (L2Svm(bias=True), reference.squared_hinge, 2.0),
-    (Klr(bias=False), reference.logistic, 0.25),
-    (Klr(bias=True), reference.logistic, 0.25),
-    (Svr(epsilon=0.2, h=0.1), reference.huber_insensitive(0.2, 0.1), 5.0),
-    (Svr(epsilon=0.2, h=0.1, bias=False), reference.huber_insensitive(0.2, 0.1), 5.0),
-    (Qsvr(epsilon=0.1), reference.squared_insensitive(0.1), 2.0),
-    (Qsvr(epsilon=0.1, bias=False), reference.squared_insensitive(0.1), 2.0),
+    (Krr(), twins.losses.square, 2.0),
+    (Lssvm(), twins.losses.square, 2.0),
+    (Svm(h=0.2, bias=False), twins.losses.huber_hinge(0.2), 2.5),
+    (Svm(h=0.2, bias=True), twins.losses.huber_hinge(0.2), 2.5),
+    (L2Svm(bias=False), twins.losses.squared_hinge, 2.0),
+    (L2Svm(bias=True), twins.losses.squared_hinge, 2.0),
+    (Klr(bias=False), twins.losses.logistic, 0.25),
+    (Klr(bias=True), twins.losses.logistic, 0.25),
+    (Svr(epsilon=0.2, h=0.1), twins.losses.huber_insensitive(0.2, 0.1), 5.0),
+    (Svr(epsilon=0.2, h=0.1, bias=False), twins.losses.huber_insensitive(0.2, 0.1), 5.0),
+    (Qsvr(epsilon=0.1), twins.losses.squared_insensitive(0.1), 2.0),
+    (Qsvr(epsilon=0.1, bias=False), twins.losses.squared_insensitive(0.1), 2.0),
 ]
 learners = pytest.mark.parametrize(("learner", "twin", "curvature"), TWINS, ids=[str(each[0]) for each in TWINS])
 ranks = pytest.mark.parametrize("rank", [None, 8], ids=["full", "rank 8"])
+
+
+def test_every_built_in_learner_has_a_twin():
+    built_in = {claim.name for claim in registry.claims("learner") if claim.builtin}
+    assert {learner.name for learner, *_ in TWINS} == built_in
 
 
 @st.composite
@@ -59,9 +66,9 @@ def refits(twin, curvature, path, y, lam):
     for fold, (lo, hi) in enumerate(pairwise(rows.starts)):
         kept = np.ones(rows.n, bool) if rows.training is None else rows.training[fold].copy()
         kept[lo:hi] = False
-        if bias and twin is not reference.square:
+        if bias and twin is not twins.losses.square:
             assume("regression" in path.learner.tasks or np.unique(y[kept]).size == 2)
-        w = reference.fit(twin, Z[kept], y[kept], rows.s[kept], lam, bias)
+        w = twins.heldout.fit(twin, Z[kept], y[kept], rows.s[kept], lam, bias)
         if bias:
             for shift in (-1e-3, 1e-3):  # else the bias is free to move
                 assume((twin(y, Z @ w + shift)[2][kept] > 1e-3 * curvature).any())

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 import calling
 import losses
 import problems
-import reference
 import tolerances
+import twins.heldout
 from kernsel.numerics.smooth import newton
 
 SOLVERS = [newton.in_kernel, newton.in_features]
@@ -46,7 +46,7 @@ def test_the_fit_is_stationary(problem, p, loss, weighted):
 @given(p=problems.problems(), loss=any_loss)
 def test_the_fit_is_the_slow_twins(problem, p, loss):
     fits = calling.fit(problem, loss, matrix(problem, p), p.y, calling.array(p.lam))
-    w = reference.fit(loss.twin, p.Z, p.y, np.ones(p.n), p.lam)
+    w = twins.heldout.fit(loss.twin, p.Z, p.y, np.ones(p.n), p.lam)
     np.testing.assert_allclose(fits.f[0], p.Z @ w, atol=tolerances.curved(p.K, p.lam, loss.curvature))
 
 
@@ -59,7 +59,7 @@ def test_no_other_solver_finds_a_lower_objective(problem, p, loss, bias):
     fits = calling.fit(problem, loss, G, p.y, calling.array(p.lam), p.s, bias=bias)
     assert not fits.status.any()
     found = scipy.optimize.minimize(
-        lambda w: reference.objective(loss.twin, Z, p.y, p.s, p.lam, w, bias)[:2],
+        lambda w: twins.heldout.objective(loss.twin, Z, p.y, p.s, p.lam, w, bias)[:2],
         np.zeros(Z.shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": 300, "gtol": 1e-10},
     )  # fmt: skip
     assert value(problem, fits, p.s, p.lam, bias) <= found.fun * (1 + tolerances.PENALTY) + 1e-12
@@ -73,8 +73,8 @@ def test_with_a_bias_the_pulls_of_all_rows_sum_to_nothing(problem, p, loss):
     fits = calling.fit(problem, loss, G, p.y, calling.array(p.lam), p.s, bias=1)
     assert not fits.status.any()
     assert abs(fits.d1[0].sum()) <= 1e-6 * np.abs(fits.d1[0]).sum() + 1e-9
-    w = reference.fit(loss.twin, p.features(bias=1), p.y, p.s, p.lam, bias=1)
-    expected = reference.objective(loss.twin, p.features(bias=1), p.y, p.s, p.lam, w, bias=1)[0]
+    w = twins.heldout.fit(loss.twin, p.features(bias=1), p.y, p.s, p.lam, bias=1)
+    expected = twins.heldout.objective(loss.twin, p.features(bias=1), p.y, p.s, p.lam, w, bias=1)[0]
     assert value(problem, fits, p.s, p.lam, bias=1) <= expected * (1 + tolerances.PENALTY) + 1e-12
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import reference_stability as twin
 import tolerances
+import twins.stability
 from kernsel.kernels import (
     ARD,
     ARDPolynomial,
@@ -20,8 +20,8 @@ from kernsel.kernels import (
     Matern52,
     Polynomial,
     Scale,
+    Statistics,
 )
-from kernsel.kernels.base import Statistics
 from kernsel.numerics import stability
 from kernsel.numerics.stability import NORMS
 
@@ -44,7 +44,7 @@ def symmetric(seed, n, definite):
 @given(seeds, sizes, st.booleans())
 def test_the_closed_form_is_that_of_the_eigenvalues(norm, seed, n, definite):
     K = symmetric(seed, n, definite)
-    found, expected = stability.perturbations(stability.scan_gram(K), norm), twin.perturbations(K, norm)
+    found, expected = stability.perturbations(stability.scan_gram(K), norm), twins.stability.perturbations(K, norm)
     np.testing.assert_allclose(found, expected, rtol=tolerances.SCAN, atol=tolerances.SCAN * np.abs(K).max())
     value, worst = stability.beta(stability.scan_gram(K), norm)
     assert value == found.max() == found[worst]
@@ -53,9 +53,9 @@ def test_the_closed_form_is_that_of_the_eigenvalues(norm, seed, n, definite):
 def test_a_negative_diagonal_is_where_the_printed_formula_fails():
     K = np.array([[-3.0, 1.0], [1.0, 2.0]])
     sizes = stability.perturbations(stability.scan_gram(K))
-    assert sizes[0] == pytest.approx(twin.perturbation(K, 0), rel=tolerances.SCAN)
-    assert twin.printed(K, 0) == pytest.approx(sizes[0] - 3.0)
-    assert sizes[1] == pytest.approx(twin.printed(K, 1))
+    assert sizes[0] == pytest.approx(twins.stability.perturbation(K, 0), rel=tolerances.SCAN)
+    assert twins.stability.printed(K, 0) == pytest.approx(sizes[0] - 3.0)
+    assert sizes[1] == pytest.approx(twins.stability.printed(K, 1))
 
 
 @given(seeds, st.integers(2, 8), st.floats(0.01, 10.0))
@@ -64,7 +64,7 @@ def test_the_removed_matrix_is_not_that_of_a_removed_row(seed, n, ridge):
     rng = np.random.default_rng(seed)
     X, y, i = rng.normal(size=(n, 2)), rng.normal(size=n), int(rng.integers(n))
     K, kept = Gaussian(1.0)(X), np.arange(n) != i
-    printed = K @ np.linalg.solve(twin.removed(K, i) + ridge * np.eye(n), y)
+    printed = K @ np.linalg.solve(twins.stability.removed(K, i) + ridge * np.eye(n), y)
     without = K[:, kept] @ np.linalg.solve(K[np.ix_(kept, kept)] + ridge * np.eye(n - 1), y[kept])
     np.testing.assert_allclose(printed - without, K[:, i] * y[i] / ridge, atol=tolerances.conditioned(n, ridge, n))
     assert np.abs(printed - without).max() > 0.9 * abs(y[i]) / ridge
@@ -148,15 +148,15 @@ def test_the_scan_from_points_is_that_of_the_gram_matrix(kernel, weighted, n):
 def test_a_row_of_weight_two_is_there_twice(seed, n, low_rank):
     rng = np.random.default_rng(seed)
     Z, times = rng.normal(size=(n, 3)), rng.integers(1, 4, size=n)
-    many = twin.repeated(Z, times)
+    many = twins.stability.repeated(Z, times)
     scan = (
         stability.scan_features(lambda rows: Z[rows], Z.T @ (times[:, None] * Z), n, times.astype(float))
         if low_rank
         else stability.scan_gram(Z @ Z.T, times.astype(float))
     )
     for norm in NORMS:
-        expected = twin.perturbations(many @ many.T, norm)
-        found = twin.repeated(stability.perturbations(scan, norm), times)
+        expected = twins.stability.perturbations(many @ many.T, norm)
+        found = twins.stability.repeated(stability.perturbations(scan, norm), times)
         np.testing.assert_allclose(found, expected, rtol=tolerances.SCAN)
 
 

@@ -3,20 +3,21 @@
 import numpy as np
 import pytest
 
-import reference
 import tables
 import tolerances
+import twins.heldout
+import twins.losses
 from kernsel.criteria import BIF, CV, FBIF, NewtonCV
 from kernsel.errors import IncompatibleError
 from kernsel.learners import Klr, L2Svm, Qsvr, Svm, Svr
 
 LAMS = (1.0, 0.1, 1e-3)
 TWINS = {
-    Svm(h=0.2, bias=False): (reference.huber_hinge(0.2), 2.5),
-    L2Svm(bias=False): (reference.squared_hinge, 2.0),
-    Klr(bias=False): (reference.logistic, 0.25),
-    Qsvr(epsilon=0.2, bias=False): (reference.squared_insensitive(0.2), 2.0),
-    Svr(epsilon=0.3, h=0.1, bias=False): (reference.huber_insensitive(0.3, 0.1), 5.0),
+    Svm(h=0.2, bias=False): (twins.losses.huber_hinge(0.2), 2.5),
+    L2Svm(bias=False): (twins.losses.squared_hinge, 2.0),
+    Klr(bias=False): (twins.losses.logistic, 0.25),
+    Qsvr(epsilon=0.2, bias=False): (twins.losses.squared_insensitive(0.2), 2.0),
+    Svr(epsilon=0.3, h=0.1, bias=False): (twins.losses.huber_insensitive(0.3, 0.1), 5.0),
 }
 learners = pytest.mark.parametrize("learner", TWINS, ids=str)
 ranks = pytest.mark.parametrize("rank", [None, 8], ids=["full", "rank 8"])
@@ -36,10 +37,10 @@ def test_fits_and_refits_are_those_of_brute_force(learner, rank, seed):
     for k, lam in enumerate(LAMS):
         atol = tolerances.curved(Z @ Z.T, lam, curvature)
         for i, y in enumerate(path.rows.Y):
-            w = reference.fit(twin, Z, y, np.ones(y.size), lam)
+            w = twins.heldout.fit(twin, Z, y, np.ones(y.size), lam)
             np.testing.assert_allclose(path.fits.f[i, k], Z @ w, rtol=0, atol=atol)
             np.testing.assert_allclose(
-                held.f[i, k], reference.refits(twin, Z, y, lam, path.rows.starts), rtol=0, atol=atol
+                held.f[i, k], twins.heldout.refits(twin, Z, y, lam, path.rows.starts), rtol=0, atol=atol
             )
 
 
@@ -50,12 +51,12 @@ def test_folds_make_the_newton_step_or_are_refitted(learner, rank):
     Z, held = tables.slow_features(path), path.newton_step()
     for k, lam in enumerate(LAMS):
         for i, y in enumerate(path.rows.Y):
-            w = reference.fit(twin, Z, y, np.ones(y.size), lam)
-            step = reference.newton_step(twin, Z, y, lam, w, path.rows.starts)
-            refit = reference.refits(twin, Z, y, lam, path.rows.starts)
+            w = twins.heldout.fit(twin, Z, y, np.ones(y.size), lam)
+            step = twins.heldout.newton_step(twin, Z, y, lam, w, path.rows.starts)
+            refit = twins.heldout.refits(twin, Z, y, lam, path.rows.starts)
             atol = 10 * tolerances.curved(Z @ Z.T, lam, curvature)
             far, wrong = (np.abs(held.f[i, k] - each) > atol for each in (step, refit))
-            away = [fold for fold in reference.folds(path.rows.starts) if far[fold].any()]
+            away = [fold for fold in twins.heldout.folds(path.rows.starts) if far[fold].any()]
             assert held.exact[k] or len(away) <= held.refitted[k]
             assert not any(wrong[fold].any() for fold in away)
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import reference_learning
 import tables
 import tolerances
+import twins.learning
 from kernsel.data import from_arrays
 from kernsel.errors import SelectionError
 from kernsel.folds import make_folds
@@ -56,7 +56,7 @@ def rows_on(X, y, folds=4):
 def test_the_inner_solution_is_that_of_the_bordered_system(seed, learner, lam, weighted):
     criterion = criterion_on(KERNELS[0], learner, seed, weighted, n=20)
     K, found = criterion.fit(KERNELS[0].theta, lam)
-    a, b, value = reference_learning.first_level(K, criterion.Y, criterion.s, learner.bias, lam)
+    a, b, value = twins.learning.first_level(K, criterion.Y, criterion.s, learner.bias, lam)
     tolerance = tolerances.conditioned(len(K), lam, len(K)) * tolerances.weighted(criterion.s) / lam
     np.testing.assert_allclose(found.a, a, atol=tolerance)
     np.testing.assert_allclose(found.b, b, atol=tolerance)
@@ -79,7 +79,7 @@ def test_a_weight_of_two_is_a_row_that_is_there_twice():
 def test_the_gradient_is_the_difference(kernel, learner):
     criterion, theta = criterion_on(kernel, learner), np.array(kernel.theta)
     for lam, mu in ((1e-3, 0.1), (0.1, 0.01)):
-        expected = reference_learning.differences(lambda t: criterion.slopes(t, lam, mu).value, theta)  # noqa: B023
+        expected = twins.learning.differences(lambda t: criterion.slopes(t, lam, mu).value, theta)  # noqa: B023
         np.testing.assert_allclose(criterion.slopes(theta, lam, mu).theta, expected, rtol=1e-5, atol=1e-9)
 
 
@@ -116,7 +116,7 @@ def test_landmarks_are_least_squares_on_their_kernel_functions(seed, learner, co
     criterion = on_landmarks(criterion_on(KERNELS[0], learner, seed, n=30), count)
     found = criterion.slopes(np.array(KERNELS[0].theta), lam, 0.0)
     C, W = KERNELS[0](criterion.X, criterion.landmarks), KERNELS[0](criterion.landmarks)
-    expected = reference_learning.on_landmarks(C, W, criterion.Y, criterion.s, learner.bias, lam)
+    expected = twins.learning.on_landmarks(C, W, criterion.Y, criterion.s, learner.bias, lam)
     assert found.value == pytest.approx(expected, rel=1e-7)
 
 
@@ -124,7 +124,7 @@ def test_landmarks_are_least_squares_on_their_kernel_functions(seed, learner, co
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
 def test_the_gradient_on_landmarks_is_the_difference(kernel, learner):
     criterion, theta = on_landmarks(criterion_on(kernel, learner), 9), np.array(kernel.theta)
-    expected = reference_learning.differences(lambda t: criterion.slopes(t, 1e-2, 0.1).value, theta)
+    expected = twins.learning.differences(lambda t: criterion.slopes(t, 1e-2, 0.1).value, theta)
     np.testing.assert_allclose(criterion.slopes(theta, 1e-2, 0.1).theta, expected, rtol=1e-5, atol=1e-9)
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kernsel
-import reference_mkl
+import twins.mkl
 from kernsel.criteria import CVKS
 from kernsel.data import from_arrays
 from kernsel.errors import ConvergenceWarning, DataError, KernselError, OptionError, SelectionError
@@ -99,7 +99,7 @@ def test_the_objective_of_k_ks_is_its_definition(seed, bias, eta):
     pool, mu = Pool(rows, tuple(KERNELS)), np.random.default_rng(seed).dirichlet(np.ones(4))
     parts = stability_objective(pool, Lssvm() if bias else Krr(), 0.05, eta)
     K = np.tensordot(mu, pool.grams, 1)
-    assert total(parts, mu) == pytest.approx(reference_mkl.k_ks(K, rows.Y, 0.05, rows.starts, eta, int(bias)), rel=1e-9)
+    assert total(parts, mu) == pytest.approx(twins.mkl.k_ks(K, rows.Y, 0.05, rows.starts, eta, int(bias)), rel=1e-9)
     assert len(parts(mu)[2]) == (rows.n if eta else 0)
 
 
@@ -140,7 +140,7 @@ def test_easy_is_its_quadratic_programme(share):
     found = learn(X, y, method="easy", lam=lam)
     G = np.stack([kernel(X) / scale for kernel, scale in zip(found.kernels, found.scales, strict=True)])
     sign = np.where(y == "out", 1.0, -1.0)
-    g = reference_mkl.nearest_points(G.mean(axis=0), sign, share) * sign
+    g = twins.mkl.nearest_points(G.mean(axis=0), sign, share) * sign
     q = np.einsum("i,mij,j->m", g, G, g)
     np.testing.assert_allclose(found.weights, q / q.sum(), rtol=1e-5)
 

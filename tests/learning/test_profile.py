@@ -6,8 +6,8 @@ import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import reference_learning
 import tolerances
+import twins.learning
 from kernsel.criteria import Evidence
 from kernsel.criteria.evidence import prior
 from kernsel.data import from_arrays
@@ -72,7 +72,7 @@ def test_the_prior_holds_the_ratios_and_not_the_scale(theta, sigma):
     assert value == pytest.approx(0.5 * np.var(np.log(theta)) * theta.size / sigma**2, abs=1e-12)
     assert prior(7.0 * theta, sigma, [theta.size])[0] == pytest.approx(value, rel=1e-9, abs=1e-12)
     assert slopes @ theta == pytest.approx(0.0, abs=1e-9 * (1 + np.abs(slopes * theta).max()))
-    expected = reference_learning.differences(lambda t: prior(t, sigma, [t.size])[0], theta)
+    expected = twins.learning.differences(lambda t: prior(t, sigma, [t.size])[0], theta)
     np.testing.assert_allclose(slopes * theta, expected * theta, rtol=1e-5, atol=1e-5 * (1 + value))
 
 
@@ -97,7 +97,7 @@ def test_the_gradient_of_the_criterion_has_the_prior(text):
         return criterion.gradient(Problem(rows, template.with_theta(theta)), Krr(), 0.01).value
 
     slopes = criterion.gradient(Problem(rows, template.with_theta(theta)), Krr(), 0.01)
-    np.testing.assert_allclose(slopes.theta, reference_learning.differences(value, theta), rtol=1e-5)
+    np.testing.assert_allclose(slopes.theta, twins.learning.differences(value, theta), rtol=1e-5)
     free = Evidence().gradient(Problem(rows, template.with_theta(theta)), Krr(), 0.01)
     assert slopes.value > free.value
     assert slopes.lam == free.lam

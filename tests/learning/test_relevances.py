@@ -9,9 +9,9 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 import kernsel
-import reference_learning
 import tables
 import tolerances
+import twins.learning
 from kernsel import learn_relevances, registry
 from kernsel.criteria import BR, CV, ELOO, LOO, Evidence
 from kernsel.data import from_arrays
@@ -56,9 +56,9 @@ def test_gradients_are_the_differences_and_values_the_scores(kernel, criterion, 
 
     for lam in (1e-3, 0.1):
         slopes = criterion.gradient(Problem(rows, kernel.with_theta(theta)), learner, lam)
-        expected = reference_learning.differences(lambda t: value(t, lam), theta)  # noqa: B023
+        expected = twins.learning.differences(lambda t: value(t, lam), theta)  # noqa: B023
         np.testing.assert_allclose(slopes.theta, expected, rtol=1e-5, atol=1e-6 * abs(slopes.value))
-        along = reference_learning.differences(lambda t: value(theta, t[0]), np.array([lam]))[0] * lam
+        along = twins.learning.differences(lambda t: value(theta, t[0]), np.array([lam]))[0] * lam
         assert slopes.lam == pytest.approx(along, rel=1e-5, abs=1e-6 * abs(slopes.value))
         score = criterion.score(tables.make_path(Problem(rows, kernel.with_theta(theta)), learner, [lam])).score[0]
         assert slopes.value == pytest.approx(score, rel=1e-8)

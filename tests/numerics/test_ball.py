@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import problems
-import reference_margins
+import twins.margins
 from kernsel.numerics.smooth import ball
 from kernsel.numerics.smooth.ball import GAP, squared_radius
 from kernsel.numerics.smooth.newton import CONVERGED, UNFINISHED
@@ -31,7 +31,7 @@ def test_by_hand():
 @settings(max_examples=20)
 @given(problems.problems(largest=4), st.sampled_from([0.0, 0.3]))
 def test_it_is_scipys(p, ridge):
-    expected = reference_margins.squared_radius(p.K + ridge * np.eye(p.n))
+    expected = twins.margins.squared_radius(p.K + ridge * np.eye(p.n))
     assert radius(p.K, ridge=ridge) == pytest.approx(expected, rel=2 * GAP, abs=1e-8)
     assert radius(p.Z, full=False, ridge=ridge) == pytest.approx(expected, rel=2 * GAP, abs=1e-8)
 

@@ -8,8 +8,8 @@ from hypothesis import given
 
 import calling
 import problems
-import reference
 import tolerances
+import twins.heldout
 from kernsel.numerics.smooth import newton
 from kernsel.numerics.square import factored, spectral
 
@@ -24,7 +24,7 @@ def test_folds_are_held_out_exactly(bias, p):
     f, status = factored.heldout_factored(K, root if bias else None, Y, lams, starts, left)
     for k in np.flatnonzero(status == newton.CONVERGED):
         for c, y in enumerate(p.Y):
-            expected = reference.refits_square(p.K, y, lams[k], p.starts, p.s, bias)
+            expected = twins.heldout.refits_square(p.K, y, lams[k], p.starts, p.s, bias)
             atol = tolerances.weighted(p.s) * tolerances.exact(p.K, lams[k]) * (1 + np.abs(y).max())
             np.testing.assert_allclose(f[c, k] / root, expected, rtol=0, atol=10 * atol)
 

@@ -6,9 +6,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import problems
-import reference_leaveoneout as twins
 import tables
 import tolerances
+import twins.leaveoneout
 from kernsel.criteria import BR, CV, ELOO, Evidence
 from kernsel.learners import Krr, Lssvm
 from kernsel.numerics.runtime.jit import one_blas_thread
@@ -16,9 +16,9 @@ from kernsel.numerics.square import gradients, spectral
 
 FUNCTIONS = {
     "k-fold": lambda K, p, bias, lam: gradients.cross_validation(K, p.Y, p.s, bias, lam, p.starts),
-    "loo": lambda K, p, bias, lam: gradients.cross_validation(K, p.Y, p.s, bias, lam, twins.singles(p.n)),
+    "loo": lambda K, p, bias, lam: gradients.cross_validation(K, p.Y, p.s, bias, lam, twins.leaveoneout.singles(p.n)),
     "loo, equal": lambda K, p, bias, lam: gradients.cross_validation(
-        K, p.Y, np.ones(len(p.s)), bias, lam, twins.singles(p.n)
+        K, p.Y, np.ones(len(p.s)), bias, lam, twins.leaveoneout.singles(p.n)
     ),
     "br": lambda K, p, bias, lam: gradients.bayesian_regularisation(K, p.Y, p.s, bias, lam, p.starts),
     "evidence": lambda K, p, bias, lam: gradients.evidence(K, p.Y, p.s, bias, lam),
@@ -82,7 +82,7 @@ def test_the_values_are_those_of_the_criteria(learner, weighted):
     args = path.problem.gram, rows.Y, rows.s, int(path.bias), 0.02
     values = {
         CV(): gradients.cross_validation(*args, rows.starts)[0],
-        ELOO(): gradients.cross_validation(*args, twins.singles(rows.n))[0],
+        ELOO(): gradients.cross_validation(*args, twins.leaveoneout.singles(rows.n))[0],
         Evidence(): gradients.evidence(*args)[0],
         BR(): gradients.bayesian_regularisation(*args, rows.starts)[0] + BR().score(path).terms["penalty"][0],
     }
@@ -115,7 +115,7 @@ def test_the_products_of_section_3_are_those_of_press(bias):
     a = A @ p.Y[0]
     r = a / np.diag(A)
     G = -np.outer(A @ (r / np.diag(A)), a) + A @ np.diag(r**2 / np.diag(A)) @ A
-    value, W, slope = gradients.cross_validation(p.K, p.Y[:1], p.s, bias, p.lam, twins.singles(n))
+    value, W, slope = gradients.cross_validation(p.K, p.Y[:1], p.s, bias, p.lam, twins.leaveoneout.singles(n))
     assert value == pytest.approx((r**2).mean())
     np.testing.assert_allclose(W, (G + G.T) / n, rtol=1e-8, atol=1e-10)
     assert slope == pytest.approx(2 * np.trace(G) * (n - 1) / n)

@@ -1,4 +1,4 @@
-"""Gram matrices against slow twins, SciPy, and exact properties."""
+"""Gram matrices against twins, SciPy, and exact properties."""
 
 import threading
 

@@ -6,8 +6,9 @@ import pytest
 import calling
 import losses
 import problems
-import reference
 import tolerances
+import twins.heldout
+import twins.losses
 from kernsel.numerics.smooth import heldout_features, heldout_kernel, newton
 
 FOLDS = problems.starts_of([8, 12, 5, 10])
@@ -20,7 +21,7 @@ def problem():
 
 
 def fitted(loss, p):
-    return reference.fit(loss.twin, p.Z, p.y, np.ones(p.n), p.lam)
+    return twins.heldout.fit(loss.twin, p.Z, p.y, np.ones(p.n), p.lam)
 
 
 def relative(actual, expected):
@@ -30,7 +31,7 @@ def relative(actual, expected):
 def same_rows(loss, p, S, reach):
     """Whether the curved rows are the same ends of the stretch of eps, so that the refits are smooth there."""
     masks = [
-        loss.twin(p.y, p.Z @ reference.contaminated(loss.twin, p.Z, p.y, p.lam, S, e))[2] > 0
+        loss.twin(p.y, p.Z @ twins.heldout.contaminated(loss.twin, p.Z, p.y, p.lam, S, e))[2] > 0
         for e in (-reach, 0, reach)
     ]
     return (masks[0] == masks[1]).all() and (masks[1] == masks[2]).all()
@@ -39,14 +40,14 @@ def same_rows(loss, p, S, reach):
 @pytest.mark.parametrize("loss", losses.ALL, ids=str)
 def test_influence_is_the_derivative_of_the_refit(problem, loss):
     p, checked, w = problem, 0, fitted(loss, problem)
-    for S in reference.folds(p.starts):
+    for S in twins.heldout.folds(p.starts):
         reach = next((r for r in (0.05, 0.02, 0.01) if same_rows(loss, p, S, r)), None)
         if reach is None:
             continue
         orders = 1 if loss is losses.LOGISTIC else 3  # the logistic loss has a third derivative
-        numeric = reference.differences(loss.twin, p.Z, p.y, p.lam, S, reach)[:orders]
+        numeric = twins.heldout.differences(loss.twin, p.Z, p.y, p.lam, S, reach)[:orders]
         for order, (B, expected) in enumerate(
-            zip(reference.influence(loss.twin, p.Z, p.y, p.lam, w, S, orders), numeric, strict=True), 1
+            zip(twins.heldout.influence(loss.twin, p.Z, p.y, p.lam, w, S, orders), numeric, strict=True), 1
         ):
             # rounding of the refits, divided by reach^order
             assert relative(p.Z @ B, p.Z @ expected) < tolerances.DIFFERENCES + 1e-13 * (3 / reach) ** order, (
@@ -59,15 +60,15 @@ def test_influence_is_the_derivative_of_the_refit(problem, loss):
 
 def test_bif14_theorem_2_prints_a_factor_2_too_much(problem):
     p, w, S = problem, fitted(losses.SQUARE, problem), np.arange(8)
-    numeric = p.Z @ reference.differences(reference.square, p.Z, p.y, p.lam, S, 0.05)[1]
+    numeric = p.Z @ twins.heldout.differences(twins.losses.square, p.Z, p.y, p.lam, S, 0.05)[1]
     ours, printed = (
-        p.Z @ reference.influence(reference.square, p.Z, p.y, p.lam, w, S, 2, factor)[1] for factor in (1, 2)
+        p.Z @ twins.heldout.influence(twins.losses.square, p.Z, p.y, p.lam, w, S, 2, factor)[1] for factor in (1, 2)
     )
     assert relative(ours, numeric) < tolerances.DIFFERENCES
     assert relative(printed, numeric) > 0.3
     fits = calling.fit(newton.in_kernel, losses.SQUARE, p.K, p.y, calling.array(p.lam))
     out, _, _ = calling.update(heldout_kernel.influence, p.K, fits, calling.array(p.lam), p.starts, 2)
-    series = [reference.series(reference.square, p.Z, p.y, p.lam, w, p.starts, 2, factor) for factor in (1, 2)]
+    series = [twins.heldout.series(twins.losses.square, p.Z, p.y, p.lam, w, p.starts, 2, factor) for factor in (1, 2)]
     assert relative(out[0], series[0]) < 1e-10
     assert relative(out[0], series[1]) > 0.01
 
@@ -76,7 +77,7 @@ def hinge_first_order(p, **printed):
     """Ours, FBIF18 as given, and the fit, with all landmarks: then FBIF is the BIF."""
     fits = calling.fit(newton.in_kernel, WIDE, p.K, p.y, calling.array(p.lam))
     ours, _, _ = calling.update(heldout_kernel.nystrom_influence, p.K, fits, calling.array(p.lam), p.starts, 1, p.Z)
-    theirs = reference.nystrom_influence_hinge(p.K, p.Z, p.y, p.lam, 0.5, fits.f[0], p.starts, **printed)
+    theirs = twins.heldout.nystrom_influence_hinge(p.K, p.Z, p.y, p.lam, 0.5, fits.f[0], p.starts, **printed)
     return ours[0] - fits.f[0], theirs - fits.f[0]
 
 
@@ -85,10 +86,10 @@ def test_fbif18_prints_the_hinge_with_a_wrong_sign_and_without_its_mask(problem,
     p = problem
     ours, theirs = hinge_first_order(p, **printed)
     checked = 0
-    for S in reference.folds(p.starts):
+    for S in twins.heldout.folds(p.starts):
         reach = next((r for r in (0.05, 0.02, 0.01) if same_rows(WIDE, p, S, r)), None)
         if reach is not None:
-            derivative = p.Z[S] @ reference.differences(WIDE.twin, p.Z, p.y, p.lam, S, reach)[0]
+            derivative = p.Z[S] @ twins.heldout.differences(WIDE.twin, p.Z, p.y, p.lam, S, reach)[0]
             first_order = -S.size / (p.n - S.size) * derivative
             assert relative(ours[S], first_order) < tolerances.DIFFERENCES
             assert relative(theirs[S], first_order) > 0.05
@@ -101,7 +102,7 @@ def test_the_newton_step_is_nearer_to_the_refit_than_the_first_order(loss):
     p = problems.make(1, n=60, tau=1.0, starts=problems.even(60, 5), lam=2.0**-8)
     lams = calling.array(p.lam)
     fits = calling.fit(newton.in_kernel, loss, p.K, p.y, lams)
-    refit = reference.refits(loss.twin, p.Z, p.y, p.lam, p.starts)
+    refit = twins.heldout.refits(loss.twin, p.Z, p.y, p.lam, p.starts)
     step, _, _ = calling.update(heldout_kernel.newton_step, p.K, fits, lams, p.starts)
     first, _, _ = calling.update(heldout_kernel.influence, p.K, fits, lams, p.starts, 1)
     assert np.linalg.norm(step[0] - refit) < 0.5 * np.linalg.norm(first[0] - refit)
@@ -113,7 +114,7 @@ def test_the_first_order_tends_to_the_training_outputs_where_rho_tends_to_1():
     fits = calling.fit(newton.in_kernel, losses.SQUARE, p.K, p.y, lams)
     first, rho, _ = calling.update(heldout_kernel.influence, p.K, fits, lams, p.starts, 1)
     assert rho.max() > 0.99
-    refit = reference.refits_square(p.K, p.y, p.lam, p.starts)
+    refit = twins.heldout.refits_square(p.K, p.y, p.lam, p.starts)
     assert np.linalg.norm(first[0] - fits.f[0]) < 0.1 * np.linalg.norm(first[0] - refit)
 
 

@@ -6,8 +6,8 @@ from hypothesis import given
 
 import calling
 import problems
-import reference
 import tolerances
+import twins.heldout
 from kernsel.numerics.square import krylov
 
 
@@ -22,11 +22,11 @@ def test_folds_are_held_out_exactly(p):
     assert done[0]
     assert (np.diff(done.astype(int)) <= 0).all()  # the larger, the sooner
     for k in np.flatnonzero(done):
-        whole = [reference.fit_square(p.K, y, p.s, lams[k], 0)[:-1] for y in p.Y]
+        whole = [twins.heldout.fit_square(p.K, y, p.s, lams[k], 0)[:-1] for y in p.Y]
         exact = sum(a @ p.K @ a for a in whole)
         np.testing.assert_allclose(norms[k], exact, rtol=1e-8 + 1e3 * tolerances.exact(p.K, lams[k]))
         for c, y in enumerate(p.Y):
-            expected = reference.refits_square(p.K, y, lams[k], p.starts, p.s)
+            expected = twins.heldout.refits_square(p.K, y, lams[k], p.starts, p.s)
             atol = max(tolerances.exact(p.K, lams[k]), krylov.ACCURACY) * np.linalg.norm(y * root)
             np.testing.assert_allclose(f[c, k] / root, expected, rtol=0, atol=10 * tolerances.weighted(p.s) * atol)
 
@@ -35,7 +35,7 @@ def test_rows_in_no_fold_are_trained_on_and_not_held_out():
     p = problems.make(0, starts=[0, 8, 20])
     f, _, done = krylov.heldout_krylov(p.K, p.Y, calling.array(0.1), p.starts, calling.array(22, 18), 30.0)
     assert done.all()
-    np.testing.assert_allclose(f[0, 0], reference.refits_square(p.K, p.Y[0], 0.1, p.starts), atol=1e-10)
+    np.testing.assert_allclose(f[0, 0], twins.heldout.refits_square(p.K, p.Y[0], 0.1, p.starts), atol=1e-10)
     assert not f[:, :, 20:].any()
 
 

@@ -6,13 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import problems
-import reference
-import reference_leaveoneout as twins
 import tables
 import tolerances
+import twins.heldout
+import twins.leaveoneout
+import twins.losses
 from kernsel.learners import Klr, L2Svm, Svm
 from kernsel.numerics.square.leverage import leverages_in_features, leverages_in_kernel
-from kernsel.paths import smooth
+from kernsel.paths import routes
 
 
 @settings(max_examples=20)
@@ -22,7 +23,7 @@ def test_leverages_are_the_diagonal_of_the_hat_matrix(p, bias, straight):
     d2[0] = 2 * p.s[0]
     Z, mu = p.features(bias), 2 * p.s.sum() * p.lam
     C = np.sqrt(d2)[:, None] * Z
-    H = C @ np.linalg.solve(C.T @ C + mu * np.diag(reference.ridged(Z, bias)), C.T)
+    H = C @ np.linalg.solve(C.T @ C + mu * np.diag(twins.heldout.ridged(Z, bias)), C.T)
     atol = tolerances.weighted(p.s) * tolerances.curved(p.K, p.lam)
     np.testing.assert_allclose(leverages_in_kernel(p.K, bias, d2, mu), np.diag(H), atol=atol)
     np.testing.assert_allclose(leverages_in_features(Z, bias, d2, mu), np.diag(H), atol=atol)
@@ -31,10 +32,10 @@ def test_leverages_are_the_diagonal_of_the_hat_matrix(p, bias, straight):
 @settings(max_examples=20)
 @given(p=problems.problems(weighted=True, lams=(-12, 3)), bias=st.integers(0, 1))
 def test_the_ratio_of_a_single_row_is_its_leverage_but_for_its_share_of_the_weight(p, bias):
-    Z, starts = p.features(bias), twins.singles(p.n)
+    Z, starts = p.features(bias), twins.leaveoneout.singles(p.n)
     H = leverages_in_kernel(p.K, bias, 2 * p.s, 2 * p.s.sum() * p.lam)
     w = np.zeros(Z.shape[1])
-    rho = reference.ratios(reference.square, Z, p.y, p.lam, w, starts, p.s, bias)
+    rho = twins.heldout.ratios(twins.losses.square, Z, p.y, p.lam, w, starts, p.s, bias)
     share = p.s / (p.s.sum() - p.s)
     assert (np.abs(rho - H) <= share + tolerances.weighted(p.s) * tolerances.curved(p.K, p.lam)).all()
 
@@ -46,10 +47,12 @@ def test_the_ratio_of_a_single_row_is_its_leverage_but_for_its_share_of_the_weig
 )
 @pytest.mark.parametrize("rank", [None, 8], ids=["full", "rank 8"])
 def test_a_path_of_many_single_rows_takes_ratios_from_leverages(monkeypatch, learner, rank):
-    path = tables.path_on(tables.make_rows(sizes=(1,) * 28), learner, (1.0, 0.01), rank=rank)
-    slow = path._ratio()
-    monkeypatch.setattr(smooth, "SINGLE_ROWS", 20)
-    np.testing.assert_allclose(path._ratio(), slow, rtol=tolerances.RHO, atol=1 / 29)
+    rows = tables.make_rows(sizes=(1,) * 28)
+    slow = tables.path_on(rows, learner, (1.0, 0.01), rank=rank).ratio
+    monkeypatch.setattr(routes, "SINGLE_ROWS", 20)
+    np.testing.assert_allclose(
+        tables.path_on(rows, learner, (1.0, 0.01), rank=rank).ratio, slow, rtol=tolerances.RHO, atol=1 / 29
+    )
     assert slow[1] > 0.1
 
 

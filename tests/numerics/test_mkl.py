@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import reference
-import reference_mkl
+import twins.heldout
+import twins.mkl
 from kernsel.numerics import mkl
 from kernsel.numerics.stability import perturbations, scan_gram
 from problems import even
@@ -62,7 +62,7 @@ def test_reduced_gradients_reach_the_optimum_of_the_simplex(seed, m):
     assert (mu >= 0).all()
     assert abs(mu.sum() - 1) <= m * EPS
     assert (np.diff(history) < 0).all()
-    assert pytest.approx(reference_mkl.best_value(G, Y[0], lam)[0], rel=OPTIMUM) == J
+    assert pytest.approx(twins.mkl.best_value(G, Y[0], lam)[0], rel=OPTIMUM) == J
     # The conditions of Karush, Kuhn and Tucker: used kernels have the largest energy.
     slack = lam * (q.max() - q) / J
     assert slack @ mu <= 1e-7
@@ -73,12 +73,13 @@ def test_reduced_gradients_reach_the_optimum_of_the_simplex(seed, m):
 def test_alternation_descends_to_the_optimum_of_the_norm(seed, m, p):
     G, Y, lam = problem(seed, m)
     fit = square_fit(G, Y, lam)
-    mu, history, gap = mkl.alternation(fit, np.full(m, m ** (-1 / p)), lam, p, 1e-4)
+    tolerance = 1e-4 if p > 1 else 1e-2  # at p = 1 the gap falls as one over the number of steps only
+    mu, history, gap = mkl.alternation(fit, np.full(m, m ** (-1 / p)), lam, p, tolerance)
     assert (np.diff(history) <= 1e-14 * history[0]).all()
     assert abs(np.linalg.norm(mu, p) - 1) <= m * EPS
     assert (mu >= 0).all()
-    assert gap <= 1e-4
-    best, _ = reference_mkl.best_value(G, Y[0], lam, p)
+    assert gap <= tolerance
+    best, _ = twins.mkl.best_value(G, Y[0], lam, p)
     assert best * (1 - OPTIMUM) <= history[-1] <= best * (1 + OPTIMUM) / (1 - gap)
 
 
@@ -90,7 +91,7 @@ def test_the_duality_gap_bounds_what_is_left_at_any_weights(seed, p):
     mu = rng.dirichlet(np.ones(len(G)))
     mu /= np.linalg.norm(mu, p)
     J, q = square_fit(G, Y, lam)(mu)
-    best, _ = reference_mkl.best_value(G, Y[0], lam, p)
+    best, _ = twins.mkl.best_value(G, Y[0], lam, p)
     assert J - best <= (mkl.relative_gap(mu, J, q, lam, p) + OPTIMUM) * J
 
 
@@ -104,9 +105,9 @@ def test_no_weights_are_aligned_better(seed, outputs, m):
     G, Y, _ = problem(seed, m, outputs=outputs)
     mu, alignment = mkl.aligned(G, Y, np.ones(Y.shape[1]))
     assert abs(mu.sum() - 1) <= m * EPS
-    assert alignment == pytest.approx(reference_mkl.alignment(mkl.weighted_sum(G, mu), Y), rel=1e-9)
+    assert alignment == pytest.approx(twins.mkl.alignment(mkl.weighted_sum(G, mu), Y), rel=1e-9)
     others = np.vstack([np.eye(m), np.random.default_rng(seed).dirichlet(np.ones(m), 50)])
-    assert max(reference_mkl.alignment(mkl.weighted_sum(G, each), Y) for each in others) <= alignment * (1 + 1e-9)
+    assert max(twins.mkl.alignment(mkl.weighted_sum(G, each), Y) for each in others) <= alignment * (1 + 1e-9)
 
 
 def test_aligned_weights_of_multiples_and_copies():
@@ -207,6 +208,6 @@ def test_the_twins_agree_with_each_other():
     Y = np.array([[1.0, -1.0, 1.0, 1.0]])
     starts = even(4, 2)
     K = np.ones((4, 4))
-    held = reference.refits_square(K, Y, 0.5, starts)
+    held = twins.heldout.refits_square(K, Y, 0.5, starts)
     np.testing.assert_allclose(held, [[2 / 3, 2 / 3, 0.0, 0.0]])
-    assert reference_mkl.stability(K) == pytest.approx((1 + np.sqrt(13)) / 2)
+    assert twins.mkl.stability(K) == pytest.approx((1 + np.sqrt(13)) / 2)

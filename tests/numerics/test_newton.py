@@ -6,8 +6,8 @@ import pytest
 import calling
 import losses
 import problems
-import reference
 import tolerances
+import twins.heldout
 from kernsel.numerics import lanczos as radius
 from kernsel.numerics.smooth import newton
 
@@ -36,7 +36,7 @@ def test_a_narrow_band_does_not_make_the_steps_cycle(problem, seed):
     p = problems.make(seed, n=60, lam=1e-4)
     fits = calling.fit(problem, loss, matrix(problem, p), p.y, calling.array(p.lam))
     assert not fits.status.any()
-    w = reference.fit(loss.twin, p.Z, p.y, np.ones(p.n), p.lam)
+    w = twins.heldout.fit(loss.twin, p.Z, p.y, np.ones(p.n), p.lam)
     np.testing.assert_allclose(fits.f[0], p.Z @ w, atol=tolerances.curved(p.K, p.lam, loss.curvature))
 
 
@@ -65,7 +65,7 @@ def test_a_kernel_of_rank_one_and_one_class(problem, loss):
     n = 12
     G = np.ones((n, n)) if problem is newton.in_kernel else np.ones((n, 1))
     fits = calling.fit(problem, loss, G, np.ones(n), calling.array(1.0, 1e-3))
-    w = [reference.fit(loss.twin, np.ones((n, 1)), np.ones(n), np.ones(n), lam)[0] for lam in (1.0, 1e-3)]
+    w = [twins.heldout.fit(loss.twin, np.ones((n, 1)), np.ones(n), np.ones(n), lam)[0] for lam in (1.0, 1e-3)]
     assert not fits.status.any()
     np.testing.assert_allclose(fits.f, np.outer(w, np.ones(n)), atol=1e-8)
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import reference_spectral
 import tolerances
+import twins.spectral
 from kernsel.numerics.operator import gaussian_operator, smallest_sums
 
 variances = st.lists(st.floats(0.01, 100), min_size=1, max_size=3)
@@ -17,7 +17,7 @@ def test_it_is_the_limit_of_fine_discretisations(scales, tau, points):
     scales = np.array(scales)
     found = gaussian_operator(scales, tau, 12)
     np.testing.assert_allclose(
-        found, reference_spectral.discretised_operator(scales, tau, points)[:12], rtol=0, atol=tolerances.QUADRATURE
+        found, twins.spectral.discretised_operator(scales, tau, points)[:12], rtol=0, atol=tolerances.QUADRATURE
     )
 
 
@@ -35,7 +35,7 @@ def test_the_largest_products_are_found_in_order(scales, tau):
     scales = np.array(scales)
     terms = 25
     found = gaussian_operator(scales, tau, terms)  # of which none has a factor beyond B^24
-    expected = reference_spectral.products_of_geometric(scales, tau, terms)[:terms]
+    expected = twins.spectral.products_of_geometric(scales, tau, terms)[:terms]
     np.testing.assert_allclose(found, expected, rtol=tolerances.SUMS, atol=0)
 
 

@@ -5,8 +5,9 @@ import pytest
 
 import calling
 import problems
-import reference
 import tolerances
+import twins.heldout
+import twins.losses
 from kernsel.numerics.smooth import newton
 from kernsel.numerics.square import spectral
 
@@ -73,10 +74,10 @@ def test_rho_along_a_path_does_not_stay_with_the_first_eigenvector():
         *spectral.spectrum_of_gram(p.K), p.Y, lams, *calling.folds(p.starts, p.s), 1
     )  # fmt: skip
     for k, lam in enumerate(lams):
-        w = reference.fit(reference.square, p.Z, p.y, np.ones(p.n), lam)
+        w = twins.heldout.fit(twins.losses.square, p.Z, p.y, np.ones(p.n), lam)
         np.testing.assert_allclose(
             rho[:, k],
-            reference.ratios(reference.square, p.Z, p.y, lam, w, p.starts),
+            twins.heldout.ratios(twins.losses.square, p.Z, p.y, lam, w, p.starts),
             rtol=tolerances.RHO,
             atol=tolerances.RHO_FLOOR,
         )
@@ -95,7 +96,7 @@ def test_columns_that_overlap_with_none_are_held_out_without_a_system(tau, expec
     for k, lam in enumerate(lams):
         for c, y in enumerate(p.Y):
             # The ridge dominates the products for the first values, and not for the last.
-            refits = reference.refits_square(Z @ Z.T, y, lam, p.starts)
+            refits = twins.heldout.refits_square(Z @ Z.T, y, lam, p.starts)
             np.testing.assert_allclose(out[c, k], refits, atol=tolerances.exact(Z @ Z.T, lam))
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-import reference_whole
 import tolerances
+import twins.whole
 from kernsel.kernels import Gaussian
 from kernsel.numerics import gram
 from kernsel.numerics.whole import costs as whole_costs
@@ -115,7 +115,7 @@ def test_any_kernel_and_sparse_rows_have_tiles():
         )
         there = WholeKernel(matrix, Y, np.ones(50), True)
         fit = there.fit(there.factorise(1e-3), 1e-3)
-        a, b = reference_whole.bordered(kernel(X), Y, there.s, 1e-3, True)
+        a, b = twins.whole.bordered(kernel(X), Y, there.s, 1e-3, True)
         close(fit.f, kernel(X) @ a + b, there.s)
 
 
@@ -167,14 +167,14 @@ def test_fits_and_held_out_outputs_are_those_of_dense_systems(p):
     factored = there.factorise(lam, folds)
     assert isinstance(factored, Factored)
     fit = there.fit(factored, lam)
-    a, b = reference_whole.bordered(K, there.Y, there.s, lam, there.bias)
+    a, b = twins.whole.bordered(K, there.Y, there.s, lam, there.bias)
     close(fit.f, K @ a + b, there.s)
     close(predict(there.matrix, there.matrix.X, fit), K @ a + b, there.s)
     if there.bias:
         assert np.abs(fit.a.sum(axis=0)).max() < tolerances.RESIDUAL * (1 + np.abs(fit.a).sum())
     factored = factored.hold_out(folds)
     held = there.hold_out(factored, lam, folds)
-    expected = reference_whole.held_out(K, there.Y, there.s, lam, folds, there.bias)
+    expected = twins.whole.held_out(K, there.Y, there.s, lam, folds, there.bias)
     # the rows of a fold are not fitted to: the residual is magnified by up to the root of the condition
     condition = 1 + len(K) / (lam * min(there._left(fold) for fold in folds)) * there.s.max()
     close(held.outputs, expected, there.s, np.sqrt(condition))
@@ -188,11 +188,11 @@ def test_a_low_rank_preconditioner_gives_the_same_outputs(p):
     if isinstance(fit, Refused):  # where the rank is too low and the ridge small, that is said
         assert "residual" in fit.reason
         return
-    a, b = reference_whole.bordered(K, there.Y, there.s, lam, there.bias)
+    a, b = twins.whole.bordered(K, there.Y, there.s, lam, there.bias)
     close(fit.f, K @ a + b, there.s)
     held = there.hold_out(preconditioner, lam, folds)
     if not isinstance(held, Refused):
-        expected = reference_whole.held_out(K, there.Y, there.s, lam, folds, there.bias)
+        expected = twins.whole.held_out(K, there.Y, there.s, lam, folds, there.bias)
         condition = 1 + len(K) / (lam * min(there._left(fold) for fold in folds)) * there.s.max()
         close(held.outputs, expected, there.s, np.sqrt(condition))
 
@@ -218,15 +218,15 @@ def test_rows_of_weight_zero_are_predicted_and_not_fitted_to(bias):
     folds = even(50, 4)
     factored = there.factorise(1e-3, folds)
     fit = there.fit(factored, 1e-3)
-    a, b = reference_whole.bordered(K, there.Y, s, 1e-3, bias)
+    a, b = twins.whole.bordered(K, there.Y, s, 1e-3, bias)
     assert not fit.a[s == 0].any()
     np.testing.assert_allclose(fit.f, K @ a + b, rtol=0, atol=1e-8)
     factored = factored.hold_out(folds)
-    expected = reference_whole.held_out(K, there.Y, s, 1e-3, folds, bias)
+    expected = twins.whole.held_out(K, there.Y, s, 1e-3, folds, bias)
     np.testing.assert_allclose(there.hold_out(factored, 1e-3, folds).outputs, expected, rtol=0, atol=1e-7)
     single = even(50, 50)
     alone = there.hold_out_by_blocks(there.factorise(1e-3, single), 1e-3, single)
-    expected = reference_whole.held_out(K, there.Y, s, 1e-3, single, bias)
+    expected = twins.whole.held_out(K, there.Y, s, 1e-3, single, bias)
     # ridges differ by the rows' weights: see common_ridge
     np.testing.assert_allclose(alone.outputs, expected, rtol=0, atol=0.1 * np.abs(there.Y).max() * s.max() / s.sum())
     said = there.hold_out_by_blocks(there.factorise(1e-3, folds), 1e-3, folds)
@@ -243,7 +243,7 @@ def test_unequal_folds_of_many_rows_are_held_out_exactly(name, weighted, bias):
     factored = there.factorise(lam, folds)
     factored = factored.hold_out(folds)
     held = there.hold_out(factored, lam, folds)
-    expected = reference_whole.held_out(K, there.Y, there.s, lam, folds, bias)
+    expected = twins.whole.held_out(K, there.Y, there.s, lam, folds, bias)
     np.testing.assert_allclose(held.outputs, expected, rtol=0, atol=1e-7)
     assert held.folds == folds
     assert not held.outputs[430:].any()
@@ -261,7 +261,7 @@ def test_many_folds_are_held_out_by_blocks_of_the_inverse(dtype, atol, t, bias):
     folds, lam = even(160, t), 1e-4
     factored = there.factorise(lam, folds, dtype)
     held = there.hold_out_by_blocks(factored, lam, folds)
-    expected = reference_whole.held_out(K, there.Y, there.s, lam, folds, bias)
+    expected = twins.whole.held_out(K, there.Y, there.s, lam, folds, bias)
     np.testing.assert_allclose(held.outputs, expected, rtol=0, atol=atol)
     # a few folds are checked, which tells the size of the error
     assert np.abs(held.outputs - expected).max() < 20 * held.error * there.Y.std() + 1e-8
@@ -273,7 +273,7 @@ def test_several_lambda_are_columns_of_one_product_and_refused_one_by_one():
     lams = [1e-3, 1e-4, 3e-5, 1e-13]
     *fits, last = there.fits(factored, lams)
     for lam, fit in zip(lams, fits, strict=False):
-        a, b = reference_whole.bordered(K, there.Y, there.s, lam, True)
+        a, b = twins.whole.bordered(K, there.Y, there.s, lam, True)
         close(fit.f, K @ a + b, there.s)
     assert isinstance(last, Refused)
 
@@ -293,7 +293,7 @@ def test_folds_in_several_blocks_of_columns(monkeypatch):
     factored = there.factorise(1e-3, folds)
     factored = factored.hold_out(folds)
     held = there.hold_out(factored, 1e-3, folds)
-    expected = reference_whole.held_out(K, there.Y, there.s, 1e-3, folds, True)
+    expected = twins.whole.held_out(K, there.Y, there.s, 1e-3, folds, True)
     np.testing.assert_allclose(held.outputs, expected, rtol=0, atol=1e-7)
 
 
@@ -445,6 +445,6 @@ def test_unequal_folds_by_blocks_share_a_ridge_and_the_check_tells_what_that_cos
     there, K = problem("exponential", 160, 48)
     folds, lam = even(160, 33), 1e-4
     held = there.hold_out_by_blocks(there.factorise(lam, folds, np.float64), lam, folds)
-    off = np.abs(held.outputs - reference_whole.held_out(K, there.Y, there.s, lam, folds, False)).max()
+    off = np.abs(held.outputs - twins.whole.held_out(K, there.Y, there.s, lam, folds, False)).max()
     assert off < np.abs(there.Y).max() / 155  # one row's weight over those that are left
     assert 1e-6 < off < 20 * held.error

@@ -7,10 +7,10 @@ import pytest
 from sklearn.datasets import make_classification, make_friedman1
 
 import tables
-from kernsel.errors import OptionError
+from kernsel.errors import OptionError, UnknownPlugin
 from kernsel.parts import read_search
 from kernsel.representation.ranks import LowRank
-from kernsel.search import grid
+from kernsel.search import board
 from kernsel.search.grid import FINALISTS
 
 GRID = {"tau": 2.0 ** np.arange(-4, 12), "lambda": 2.0 ** np.arange(-17, 4, 2)}
@@ -90,17 +90,19 @@ def test_the_grid_is_extended_from_the_choice():
     ],
 )
 def test_the_ranks(search, n, outputs, rank, expected):
-    assert read_search(search, n, outputs, None if rank is None else LowRank(rank), one_se=False) == expected
+    rank = None if rank is None else LowRank(rank)
+    part = read_search(search, n, outputs, rank, one_se=False)
+    assert (part.ranks(n, rank) if part.name == "halving" else ()) == expected
 
 
 def test_one_standard_error_looks_at_all_candidates():
-    assert read_search("auto", 5000, 1, None, one_se=True) == ()
+    assert read_search("auto", 5000, 1, None, one_se=True).name == "grid"
     with pytest.raises(OptionError, match="use search grid"):
         read_search("halving", 5000, 1, None, one_se=True)
 
 
 def test_an_unknown_search_is_refused():
-    with pytest.raises(OptionError, match="search 'random' is unknown: use auto, grid or halving"):
+    with pytest.raises(UnknownPlugin, match="no search is called 'random'"):
         choose("krr", search="random")
 
 
@@ -143,9 +145,9 @@ def test_all_deals_of_repeats_have_the_same_landmarks():
 
 
 def test_of_very_many_rows_lower_ranks_see_the_same_share_of_every_fold(monkeypatch):
-    monkeypatch.setattr(grid, "FEW_ROWS", 60)
+    monkeypatch.setattr(board, "FEW_ROWS", 60)
     rows = tables.make_rows(n=130, sizes=(50, 25, 40))
-    few = grid.GridSearch(rows, None, LowRank(100), None, [])._few
+    few = board.Board([rows], None, None, LowRank(100))._few
     assert np.diff(few.starts).tolist() == [24, 12, 19]  # 60 of 130, rounded up
     assert few.n == 62
     places = [rows.order.tolist().index(row) for row in few.order]
@@ -157,7 +159,7 @@ def test_of_very_many_rows_lower_ranks_see_the_same_share_of_every_fold(monkeypa
 
 
 def test_the_choice_is_scored_on_all_rows(monkeypatch):
-    monkeypatch.setattr(grid, "FEW_ROWS", 300)
+    monkeypatch.setattr(board, "FEW_ROWS", 300)
     X, y = data("krr", 500)
     options = {"learner": "krr", "rank": 120, "folds": 5, "extend": False, "repeats": 2}
     whole, halved = (tables.choose(X, y, search=search, **options) for search in ("grid", "halving"))

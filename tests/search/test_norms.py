@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import reference
 import tables
+import twins.heldout
 from kernsel.errors import OptionError
 from kernsel.kernels import Gaussian, parse
 from kernsel.learners import Klr, Krr, Lssvm, Svm, Svr
@@ -32,7 +32,7 @@ def test_the_norm_of_the_square_loss_is_that_of_the_solved_system(bias, weigh):
     K = kernel(rows.X)
     path = make_path(Problem(rows, kernel, None), Lssvm() if bias else Krr(), LAMS)
     for k, lam in enumerate(path.lams):
-        exact = sum(a @ K @ a for a in (reference.fit_square(K, y, rows.s, lam, int(bias))[:-1] for y in rows.Y))
+        exact = sum(a @ K @ a for a in (twins.heldout.fit_square(K, y, rows.s, lam, int(bias))[:-1] for y in rows.Y))
         assert path.norms([k]) == pytest.approx([exact], rel=1e-9)
     assert path.norms([]).shape == (0,)
 

@@ -12,6 +12,7 @@ from kernsel.errors import IncompatibleError, OptionError
 from kernsel.kernels import Gaussian
 from kernsel.learners import Krr
 from kernsel.search.axes import Axes
+from kernsel.search.board import Board
 from kernsel.search.candidate import Candidate
 from kernsel.search.grid import GridSearch
 from kernsel.search.refine import FINEST, Budget, refined
@@ -24,14 +25,14 @@ def choose(**options):
     return tables.choose(X, Y, folds=5, **{"grid": COARSE, "extend": False, **options})
 
 
-class Valley(GridSearch):
-    """A search whose scores are a known function of log tau and log lambda."""
+class Valley(Board):
+    """A board whose scores are a known function of log tau and log lambda."""
 
-    def __init__(self, minimum, axes, twist=0.0):
-        super().__init__(None, None, None, None, [axes], extend=False)
+    def __init__(self, minimum, twist=0.0):
+        super().__init__([], None, None)
         self.minimum, self.twist, self.calls = minimum, twist, []
 
-    def _score(self, keys, rank):
+    def score(self, keys, lower=None):
         for kernel, learner, lam in keys:
             a, b = math.log(kernel.tau / self.minimum[0]), math.log(lam / self.minimum[1])
             self.calls.append((kernel.tau, lam))
@@ -41,7 +42,8 @@ class Valley(GridSearch):
 
 def valley(minimum=(3.0, 0.02), twist=0.0, every=1):
     taus, lams = 4.0 ** np.arange(-3, 4, every), 4.0 ** np.arange(-6, 1, every)
-    search = Valley(minimum, Axes(Gaussian(), {"tau": taus}, lams, Krr()), twist)
+    axes = Axes(Gaussian(), {"tau": taus}, lams, Krr())
+    search = GridSearch(Valley(minimum, twist), [axes], extend=False)
     search.run()
     return search
 
@@ -52,7 +54,7 @@ def valley(minimum=(3.0, 0.02), twist=0.0, every=1):
 def test_a_minimum_between_the_points_of_the_grid_is_found(method, within, twist, every):
     search = valley(twist=twist, every=every)
     refined(search, method, Budget())
-    best = search.candidates()[0]
+    best = search.board.candidates()[0]
     assert abs(math.log(best.kernel.tau / 3.0)) <= within
     assert abs(math.log(best.lam / 0.02)) <= within
 
@@ -61,7 +63,7 @@ def test_a_minimum_between_the_points_of_the_grid_is_found(method, within, twist
 def test_it_stays_in_the_range_of_the_grid(method):
     search = valley((1e6, 1e-9))
     refined(search, method, Budget())
-    taus, lams = np.transpose(search.calls)
+    taus, lams = np.transpose(search.board.calls)
     assert 4.0**-3 <= taus.min() <= taus.max() <= 4.0**3
     assert 4.0**-6 <= lams.min() <= lams.max() <= 1.0
 
@@ -70,18 +72,18 @@ def test_it_stays_in_the_range_of_the_grid(method):
 @pytest.mark.parametrize("evaluations", [1, 7])
 def test_it_stays_within_its_budget(method, evaluations):
     search = valley()
-    before = len(search.found)
+    before = len(search.board.found)
     refined(search, method, Budget(evaluations))
-    assert len(search.found) == before + evaluations
+    assert len(search.board.found) == before + evaluations
 
 
 def test_no_time_is_no_candidate():
     search = valley()
-    before = len(search.found)
+    before = len(search.board.found)
     budget = Budget(None, 1e-9)
     time.sleep(1e-3)
     refined(search, "compass", budget)
-    assert len(search.found) <= before + 4  # the clock may stand still for one round
+    assert len(search.board.found) <= before + 4  # the clock may stand still for one round
 
 
 @pytest.mark.parametrize("method", ["compass", "simplex"])
@@ -149,7 +151,7 @@ class Costly(CV):
         ({"criterion": "bif"}, "criterion 'bif' has none"),
         ({"criterion": Costly()}, "criterion 'cv' has none"),
         ({"criterion": "cv", "learner": "svr"}, "learner 'svr' has not the square loss"),
-        ({"criterion": "cv", "kernel": "laplacian", "grid": "auto"}, "kernel 'laplacian' is not the gaussian"),
+        ({"criterion": "cv", "kernel": "laplacian", "grid": "auto"}, r"kernel 'laplacian\(\)' has none"),
         ({"criterion": "cv", "rank": 20}, "the rank is not full"),
     ],
 )

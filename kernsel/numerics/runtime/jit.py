@@ -25,6 +25,7 @@ import functools
 import hashlib
 import importlib
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -32,8 +33,9 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numba
@@ -51,8 +53,8 @@ CONTRACT = {"contract"}
 f8, i8, b1 = types.float64, types.int64, types.boolean
 f8_1, f8_2, f8_3 = f8[::1], f8[:, ::1], f8[:, :, ::1]
 i8_1 = i8[::1]
-given_2 = types.Array(f8, 2, "C", readonly=True)
-"""Rows as they were given: they may be an array that can't be written to, such as a memory map."""
+given_1, given_2 = (types.Array(f8, dimensions, "C", readonly=True) for dimensions in (1, 2))
+"""Numbers and rows as they were given: they may be an array that can't be written to, such as a memory map."""
 
 LOSS = types.FunctionType(types.UniTuple(f8, 3)(f8, f8, f8_1))
 """A loss as a function pointer: ``(y, f, parameters) -> (V, dV/df, d2V/df2)``."""
@@ -136,6 +138,32 @@ def pointer(kind: types.FunctionType) -> Callable[[Any], Pointer]:
     return lambda function: Pointer(function, kind.signature, {"no_cpython_wrapper": True})
 
 
+@contextmanager
+def _keeping_interrupts() -> Iterator[None]:
+    """Raise at the end of the block a KeyboardInterrupt that was lost in it: LLVM calls back, and drops what is raised.
+
+    It is raised where it comes, too, as always, so that nobody waits for the end of a compilation.
+    """
+    usual = signal.default_int_handler
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is not usual:
+        yield
+        return
+    interrupts: list[int] = []
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        interrupts.append(number)
+        usual(number, frame)
+
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    if interrupts:
+        raise KeyboardInterrupt
+
+
+@_keeping_interrupts()
 def _compile(function: Any, signature: Any, options: dict[str, Any]) -> Dispatcher:
     global _uncached
     try:
@@ -316,29 +344,78 @@ def _busy(work: Callable[[int, int], object], first: int, step: int) -> None:
         _worker.busy = False
 
 
+@dataclass
+class _BlasLimit:
+    """The limit on the threads of BLAS: in how many threads of Python a block has set it, and what was before."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    blocks: int = 0
+    before: list[int] = field(default_factory=list)
+
+
+_blas = _BlasLimit()
+
+
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Give BLAS one thread inside the block.
 
     Parallel loops call BLAS from every thread; BLAS threads on top of them would only get in each other's way
-    (small decompositions run ten times slower), and sums would depend on their number. Of blocks within blocks the
-    outermost counts.
+    (small decompositions run ten times slower), and sums would depend on their number. Most libraries have one limit
+    for the whole process: of all blocks that overlap, in whatever threads of Python, the first to begin sets it, and
+    the last to end restores what was before. On OpenMP the limit is each thread's own.
     """
-    if getattr(_worker, "limited", False):
+    if getattr(_worker, "limited", False):  # of blocks within blocks the outermost counts
         yield
         return
-    with _blas_libraries().limit(limits=1, user_api="blas"):
-        _worker.limited = True
-        try:
-            yield
-        finally:
-            _worker.limited = False
+    whole, own = _blas_libraries()
+    with _blas.lock:
+        if _blas.blocks == 0:
+            _blas.before = _limit(whole, [1] * len(whole))
+        _blas.blocks += 1
+    before = _limit(own, [1] * len(own))
+    _worker.limited = True
+    try:
+        yield
+    finally:
+        _worker.limited = False
+        _limit(own, before)
+        with _blas.lock:
+            _blas.blocks -= 1
+            if _blas.blocks == 0:
+                _limit(whole, _blas.before)
+
+
+def _limit(libraries: Sequence[Any], numbers: Sequence[int]) -> list[int]:
+    """Set the numbers of threads of libraries, and return what they were."""
+    before = [library.num_threads for library in libraries]
+    for library, number in zip(libraries, numbers, strict=True):
+        # threadpoolctl 3.8 lets only the thread that set a limit of OpenBLAS first set another one, until it gives up.
+        give_up = getattr(library, "clear_controlling_thread", lambda force: None)
+        give_up(force=True)
+        library.set_num_threads(number)
+        give_up(force=True)
+    return before
+
+
+def _forget_lock() -> None:
+    """Replace the lock in a child process: whoever held it may not be there."""
+    _blas.lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_lock)
 
 
 @functools.cache
-def _blas_libraries() -> Any:
-    """Find the BLAS libraries of the process; searching for them takes 2 ms, so it is done once."""
+def _blas_libraries() -> tuple[list[Any], list[Any]]:
+    """Return the BLAS libraries of the process: those with one limit for all threads, and those with one for each.
+
+    Searching for them takes 2 ms, so it is done once.
+    """
     import scipy.linalg.cython_blas  # noqa: F401  # loads the one that compiled loops call
     from threadpoolctl import ThreadpoolController
 
-    return ThreadpoolController()
+    found = ThreadpoolController().select(user_api="blas").lib_controllers
+    own = [library for library in found if getattr(library, "threading_layer", None) == "openmp"]
+    return [library for library in found if library not in own], own

@@ -1,0 +1,94 @@
+"""What kernels know of two sets of points: inner products and distances, computed once and shared."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kernsel.numerics import gram, sparse
+from kernsel.numerics.points import Points, as_points, is_sparse, read_only
+
+Array = NDArray[np.float64]
+
+_SAMPLE = 1000  # rows whose distances set the default widths
+
+
+class Statistics:
+    """What kernels know of two sets of points; each table is computed when first asked for, and kept, read-only.
+
+    A grid over widths, and all parts of a sum, share one object, so that distances are computed once.
+
+    Parameters
+    ----------
+    X : (n, d) array, or sparse matrix of SciPy
+    Z : (m, d) array, or sparse matrix, or None
+        None stands for X itself; the tables are then exactly symmetric.
+    """
+
+    def __init__(self, X: ArrayLike | Points, Z: ArrayLike | Points | None = None) -> None:
+        self.X: Points = as_points(X)
+        self.Z: Points | None = None if Z is None else as_points(Z)
+        self._some: tuple[tuple[int, ...], Statistics] | None = None
+
+    @cached_property
+    def inner(self) -> Array:
+        """Inner products, (n, m)."""
+        return read_only(self.gram("inner"))
+
+    @cached_property
+    def sqdist(self) -> Array:
+        """Squared Euclidean distances, (n, m)."""
+        return read_only(self.gram("sqdist"))
+
+    @cached_property
+    def l1(self) -> Array:
+        """Sums of absolute differences, (n, m)."""
+        return read_only(self.gram("l1"))
+
+    def gram(self, statistic: str, formula: gram.Formula = gram.AS_IT_IS) -> Array:
+        """Return a statistic or a formula of it, (n, m), and keep nothing."""
+        compute = sparse.gram if is_sparse(self.X) or is_sparse(self.Z) else gram.gram
+        return compute(statistic, self.X, self.Z, formula)
+
+    def on(self, features: tuple[int, ...]) -> Statistics:
+        """Return what is known of the same points by some of their columns.
+
+        The last answer is kept, for kernels on the same columns mostly follow each other: one for every set of columns
+        would hold as many tables as there are features.
+        """
+        some = self._some
+        if some is None or some[0] != features:
+            columns = list(features)
+            Z = None if self.Z is None else self.Z[:, columns]
+            some = self._some = (features, Statistics(self.X[:, columns], Z))
+        return some[1]
+
+
+def width_axis(X: ArrayLike, statistic: str, *, root: bool = False, count: int = 12) -> Array:
+    """Geometric grid of widths from ``q10 / 8`` to ``8 q90``, quantiles of the distances between different points.
+
+    Parameters
+    ----------
+    X : (n, d) array
+        Above 1000 rows a fixed random 1000 of them is used.
+    statistic : {"sqdist", "l1"}
+    root : bool
+        Take the square root of the statistic first: widths that are lengths, not squared lengths.
+    count : int
+
+    Returns
+    -------
+    axis : (count,) array, ascending, or [1.0] if all points are equal
+    """
+    rows = as_points(X)
+    n = rows.shape[0]
+    if n > _SAMPLE:
+        rows = rows[np.sort(np.random.default_rng(0).choice(n, _SAMPLE, replace=False))]
+    distances = getattr(Statistics(rows), statistic)[np.tri(min(n, _SAMPLE), k=-1, dtype=np.bool_)]
+    distances = distances[distances > 0]
+    if not distances.size:
+        return np.ones(1)
+    low, high = np.quantile(np.sqrt(distances) if root else distances, [0.1, 0.9])
+    return np.geomspace(low / 8, 8 * high, count)

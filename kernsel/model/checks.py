@@ -1,0 +1,134 @@
+"""Whether the parts of a model that was read from a file fit together: what isn't so ends at loading, not later."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kernsel.data.encoding import Encoder
+from kernsel.data.imputing import NormalLaw
+from kernsel.data.kinds import CATEGORY, DATE, NUMBER, ORDINAL, Kind
+from kernsel.heldout.calibration import KINDS, Calibration, Isotonic
+from kernsel.numerics.points import dense
+
+if TYPE_CHECKING:
+    from kernsel.model.expansion import Expansion
+
+MISSING = ("impute", "refuse", "drop")
+LABEL_KINDS, LABEL_BYTES = "biufOUT", 16
+"""The kinds of types that labels may have, and the largest number of bytes of one: ``U1000000000`` is 4 GB a label."""
+
+
+def check_model(model: Expansion) -> None:
+    """Raise ValueError, TypeError or another error of Python's unless the parts of a model are such and fit together.
+
+    Its arrays have been checked already: see ``kernsel.model.file``.
+    """
+    k, d = len(model.bias), model.rows.shape[1]
+    names = model.target if isinstance(model.target, list) else [model.target]
+    _need(_all_text([model.learner, *names]), "names that aren't text")
+    _need(isinstance(model.provenance, dict), "a provenance that isn't one")
+    _need(_is_number(model.provenance.get("lambda", 0.0)), "a lambda that isn't a number")
+    _need(model.reach is None or (_is_number(model.reach) and model.reach >= 0), "a reach that isn't a distance")
+    _need(model.task in ("regression", "classification"), "an unknown task")
+    _need((model.labels is None) == (model.task == "regression"), "a task that doesn't fit its labels")
+    if model.labels is None:
+        _need(len(names) in (1, k), "another number of targets than of outputs")
+        _need(model.calibration is None, "a calibration without classes")
+    else:
+        _check_labels(model, k)
+    if model.calibration is not None:
+        _check_calibration(model.calibration, k)
+    if model.encoder is not None:
+        _check_encoder(model.encoder)
+        numbered = bool(model.encoder.similarities)  # a row of a Gram matrix begins with its own number
+        _need(len(model.encoder.features) + numbered == d, "rows of other features")
+    first = model.rows[:1] if model.kernel.sparse else dense(model.rows[:1])
+    with np.errstate(all="ignore"):
+        _need(np.shape(model.kernel(first, first)) == (1, 1), "a kernel that isn't one")
+        _need(np.shape(model.kernel.diag(first)) == (1,), "a kernel without a diagonal")
+
+
+def _check_labels(model: Expansion, k: int) -> None:
+    labels, dtype = model.labels, model.label_dtype
+    _need(isinstance(labels, list) and len(labels) == (2 if k == 1 else k), "another number of labels than of outputs")
+    assert labels is not None
+    _need(all(isinstance(each, str | int | float) for each in labels), "labels that are neither text nor numbers")
+    if dtype is not None:
+        read = np.dtype(dtype)
+        _need(isinstance(dtype, str) and read.kind in LABEL_KINDS and read.itemsize <= LABEL_BYTES, "labels of no type")
+    _need(len(model.outputs_to_predictions(np.zeros((1, k) if k > 1 else 1))) == 1, "labels that aren't any")
+
+
+def _check_calibration(calibration: Calibration, k: int) -> None:
+    _need(calibration.kind in KINDS, "an unknown calibration")
+    if calibration.kind == "softmax":
+        _need(k > 1, "outputs that can't be coupled")
+        return
+    _need(len(calibration.curves) == k, "another number of curves than of outputs")
+    for curve in calibration.curves:
+        if isinstance(curve, Isotonic):
+            f, p = np.array([curve.f, curve.p], dtype=np.float64)
+            _need(f.size > 0 and bool((np.diff(f) >= 0).all() and (np.diff(p) >= 0).all()), "a curve that falls")
+            _need(bool(np.isfinite(f).all() and p.min() >= 0 and p.max() <= 1), "a curve of no probabilities")
+        else:
+            _need(_is_finite(curve.slope) and _is_finite(curve.offset), "a curve that isn't finite")
+
+
+def _check_encoder(encoder: Encoder) -> None:
+    named = (encoder.columns, encoder.numeric, encoder.ignored, encoder.gaps, encoder.categories, encoder.kinds)
+    _need(all(map(_all_text, named)), "columns whose names aren't text")
+    _need(all(values and _all_text(values) for values in encoder.categories.values()), "categories that aren't text")
+    _need(set(encoder.used) <= set(encoder.columns), "features of no column")
+    m = len(encoder.numeric)
+    _need(encoder.mean.shape == encoder.scale.shape == (m,), "scales of other features")
+    _need(_finite(encoder.mean) and _finite(encoder.scale) and bool((encoder.scale > 0).all()), "scales that are none")
+    for kind in encoder.kinds.values():
+        _check_kind(kind)
+    _need(encoder.missing in MISSING, "an unknown way to treat missing values")
+    fills = encoder.fills
+    _need(not fills or {*encoder.numeric, *encoder.categories} <= set(fills), "features that can't be filled in")
+    _need(all(_is_finite(fills[name]) for name in encoder.numeric if fills), "numbers that can't be filled in")
+    _need(all(fills[name] in values for name, values in encoder.categories.items() if fills), "an unknown category")
+    if encoder.law is not None:
+        _check_law(encoder.law, m)
+
+
+def _check_kind(kind: Kind) -> None:
+    _need(kind.type in (NUMBER, CATEGORY, ORDINAL, DATE) and _all_text(kind.levels), "a column of an unknown kind")
+    _need(kind.format is None or isinstance(kind.format, str), "dates of no format")
+    _need(isinstance(kind.loose, bool), "a column that is neither loose nor not")
+
+
+def _check_law(law: NormalLaw, m: int) -> None:
+    _need(
+        law.shift.shape == law.scale.shape == law.mean.shape == (m,) and law.covariance.shape == (m, m),
+        "a law of others",
+    )
+    _need(all(map(_finite, (law.shift, law.scale, law.mean, law.covariance))), "a law that isn't finite")
+    _need(bool((law.scale > 0).all()), "a law without scales")
+
+
+def _need(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise ValueError(otherwise)
+
+
+def _all_text(values: Iterable[Any]) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and not math.isnan(value)
+
+
+def _is_finite(value: Any) -> bool:
+    return _is_number(value) and math.isfinite(value)
+
+
+def _finite(values: np.ndarray[Any, Any]) -> bool:
+    return bool(np.isfinite(values).all())

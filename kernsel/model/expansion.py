@@ -1,0 +1,256 @@
+"""A kernel expansion with all that turns a table into predictions.
+
+With the m rows r_j and the coefficients a of the model, the output number i of a row x is
+
+    f_i(x) = b_i + sum_j a_ij k(x, r_j),
+
+and the prediction is ``f * scale + shift`` for a regression, with f within the range of the training targets, the
+second label where f >= 0 (else the first) for two classes, and the label of the largest output (the first of equals)
+for more.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kernsel.data.columns import Floats, as_matrix
+from kernsel.data.encoding import Encoder
+from kernsel.data.target import chosen_classes
+from kernsel.errors import DataError, ModelError, OptionError
+from kernsel.heldout.calibration import Calibration
+from kernsel.heldout.intervals import MOST, Intervals
+from kernsel.model.extrapolation import nearest
+from kernsel.numerics.points import Points, as_points, dense
+from kernsel.paths.whole import cross_matrix
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+BLOCK_BYTES = 64 * 2**20
+"""The kernel between new rows and the model's is computed in blocks of about this size."""
+
+TILED = 2000
+"""Rows of a model from which the kernel is multiplied tile by tile, which is twice as fast."""
+
+
+@dataclass(frozen=True, eq=False)
+class Expansion:
+    """A kernel expansion with what is needed to use it on new tables.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Without free parameters.
+    learner : str
+        Name of the learner that fitted it.
+    rows : (m, d) array or csr_array
+        Support or landmark rows, encoded.
+    coefficients : (k, m) array
+    bias : (k,) array
+    task : str
+        ``"regression"`` or ``"classification"``.
+    labels : list or None
+        The classes.
+    target : str or list of str
+        Name of the target, or of several.
+    encoder : Encoder or None
+        Encodes new tables. Without one, new rows are taken as they are.
+    output_shift, output_scale : (k,) arrays
+        Turn outputs into the units of a regression's target.
+    provenance : dict
+        Where it comes from: anything that JSON holds.
+    calibration : Calibration or None
+        Turns outputs into probabilities of the classes.
+    intervals : Intervals or None
+        The fits without a fold and their residuals, for prediction intervals of a regression.
+    limits : (2, k) array or None
+        Least and largest output of a regression that is predicted; None for no limits.
+    reach : float or None
+        The distance to the nearest of the model's rows that hardly any training row exceeds: see `beyond`.
+    label_dtype : str or None
+        NumPy's name of the type that predicted labels have; None for that of the list.
+    """
+
+    kernel: Any
+    learner: str
+    rows: Points
+    coefficients: Floats
+    bias: Floats
+    task: str
+    labels: list[Any] | None
+    target: str | list[str]
+    encoder: Encoder | None
+    output_shift: Floats
+    output_scale: Floats
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    calibration: Calibration | None = None
+    intervals: Intervals | None = None
+    limits: Floats | None = None
+    reach: float | None = None
+    label_dtype: str | None = None
+
+    def decision(self, table: pd.DataFrame | npt.ArrayLike | Points) -> Floats:
+        """Return the outputs f of new rows; for two classes, the margin of the second label, which is chosen from 0 on.
+
+        Parameters
+        ----------
+        table : DataFrame, or (n, d) array or sparse matrix
+            In the columns of the table that the model was fitted on; encoding is done here.
+
+        Returns
+        -------
+        (n,) array if k = 1, else (n, k)
+        """
+        X = self._encoded(table)
+        cross = cross_matrix(self.kernel, self.rows, X) if self.rows.shape[0] >= TILED else None
+        if cross is not None:
+            F = cross.times(np.ascontiguousarray(self.coefficients.T)) + self.bias
+        else:
+            F = self._by_blocks(X, lambda K, _: K @ self.coefficients.T + self.bias, self.rows.shape[0])
+        return F[:, 0] if F.shape[1] == 1 else F
+
+    def predict(self, table: pd.DataFrame | npt.ArrayLike | Points) -> npt.NDArray[Any]:
+        """Return the predictions for new rows: values of a regression in the target's units, or labels.
+
+        Parameters
+        ----------
+        table : DataFrame, or (n, d) array or sparse matrix
+            As in `decision`.
+
+        Returns
+        -------
+        (n,) array, or (n, k) for k targets
+        """
+        return self.outputs_to_predictions(self.decision(table))
+
+    def predict_proba(self, table: pd.DataFrame | npt.ArrayLike | Points) -> Floats:
+        """Return the probabilities of the classes for new rows.
+
+        They are calibrated apart from the outputs' signs: a row near the boundary may be predicted as one label and
+        have a probability of just over 1/2 for the other.
+
+        Parameters
+        ----------
+        table : DataFrame, or (n, d) array or sparse matrix
+            As in `decision`.
+
+        Returns
+        -------
+        (n, classes) array
+            In the order of ``labels``; rows sum to 1.
+
+        Raises
+        ------
+        ModelError
+            The model is of a regression, or has no calibration.
+        """
+        return self.outputs_to_probabilities(self.decision(table))
+
+    def predict_interval(self, table: pd.DataFrame | npt.ArrayLike | Points, coverage: float = 0.9) -> Floats:
+        """Return prediction intervals for new rows of a regression: see ``heldout.intervals``.
+
+        Parameters
+        ----------
+        table : DataFrame, or (n, d) array or sparse matrix
+            As in `decision`.
+        coverage : float
+            The share of rows whose truth should lie within, between 0 and 1; guaranteed is
+            ``2 * coverage - 1`` (for k folds less ``sqrt(2 / n)``).
+
+        Returns
+        -------
+        (n, 2) array if k = 1, else (n, k, 2)
+            Lower and upper ends in the target's units, infinite if there are too few rows for the coverage.
+
+        Raises
+        ------
+        OptionError
+            The coverage isn't between 0 and 1.
+        ModelError
+            The model is of classes, or its fits without a fold were not kept.
+        """
+        if not isinstance(coverage, numbers.Real) or not 0 < coverage < 1:
+            raise OptionError(f"the coverage of an interval must lie between 0 and 1, not {coverage!r}; 0.9 is usual")
+        if self.labels is not None:
+            raise ModelError(f"{self.target!r} has classes: they have no intervals, but probabilities")
+        if self.intervals is None:
+            raise ModelError(
+                "this model has no prediction intervals, as the coefficients of its folds were not kept (they are up "
+                f"to {MOST:.0e} numbers); select with fewer folds, or with a lower rank"
+            )
+        intervals = self.intervals
+        widest = max(self.rows.shape[0], intervals.weights.size, intervals.biases.size)
+        ends = self._by_blocks(self._encoded(table), lambda K, _: intervals.bounds(K, coverage), widest)
+        ends = ends * self.output_scale[:, None] + self.output_shift[:, None]
+        return ends[:, 0] if ends.shape[1] == 1 else ends
+
+    def beyond(self, table: pd.DataFrame | npt.ArrayLike | Points) -> npt.NDArray[np.bool_]:
+        """Tell which new rows lie beyond the training data: nothing is known there, and predictions are guesses.
+
+        Those are farther from the nearest of the model's rows than 99.9 % of the training rows are from the nearest
+        other one, in the kernel's distance ``d(x, r)^2 = k(x, x) + k(r, r) - 2 k(x, r)``.
+
+        Parameters
+        ----------
+        table : DataFrame, or (n, d) array or sparse matrix
+            As in `decision`.
+
+        Returns
+        -------
+        (n,) array of bool
+
+        Raises
+        ------
+        ModelError
+            An older kernsel made the model, and the distance is not in it; or the kernel is a given Gram matrix.
+        """
+        if self.kernel.known_rows_only:
+            raise ModelError(f"kernel '{self.kernel.name}' doesn't know how far new rows are from the training data")
+        if self.reach is None:
+            raise ModelError("this model doesn't say how far its training data reach; select it anew")
+        distances = self._by_blocks(
+            self._encoded(table),
+            lambda K, X: nearest(K, self.kernel.diag(X), self.kernel.diag(self.rows)),
+            self.rows.shape[0],
+        )
+        return np.asarray(distances > self.reach)
+
+    def _encoded(self, table: Any) -> Points:
+        """Return the rows of a table as those of the model are."""
+        X: Points = self.encoder.transform(table) if self.encoder is not None else as_matrix(table)
+        if X.shape[1] != self.rows.shape[1]:
+            raise DataError(f"X has {X.shape[1]} columns where the model has {self.rows.shape[1]}")
+        return X
+
+    def _by_blocks(self, X: Points, work: Callable[[Floats, Points], Floats], width: int) -> Floats:
+        """Apply ``work`` to the kernel between new rows and the model's, and to the rows, in blocks ``width`` wide."""
+        block = max(1, BLOCK_BYTES // (8 * max(1, width)))
+        # One block at least, so that no rows give a result of the right shape.
+        starts = range(0, max(1, X.shape[0]), block)
+        form = as_points if self.kernel.sparse else dense
+        blocks = (form(X[start : start + block]) for start in starts)
+        return np.concatenate([work(self.kernel(rows, self.rows), rows) for rows in blocks])
+
+    def outputs_to_predictions(self, F: Floats) -> npt.NDArray[Any]:
+        """Turn outputs of `decision` into predictions."""
+        if self.labels is None:
+            within = F if self.limits is None else np.clip(F, *(self.limits if F.ndim > 1 else self.limits[:, 0]))
+            return np.asarray(within * self.output_scale + self.output_shift)
+        mixed = "O" if len({type(label) for label in self.labels}) > 1 else None
+        labels = np.array(self.labels, dtype=self.label_dtype or mixed)
+        chosen = chosen_classes(np.atleast_2d(F.T))
+        return np.asarray(labels[chosen])
+
+    def outputs_to_probabilities(self, F: Floats) -> Floats:
+        """Turn outputs of `decision` into probabilities of the classes."""
+        if self.labels is None:
+            raise ModelError(f"{self.target!r} is a regression: it has no probabilities, but prediction intervals")
+        if self.calibration is None:
+            raise ModelError("this model was made without a calibration and has no probabilities; select it anew")
+        return self.calibration.probabilities(np.atleast_2d(F.T))

@@ -1,0 +1,113 @@
+"""What a path gives: fits, their held-out outputs, and what they leave of the targets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernsel.folds.partition import Partition
+from kernsel.numerics.smooth import newton
+from kernsel.numerics.square import spectral
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Outputs at rows whose fold the fit has not seen.
+
+    Parameters
+    ----------
+    f : (k, L, n) array
+    failed : list of L str or None
+        Why there are no usable outputs for that lambda.
+    exact : (L,) array of bool
+        Whether these are the outputs of refits, not an approximation to them.
+    refitted : (L,) array of int, or 0
+        Folds (of any output) that were refitted, as the approximation could not be trusted there.
+    replaced : (L,) array of bool, or False
+        Whether a Newton step took the place of another approximation.
+    norms : (L,) array or None
+        Squared norms of the fits on all rows, if they came along with the outputs; NaN where they did not.
+    """
+
+    f: Array
+    failed: list[str | None]
+    exact: NDArray[np.bool_]
+    refitted: NDArray[np.int64] | int = 0
+    replaced: NDArray[np.bool_] | bool = False
+    norms: Array | None = None
+
+    def clipped(self, rows: Partition) -> HeldOut:
+        """Return the outputs within the range of the targets, if rows are clipped."""
+        return replace(self, f=rows.clipped(self.f)) if rows.clip else self
+
+    @staticmethod
+    def of(f: Array, status: NDArray[np.int64], exact: bool, refitted: NDArray[np.int64] | int = 0) -> HeldOut:
+        """Give each lambda its reason from the worst status (outputs, L) and from values that are not finite."""
+        L = f.shape[1]
+        worst = status.reshape(-1, L).max(axis=0)
+        finite = np.logical_and.reduce(np.isfinite(f), axis=(0, 2))
+        worst = np.where(finite | (worst != newton.CONVERGED), worst, newton.NOT_FINITE)
+        failed = [newton.REASONS.get(int(s)) for s in worst]
+        return HeldOut(f, failed, np.full(L, exact), refitted)
+
+
+@dataclass(frozen=True, eq=False)
+class Fits:
+    """Fits: coefficients or weights ``x (k, L, .)``, a bias last, outputs ``f (k, L, n)``, statuses (k, L)."""
+
+    x: Array
+    f: Array
+    status: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOver:
+    """What fits of the square loss leave of the targets, in the coordinates of ``S^1/2``: see ``square.spectral``.
+
+    The residual of direction j of the spectrum is ``ridge / (ev_j + ridge)`` times the targets' coordinate there, and
+    the whole of it in the other directions; nothing is left of the direction of a bias, which is in neither.
+
+    Parameters
+    ----------
+    share : (L, r) array
+        ``ridge / (ev + ridge)``.
+    squares : (k, r) array
+        Of the targets' coordinates.
+    beyond : (k,) array
+        The targets' squared length in the other directions.
+    outside : int
+        The number of other directions.
+    failed : list of L str or None
+        Why a fit settles nothing.
+    """
+
+    share: Array
+    squares: Array
+    beyond: Array
+    outside: int
+    failed: list[str | None]
+
+    @staticmethod
+    def of(ev: Array, squares: Array, beyond: Array, n: int, ridges: Array) -> LeftOver:
+        """Make it from how the targets of n rows spread over the spectrum: see ``spectral.energies``."""
+        penalised, lost = np.isfinite(ev), ridges <= spectral.least_ridge(ev, n)
+        share = spectral.shrinkage(ridges[:, None], ev[penalised])
+        failed = [newton.REASONS[newton.SINGULAR] if each else None for each in lost]
+        return LeftOver(share, squares[:, penalised], beyond, n - ev.size, failed)
+
+    @property
+    def directions(self) -> int:
+        """The number of all directions."""
+        return int(self.share.shape[1]) + self.outside
+
+
+class Spectral(Protocol):
+    """A path that can say what its fits leave of the targets."""
+
+    def left_over(self) -> LeftOver:
+        """Return what the fits leave of the targets."""

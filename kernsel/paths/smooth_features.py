@@ -1,0 +1,33 @@
+"""Smooth losses with low-rank features in memory."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernsel.numerics.smooth import heldout_features, newton
+from kernsel.numerics.square import leverage
+from kernsel.paths.smooth import SmoothPath
+from kernsel.representation.features import Features
+
+Array = NDArray[np.float64]
+
+
+class FeaturesSmoothPath(SmoothPath):
+    """A smooth loss in the coordinates of low-rank features."""
+
+    representation: Features
+    solver = newton.in_features
+    step = heldout_features.newton_step
+    series = heldout_features.influence
+
+    @property
+    def _matrix(self) -> Array:
+        return self.representation.matrix(self.bias)
+
+    @property
+    def _width(self) -> int:
+        return int(self._matrix.shape[1])
+
+    def _leverages(self, d2: Array, ridge: float) -> Array:
+        return leverage.leverages_in_features(self._matrix, int(self.bias), d2, ridge)

@@ -1,0 +1,54 @@
+"""Smooth losses with a Gram matrix."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernsel.numerics import lowrank
+from kernsel.numerics.runtime.once import once
+from kernsel.numerics.smooth import heldout_kernel, newton
+from kernsel.numerics.square import leverage
+from kernsel.paths import routes
+from kernsel.paths.outputs import HeldOut
+from kernsel.paths.smooth import SmoothPath
+from kernsel.paths.updates import nystrom_influence
+from kernsel.representation.gram import Gram
+
+Array = NDArray[np.float64]
+
+
+class GramSmoothPath(SmoothPath):
+    """A smooth loss in the coordinates of the Gram matrix."""
+
+    representation: Gram
+    solver = newton.in_kernel
+    step = heldout_kernel.newton_step
+    series = heldout_kernel.influence
+
+    @once
+    def _matrix(self) -> Array:
+        """The Gram matrix, behind which stands a factor of most of it where systems are solved by gradients."""
+        K, n = self.representation.gram, self.rows.n
+        if n < routes.PRECONDITIONED_ROWS or self.learner.loss.piecewise_quadratic:
+            return K
+        return np.concatenate([K, lowrank.pivoted_factor(K, n // routes.COLUMNS_LEFT)], axis=1)
+
+    @property
+    def _width(self) -> int:
+        return self.rows.n + self.bias
+
+    def _cheaply_refitted(self) -> NDArray[np.bool_]:
+        rows, loss = self.rows, self.learner.loss
+        curved = (loss.expand(rows.Y, rows.s, self.fits.f)[2] > 0.0).sum(axis=2)
+        share = np.diff(rows.starts) / rows.n
+        cheaper = [
+            routes.refits_are_cheaper(each, rows.n, rows.left, share, loss.piecewise_quadratic) for each in curved
+        ]
+        return np.asarray(np.all(cheaper, axis=0))
+
+    def _leverages(self, d2: Array, ridge: float) -> Array:
+        return leverage.leverages_in_kernel(self.representation.gram, int(self.bias), d2, ridge)
+
+    def nystrom_influence(self, share: float) -> HeldOut:
+        return nystrom_influence(self, self.representation, share)

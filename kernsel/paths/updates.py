@@ -1,0 +1,75 @@
+"""Updates of fits for every fold, by the derivatives of the loss there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernsel.numerics.runtime.jit import Compiled
+from kernsel.numerics.smooth import heldout, heldout_kernel
+from kernsel.paths.outputs import HeldOut
+from kernsel.representation.base import Held
+from kernsel.representation.gram import Gram
+
+if TYPE_CHECKING:
+    from kernsel.paths.base import Path
+
+Array = NDArray[np.float64]
+
+
+class Updated(NamedTuple):
+    """Held-out outputs f (k, L, n), and the status and ratio of every fold, both (k, L, t)."""
+
+    f: Array
+    status: NDArray[np.int64]
+    rho: Array
+
+
+def update_folds(
+    path: Path,
+    representation: Held,
+    update: Compiled,
+    order: int,
+    V: Array | None = None,
+    trust: float = np.inf,
+    which: NDArray[np.bool_] | slice = slice(None),
+) -> Updated:
+    """Apply a fold update of ``numerics.smooth`` to the fits ``which`` of a path.
+
+    Parameters
+    ----------
+    path : Path
+    representation : Held
+    update : compiled function
+    order : int
+        Of the influence series; for Newton steps whether ratios are computed.
+    V : (n, c) array, optional
+        A factor of the Gram matrix.
+    trust : float
+        The share of what a Newton step promises by which it may stray.
+    which : (L,) array of bool, optional
+        Numbers of lambda; all without it.
+    """
+    rows, loss, fits = path.rows, path.learner.loss, path.fits
+    x, at = (np.ascontiguousarray(each[:, which]) for each in (fits.x, fits.f))
+    _, d1, d2 = loss.expand(rows.Y, rows.s, at)
+    f, rho = at.copy(), np.zeros((*at.shape[:2], rows.left.size))
+    if V is None:
+        V = np.zeros((rows.n, 0))
+    status = heldout.update_folds(
+        update, representation.matrix(path.bias), int(path.bias), V, x, at, d1, d2, path.lams[which], rows.starts,
+        rows.left, order, loss.pointer, np.array(loss.parameters), rows.Y, rows.s, trust, f, rho,
+    )  # fmt: skip
+    return Updated(np.asarray(f), np.maximum(status, fits.status[:, which, None]), np.asarray(rho))
+
+
+def nystrom_influence(path: Path, representation: Gram, share: float) -> HeldOut:
+    """Return first-order influence with the inverse approximated from ``share * n`` uniform landmarks (FBIF18)."""
+    path.need_whole_folds()
+    V = representation.nystrom(share)
+    if path.bias:
+        V = np.column_stack([V, np.ones(path.rows.n)])
+    found = update_folds(path, representation, heldout_kernel.nystrom_influence, 1, V)
+    return HeldOut.of(found.f, found.status.max(axis=2), exact=False)

@@ -1,0 +1,174 @@
+"""What stands for the Gram matrix of a kernel on rows, and what every such thing can be asked."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernsel.errors import IncompatibleError
+from kernsel.folds.partition import Partition
+from kernsel.kernels import Kernel
+from kernsel.numerics.points import Points
+from kernsel.numerics.runtime.once import once
+from kernsel.numerics.smooth import newton
+from kernsel.numerics.stability import Scan
+from kernsel.representation.embedding import Embedding
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+
+class Representation(ABC):
+    """A positive semidefinite matrix (n, n) that stands for the Gram matrix of a kernel on the rows of a partition.
+
+    Fits have solutions in coordinates of their own: coefficients of kernel functions, or weights of features. What a
+    representation can't do raises its own IncompatibleError.
+
+    Parameters
+    ----------
+    rows : Partition
+    kernel : Kernel
+        Without free parameters.
+    """
+
+    in_force: ClassVar[bool] = True
+    """Whether scores count; if not, they only say which candidates are worth a closer look."""
+    decrement: ClassVar[float] = newton.DECREMENT
+    """A fit by Newton steps ends where the next one promises less than this share of J."""
+
+    def __init__(self, rows: Partition, kernel: Kernel) -> None:
+        self.rows = rows
+        self.kernel = kernel
+
+    @property
+    @abstractmethod
+    def rank(self) -> int:
+        """Number of features, or of rows."""
+
+    @property
+    @abstractmethod
+    def lost(self) -> float:
+        """Share of the trace of the Gram matrix that is left out."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Return the representation in words."""
+
+    @property
+    @abstractmethod
+    def points(self) -> Points:
+        """The points (m, d) whose kernel functions make up models: all rows, or landmarks."""
+
+    @abstractmethod
+    def row_numbers(self, used: NDArray[np.bool_]) -> Indices | None:
+        """Return which rows the points ``used`` (m,) are; None where points are no rows, or not known as such."""
+
+    @abstractmethod
+    def expand(self, x: Array) -> Array:
+        """Return coefficients (..., m) of the kernel functions at the points from solutions, without a bias."""
+
+    @abstractmethod
+    def squared_norms(self, x: Array) -> Array:
+        """Return ``||f||^2`` of solutions (k, q, .) without a bias, summed over outputs, (q,)."""
+
+    def _refusal(self, who: str) -> IncompatibleError:
+        """Return what to raise where ``who`` asks for what only a representation in memory can do."""
+        raise NotImplementedError
+
+    @property
+    def gram(self) -> Array:
+        """The Gram matrix (n, n)."""
+        raise self._refusal("this")
+
+    @property
+    def stability(self) -> Scan:
+        """Stability scan."""
+        raise self._refusal("this")
+
+    def eigenvalues(self) -> Array:
+        """Return the weighted eigenvalues, ascending, without those that are rounding."""
+        raise self._refusal("this")
+
+    def eigenvectors(self, who: str) -> tuple[Array, Array]:
+        """Return orthonormal U (n, r) and eigenvalues (r,), both weighted; ``who`` asks, for errors."""
+        raise self._refusal(who)
+
+    def embedding(self, who: str) -> Embedding:
+        """Return the rows in feature space, in weighted coordinates; ``who`` asks, for errors."""
+        raise self._refusal(who)
+
+    @property
+    def squared_lengths(self) -> Array:
+        """Diagonal (n,)."""
+        raise self._refusal("this")
+
+    def spread(self) -> float:
+        """Return the difference between the largest and the smallest entry."""
+        raise self._refusal("this")
+
+    def spans(self, bias: bool, d1: Array, d2: Array, mu: float) -> tuple[Array, int]:
+        """Return the squared spans (n,) of a fit with these derivatives of its losses, and a status.
+
+        See ``numerics.smooth.span``; mu is the ridge.
+        """
+        raise self._refusal("this")
+
+    def squared_radius(self, ridge: Array, beta: Array) -> tuple[float, int]:
+        """Return R^2 of the smallest ball around the rows with a ridge (n,) of their own, and a status.
+
+        See ``numerics.smooth.ball``; the weights beta (n,) are where to start, and are overwritten.
+        """
+        raise self._refusal("this")
+
+    @property
+    def nbytes(self) -> int:
+        """What the arrays hold that were computed so far."""
+        return sum(size_of(value) for name, value in list(vars(self).items()) if name not in ("rows", "kernel"))
+
+
+class Held(Representation):
+    """A representation that is one array in memory: the Gram matrix (n, n), or features Z (n, r)."""
+
+    @abstractmethod
+    def matrix(self, bias: bool) -> Array:
+        """Return what solvers work on: the Gram matrix, or the features with a column of ones for a bias."""
+
+    @property
+    @abstractmethod
+    def weighted(self) -> Array:
+        """The Gram matrix or features in the coordinates of ``S^1/2``, where S are the sample weights."""
+
+    @abstractmethod
+    def _spectrum(self, free: Array | None) -> tuple[Array, Array]:
+        """Decompose ``weighted``, with the direction ``free`` (n,) first if it is given."""
+
+    @once
+    def _plain_spectrum(self) -> tuple[Array, Array]:
+        return self._spectrum(None)
+
+    @once
+    def _spectrum_with_bias(self) -> tuple[Array, Array]:
+        return self._spectrum(np.sqrt(self.rows.s))
+
+    def spectrum(self, bias: bool) -> tuple[Array, Array]:
+        """Return orthonormal U (n, r) and eigenvalues (r,), both weighted.
+
+        The direction of an unpenalised bias comes first, with an infinite eigenvalue; see ``numerics.square.spectral``.
+        """
+        return self._spectrum_with_bias if bias else self._plain_spectrum
+
+    def eigenvalues(self) -> Array:
+        return self._plain_spectrum[1]
+
+    def eigenvectors(self, who: str) -> tuple[Array, Array]:
+        return self._plain_spectrum
+
+
+def size_of(value: Any) -> int:
+    """Return the bytes of all arrays in tuples and dictionaries, however deep."""
+    if isinstance(value, tuple | dict):
+        return sum(map(size_of, list(value.values()) if isinstance(value, dict) else value))
+    return int(getattr(value, "nbytes", 0))

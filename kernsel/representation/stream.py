@@ -1,0 +1,222 @@
+"""The square loss on low-rank features that are never held together.
+
+One pass over the rows gives the products of the features for every segment of rows that folds keep or leave whole.
+From them come the fits without each fold, for every lambda and learner; a second pass gives their held-out outputs,
+which costs little beside the first: ``n r L`` operations against ``n r^2``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from kernsel.folds.partition import Partition
+from kernsel.numerics.blocks import features as streaming
+from kernsel.numerics.runtime.jit import one_blas_thread, share
+from kernsel.numerics.smooth import newton
+from kernsel.numerics.square import spectral
+from kernsel.numerics.stability import Scan, scan_features
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+LONGEST = 8
+"""No segment is longer than this part of the rows, so that threads can share them."""
+
+
+def segments_of(rows: Partition) -> Indices:
+    """Return the bounds of runs of rows that every fit takes or leaves as a whole."""
+    bounds = {*rows.starts.tolist(), rows.n}
+    if rows.training is not None:
+        changes = (rows.training[:, 1:] != rows.training[:, :-1]).any(axis=0)
+        bounds |= set((np.flatnonzero(changes) + 1).tolist())
+    ends = sorted(bounds | {0})
+    pieces = [
+        np.linspace(lo, hi, -(-(hi - lo) * LONGEST // rows.n), endpoint=False).astype(np.int64)
+        for lo, hi in pairwise(ends)
+    ]
+    return np.concatenate([*pieces, [rows.n]])
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """Products of low-rank features over segments of rows, and fits from them.
+
+    Parameters
+    ----------
+    rows : Partition
+    features : numerics.blocks.features.Features
+    bounds : (m + 1,) array
+        Of the segments.
+    products : (m, r, r) array
+        ``Z_B' Z_B`` of each segment; all is weighted here.
+    right : (m, k + 1, r) array
+        ``Z_B' y_B`` for the targets, and for a target of ones: what a bias needs.
+    targets : (m, k + 1, k + 1) array
+        Products of these targets.
+    """
+
+    rows: Partition
+    features: streaming.Features
+    bounds: Indices
+    products: Array
+    right: Array
+    targets: Array
+
+    @classmethod
+    def of(cls, rows: Partition, features: streaming.Features) -> Stream:
+        """Pass once over all rows."""
+        bounds = segments_of(rows)
+        root = None if rows.weights is None else np.sqrt(rows.s)
+        Y = np.vstack([rows.Y, np.ones(rows.n)])
+        if root is not None:
+            Y *= root
+        products, right = streaming.sums(features, rows.X, Y, root, bounds)
+        targets = np.stack([Y[:, lo:hi] @ Y[:, lo:hi].T for lo, hi in pairwise(bounds)])
+        return cls(rows, features, bounds, products, right, targets)
+
+    @property
+    def nbytes(self) -> int:
+        """What its arrays hold."""
+        return self.products.nbytes + self.right.nbytes
+
+    def scan(self) -> Scan:
+        """Scan the low-rank Gram matrix for its stability, in another pass over the rows."""
+        features, rows = self.features, self.rows
+        G = self.products.sum(axis=0)
+        return scan_features(lambda some: features.finish(features.block(rows.X[some])), G, rows.n, rows.weights)
+
+    def heldout(self, lams: Array, bias: bool) -> tuple[Array, NDArray[np.int64]]:
+        """Return the outputs (k, L, n) of the fits without each fold at its rows, and the worst status over folds."""
+        rows, t = self.rows, self.rows.left.size
+        w = np.empty((t, len(rows.Y), lams.size, self.features.rank + bias))
+        status = np.zeros((t, lams.size), np.int64)
+
+        def work(first: int, step: int) -> None:
+            for fold in range(first, t, step):
+                w[fold], status[fold] = self.weights(fold, lams, bias)
+
+        with one_blas_thread():
+            share(work, t)
+        return self._outputs(w, rows.starts), status.max(axis=0)
+
+    def fits(self, lams: Array, bias: bool) -> tuple[Array, NDArray[np.int64]]:
+        """Return the outputs (k, L, n) of the fits on all rows, and their statuses (L,)."""
+        w, status = self.weights(None, lams, bias)
+        return self._outputs(w[None], np.array([0, self.rows.n])), status
+
+    def energies(self, bias: bool) -> tuple[Array, Array, Array]:
+        """Return how the targets spread over the spectrum: see ``spectral.energies``."""
+        ev, _, _, C = self._spectrum(bias)
+        lengths = np.einsum("mcc->c", self.targets)[:-1]
+        return ev, C**2, np.maximum(lengths - (C**2).sum(axis=1), 0.0)
+
+    def one_by_one(self, lams: Array, bias: bool) -> tuple[Array, NDArray[np.int64]]:
+        """Return the outputs (k, L, n) of the fits without each single row at that row, and statuses (L,)."""
+        rows, (ev, W, centre, C) = self.rows, self._spectrum(bias)
+        root, left, A = np.sqrt(rows.s), rows.one_by_one.left, self.features.spread(W.T).T
+        f = np.zeros((len(rows.Y), lams.size, rows.n))
+        blocks = list(self.features.blocks(0, rows.held))
+
+        def work(first: int, step: int) -> None:
+            for block in blocks[first::step]:
+                U, weight = self.features.block(rows.X[block]) @ A - centre, root[block]
+                if bias:
+                    U = np.column_stack([np.full(len(U), rows.total**-0.5), U])
+                ridges = lams[:, None] * left[block]
+                f[:, :, block] = streaming.without_rows(
+                    weight[:, None] * U, ev, weight * rows.Y[:, block], C, ridges, weight
+                )
+
+        with one_blas_thread():
+            share(work, len(blocks))
+        lost = lams * left.min() <= spectral.least_ridge(ev, rows.n)
+        return f, np.where(lost, newton.SINGULAR, newton.CONVERGED)
+
+    def _spectrum(self, bias: bool) -> tuple[Array, Array, Array, Array]:
+        """Return eigenvalues (r,), W and a centre with ``U = Z W - centre``, and the coordinates (k, r) of the targets.
+
+        A bias has one more direction, the first one, with an infinite eigenvalue; U leaves it out.
+        """
+        H, right = self._system(None, bias)
+        mean, total = np.zeros(self.features.rank), right[:, :0]
+        if bias:
+            mean, total = H[-1, :-1] / H[-1, -1], right[:, -1:]
+            H, right = H[:-1, :-1] - np.outer(mean, H[-1, :-1]), right[:, :-1] - total * mean
+        ev, Q = np.linalg.eigh(H)
+        Q, ev = spectral.keep(Q, ev, self.rows.n)
+        W = Q / np.sqrt(ev)
+        C = np.column_stack([total * self.rows.total**-0.5, right @ W])
+        return np.append([np.inf] * bias, ev), W, mean @ W, C
+
+    def weights(self, fold: int | None, lams: Array, bias: bool) -> tuple[Array, NDArray[np.int64]]:
+        """Return weights (k, L, .) of the fits without a fold, or on all rows, a bias last, and their statuses (L,)."""
+        return streaming.solve(*self._system(fold, bias), int(bias), self._weight(fold) * lams)
+
+    def _outputs(self, w: Array, starts: Indices) -> Array:
+        r = self.features.rank
+        b = w[..., r] if w.shape[-1] > r else np.zeros(w.shape[:-1])
+        return streaming.outputs(self.features, self.rows.X, starts, w[..., :r], b)
+
+    def solution(self, fold: int | None, lam: float, bias: bool) -> Array:
+        """Return the weights (k, r) of the fit without a fold, or on all rows, a bias last."""
+        H, right = self._system(fold, bias)
+        return spectral.solve_weights(H, right.T, int(bias), np.array([self._weight(fold) * lam]))[:, 0]
+
+    def _weight(self, fold: int | None) -> float:
+        return float(self.rows.total if fold is None else self.rows.left[fold])
+
+    def _system(self, fold: int | None, bias: bool) -> tuple[Array, Array]:
+        """Return the products of the rows that a fit keeps and their right-hand sides (k, .), with those of a bias."""
+        kept = np.ones(self.rows.n, np.bool_) if fold is None else self.rows.kept(fold)
+        return self._sums(kept[self.bounds[:-1]], bias)
+
+    def _sums(self, segments: NDArray[np.bool_], bias: bool) -> tuple[Array, Array]:
+        """Return the same of some segments."""
+        each = (self.products, self.right, self.targets)
+        G, q, y = (np.tensordot(segments.astype(np.float64), values, 1) for values in each)
+        if not bias:
+            return G, q[:-1]
+        return np.block([[G, q[-1:].T], [q[-1:], y[-1:, -1:]]]), np.column_stack([q[:-1], y[:-1, -1]])
+
+    def influence(self, lams: Array, order: int, bias: bool) -> tuple[Array, Array]:
+        """Return the BIF of the given order, (k, L, n), and its ratio, (t, L), for folds that leave out their own rows.
+
+        With ``L = Z' Z + N lam I`` (no ridge for a bias) and ``E = (N Z_S' Z_S - N_S Z' Z) / (N - N_S)`` the terms are
+        ``e_1 = N / (N - N_S) L^-1 (N_S lam w + Z_S' (f_S - y_S))`` and ``e_{k+1} = L^-1 E e_k``; the ratio is the
+        spectral radius of ``L^-1 E``.
+        """
+        rows, t = self.rows, self.rows.left.size
+        w, rho = np.empty((t, len(rows.Y), lams.size, self.features.rank + bias)), np.empty((t, lams.size))
+        for k, lam in enumerate(lams):
+            try:
+                w[:, :, k], rho[:, k] = self._series(lam, order, bias)
+            except np.linalg.LinAlgError:  # the ridge is below rounding
+                w[:, :, k], rho[:, k] = np.nan, np.inf
+        return self._outputs(w, rows.starts), rho
+
+    def _series(self, lam: float, order: int, bias: bool) -> tuple[Array, Array]:
+        """Return the weights (t, k, .) and ratios (t,) of ``influence`` for one lambda."""
+        total, ratios, weights = self.rows.total, [], []
+        H, right = self._system(None, bias)
+        penalised = np.arange(len(H)) < self.features.rank
+        L = H + np.diag(total * lam * penalised)
+        factor = scipy.linalg.cho_factor(L, lower=True)
+        fit = scipy.linalg.cho_solve(factor, right.T)
+        for fold, left in enumerate(self.rows.left):
+            G, q = self._sums(~self.rows.kept(fold)[self.bounds[:-1]], bias)
+            kept, gone = total / left, (total - left) / left
+            E = kept * G - gone * H
+            ratios.append(np.abs(scipy.linalg.eigh(E, L, eigvals_only=True)).max())
+            pull = (total - left) * lam * penalised[:, None] * fit + G @ fit - q.T
+            e = kept * scipy.linalg.cho_solve(factor, pull)
+            x = fit + e
+            for _ in range(order - 1):
+                e = scipy.linalg.cho_solve(factor, E @ e)
+                x += e
+            weights.append(x.T)
+        return np.stack(weights), np.array(ratios)

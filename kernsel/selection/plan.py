@@ -1,0 +1,194 @@
+"""The plan of a selection: every option that isn't data, with its default and its words on the command line, once.
+
+What the options mean at length is said by :func:`kernsel.select`, whose signature is tested against these fields; the
+command line, the estimators and nested estimates are made of them.
+"""
+
+# ruff: noqa: RUF009  # each field is made by a function that puts its words beside its default
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from kernsel.words import read_options
+
+if TYPE_CHECKING:
+    from kernsel.data.choices import Names
+    from kernsel.kernels import Kernel
+    from kernsel.search.axes import Grid
+
+
+class Words(NamedTuple):
+    """How an option is written on the command line.
+
+    Parameters
+    ----------
+    kind : {"text", "texts", "whole", "number", "flag"}
+        What it takes: one text, repeated ones, a whole number, a number, or nothing.
+    metavar : str
+        Its values; of a flag its two forms, or its only one.
+    help : str
+    least : int or None
+        Of a whole number.
+    of : {"search", "table", "columns"}
+        What the option is about: the search, how the table is encoded, or what its columns are.
+    """
+
+    kind: str
+    metavar: str
+    help: str
+    least: int | None = None
+    of: str = "search"
+
+
+def _option(default: Any, *words: Any, **more: Any) -> Any:
+    return field(default=default, metadata={"words": Words(*words, **more)})
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Plan:
+    """What a selection is asked for: see :func:`kernsel.select`."""
+
+    learner: str | Any | None = _option(
+        None, "text", "NAME", "A learner, or auto for classes [default: lssvm for classes, krr for a regression]."
+    )
+    kernel: str | Kernel | Sequence[str | Kernel] | None = _option(
+        None,
+        "texts",
+        "NAME",
+        "auto compares profiles and learns relevances; or gaussian, 'gaussian + 0.5*linear', ard ...; repeatable "
+        "[default: auto].",
+    )
+    relevances: str | Any | None = _option(
+        None, "text", "evidence|loo|cv|br|flkl", "What ard and auto learn relevances by [default: evidence]."
+    )
+    effort: str = _option(
+        "normal",
+        "text",
+        "quick|normal|thorough",
+        "How much kernel auto compares: profiles of one width, relevances too, or more of both.",
+    )
+    criterion: str | Any | None = _option(
+        None, "text", "NAME", "NAME or 'NAME(key=value)' [default: newton-cv, or cv for time:N]."
+    )
+    folds: int | str | Any = _option(
+        10,
+        "text",
+        "N|loo|logo|time:N",
+        "A number of folds, leave one out, leave one group out, N in the order of the rows.",
+    )
+    repeats: int = _option(1, "whole", "R", "How often the folds are dealt.", 1)
+    class_weight: str | Mapping[Any, float] | None = _option(
+        None, "text", "balanced", "Give all classes the same total weight.", of="table"
+    )
+    copies: str = _option(
+        "together", "text", "together|apart", "Whether rows of equal features are in one fold.", of="table"
+    )
+    grid: Grid = _option(
+        "auto",
+        "texts",
+        "auto|coarse|paper|sobol:N|random:N|NAME=V,V...",
+        "Scaled by the data, that with few values to --refine, powers of two, or N points; or values of a parameter or "
+        "lambda, repeatable.",
+    )
+    search: str = _option(
+        "auto",
+        "text",
+        "auto|grid|halving",
+        "Score every candidate, or halve them at growing rank; auto halves from 1000 rows.",
+    )
+    refine: str | None = _option(
+        None, "text", "compass|simplex|gradient", "Leave the grid afterwards, from its best minima."
+    )
+    budget: int | str | None = _option(
+        None, "text", "N|Ns|Nmin", "What --refine may cost: candidates or a time [default: 200]."
+    )
+    verify: int = _option(5, "whole", "N", "Leading candidates to verify by exact held-out predictions.", 0)
+    rank: int | float | str | None = _option(
+        None,
+        "text",
+        "K|SHARE|tol:SHARE|full|whole",
+        "Rank of the kernel matrix; tol: what leaves that share of its trace [default: full up to 2000 rows].",
+    )
+    landmarks: str | None = _option(
+        None,
+        "text",
+        "rpcholesky|uniform|leverage|kmeans",
+        "How the landmarks of a low rank are chosen [default: rpcholesky].",
+    )
+    extend: bool = _option(True, "flag", "--extend/--no-extend", "Extend the grid if the winner is on its edge.")
+    pure: bool = _option(False, "flag", "--pure", "Never replace an approximation that is unreliable by a better one.")
+    order: float | None = _option(None, "text", "R|inf", "Order of the criterion bif.")
+    eta: float | str | None = _option(
+        None, "text", "VALUE|cv", "Weight of a penalty (rks, cvks, sps, er, ep); cv: by cross-validation."
+    )
+    metric: str | Sequence[str] = _option(
+        (), "texts", "NAME", "A scikit-learn scorer to report of held-out predictions; repeatable."
+    )
+    choose: str | None = _option(
+        None,
+        "text",
+        "safest|minimum|one-se",
+        "Among candidates that can't be told from the best: the safest on new rows, the minimum itself, or the largest "
+        "lambda [default: safest].",
+    )
+    within: float | None = _option(
+        None,
+        "number",
+        "S",
+        "Standard errors above the best that --choose looks at [default: 0.2 of a regression, 0.5 of classes; one-se "
+        "1].",
+    )
+    one_se: bool = _option(False, "flag", "--one-se", "Short for --choose one-se.")
+    clip: bool = _option(True, "flag", "--clip/--no-clip", "Keep outputs of a regression in the range of the target.")
+    calibration: str | None = _option(
+        None,
+        "text",
+        "sigmoid|isotonic|softmax|none",
+        "How outputs become probabilities [default: sigmoid; softmax of more than two classes].",
+    )
+    task: str = _option("auto", "text", "auto|regression|classification", "What to learn.", of="table")
+    standardize: bool = _option(
+        True, "flag", "--standardize/--no-standardize", "Scale the numeric columns.", of="table"
+    )
+    drop: Names = _option((), "texts", "COL,...", "Columns that are no features; patterns as id*.", of="columns")
+    keep: Names = _option((), "texts", "COL,...", "The only features.", of="columns")
+    categorical: Names = _option((), "texts", "COL,...", "Columns whose values are categories.", of="columns")
+    numeric: Names = _option(
+        (), "texts", "COL,...", "Columns of numbers; what isn't one counts as missing.", of="columns"
+    )
+    ordinal: Mapping[str, Sequence[str]] | None = _option(
+        None, "texts", "COL=A<B<C", "A column of ordered levels; repeatable.", of="columns"
+    )
+    missing: str = _option("impute", "text", "impute|drop|refuse", "What becomes of missing values.", of="columns")
+    seed: int = _option(0, "whole", "N", "Seed of the folds and landmarks.", 0)
+
+    @classmethod
+    def read(cls, who: str, options: Mapping[str, Any]) -> Self:
+        """Return the plan of some options, by their names here or in other libraries.
+
+        Parameters
+        ----------
+        who : str
+            What was told the options, for messages.
+        options : mapping
+
+        Raises
+        ------
+        OptionError
+            A name is unknown, or one option is given by two names.
+        """
+        return cls(**read_options(who, options, WORDS))
+
+    @property
+    def table(self) -> dict[str, Any]:
+        """The options that the reading of a table is told, as keywords of ``kernsel.data.from_arrays``."""
+        return {name: getattr(self, name) for name, words in WORDS.items() if words.of != "search"}
+
+
+WORDS: Mapping[str, Words] = {each.name: each.metadata["words"] for each in fields(Plan)}
+"""How each option is written on the command line, by its name in Python."""
+
+COLUMNS = tuple(name for name, words in WORDS.items() if words.of == "columns")
+"""The options that say what the columns of a table are."""

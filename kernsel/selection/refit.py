@@ -1,0 +1,174 @@
+"""The choice of a selection, fitted on all rows: its held-out outputs, their errors, probabilities, and the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernsel.criteria import HeldOutCriterion
+from kernsel.data import Dataset
+from kernsel.folds.partition import Partition
+from kernsel.heldout.calibration import Calibration, calibrate, cross_fitted
+from kernsel.heldout.coupling import Coupling, couple, cross_coupled
+from kernsel.heldout.intervals import Intervals
+from kernsel.model.extrapolation import reach
+from kernsel.model.model import Model
+from kernsel.numerics.points import as_points
+from kernsel.paths import Path, make_path
+from kernsel.representation.ranks import Whole
+from kernsel.search.board import Board
+from kernsel.search.candidate import Candidate, mean_metric, number_or_none
+from kernsel.selection.setting import Setting
+from kernsel.version import __version__
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A choice, and what is reported of it.
+
+    Parameters
+    ----------
+    best : Candidate
+        With the figures of the outputs.
+    path : Path
+        Whose last fit is the choice on all rows.
+    outputs : list of (k, n) arrays
+        Held-out outputs on each deal, or on the first ones.
+    raw_error : float
+        RMSE of the first ones before they were kept within the range of the target.
+    probabilities : (n, classes) array or None
+        Of held-out rows.
+    model : Model
+    """
+
+    best: Candidate
+    path: Path
+    outputs: list[Array]
+    raw_error: float
+    probabilities: Array | None
+    model: Model
+
+
+def fit_choice(setting: Setting, board: Board, choice: Candidate, unseen_outputs: Array | None) -> Fitted:
+    """Fit the choice of a selection on all rows.
+
+    Parameters
+    ----------
+    setting : Setting
+    board : Board
+    choice : Candidate
+    unseen_outputs : (k, n) array or None
+        Held-out outputs by kernels that were learnt without the rows, where the choice's own has seen them.
+    """
+    rows, dataset = board.rows, setting.dataset
+    path = refit(choice, rows, board)
+    outputs = [unseen_outputs] if unseen_outputs is not None else _held_out(setting, board, choice, path)
+    raw_error = float(np.sqrt(rows.mean(((outputs[0] - rows.Y) ** 2).mean(axis=0)))) * board.errors.unit
+    outputs = [deal.clipped_apart(F) for F, deal in zip(outputs, board.deals, strict=False)]
+    best = choice
+    if board.metrics is not None and (unseen_outputs is not None or not choice.metrics):
+        found = [board.metrics.evaluate(deal, F) for deal, F in zip(board.deals, outputs, strict=False)]
+        best = replace(best, metrics={name: mean_metric([each[name] for each in found]) for name in found[0]})
+    coupling = None
+    if setting.calibration == "softmax":
+        coupling = couple(outputs[0][:, : rows.held], rows.Y[:, : rows.held], rows.s[: rows.held])
+        outputs = [_coupled(F, deal) for F, deal in zip(outputs, board.deals, strict=False)]
+    if best.error is None or unseen_outputs is not None or coupling is not None:  # unknown yet, or of other outputs
+        error, error_se = board.errors.over_deals(board.deals, outputs)
+        best = replace(best, error=number_or_none(error), error_se=number_or_none(error_se))
+    calibration, probabilities = _probabilities(setting.calibration, outputs[0], rows, dataset)
+    residuals_of = outputs[0] if unseen_outputs is None and isinstance(board.rank, Whole) else unseen_outputs
+    model = _make_model(path, dataset, calibration, residuals_of, coupling)
+    return Fitted(best, path, outputs, raw_error, probabilities, model)
+
+
+def refit(choice: Candidate, rows: Partition, board: Board) -> Path:
+    """Fit a candidate on the rows of a deal."""
+    return make_path(board.problems.on(rows, choice.kernel, board.rank), choice.learner, [choice.lam], lead_in=True)
+
+
+def _held_out(setting: Setting, board: Board, choice: Candidate, path: Path) -> list[Array]:
+    """Return held-out outputs of the choice: on all deals where its error, metrics or targets need them."""
+    criterion = None if setting.plan.verify or choice.exact else setting.criterion
+    known = board.outputs.get(choice.key) or [_last_outputs(path, criterion)]
+    unmeasured = board.metrics is not None and not choice.metrics
+    several = isinstance(setting.dataset.target, list)
+    if len(known) == len(board.deals) or not (choice.error is None or unmeasured or several):
+        return known
+    others = [_last_outputs(refit(choice, rows, board), criterion) for rows in board.deals[1:]]
+    return [known[0], *others]
+
+
+def _last_outputs(path: Path, criterion: Any) -> Array:
+    """Return held-out outputs (k, n) of a path's last fit: a criterion's own if it makes some, else exact ones."""
+    if isinstance(criterion, HeldOutCriterion):
+        return criterion.heldout(path).clipped(path.rows).f[:, -1]
+    return path.exact([path.lams.size - 1]).clipped(path.rows).f[:, 0]
+
+
+def _coupled(F: Array, rows: Partition) -> Array:
+    """Return held-out outputs (k, n) of classes, coupled without the rows themselves."""
+    held = slice(rows.held)
+    return np.hstack([cross_coupled(F[:, held], rows.Y[:, held], rows.s[held], rows.starts), F[:, rows.held :]])
+
+
+def _probabilities(
+    kind: str | None, outputs: Array, rows: Partition, dataset: Dataset
+) -> tuple[Calibration | None, Array | None]:
+    """Return the calibration for new rows, and the probabilities of the held-out rows themselves, cross-fitted."""
+    if kind is None:
+        return None, None
+    plain = dataset.sample.plain
+    s = np.ones(rows.held) if plain is None else plain[rows.order[: rows.held]]
+    F, Y = outputs[:, : rows.held], rows.Y[:, : rows.held]
+    return calibrate(kind, F, Y, s), cross_fitted(kind, F, Y, s, rows.starts)
+
+
+def _make_model(
+    path: Path, dataset: Dataset, calibration: Calibration | None, outputs: Array | None, coupling: Coupling | None
+) -> Model:
+    """Return the predictor of the last fit of a path; rows without weight are left out.
+
+    Residuals of intervals are those of held-out outputs (k, n), if there are any. Outputs of classes may be coupled.
+    """
+    last = path.lams.size - 1
+    coefficients, bias = path.coefficients(last), path.intercepts(last)
+    if coupling is not None:
+        coefficients, bias = coupling.A @ coefficients, coupling.A @ bias + coupling.b
+    used = (coefficients != 0).any(axis=0)
+    intervals = Intervals.of(path, last, outputs) if dataset.task == "regression" else None
+    if intervals is not None:
+        used |= intervals.used
+    if not used.any():
+        used[:1] = True
+    kernel, rows, kept = path.problem.kernel, path.rows, as_points(path.points()[used])
+    return Model(
+        kernel=kernel,
+        learner=path.learner.name,
+        rows=kept,
+        coefficients=np.ascontiguousarray(coefficients[:, used]),
+        bias=bias,
+        task=dataset.task,
+        labels=dataset.labels,
+        label_dtype=dataset.label_dtype,
+        target=dataset.target,
+        encoder=dataset.encoder,
+        output_shift=dataset.output_shift,
+        output_scale=dataset.output_scale,
+        provenance={
+            "kernsel": __version__,
+            "lambda": float(path.lams[-1]),
+            "rows": rows.n,
+            "weighted": dataset.weights is not None,
+            "source": dataset.source,
+        },
+        calibration=calibration,
+        intervals=None if intervals is None else intervals.restricted(used),
+        limits=rows.limits if rows.clip else None,
+        reach=reach(kernel, rows.X, kept, path.representation.row_numbers(used)),
+    )

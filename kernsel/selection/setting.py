@@ -1,0 +1,225 @@
+"""The setting of a selection: its plan read for one data set, with all checks done before any work."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kernsel.criteria import HeldOutCriterion
+from kernsel.criteria.base import measure_rows
+from kernsel.data import Dataset
+from kernsel.errors import OptionError
+from kernsel.folds import Folds, make_folds
+from kernsel.folds.partition import Partition
+from kernsel.heldout.calibration import read_calibration
+from kernsel.heldout.errors import Errors
+from kernsel.kernels import Kernel
+from kernsel.parts import read_criterion, read_kernel, read_learner, read_rank, read_search, rows_for
+from kernsel.paths import compile_updates
+from kernsel.representation.ranks import LowRank, Rank
+from kernsel.search.axes import Axes
+from kernsel.search.board import Board
+from kernsel.search.choice import ONE_SE, Rule
+from kernsel.search.refine import Budget, read_method
+from kernsel.search.sample import make_designs
+from kernsel.search.scales import Family
+from kernsel.search.walk import Walk
+from kernsel.selection.cautions import weights_note
+from kernsel.selection.eta import choose_eta, describe_eta
+from kernsel.selection.plan import Plan
+from kernsel.types import Progress
+
+if TYPE_CHECKING:
+    from kernsel.heldout.metrics import Metrics
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What a selection works with.
+
+    Parameters
+    ----------
+    plan : Plan
+    dataset : Dataset
+        Its rows as all kernels can take them.
+    learner, criterion : Learner, Criterion
+    kernels : list of Kernel
+        That are searched; of a family with learnt relevances the one that was learnt.
+    folds : list of Folds
+        One for each time that the rows are dealt.
+    deals : list of Partition
+        The rows by fold, for each of them.
+    rank : LowRank, Whole or None
+        The representation in force.
+    search : Search
+    grids : list of Axes
+    rule : Rule
+        Of choice.
+    refine : str or None
+    budget : Budget
+    calibration : str or None
+    metrics : Metrics or None
+    etas : dict of float to float
+        Held-out errors by the weight of a penalty, where that was chosen.
+    notes : list of str
+    """
+
+    plan: Plan
+    dataset: Dataset
+    learner: Any
+    criterion: Any
+    kernels: list[Kernel]
+    folds: list[Folds]
+    deals: list[Partition]
+    rank: Rank | None
+    search: Any
+    grids: list[Axes]
+    rule: Rule
+    refine: str | None
+    budget: Budget
+    calibration: str | None
+    metrics: Metrics | None
+    etas: dict[float, float]
+    notes: list[str]
+
+    @property
+    def comparable(self) -> bool:
+        """Whether scores and exact scores are of one kind: means over held-out rows."""
+        return isinstance(self.criterion, HeldOutCriterion)
+
+    def begin(self, progress: Progress | None) -> Walk:
+        """Return the search under way, on a board of its own."""
+        board = Board(self.deals, self.criterion, Errors.of(self.dataset), self.rank, self.metrics, progress)
+        walk: Walk = self.search.begin(board, self.grids, self.plan.extend, self.rule)
+        return walk
+
+
+def resolve(
+    dataset: Dataset, plan: Plan, searched: Sequence[str | Kernel | Family], progress: Progress | None = None
+) -> Setting:
+    """Return the setting of a plan.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    plan : Plan
+    searched : sequence of str, Kernel or Family
+        The kernels, whose relevances have values.
+    progress : callable, optional
+        Of the choice of eta, which is a search of its own.
+
+    Raises
+    ------
+    OptionError, IncompatibleError, PluginError
+        The plan can't be followed.
+    """
+    learner = read_learner(plan.learner, dataset.task)
+    designed = [each if isinstance(each, Family) else read_kernel(each) for each in searched]
+    kernels = [each.first if isinstance(each, Family) else each for each in designed]
+    if not kernels:
+        raise OptionError("no kernel is given: name at least one, such as gaussian")
+    dataset = replace(dataset, X=rows_for(kernels, dataset.X))
+    folds = _deal(plan, dataset)
+    notes = list(dataset.notes)
+    criterion = _read_criterion(plan, folds[0], notes)
+    notes += weights_note(criterion, dataset)
+    if not isinstance(plan.verify, numbers.Integral) or plan.verify < 0:
+        raise OptionError(f"verify is the number of leading candidates to check, at least 0, not {plan.verify}")
+    rank = read_rank(plan.rank, dataset.n, plan.landmarks, learner)
+    refine = read_method(plan.refine, plan.budget, criterion, learner, kernels, rank)
+    budget = Budget.read(plan.budget)
+    rule = Rule.read(plan.choose, plan.within, plan.one_se, dataset.task, criterion)
+    search = read_search(plan.search, dataset.n, len(dataset.Y), rank, rule.name == ONE_SE)
+    ranks = search.ranks(dataset.n, rank) if hasattr(search, "ranks") else ()
+    compile_updates(learner, rank is None and not ranks)
+    calibration = _read_calibration(plan, learner, dataset, folds[0])
+    deals = [Partition.of(dataset, deal, plan.seed, plan.clip) for deal in folds]
+    if rule.name == ONE_SE:
+        _check_one_se(criterion, plan.verify, deals[0])
+    metrics = _read_metrics(plan, deals[0], dataset, calibration)
+    etas: dict[float, float] = {}
+    if getattr(criterion, "eta", 1.0) is None:
+        at = LowRank(ranks[-1]) if ranks else rank
+        criterion, etas = choose_eta(criterion, deals[0], dataset, kernels, plan.grid, learner, at, progress)
+        notes.append(describe_eta(criterion.eta, etas))
+    return Setting(
+        plan=plan,
+        dataset=dataset,
+        learner=learner,
+        criterion=criterion,
+        kernels=kernels,
+        folds=folds,
+        deals=deals,
+        rank=rank,
+        search=search,
+        grids=make_designs(designed, plan.grid, deals[0], learner),
+        rule=replace(rule, null=_null_score(criterion, learner, deals[0])),
+        refine=refine,
+        budget=budget,
+        calibration=calibration,
+        metrics=metrics,
+        etas=etas,
+        notes=notes,
+    )
+
+
+def _deal(plan: Plan, dataset: Dataset) -> list[Folds]:
+    """Make the folds, as often as asked for."""
+    repeats = plan.repeats
+    if not isinstance(repeats, numbers.Integral) or repeats < 1:
+        raise OptionError(f"repeats is how often the folds are dealt, a whole number from 1, not {repeats!r}")
+    first = make_folds(plan.folds, dataset, plan.seed)
+    if repeats > 1 and not first.dealt:
+        raise OptionError(f"repeats: there is one way only to make {first.text}; give a number of folds, or no repeats")
+    return [first, *(make_folds(plan.folds, dataset, (plan.seed, repeat)) for repeat in range(1, repeats))]
+
+
+def _read_criterion(plan: Plan, folds: Folds, notes: list[str]) -> Any:
+    """Return the criterion, by default the one for the folds; a note says why it is another one than usual."""
+    criterion = plan.criterion
+    if criterion is None and folds.training is not None:
+        notes.append("criterion: cv, for a fold whose fit isn't trained on all other rows can only be refitted")
+    if criterion is None:
+        criterion = "newton-cv" if folds.training is None else "cv"
+    return read_criterion(criterion, plan.order, plan.pure, plan.eta)
+
+
+def _read_calibration(plan: Plan, learner: Any, dataset: Dataset, folds: Folds) -> str | None:
+    kind = read_calibration(plan.calibration, learner, dataset.task, len(dataset.labels or ()))
+    if kind == "softmax" and plan.calibration is None and 2 * folds.starts.size > dataset.n:
+        return "sigmoid"  # of a row left out alone the outputs say what it is: its class is rarer without it
+    return kind
+
+
+def _read_metrics(plan: Plan, rows: Partition, dataset: Dataset, calibration: str | None) -> Metrics | None:
+    if not plan.metric:
+        return None
+    from kernsel.heldout.metrics import Metrics  # imports scikit-learn, which takes longer than a small selection
+
+    return Metrics.of(plan.metric, rows, dataset, calibration)
+
+
+def _check_one_se(criterion: Any, verify: int, rows: Partition) -> None:
+    if not isinstance(criterion, HeldOutCriterion):
+        raise OptionError(
+            f"one_se needs a criterion that is a mean over held-out rows, and '{criterion.name}' isn't: use newton-cv"
+        )
+    if verify == 0:
+        raise OptionError("one_se compares with a verified candidate: let verify be at least 1")
+    if rows.left.size == 1:
+        raise OptionError("one_se needs a standard error over folds, and there is one fold only: hold out more")
+
+
+def _null_score(criterion: Any, learner: Any, rows: Partition) -> float:
+    """Return the mean loss, or a criterion's own measure, of held-out outputs that are all 0."""
+    zeros = np.zeros_like(rows.Y)
+    if hasattr(criterion, "measure"):
+        return float(rows.mean(measure_rows(criterion, rows.Y, zeros)))
+    if getattr(learner, "free", ()):  # compared by a measure without parameters
+        return math.inf
+    return float(rows.mean(learner.loss.value(rows.Y, zeros).mean(axis=0)))

@@ -1,0 +1,104 @@
+"""Kernels that were learnt on rows which folds hold out: the choice among them by kernels that haven't seen those."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernsel.errors import SelectionError
+from kernsel.folds.partition import Partition
+from kernsel.kernels import Kernel
+from kernsel.representation.ranks import Rank
+from kernsel.search.board import Board
+from kernsel.search.candidate import Candidate
+from kernsel.search.choice import MOST, Rule, choose
+from kernsel.selection.refit import refit
+
+Array = NDArray[np.float64]
+
+
+class Unseen(Protocol):
+    """Predicts held-out rows by kernels that haven't seen them."""
+
+    def has_seen(self, kernel: Kernel, n: int) -> bool:
+        """Tell whether a kernel was learnt on rows that are held out."""
+
+    def freedom(self, kernel: Kernel) -> int:
+        """Return how much was learnt for a kernel; 0 if nothing was."""
+
+    def outputs(self, candidate: Candidate, rows: Partition, rank: Rank | None) -> Array:
+        """Return held-out outputs (k, n) of a candidate whose kernel is learnt anew without each fold."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reranked:
+    """Candidates, the choice first, after those that have seen held-out rows were compared where they haven't.
+
+    Parameters
+    ----------
+    candidates : list of Candidate
+    outputs : (k, n) array or None
+        Held-out outputs of a choice that has seen the rows, by kernels that were learnt without them.
+    notes : list of str
+    """
+
+    candidates: list[Candidate]
+    outputs: Array | None = None
+    notes: Sequence[str] = ()
+
+
+def rerank(unseen: Unseen | None, candidates: list[Candidate], board: Board, rule: Rule) -> Reranked:
+    """Keep a choice whose kernel has seen the held-out rows only if it is the best where it hasn't, too.
+
+    It is compared with the best candidate of each kind for which less was learnt, where these haven't seen them either.
+
+    Parameters
+    ----------
+    unseen : Unseen or None
+        None where nothing was learnt.
+    candidates : list of Candidate
+        The choice first.
+    board : Board
+        Of a criterion that is a mean over held-out rows.
+    rule : Rule
+    """
+    best = candidates[0]
+    if unseen is None or not unseen.has_seen(best.kernel, board.rows.n):
+        return Reranked(candidates)
+    kinds: dict[int, list[Candidate]] = {}
+    for each in candidates:
+        if each.failed is None:
+            kinds.setdefault(unseen.freedom(each.kernel), []).append(each)
+    most = unseen.freedom(best.kernel)
+    first, outputs = _score_unseen(unseen, best, board)
+    value = first
+    for kind in sorted((kind for kind in kinds if kind < most), reverse=True):
+        other = choose(rule, kinds[kind], lambda c: board.verified([c])[0], MOST).best
+        if other.value < value:  # what has seen the rows has no less where it hasn't
+            score, theirs = _score_unseen(unseen, other, board)
+            if score < value:
+                best, value, outputs = other, score, theirs
+    if best.key == candidates[0].key:
+        return Reranked(candidates, outputs)
+    note = (
+        f"kernel: {candidates[0].kernel.name} passed over, as its score by what is learnt without the rows held out is "
+        f"{first:.4g}; that of {best.kernel.name} is {value:.4g}"
+    )
+    return Reranked([best, *(c for c in candidates if c.key != best.key)], outputs, [note])
+
+
+def _score_unseen(unseen: Unseen, candidate: Candidate, board: Board) -> tuple[float, Array | None]:
+    """Return the score of a candidate where its kernel hasn't seen the rows, and its outputs if that was learnt."""
+    if not unseen.freedom(candidate.kernel):
+        return candidate.value, None
+    path = refit(candidate, board.rows, board)
+    try:
+        outputs = unseen.outputs(candidate, board.rows, board.rank)
+        return float(board.rows.mean(board.criterion.values(path, outputs))), outputs
+    except SelectionError:
+        return math.inf, None

@@ -1,0 +1,87 @@
+"""How much memory there is: of the machine, the shell, the container, and what was asked for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from kernsel import memory
+from kernsel.errors import OptionError, check_memory
+
+MIB = 2**20
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    """Return a function that makes a machine of 8 GiB whose control groups have these limits, by their places."""
+    monkeypatch.setattr(memory, "PROC", tmp_path / "proc")
+    monkeypatch.setattr(memory, "CGROUPS", tmp_path / "groups")
+    monkeypatch.setattr(memory, "_machine", lambda: [8192 * MIB])
+
+    def make(groups, **limits):
+        (tmp_path / "proc").mkdir()
+        (tmp_path / "proc" / "cgroup").write_text(groups)
+        for name, text in limits.items():
+            file = tmp_path / "groups" / name.replace("__", "/").replace("_max", ".max").replace("_limit", ".limit")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+
+    return make
+
+
+def test_limits_of_control_groups_of_version_2(machine):
+    machine("0::/a/b\n", a__memory_max=f"{512 * MIB}\n", a__b__memory_max="max\n")
+    assert memory.memory_limit() == 512 * MIB  # that of a group counts for those in it
+
+
+def test_limits_of_control_groups_of_version_1(machine):
+    machine("5:cpu:/x\n4:memory,hugetlb:/x\n0::/\n", memory__x__memory_limit_in_bytes=f"{256 * MIB}\n")
+    assert memory.memory_limit() == 256 * MIB
+
+
+def test_a_container_sees_its_own_group_as_the_root(machine):
+    machine("0::/docker/abc\n", memory_max=f"{128 * MIB}\n")
+    assert memory.memory_limit() == 128 * MIB
+
+
+def test_no_limits_but_the_machine(machine):
+    machine("garbage\n0::/\n", memory_max="max\n")
+    assert memory.memory_limit() == 8192 * MIB
+
+
+def test_what_was_asked_for(monkeypatch):
+    monkeypatch.setattr(memory, "_asked", None)
+    memory.set_memory_limit(300 * MIB)
+    assert memory.memory_limit() <= 300 * MIB
+    with pytest.raises(OptionError, match=r"it needs about 400 MB of memory, and there are 300 MB: do without"):
+        check_memory(400 * MIB, "it", "do without")
+    with pytest.raises(OptionError, match=r"needs about 40 GB"):
+        check_memory(40 * 2**30, "it", "do without")
+    check_memory(200 * MIB, "it", "do without")
+    memory.set_memory_limit(None)
+    check_memory(400 * MIB, "it", "do without")
+
+
+def limited(mib, *command):
+    """Run Python under a limit on its addresses."""
+    shell = f'ulimit -v {mib * 1024}; exec "$@"'
+    return subprocess.run(
+        ["sh", "-c", shell, "sh", sys.executable, *command], capture_output=True, text=True, timeout=60
+    )
+
+
+def test_what_is_left_of_the_addresses():
+    done = limited(700, "-c", "from kernsel import memory; print(memory.memory_limit(), memory.addresses_left())")
+    limit, left = map(int, done.stdout.split())
+    assert 400 * MIB < limit == left < 700 * MIB
+
+
+def test_too_few_addresses_are_one_line(tmp_path):
+    (tmp_path / "t.csv").write_text("a,y\n" + "\n".join(f"{i},{i * i}" for i in range(2000)))
+    done = limited(1024, "-m", "kernsel", "select", tmp_path / "t.csv", "--json")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert "MB of addresses (ulimit -v)" in done.stderr

@@ -1,0 +1,237 @@
+"""Many rows: chosen on few of them in full, and the whole kernel fitted to all; thresholds are lowered here."""
+
+import json
+
+import numpy as np
+import pytest
+
+import tolerances
+from commandline import run
+from kernsel import parts as reading
+from kernsel.data import from_arrays
+from kernsel.kernels import Gaussian, Laplacian, parse
+from kernsel.numerics.whole.costs import Costs
+from kernsel.numerics.whole.costs import Step as Work
+from kernsel.selection import auto as automatic
+from kernsel.selection import large
+from kernsel.selection.api import select_dataset
+from kernsel.selection.large import Step, narrower
+from kernsel.selection.plan import Plan
+
+N, FEW = 420, 60
+NAMED = {"kernel": ["gaussian", "exponential"], "folds": 4}
+
+
+def rough(n=N, seed=0, classes=False):
+    """A regression of which a rough kernel is right."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    y = np.abs(np.sin(4 * X[:, 0])) + np.sign(X[:, 1]) + 0.1 * rng.normal(size=n)
+    return X, np.where(y > y.mean(), "up", "down") if classes else 3 * y + 5
+
+
+@pytest.fixture
+def low(monkeypatch):
+    """Thresholds of a few hundred rows."""
+    monkeypatch.setattr(reading, "FULL_RANK_ROWS", 200)
+    monkeypatch.setattr(large, "ROWS", FEW)
+    monkeypatch.setattr(large, "FINITE", 5)
+    for name, rows in (("normal", 40), ("thorough", 60)):
+        monkeypatch.setitem(automatic.ROWS, name, rows)
+
+
+def direct(result, data):
+    """The outputs of a fit in float64 on all rows of an encoded table, at these."""
+    best, Y = result.best, data.Y
+    n = Y.shape[1]
+    H = best.kernel(data.X) + n * best.lam * np.eye(n)
+    if result.learner == "krr":
+        return np.linalg.solve(H, Y.T).T @ best.kernel(data.X)
+    H = np.block([[H, np.ones((n, 1))], [np.ones((1, n)), np.zeros((1, 1))]])
+    x = np.linalg.solve(H, np.column_stack([Y, np.zeros(len(Y))]).T).T
+    return x[:, :-1] @ best.kernel(data.X) + x[:, -1:]
+
+
+@pytest.mark.parametrize("classes", [False, True], ids=["krr", "lssvm"])
+@pytest.mark.parametrize("options", [{}, NAMED], ids=["auto", "named"])
+def test_many_rows_are_fitted_with_the_whole_kernel_that_few_of_them_chose(low, classes, options):
+    X, y = rough(classes=classes)
+    data = from_arrays(X, y, standardize=True)
+    result = select_dataset(data, **options)
+    assert result.options["rank"] == "whole"
+    assert result.data["representation"] == f"whole kernel in tiles, n = {N}"
+    assert result.data["rank"] == N
+    F = direct(result, data)
+    outputs = result.model.decision(X)
+    if not classes:
+        F = np.clip(F, data.Y.min(), data.Y.max())
+        outputs = np.clip(outputs, data.Y.min(), data.Y.max())
+    np.testing.assert_allclose(outputs, F[0], rtol=0, atol=tolerances.FITTED)
+    ordinary = select_dataset(data, rank=50, **options)
+    assert set(result.to_dict()) == set(ordinary.to_dict())
+    assert set(result.data) - set(ordinary.data) <= {"climb", "relevances"}
+    assert set(ordinary.data) - set(result.data) <= {"relevances"}
+    assert (result.probabilities is not None) == classes
+    assert result.best.score < 1.1 * ordinary.best.score
+    climb = result.data["climb"]
+    assert [step["rows"] for step in climb][:2] == [FEW, 2 * FEW]
+    assert climb[0]["gain"] is None
+    assert any(note.startswith(f"whole kernel: chosen on {FEW} rows in full") for note in result.data["notes"])
+    assert climb[-1]["ridge"] == pytest.approx(result.best.lam * N)
+    json.loads(result.to_json())
+
+
+def test_reported_outputs_of_learnt_relevances_are_by_others_learnt_without_the_rows(low, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 5))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=N)
+    monkeypatch.setattr(automatic, "OFTEN", 100)
+    result = select_dataset(from_arrays(X, y, standardize=True), folds=4)
+    assert result.best.kernel.name.startswith("ard")
+    assert result.data["relevances"]["unseen"]
+    assert set(result.relevances.nlargest(2).index) == {"x0", "x1"}
+    assert f"relevances: learnt by evidence on {FEW} of {N} rows" in result.data["notes"]  # again, without a prior
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({"rank": 50}, {"search": "grid"}, {"refine": "compass"}, {"effort": "quick"}, {"learner": "svr"}),
+        *({"folds": "loo"}, {"repeats": 2}, {"criterion": "bif"}, {"grid": {"lambda": [1e-3]}}, {"one_se": True}),
+    ],
+    ids=lambda options: next(iter(options)),
+)
+def test_what_is_asked_for_otherwise_goes_the_other_way(low, options):
+    data = from_arrays(*rough(), standardize=True)
+    assert not large.is_large(data, Plan(**{"learner": "krr", **options}))
+    assert large.is_large(data, Plan(learner="krr"))
+
+
+def test_few_rows_groups_and_sparse_rows_go_the_other_way(low):
+    X, y = rough()
+    assert not large.is_large(from_arrays(X[:200], y[:200]), Plan())
+    assert not large.is_large(from_arrays(X, y, groups=np.arange(N) // 2), Plan())
+    assert not large.is_large(from_arrays(X, y), Plan(kernel="ard"))
+    assert large.is_large(from_arrays(X, y), Plan(kernel="gaussian", effort="quick", rank="whole"))
+    assert not large.is_large(from_arrays(X, y), Plan(kernel="gaussian(tau=1)", rank="whole"))
+
+
+def test_a_kernel_of_few_dimensions_is_left_to_landmarks(low):
+    X, y = rough()
+    result = select_dataset(from_arrays(X, y, standardize=True), kernel="linear", rank=None)
+    assert result.options["rank"] != "whole"
+
+
+def test_what_takes_too_long_or_too_much_memory_is_left_to_landmarks_and_one_fold_comes_before(low, monkeypatch):
+    data = from_arrays(*rough(), standardize=True)
+    costs = {"folds": 1.0, "one fold": 1.0}
+
+    def made(n, d, outputs, bias, folds=(), route="fit"):
+        return Costs((Work("all", products32=costs.get(route, 0.0) * large.RATES.products32),), 10)
+
+    monkeypatch.setattr(large.whole_costs, "costs", made)
+    assert large._final(data, 4, "normal", False) == "folds"
+    costs["folds"] = 1e3
+    assert large._final(data, 4, "normal", False) == "one fold"
+    assert large._final(data, 4, "thorough", False) == "one fold"
+    assert large._final(data, 4, "normal", True) == "folds"
+    costs["one fold"] = 500.0
+    assert not large.is_large(data, Plan())
+    assert large.is_large(data, Plan(effort="thorough"))
+    monkeypatch.setattr(large, "memory", lambda: 5)
+    assert not large.is_large(data, Plan(effort="thorough"))
+
+
+@pytest.mark.parametrize("classes", [False, True], ids=["krr", "lssvm"])
+def test_one_fold_is_held_out_where_the_others_would_cost_too_much(low, monkeypatch, classes):
+    monkeypatch.setattr(large, "_final", lambda *args: "one fold")
+    data = from_arrays(*rough(classes=classes), standardize=True)
+    result = select_dataset(data, **NAMED)
+    assert result.data["folds"] == 1
+    assert np.isfinite(result.outputs).sum() == N // 4
+    assert any("one of 4 is held out" in note for note in result.data["notes"])
+    held = np.isfinite(result.outputs)
+    some = data.take(np.flatnonzero(~held))
+    other = select_dataset(
+        some,
+        kernel=result.best.kernel,
+        grid={"lambda": [result.best.lam]},
+        rank="full",
+        folds=4,
+        learner="lssvm" if classes else "krr",
+    )
+    kernel, rows = result.best.kernel, data.X[held]
+    outputs = kernel(rows, other.model.rows) @ other.model.coefficients[0] + other.model.bias
+    outputs = outputs if classes else np.clip(outputs, data.Y.min(), data.Y.max())
+    np.testing.assert_allclose(result.outputs[held], outputs, rtol=0, atol=tolerances.FITTED)
+    assert "1 fold" in result.summary()
+
+
+def test_the_climb_ends_with_the_budget(low, monkeypatch):
+    monkeypatch.setitem(large.CLIMB, "normal", 0.0)
+    result = select_dataset(from_arrays(*rough(), standardize=True), **NAMED)
+    assert [step["rows"] for step in result.data["climb"]] == [FEW]
+
+
+def test_rows_outside_are_in_no_subset_nor_are_copies_of_them():
+    X, y = rough(200)
+    X[100:150] = X[50:100]
+    data = from_arrays(X, y, standardize=False)
+    few = data.take(np.arange(30, 60))
+    ladder = large._Ladder.of(data, few, parse_learner(), True, 0)
+    assert set(ladder.order[:30]) == set(range(30, 60))
+    assert np.array_equal(np.sort(np.append(ladder.order, ladder.outside)), np.arange(200))
+    inside = set(map(tuple, data.X[ladder.order]))
+    assert not inside & set(map(tuple, data.X[ladder.outside]))
+    assert ladder.outside.size >= 40
+
+
+def parse_learner():
+    return reading.read_learner("krr", "regression")
+
+
+def test_a_step_is_scored_by_the_fit_on_a_subset_with_the_same_ridge():
+    X, y = rough(200)
+    w = np.random.default_rng(0).exponential(size=200) + 0.1
+    data = from_arrays(X, y, standardize=False, weights=w)
+    ladder = large._Ladder.of(data, data.take(np.arange(50)), parse_learner(), True, 0)
+    scored = ladder.scored(Step(Gaussian(0.5), 0.02, Gaussian(0.5)), 80)
+    rows, outside, k, s = ladder.order[:80], ladder.outside, Gaussian(0.5), data.weights
+    a = np.linalg.solve(k(X[rows]) + 0.02 * np.diag(1 / s[rows]), data.Y[0, rows])
+    F = np.clip(k(X[outside], X[rows]) @ a, data.Y[0, rows].min(), data.Y[0, rows].max())
+    expected = s[outside] @ (F - data.Y[0, outside]) ** 2 / s[outside].sum()
+    assert scored.loss == pytest.approx(expected, rel=tolerances.FITTED)
+    worse = ladder.scored(Step(Gaussian(1e-3), 0.02, Gaussian(1e-3)), 80)
+    assert scored.is_better(worse)
+    assert not worse.is_better(scored)
+    assert not scored.is_better(scored)
+
+
+def test_a_ridge_that_is_lost_in_rounding_is_raised_and_what_is_lost_still_is_out():
+    data = from_arrays(*rough(200), standardize=False)
+    ladder = large._Ladder.of(data, data.take(np.arange(50)), parse_learner(), True, 0)
+    near, far = (ladder.scored(Step(Gaussian(1e4), ridge, Gaussian(1e4)), 80) for ridge in (1e-10, 1e-40))
+    assert near.ridge in 1e-10 * large.RAISE ** np.arange(1, large.RAISED + 1)
+    assert np.isfinite(near.loss)
+    assert (far.ridge, far.loss, far.losses) == (1e-40, np.inf, None)
+    assert near.is_better(far)
+
+
+def test_half_the_width_is_that_of_a_stretched_table_and_rough_kernels_keep_theirs():
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    for text in ("gaussian(tau=2)", "ard(theta=(1,0.5))", "matern52(ell=2)", "rational-quadratic(ell=1)",
+                 "ard(theta=(2,1), profile=matern32)"):  # fmt: skip
+        kernel = parse(text)
+        np.testing.assert_allclose(narrower(kernel)(X), kernel(2 * X), rtol=0, atol=1e-13)
+    for text in ("laplacian(sigma=1)", "exponential(ell=1)", "linear", "ard-laplacian(theta=(1,2))"):
+        assert narrower(parse(text)) is None
+    assert narrower(Laplacian(1.0) + Gaussian(1.0)) is None
+
+
+def test_the_command_says_what_was_chosen_where(low, tmp_path):
+    X, y = rough()
+    path = tmp_path / "rough.csv"
+    np.savetxt(path, np.column_stack([X, y]), delimiter=",", header="a,b,y", comments="")
+    done = run("select", path, "--kernel", "gaussian", "--kernel", "exponential", "--folds", "4")
+    assert f"whole kernel in tiles, n = {N}" in done.stdout
+    assert f"chosen on {FEW} rows in full" in done.stdout

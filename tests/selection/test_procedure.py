@@ -1,0 +1,298 @@
+"""The error of the whole selection and candidates that can't be told apart: twins, laws, and the way through select."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tables
+import tolerances
+import twins.procedure
+from kernsel.data import from_arrays
+from kernsel.folds import make_folds
+from kernsel.folds.partition import Partition
+from kernsel.heldout.errors import Errors
+from kernsel.heldout.standard_error import of_rows
+from kernsel.kernels import Gaussian
+from kernsel.search import board
+from kernsel.search.board import Board
+from kernsel.search.candidate import Candidate
+from kernsel.search.choice import Rule
+from kernsel.selection import procedure
+from kernsel.selection.procedure import Table, choices, difference_se, draws, indistinct, interval, resampled, units_of
+
+RULES = [
+    Rule("minimum", 0.0),
+    Rule("one-se", 1.0),
+    Rule("safest", 0.2),
+    Rule("safest", 0.2, null=1.4),
+    Rule("safest", 0.5, errors=True),
+]
+GRID = {"grid": tables.SMALL, "folds": 5, "extend": False}
+
+
+def make(seed=0, count=12, n=40, classes=True, weighted=False, grouped=False, spread=0.3):
+    """Candidates of losses with much in common, and the table of them in the order of their numbers."""
+    rng = np.random.default_rng(seed)
+    common = rng.exponential(size=n)
+    values = (common + spread * rng.random((count, n)) + 0.1 * rng.random((count, 1))).astype(np.float32)
+    errors = (values > 1.2).astype(np.float32) if classes else values
+    s = rng.integers(1, 4, n).astype(float) if weighted else np.ones(n)
+    units = np.sort(rng.integers(0, n // 4, n)) if grouped else np.arange(n)
+    units = np.unique(units, return_inverse=True)[1]
+    means = values @ s / s.sum()
+    columns = np.array([rng.permutation(count) + 1, rng.permutation(count) + 1, means, of_rows(values, s)])
+    candidates = [
+        Candidate(Gaussian(tau), lam, score=score, score_se=se, norm=rng.random()) for tau, lam, score, se in columns.T
+    ]
+    beyond = 0.05 * rng.random(count)
+    return candidates, Table(values, errors, beyond, np.zeros(count), of_rows(values, s), s, units)
+
+
+def in_order(rule, candidates, table):
+    """Candidates and table in the order in which the rule takes equals."""
+    order = sorted(range(len(candidates)), key=lambda c: rule.among_equals(candidates[c]))
+    parts = {name: getattr(table, name)[order] for name in ("values", "errors", "beyond", "shift", "se")}
+    return [candidates[c] for c in order], replace(table, **parts)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.name}-{rule.errors}-{rule.null}")
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_draws_are_scored_as_one_at_a_time(rule, weighted, grouped):
+    for seed in range(3):
+        candidates, table = in_order(rule, *make(seed, weighted=weighted, grouped=grouped))
+        table = replace(table, shift=np.linspace(0, 1, len(candidates)))
+        drawn = draws(table.units, seed, 25)
+        expected = twins.procedure.out_of_bag(rule, candidates, table, drawn)
+        np.testing.assert_allclose(resampled(table, rule, drawn), expected, rtol=0, atol=tolerances.SUMS)
+        assert np.unique(expected).size > 5
+
+
+def test_ties_are_broken_by_the_order_of_the_rule():
+    values, errors = np.array([[2.0, 1.0, 1.0, 1.4]]), np.array([[0.0, 0.5, 0.5, 0.2]])
+    se = np.ones(4)
+    assert choices(Rule("minimum", 0.0), values, None, se) == [1]
+    assert choices(Rule("safest", 0.5), values, None, se) == [1]
+    assert choices(Rule("safest", 0.5, errors=True), values, errors, se) == [3]
+    assert choices(Rule("one-se", 1.0), values, None, se) == [0]
+
+
+@given(seed=st.integers(0, 2**20), rule=st.sampled_from(RULES), weighted=st.booleans(), grouped=st.booleans())
+@settings(deadline=None, max_examples=30)
+def test_copies_of_candidates_change_nothing(seed, rule, weighted, grouped):
+    _, table = in_order(rule, *make(seed, weighted=weighted, grouped=grouped))
+    twice = {name: np.repeat(getattr(table, name), 2, axis=0) for name in ("values", "errors", "beyond", "shift", "se")}
+    doubled = replace(table, **twice)
+    drawn, starts = draws(table.units, seed, 50), np.array([0, 20, 40])
+    np.testing.assert_allclose(resampled(doubled, rule, drawn), resampled(table, rule, drawn), rtol=0, atol=1e-12)
+    at = int((table.values @ table.s / table.s.sum() + table.beyond).argmin())
+    one = indistinct(table, at, difference_se(table, at, starts), seed)
+    other = indistinct(doubled, 2 * at, difference_se(doubled, 2 * at, starts), seed)
+    assert np.repeat(one, 2).tolist() == other.tolist()
+    assert one[at]
+
+
+@given(seed=st.integers(0, 2**20), classes=st.booleans())
+@settings(deadline=None, max_examples=30)
+def test_of_one_candidate_there_is_nothing_to_choose(seed, classes):
+    _, table = make(seed, count=1, classes=classes)
+    drawn = draws(table.units, seed)
+    losses = resampled(table, RULES[0], drawn)
+    outside = (drawn == 0).astype(float)
+    np.testing.assert_allclose(losses, outside @ table.errors[0] / outside.sum(axis=1), rtol=0, atol=tolerances.SUMS)
+    # Rows left out are drawn from all: the mean of 300 draws is within 5 of its own standard errors of that of all.
+    error, low, high = interval(losses)
+    assert abs(error - table.errors.mean()) <= 5 * losses.std() / np.sqrt(losses.size) + 1e-12
+    assert low <= error <= high
+
+
+def test_what_belongs_together_is_drawn_together():
+    units = np.array([0, 2, 1, 1, 0, 3, 2, 2])
+    drawn = draws(units, 7, 200)
+    for unit in range(4):
+        members = drawn[:, units == unit]
+        assert (members == members[:, :1]).all()
+    first = np.unique(units, return_index=True)[1]
+    assert (drawn[:, first].sum(axis=1) == 4).all()
+    assert (draws(units, 7, 200) == drawn).all()
+    assert (draws(units, 8, 200) != drawn).any()
+
+
+def test_units_are_groups_blocks_of_time_and_copies():
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(90, 2)), rng.normal(size=90)
+    groups = rng.integers(0, 9, 90)
+
+    def found(dataset, folds):
+        made = make_folds(folds, dataset, 0)
+        rows = Partition.of(dataset, made, 0)
+        return units_of(made, dataset, rows), rows.order[: rows.held]
+
+    units, order = found(from_arrays(X, y, groups=groups), 5)
+    assert (np.unique(groups, return_inverse=True)[1][order] == units).all()
+    units, order = found(from_arrays(X, y), "time:5")
+    assert np.unique(units).size == procedure.BLOCKS
+    assert (np.diff(units[np.argsort(order)]) >= 0).all()  # blocks of neighbours
+    assert np.bincount(units).max() - np.bincount(units).min() <= 1
+    units, order = found(from_arrays(X, y), 5)
+    assert np.unique(units).size == 90
+    twice = np.vstack([X, X[:10]])
+    units, order = found(from_arrays(twice, np.append(y, y[:10])), 5)
+    place = np.argsort(order)
+    assert (units[place[:10]] == units[place[90:]]).all()
+    assert np.unique(units).size == 90
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_largest_difference_as_one_at_a_time(grouped, weighted):
+    _, table = make(6, grouped=grouped, weighted=weighted)
+    table = replace(table, values=table.values + np.linspace(0, 0.1, 12, dtype=np.float32)[:, None])
+    at, starts = 0, np.array([0, 10, 20, 30, 40])
+    se = difference_se(table, at, starts)
+    normal = np.random.default_rng((6, 1)).standard_normal((table.units.max() + 1, procedure.RESAMPLES))
+    largest = np.quantile(twins.procedure.largest_differences(table, at, normal), procedure.LEVEL)
+    scores = table.values.astype(float) @ table.s / table.s.sum() + table.beyond
+    expected = scores - scores[at] <= largest * se
+    assert indistinct(table, at, se, 6).tolist() == expected.tolist()
+    assert 1 < expected.sum() < len(expected)
+
+
+def test_differences_are_paired():
+    """Their standard error knows nothing of what the losses of two candidates have in common."""
+    _, table = make(1)
+    shifted = replace(table, values=(table.values + 5 * np.random.default_rng(0).random(40)).astype(np.float32))
+    starts = np.array([0, 20, 40])
+    se = difference_se(table, 2, starts)
+    np.testing.assert_allclose(se, difference_se(shifted, 2, starts), rtol=0, atol=1e-5)  # of single precision
+    assert se[2] == 0
+    assert (se < table.se).all()
+
+
+def test_the_best_is_among_those_that_can_not_be_told_from_the_lowest():
+    """In nine of ten draws at least, or 0.9 less three standard errors of 200 draws: the first has the least mean."""
+    kept = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        means = np.r_[0.0, 0.05, 0.05, np.full(12, 0.02)]
+        values = (rng.normal(size=80) + rng.normal(size=(15, 80)) + means[:, None] + 9).astype(np.float32)
+        ones = np.ones(80)
+        table = Table(values, values, np.zeros(15), np.zeros(15), of_rows(values, ones), ones, np.arange(80))
+        at = int(values.mean(axis=1).argmin())
+        kept += indistinct(table, at, difference_se(table, at, np.arange(0, 81, 8)), seed)[0]
+    assert kept >= 200 * (0.9 - 3 * np.sqrt(0.9 * 0.1 / 200))
+
+
+def test_far_worse_candidates_are_left_out():
+    _, table = make(0, classes=False)
+    worse = replace(table, values=table.values + np.float32(9) * (np.arange(12) >= 4)[:, None].astype(np.float32))
+    at = int((worse.values.mean(axis=1) + worse.beyond).argmin())
+    assert not indistinct(worse, at, difference_se(worse, at, np.array([0, 20, 40])), 0)[4:].any()
+
+
+# Through the whole selection
+
+
+@pytest.mark.parametrize("make_table", [tables.circles, tables.waves])
+def test_a_selection_has_it(make_table):
+    result = tables.choose(*make_table(), **GRID)
+    found, document = result.procedure, json.loads(result.to_json())
+    assert set(document["procedure"]) == {"error", "low", "high", "level"}
+    assert document["procedure"]["error"] == found.error
+    assert found.low < found.error < found.high
+    assert 1 <= document["equivalent"] == found.equivalent <= len(found.pairs) == 9
+    assert sum(entry["equivalent"] for entry in document["candidates"]) == found.equivalent
+    assert document["best"]["difference_se"] == 0
+    assert all(entry["difference_se"] > 0 for entry in document["candidates"][1:])
+    assert min(document["candidates"], key=lambda e: e["score"] if e["verified"] is None else e["verified"])[
+        "equivalent"
+    ]
+    again = tables.choose(*make_table(), **GRID).procedure
+    assert (again.error, again.low, again.high, again.pairs) == (found.error, found.low, found.high, found.pairs)
+    assert result.table.attrs["procedure"] == document["procedure"]
+    assert result.table["equivalent"].sum() == found.equivalent
+    line = next(line for line in result.summary().splitlines() if "whole selection" in line)
+    assert f"; {found.equivalent} of 9 candidates do as well" in line
+    assert len(line) <= 120
+
+
+@pytest.mark.parametrize("options", [{"folds": "time:5"}, {"folds": "loo"}, {"repeats": 2}, {"criterion": "fbif"}])
+def test_ways_to_hold_out(options):
+    result = tables.choose(*tables.circles(), **{**GRID, **options})
+    assert result.procedure is not None
+    assert 0 < result.procedure.error < 0.5
+
+
+def test_repeated_deals_are_averaged():
+    """The mean over rows of the averaged losses is the mean score over the deals."""
+    X, y = tables.waves()
+    data = from_arrays(X, y, "auto", standardize=False)
+    result = tables.choose(X, y, repeats=3, **GRID)
+    made = [make_folds(5, data, seed) for seed in (0, (0, 1), (0, 2))]
+    deals = [Partition.of(data, each, 0, clip=True) for each in made]
+    found = Board(deals, None, Errors.of(data))
+    rng = np.random.default_rng(0)
+    by_row = rng.random((3, 60))
+    for rows, losses in zip(deals, by_row, strict=True):
+        found.keep_losses(result.best.key, rows, losses[rows.order], losses[rows.order])
+    values, errors = procedure._of_all_deals(found, result.best.key)
+    np.testing.assert_allclose(values, by_row.mean(axis=0)[deals[0].order], rtol=1e-6)
+    assert (values == errors).all()
+
+
+def test_the_units_of_the_target_are_those_of_the_error():
+    small, large = (tables.choose(*tables.waves(scale=scale), standardize=True, **GRID) for scale in (1.0, 1000.0))
+    for name in ("error", "low", "high"):
+        assert getattr(large.procedure, name) == pytest.approx(1000 * getattr(small.procedure, name), rel=1e-4)
+    assert small.procedure.error == pytest.approx(small.best.error, rel=0.3)
+
+
+def test_it_is_said_where_it_is_not_known(monkeypatch):
+    result = tables.choose(*tables.waves(), criterion="evidence", **GRID)
+    document = json.loads(result.to_json())
+    assert document["procedure"] is document["equivalent"] is document["best"]["difference_se"] is None
+    assert any("scores of evidence are no means of losses" in note for note in result.data["notes"])
+    assert "whole selection" not in result.summary()
+    monkeypatch.setattr(board, "KEPT_ROWS", 59)
+    monkeypatch.setattr(procedure, "KEPT_ROWS", 59)
+    result = tables.choose(*tables.waves(), **GRID)
+    assert result.procedure is None
+    assert any("of 59 rows at most, and 60 are held out" in note for note in result.data["notes"])
+
+
+class Seen:
+    """Kernels whose freedom is a function of them, all learnt on rows that are held out."""
+
+    def __init__(self, freedom):
+        self.freedom = freedom
+
+    def has_seen(self, kernel, n):
+        return True
+
+
+def test_what_a_kernel_has_seen_is_put_on_top(monkeypatch):
+    """The mean loss is higher by the difference that learning without the rows makes for the choice."""
+    from kernsel.selection import run as searching
+
+    asked = {}
+    original = searching.whole_selection
+
+    def spy(*arguments):
+        asked["arguments"] = arguments
+        return original(*arguments)
+
+    monkeypatch.setattr(searching, "whole_selection", spy)
+    result = tables.choose(*tables.waves(), **GRID)
+    found, dataset, candidates, rule, folds, _, _ = asked["arguments"]
+    rows, held, unit = found.rows, np.zeros((1, 60)), found.errors.unit
+    seen = original(found, dataset, candidates, rule, folds, held, Seen(lambda kernel: 1))
+    more = rows.mean(rows.Y[0] ** 2) - (result.best.error / unit) ** 2
+    assert (seen.error / unit) ** 2 == pytest.approx((result.procedure.error / unit) ** 2 + more, rel=1e-5)
+    taus = {c.kernel for c in candidates if c.kernel != candidates[0].kernel}
+    plain = original(found, dataset, candidates, rule, folds, None, Seen(lambda kernel: int(kernel in taus)))
+    assert len(plain.pairs) == 3  # only kernels that have seen nothing
+    assert "can't be learnt without" in original(found, dataset, candidates, rule, folds, None, Seen(lambda kernel: 1))
