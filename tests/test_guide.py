@@ -113,6 +113,11 @@ def test_blocks_are_found_with_their_comments():
     assert (second.comment, commands(second.code)) == ("", [["kernsel", "a", "b"], ["kernsel", "c"]])
 
 
+def test_no_block_is_overlooked():
+    for path in PAGES:
+        assert path.read_text().count("```") == 2 * len(blocks(path.read_text())), path.name
+
+
 def test_what_is_shown_is_compared():
     output = "a\nb 2\nc\nd\n"
     assert in_order(["b …", "c"], output)

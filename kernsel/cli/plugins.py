@@ -29,7 +29,7 @@ def plugins(
         typer.Option("--describe", help="Say of every part what it is, what it costs and what is known against it."),
     ] = False,
 ) -> None:
-    """List the kernels, learners and criteria and where each comes from, or explain some of them."""
+    """List the kernels, learners, criteria and searches and where each comes from, or explain some."""
     with console.guarded():
         from kernsel import registry
 
@@ -75,7 +75,7 @@ def _claims(wanted: list[str]) -> list[Claim]:
         matching = matching or [c for c in there if c.name == own_name(c.kind, name) != name]
         if not matching:
             hint = meant(name, {c.name for c in there}) or "; 'kernsel plugins' lists all"
-            raise UnknownPlugin(f"no kernel, learner or criterion is called {name!r}{hint}")
+            raise UnknownPlugin(f"no part is called {name!r}{hint}")
         found += matching
     return found
 

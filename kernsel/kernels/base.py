@@ -126,6 +126,19 @@ class Constant(Kernel):
     ----------
     value : float
         Greater than 0.
+
+    Notes
+    -----
+    Cost: O(n^2).
+
+    Against: Alone it can't tell rows apart: it is for sums.
+
+    Examples
+    --------
+    ::
+
+        kernsel example wine wine.csv
+        kernsel select wine.csv --kernel "linear + constant(value=1)" --folds 5
     """
 
     name: ClassVar[str] = "constant"
