@@ -386,7 +386,7 @@ class Relearning:
         kernel = (
             profile.anew(some, self.square)
             if isinstance(profile, LearntMetric)
-            else learn_profile(some, profile.kernel, self.square, profile.sigma, begun=profile.descent).kernel
+            else learn_profile(some, profile.kernel, self.square, profile.sigma).kernel
         )
         together = whole.taken(np.append(held, others), np.array([0, held.size]))
         at = None if rank is None else rank.within(together.n)
