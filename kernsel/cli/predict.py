@@ -58,10 +58,10 @@ def predict(
 
         if output is not None:
             destination = check_writable(output)
-            check_replaceable(destination, b"prediction")
             for source in (model, *table):
                 if is_read(destination, [source]):
                     raise OptionError(f"--output {output} is {source}, which is read; choose another file")
+            check_replaceable(destination, b"prediction")
         from kernsel.data import read_table
         from kernsel.model.model import load
 

@@ -101,10 +101,11 @@ def _is_odd(kind: Any) -> bool:
 
 
 def _as_text(table: Any) -> Any:
-    """Return a table of Arrow with bytes as the text that they encode; ValueError where they encode none."""
+    """Return a table of Arrow with bytes as the text that they encode; ValueError if it is damaged."""
     import pyarrow
     from pyarrow import types
 
+    table.validate(full=True)  # damaged offsets are read beyond the end of a column otherwise
     for j, field in enumerate(table.schema):
         if types.is_binary(field.type) or types.is_large_binary(field.type) or types.is_fixed_size_binary(field.type):
             column = table.column(j).cast(pyarrow.binary()).cast(pyarrow.string())

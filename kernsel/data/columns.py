@@ -114,7 +114,12 @@ def numbers(column: pd.Series) -> Floats | None:
         return np.full(len(column), np.nan)
     if column.map(lambda value: isinstance(value, bool)).any():
         return None
-    parsed = np.asarray(pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan))
+    try:
+        parsed = np.asarray(pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan))
+    except OverflowError as error:  # of whole numbers; others are infinite then, and refused as such
+        raise DataError(
+            f"column {name!r} holds a number of more than 308 digits; is it a text? --drop {name}"
+        ) from error
     bad = np.isnan(parsed) & ~column.isna().to_numpy()
     if not bad.any():
         return parsed

@@ -83,7 +83,8 @@ def read_dates(column: pd.Series, way: str | None) -> npt.NDArray[np.float64]:
     import pandas as pd
 
     dates = pd.to_datetime(column, format=way, errors="coerce", utc=True)
-    days = (dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
+    # In the unit of the dates: in nanoseconds there are none beyond the year 2262.
+    days = (dates - pd.Timestamp(0, tz="UTC").as_unit(dates.dt.unit)) / pd.Timedelta(days=1)
     clock = dates.dt.hour + dates.dt.minute / 60 + dates.dt.second / 3600
     parts = (days, dates.dt.month, dates.dt.day_of_week, clock)
     return np.column_stack([np.asarray(part.to_numpy(dtype=np.float64, na_value=np.nan)) for part in parts])

@@ -30,10 +30,12 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
     target = Path(path)
     folder = target.parent
     try:
-        folder_itself = target.is_dir()
+        os.stat(target)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        pass  # said below
     except (OSError, ValueError) as error:  # the name is too long, or has a zero in it
         raise OptionError(f"can't write {_short(target)}: {_reason(error)}; choose another name") from error
-    if folder_itself:
+    if target.is_dir():
         raise OptionError(f"can't write {target}: it is a folder; give the name of a file")
     if not folder.is_dir():
         raise OptionError(f"can't write {target}: there is no folder {folder}; make it first")

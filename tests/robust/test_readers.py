@@ -75,9 +75,30 @@ FOUND = {  # by the fuzzer: format and number of the damage
 def test_what_the_fuzzer_found(tmp_path, name):
     for number in FOUND[name] if name in SEEDS else ():
         (tmp_path / name).write_bytes(damaged(SEEDS[name], number * 1000003))
-        with pytest.raises(DataError) as caught:
-            read_table(tmp_path / name)
-        assert "\n" not in str(caught.value)
+        read(tmp_path / name)
+
+
+def test_texts_of_arrow_beyond_their_end(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    offsets = np.array([0, 1, 10**9], dtype=np.int32)  # a segmentation fault, if it is read
+    column = pyarrow.StringArray.from_buffers(2, pyarrow.py_buffer(offsets), pyarrow.py_buffer(b"ab"))
+    table = pyarrow.table({"c": column, "y": [1.0, 2.0]})
+    with pyarrow.ipc.new_file(tmp_path / "t.feather", table.schema) as file:
+        file.write_table(table)
+    with pytest.raises(DataError, match="isn't a Feather file, or a damaged one"):
+        read_table(tmp_path / "t.feather")
+
+
+def test_whole_numbers_beyond_any_range():
+    frame = table().astype({"a": object})
+    frame.loc[3, "a"] = "1" * 400
+    with pytest.raises(DataError, match="'a' holds a number of more than 308 digits"):
+        prepare(frame.assign(a=frame["a"].astype(str)))
+
+
+def test_dates_beyond_nanoseconds():
+    frame = table().assign(when=[f"{year}-02-08" for year in range(2020, 2500, 40)])
+    assert prepare(frame).n == 12
 
 
 def test_a_plain_file_that_is_called_compressed(tmp_path):
