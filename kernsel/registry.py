@@ -1,4 +1,4 @@
-"""Find the parts: kernels, learners and criteria, built in or from plugins, by the entry points of distributions.
+"""Find the parts (kernels, learners, criteria, formats), built in or from plugins, by entry points of distributions.
 
 Nothing is looked for at import. ``names`` reads metadata only; ``get`` loads the one part that is asked for, so that a
 broken plugin breaks nothing but itself. A name that a built-in part has is never taken over: the rival is reached as
@@ -23,10 +23,20 @@ from kernsel import text as parameters
 from kernsel.errors import AmbiguousPlugin, BrokenPlugin, OptionError, PluginWarning, UnknownPlugin
 from kernsel.words import own_name
 
-GROUPS = {"kernel": "kernsel.kernels", "learner": "kernsel.learners", "criterion": "kernsel.criteria"}
+GROUPS = {
+    "kernel": "kernsel.kernels",
+    "learner": "kernsel.learners",
+    "criterion": "kernsel.criteria",
+    "format": "kernsel.formats",
+}
 """The entry-point group of each kind of part."""
 
-_PROTOCOLS = {"kernel": protocols.Kernel, "learner": protocols.Learner, "criterion": protocols.Criterion}
+_PROTOCOLS = {
+    "kernel": protocols.Kernel,
+    "learner": protocols.Learner,
+    "criterion": protocols.Criterion,
+    "format": protocols.Format,
+}
 
 
 @dataclass(frozen=True)
@@ -71,7 +81,7 @@ def names(kind: str) -> list[str]:
 
     Parameters
     ----------
-    kind : {"kernel", "learner", "criterion"}
+    kind : {"kernel", "learner", "criterion", "format"}
         The kind of part.
     """
     return sorted({claim.name for claim in claims(kind)})
@@ -82,7 +92,7 @@ def claims(kind: str | None = None) -> list[Claim]:
 
     Parameters
     ----------
-    kind : {"kernel", "learner", "criterion"}, optional
+    kind : {"kernel", "learner", "criterion", "format"}, optional
         One kind only.
     """
     kinds = [kind] if kind is not None else list(GROUPS)
@@ -112,7 +122,7 @@ def get(kind: str, name: str) -> type[Any]:
 
     Parameters
     ----------
-    kind : {"kernel", "learner", "criterion"}
+    kind : {"kernel", "learner", "criterion", "format"}
         The kind of part.
     name : str
         Its name, or ``distribution:name`` where several distributions claim it.
@@ -179,7 +189,7 @@ def build(kind: str, text: str) -> Any:
 
     Parameters
     ----------
-    kind : {"kernel", "learner", "criterion"}
+    kind : {"kernel", "learner", "criterion", "format"}
         The kind of part.
     text : str
         Such as ``"newton-cv"`` or ``"cost-sensitive(fp=1, fn=5)"``.

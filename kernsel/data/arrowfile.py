@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from kernsel.data.layout import Reading
 from kernsel.data.names import check_unique
-from kernsel.data.sources import Source
+from kernsel.data.sources import Fit, Source
 from kernsel.errors import DataError
 
 if TYPE_CHECKING:
@@ -17,39 +19,59 @@ BLOCK_BYTES = 2**24
 """Columns are read together up to this."""
 
 
-def read_parquet(source: Source) -> pd.DataFrame:
-    """Read a Parquet file."""
+@dataclass(frozen=True)
+class Parquet:
+    """Parquet files, by pyarrow."""
 
-    def read() -> list[pd.DataFrame]:
-        from pyarrow.parquet import ParquetFile
+    name: ClassVar[str] = "parquet"
 
-        with source.open() as stream, ParquetFile(stream) as file:
-            return _column_blocks(
-                file.schema_arrow, file.metadata.num_rows, lambda part: file.read(part, use_pandas_metadata=True)
-            )
+    def fits(self, source: Source, reading: Reading) -> Fit:
+        """Return what its name and its first bytes say."""
+        return Fit.of(source, (".parquet", ".pq"), b"PAR1")
 
-    return _frame(source, "Parquet", read)
+    def read(self, source: Source, reading: Reading, expected: list[str] | None) -> pd.DataFrame:
+        """Return the table of a file."""
+
+        def read() -> list[pd.DataFrame]:
+            from pyarrow.parquet import ParquetFile
+
+            with source.open() as stream, ParquetFile(stream) as file:
+                return _column_blocks(
+                    file.schema_arrow, file.metadata.num_rows, lambda part: file.read(part, use_pandas_metadata=True)
+                )
+
+        return _frame(source, "Parquet", read)
 
 
-def read_feather(source: Source) -> pd.DataFrame:
-    """Read a Feather file, which is an Arrow file, or Arrow's stream."""
+@dataclass(frozen=True)
+class Feather:
+    """Feather files, which are Arrow files, and Arrow's streams, by pyarrow."""
 
-    def read() -> list[pd.DataFrame]:
-        import pyarrow
+    name: ClassVar[str] = "feather"
 
-        head = source.head(6)
-        with source.open() as stream:
-            if head == b"ARROW1":
-                table = pyarrow.ipc.open_file(stream).read_all()
-            elif head.startswith(b"FEA1"):
-                from pyarrow.feather import read_table
+    def fits(self, source: Source, reading: Reading) -> Fit:
+        """Return what its name and its first bytes say."""
+        return Fit.of(source, (".feather", ".arrow", ".arrows", ".ipc"), b"ARROW1", b"FEA1")
 
-                table = read_table(stream)
-            else:
-                table = pyarrow.ipc.open_stream(stream).read_all()
-        return _column_blocks(table.schema, table.num_rows, table.select)
+    def read(self, source: Source, reading: Reading, expected: list[str] | None) -> pd.DataFrame:
+        """Return the table of a file."""
 
-    return _frame(source, "Feather", read)
+        def read() -> list[pd.DataFrame]:
+            import pyarrow
+
+            head = source.head(6)
+            with source.open() as stream:
+                if head == b"ARROW1":
+                    table = pyarrow.ipc.open_file(stream).read_all()
+                elif head.startswith(b"FEA1"):
+                    from pyarrow.feather import read_table
+
+                    table = read_table(stream)
+                else:
+                    table = pyarrow.ipc.open_stream(stream).read_all()
+            return _column_blocks(table.schema, table.num_rows, table.select)
+
+        return _frame(source, "Feather", read)
 
 
 def _frame(source: Source, what: str, read: Callable[[], list[pd.DataFrame]]) -> pd.DataFrame:
