@@ -1,9 +1,9 @@
 """What the parts of a selection are to each other: types only.
 
-A part is a frozen dataclass. ``Kernel``, ``Learner`` and ``Criterion`` are what the registry asks of every part. What
-only some parts can do is a capability: a protocol of its own, which a part has by having its attributes. So a plugin's
-part is asked what it can do, never what it is called, and protocols grow by capabilities, never by another attribute
-that every part must have. :func:`require` refuses a part that lacks one.
+A part is a frozen dataclass. ``Kernel``, ``Learner``, ``Criterion`` and ``Format`` are what the registry asks of every
+part. What only some parts can do is a capability: a protocol of its own, which a part has by having its attributes. So
+a plugin's part is asked what it can do, never what it is called, and protocols grow by capabilities, never by another
+attribute that every part must have. :func:`require` refuses a part that lacks one.
 """
 
 from __future__ import annotations
@@ -317,6 +317,25 @@ class Criterion(Protocol):
 
     def score(self, path: Any) -> Any:
         """Return the scores along the path."""
+
+
+class Format(Protocol):
+    """A format of files that hold tables; which one a file has is said by ``fits``."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+    name: ClassVar[str]
+
+    def fits(self, source: Any, reading: Any) -> int:
+        """Return how sure it is that a file has this format, a ``kernsel.data.sources.Fit``; the surest one reads it.
+
+        ``source`` has its name, its suffix and its first bytes, ``reading`` what is asked for.
+        """
+
+    def read(self, source: Any, reading: Any, expected: list[str] | None) -> Any:
+        """Return the table: a DataFrame, or a SparseTable, with a list of texts as ``attrs["notes"]``.
+
+        ``expected`` are the features that a format shall have that doesn't say how many there are.
+        """
 
 
 @runtime_checkable

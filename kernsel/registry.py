@@ -1,4 +1,4 @@
-"""Find the parts (kernels, learners, criteria, searches), built in or from plugins, by the entry points.
+"""Find the parts (kernels, learners, criteria, searches, formats), built in or from plugins, by the entry points.
 
 Nothing is looked for at import. ``names`` reads metadata only; ``get`` loads the one part that is asked for, so that a
 broken plugin breaks nothing but itself. A name that a built-in part has is never taken over: the rival is reached as
@@ -28,6 +28,7 @@ GROUPS = {
     "learner": "kernsel.learners",
     "criterion": "kernsel.criteria",
     "search": "kernsel.searches",
+    "format": "kernsel.formats",
 }
 """The entry-point group of each kind of part."""
 
@@ -36,6 +37,7 @@ _PROTOCOLS = {
     "learner": protocols.Learner,
     "criterion": protocols.Criterion,
     "search": protocols.Search,
+    "format": protocols.Format,
 }
 
 
@@ -81,7 +83,7 @@ def names(kind: str) -> list[str]:
 
     Parameters
     ----------
-    kind : {"kernel", "learner", "criterion", "search"}
+    kind : {"kernel", "learner", "criterion", "search", "format"}
         The kind of part.
     """
     return sorted({claim.name for claim in claims(kind)})
@@ -92,7 +94,7 @@ def claims(kind: str | None = None) -> list[Claim]:
 
     Parameters
     ----------
-    kind : {"kernel", "learner", "criterion", "search"}, optional
+    kind : {"kernel", "learner", "criterion", "search", "format"}, optional
         One kind only.
     """
     kinds = [kind] if kind is not None else list(GROUPS)
@@ -122,7 +124,7 @@ def get(kind: str, name: str) -> type[Any]:
 
     Parameters
     ----------
-    kind : {"kernel", "learner", "criterion", "search"}
+    kind : {"kernel", "learner", "criterion", "search", "format"}
         The kind of part.
     name : str
         Its name, or ``distribution:name`` where several distributions claim it.
@@ -189,7 +191,7 @@ def build(kind: str, text: str) -> Any:
 
     Parameters
     ----------
-    kind : {"kernel", "learner", "criterion", "search"}
+    kind : {"kernel", "learner", "criterion", "search", "format"}
         The kind of part.
     text : str
         Such as ``"newton-cv"`` or ``"cost-sensitive(fp=1, fn=5)"``.

@@ -79,7 +79,7 @@ def own_name(kind: str, name: str) -> str:
 
     Parameters
     ----------
-    kind : {"kernel", "learner", "criterion", "search"}
+    kind : {"kernel", "learner", "criterion", "search", "format"}
     name : str
     """
     return PARTS.get(kind, {}).get(name.lower(), name)

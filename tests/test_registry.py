@@ -10,6 +10,7 @@ import pytest
 
 from kernsel import registry
 from kernsel import text as parameters
+from kernsel.data import read_table
 from kernsel.errors import AmbiguousPlugin, BrokenPlugin, OptionError, PluginWarning, UnknownPlugin
 
 DISTS = Path(__file__).parent / "dists"
@@ -103,6 +104,27 @@ def test_metadata_without_name_and_version(tmp_path, monkeypatch):
     assert origins["lost"] == "a distribution without a name of no version"
 
 
+# Formats of files
+
+
+def test_a_plugins_format_is_read_by_name_and_by_content(install, tmp_path):
+    install("formats")
+    for name, head in (("table.pairs", ""), ("table.csv", "#pairs\n")):
+        path = tmp_path / name
+        path.write_text(f"{head}a=1 b=2\na=3 b=4\n")
+        with pytest.warns(PluginWarning, match="format 'lost' of acme-formats 1.0 can't be imported"):
+            table = read_table(path)
+        assert table.to_dict("list") == {"a": [1.0, 3.0], "b": [2.0, 4.0]}
+
+
+def test_other_files_are_read_as_before_beside_a_plugins_format(install, tmp_path):
+    install("formats")
+    path = tmp_path / "table.csv"
+    path.write_text("a,b\n1,2\n3,4\n")
+    with pytest.warns(PluginWarning, match="'lost'"):
+        assert read_table(path).to_dict("list") == {"a": [1, 3], "b": [2, 4]}
+
+
 # Unknown names
 
 
@@ -125,7 +147,7 @@ def test_an_unknown_name_is_answered_with_a_known_one(kind, name, message):
 
 
 def test_an_unknown_kind():
-    with pytest.raises(OptionError, match="no kind of part called 'kernels'; there are kernel, learner, criterion"):
+    with pytest.raises(OptionError, match="no kind of part called 'kernels'; there are kernel, learner, .*, format"):
         registry.names("kernels")
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from kernsel.data.layout import Reading
 from kernsel.data.names import check_unique, listed
-from kernsel.data.sources import Source
+from kernsel.data.sources import Fit, Source
 from kernsel.errors import DataError, check_memory
 
 if TYPE_CHECKING:
@@ -17,45 +19,59 @@ BLOCK_BYTES = 2**24
 """Columns are read together up to this."""
 
 
-def read_parquet(source: Source) -> pd.DataFrame:
-    """Read a Parquet file."""
+@dataclass(frozen=True)
+class Parquet:
+    """Parquet files, by pyarrow."""
 
-    def read() -> tuple[list[pd.DataFrame], list[str]]:
-        from pyarrow.parquet import ParquetFile
+    name: ClassVar[str] = "parquet"
 
-        with source.open() as stream, ParquetFile(stream) as file:
-            check_memory(
-                8 * file.metadata.num_rows * len(file.schema_arrow.names),
-                f"{source.name}, a table of {file.metadata.num_rows} rows,",
-                "give a part of it",
-            )
-            blocks = _column_blocks(
-                file.schema_arrow, file.metadata.num_rows, lambda part: file.read(part, use_pandas_metadata=True)
-            )
-            return blocks, _odd_columns(file.schema_arrow)
+    def fits(self, source: Source, reading: Reading) -> Fit:
+        """Return what its name and its first bytes say."""
+        return Fit.of(source, (".parquet", ".pq"), b"PAR1")
 
-    return _frame(source, "Parquet", read)
+    def read(self, source: Source, reading: Reading, expected: list[str] | None) -> pd.DataFrame:
+        """Return the table of a file."""
+
+        def read() -> tuple[list[pd.DataFrame], list[str]]:
+            from pyarrow.parquet import ParquetFile
+
+            with source.open() as stream, ParquetFile(stream) as file:
+                n, schema = file.metadata.num_rows, file.schema_arrow
+                check_memory(8 * n * len(schema.names), f"{source.name}, a table of {n} rows,", "give a part of it")
+                return _column_blocks(schema, n, lambda part: file.read(part, use_pandas_metadata=True))
+
+        return _frame(source, "Parquet", read)
 
 
-def read_feather(source: Source) -> pd.DataFrame:
-    """Read a Feather file, which is an Arrow file, or Arrow's stream."""
+@dataclass(frozen=True)
+class Feather:
+    """Feather files, which are Arrow files, and Arrow's streams, by pyarrow."""
 
-    def read() -> tuple[list[pd.DataFrame], list[str]]:
-        import pyarrow
+    name: ClassVar[str] = "feather"
 
-        head = source.head(6)
-        with source.open() as stream:
-            if head == b"ARROW1":
-                table = pyarrow.ipc.open_file(stream).read_all()
-            elif head.startswith(b"FEA1"):
-                from pyarrow.feather import read_table
+    def fits(self, source: Source, reading: Reading) -> Fit:
+        """Return what its name and its first bytes say."""
+        return Fit.of(source, (".feather", ".arrow", ".arrows", ".ipc"), b"ARROW1", b"FEA1")
 
-                table = read_table(stream)
-            else:
-                table = pyarrow.ipc.open_stream(stream).read_all()
-        return _column_blocks(table.schema, table.num_rows, table.select), _odd_columns(table.schema)
+    def read(self, source: Source, reading: Reading, expected: list[str] | None) -> pd.DataFrame:
+        """Return the table of a file."""
 
-    return _frame(source, "Feather", read)
+        def read() -> tuple[list[pd.DataFrame], list[str]]:
+            import pyarrow
+
+            head = source.head(6)
+            with source.open() as stream:
+                if head == b"ARROW1":
+                    table = pyarrow.ipc.open_file(stream).read_all()
+                elif head.startswith(b"FEA1"):
+                    from pyarrow.feather import read_table
+
+                    table = read_table(stream)
+                else:
+                    table = pyarrow.ipc.open_stream(stream).read_all()
+            return _column_blocks(table.schema, table.num_rows, table.select)
+
+        return _frame(source, "Feather", read)
 
 
 def _frame(source: Source, what: str, read: Callable[[], tuple[list[pd.DataFrame], list[str]]]) -> pd.DataFrame:
@@ -80,18 +96,14 @@ def _frame(source: Source, what: str, read: Callable[[], tuple[list[pd.DataFrame
     return frame
 
 
-def _column_blocks(schema: Any, n: int, read: Callable[[Sequence[str]], Any]) -> list[pd.DataFrame]:
-    """Read the columns in blocks, those of an index and those that hold no numbers, texts or dates left out."""
+def _column_blocks(schema: Any, n: int, read: Callable[[Sequence[str]], Any]) -> tuple[list[pd.DataFrame], list[str]]:
+    """Read columns in blocks, but not those of an index; name those left out, which hold structures, lists and such."""
     index = (schema.pandas_metadata or {}).get("index_columns", [])
     names = [field.name for field in schema if field.name not in index and not _is_odd(field.type)]
     some = max(1, BLOCK_BYTES // (8 * max(n, 1)))
     parts = [names[start : start + some] for start in range(0, len(names), some)]
-    return [_as_text(read(part)).to_pandas() for part in parts]
-
-
-def _odd_columns(schema: Any) -> list[str]:
-    """Return the names of columns of structures, lists and the like."""
-    return [field.name for field in schema if _is_odd(field.type)]
+    odd = [field.name for field in schema if _is_odd(field.type)]
+    return [_as_text(read(part)).to_pandas() for part in parts], odd
 
 
 def _is_odd(kind: Any) -> bool:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from kernsel.data.columns import without_gaps
 from kernsel.data.decimals import NUMERIC, Marks
 from kernsel.data.gaps import GAPS
 from kernsel.data.layout import END, FALLBACK, UTF8, Layout, Reading, encoding_error, find_layout, text_rows
-from kernsel.data.sources import Source
+from kernsel.data.sources import Fit, Source
 from kernsel.errors import DataError
 
 if TYPE_CHECKING:
@@ -30,6 +30,23 @@ SIGN = "-"
 """A gap, unless there is a + in the same column: what it is can't be said while parsing."""
 BLOCK_FIELDS = 2**17
 """Fields that are parsed at once."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """Text with a row in each line, such as CSV: separators, marks and header are found out."""
+
+    name: ClassVar[str] = "text"
+
+    def fits(self, source: Source, reading: Reading) -> Fit:
+        """Take whatever no other format does."""
+        return Fit.ANYTHING
+
+    def read(self, source: Source, reading: Reading, expected: list[str] | None) -> pd.DataFrame:
+        """Return the table of a file."""
+        if reading.sheet is not None:
+            raise DataError(f"{source.name} is no workbook, so it has no sheet {reading.sheet!r}; leave out --sheet")
+        return read_csv(source, reading)
 
 
 def read_csv(source: Source, reading: Reading) -> pd.DataFrame:

@@ -1,9 +1,10 @@
-"""Read a table from files: text of many layouts, Parquet, Feather, workbooks, svmlight or an array of NumPy."""
+"""Read a table from files, each by the format that it has: see the entry points ``kernsel.formats``."""
 
 from __future__ import annotations
 
 import lzma
 import os
+import warnings
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,25 +16,19 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse import vstack as stack_rows
 
-from kernsel.data.arrowfile import read_feather, read_parquet
+from kernsel import registry
 from kernsel.data.blocks import join_blocks
-from kernsel.data.csvfile import read_csv
 from kernsel.data.layout import Reading
 from kernsel.data.names import listed
-from kernsel.data.sheets import OLD_EXCEL, read_sheet
-from kernsel.data.sources import Source, find_sources, is_workbook
-from kernsel.data.svmlight import SUFFIXES, looks_like_svmlight, read_svmlight
-from kernsel.data.tables import SparseTable, array_names, names_of
-from kernsel.errors import DataError, KernselError
+from kernsel.data.sources import Source, find_sources
+from kernsel.data.tables import SparseTable, names_of
+from kernsel.errors import BrokenPlugin, DataError, KernselError, PluginWarning
 from kernsel.numerics.points import as_points
+from kernsel.protocols import Format
 
 if TYPE_CHECKING:
     import pandas as pd
 
-PARQUET = (".parquet", ".pq")
-FEATHER = (".feather", ".arrow", ".arrows", ".ipc")
-TEXT = (".csv", ".tsv", ".tab", ".psv")
-"""Files of these names are never taken for svmlight."""
 DAMAGED = (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError)
 """What reading a damaged compressed file raises, besides an OSError."""
 
@@ -102,26 +97,23 @@ def _read(source: Source, expected: list[str] | None, reading: Reading) -> pd.Da
 
 
 def _read_format(source: Source, expected: list[str] | None, reading: Reading) -> pd.DataFrame | SparseTable:
-    suffix, head = source.suffix, source.head(8)
-    if suffix in SUFFIXES:
-        return read_svmlight(source, expected)
-    if suffix in PARQUET or head.startswith(b"PAR1"):
-        return read_parquet(source)
-    if suffix in FEATHER or head.startswith((b"ARROW1", b"FEA1")):
-        return read_feather(source)
-    if suffix == ".npy" or head.startswith(b"\x93NUMPY"):
-        return _read_npy(source)
-    if is_workbook(source.members()):
-        return read_sheet(source, reading)
-    if head.startswith(OLD_EXCEL):
-        raise DataError(f"{source.name} is a workbook of an old Excel; save it as .xlsx or CSV")
-    if reading.sheet is not None:
-        raise DataError(f"{source.name} is no workbook, so it has no sheet {reading.sheet!r}; leave out --sheet")
-    if suffix not in TEXT and reading.sep is None and looks_like_svmlight(source):
-        table = read_svmlight(source, expected)
-        table.attrs["notes"].append("reading: svmlight, by what the first lines look like")
-        return table
-    return read_csv(source, reading)
+    """Read one file by the format that is the surest that the file is one of its own, the first of equals."""
+    surest = max(_formats(), key=lambda each: each.fits(source, reading))
+    table: pd.DataFrame | SparseTable = surest.read(source, reading, expected)
+    return table
+
+
+def _formats() -> list[Format]:
+    """Return the formats that can be loaded, the built-in ones first; a warning says which can't."""
+    found: list[Format] = []
+    for claim in sorted(registry.claims("format"), key=lambda claim: not claim.builtin):
+        if claim.state != "ok":
+            continue
+        try:
+            found.append(registry.get("format", claim.name)())
+        except BrokenPlugin as error:
+            warnings.warn(str(error), PluginWarning, stacklevel=2)
+    return found
 
 
 def _read_all(sources: Sequence[Source], expected: list[str] | None, reading: Reading) -> pd.DataFrame | SparseTable:
@@ -183,22 +175,3 @@ def _stacked(tables: Sequence[SparseTable]) -> SparseTable:
         columns = np.where(table.X.indices == d, len(widest.names) - 1, table.X.indices)
         parts.append(csr_array((table.X.data, columns, table.X.indptr), shape=(len(table), len(widest.names))))
     return replace(widest, X=as_points(csr_array(stack_rows(parts))), attrs=dict(tables[0].attrs))
-
-
-def _read_npy(source: Source) -> pd.DataFrame:
-    import pandas as pd
-
-    try:
-        array = np.load(source.path, mmap_mode="r")
-    except (ValueError, EOFError) as error:  # what NumPy says of other files is about pickles
-        raise DataError(f"{source.name} isn't an array of NumPy; write it by numpy.save, or give a CSV") from error
-    if not isinstance(array, np.ndarray):
-        array.close()
-        raise DataError(f"{source.name} is an archive of arrays (.npz); write the one that is meant by numpy.save")
-    if array.ndim != 2 or array.dtype.kind not in "biuf":
-        raise DataError(
-            f"{source.name} must hold numbers in rows and columns, not {array.dtype} of shape {array.shape}"
-        )
-    frame = pd.DataFrame(array, columns=array_names(array.shape[1]), copy=False)
-    frame.attrs["notes"] = []
-    return frame

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import zipfile
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from kernsel.data.gaps import GAPS
 from kernsel.data.layout import Reading, called, has_header
 from kernsel.data.names import check_unique, listed
-from kernsel.data.sources import Source
+from kernsel.data.sources import Fit, Source, is_workbook
 from kernsel.errors import DataError
 
 if TYPE_CHECKING:
@@ -18,6 +19,24 @@ OLD_EXCEL = b"\xd0\xcf\x11\xe0"
 ENGINES = {"openpyxl": "excel", "odf": "ods"}
 """What reads a workbook, and the extra that installs it."""
 SAMPLE_ROWS = 200
+
+
+@dataclass(frozen=True)
+class Workbook:
+    """Workbooks of Excel, by openpyxl, and OpenDocument, by odfpy."""
+
+    name: ClassVar[str] = "workbook"
+
+    def fits(self, source: Source, reading: Reading) -> Fit:
+        """Return what the files within and the first bytes say."""
+        old = source.head(len(OLD_EXCEL)).startswith(OLD_EXCEL)
+        return Fit.CONTENT if old or is_workbook(source.members()) else Fit.NOT
+
+    def read(self, source: Source, reading: Reading, expected: list[str] | None) -> pd.DataFrame:
+        """Return the table of a sheet."""
+        if not is_workbook(source.members()):
+            raise DataError(f"{source.name} is a workbook of an old Excel; save it as .xlsx or CSV")
+        return read_sheet(source, reading)
 
 
 def read_sheet(source: Source, reading: Reading) -> pd.DataFrame:

@@ -19,6 +19,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -34,6 +35,27 @@ SMALL, RATIO, BUFFER = 2**26, 200, 2**16
 
 _piped: list[Any] = []
 """Copies of what was piped in; they last as long as the process."""
+
+
+class Fit(IntEnum):
+    """How sure a format is that a file is one of its own."""
+
+    NOT = 0
+    ANYTHING = 1
+    """It takes whatever no other format does."""
+    LOOK = 2
+    """The first lines look so."""
+    NAME = 3
+    """The end of the name says so."""
+    CONTENT = 4
+    """The first bytes say so, or the files of an archive."""
+
+    @classmethod
+    def of(cls, source: Source, suffixes: Sequence[str], *magic: bytes) -> Fit:
+        """Return what the name and the first bytes of a file say."""
+        if magic and source.head(max(map(len, magic))).startswith(magic):
+            return cls.CONTENT
+        return cls.NAME if source.suffix in suffixes else cls.NOT
 
 
 @dataclass(frozen=True)

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from io import BytesIO
+from typing import ClassVar
 
 import numpy as np
 from scipy.sparse import csr_array, hstack
 
 from kernsel.data.blocks import grown
 from kernsel.data.columns import check_features
-from kernsel.data.sources import Source
+from kernsel.data.layout import Reading
+from kernsel.data.sources import Fit, Source
 from kernsel.data.tables import SparseTable
 from kernsel.errors import DataError
 from kernsel.numerics.points import Points, as_points
 
 SUFFIXES = (".svmlight", ".libsvm", ".svm")
+TEXT = (".csv", ".tsv", ".tab", ".psv")
+"""Files of these names are never taken for svmlight."""
 BLOCK = 2**22
 """Bytes of a file that are read at once."""
 TARGET = 2**31 - 2
@@ -24,6 +29,27 @@ TARGET = 2**31 - 2
 SAMPLE = 2**16
 ROW = re.compile(rb"\s*[-+]?[\d.][-+\d.eE]*(\s+qid:\d+)?(\s+\d+:[-+\d.eEnaif]+)*\s*(#.*)?")
 """A line of the format. (Tables with times in them, 1 12:30, have fewer such lines than all.)"""
+
+
+@dataclass(frozen=True)
+class Svmlight:
+    """The svmlight format: a target, then ``number:value`` for each feature that isn't 0."""
+
+    name: ClassVar[str] = "svmlight"
+
+    def fits(self, source: Source, reading: Reading) -> Fit:
+        """Return what its name says, or its first lines where nothing says that it is another text."""
+        if source.suffix in SUFFIXES:
+            return Fit.NAME
+        other = source.suffix in TEXT or reading.sep is not None or reading.sheet is not None
+        return Fit.NOT if other or not looks_like_svmlight(source) else Fit.LOOK
+
+    def read(self, source: Source, reading: Reading, expected: list[str] | None) -> SparseTable:
+        """Return the table of a file, sparse."""
+        table = read_svmlight(source, expected)
+        if source.suffix not in SUFFIXES:
+            table.attrs["notes"].append("reading: svmlight, by what the first lines look like")
+        return table
 
 
 def looks_like_svmlight(source: Source) -> bool:
