@@ -125,10 +125,7 @@ class Partition:
 
     def clipped(self, F: Array) -> Array:
         """Return outputs (k, ..., n) within the range of the targets, if rows are clipped."""
-        if not self.clip:
-            return F
-        low, high = self.limits.reshape(2, len(F), *(1,) * (F.ndim - 1))
-        return np.where(np.isinf(F), F, np.clip(F, low, high))  # what is infinite has failed
+        return _within(F, self.limits[:, :, None]) if self.clip else F
 
     @once
     def limits_apart(self) -> Array:
@@ -153,13 +150,16 @@ class Partition:
         """
         if not self.clip:
             return F
-        low, high = np.repeat(self.limits_apart, np.diff(self.starts), axis=2).reshape(
-            2, len(F), *(1,) * (F.ndim - 2), -1
-        )
-        held = F[..., : self.held]
-        return np.concatenate([np.where(np.isinf(held), held, np.clip(held, low, high)), F[..., self.held :]], axis=-1)
+        limits = np.repeat(self.limits_apart, np.diff(self.starts), axis=2)
+        return np.concatenate([_within(F[..., : self.held], limits), F[..., self.held :]], axis=-1)
 
     def mean(self, values: Array) -> Array:
         """Return the weighted mean over held-out rows of ``values (..., n)``."""
         s = self.s[: self.held]
         return np.asarray(values[..., : self.held] @ s / s.sum())
+
+
+def _within(F: Array, limits: Array) -> Array:
+    """Return outputs F (k, ..., n) within limits (2, k, n) or (2, k, 1); what is infinite has failed, and stays."""
+    low, high = limits.reshape(2, len(F), *(1,) * (F.ndim - 2), -1)
+    return np.where(np.isinf(F), F, np.clip(F, low, high))

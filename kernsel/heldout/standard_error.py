@@ -107,12 +107,8 @@ def between_folds(values: Array, starts: Indices, s: Array) -> Array:
 
     Parameters
     ----------
-    values : (..., n) array
-        Sorted by fold.
-    starts : (t + 1,) array
-        Bounds of the folds; rows beyond the last are left out.
-    s : (n,) array
-        Weights of the rows.
+    values, starts, s : (..., n), (t + 1,) and (n,) arrays
+        Values sorted by fold, the bounds of the folds, and the weights of the rows.
 
     Returns
     -------

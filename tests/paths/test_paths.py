@@ -372,14 +372,14 @@ def test_a_fit_that_fails_says_so_and_the_others_stand():
 
 def test_a_singular_newton_system_is_refitted(monkeypatch, steps_only):
     path = tables.path_on(tables.make_rows(), Svm(h=0.5, bias=False), LAMS)
-    update = path._update
+    update = smooth.update_folds
 
     def singular(*args, **kwargs):
         f, status, rho = update(*args, **kwargs)
         status[0, 0] = newton.SINGULAR
         return f, status, rho
 
-    monkeypatch.setattr(path, "_update", singular)
+    monkeypatch.setattr(smooth, "update_folds", singular)
     held, exact = path.newton_step(), path.exact()
     assert held.failed == [None, None]
     np.testing.assert_allclose(held.f[:, 0], exact.f[:, 0], atol=tolerances.PENALTY)
