@@ -45,8 +45,10 @@ square."""
 BISECTIONS = 30
 """Of the interval of the radius: it is right to ``2^-30`` of Gershgorin's bound."""
 
-INVARIANT = 1e-12
-"""A Krylov space ends where the next vector is this small beside the last row of the tridiagonal matrix: rounding."""
+INVARIANT = 1e-7
+"""A Krylov space ends where the next vector is this small beside the last row of the tridiagonal matrix. Leaving it out
+changes the radius by the square of that, relatively; rounding errors, at most the root of L's condition times the unit
+roundoff, are smaller, and must not be taken for a vector."""
 
 VANISHED = 1e-150
 """A vector is 0 where its length, whose square must not underflow, is below this."""
