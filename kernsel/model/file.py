@@ -71,7 +71,7 @@ def write_arrays(stream: BinaryIO, header: Mapping[str, Any], arrays: Arrays) ->
     """Write a header and arrays, with a checksum over all of it; what would look like a bomb is not compressed."""
     contents: dict[str, Any] = {"header": np.array(json.dumps(header)), **arrays}
     contents["checksum"] = np.array(_checksum(contents))
-    np.savez_compressed(stream, **contents)# NumPy 2.0 has no allow_pickle
+    np.savez_compressed(stream, **contents)  # NumPy 2.0 has no allow_pickle
     if stream.seekable() and sum(each.nbytes for each in contents.values()) > SMALL + RATIO * stream.tell():
         stream.seek(0)
         stream.truncate()
