@@ -198,6 +198,8 @@ class Board:
 
     def verified(self, leading: Sequence[Candidate]) -> list[Candidate]:
         """Return candidates, in their order, scored again by exact refits at the representation in force."""
+        for candidate in leading:  # what an attempt that failed has left
+            self.outputs.pop(candidate.key, None)
         deals = [self._verified_on_deal(rows, leading) for rows in self.deals]
         return [averaged(candidate) for candidate in zip(*deals, strict=True)]
 

@@ -183,6 +183,7 @@ def _options(setting: Setting) -> dict[str, Any]:
         "clip": plan.clip,
         "calibration": setting.calibration,
         **asked_rank(setting.rank),
+        "memory": plan.memory,
         "seed": plan.seed,
     }
 
