@@ -204,8 +204,9 @@ class Board:
         return [averaged(candidate) for candidate in zip(*deals, strict=True)]
 
     def _verified_on_deal(self, rows: Partition, leading: Sequence[Candidate]) -> list[Candidate]:
-        # Held-out outputs of what is exact already are wanted again for metrics only.
-        done = {c.key for c in leading if c.exact and self.metrics is None}
+        # A mean over exact held-out outputs is what verification would find; the outputs are wanted for metrics only.
+        of_rows = isinstance(self.criterion, HeldOutCriterion)
+        done = {c.key for c in leading if c.exact and of_rows and self.metrics is None}
         result = {c.key: replace(c, verified=c.score) for c in leading if c.key in done}
         together: dict[tuple[Kernel, Any], list[Candidate]] = {}
         for candidate in leading:

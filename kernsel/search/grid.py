@@ -31,7 +31,10 @@ class GridSearch(Walk):
 
     Parameters
     ----------
-    board, grids, extend, rule
+    board : Board
+    grids : list of Axes
+    extend : bool
+    rule : Rule
         As in ``kernsel.search.walk``.
     ladder : sequence of int, ascending
         Ranks of successive halving, below that in force; with none every candidate is scored there.
