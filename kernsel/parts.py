@@ -15,7 +15,7 @@ from kernsel.errors import IncompatibleError, OptionError, PluginError, check_me
 from kernsel.kernels import Function, Kernel, Precomputed, is_precomputed, parse
 from kernsel.numerics.points import Points
 from kernsel.representation.blocks import FEATURES_BYTES
-from kernsel.representation.ranks import METHODS, LowRank, Rank, Whole
+from kernsel.representation.ranks import METHODS, Full, LowRank, Rank, Whole
 
 FULL_RANK_ROWS = 2000
 LARGEST_RANK = 1000
@@ -88,8 +88,8 @@ def read_kernel(kernel: Any) -> Kernel:
     return parse(kernel) if isinstance(kernel, str) else kernel
 
 
-def read_rank(rank: int | float | str | None, n: int, landmarks: str | None = None, learner: Any = None) -> Rank | None:
-    """Return what stands for the Gram matrix of n rows for a learner; None for itself."""
+def read_rank(rank: int | float | str | None, n: int, landmarks: str | None = None, learner: Any = None) -> Rank:
+    """Return what stands for the Gram matrix of n rows for a learner."""
     if landmarks is not None and landmarks not in METHODS:
         raise OptionError(f"landmarks {landmarks!r} is unknown: use {', '.join(METHODS)}")
     if rank == WHOLE:
@@ -101,7 +101,7 @@ def read_rank(rank: int | float | str | None, n: int, landmarks: str | None = No
                 f"landmarks {landmarks!r}: the whole Gram matrix of {n} rows needs none; give a rank, such as 200"
             )
         _check_memory(n)
-        return None
+        return Full()
     largest, tol = (_automatic(n, learner), 0.0) if rank is None else _largest(rank, n)
     return LowRank(min(largest, n), tol, landmarks or "rpcholesky")
 
@@ -160,7 +160,7 @@ def _tolerance(text: str) -> tuple[int, float]:
     return found
 
 
-def read_search(search: Any, n: int, outputs: int, rank: Rank | None, one_se: bool) -> Any:
+def read_search(search: Any, n: int, outputs: int, rank: Rank, one_se: bool) -> Any:
     """Return the search: by default halving of many rows, where a low rank says something of their candidates."""
     if search == "auto":
         plain = one_se or isinstance(rank, Whole) or n * outputs < HALVING_ROWS

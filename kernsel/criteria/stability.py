@@ -30,7 +30,7 @@ class _Stability(Penalty):
 
     def cost(self, path: Path) -> float:
         """Return ``max_i |K - K^i| / n``."""
-        return beta(path.stability, self.norm)[0] / path.rows.total
+        return beta(path.representation.stability, self.norm)[0] / path.rows.total
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from kernsel.paths import Path, make_path
 from kernsel.protocols import Criterion
 from kernsel.representation.features import Landmarks
 from kernsel.representation.problem import Problem, Problems
-from kernsel.representation.ranks import LowRank, Rank, Whole
+from kernsel.representation.ranks import Full, LowRank, Rank, Whole
 from kernsel.search.candidate import Candidate, Key, averaged, number_or_none
 from kernsel.search.faults import check_diagonal, checked_scores, contained
 from kernsel.types import Progress
@@ -70,7 +70,7 @@ class Board:
     deals: list[Partition]
     criterion: Criterion
     errors: Errors
-    rank: Rank | None = None
+    rank: Rank = field(default_factory=Full)
     metrics: Metrics | None = None
     progress: Progress | None = None
     found: dict[Key, Candidate] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class Board:
 
     def settle(self, candidates: Iterable[Candidate]) -> bool:
         """Score those that were left at a lower rank at the representation in force; say whether there were any."""
-        left = [candidate.key for candidate in candidates if candidate.rank is not None]
+        left = [candidate.key for candidate in candidates if not candidate.in_force]
         self.score(left)
         return bool(left)
 

@@ -57,7 +57,7 @@ class Candidate:
     terms : mapping of str to float
         What the score is the sum of, such as its ``fit`` and its ``penalty``, if it is a sum.
     norm : float or None
-        ``kappa ||f||^2`` of the fit on all rows, summed over outputs; None at a provisional rank.
+        ``kappa ||f||^2`` of the fit on all rows, summed over outputs; None at a rank below that in force.
     learner : Learner or None
         None if there is only one.
     """
@@ -80,6 +80,16 @@ class Candidate:
     rank: int | None = None
     terms: Mapping[str, float] = field(default_factory=dict)
     norm: float | None = None
+
+    @property
+    def in_force(self) -> bool:
+        """Whether the score is from the representation in force."""
+        return self.rank is None
+
+    @property
+    def compares(self) -> bool:
+        """Whether there is a score, and it is from the representation in force: others say nothing beside it."""
+        return self.failed is None and self.in_force
 
     @property
     def value(self) -> float:
@@ -106,11 +116,6 @@ class Candidate:
 
 def _rounded(value: float) -> float:
     return float(f"{value:.{TIE_DIGITS}g}") if math.isfinite(value) else math.inf
-
-
-def free_of(learner: Learner) -> tuple[str, ...]:
-    """Return the names of the learner's free parameters; none of one that can't be searched."""
-    return tuple(getattr(learner, "free", ()))
 
 
 def parameters_of(learner: Learner) -> dict[str, float]:

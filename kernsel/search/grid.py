@@ -88,7 +88,7 @@ class GridSearch(Walk):
 
     def _unsettled(self, key: Key) -> bool:
         found = self.board.found.get(key)
-        return found is None or found.rank is not None
+        return found is None or not found.in_force
 
     def edge(self, candidate: Candidate) -> str:
         """Return where a candidate lies on the edge of its grid, in words; nothing if it doesn't."""

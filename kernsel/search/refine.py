@@ -21,7 +21,7 @@ from kernsel.criteria import Slopes
 from kernsel.errors import IncompatibleError, OptionError
 from kernsel.protocols import Criterion, Learner, SupportsGradient, has_gradient, is_differentiable
 from kernsel.representation.problem import Problem
-from kernsel.representation.ranks import Rank
+from kernsel.representation.ranks import Full, Rank
 from kernsel.search.axes import Coordinate
 from kernsel.search.candidate import Candidate, Key
 from kernsel.search.walk import Walk
@@ -228,7 +228,7 @@ def read_method(
     criterion: Criterion,
     learner: Learner,
     kernels: Iterable[Any],
-    rank: Rank | None,
+    rank: Rank,
 ) -> str | None:
     """Return the name of a refinement, None for none.
 
@@ -251,7 +251,7 @@ def read_method(
             *([] if has_gradient(criterion) else [f"criterion '{criterion.name}' has none (cv, loo, evidence do)"]),
             *([] if getattr(learner.loss, "square", False) else [f"learner '{learner.name}' has not the square loss"]),
             *(f"kernel '{each}' has none (gaussian has)" for each in kernels if not is_differentiable(each)),
-            *([] if rank is None else ["the rank is not full"]),
+            *([] if isinstance(rank, Full) else ["the rank is not full"]),
         ]
         if lacking:
             raise IncompatibleError(f"refine: no gradient, as {'; '.join(lacking)}: use compass or simplex")
@@ -283,7 +283,7 @@ def starts(search: Walk) -> Iterator[Place]:
     """Give the best minima of the grid: candidates at the representation in force with no better one next to them."""
     count, found = 0, search.board.found
     for candidate in search.board.candidates():
-        if candidate.failed is not None or candidate.rank is not None or count == STARTS:
+        if not candidate.compares or count == STARTS:
             return
         axes = search.axes_of(candidate)
         if axes is None:

@@ -351,7 +351,7 @@ class Relearning:
         known = self.learnt.find(kernel)
         return 0 if known is None else known.freedom
 
-    def outputs(self, candidate: Candidate, rows: Partition, rank: Rank | None) -> Array:
+    def outputs(self, candidate: Candidate, rows: Partition, rank: Rank) -> Array:
         """Return the held-out outputs (k, n) of a candidate that has seen them.
 
         Raises
@@ -377,7 +377,7 @@ class Relearning:
         return F
 
     def _predicted(
-        self, known: Learnt, candidate: Candidate, rows: Partition, rank: Rank | None, held: Indices, others: Indices
+        self, known: Learnt, candidate: Candidate, rows: Partition, rank: Rank, held: Indices, others: Indices
     ) -> Array:
         """Return the outputs (k, m) of held-out rows by relevances, and a fit, of the others."""
         whole, profile = replace(rows, training=None), known.profile  # a fold's own rows are said by number here
@@ -389,8 +389,8 @@ class Relearning:
             else learn_profile(some, profile.kernel, self.square, profile.sigma).kernel
         )
         together = whole.taken(np.append(held, others), np.array([0, held.size]))
-        at = None if rank is None else rank.within(together.n)
-        path = make_path(Problem(together, kernel.times(known.factor), at), candidate.learner, [candidate.lam])
+        problem = Problem(together, kernel.times(known.factor), rank.within(together.n))
+        path = make_path(problem, candidate.learner, [candidate.lam])
         found = path.exact().clipped(together)
         if found.failed[0] is not None:
             raise SelectionError(found.failed[0])
@@ -407,7 +407,7 @@ def compared(learnt: Candidates, candidates: Sequence[Candidate]) -> list[dict[s
     """
     best: dict[tuple[str, str | None], Candidate] = {}
     for candidate in candidates:
-        if candidate.failed is None and candidate.rank is None:
+        if candidate.compares:
             known = learnt.find(candidate.kernel)
             kind = kind_of(candidate.kernel), None if known is None else learnt_by(known)
             if kind not in best or candidate.value < best[kind].value:

@@ -237,7 +237,7 @@ def _leading(source: KernelSource, first: Selection, weight: float) -> list[Step
     """Return the best of each kind of kernel that the search on few rows compared, the lowest first."""
     best: dict[str, Any] = {}
     for candidate in sorted(first.candidates, key=lambda each: each.order):
-        if candidate.failed is None and candidate.rank is None:
+        if candidate.compares:
             best.setdefault(kind_of(candidate.kernel), candidate)
     total = weight * first.data["rows"]
     return [Step(c.kernel, c.lam * total, c.kernel) for c in list(best.values())[:KINDS]]

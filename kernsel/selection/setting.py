@@ -21,7 +21,7 @@ from kernsel.heldout.errors import Errors
 from kernsel.kernels import Kernel
 from kernsel.parts import read_criterion, read_kernel, read_learner, read_rank, read_search, rows_for
 from kernsel.paths import compile_updates
-from kernsel.representation.ranks import LowRank, Rank
+from kernsel.representation.ranks import Full, LowRank, Rank
 from kernsel.search.axes import Axes
 from kernsel.search.board import Board
 from kernsel.search.choice import ONE_SE, Rule
@@ -76,7 +76,7 @@ class Setting:
     kernels: list[Kernel]
     folds: list[Folds]
     deals: list[Partition]
-    rank: Rank | None
+    rank: Rank
     search: Any
     grids: list[Axes]
     rule: Rule
@@ -136,7 +136,7 @@ def resolve(
     rule = Rule.read(plan.choose, plan.within, plan.one_se, dataset.task, criterion)
     search = read_search(plan.search, dataset.n, len(dataset.Y), rank, rule.name == ONE_SE)
     ranks = search.ranks(dataset.n, rank) if hasattr(search, "ranks") else ()
-    compile_updates(learner, rank is None and not ranks)
+    compile_updates(learner, isinstance(rank, Full) and not ranks)
     calibration = _read_calibration(plan, learner, dataset, folds[0])
     deals = [Partition.of(dataset, deal, plan.seed, plan.clip) for deal in folds]
     if rule.name == ONE_SE:

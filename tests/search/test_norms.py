@@ -45,10 +45,10 @@ def test_the_norm_bounds_every_output(learner, rank):
     path = make_path(Problem(rows, kernel, rank), learner, LAMS)
     far = np.random.default_rng(0).normal(scale=3.0, size=(200, 2))
     for k in range(len(LAMS)):
-        f = path.coefficients(k) @ kernel(path.points(), far)
+        f = path.coefficients(k) @ kernel(path.representation.points, far)
         norm = path.norms([k])[0]
         assert (f**2).sum(axis=0).max() <= 2.5 * norm * (1 + 1e-9)
-        a, at = path.coefficients(k), kernel(path.points())
+        a, at = path.coefficients(k), kernel(path.representation.points)
         assert norm == pytest.approx(np.einsum("ci,ij,cj->", a, at, a), rel=1e-6, abs=1e-12)
 
 
