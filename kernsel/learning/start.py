@@ -15,7 +15,7 @@ from kernsel.errors import OptionError, SelectionError
 from kernsel.folds import make_folds
 from kernsel.folds.partition import Partition
 from kernsel.heldout.errors import Errors
-from kernsel.learning.descent import Box, Point
+from kernsel.learning.descent import Box, DescentPoint
 from kernsel.parts import read_search
 from kernsel.protocols import Learner, SupportsRelevances, has_relevances, require
 from kernsel.search.axes import make_grids
@@ -54,9 +54,9 @@ class Start:
     theta: float
     diagonal: float
 
-    def point(self, lam: float) -> Point:
+    def point(self, lam: float) -> DescentPoint:
         """Return the start as a point of a descent, with another lambda."""
-        return Point(np.array(self.kernel.theta), lam)
+        return DescentPoint(np.array(self.kernel.theta), lam)
 
     def box(self, rows: Partition, least: float, ridge: float = RIDGES[0]) -> Box:
         """Return the bounds of a descent on some rows.
@@ -93,7 +93,7 @@ def check_learnable(kernel: object, learner: Learner) -> SupportsRelevances:
     return able
 
 
-def part(dataset: Dataset, rows: int, seed: int) -> Dataset:
+def subsample(dataset: Dataset, rows: int, seed: int) -> Dataset:
     """Return a random sample of the rows of a data set, from each class by its share; all rows if there are no more."""
     n = dataset.n
     if n <= rows:

@@ -113,7 +113,7 @@ class Blocks(OnLandmarks):
         """Return features, in memory, of the rows among which the landmarks were chosen: those have the same ones."""
         chosen = np.zeros(self.rows.n, np.bool_)
         chosen[self.sampled.chosen] = True
-        return Features(self.rows.part(chosen), self.kernel, self.asked)
+        return Features(self.rows.restricted(chosen), self.kernel, self.asked)
 
     @property
     def rank(self) -> int:

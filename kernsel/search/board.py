@@ -87,7 +87,7 @@ class Board:
         """Return all candidates so far, best first."""
         return sorted(self.found.values(), key=lambda candidate: candidate.order)
 
-    def settle(self, candidates: Iterable[Candidate]) -> bool:
+    def score_in_force(self, candidates: Iterable[Candidate]) -> bool:
         """Score those that were left at a lower rank at the representation in force; say whether there were any."""
         left = [candidate.key for candidate in candidates if not candidate.in_force]
         self.score(left)
@@ -152,7 +152,7 @@ class Board:
         quota = -(-np.diff(bounds) * FEW_ROWS // rows.n)
         chosen = np.zeros(rows.n, np.bool_)
         chosen[shuffled[np.arange(rows.n) - bounds[fold] < quota[fold]]] = True
-        return rows.part(chosen)
+        return rows.restricted(chosen)
 
     def _on_deal(self, problem: Problem, rows: Partition) -> Problem:
         """Return a problem's kernel at its representation, with its landmarks, on another deal of the rows."""
@@ -160,7 +160,7 @@ class Board:
         if landmarks is None:
             return self.problems.on(rows, problem.kernel, problem.rank)
         if here.size < rows.n:  # the search leaves candidates behind on some of the rows
-            rows = rows.part(np.isin(rows.order, here))
+            rows = rows.restricted(np.isin(rows.order, here))
         places = np.argsort(rows.order)
         indices = places[np.searchsorted(rows.order, here[landmarks.indices], sorter=places)]
         return Problem(rows, problem.kernel, problem.rank, Landmarks(indices, Statistics(rows.X, rows.X[indices])))

@@ -14,7 +14,7 @@ from kernsel.kernels import Kernel
 from kernsel.protocols import Learner
 
 if TYPE_CHECKING:
-    from kernsel.heldout.metrics import Value
+    from kernsel.heldout.metrics import MetricValue
 
 Key = tuple[Kernel, Any, float]
 
@@ -47,7 +47,7 @@ class Candidate:
         The criterion's value from exact refits.
     score_se : float or None
         Standard error over folds of the score (of ``verified`` where there is one), if it is a mean over rows.
-    metrics : mapping of str to Value
+    metrics : mapping of str to MetricValue
         Further figures from exact held-out outputs, for verified candidates.
     refitted : int
         Folds that were refitted, as the criterion's approximation could not be trusted there.
@@ -159,7 +159,7 @@ def averaged(deals: Sequence[Candidate]) -> Candidate:
     )
 
 
-def mean_metric(deals: Sequence[Value]) -> Value:
+def mean_metric(deals: Sequence[MetricValue]) -> MetricValue:
     """Return the mean over deals of a metric and of its standard error; None where one of them has none."""
     value, se = (
         None if any(part is None for part in parts) else float(np.mean(parts)) for parts in zip(*deals, strict=True)

@@ -73,7 +73,7 @@ class Budget:
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class GridMinimum:
     """A candidate, and what surrounds it: a point u is in steps of the grid from it, on a logarithmic scale."""
 
     candidate: Candidate
@@ -102,7 +102,7 @@ class Place:
 
 
 @dataclass(frozen=True, eq=False)
-class Scorer:
+class OffGrid:
     """Scores candidates off the grid, at the cost of a budget.
 
     Parameters
@@ -137,13 +137,13 @@ class Scorer:
         return slopes
 
 
-def compass(score: Scorer, place: Place) -> None:
+def compass(score: OffGrid, place: GridMinimum) -> None:
     """Compass search: try both directions of every parameter, go to the best of them, or halve the steps.
 
     Parameters
     ----------
-    score : Scorer
-    place : Place
+    score : OffGrid
+    place : GridMinimum
         Where to begin.
     """
     best, u = place.candidate, np.zeros(len(place.coordinates))
@@ -158,13 +158,13 @@ def compass(score: Scorer, place: Place) -> None:
             best, u = leader, at
 
 
-def simplex(score: Scorer, place: Place) -> None:
+def simplex(score: OffGrid, place: GridMinimum) -> None:
     """Nelder & Mead 1965, by SciPy, from a simplex of half the grid's step.
 
     Parameters
     ----------
-    score : Scorer
-    place : Place
+    score : OffGrid
+    place : GridMinimum
         Where to begin.
     """
     p = len(place.coordinates)
@@ -189,13 +189,13 @@ class _Spent(Exception):
     """The budget is used up."""
 
 
-def gradient(score: Scorer, place: Place) -> None:
+def gradient(score: OffGrid, place: GridMinimum) -> None:
     """Descend by the criterion's gradient in the logarithms of the kernel's parameters and lambda: L-BFGS-B, by SciPy.
 
     Parameters
     ----------
-    score : Scorer
-    place : Place
+    score : OffGrid
+    place : GridMinimum
         Where to begin.
     """
     steps = np.array([c.step for c in place.coordinates])
@@ -271,7 +271,7 @@ def refined(search: Walk, method: str, budget: Budget) -> str:
     before = search.board.candidates()[0]
     budget.started = time.monotonic()
     for place in list(starts(search)):
-        METHODS[method](Scorer(search, budget), place)
+        METHODS[method](OffGrid(search, budget), place)
     after = search.board.candidates()[0]
     return (
         f"refined by {method}: {budget.used} evaluation{'s' * (budget.used != 1)} off the grid took the score "
@@ -279,7 +279,7 @@ def refined(search: Walk, method: str, budget: Budget) -> str:
     )
 
 
-def starts(search: Walk) -> Iterator[Place]:
+def starts(search: Walk) -> Iterator[GridMinimum]:
     """Give the best minima of the grid: candidates at the representation in force with no better one next to them."""
     count, found = 0, search.board.found
     for candidate in search.board.candidates():
@@ -292,4 +292,4 @@ def starts(search: Walk) -> Iterator[Place]:
         coordinates = axes.coordinates(candidate)
         if coordinates and not any(other.order < candidate.order for other in near):
             count += 1
-            yield Place(candidate, coordinates)
+            yield GridMinimum(candidate, coordinates)

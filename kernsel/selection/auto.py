@@ -29,7 +29,7 @@ from kernsel.learners import Krr, Lssvm
 from kernsel.learning.metric import LearntMetric, turned
 from kernsel.learning.profile import LearntProfile, learn_profile
 from kernsel.learning.quasinewton import Descent
-from kernsel.learning.start import part
+from kernsel.learning.start import subsample
 from kernsel.numerics.points import is_sparse
 from kernsel.numerics.runtime.jit import share_each
 from kernsel.numerics.runtime.once import once
@@ -218,10 +218,10 @@ def candidates(dataset: Dataset, learner: Any, effort: str, priors: Sequence[flo
     if reason != "":
         notes = [] if reason is None else [f"kernel: no relevance for each feature, for {reason}"]
         return Candidates(widths, [], [], 0, notes, time.perf_counter() - started)
-    some = part(dataset, least, seed)
+    some = subsample(dataset, least, seed)
     rows = _alone(some, seed)
     square = square_loss(dataset.task)
-    few = rows if rows.n <= 1.5 * FIRST else _alone(part(some, FIRST, seed), seed)
+    few = rows if rows.n <= 1.5 * FIRST else _alone(subsample(some, FIRST, seed), seed)
     found, notes = _learn(few, rows, square, [(parse(text), priors[0], None) for text in profiles], seed)
     leading = sorted(found, key=lambda each: each.loss)[:LEADERS]
     more, failed = _learn(few, rows, square, [(k.profile.kernel, s, None) for k in leading for s in priors[1:]], seed)
