@@ -14,6 +14,7 @@ from kernsel.data.columns import as_dense
 from kernsel.errors import IncompatibleError, OptionError, PluginError, check_memory
 from kernsel.kernels import Function, Kernel, Precomputed, is_precomputed, parse
 from kernsel.numerics.points import Points
+from kernsel.protocols import Criterion, Learner, Search
 from kernsel.representation.blocks import FEATURES_BYTES
 from kernsel.representation.ranks import METHODS, Full, LowRank, Rank, Whole
 
@@ -26,7 +27,7 @@ DEFAULT_LEARNERS = {"classification": "lssvm", "regression": "krr"}
 """The square loss: of classes as good as any other on most tables, and the fastest by far."""
 
 
-def read_learner(learner: Any, task: str) -> Any:
+def read_learner(learner: str | Learner | None, task: str) -> Learner:
     """Return the learner, by default that of the task; IncompatibleError if it is not for the task."""
     part = learner if learner is not None else DEFAULT_LEARNERS[task]
     part = registry.build("learner", part) if isinstance(part, str) else part
@@ -47,7 +48,7 @@ def _is_for(name: str, task: str) -> bool:
         return False
 
 
-def read_criterion(criterion: Any, order: float | None, pure: bool, eta: float | str | None) -> Any:
+def read_criterion(criterion: str | Criterion, order: float | None, pure: bool, eta: float | str | None) -> Criterion:
     """Return the criterion, with options that were given apart; OptionError if it has no such thing."""
     part = registry.build("criterion", criterion) if isinstance(criterion, str) else criterion
     changes: dict[str, Any] = {"order": order} if order is not None else {}
@@ -88,7 +89,9 @@ def read_kernel(kernel: Any) -> Kernel:
     return parse(kernel) if isinstance(kernel, str) else kernel
 
 
-def read_rank(rank: int | float | str | None, n: int, landmarks: str | None = None, learner: Any = None) -> Rank:
+def read_rank(
+    rank: int | float | str | None, n: int, landmarks: str | None = None, learner: Learner | None = None
+) -> Rank:
     """Return what stands for the Gram matrix of n rows for a learner."""
     if landmarks is not None and landmarks not in METHODS:
         raise OptionError(f"landmarks {landmarks!r} is unknown: use {', '.join(METHODS)}")
@@ -106,18 +109,18 @@ def read_rank(rank: int | float | str | None, n: int, landmarks: str | None = No
     return LowRank(min(largest, n), tol, landmarks or "rpcholesky")
 
 
-def _automatic(n: int, learner: Any) -> int:
+def _automatic(n: int, learner: Learner | None) -> int:
     """Return a number of landmarks: more for the square loss, which is fitted at once, as long as features are held."""
     square = learner is not None and has_square_loss(learner)
     return min(max(n // 10, 500), max(LARGEST_RANK, FEATURES_BYTES // (8 * n) if square else 0))
 
 
-def has_square_loss(learner: Any) -> bool:
+def has_square_loss(learner: Learner) -> bool:
     """Tell whether a learner has the square loss, and no parameter that is searched."""
     return not getattr(learner, "free", ()) and bool(learner.loss.square)
 
 
-def _check_whole(landmarks: str | None, learner: Any) -> None:
+def _check_whole(landmarks: str | None, learner: Learner | None) -> None:
     """Refuse what the whole kernel in tiles isn't for."""
     if landmarks is not None:
         raise OptionError(f"landmarks {landmarks!r}: the whole kernel needs none; give a rank, such as 200")
@@ -160,19 +163,19 @@ def _tolerance(text: str) -> tuple[int, float]:
     return found
 
 
-def read_search(search: Any, n: int, outputs: int, rank: Rank, one_se: bool) -> Any:
+def read_search(search: str | Search, n: int, outputs: int, rank: Rank, one_se: bool) -> Search:
     """Return the search: by default halving of many rows, where a low rank says something of their candidates."""
     if search == "auto":
         plain = one_se or isinstance(rank, Whole) or n * outputs < HALVING_ROWS
         search = "grid" if plain else "halving"
-    part = registry.build("search", search) if isinstance(search, str) else search
+    part: Search = registry.build("search", search) if isinstance(search, str) else search
     if isinstance(part, type) or not hasattr(part, "begin"):
         raise OptionError(f"a search must be a name such as 'halving', or a Search, not {part!r}")
     if hasattr(part, "ranks"):
         if one_se:
             raise OptionError("one_se compares all candidates at the representation in force: use search grid with it")
         if not part.ranks(n, rank):
-            return registry.build("search", "grid")  # there is no rank at which to leave a candidate behind
+            part = registry.build("search", "grid")  # there is no rank at which to leave a candidate behind
     return part
 
 

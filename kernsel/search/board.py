@@ -23,7 +23,7 @@ from kernsel.heldout.standard_error import standard_error
 from kernsel.kernels import Kernel, Statistics, short
 from kernsel.numerics.runtime.jit import share_each
 from kernsel.paths import Path, make_path
-from kernsel.protocols import Criterion
+from kernsel.protocols import Criterion, Learner
 from kernsel.representation.features import Landmarks
 from kernsel.representation.problem import Problem, Problems
 from kernsel.representation.ranks import Full, LowRank, Rank, Whole
@@ -54,8 +54,8 @@ class Board:
         The rows, once for each time that they were dealt to folds; figures are means over the deals.
     criterion : Criterion
     errors : Errors
-    rank : LowRank, Whole or None
-        The representation in force; None for the whole Gram matrix.
+    rank : Full, Whole or LowRank
+        The representation in force.
     metrics : Metrics or None
         Further figures of candidates that are verified.
     progress : callable or None
@@ -99,14 +99,14 @@ class Board:
         if lower is not None:
             rows, rank = self._few, LowRank(lower)
             landmarks = _uniform_landmarks(rows, lower)
-        lams: dict[Kernel, dict[Any, list[float]]] = {}
+        lams: dict[Kernel, dict[Learner, list[float]]] = {}
         for kernel, learner, lam in keys:
             lams.setdefault(kernel, {}).setdefault(learner, []).append(lam)
         # Many lambda of a kernel take longest: first, so that no thread is left with them alone.
         work = sorted(lams.items(), key=lambda item: -sum(map(len, item[1].values())))
         total, done = sum(len(each) for paths in lams.values() for each in paths.values()), 0
 
-        def on_kernel(item: tuple[Kernel, Mapping[Any, list[float]]]) -> tuple[Kernel, list[Candidate]]:
+        def on_kernel(item: tuple[Kernel, Mapping[Learner, list[float]]]) -> tuple[Kernel, list[Candidate]]:
             kernel, by_learner = item
             problem = (
                 self.problems.on(rows, kernel, rank) if landmarks is None else Problem(rows, kernel, rank, landmarks)
@@ -121,7 +121,7 @@ class Board:
             if self.progress is not None:
                 self.progress(done, total, short(kernel))
 
-    def _score_path(self, problem: Problem, learner: Any, lams: Sequence[float]) -> list[Candidate]:
+    def _score_path(self, problem: Problem, learner: Learner, lams: Sequence[float]) -> list[Candidate]:
         """Return one candidate for each lambda; where anything fails, candidates that have."""
         kernel = problem.kernel
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernsel.kernels import Kernel
-from kernsel.protocols import Learner
+from kernsel.protocols import Learner, SupportsConversions
 
 if TYPE_CHECKING:
     from kernsel.heldout.metrics import MetricValue
 
-Key = tuple[Kernel, Any, float]
+Key = tuple[Kernel, Learner, float]
 
 TIE_DIGITS = 6  # scores that agree to so many digits are tied: what differs beyond is far below any standard error
 
@@ -29,6 +29,7 @@ class Candidate:
     ----------
     kernel : Kernel
     lam : float
+    learner : Learner
     score : float
         By the criterion; infinite if it failed.
     loss : float
@@ -58,13 +59,11 @@ class Candidate:
         What the score is the sum of, such as its ``fit`` and its ``penalty``, if it is a sum.
     norm : float or None
         ``kappa ||f||^2`` of the fit on all rows, summed over outputs; None at a rank below that in force.
-    learner : Learner or None
-        None if there is only one.
     """
 
     kernel: Kernel
     lam: float
-    learner: Any = field(default=None, kw_only=True)
+    learner: Learner = field(kw_only=True)
     score: float = math.inf
     loss: float = math.inf
     error: float | None = None
@@ -105,6 +104,12 @@ class Candidate:
     def key(self) -> Key:
         """What it is a candidate of."""
         return self.kernel, self.learner, self.lam
+
+    def conversions(self, n: float) -> dict[str, float]:
+        """Return its parameters in the terms of other libraries, for ``n`` rows (or their summed weights)."""
+        learner = self.learner
+        of_learner = learner.conversions(n, self.lam) if isinstance(learner, SupportsConversions) else {}
+        return {**self.kernel.conversions(), **of_learner}
 
     @cached_property
     def order(self) -> tuple[float, ...]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from kernsel.criteria import Slopes
 from kernsel.errors import IncompatibleError, OptionError
-from kernsel.protocols import Criterion, Learner, SupportsGradient, has_gradient, is_differentiable
+from kernsel.protocols import Criterion, Learner, SupportsGradient, Tunable, has_gradient, is_differentiable
 from kernsel.representation.problem import Problem
 from kernsel.representation.ranks import Full, Rank
 from kernsel.search.axes import Coordinate
@@ -96,7 +96,7 @@ class GridMinimum:
         kernel, learner, lam = self.candidate.key
         if values["kernel"]:
             kernel = kernel.with_parameters(**values["kernel"])
-        if values["learner"]:
+        if isinstance(learner, Tunable):
             learner = learner.with_parameters(**values["learner"])
         return kernel, learner, values["lambda"].get("lambda", lam)
 

@@ -81,7 +81,7 @@ def make_selection(setting: Setting, outcome: Outcome) -> Selection:
         outputs=_placed(outputs, places, given),
         probabilities=None if probabilities is None else _placed(probabilities, places, given),
         warnings=[*_warnings(setting, outcome), *examined.cautions, *indefinite],
-        conversions={**best.kernel.conversions(), **best.learner.conversions(rows.total, best.lam)},
+        conversions=best.conversions(rows.total),
         data=_data(setting, outcome) | baseline | {"notes": [*notes, *examined.notes]},
         options=_options(setting),
         timing=_timing(outcome.times),

@@ -132,7 +132,7 @@ class Selection:
             "parameters": candidate.kernel.parameters,
             "lambda": candidate.lam,
             "learner": self.learner,
-            "learner_parameters": {} if candidate.learner is None else dataclasses.asdict(candidate.learner),
+            "learner_parameters": dataclasses.asdict(candidate.learner),
             "criterion": self.criterion,
             "score": finite_or_none(candidate.score),
             "verified": finite_or_none(candidate.verified),
