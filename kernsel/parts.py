@@ -16,8 +16,9 @@ from kernsel.errors import IncompatibleError, OptionError, PluginError, check_me
 from kernsel.kernels import Function, Kernel, Precomputed, is_precomputed, parse
 from kernsel.memory import memory_limit
 from kernsel.numerics.points import Points
+from kernsel.protocols import Criterion, Learner, Search
 from kernsel.representation.blocks import FEATURES_BYTES
-from kernsel.representation.ranks import METHODS, LowRank, Rank, Whole
+from kernsel.representation.ranks import METHODS, Full, LowRank, Rank, Whole
 
 FULL_RANK_ROWS = 2000
 GRAM_BYTES = 8 * 6  # a pair of rows: distances, and matrix and work space for each of the kernels in work
@@ -30,7 +31,7 @@ DEFAULT_LEARNERS = {"classification": "lssvm", "regression": "krr"}
 """The square loss: of classes as good as any other on most tables, and the fastest by far."""
 
 
-def read_learner(learner: Any, task: str) -> Any:
+def read_learner(learner: str | Learner | None, task: str) -> Learner:
     """Return the learner, by default that of the task; IncompatibleError if it is not for the task."""
     part = learner if learner is not None else DEFAULT_LEARNERS[task]
     part = registry.build("learner", part) if isinstance(part, str) else part
@@ -51,7 +52,7 @@ def _is_for(name: str, task: str) -> bool:
         return False
 
 
-def read_criterion(criterion: Any, order: float | None, pure: bool, eta: float | str | None) -> Any:
+def read_criterion(criterion: str | Criterion, order: float | None, pure: bool, eta: float | str | None) -> Criterion:
     """Return the criterion, with options that were given apart; OptionError if it has no such thing."""
     part = registry.build("criterion", criterion) if isinstance(criterion, str) else criterion
     changes: dict[str, Any] = {"order": order} if order is not None else {}
@@ -92,8 +93,10 @@ def read_kernel(kernel: Any) -> Kernel:
     return parse(kernel) if isinstance(kernel, str) else kernel
 
 
-def read_rank(rank: int | float | str | None, n: int, landmarks: str | None = None, learner: Any = None) -> Rank | None:
-    """Return what stands for the Gram matrix of n rows for a learner; None for itself."""
+def read_rank(
+    rank: int | float | str | None, n: int, landmarks: str | None = None, learner: Learner | None = None
+) -> Rank:
+    """Return what stands for the Gram matrix of n rows for a learner."""
     if landmarks is not None and landmarks not in METHODS:
         raise OptionError(f"landmarks {landmarks!r} is unknown: use {', '.join(METHODS)}")
     if rank == WHOLE:
@@ -105,23 +108,23 @@ def read_rank(rank: int | float | str | None, n: int, landmarks: str | None = No
                 f"landmarks {landmarks!r}: the whole Gram matrix of {n} rows needs none; give a rank, such as 200"
             )
         _check_memory(n)
-        return None
+        return Full()
     largest, tol = (_automatic(n, learner), 0.0) if rank is None else _largest(rank, n)
     return LowRank(min(largest, n), tol, landmarks or "rpcholesky")
 
 
-def _automatic(n: int, learner: Any) -> int:
+def _automatic(n: int, learner: Learner | None) -> int:
     """Return a number of landmarks: more for the square loss, which is fitted at once, as long as features are held."""
     square = learner is not None and has_square_loss(learner)
     return min(max(n // 10, 500), max(LARGEST_RANK, FEATURES_BYTES // (8 * n) if square else 0))
 
 
-def has_square_loss(learner: Any) -> bool:
+def has_square_loss(learner: Learner) -> bool:
     """Tell whether a learner has the square loss, and no parameter that is searched."""
     return not getattr(learner, "free", ()) and bool(learner.loss.square)
 
 
-def _check_whole(landmarks: str | None, learner: Any) -> None:
+def _check_whole(landmarks: str | None, learner: Learner | None) -> None:
     """Refuse what the whole kernel in tiles isn't for."""
     if landmarks is not None:
         raise OptionError(f"landmarks {landmarks!r}: the whole kernel needs none; give a rank, such as 200")
@@ -178,19 +181,19 @@ def read_memory(memory: str | int | None) -> int | None:
     return found
 
 
-def read_search(search: Any, n: int, outputs: int, rank: Rank | None, one_se: bool) -> Any:
+def read_search(search: str | Search, n: int, outputs: int, rank: Rank, one_se: bool) -> Search:
     """Return the search: by default halving of many rows, where a low rank says something of their candidates."""
     if search == "auto":
         plain = one_se or isinstance(rank, Whole) or n * outputs < HALVING_ROWS
         search = "grid" if plain else "halving"
-    part = registry.build("search", search) if isinstance(search, str) else search
+    part: Search = registry.build("search", search) if isinstance(search, str) else search
     if isinstance(part, type) or not hasattr(part, "begin"):
         raise OptionError(f"a search must be a name such as 'halving', or a Search, not {part!r}")
     if hasattr(part, "ranks"):
         if one_se:
             raise OptionError("one_se compares all candidates at the representation in force: use search grid with it")
         if not part.ranks(n, rank):
-            return registry.build("search", "grid")  # there is no rank at which to leave a candidate behind
+            part = registry.build("search", "grid")  # there is no rank at which to leave a candidate behind
     return part
 
 

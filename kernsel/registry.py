@@ -171,7 +171,7 @@ def get(kind: str, name: str) -> type[Any]:
     return _load(winner)
 
 
-def check(claim: Claim) -> str | None:
+def find_fault(claim: Claim) -> str | None:
     """Load what is claimed; return why it is broken, or ``None``.
 
     Parameters

@@ -75,8 +75,8 @@ QUESTIONS = {
     "intervals": intervals,
     "one by one": lambda path: heldout(path.one_by_one.newton_step()),
     "ratio one by one": lambda path: [path.one_by_one.step_ratio],
-    "representation": lambda path: [path.describe(), path.rank, path.lost],
-    "stability": lambda path: list(path.stability),
+    "representation": lambda path: [path.describe(), path.representation.rank, path.representation.lost],
+    "stability": lambda path: list(path.representation.stability),
 } | {f"criterion {number}": lambda path, each=each: scores(each, path) for number, each in enumerate(CRITERIA)}
 
 

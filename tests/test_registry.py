@@ -49,7 +49,7 @@ def test_built_in_parts_are_entry_points_like_any_other():
 @pytest.mark.parametrize("claim", [c for c in registry.claims() if c.builtin], ids=lambda c: f"{c.kind}-{c.name}")
 def test_every_built_in_part_keeps_its_promise(claim):
     assert claim.state == "ok"
-    assert registry.check(claim) is None
+    assert registry.find_fault(claim) is None
     assert registry.get(claim.kind, claim.name).name == claim.name
 
 
@@ -214,7 +214,7 @@ def test_a_part_that_lacks_what_its_kind_must_have(install, kind, name, fault):
 
 def test_check_gives_the_reason_instead(install):
     install("exits", "sound")
-    reasons = {c.name: registry.check(c) for c in plugins() if c.name != "interrupted"}
+    reasons = {c.name: registry.find_fault(c) for c in plugins() if c.name != "interrupted"}
     assert reasons["sound"] is None
     assert "SystemExit" in reasons["exits"]
 

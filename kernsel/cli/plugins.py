@@ -38,7 +38,7 @@ def plugins(
         broken = {}
         if check or names:
             for row, claim in zip(rows, claims, strict=True):
-                row["broken"] = reason = registry.check(claim)
+                row["broken"] = reason = registry.find_fault(claim)
                 if reason is not None:
                     row["state"] = "broken"
                     broken[claim] = reason
@@ -47,7 +47,7 @@ def plugins(
             from kernsel.report.explanation import explain
 
             for row, claim in zip(rows, claims, strict=True):
-                if claim not in broken and registry.check(claim) is None:
+                if claim not in broken and registry.find_fault(claim) is None:
                     about[claim] = explain(claim.kind, registry.get(claim.kind, claim.address))
                     row["about"] = _as_json(about[claim])
         if json:

@@ -30,7 +30,7 @@ def warmup(
         from kernsel.numerics.runtime import jit
 
         for claim in registry.claims():
-            registry.check(claim)  # a plugin has loops of its own; one that is broken has none
+            registry.find_fault(claim)  # a plugin has loops of its own; one that is broken has none
         try:
             missing = jit.missing(jit.defined)
             folder = jit.cache_folder(jit.defined)

@@ -30,7 +30,7 @@ class _Stability(Penalty):
 
     def cost(self, path: Path) -> float:
         """Return ``max_i |K - K^i| / n``."""
-        return beta(path.stability, self.norm)[0] / path.rows.total
+        return beta(path.representation.stability, self.norm)[0] / path.rows.total
 
 
 @dataclass(frozen=True)
@@ -96,37 +96,37 @@ class CVKS(_Stability, HeldOutCriterion):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.part, HeldOutCriterion) or isinstance(self.part, CVKS):
+        if not isinstance(self.validation, HeldOutCriterion) or isinstance(self.validation, CVKS):
             raise OptionError(
                 f"criterion 'cvks': cv must be a plain cross-validation such as newton-cv, cv, bif or fbif, "
                 f"not {self.cv!r}"
             )
 
     @cached_property
-    def part(self) -> HeldOutCriterion:
+    def validation(self) -> HeldOutCriterion:
         """The cross-validation."""
-        part: HeldOutCriterion = registry.build("criterion", self.cv)
-        return part
+        validation: HeldOutCriterion = registry.build("criterion", self.cv)
+        return validation
 
     def heldout(self, path: Path) -> HeldOut:
         """Return the held-out outputs of the cross-validation."""
-        return self.part.heldout(path)
+        return self.validation.heldout(path)
 
     def reliability(self, path: Path) -> Array | None:
         """Return rho of each fit, as the cross-validation does."""
-        return self.part.reliability(path)
+        return self.validation.reliability(path)
 
     def measured(self, loss: str) -> str:
         """Say what the score is, in words, for a learner with that loss."""
-        return f"{self.part.measured(loss)}, and eta/n times the kernel stability"
+        return f"{self.validation.measured(loss)}, and eta/n times the kernel stability"
 
     def values(self, path: Path, F: Array) -> Array:
         """Return the measure (n,) of held-out outputs F (k, n), without the penalty."""
-        return self.part.values(path, F)
+        return self.validation.values(path, F)
 
     def score(self, path: Path) -> Scores:
         """Score a path as the cross-validation does, and add the penalty."""
-        fit, penalty = self.part.score(path), self.penalty(path)
+        fit, penalty = self.validation.score(path), self.penalty(path)
         score = fit.score + penalty
         return replace(
             fit, score=score, failed=unless_finite(score, fit.failed), terms={"fit": fit.score, "penalty": penalty}

@@ -199,7 +199,7 @@ class Encoder:
         if self.mean.any():
             return (as_dense(X, "a model that centres its columns") - self.mean) / self.scale
         scaled = (self.scale != 1).any()
-        return points.settled(points.with_values(X, X.data / self.scale[X.indices]) if scaled else X)
+        return points.in_better_form(points.with_values(X, X.data / self.scale[X.indices]) if scaled else X)
 
     def _places(self, names: Sequence[str]) -> dict[str, int]:
         """Return where the columns of a table are, by name; DataError if they aren't those of the model."""

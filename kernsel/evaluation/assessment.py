@@ -29,7 +29,6 @@ from kernsel.parts import read_learner, read_rank
 from kernsel.paths import make_path
 from kernsel.protocols import Learner
 from kernsel.representation.problem import Problem
-from kernsel.representation.ranks import asked_rank
 from kernsel.selection.result import environment
 from kernsel.text import aligned, to_json
 from kernsel.types import Progress
@@ -330,7 +329,7 @@ def assess_dataset(
             "folds": folds,
             "repeats": repeats,
             "delta": delta,
-            **asked_rank(columns),
+            **columns.asked(),
             "top": top,
             "seed": seed,
         },

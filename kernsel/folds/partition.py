@@ -114,7 +114,7 @@ class Partition:
         statistics = type(self.statistics)(X)
         return Partition(X, Y, starts, self.order[chosen], statistics, self.seed, weights, training, self.clip)
 
-    def part(self, chosen: NDArray[np.bool_]) -> Partition:
+    def restricted(self, chosen: NDArray[np.bool_]) -> Partition:
         """Return some of the rows in the folds that they were in, none of which should lose all of its rows."""
         return self.taken(np.flatnonzero(chosen), np.append(0, np.cumsum(chosen))[self.starts])
 

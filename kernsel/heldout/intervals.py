@@ -68,7 +68,7 @@ class Intervals:
 
         Residuals are those of the refits, or of other held-out outputs (outputs, n).
         """
-        rows, points = path.rows, path.points()
+        rows, points = path.rows, path.representation.points
         if rows.left.size * len(rows.Y) * points.shape[0] > (MOST if most is None else most):
             return None
         coefficients, biases = path.refits(k)
@@ -82,7 +82,7 @@ class Intervals:
     @staticmethod
     def _residuals(path: Any, coefficients: Array, biases: Array) -> Array:
         """Return the absolute residuals (k, n) of held-out rows by the fits without their folds."""
-        rows, points = path.rows, path.points()
+        rows, points = path.rows, path.representation.points
         residuals = np.empty((len(rows.Y), rows.held))
         block = max(1, BLOCK_BYTES // (8 * points.shape[0]))
         for fold, (a, b) in enumerate(zip(coefficients, biases, strict=True)):

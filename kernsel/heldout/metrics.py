@@ -37,7 +37,7 @@ OF_REGRESSIONS = re.compile(r"r2|explained_variance|d2_absolute_error_score|neg_
 """scikit-learn's names of scorers don't say what they are for; those of a regression are these."""
 
 
-class Value(NamedTuple):
+class MetricValue(NamedTuple):
     """A metric over all held-out rows, and its standard error over folds; None where it isn't defined."""
 
     value: float | None
@@ -89,7 +89,7 @@ class Metrics:
                 ) from error
         return metrics
 
-    def evaluate(self, rows: Partition, F: Array) -> dict[str, Value]:
+    def evaluate(self, rows: Partition, F: Array) -> dict[str, MetricValue]:
         """Return each metric of held-out outputs ``F (k, n)`` of rows that are sorted by fold."""
         heldout = self._heldout(rows, F)
         return {name: heldout.value(scorer) for name, scorer in self.scorers.items()}
@@ -121,7 +121,7 @@ class _HeldOut:
     weights: Array | None
     starts: Indices
 
-    def value(self, scorer: Any) -> Value:
+    def value(self, scorer: Any) -> MetricValue:
         def score(which: Indices) -> float:
             try:
                 return self.score(scorer, which)
@@ -130,9 +130,9 @@ class _HeldOut:
 
         value = score(np.arange(len(self.truth)))
         if not math.isfinite(value):
-            return Value(None, None)
+            return MetricValue(None, None)
         s = np.ones(len(self.truth)) if self.weights is None else self.weights
-        return Value(value, jackknife(score, self.starts, s))
+        return MetricValue(value, jackknife(score, self.starts, s))
 
     def score(self, scorer: Any, which: Indices) -> float:
         options = {} if self.weights is None else {"sample_weight": self.weights[which]}

@@ -1,7 +1,7 @@
 """Kernels that are learnt, not chosen from a grid."""
 
 from kernsel.learning.infinite import Infinite
-from kernsel.learning.learned import LearnedKernel, Step
+from kernsel.learning.learned import LearnedKernel, LearningStep
 from kernsel.learning.methods import KKS, Alignment, Easy, Lp, Method, Simple, Uniform
 from kernsel.learning.mkl import METHODS, learn_mkl, learn_mkl_on_dataset
 from kernsel.learning.relevances import PUBLISHED, learn_on_dataset, learn_relevances
@@ -15,10 +15,10 @@ __all__ = [
     "Easy",
     "Infinite",
     "LearnedKernel",
+    "LearningStep",
     "Lp",
     "Method",
     "Simple",
-    "Step",
     "Uniform",
     "WeightedKernel",
     "learn_mkl",

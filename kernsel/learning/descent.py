@@ -39,7 +39,7 @@ Criterion = Callable[[Array, float], Slopes]
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
+class DescentPoint:
     """Where a descent begins or ends.
 
     Parameters
@@ -80,13 +80,13 @@ def logarithm(slopes: Slopes) -> Slopes:
     return Slopes(0.5 * float(np.log(value)), slopes.theta / (2.0 * value), slopes.lam / (2.0 * value))
 
 
-def on_log_scale(criterion: Criterion, start: Point, box: Box, steps: int = STEPS) -> Point:
+def on_log_scale(criterion: Criterion, start: DescentPoint, box: Box, steps: int = STEPS) -> DescentPoint:
     """Descend by the logarithms of relevances and lambda.
 
     Parameters
     ----------
     criterion : callable
-    start : Point
+    start : DescentPoint
     box : Box
         No relevance falls below ``LEAST`` times the largest one of the start here.
     steps : int
@@ -94,7 +94,7 @@ def on_log_scale(criterion: Criterion, start: Point, box: Box, steps: int = STEP
 
     Returns
     -------
-    Point
+    DescentPoint
         With the steps of the start before its own.
     """
     low = max(box.low, LEAST * float(start.theta.max()))
@@ -103,13 +103,15 @@ def on_log_scale(criterion: Criterion, start: Point, box: Box, steps: int = STEP
     return _minimise(criterion, first, np.exp, lambda theta: theta, start, bounds, box, steps, TOLERANCE)
 
 
-def on_scale(criterion: Criterion, start: Point, box: Box, steps: int = STEPS, tolerance: float = TOLERANCE) -> Point:
+def on_scale(
+    criterion: Criterion, start: DescentPoint, box: Box, steps: int = STEPS, tolerance: float = TOLERANCE
+) -> DescentPoint:
     """Descend by the relevances themselves, which may become 0, and the logarithm of lambda.
 
     Parameters
     ----------
     criterion : callable
-    start : Point
+    start : DescentPoint
     box : Box
     steps : int
         At most so many.
@@ -118,7 +120,7 @@ def on_scale(criterion: Criterion, start: Point, box: Box, steps: int = STEPS, t
 
     Returns
     -------
-    Point
+    DescentPoint
         With the steps of the start before its own.
     """
     largest = float(start.theta.max()) or NEGLIGIBLE * box.high  # any unit will do where all are 0
@@ -126,7 +128,7 @@ def on_scale(criterion: Criterion, start: Point, box: Box, steps: int = STEPS, t
     units = np.maximum(start.theta, least)
     bounds = [(box.low / unit, box.high / unit) for unit in units]
 
-    def descend(theta: Array) -> Point:
+    def descend(theta: Array) -> DescentPoint:
         return _minimise(
             criterion, theta / units, lambda v: v * units, lambda _: units, start, bounds, box, steps, tolerance
         )
@@ -140,12 +142,12 @@ def _minimise(
     first: Array,
     theta_of: Callable[[Array], Array],
     unit_of: Callable[[Array], Array],
-    start: Point,
+    start: DescentPoint,
     bounds: list[tuple[float, float]],
     box: Box,
     steps: int,
     tolerance: float,
-) -> Point:
+) -> DescentPoint:
     """Minimise over ``(v, log lambda)`` where ``theta = theta_of(v)`` has the derivatives ``unit_of(theta)``."""
     worst: list[float] = []
     path: list[tuple[float, float]] = []
@@ -175,4 +177,4 @@ def _minimise(
         options={"maxiter": steps, "ftol": tolerance, "gtol": tolerance},
     )
     theta = np.asarray(theta_of(found.x[:-1]))
-    return Point(theta, float(np.exp(found.x[-1])), float(found.fun), (*start.path, *path))
+    return DescentPoint(theta, float(np.exp(found.x[-1])), float(found.fun), (*start.path, *path))

@@ -25,8 +25,8 @@ from kernsel.criteria import Slopes
 from kernsel.errors import SelectionError
 from kernsel.folds.partition import Partition
 from kernsel.learning import descent
-from kernsel.learning.descent import TOLERANCE, Box, Point, logarithm
-from kernsel.learning.learned import Learnt, Step
+from kernsel.learning.descent import TOLERANCE, Box, DescentPoint, logarithm
+from kernsel.learning.learned import LearningStep, Learnt
 from kernsel.learning.start import Start
 from kernsel.numerics.landmarks import uniform_landmarks
 from kernsel.numerics.runtime.jit import share_each
@@ -76,10 +76,15 @@ class TrainingCriterion(ABC):
     def slopes(self, theta: Array, lam: float, penalty: float) -> Slopes:
         """Return the criterion with its derivatives by theta; lambda is not to be moved."""
 
-    def minimise(self, start: Array, lam: float, penalty: float, box: Box, tolerance: float = TOLERANCE) -> Point:
+    def minimise(
+        self, start: Array, lam: float, penalty: float, box: Box, tolerance: float = TOLERANCE
+    ) -> DescentPoint:
         """Return the relevances of the least criterion near ``start``."""
         return descent.on_scale(
-            lambda theta, lam: logarithm(self.slopes(theta, lam, penalty)), Point(start, lam), box, tolerance=tolerance
+            lambda theta, lam: logarithm(self.slopes(theta, lam, penalty)),
+            DescentPoint(start, lam),
+            box,
+            tolerance=tolerance,
         )
 
 
@@ -212,7 +217,7 @@ def learn_first_level(first: Partition, last: Partition, start: Start, learner: 
     found = _on(last, start.kernel, learner).minimise(
         best.theta, best.lam * kept, best.penalty * kept, start.box(last, 0.0), FINE
     )
-    steps = tuple(Step(first.n, trial.value, trial.lam, trial.penalty) for trial in trials)
+    steps = tuple(LearningStep(first.n, trial.value, trial.lam, trial.penalty) for trial in trials)
     return Learnt(found.theta, found.lam, best.penalty * kept, best.value, steps)
 
 

@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Step:
+class LearningStep:
     """One step of learning.
 
     Parameters
@@ -45,7 +45,7 @@ class Learnt(NamedTuple):
     lam: float
     mu: float | None
     value: float
-    steps: tuple[Step, ...]
+    steps: tuple[LearningStep, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ class LearnedKernel:
         Their names.
     value : float
         The criterion, on the rows of the last step.
-    steps : tuple of Step
+    steps : tuple of LearningStep
         How it came down, first on a part of the rows if they are many.
     features : tuple of str
         Names of the encoded features.
@@ -80,7 +80,7 @@ class LearnedKernel:
     learner: str
     criterion: str
     value: float
-    steps: tuple[Step, ...]
+    steps: tuple[LearningStep, ...]
     features: tuple[str, ...]
     isotropic: Kernel
     notes: tuple[str, ...]

@@ -23,7 +23,7 @@ from kernsel.learning.families import family_of, on_grid
 from kernsel.learning.infinite import Infinite
 from kernsel.learning.methods import KKS, Alignment, Easy, Lp, Method, Simple, Uniform, Weights
 from kernsel.learning.pool import Pool
-from kernsel.learning.start import part
+from kernsel.learning.start import subsample
 from kernsel.learning.weighted import WeightedKernel
 from kernsel.numerics.runtime.jit import one_blas_thread
 from kernsel.parts import read_kernel, rows_for
@@ -177,7 +177,7 @@ def learn_mkl_on_dataset(
     kernels = family_of(named, family, dataset.X.shape[1])
     if not isinstance(rows, numbers.Integral) or rows < 2:
         raise OptionError(f"rows is the number of rows to learn on, a whole number from 2, not {rows!r}")
-    sample = part(dataset, rows, seed)
+    sample = subsample(dataset, rows, seed)
     if way.continuous:
         sample = sample.dense(f"method '{way.name}'")
     sample = replace(sample, X=rows_for(named, sample.X))

@@ -14,9 +14,9 @@ from kernsel.errors import IncompatibleError, OptionError, PluginError
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel
 from kernsel.learning import descent, flkl
-from kernsel.learning.descent import Array, Point, logarithm
-from kernsel.learning.learned import LearnedKernel, Learnt, Step
-from kernsel.learning.start import RIDGES, Start, check_learnable, choose_start, deal_rows, least_ridge, part
+from kernsel.learning.descent import Array, DescentPoint, logarithm
+from kernsel.learning.learned import LearnedKernel, LearningStep, Learnt
+from kernsel.learning.start import RIDGES, Start, check_learnable, choose_start, deal_rows, least_ridge, subsample
 from kernsel.numerics.runtime.jit import one_blas_thread
 from kernsel.parts import FULL_RANK_ROWS, read_criterion, read_kernel, read_learner
 from kernsel.protocols import Criterion, Learner, SupportsGradient, SupportsRelevances, Unbounded, has_gradient
@@ -162,7 +162,7 @@ def learn_on_dataset(
     template = check_learnable(read_kernel(kernel), square)
     scorer = None if criterion == FIRST_LEVEL else read_gradient(criterion)
     largest = flkl.MOST_ROWS if scorer is None else FULL_RANK_ROWS
-    small, large = (part(dataset, most, seed).dense("a search for relevances") for most in (rows, largest))
+    small, large = (subsample(dataset, most, seed).dense("a search for relevances") for most in (rows, largest))
     first = deal_rows(small, folds, seed)
     last = first if large.n == small.n else deal_rows(large, folds, seed)
     start = choose_start(small, first, template, square)
@@ -250,10 +250,10 @@ def by_gradient(
     improved = descent.on_log_scale if positive else descent.on_scale
     if not positive:
         point = descent.on_scale(objective, point, box)
-    steps = [Step(first.n, objective.shown(value), lam) for value, lam in point.path]
+    steps = [LearningStep(first.n, objective.shown(value), lam) for value, lam in point.path]
     if last is not first:
         objective = Objective(last, start.kernel, learner, criterion)
-        kept = Point(point.theta, point.lam * first.total / last.total)  # the ridge stays
+        kept = DescentPoint(point.theta, point.lam * first.total / last.total)  # the ridge stays
         point = improved(objective, kept, start.box(last, least, ridge), polish)
-        steps += [Step(last.n, objective.shown(value), lam) for value, lam in point.path]
+        steps += [LearningStep(last.n, objective.shown(value), lam) for value, lam in point.path]
     return Learnt(point.theta, point.lam, None, objective.shown(point.value), tuple(steps))

@@ -15,7 +15,7 @@ from kernsel.errors import OptionError, SelectionError
 from kernsel.folds import make_folds
 from kernsel.folds.partition import Partition
 from kernsel.heldout.errors import Errors
-from kernsel.learning.descent import Box, Point
+from kernsel.learning.descent import Box, DescentPoint
 from kernsel.parts import read_search
 from kernsel.protocols import Learner, SupportsRelevances, has_relevances, require
 from kernsel.search.axes import make_grids
@@ -54,9 +54,9 @@ class Start:
     theta: float
     diagonal: float
 
-    def point(self, lam: float) -> Point:
+    def point(self, lam: float) -> DescentPoint:
         """Return the start as a point of a descent, with another lambda."""
-        return Point(np.array(self.kernel.theta), lam)
+        return DescentPoint(np.array(self.kernel.theta), lam)
 
     def box(self, rows: Partition, least: float, ridge: float = RIDGES[0]) -> Box:
         """Return the bounds of a descent on some rows.
@@ -93,7 +93,7 @@ def check_learnable(kernel: object, learner: Learner) -> SupportsRelevances:
     return able
 
 
-def part(dataset: Dataset, rows: int, seed: int) -> Dataset:
+def subsample(dataset: Dataset, rows: int, seed: int) -> Dataset:
     """Return a random sample of the rows of a data set, from each class by its share; all rows if there are no more."""
     n = dataset.n
     if n <= rows:
@@ -121,7 +121,7 @@ def choose_start(dataset: Dataset, rows: Partition, kernel: SupportsRelevances, 
     """
     isotropic: Any = kernel.isotropic if kernel.theta is None else kernel
     board = Board([rows], CV(), Errors.of(dataset))
-    search = read_search("auto", rows.n, len(rows.Y), None, False)
+    search = read_search("auto", rows.n, len(rows.Y), board.rank, False)
     grids = make_grids([isotropic], "auto", rows, learner)
     # Beyond that grid kernels are nearly flat, and rounding leaves little of a gradient.
     search.begin(board, grids, extend=False, rule=Rule(MINIMUM, 0.0)).run()

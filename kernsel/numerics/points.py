@@ -54,7 +54,7 @@ def dense(X: Points) -> Array:
     return np.ascontiguousarray(X.toarray()) if is_sparse(X) else X
 
 
-def settled(X: Points) -> Points:
+def in_better_form(X: Points) -> Points:
     """Return rows in the form that is better for them: dense if too many of them share features, see ``SHARED``."""
     if not is_sparse(X):
         return X

@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 
 from kernsel.errors import IncompatibleError
 from kernsel.folds.partition import Partition
-from kernsel.numerics.points import Points
 from kernsel.numerics.runtime.once import once
-from kernsel.numerics.stability import Scan
 from kernsel.paths.outputs import Fits, HeldOut, Spectral
 from kernsel.paths.routes import Sizes
 from kernsel.protocols import Learner
@@ -150,7 +148,7 @@ class Path(ABC):
         return np.asarray(known[list(which)])
 
     def coefficients(self, k: int) -> Array:
-        """Weights (outputs, m) of the kernel functions at the rows of ``points()``, for lambda number ``k``."""
+        """Weights (outputs, m) of the kernel functions at the points of the representation, for lambda number ``k``."""
         return self._expand(self._solution(k))[0]
 
     def intercepts(self, k: int) -> Array:
@@ -164,25 +162,6 @@ class Path(ABC):
     def _expand(self, x: Array) -> tuple[Array, Array]:
         x, b = (x[..., :-1], x[..., -1]) if self.bias else (x, np.zeros(x.shape[:-1]))
         return self.representation.expand(x), b
-
-    def points(self) -> Points:
-        """The points (m, d) whose kernel functions make up the model: all rows, or the landmarks."""
-        return self.representation.points
-
-    @property
-    def rank(self) -> int:
-        """Number of features, or of rows."""
-        return self.representation.rank
-
-    @property
-    def lost(self) -> float:
-        """Share of the trace of the Gram matrix that low-rank features leave out."""
-        return self.representation.lost
-
-    @property
-    def stability(self) -> Scan:
-        """Stability scan of the representation."""
-        return self.representation.stability
 
     def describe(self) -> str:
         """The representation in words."""

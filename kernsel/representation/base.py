@@ -16,6 +16,7 @@ from kernsel.numerics.runtime.once import once
 from kernsel.numerics.smooth import newton
 from kernsel.numerics.stability import Scan
 from kernsel.representation.embedding import Embedding
+from kernsel.representation.ranks import LowRank
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -127,6 +128,48 @@ class Representation(ABC):
     def nbytes(self) -> int:
         """What the arrays hold that were computed so far."""
         return sum(size_of(value) for name, value in list(vars(self).items()) if name not in ("rows", "kernel"))
+
+
+class OnRows(Representation):
+    """The Gram matrix, nothing left out: solutions are coefficients of the kernel functions at all rows."""
+
+    lost = 0.0
+
+    @property
+    def rank(self) -> int:
+        return self.rows.n
+
+    @property
+    def points(self) -> Points:
+        return self.rows.X
+
+    def row_numbers(self, used: NDArray[np.bool_]) -> Indices | None:
+        return np.flatnonzero(used)
+
+    def expand(self, x: Array) -> Array:
+        return x
+
+
+class OnLandmarks(Representation):
+    """Low-rank features ``K ~ Z Z'``: solutions are their weights.
+
+    Parameters
+    ----------
+    rows : Partition
+    kernel : Kernel
+    asked : LowRank
+        How many landmarks, and how they are chosen.
+    """
+
+    def __init__(self, rows: Partition, kernel: Kernel, asked: LowRank) -> None:
+        super().__init__(rows, kernel)
+        self.asked = asked
+
+    def row_numbers(self, used: NDArray[np.bool_]) -> Indices | None:
+        return None
+
+    def squared_norms(self, x: Array) -> Array:
+        return np.asarray(np.einsum("cqi,cqi->q", x, x))
 
 
 class Held(Representation):

@@ -16,7 +16,7 @@ from kernsel.numerics.points import Points
 from kernsel.numerics.runtime.once import once
 from kernsel.numerics.square.spectral import above_rounding
 from kernsel.numerics.stability import Scan
-from kernsel.representation.base import Representation
+from kernsel.representation.base import OnLandmarks
 from kernsel.representation.features import Features
 from kernsel.representation.ranks import Factor, LowRank
 from kernsel.representation.stream import Stream, segments_of
@@ -86,7 +86,7 @@ class Sampled:
         )
 
 
-class Blocks(Representation):
+class Blocks(OnLandmarks):
     """Low-rank features ``K ~ Z Z'`` that are computed block by block in every pass over the rows.
 
     Solutions are weights of the features.
@@ -98,10 +98,6 @@ class Blocks(Representation):
     asked : LowRank
         How many landmarks, and how they are chosen.
     """
-
-    def __init__(self, rows: Partition, kernel: Kernel, asked: LowRank) -> None:
-        super().__init__(rows, kernel)
-        self.asked = asked
 
     @once
     def sampled(self) -> Sampled:
@@ -117,7 +113,7 @@ class Blocks(Representation):
         """Return features, in memory, of the rows among which the landmarks were chosen: those have the same ones."""
         chosen = np.zeros(self.rows.n, np.bool_)
         chosen[self.sampled.chosen] = True
-        return Features(self.rows.part(chosen), self.kernel, self.asked)
+        return Features(self.rows.restricted(chosen), self.kernel, self.asked)
 
     @property
     def rank(self) -> int:
@@ -134,14 +130,8 @@ class Blocks(Representation):
     def points(self) -> Points:
         return self.sampled.features.points
 
-    def row_numbers(self, used: NDArray[np.bool_]) -> Indices | None:
-        return None
-
     def expand(self, x: Array) -> Array:
         return np.asarray(x @ self.sampled.features.T.T)
-
-    def squared_norms(self, x: Array) -> Array:
-        return np.asarray(np.einsum("cqi,cqi->q", x, x))
 
     @once
     def stability(self) -> Scan:

@@ -18,7 +18,7 @@ from kernsel.numerics.smooth.ball import squared_radius
 from kernsel.numerics.smooth.span import spans_in_features
 from kernsel.numerics.square import spectral
 from kernsel.numerics.stability import Scan, scan_features
-from kernsel.representation.base import Held
+from kernsel.representation.base import Held, OnLandmarks
 from kernsel.representation.embedding import FeatureEmbedding
 from kernsel.representation.ranks import Factor, LowRank
 
@@ -29,7 +29,7 @@ BLOCK = 1024
 """Rows of the Gram matrix of features that are held at a time."""
 
 
-class Features(Held):
+class Features(OnLandmarks, Held):
     """Features Z (n, r) with ``K ~ Z Z'``, in memory; solutions are weights of the features.
 
     Parameters
@@ -39,10 +39,6 @@ class Features(Held):
     asked : LowRank
         How many landmarks, and how they are chosen.
     """
-
-    def __init__(self, rows: Partition, kernel: Kernel, asked: LowRank) -> None:
-        super().__init__(rows, kernel)
-        self.asked = asked
 
     @once
     def factor(self) -> Factor:
@@ -78,14 +74,8 @@ class Features(Held):
     def points(self) -> Points:
         return self.factor.points
 
-    def row_numbers(self, used: NDArray[np.bool_]) -> Indices | None:
-        return None
-
     def expand(self, x: Array) -> Array:
         return np.asarray(x @ self.factor.T.T)
-
-    def squared_norms(self, x: Array) -> Array:
-        return np.asarray(np.einsum("cqi,cqi->q", x, x))
 
     @once
     def _with_bias(self) -> Array:

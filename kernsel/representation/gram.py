@@ -10,20 +10,18 @@ from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel
 from kernsel.numerics import lowrank
 from kernsel.numerics.landmarks import uniform_landmarks
-from kernsel.numerics.points import Points
 from kernsel.numerics.runtime.once import once
 from kernsel.numerics.smooth.ball import squared_radius
 from kernsel.numerics.smooth.span import spans_in_kernel
 from kernsel.numerics.square import spectral
 from kernsel.numerics.stability import Scan, scan_gram
-from kernsel.representation.base import Held
+from kernsel.representation.base import Held, OnRows
 from kernsel.representation.embedding import GramEmbedding
 
 Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 
-class Gram(Held):
+class Gram(OnRows, Held):
     """The Gram matrix K (n, n), in memory; solutions are coefficients of the kernel functions at all rows.
 
     Parameters
@@ -33,8 +31,6 @@ class Gram(Held):
     K : (n, n) array, optional
         The matrix, if it is there already.
     """
-
-    lost = 0.0
 
     def __init__(self, rows: Partition, kernel: Kernel, K: Array | None = None) -> None:
         super().__init__(rows, kernel)
@@ -51,22 +47,8 @@ class Gram(Held):
             raise SelectionError("the kernel is not finite at every pair of rows")
         return np.ascontiguousarray(K, dtype=np.float64)
 
-    @property
-    def rank(self) -> int:
-        return self.rows.n
-
     def describe(self) -> str:
         return f"full Gram matrix, n = {self.rows.n}"
-
-    @property
-    def points(self) -> Points:
-        return self.rows.X
-
-    def row_numbers(self, used: NDArray[np.bool_]) -> Indices | None:
-        return np.flatnonzero(used)
-
-    def expand(self, x: Array) -> Array:
-        return x
 
     def squared_norms(self, x: Array) -> Array:
         return np.asarray(np.einsum("cqi,cqi->q", x, x @ self.gram))

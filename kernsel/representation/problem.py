@@ -15,7 +15,7 @@ from kernsel.representation.base import Representation
 from kernsel.representation.blocks import Blocks, needed
 from kernsel.representation.features import Features, Landmarks, SharedFeatures
 from kernsel.representation.gram import Gram
-from kernsel.representation.ranks import LowRank, Rank
+from kernsel.representation.ranks import Full, LowRank, Rank, Whole
 from kernsel.representation.tiles import Tiles
 
 Array = NDArray[np.float64]
@@ -32,9 +32,9 @@ class Problem:
     rows : Partition
     kernel : Kernel
         Without free parameters.
-    rank : LowRank, int, Whole or None
-        The low-rank representation, or just its number of landmarks; the whole kernel in tiles; or None for the whole
-        Gram matrix.
+    rank : Full, Whole, LowRank, int or None
+        The Gram matrix itself, for which None stands as well; the whole kernel in tiles; or features of a low rank, or
+        just their number of landmarks.
     landmarks : Landmarks, optional
         Take these, which saves choosing some for this kernel.
     gram : (n, n) array, optional
@@ -51,12 +51,12 @@ class Problem:
     ) -> None:
         self.rows = rows
         self.kernel = kernel
-        self.rank = LowRank(rank) if isinstance(rank, int) else rank
+        self.rank: Rank = LowRank(rank) if isinstance(rank, int) else rank or Full()
         self.landmarks = landmarks
         self.held: Gram | Features | Tiles
         """What stands for the Gram matrix, unless that is features in blocks."""
         if not isinstance(self.rank, LowRank):
-            self.held = Gram(rows, kernel, gram) if self.rank is None else Tiles(rows, kernel)
+            self.held = Tiles(rows, kernel) if isinstance(self.rank, Whole) else Gram(rows, kernel, gram)
         elif landmarks is None:
             self.held = Features(rows, kernel, self.rank)
         else:
@@ -81,15 +81,12 @@ class Problem:
     @property
     def width(self) -> int:
         """Columns of the Gram matrix, or at most of the features."""
-        return self.rank.largest if isinstance(self.rank, LowRank) else self.rows.n
+        return self.rank.width(self.rows.n)
 
     @property
     def lower_rank(self) -> int | None:
         """The number of landmarks where it is lower than that in force; None at the representation in force."""
-        if self.landmarks is None:
-            return None
-        assert isinstance(self.rank, LowRank)
-        return self.rank.largest
+        return None if self.landmarks is None else self.width
 
     @property
     def nbytes(self) -> int:
@@ -107,9 +104,9 @@ class Problems:
     def __init__(self) -> None:
         self.kept: dict[tuple[Partition, Kernel, Rank], Problem] = {}
 
-    def on(self, rows: Partition, kernel: Kernel, rank: Rank | None) -> Problem:
+    def on(self, rows: Partition, kernel: Kernel, rank: Rank) -> Problem:
         """Return the problem of a kernel: the one that is kept, if there is one."""
-        if rank is None:  # a Gram matrix is large, and quickly made beside what follows from it
+        if isinstance(rank, Full):  # a Gram matrix is large, and quickly made beside what follows from it
             return Problem(rows, kernel)
         problem = self.kept.pop((rows, kernel, rank), None) or Problem(rows, kernel, rank)
         self.kept[rows, kernel, rank] = problem

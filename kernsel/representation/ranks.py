@@ -1,9 +1,9 @@
-"""What stands for a Gram matrix where that is too large: features from landmarks, or the whole of it in tiles."""
+"""What stands for a Gram matrix: itself, or features from landmarks, or the whole of it in tiles."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,30 @@ class Factor(NamedTuple):
     points: Points
     T: Array
     residual: float
+
+
+class _Exact:
+    """A Gram matrix of which nothing is left out."""
+
+    tol: ClassVar[float] = 0.0
+    """Nothing of the trace is left."""
+
+    def within(self, n: int) -> Self:
+        """Return the representation of no more than n rows."""
+        return self
+
+    def width(self, n: int) -> int:
+        """Return the columns that stand for the Gram matrix of n rows."""
+        return n
+
+
+@dataclass(frozen=True)
+class Full(_Exact):
+    """The Gram matrix itself, in memory."""
+
+    def asked(self) -> dict[str, Any]:
+        """Return what was asked for, for a result."""
+        return {"rank": None, "tol": None, "landmarks": None}
 
 
 @dataclass(frozen=True)
@@ -88,25 +112,23 @@ class LowRank:
         """Return the representation of no more than n rows."""
         return replace(self, largest=min(self.largest, n))
 
+    def width(self, n: int) -> int:
+        """Return how many columns, at most, stand for the Gram matrix of n rows."""
+        return self.largest
+
+    def asked(self) -> dict[str, Any]:
+        """Return what was asked for, for a result."""
+        return {"rank": self.largest, "tol": self.tol or None, "landmarks": self.method}
+
 
 @dataclass(frozen=True)
-class Whole:
+class Whole(_Exact):
     """The whole kernel in tiles that are computed whenever they are needed: see ``numerics.whole``."""
 
-    tol: ClassVar[float] = 0.0
-    """Nothing of the trace is left."""
-
-    def within(self, n: int) -> Whole:
-        """Return the representation of no more than n rows."""
-        return self
+    def asked(self) -> dict[str, Any]:
+        """Return what was asked for, for a result."""
+        return {"rank": "whole", "tol": None, "landmarks": None}
 
 
-Rank = LowRank | Whole
-"""What a problem has in place of its Gram matrix."""
-
-
-def asked_rank(rank: Rank | None) -> dict[str, Any]:
-    """Return what a representation was asked to be, for a result: None for what the whole Gram matrix doesn't have."""
-    if not isinstance(rank, LowRank):
-        return {"rank": None if rank is None else "whole", "tol": None, "landmarks": None}
-    return {"rank": rank.largest, "tol": rank.tol or None, "landmarks": rank.method}
+Rank = Full | Whole | LowRank
+"""What stands for the Gram matrix of a problem."""

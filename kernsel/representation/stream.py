@@ -148,7 +148,7 @@ class Stream:
             mean, total = H[-1, :-1] / H[-1, -1], right[:, -1:]
             H, right = H[:-1, :-1] - np.outer(mean, H[-1, :-1]), right[:, :-1] - total * mean
         ev, Q = np.linalg.eigh(H)
-        Q, ev = spectral.keep(Q, ev, self.rows.n)
+        Q, ev = spectral.without_rounding(Q, ev, self.rows.n)
         W = Q / np.sqrt(ev)
         C = np.column_stack([total * self.rows.total**-0.5, right @ W])
         return np.append([np.inf] * bias, ev), W, mean @ W, C

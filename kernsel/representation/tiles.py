@@ -11,17 +11,13 @@ from numpy.typing import NDArray
 from kernsel.errors import IncompatibleError
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel
-from kernsel.numerics.points import Points
-from kernsel.representation.base import Representation
+from kernsel.representation.base import OnRows
 
 Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 
-class Tiles(Representation):
+class Tiles(OnRows):
     """The Gram matrix, of which no more than tiles are ever held: see ``numerics.whole``.
-
-    Solutions are coefficients of the kernel functions at all rows.
 
     Parameters
     ----------
@@ -29,29 +25,13 @@ class Tiles(Representation):
     kernel : Kernel
     """
 
-    lost = 0.0
-
     def __init__(self, rows: Partition, kernel: Kernel) -> None:
         super().__init__(rows, kernel)
         self.solved: dict[Hashable, Any] = {}
         """What is known of fits, each found on its own: it takes seconds to minutes. See ``paths.whole``."""
 
-    @property
-    def rank(self) -> int:
-        return self.rows.n
-
     def describe(self) -> str:
         return f"whole kernel in tiles, n = {self.rows.n}"
-
-    @property
-    def points(self) -> Points:
-        return self.rows.X
-
-    def row_numbers(self, used: NDArray[np.bool_]) -> Indices | None:
-        return np.flatnonzero(used)
-
-    def expand(self, x: Array) -> Array:
-        return x
 
     def squared_norms(self, x: Array) -> Array:
         raise self._refusal("this")

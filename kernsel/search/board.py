@@ -23,10 +23,10 @@ from kernsel.heldout.standard_error import standard_error
 from kernsel.kernels import Kernel, Statistics, short
 from kernsel.numerics.runtime.jit import share_each
 from kernsel.paths import Path, make_path
-from kernsel.protocols import Criterion
+from kernsel.protocols import Criterion, Learner
 from kernsel.representation.features import Landmarks
 from kernsel.representation.problem import Problem, Problems
-from kernsel.representation.ranks import LowRank, Rank, Whole
+from kernsel.representation.ranks import Full, LowRank, Rank, Whole
 from kernsel.search.candidate import Candidate, Key, averaged, number_or_none
 from kernsel.search.faults import check_diagonal, checked_scores, contained
 from kernsel.types import Progress
@@ -54,8 +54,8 @@ class Board:
         The rows, once for each time that they were dealt to folds; figures are means over the deals.
     criterion : Criterion
     errors : Errors
-    rank : LowRank, Whole or None
-        The representation in force; None for the whole Gram matrix.
+    rank : Full, Whole or LowRank
+        The representation in force.
     metrics : Metrics or None
         Further figures of candidates that are verified.
     progress : callable or None
@@ -70,7 +70,7 @@ class Board:
     deals: list[Partition]
     criterion: Criterion
     errors: Errors
-    rank: Rank | None = None
+    rank: Rank = field(default_factory=Full)
     metrics: Metrics | None = None
     progress: Progress | None = None
     found: dict[Key, Candidate] = field(default_factory=dict)
@@ -87,9 +87,9 @@ class Board:
         """Return all candidates so far, best first."""
         return sorted(self.found.values(), key=lambda candidate: candidate.order)
 
-    def settle(self, candidates: Iterable[Candidate]) -> bool:
+    def score_in_force(self, candidates: Iterable[Candidate]) -> bool:
         """Score those that were left at a lower rank at the representation in force; say whether there were any."""
-        left = [candidate.key for candidate in candidates if candidate.rank is not None]
+        left = [candidate.key for candidate in candidates if not candidate.in_force]
         self.score(left)
         return bool(left)
 
@@ -99,14 +99,14 @@ class Board:
         if lower is not None:
             rows, rank = self._few, LowRank(lower)
             landmarks = _uniform_landmarks(rows, lower)
-        lams: dict[Kernel, dict[Any, list[float]]] = {}
+        lams: dict[Kernel, dict[Learner, list[float]]] = {}
         for kernel, learner, lam in keys:
             lams.setdefault(kernel, {}).setdefault(learner, []).append(lam)
         # Many lambda of a kernel take longest: first, so that no thread is left with them alone.
         work = sorted(lams.items(), key=lambda item: -sum(map(len, item[1].values())))
         total, done = sum(len(each) for paths in lams.values() for each in paths.values()), 0
 
-        def on_kernel(item: tuple[Kernel, Mapping[Any, list[float]]]) -> tuple[Kernel, list[Candidate]]:
+        def on_kernel(item: tuple[Kernel, Mapping[Learner, list[float]]]) -> tuple[Kernel, list[Candidate]]:
             kernel, by_learner = item
             problem = (
                 self.problems.on(rows, kernel, rank) if landmarks is None else Problem(rows, kernel, rank, landmarks)
@@ -121,7 +121,7 @@ class Board:
             if self.progress is not None:
                 self.progress(done, total, short(kernel))
 
-    def _score_path(self, problem: Problem, learner: Any, lams: Sequence[float]) -> list[Candidate]:
+    def _score_path(self, problem: Problem, learner: Learner, lams: Sequence[float]) -> list[Candidate]:
         """Return one candidate for each lambda; where anything fails, candidates that have."""
         kernel = problem.kernel
 
@@ -152,7 +152,7 @@ class Board:
         quota = -(-np.diff(bounds) * FEW_ROWS // rows.n)
         chosen = np.zeros(rows.n, np.bool_)
         chosen[shuffled[np.arange(rows.n) - bounds[fold] < quota[fold]]] = True
-        return rows.part(chosen)
+        return rows.restricted(chosen)
 
     def _on_deal(self, problem: Problem, rows: Partition) -> Problem:
         """Return a problem's kernel at its representation, with its landmarks, on another deal of the rows."""
@@ -160,7 +160,7 @@ class Board:
         if landmarks is None:
             return self.problems.on(rows, problem.kernel, problem.rank)
         if here.size < rows.n:  # the search leaves candidates behind on some of the rows
-            rows = rows.part(np.isin(rows.order, here))
+            rows = rows.restricted(np.isin(rows.order, here))
         places = np.argsort(rows.order)
         indices = places[np.searchsorted(rows.order, here[landmarks.indices], sorter=places)]
         return Problem(rows, problem.kernel, problem.rank, Landmarks(indices, Statistics(rows.X, rows.X[indices])))

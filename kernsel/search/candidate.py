@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernsel.kernels import Kernel
-from kernsel.protocols import Learner
+from kernsel.protocols import Learner, SupportsConversions
 
 if TYPE_CHECKING:
-    from kernsel.heldout.metrics import Value
+    from kernsel.heldout.metrics import MetricValue
 
-Key = tuple[Kernel, Any, float]
+Key = tuple[Kernel, Learner, float]
 
 TIE_DIGITS = 6  # scores that agree to so many digits are tied: what differs beyond is far below any standard error
 
@@ -29,6 +29,7 @@ class Candidate:
     ----------
     kernel : Kernel
     lam : float
+    learner : Learner
     score : float
         By the criterion; infinite if it failed.
     loss : float
@@ -47,7 +48,7 @@ class Candidate:
         The criterion's value from exact refits.
     score_se : float or None
         Standard error over folds of the score (of ``verified`` where there is one), if it is a mean over rows.
-    metrics : mapping of str to Value
+    metrics : mapping of str to MetricValue
         Further figures from exact held-out outputs, for verified candidates.
     refitted : int
         Folds that were refitted, as the criterion's approximation could not be trusted there.
@@ -57,14 +58,12 @@ class Candidate:
     terms : mapping of str to float
         What the score is the sum of, such as its ``fit`` and its ``penalty``, if it is a sum.
     norm : float or None
-        ``kappa ||f||^2`` of the fit on all rows, summed over outputs; None at a provisional rank.
-    learner : Learner or None
-        None if there is only one.
+        ``kappa ||f||^2`` of the fit on all rows, summed over outputs; None at a rank below that in force.
     """
 
     kernel: Kernel
     lam: float
-    learner: Any = field(default=None, kw_only=True)
+    learner: Learner = field(kw_only=True)
     score: float = math.inf
     loss: float = math.inf
     error: float | None = None
@@ -82,6 +81,16 @@ class Candidate:
     norm: float | None = None
 
     @property
+    def in_force(self) -> bool:
+        """Whether the score is from the representation in force."""
+        return self.rank is None
+
+    @property
+    def compares(self) -> bool:
+        """Whether there is a score, and it is from the representation in force: others say nothing beside it."""
+        return self.failed is None and self.in_force
+
+    @property
     def value(self) -> float:
         """The score: the verified one, if there is one."""
         return self.score if self.verified is None else self.verified
@@ -96,6 +105,12 @@ class Candidate:
         """What it is a candidate of."""
         return self.kernel, self.learner, self.lam
 
+    def conversions(self, n: float) -> dict[str, float]:
+        """Return its parameters in the terms of other libraries, for ``n`` rows (or their summed weights)."""
+        learner = self.learner
+        of_learner = learner.conversions(n, self.lam) if isinstance(learner, SupportsConversions) else {}
+        return {**self.kernel.conversions(), **of_learner}
+
     @cached_property
     def order(self) -> tuple[float, ...]:
         """Sort key: failures last; then the rank, score, loss, larger lambda, wider kernel and tube."""
@@ -106,11 +121,6 @@ class Candidate:
 
 def _rounded(value: float) -> float:
     return float(f"{value:.{TIE_DIGITS}g}") if math.isfinite(value) else math.inf
-
-
-def free_of(learner: Learner) -> tuple[str, ...]:
-    """Return the names of the learner's free parameters; none of one that can't be searched."""
-    return tuple(getattr(learner, "free", ()))
 
 
 def parameters_of(learner: Learner) -> dict[str, float]:
@@ -154,7 +164,7 @@ def averaged(deals: Sequence[Candidate]) -> Candidate:
     )
 
 
-def mean_metric(deals: Sequence[Value]) -> Value:
+def mean_metric(deals: Sequence[MetricValue]) -> MetricValue:
     """Return the mean over deals of a metric and of its standard error; None where one of them has none."""
     value, se = (
         None if any(part is None for part in parts) else float(np.mean(parts)) for parts in zip(*deals, strict=True)

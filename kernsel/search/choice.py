@@ -73,7 +73,7 @@ class Rule:
 
     def tied(self, candidates: Iterable[Candidate], limit: float) -> list[Candidate]:
         """Return the candidates at the representation in force within a limit, the one to take first."""
-        among = [c for c in candidates if c.failed is None and c.rank is None and c.value <= limit]
+        among = [c for c in candidates if c.compares and c.value <= limit]
         return sorted(among, key=self._key)
 
     def first(self, candidates: list[Candidate]) -> Candidate:
@@ -82,7 +82,7 @@ class Rule:
         Where none at all can be told from the best, the scores say nothing yet: that is the best itself.
         """
         tied = self.tied(candidates, self.limit(candidates[0]))
-        usable = sum(c.failed is None and c.rank is None for c in candidates)
+        usable = sum(c.compares for c in candidates)
         return tied[0] if 0 < len(tied) < usable else candidates[0]
 
     def among_equals(self, candidate: Candidate) -> tuple[float, ...]:

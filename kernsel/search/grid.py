@@ -64,7 +64,7 @@ class GridSearch(Walk):
         g = next((g for g, axes in enumerate(self.grids) if best in axes), None)
         if g is None:  # it was found off the grid, inside its range
             return False
-        if best.failed is None and (left := [k for k in self.grids[g].neighbours(best) if self._unsettled(k)]):
+        if best.failed is None and (left := [k for k in self.grids[g].neighbours(best) if self._is_provisional(k)]):
             self.board.score(left)
             return True
         where = self.edge(best)
@@ -89,9 +89,9 @@ class GridSearch(Walk):
         self._halve([key for key in self.grids[g].points(best) if key not in self.board.found])
         return True
 
-    def _unsettled(self, key: Key) -> bool:
+    def _is_provisional(self, key: Key) -> bool:
         found = self.board.found.get(key)
-        return found is None or found.rank is not None
+        return found is None or not found.in_force
 
     def edge(self, candidate: Candidate) -> str:
         """Return where a candidate lies on the edge of its grid, in words; nothing if it doesn't."""

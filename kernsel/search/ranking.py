@@ -102,7 +102,7 @@ def _verify_leaders(
     count = leaders
     while True:
         leading = [c for c in search.board.candidates()[:count] if c.failed is None]
-        if search.board.settle(leading):  # the order is another one now
+        if search.board.score_in_force(leading):  # the order is another one now
             continue
         if not check(leading):
             continue

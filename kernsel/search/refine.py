@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from kernsel.criteria import Slopes
 from kernsel.errors import IncompatibleError, OptionError
-from kernsel.protocols import Criterion, Learner, SupportsGradient, has_gradient, is_differentiable
+from kernsel.protocols import Criterion, Learner, SupportsGradient, Tunable, has_gradient, is_differentiable
 from kernsel.representation.problem import Problem
-from kernsel.representation.ranks import Rank
+from kernsel.representation.ranks import Full, Rank
 from kernsel.search.axes import Coordinate
 from kernsel.search.candidate import Candidate, Key
 from kernsel.search.walk import Walk
@@ -73,7 +73,7 @@ class Budget:
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class GridMinimum:
     """A candidate, and what surrounds it: a point u is in steps of the grid from it, on a logarithmic scale."""
 
     candidate: Candidate
@@ -96,13 +96,13 @@ class Place:
         kernel, learner, lam = self.candidate.key
         if values["kernel"]:
             kernel = kernel.with_parameters(**values["kernel"])
-        if values["learner"]:
+        if isinstance(learner, Tunable):
             learner = learner.with_parameters(**values["learner"])
         return kernel, learner, values["lambda"].get("lambda", lam)
 
 
 @dataclass(frozen=True, eq=False)
-class Scorer:
+class OffGrid:
     """Scores candidates off the grid, at the cost of a budget.
 
     Parameters
@@ -137,13 +137,13 @@ class Scorer:
         return slopes
 
 
-def compass(score: Scorer, place: Place) -> None:
+def compass(score: OffGrid, place: GridMinimum) -> None:
     """Compass search: try both directions of every parameter, go to the best of them, or halve the steps.
 
     Parameters
     ----------
-    score : Scorer
-    place : Place
+    score : OffGrid
+    place : GridMinimum
         Where to begin.
     """
     best, u = place.candidate, np.zeros(len(place.coordinates))
@@ -158,13 +158,13 @@ def compass(score: Scorer, place: Place) -> None:
             best, u = leader, at
 
 
-def simplex(score: Scorer, place: Place) -> None:
+def simplex(score: OffGrid, place: GridMinimum) -> None:
     """Nelder & Mead 1965, by SciPy, from a simplex of half the grid's step.
 
     Parameters
     ----------
-    score : Scorer
-    place : Place
+    score : OffGrid
+    place : GridMinimum
         Where to begin.
     """
     p = len(place.coordinates)
@@ -189,13 +189,13 @@ class _Spent(Exception):
     """The budget is used up."""
 
 
-def gradient(score: Scorer, place: Place) -> None:
+def gradient(score: OffGrid, place: GridMinimum) -> None:
     """Descend by the criterion's gradient in the logarithms of the kernel's parameters and lambda: L-BFGS-B, by SciPy.
 
     Parameters
     ----------
-    score : Scorer
-    place : Place
+    score : OffGrid
+    place : GridMinimum
         Where to begin.
     """
     steps = np.array([c.step for c in place.coordinates])
@@ -228,7 +228,7 @@ def read_method(
     criterion: Criterion,
     learner: Learner,
     kernels: Iterable[Any],
-    rank: Rank | None,
+    rank: Rank,
 ) -> str | None:
     """Return the name of a refinement, None for none.
 
@@ -251,7 +251,7 @@ def read_method(
             *([] if has_gradient(criterion) else [f"criterion '{criterion.name}' has none (cv, loo, evidence do)"]),
             *([] if getattr(learner.loss, "square", False) else [f"learner '{learner.name}' has not the square loss"]),
             *(f"kernel '{each}' has none (gaussian has)" for each in kernels if not is_differentiable(each)),
-            *([] if rank is None else ["the rank is not full"]),
+            *([] if isinstance(rank, Full) else ["the rank is not full"]),
         ]
         if lacking:
             raise IncompatibleError(f"refine: no gradient, as {'; '.join(lacking)}: use compass or simplex")
@@ -271,7 +271,7 @@ def refined(search: Walk, method: str, budget: Budget) -> str:
     before = search.board.candidates()[0]
     budget.started = time.monotonic()
     for place in list(starts(search)):
-        METHODS[method](Scorer(search, budget), place)
+        METHODS[method](OffGrid(search, budget), place)
     after = search.board.candidates()[0]
     return (
         f"refined by {method}: {budget.used} evaluation{'s' * (budget.used != 1)} off the grid took the score "
@@ -279,11 +279,11 @@ def refined(search: Walk, method: str, budget: Budget) -> str:
     )
 
 
-def starts(search: Walk) -> Iterator[Place]:
+def starts(search: Walk) -> Iterator[GridMinimum]:
     """Give the best minima of the grid: candidates at the representation in force with no better one next to them."""
     count, found = 0, search.board.found
     for candidate in search.board.candidates():
-        if candidate.failed is not None or candidate.rank is not None or count == STARTS:
+        if not candidate.compares or count == STARTS:
             return
         axes = search.axes_of(candidate)
         if axes is None:
@@ -292,4 +292,4 @@ def starts(search: Walk) -> Iterator[Place]:
         coordinates = axes.coordinates(candidate)
         if coordinates and not any(other.order < candidate.order for other in near):
             count += 1
-            yield Place(candidate, coordinates)
+            yield GridMinimum(candidate, coordinates)

@@ -22,7 +22,7 @@ DESIGN = re.compile(r"(random|sobol):(.*)")
 
 
 @dataclass
-class Scatter(Axes):
+class ScatteredPoints(Axes):
     """A sample of the points of a grid's range, each with every lambda.
 
     ``values`` and ``tuning`` are empty: there is no axis but that of lambda to be on the edge of, or to extend.
@@ -121,7 +121,7 @@ def _scattered(axes: Axes, design: str, count: int, seed: int) -> Axes:
         if isinstance(learner, Tunable):
             learner = learner.with_parameters(**parts["learner"])
         sample.append((axes.kernel.with_parameters(**parts["kernel"]), learner))
-    return Scatter(axes.kernel, {}, axes.lams, axes.learner, {}, ranges=ranges, sample=sample)
+    return ScatteredPoints(axes.kernel, {}, axes.lams, axes.learner, {}, ranges=ranges, sample=sample)
 
 
 def _uniform(design: str, count: int, dimensions: int, seed: int) -> Array:

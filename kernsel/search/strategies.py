@@ -60,7 +60,7 @@ class Halving:
 
     name: ClassVar[str] = "halving"
 
-    def ranks(self, n: int, rank: Rank | None) -> tuple[int, ...]:
+    def ranks(self, n: int, rank: Rank) -> tuple[int, ...]:
         """Return the ranks below that in force at which candidates of n rows are left behind; none if rows are few."""
         largest = rank.largest // 2 if isinstance(rank, LowRank) else n // 8
         doublings = range(max(largest // FIRST_RANK, 0).bit_length())

@@ -317,7 +317,7 @@ def _select_learner(dataset: Dataset, plan: Plan, progress: Progress | None) -> 
     first, *others = (replace(plan, learner=name) for name in LEARNERS)
     source = kernels_of(dataset, first)
     results = [run(dataset, first, source.kernels, source.unseen, progress)]
-    leading = [c.kernel for c in results[0].candidates if c.failed is None and c.rank is None]
+    leading = [c.kernel for c in results[0].candidates if c.compares]
     kernels = list(dict.fromkeys(leading))[:LEADING]
     grid: Any = plan.grid
     if isinstance(grid, Mapping):  # what is left to be searched

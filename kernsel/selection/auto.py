@@ -29,7 +29,7 @@ from kernsel.learners import Krr, Lssvm
 from kernsel.learning.metric import LearntMetric, turned
 from kernsel.learning.profile import LearntProfile, learn_profile
 from kernsel.learning.quasinewton import Descent
-from kernsel.learning.start import part
+from kernsel.learning.start import subsample
 from kernsel.numerics.points import is_sparse
 from kernsel.numerics.runtime.jit import share_each
 from kernsel.numerics.runtime.once import once
@@ -218,10 +218,10 @@ def candidates(dataset: Dataset, learner: Any, effort: str, priors: Sequence[flo
     if reason != "":
         notes = [] if reason is None else [f"kernel: no relevance for each feature, for {reason}"]
         return Candidates(widths, [], [], 0, notes, time.perf_counter() - started)
-    some = part(dataset, least, seed)
+    some = subsample(dataset, least, seed)
     rows = _alone(some, seed)
     square = square_loss(dataset.task)
-    few = rows if rows.n <= 1.5 * FIRST else _alone(part(some, FIRST, seed), seed)
+    few = rows if rows.n <= 1.5 * FIRST else _alone(subsample(some, FIRST, seed), seed)
     found, notes = _learn(few, rows, square, [(parse(text), priors[0], None) for text in profiles], seed)
     leading = sorted(found, key=lambda each: each.loss)[:LEADERS]
     more, failed = _learn(few, rows, square, [(k.profile.kernel, s, None) for k in leading for s in priors[1:]], seed)
@@ -351,7 +351,7 @@ class Relearning:
         known = self.learnt.find(kernel)
         return 0 if known is None else known.freedom
 
-    def outputs(self, candidate: Candidate, rows: Partition, rank: Rank | None) -> Array:
+    def outputs(self, candidate: Candidate, rows: Partition, rank: Rank) -> Array:
         """Return the held-out outputs (k, n) of a candidate that has seen them.
 
         Raises
@@ -377,7 +377,7 @@ class Relearning:
         return F
 
     def _predicted(
-        self, known: Learnt, candidate: Candidate, rows: Partition, rank: Rank | None, held: Indices, others: Indices
+        self, known: Learnt, candidate: Candidate, rows: Partition, rank: Rank, held: Indices, others: Indices
     ) -> Array:
         """Return the outputs (k, m) of held-out rows by relevances, and a fit, of the others."""
         whole, profile = replace(rows, training=None), known.profile  # a fold's own rows are said by number here
@@ -389,8 +389,8 @@ class Relearning:
             else learn_profile(some, profile.kernel, self.square, profile.sigma).kernel
         )
         together = whole.taken(np.append(held, others), np.array([0, held.size]))
-        at = None if rank is None else rank.within(together.n)
-        path = make_path(Problem(together, kernel.times(known.factor), at), candidate.learner, [candidate.lam])
+        problem = Problem(together, kernel.times(known.factor), rank.within(together.n))
+        path = make_path(problem, candidate.learner, [candidate.lam])
         found = path.exact().clipped(together)
         if found.failed[0] is not None:
             raise SelectionError(found.failed[0])
@@ -407,7 +407,7 @@ def compared(learnt: Candidates, candidates: Sequence[Candidate]) -> list[dict[s
     """
     best: dict[tuple[str, str | None], Candidate] = {}
     for candidate in candidates:
-        if candidate.failed is None and candidate.rank is None:
+        if candidate.compares:
             known = learnt.find(candidate.kernel)
             kind = kind_of(candidate.kernel), None if known is None else learnt_by(known)
             if kind not in best or candidate.value < best[kind].value:

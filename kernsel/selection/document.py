@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kernsel.data.sample import column_name
 from kernsel.data.target import class_codes
 from kernsel.errors import Caution
-from kernsel.representation.ranks import LowRank, asked_rank
+from kernsel.representation.ranks import LowRank
 from kernsel.search.candidate import Candidate
 from kernsel.search.choice import MINIMUM, ONE_SE, SAFEST, Choice, Rule
 from kernsel.search.ranking import Ranking
@@ -81,7 +81,7 @@ def make_selection(setting: Setting, outcome: Outcome) -> Selection:
         outputs=_placed(outputs, places, given),
         probabilities=None if probabilities is None else _placed(probabilities, places, given),
         warnings=[*_warnings(setting, outcome), *examined.cautions, *indefinite],
-        conversions={**best.kernel.conversions(), **best.learner.conversions(rows.total, best.lam)},
+        conversions=best.conversions(rows.total),
         data=_data(setting, outcome) | baseline | {"notes": [*notes, *examined.notes]},
         options=_options(setting),
         timing=_timing(outcome.times),
@@ -112,10 +112,10 @@ def _warnings(setting: Setting, outcome: Outcome) -> list[str]:
         for name, each in outcome.fitted.best.metrics.items()
         if each.value is None
     ]
-    path = outcome.fitted.path
-    if isinstance(rank, LowRank) and path.lost > rank.tol > 0:
+    used = outcome.fitted.path.representation
+    if isinstance(rank, LowRank) and used.lost > rank.tol > 0:
         text = (
-            f"{path.rank} landmarks leave {100 * path.lost:.2g} % of the trace for the choice, and "
+            f"{used.rank} landmarks leave {100 * used.lost:.2g} % of the trace for the choice, and "
             f"{100 * rank.tol:g} % were asked for: allow more by --rank tol:{rank.tol:g}:{2 * rank.largest}"
         )
         found.append(Caution("rank-limit", text))
@@ -147,7 +147,7 @@ def _data(setting: Setting, outcome: Outcome) -> dict[str, Any]:
         "class_weight": dataset.sample.by_class is not None,
         "errors": errors.by_target(dataset.target, setting.deals, fitted.outputs) if several else None,
         "representation": fitted.path.describe(),
-        "rank": fitted.path.rank,
+        "rank": fitted.path.representation.rank,
         "choice": choice + other,
         "tied": ranking.choice.tied,
         "measure": criterion.measured(measure) if hasattr(criterion, "measured") else "its own measure",
@@ -182,7 +182,7 @@ def _options(setting: Setting) -> dict[str, Any]:
         "one_se": rule.name == ONE_SE,
         "clip": plan.clip,
         "calibration": setting.calibration,
-        **asked_rank(setting.rank),
+        **setting.rank.asked(),
         "memory": plan.memory,
         "seed": plan.seed,
     }

@@ -45,7 +45,7 @@ def choose_eta(
     kernels: Sequence[Kernel],
     grid: Grid,
     learner: Any,
-    rank: Rank | None,
+    rank: Rank,
     progress: Progress | None = None,
 ) -> tuple[Any, dict[float, float]]:
     """Give a criterion whose ``eta`` is None the value whose winners have the lowest held-out error.
@@ -93,8 +93,7 @@ def choose_eta(
     errors_of, found = Errors.of(dataset), []
     for held in _thirds(rows, dataset):
         inner, whole = _without(rows, held), _holding(rows, held)
-        within = None if rank is None else rank.within(inner.n)
-        board = Board([inner], replace(criterion, eta=1.0), errors_of, within, progress=progress)
+        board = Board([inner], replace(criterion, eta=1.0), errors_of, rank.within(inner.n), progress=progress)
         winners = _winners(board, kernels, grid, learner)
         judged = {winner.key: _error(errors_of, whole, winner, rank) for winner in winners}
         found.append([judged[winner.key] for winner in winners])
@@ -151,7 +150,7 @@ def _winners(board: Board, kernels: Sequence[Kernel], grid: Grid, learner: Any) 
     return [min((scored(candidate, eta) for candidate in standing), key=lambda c: c.order) for eta in ETAS]
 
 
-def _error(errors: Errors, whole: Partition, winner: Candidate, rank: Rank | None) -> tuple[float, float]:
+def _error(errors: Errors, whole: Partition, winner: Candidate, rank: Rank) -> tuple[float, float]:
     """Return error and loss of a candidate on the fold that is held out, by an exact refit on the other rows."""
     held = make_path(Problem(whole, winner.kernel, rank), winner.learner, [winner.lam]).exact()
     if held.failed[0] is not None:

@@ -31,7 +31,7 @@ from kernsel.data import Dataset
 from kernsel.errors import SelectionError
 from kernsel.folds import Folds, make_folds
 from kernsel.kernels import Kernel, short
-from kernsel.learning.start import part
+from kernsel.learning.start import subsample
 from kernsel.memory import memory_limit
 from kernsel.numerics.points import is_sparse
 from kernsel.numerics.runtime.jit import one_blas_thread
@@ -92,7 +92,7 @@ FINITE = 200
 
 
 @dataclass(frozen=True)
-class Step:
+class ClimbStep:
     """A kernel and a ridge, and its loss on the rows outside of a subset.
 
     Parameters
@@ -116,7 +116,7 @@ class Step:
     losses: Array | None = field(default=None, repr=False, compare=False)
     """Of each row, times its weight as a share of the mean one."""
 
-    def is_better(self, other: Step) -> bool:
+    def is_better(self, other: ClimbStep) -> bool:
         """Tell whether the loss is lower by more than the standard error of the difference."""
         if self.losses is None or other.losses is None:
             return self.loss < other.loss
@@ -190,7 +190,7 @@ def select_large(dataset: Dataset, plan: Plan, progress: Progress | None = None)
     started = time.perf_counter()
     effort = "normal" if plan.effort == "quick" else plan.effort  # the whole kernel was asked for
     plan, seed = replace(plan, effort=effort), int(plan.seed)
-    few = part(dataset, ROWS, seed)
+    few = subsample(dataset, ROWS, seed)
     source = kernels_of(few, plan)
     first = run(few, replace(plan, rank=None, metric=()), source.kernels, progress=progress)
     leading = _leading(source, first, 1.0 if few.weights is None else float(few.weights.mean()))
@@ -200,7 +200,7 @@ def select_large(dataset: Dataset, plan: Plan, progress: Progress | None = None)
     for step in leading[:]:
         source, more = source.relearnt(step.kernel, seed) if again < AGAIN[effort] else (source, [])
         again += bool(more)
-        leading += [Step(found, ridge, found) for found, ridge in more]
+        leading += [ClimbStep(found, ridge, found) for found, ridge in more]
     ladder = _Ladder.of(dataset, few, first.best.learner, bool(plan.clip), seed)
     steps = ladder.climb(leading, CLIMB[effort], progress)
     best = steps[-1]
@@ -233,14 +233,14 @@ def select_large(dataset: Dataset, plan: Plan, progress: Progress | None = None)
     return moved.describe(with_notes(result, seconds, notes, climb=climbed))
 
 
-def _leading(source: KernelSource, first: Selection, weight: float) -> list[Step]:
+def _leading(source: KernelSource, first: Selection, weight: float) -> list[ClimbStep]:
     """Return the best of each kind of kernel that the search on few rows compared, the lowest first."""
     best: dict[str, Any] = {}
     for candidate in sorted(first.candidates, key=lambda each: each.order):
-        if candidate.failed is None and candidate.rank is None:
+        if candidate.compares:
             best.setdefault(kind_of(candidate.kernel), candidate)
     total = weight * first.data["rows"]
-    return [Step(c.kernel, c.lam * total, c.kernel) for c in list(best.values())[:KINDS]]
+    return [ClimbStep(c.kernel, c.lam * total, c.kernel) for c in list(best.values())[:KINDS]]
 
 
 def _is_finite(kernel: Kernel, few: Dataset) -> bool:
@@ -307,12 +307,12 @@ class _Ladder:
         cut = int(np.searchsorted(ranks, ranks[dataset.n - m]))
         return cls(dataset, order[:cut], order[cut:], few.n, learner.bias, clip and dataset.task == "regression")
 
-    def climb(self, leading: Sequence[Step], budget: float, progress: Progress | None) -> list[Step]:
+    def climb(self, leading: Sequence[ClimbStep], budget: float, progress: Progress | None) -> list[ClimbStep]:
         """Return the best step on each subset.
 
         Parameters
         ----------
-        leading : sequence of Step
+        leading : sequence of ClimbStep
         budget : float
             Seconds at the fixed rates.
         progress : callable, optional
@@ -344,7 +344,7 @@ class _Ladder:
         every = [self.few * 2**k for k in range(1, doublings + 1)]
         return every or [self.order.size] * (self.order.size >= LEAST * self.few)
 
-    def _moved(self, best: Step) -> tuple[Step, int]:
+    def _moved(self, best: ClimbStep) -> tuple[ClimbStep, int]:
         """Return a step that is better by its ridge and its width, if there is one, and how many were tried."""
         tried, ridge = 0, best.ridge
         for change in (_with_half_width, _with_less_ridge, _with_more_ridge):
@@ -358,7 +358,7 @@ class _Ladder:
                 best = scored
         return best, tried
 
-    def scored(self, step: Step, n: int) -> Step:
+    def scored(self, step: ClimbStep, n: int) -> ClimbStep:
         """Fit on the first n rows in full, and score on those outside."""
         data, rows, outside = self.dataset, self.order[:n], self.outside
         both = kernel_matrix(step.kernel, data.X[np.append(rows, outside)])
@@ -400,25 +400,25 @@ def _fit(whole: WholeKernel, ridge: float) -> Fit | Refused:
     return fit
 
 
-def _with_half_width(step: Step) -> Step | None:
+def _with_half_width(step: ClimbStep) -> ClimbStep | None:
     kernel = narrower(step.kernel)
     return None if kernel is None else replace(step, kernel=kernel)
 
 
-def _with_less_ridge(step: Step) -> Step | None:
+def _with_less_ridge(step: ClimbStep) -> ClimbStep | None:
     return replace(step, ridge=step.ridge / 4.0)
 
 
-def _with_more_ridge(step: Step) -> Step | None:
+def _with_more_ridge(step: ClimbStep) -> ClimbStep | None:
     return replace(step, ridge=step.ridge * 4.0)
 
 
-def _gains(steps: Sequence[Step]) -> list[float | None]:
+def _gains(steps: Sequence[ClimbStep]) -> list[float | None]:
     """Return by what share each doubling lowered the loss; None of the first subset."""
     return [None, *(1.0 - new.loss / old.loss for old, new in pairwise(steps))]
 
 
-def _describe_climb(steps: Sequence[Step], outside: int, few: int) -> str:
+def _describe_climb(steps: Sequence[ClimbStep], outside: int, few: int) -> str:
     """Say what the climb found, and what it ended with."""
     losses = ", ".join(f"{step.rows}: {step.loss:.4g} ({kind_of(step.kernel)})" for step in steps)
     gain = _gains(steps)[-1]

@@ -175,11 +175,7 @@ def whole_selection(
         return f"losses of all candidates are kept of {KEPT_ROWS} rows at most, and {rows.held} are held out"
     if not board.losses:
         return f"scores of {board.criterion.name} are no means of losses at the rows that folds hold out"
-    usable = [
-        c
-        for c in candidates
-        if c.failed is None and c.rank is None and len(board.losses.get(c.key, ())) == len(board.deals)
-    ]
+    usable = [c for c in candidates if c.compares and len(board.losses.get(c.key, ())) == len(board.deals)]
     kernels = dict.fromkeys(c.kernel for c in [candidates[0], *usable])
     learnt = {kernel: _learnt_on(unseen, kernel, rows.n) for kernel in kernels}
     most = learnt[candidates[0].kernel]

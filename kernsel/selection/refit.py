@@ -146,7 +146,7 @@ def _make_model(
         used |= intervals.used
     if not used.any():
         used[:1] = True
-    kernel, rows, kept = path.problem.kernel, path.rows, as_points(path.points()[used])
+    kernel, rows, kept = path.problem.kernel, path.rows, as_points(path.representation.points[used])
     return Model(
         kernel=kernel,
         learner=path.learner.name,

@@ -33,7 +33,7 @@ from kernsel.version import __version__
 if TYPE_CHECKING:
     import pandas as pd
 
-    from kernsel.heldout.metrics import Value
+    from kernsel.heldout.metrics import MetricValue
     from kernsel.selection.procedure import Procedure
 
 FORMAT, VERSION = "kernsel-selection", 1
@@ -132,7 +132,7 @@ class Selection:
             "parameters": candidate.kernel.parameters,
             "lambda": candidate.lam,
             "learner": self.learner,
-            "learner_parameters": {} if candidate.learner is None else dataclasses.asdict(candidate.learner),
+            "learner_parameters": dataclasses.asdict(candidate.learner),
             "criterion": self.criterion,
             "score": finite_or_none(candidate.score),
             "verified": finite_or_none(candidate.verified),
@@ -405,7 +405,7 @@ def _span(ranks: list[int]) -> str:
     return f"{min(ranks)} to {max(ranks)}" if min(ranks) < max(ranks) else str(ranks[0])
 
 
-def _figure(metric: Value) -> str:
+def _figure(metric: MetricValue) -> str:
     if metric.value is None:
         return "not defined"
     return f"{metric.value:.4g}" + (f" +- {metric.se:.2g}" if metric.se is not None else "")

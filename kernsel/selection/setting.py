@@ -6,7 +6,7 @@ import math
 import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,7 +21,8 @@ from kernsel.heldout.errors import Errors
 from kernsel.kernels import Kernel
 from kernsel.parts import read_criterion, read_kernel, read_learner, read_rank, read_search, rows_for
 from kernsel.paths import compile_updates
-from kernsel.representation.ranks import LowRank, Rank
+from kernsel.protocols import Criterion, Learner, Search, SupportsMeasure
+from kernsel.representation.ranks import Full, LowRank, Rank
 from kernsel.search.axes import Axes
 from kernsel.search.board import Board
 from kernsel.search.choice import ONE_SE, Rule
@@ -54,7 +55,7 @@ class Setting:
         One for each time that the rows are dealt.
     deals : list of Partition
         The rows by fold, for each of them.
-    rank : LowRank, Whole or None
+    rank : Full, Whole or LowRank
         The representation in force.
     search : Search
     grids : list of Axes
@@ -71,13 +72,13 @@ class Setting:
 
     plan: Plan
     dataset: Dataset
-    learner: Any
-    criterion: Any
+    learner: Learner
+    criterion: Criterion
     kernels: list[Kernel]
     folds: list[Folds]
     deals: list[Partition]
-    rank: Rank | None
-    search: Any
+    rank: Rank
+    search: Search
     grids: list[Axes]
     rule: Rule
     refine: str | None
@@ -136,7 +137,7 @@ def resolve(
     rule = Rule.read(plan.choose, plan.within, plan.one_se, dataset.task, criterion)
     search = read_search(plan.search, dataset.n, len(dataset.Y), rank, rule.name == ONE_SE)
     ranks = search.ranks(dataset.n, rank) if hasattr(search, "ranks") else ()
-    compile_updates(learner, rank is None and not ranks)
+    compile_updates(learner, isinstance(rank, Full) and not ranks)
     calibration = _read_calibration(plan, learner, dataset, folds[0])
     deals = [Partition.of(dataset, deal, plan.seed, plan.clip) for deal in folds]
     if rule.name == ONE_SE:
@@ -179,7 +180,7 @@ def _deal(plan: Plan, dataset: Dataset) -> list[Folds]:
     return [first, *(make_folds(plan.folds, dataset, (plan.seed, repeat)) for repeat in range(1, repeats))]
 
 
-def _read_criterion(plan: Plan, folds: Folds, notes: list[str]) -> Any:
+def _read_criterion(plan: Plan, folds: Folds, notes: list[str]) -> Criterion:
     """Return the criterion, by default the one for the folds; a note says why it is another one than usual."""
     criterion = plan.criterion
     if criterion is None and folds.training is not None:
@@ -189,7 +190,7 @@ def _read_criterion(plan: Plan, folds: Folds, notes: list[str]) -> Any:
     return read_criterion(criterion, plan.order, plan.pure, plan.eta)
 
 
-def _read_calibration(plan: Plan, learner: Any, dataset: Dataset, folds: Folds) -> str | None:
+def _read_calibration(plan: Plan, learner: Learner, dataset: Dataset, folds: Folds) -> str | None:
     kind = read_calibration(plan.calibration, learner, dataset.task, len(dataset.labels or ()))
     if kind == "softmax" and plan.calibration is None and 2 * folds.starts.size > dataset.n:
         return "sigmoid"  # of a row left out alone the outputs say what it is: its class is rarer without it
@@ -204,7 +205,7 @@ def _read_metrics(plan: Plan, rows: Partition, dataset: Dataset, calibration: st
     return Metrics.of(plan.metric, rows, dataset, calibration)
 
 
-def _check_one_se(criterion: Any, verify: int, rows: Partition) -> None:
+def _check_one_se(criterion: Criterion, verify: int, rows: Partition) -> None:
     if not isinstance(criterion, HeldOutCriterion):
         raise OptionError(
             f"one_se needs a criterion that is a mean over held-out rows, and '{criterion.name}' isn't: use newton-cv"
@@ -215,10 +216,10 @@ def _check_one_se(criterion: Any, verify: int, rows: Partition) -> None:
         raise OptionError("one_se needs a standard error over folds, and there is one fold only: hold out more")
 
 
-def _null_score(criterion: Any, learner: Any, rows: Partition) -> float:
+def _null_score(criterion: Criterion, learner: Learner, rows: Partition) -> float:
     """Return the mean loss, or a criterion's own measure, of held-out outputs that are all 0."""
     zeros = np.zeros_like(rows.Y)
-    if hasattr(criterion, "measure"):
+    if isinstance(criterion, SupportsMeasure):
         return float(rows.mean(measure_rows(criterion, rows.Y, zeros)))
     if getattr(learner, "free", ()):  # compared by a measure without parameters
         return math.inf

@@ -32,7 +32,7 @@ class Unseen(Protocol):
     def freedom(self, kernel: Kernel) -> int:
         """Return how much was learnt for a kernel; 0 if nothing was."""
 
-    def outputs(self, candidate: Candidate, rows: Partition, rank: Rank | None) -> Array:
+    def outputs(self, candidate: Candidate, rows: Partition, rank: Rank) -> Array:
         """Return held-out outputs (k, n) of a candidate whose kernel is learnt anew without each fold."""
 
 

@@ -57,8 +57,8 @@ def gram(path):
     """The Gram matrix that the representation stands for."""
     if isinstance(path.representation, Gram):
         return path.problem.gram
-    T = path.representation.expand(np.eye(path.rank)).T
-    Z = path.problem.kernel(path.rows.X, path.points()) @ T
+    T = path.representation.expand(np.eye(path.representation.rank)).T
+    Z = path.problem.kernel(path.rows.X, path.representation.points) @ T
     return Z @ Z.T
 
 

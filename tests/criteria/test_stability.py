@@ -106,7 +106,7 @@ def test_all_but_the_penalty_is_that_of_the_cross_validation(cv, part, learner):
 def test_beta_is_computed_once_a_kernel():
     problem = Problem(tables.make_rows(), Gaussian(1.0))
     paths = [make_path(problem, learner, LAMS) for learner in (Krr(), Svm(bias=False))]
-    assert paths[0].stability is paths[1].stability
+    assert paths[0].representation.stability is paths[1].representation.stability
     penalties = [RKS().score(path).terms["penalty"] for path in paths]
     assert len({*np.concatenate(penalties).tolist()}) == 1
 

@@ -22,6 +22,7 @@ import twins.losses
 from kernsel.data import from_arrays
 from kernsel.errors import OptionError, SelectionWarning
 from kernsel.kernels import Gaussian
+from kernsel.learners import Krr
 from kernsel.selection.api import select_dataset
 
 GRID = {"tau": [1.0, 3.0], "lambda": [1e-2, 1e-1]}
@@ -304,7 +305,10 @@ def test_one_repeat_is_none_and_more_steady_the_choice():
 def test_a_candidate_that_fails_in_one_deal_has_failed():
     from kernsel.search.candidate import Candidate, averaged
 
-    deals = [Candidate(Gaussian(1.0), 0.1, score, 1.0, error=0.5, error_se=0.1) for score in (1.0, 2.0)]
+    deals = [
+        Candidate(Gaussian(1.0), 0.1, learner=Krr(), score=score, loss=1.0, error=0.5, error_se=0.1)
+        for score in (1.0, 2.0)
+    ]
     assert averaged(deals).score == 1.5
     failed = averaged([deals[0], dataclasses.replace(deals[1], failed="it broke", score=math.inf)])
     assert (failed.failed, failed.score, failed.verified) == ("it broke", math.inf, None)

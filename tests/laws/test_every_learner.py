@@ -93,7 +93,7 @@ def rows_for(learner):
 def test_no_small_step_from_a_fit_lowers_the_objective(learner, rank):
     rows = rows_for(learner)
     path = tables.path_on(rows, learner, (0.1, 0.01), rank=rank)
-    points, rng = path.points(), np.random.default_rng(0)
+    points, rng = path.representation.points, np.random.default_rng(0)
     K, inner = path.problem.kernel(rows.X, points), path.problem.kernel(points)
 
     def objective(a, b, k):

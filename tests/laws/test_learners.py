@@ -109,7 +109,7 @@ def test_refits_are_the_models_behind_them(learner, twin, curvature, rank, rows,
     held = path.exact()
     assume(held.failed[1] is None)
     coefficients, intercepts = path.refits(1)
-    K = path.problem.kernel(rows.X, path.points())
+    K = path.problem.kernel(rows.X, path.representation.points)
     for fold, (lo, hi) in enumerate(pairwise(rows.starts)):
         f = coefficients[fold] @ K[lo:hi].T + intercepts[fold][:, None]
         np.testing.assert_allclose(f, held.f[:, 1, lo:hi], atol=1e-6)

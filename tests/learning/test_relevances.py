@@ -21,7 +21,7 @@ from kernsel.folds.partition import Partition
 from kernsel.kernels import ARD, ARDPolynomial, Gaussian
 from kernsel.learners import Krr, Lssvm
 from kernsel.learning import PUBLISHED, descent
-from kernsel.learning.descent import Box, Point
+from kernsel.learning.descent import Box, DescentPoint
 from kernsel.learning.relevances import Objective
 from kernsel.representation.problem import Problem
 
@@ -71,7 +71,7 @@ def test_the_optimum_keeps_the_conditions_at_the_bound(criterion):
     rows = Partition.of(dataset, make_folds(5, dataset), 0)
     objective = Objective(rows, ARD(), Krr(), criterion)
     least = 1e-3 if criterion.name == "br" else 0.0
-    box, start = Box(least, 1e3, (1e-9, 1e2)), Point(np.full(5, 0.1), 1e-2)
+    box, start = Box(least, 1e3, (1e-9, 1e2)), DescentPoint(np.full(5, 0.1), 1e-2)
     found = descent.on_scale(objective, descent.on_log_scale(objective, start, box), box, tolerance=1e-12)
     slopes = objective(found.theta, found.lam)
     units = np.maximum(found.theta, descent.NEGLIGIBLE * found.theta.max())
@@ -235,9 +235,9 @@ def test_a_descent_turns_back_where_the_criterion_has_no_value():
 
     box = Box(0.0, 100.0, (1e-3, 1.0))
     for descend in (descent.on_scale, descent.on_log_scale):
-        assert descend(valley, Point(np.array([0.01]), 0.1), box).theta[0] == pytest.approx(0.9, abs=1e-3)
+        assert descend(valley, DescentPoint(np.array([0.01]), 0.1), box).theta[0] == pytest.approx(0.9, abs=1e-3)
         with pytest.raises(kernsel.errors.SelectionError, match="can't be learnt from where they begin: beyond"):
-            descend(valley, Point(np.array([2.0]), 0.1), box)
+            descend(valley, DescentPoint(np.array([2.0]), 0.1), box)
 
 
 def test_every_criterion_of_the_registry_that_has_a_gradient_is_tested_here():

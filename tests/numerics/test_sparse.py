@@ -161,11 +161,11 @@ def test_canonical_rows_are_shared_even_if_they_may_not_be_written_to():
 
 
 def test_rows_that_share_too_many_features_become_dense():
-    assert points.is_sparse(points.settled(rows(200, 50, 0.2)[0]))
+    assert points.is_sparse(points.in_better_form(rows(200, 50, 0.2)[0]))
     X, A = rows(200, 50, 0.4)
-    assert np.array_equal(points.settled(X), A)
+    assert np.array_equal(points.in_better_form(X), A)
     common = np.column_stack([np.ones(50), np.eye(50)])  # a feature that all have, and many that are rare
-    assert points.is_sparse(points.settled(scipy_sparse.csr_array(common)))
+    assert points.is_sparse(points.in_better_form(scipy_sparse.csr_array(common)))
 
 
 @pytest.mark.parametrize("weights", [np.ones(70), np.linspace(0.1, 4, 70)])

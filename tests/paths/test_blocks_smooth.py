@@ -74,7 +74,9 @@ def test_everything_is_that_of_features_in_memory(monkeypatch, learner, weighted
     new = np.random.default_rng(1).normal(size=(5, 2))
     for k in range(len(LAMS)):
         for one, other in ((blocked.coefficients(k), held.coefficients(k)), (blocked.refits(k)[0], held.refits(k)[0])):
-            outputs = [x @ path.problem.kernel(path.points(), new) for x, path in ((one, blocked), (other, held))]
+            outputs = [
+                x @ path.problem.kernel(path.representation.points, new) for x, path in ((one, blocked), (other, held))
+            ]
             np.testing.assert_allclose(*outputs, rtol=0, atol=1e-7)
         np.testing.assert_allclose(blocked.intercepts(k), held.intercepts(k), rtol=0, atol=SAME)
 
@@ -123,7 +125,7 @@ def test_groups_of_fits_and_threads_change_nothing(monkeypatch):
 def test_a_step_that_is_too_long_is_damped(monkeypatch):
     """From weights that are far off, with a kink so narrow that whole steps cycle."""
     blocked, held = two(monkeypatch, tables.make_partition(0, (19, 17, 22, 14), outputs=1), Svm(h=1e-3, bias=False))
-    far = 100 * np.random.default_rng(0).normal(size=(1, 3, blocked.rank))
+    far = 100 * np.random.default_rng(0).normal(size=(1, 3, blocked.representation.rank))
     monkeypatch.setattr(BlocksSmoothPath, "_starts", far)
     np.testing.assert_allclose(blocked.fits.f, held.fits.f, rtol=0, atol=1e-7)
     assert (blocked.fits.status == newton.CONVERGED).all()
@@ -137,7 +139,9 @@ def test_single_rows_are_not_left_out(monkeypatch):
 
 def test_the_stability_scan_is_that_of_the_features(monkeypatch):
     blocked, held = two(monkeypatch, tables.make_partition(0, (19, 17, 22, 14)), Svm(bias=False))
-    np.testing.assert_allclose(blocked.stability.diag, held.stability.diag, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(
+        blocked.representation.stability.diag, held.representation.stability.diag, rtol=0, atol=1e-10
+    )
     assert "in blocks of rows" in blocked.describe()
 
 

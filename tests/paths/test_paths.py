@@ -98,7 +98,7 @@ def test_exact_is_brute_force(learner, twin, curvature, rank, weighted):
 def test_refits_are_the_models_without_each_fold(learner, twin, curvature, rank, weighted):
     path = make_path_for(learner, rank, weighted)
     rows = path.rows
-    K = path.problem.kernel(rows.X, path.points())
+    K = path.problem.kernel(rows.X, path.representation.points)
     for k in range(len(LAMS)):
         coefficients, intercepts = path.refits(k)
         assert path.bias or not intercepts.any()
@@ -247,7 +247,7 @@ def test_nystrom_influence_in_low_rank_is_the_first_order(learner, twin, curvatu
 @weights
 def test_the_coefficients_are_those_of_the_fit(learner, twin, curvature, rank, weighted):
     path = make_path_for(learner, rank, weighted)
-    K = path.problem.kernel(path.rows.X, path.points())
+    K = path.problem.kernel(path.rows.X, path.representation.points)
     for k, lam in enumerate(LAMS):
         f = path.coefficients(k) @ K.T + path.intercepts(k)[:, None]
         assert path.intercepts(k).any() == path.bias

@@ -68,9 +68,9 @@ def test_a_path_of_the_whole_kernel_is_that_of_the_gram_matrix(learner, sizes, w
         close(whole.coefficients(k) @ K, full.coefficients(k) @ K)
         for one, other in zip(whole.refits(k), full.refits(k), strict=True):
             close(one @ K if one.ndim == 3 else one, other @ K if one.ndim == 3 else other)
-    assert whole.rank == N
-    assert whole.lost == 0.0
-    assert whole.points() is rows.X
+    assert whole.representation.rank == N
+    assert whole.representation.lost == 0.0
+    assert whole.representation.points is rows.X
 
 
 def rows_kernel(rows):

@@ -62,7 +62,7 @@ def check(path):
     held, all_rows = path.exact(), slice(rows.n)
     assert held.failed == [None, None]
     assert held.exact.all()
-    points = path.points()
+    points = path.representation.points
     for k, lam in enumerate(path.lams):
         atol = tolerances.weighted(rows.s) * tolerances.exact(K, lam)
         expected = twins.heldout.refits_square(K, rows.Y, lam, rows.starts, rows.s, bias, rows.training)
@@ -268,7 +268,7 @@ def test_the_representation_in_words():
     assert path.describe().startswith(
         "rank 2 of n = 30 in blocks of rows (randomly pivoted Cholesky of 20 random rows)"
     )
-    assert path.rank == 2
+    assert path.representation.rank == 2
 
 
 def test_a_pass_is_kept_for_the_refit_while_there_is_room(monkeypatch):
@@ -290,5 +290,7 @@ def test_the_stability_scan_is_that_of_the_features(weighted):
     path = path_on(tables.make_partition(0, (5, 9, 4), weighted=weighted), Krr())
     K, s = gram(path), path.rows.weights
     for norm in stability.NORMS:
-        found, expected = (stability.perturbations(scan, norm) for scan in (path.stability, stability.scan_gram(K, s)))
+        found, expected = (
+            stability.perturbations(scan, norm) for scan in (path.representation.stability, stability.scan_gram(K, s))
+        )
         np.testing.assert_allclose(found, expected, rtol=magnified(path))

@@ -12,7 +12,7 @@ from kernsel.numerics.runtime.once import once
 from kernsel.paths import make_path
 from kernsel.representation import problem
 from kernsel.representation.problem import Problem, Problems
-from kernsel.representation.ranks import LowRank
+from kernsel.representation.ranks import Full, LowRank
 
 
 class Slow:
@@ -57,6 +57,6 @@ def test_low_rank_problems_are_kept_within_bounds(monkeypatch):
 
 def test_gram_matrices_other_ranks_and_other_rows_are_others():
     rows, problems, kernel = tables.make_rows(), Problems(), Gaussian(tau=1.0)
-    assert problems.on(rows, kernel, None) is not problems.on(rows, kernel, None)
+    assert problems.on(rows, kernel, Full()) is not problems.on(rows, kernel, Full())
     assert problems.on(rows, kernel, LowRank(8)) is not problems.on(rows, kernel, LowRank(9))
     assert problems.on(rows, kernel, LowRank(8)) is not problems.on(tables.make_rows(), kernel, LowRank(8))

@@ -13,7 +13,7 @@ from kernsel.parts import read_rank, read_search
 from kernsel.paths import make_path
 from kernsel.representation.blocks import FEATURES_BYTES
 from kernsel.representation.problem import Problem
-from kernsel.representation.ranks import METHODS, LowRank
+from kernsel.representation.ranks import METHODS, Full, LowRank
 
 EPS = np.finfo(float).eps
 
@@ -88,7 +88,7 @@ def test_texts_of_a_rank():
     assert read_rank("tol:1e-3:3000", 5000, "kmeans") == LowRank(3000, 1e-3, "kmeans")
     assert read_rank("tol:0.01", 300) == LowRank(300, 0.01)
     assert read_rank(0.1, 300, "leverage") == LowRank(30, 0.0, "leverage")
-    assert read_rank(None, 300) is None
+    assert read_rank(None, 300) == Full()
     rank = read_rank("tol:0.01", 5000)
     assert read_search("halving", 5000, 1, rank, False).ranks(5000, rank) == (50, 100, 200, 400)
 
@@ -122,7 +122,9 @@ def test_the_model_has_the_outputs_of_the_fit(learner, method):
     """Whatever the landmarks are, rows or not."""
     rows = tables.make_rows(real=False)
     path = make_path(Problem(rows, Gaussian(1.0), LowRank(8, 0.0, method)), learner, [0.1, 0.01])
-    outputs = path.coefficients(1) @ path.problem.kernel(path.points(), rows.X) + path.intercepts(1)[:, None]
+    outputs = (
+        path.coefficients(1) @ path.problem.kernel(path.representation.points, rows.X) + path.intercepts(1)[:, None]
+    )
     np.testing.assert_allclose(outputs, path.fits.f[:, 1], rtol=0, atol=1e-10)
 
 

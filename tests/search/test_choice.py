@@ -13,6 +13,7 @@ import tables
 from kernsel.criteria import CV, Scores
 from kernsel.errors import OptionError
 from kernsel.kernels import Gaussian, Linear
+from kernsel.learners import Krr
 from kernsel.search.candidate import Candidate
 from kernsel.search.choice import MOST, Rule, choose
 
@@ -39,7 +40,7 @@ def test_the_largest_lambda_within_the_limit_is_taken(drawn, se):
         value = exact[candidate.kernel.tau, candidate.lam]
         return candidate if candidate.verified is not None else replace(candidate, verified=value)
 
-    candidates = [Candidate(Gaussian(tau), lam, score) for tau, lam, score, _ in drawn]
+    candidates = [Candidate(Gaussian(tau), lam, learner=Krr(), score=score) for tau, lam, score, _ in drawn]
     candidates = [replace(each, score_se=se) for each in candidates]
     best = verify(min(candidates, key=lambda each: each.score))
     candidates = [best if each.kernel == best.kernel and each.lam == best.lam else each for each in candidates]
@@ -53,10 +54,10 @@ def test_the_largest_lambda_within_the_limit_is_taken(drawn, se):
 
 
 def test_failures_and_kernels_without_width():
-    best = Candidate(Gaussian(1.0), 0.1, 0.5, verified=0.5, score_se=0.1)
-    failed = Candidate(Gaussian(1.0), 10.0, math.inf, failed="it broke")
-    linear = Candidate(Linear(), 1.0, 0.55)
-    broken = Candidate(Gaussian(9.0), 5.0, 0.5)
+    best = Candidate(Gaussian(1.0), 0.1, learner=Krr(), score=0.5, verified=0.5, score_se=0.1)
+    failed = Candidate(Gaussian(1.0), 10.0, learner=Krr(), score=math.inf, failed="it broke")
+    linear = Candidate(Linear(), 1.0, learner=Krr(), score=0.55)
+    broken = Candidate(Gaussian(9.0), 5.0, learner=Krr(), score=0.5)
 
     def verify(candidate):
         if candidate is broken:

@@ -162,7 +162,7 @@ def test_an_endless_slope_ends():
 
 def extended(values, lams, tau, lam):
     axes = Axes(Gaussian(), {"tau": np.array(values)}, np.array(lams), KRR)
-    longer = axes.extended(Candidate(Gaussian(tau), lam))
+    longer = axes.extended(Candidate(Gaussian(tau), lam, learner=Krr()))
     return None if longer is None else (longer[0].values["tau"].tolist(), longer[0].lams.tolist(), longer[1])
 
 
@@ -185,13 +185,13 @@ def test_the_rules_of_extension():
 
 def test_a_degree_is_not_extended():
     axes = grid_of(Polynomial(), {"degree": [2, 3], "gamma": [0.5, 1.0], "lambda": [0.1]})
-    longer, done = axes.extended(Candidate(Polynomial(degree=3, gamma=1.0), 0.1))
+    longer, done = axes.extended(Candidate(Polynomial(degree=3, gamma=1.0), 0.1, learner=Krr()))
     assert longer.values["degree"].tolist() == [2, 3]
     assert done == {"gamma": "0.5..16"}
 
 
 def candidate(tau=1.0, lam=1.0, **values):
-    return Candidate(Gaussian(tau), lam, **{"score": 0.5, "loss": 0.5, **values})
+    return Candidate(Gaussian(tau), lam, learner=Krr(), **{"score": 0.5, "loss": 0.5, **values})
 
 
 def test_ties():

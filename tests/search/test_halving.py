@@ -9,7 +9,7 @@ from sklearn.datasets import make_classification, make_friedman1
 import tables
 from kernsel.errors import OptionError, UnknownPlugin
 from kernsel.parts import read_search
-from kernsel.representation.ranks import LowRank
+from kernsel.representation.ranks import Full, LowRank
 from kernsel.search import board
 from kernsel.search.grid import FINALISTS
 
@@ -90,15 +90,15 @@ def test_the_grid_is_extended_from_the_choice():
     ],
 )
 def test_the_ranks(search, n, outputs, rank, expected):
-    rank = None if rank is None else LowRank(rank)
+    rank = Full() if rank is None else LowRank(rank)
     part = read_search(search, n, outputs, rank, one_se=False)
     assert (part.ranks(n, rank) if part.name == "halving" else ()) == expected
 
 
 def test_one_standard_error_looks_at_all_candidates():
-    assert read_search("auto", 5000, 1, None, one_se=True).name == "grid"
+    assert read_search("auto", 5000, 1, Full(), one_se=True).name == "grid"
     with pytest.raises(OptionError, match="use search grid"):
-        read_search("halving", 5000, 1, None, one_se=True)
+        read_search("halving", 5000, 1, Full(), one_se=True)
 
 
 def test_an_unknown_search_is_refused():

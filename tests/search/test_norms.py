@@ -45,10 +45,10 @@ def test_the_norm_bounds_every_output(learner, rank):
     path = make_path(Problem(rows, kernel, rank), learner, LAMS)
     far = np.random.default_rng(0).normal(scale=3.0, size=(200, 2))
     for k in range(len(LAMS)):
-        f = path.coefficients(k) @ kernel(path.points(), far)
+        f = path.coefficients(k) @ kernel(path.representation.points, far)
         norm = path.norms([k])[0]
         assert (f**2).sum(axis=0).max() <= 2.5 * norm * (1 + 1e-9)
-        a, at = path.coefficients(k), kernel(path.points())
+        a, at = path.coefficients(k), kernel(path.representation.points)
         assert norm == pytest.approx(np.einsum("ci,ij,cj->", a, at, a), rel=1e-6, abs=1e-12)
 
 
@@ -138,7 +138,7 @@ drawn = st.lists(
 def test_the_safest_is_of_least_error_and_norm_among_exact_scores(figures, within, errors):
     rule = Rule("safest", within, errors)
     candidates = [
-        Candidate(Gaussian(1.0 + i), 0.1, score, score_se=0.3, error=error, norm=norm)
+        Candidate(Gaussian(1.0 + i), 0.1, learner=Krr(), score=score, score_se=0.3, error=error, norm=norm)
         for i, (score, _, error, norm, _) in enumerate(figures)
     ]
     exact = {c.key: replace(c, verified=value) for c, (_, value, *_) in zip(candidates, figures, strict=True)}
@@ -155,7 +155,9 @@ def test_the_safest_is_of_least_error_and_norm_among_exact_scores(figures, withi
 
 
 def test_no_more_are_verified_than_are_allowed():
-    candidates = [Candidate(Gaussian(1.0 + i), 0.1, 0.5, score_se=0.1, norm=50.0 - i) for i in range(40)]
+    candidates = [
+        Candidate(Gaussian(1.0 + i), 0.1, learner=Krr(), score=0.5, score_se=0.1, norm=50.0 - i) for i in range(40)
+    ]
     calls = []
 
     def verify(candidate):

@@ -17,7 +17,7 @@ from kernsel.kernels import Gaussian, Statistics
 from kernsel.learners import Krr
 from kernsel.paths import make_path
 from kernsel.representation.problem import Problem
-from kernsel.representation.ranks import LowRank
+from kernsel.representation.ranks import Full, LowRank
 from kernsel.selection import eta as tradeoff
 from kernsel.selection.eta import ETAS
 
@@ -33,7 +33,7 @@ def rows_of(dataset, folds, seed=0):
 
 def choose(criterion, dataset, folds=5, grid=GRID, learner=None, rank=None):
     rows = rows_of(dataset, folds)
-    return tradeoff.choose_eta(criterion, rows, dataset, [Gaussian()], grid, learner or Krr(), rank)
+    return tradeoff.choose_eta(criterion, rows, dataset, [Gaussian()], grid, learner or Krr(), rank or Full())
 
 
 def slow(criterion, dataset, folds):

@@ -10,12 +10,11 @@ from commandline import run
 from kernsel import parts as reading
 from kernsel.data import from_arrays
 from kernsel.kernels import Gaussian, Laplacian, parse
-from kernsel.numerics.whole.costs import Costs
-from kernsel.numerics.whole.costs import Step as Work
+from kernsel.numerics.whole.costs import Costs, Work
 from kernsel.selection import auto as automatic
 from kernsel.selection import large
 from kernsel.selection.api import select_dataset
-from kernsel.selection.large import Step, narrower
+from kernsel.selection.large import ClimbStep, narrower
 from kernsel.selection.plan import Plan
 
 N, FEW = 420, 60
@@ -195,13 +194,13 @@ def test_a_step_is_scored_by_the_fit_on_a_subset_with_the_same_ridge():
     w = np.random.default_rng(0).exponential(size=200) + 0.1
     data = from_arrays(X, y, standardize=False, weights=w)
     ladder = large._Ladder.of(data, data.take(np.arange(50)), parse_learner(), True, 0)
-    scored = ladder.scored(Step(Gaussian(0.5), 0.02, Gaussian(0.5)), 80)
+    scored = ladder.scored(ClimbStep(Gaussian(0.5), 0.02, Gaussian(0.5)), 80)
     rows, outside, k, s = ladder.order[:80], ladder.outside, Gaussian(0.5), data.weights
     a = np.linalg.solve(k(X[rows]) + 0.02 * np.diag(1 / s[rows]), data.Y[0, rows])
     F = np.clip(k(X[outside], X[rows]) @ a, data.Y[0, rows].min(), data.Y[0, rows].max())
     expected = s[outside] @ (F - data.Y[0, outside]) ** 2 / s[outside].sum()
     assert scored.loss == pytest.approx(expected, rel=tolerances.FITTED)
-    worse = ladder.scored(Step(Gaussian(1e-3), 0.02, Gaussian(1e-3)), 80)
+    worse = ladder.scored(ClimbStep(Gaussian(1e-3), 0.02, Gaussian(1e-3)), 80)
     assert scored.is_better(worse)
     assert not worse.is_better(scored)
     assert not scored.is_better(scored)
@@ -210,7 +209,7 @@ def test_a_step_is_scored_by_the_fit_on_a_subset_with_the_same_ridge():
 def test_a_ridge_that_is_lost_in_rounding_is_raised_and_what_is_lost_still_is_out():
     data = from_arrays(*rough(200), standardize=False)
     ladder = large._Ladder.of(data, data.take(np.arange(50)), parse_learner(), True, 0)
-    near, far = (ladder.scored(Step(Gaussian(1e4), ridge, Gaussian(1e4)), 80) for ridge in (1e-10, 1e-40))
+    near, far = (ladder.scored(ClimbStep(Gaussian(1e4), ridge, Gaussian(1e4)), 80) for ridge in (1e-10, 1e-40))
     assert near.ridge in 1e-10 * large.RAISE ** np.arange(1, large.RAISED + 1)
     assert np.isfinite(near.loss)
     assert (far.ridge, far.loss, far.losses) == (1e-40, np.inf, None)

@@ -17,6 +17,7 @@ from kernsel.folds.partition import Partition
 from kernsel.heldout.errors import Errors
 from kernsel.heldout.standard_error import of_rows
 from kernsel.kernels import Gaussian
+from kernsel.learners import Krr
 from kernsel.search import board
 from kernsel.search.board import Board
 from kernsel.search.candidate import Candidate
@@ -46,7 +47,8 @@ def make(seed=0, count=12, n=40, classes=True, weighted=False, grouped=False, sp
     means = values @ s / s.sum()
     columns = np.array([rng.permutation(count) + 1, rng.permutation(count) + 1, means, of_rows(values, s)])
     candidates = [
-        Candidate(Gaussian(tau), lam, score=score, score_se=se, norm=rng.random()) for tau, lam, score, se in columns.T
+        Candidate(Gaussian(tau), lam, learner=Krr(), score=score, score_se=se, norm=rng.random())
+        for tau, lam, score, se in columns.T
     ]
     beyond = 0.05 * rng.random(count)
     return candidates, Table(values, errors, beyond, np.zeros(count), of_rows(values, s), s, units)

@@ -13,6 +13,7 @@ def taken(rule, candidates, values, errors, s, beyond):
         Candidate(
             c.kernel,
             c.lam,
+            learner=c.learner,
             score=float(v @ s / s.sum() + b),
             score_se=c.score_se,
             error=float(e @ s / s.sum()),

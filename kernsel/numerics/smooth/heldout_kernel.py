@@ -29,7 +29,7 @@ from kernsel.numerics.smooth.systems import add_rows, curved_rows, scaled_block
 
 
 @inline
-def part(rows, count, lo, hi):
+def places_within(rows, count, lo, hi):
     """Return where ``rows[:count]``, ascending, holds the rows from ``lo`` to below ``hi``."""
     first = 0
     while first < count and rows[first] < lo:
@@ -131,14 +131,14 @@ def newton_step(K, V, objective, loss, fit, folds, order, trust, held):
             continue
         for i in range(n):
             h[i] = base[i]
-        first, last = part(straight, m, lo, hi)
+        first, last = places_within(straight, m, lo, hi)
         kept_pull = pull
         for i in range(first, last):
             k, c = K[straight[i]], coefficients[i]
             kept_pull += c
             for j in range(n):
                 h[j] -= c * k[j]
-        first, last = part(rows, count, lo, hi)
+        first, last = places_within(rows, count, lo, hi)
         if order > 0:
             for i in range(count):
                 signs[i] = 1.0 if first <= i < last else (left[fold] - N) / left[fold]
@@ -260,7 +260,7 @@ def influence(K, V, objective, loss, fit, folds, order, trust, held):
     for fold in range(left.size):
         lo, hi = starts[fold], starts[fold + 1]
         gone, shorter = N - left[fold], 2.0 * left[fold] * lam
-        first, last = part(rows, count, lo, hi)
+        first, last = places_within(rows, count, lo, hi)
         for i in range(count):
             c[i] = 1.0 if first <= i < last else -gone / left[fold]
         rho[fold] = ratio(M, mu, c, first, last)

@@ -31,13 +31,13 @@ def spectrum_of_gram(K: np.ndarray, free: np.ndarray | None = None) -> tuple[np.
         A direction without a ridge, ``S^1/2 1`` for a bias.
     """
     if free is None:
-        return keep(*np.linalg.eigh(K)[::-1], K.shape[0])
+        return without_rounding(*np.linalg.eigh(K)[::-1], K.shape[0])
     e = free / np.linalg.norm(free)
     Ke = K @ e
     centred = K - np.outer(e, Ke) - np.outer(Ke - e * (e @ Ke), e)
     # The direction gets the largest eigenvalue of all: beside its own one, 0, small ones would have tilted vectors.
     ev, U = np.linalg.eigh(centred + 2.0 * (np.trace(K) or 1.0) * np.outer(e, e))
-    return _with_free(*keep(U[:, :-1], ev[:-1], K.shape[0]), e)
+    return _with_free(*without_rounding(U[:, :-1], ev[:-1], K.shape[0]), e)
 
 
 def spectrum_of_features(Z: np.ndarray, free: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -58,7 +58,7 @@ def spectrum_of_features(Z: np.ndarray, free: np.ndarray | None = None) -> tuple
     if e is not None:
         Z = Z - np.outer(e, e @ Z)
     ev, Q = np.linalg.eigh(Z.T @ Z)
-    Q, ev = keep(Q, ev, Z.shape[0])
+    Q, ev = without_rounding(Q, ev, Z.shape[0])
     U = (Z @ Q) / np.sqrt(ev)
     U = U @ (1.5 * np.eye(ev.size) - 0.5 * (U.T @ U))
     return (U, ev) if e is None else _with_free(U, ev, e)
@@ -78,7 +78,7 @@ def above_rounding(ev: np.ndarray, n: int) -> np.ndarray:
     return kept
 
 
-def keep(U: np.ndarray, ev: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+def without_rounding(U: np.ndarray, ev: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the columns of U and the ascending eigenvalues ``ev`` of a matrix of n rows that are above rounding."""
     kept = above_rounding(ev, n)
     return np.ascontiguousarray(U[:, kept]), ev[kept]

@@ -46,7 +46,7 @@ class Rates:
 
 
 @dataclass(frozen=True)
-class Step:
+class Work:
     """The work of one step."""
 
     name: str
@@ -70,7 +70,7 @@ class Step:
 class Costs:
     """The steps of a route, and the memory that they take at most, beside the points."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[Work, ...]
     memory: int
 
     def seconds(self, rates: Rates) -> float:
@@ -131,7 +131,7 @@ def costs(
     memory, steps = 0, []
 
     def factor(rows: int, suffix: str = "") -> None:
-        steps.append(Step(f"matrix{suffix}", products64=rows**2 * d / 2, pairs=rows**2 / 2))
+        steps.append(Work(f"matrix{suffix}", products64=rows**2 * d / 2, pairs=rows**2 / 2))
         steps.append(_dense(f"factor{suffix}", rows**3 / 6, itemsize))
 
     def iterate(name: str, rows: int, width: int, triangles: int) -> None:
@@ -140,7 +140,7 @@ def costs(
             read = rows * rank * 8 * 2 if rank else triangles * triangle_bytes(rows, itemsize)
             applied = 2 * rows * (rank or rows) * width
             steps.append(
-                Step(
+                Work(
                     name,
                     products64=passes * (rows**2 * (d * blocks / 2 + width) + (applied if rank else 0)),
                     products32=0 if rank else passes * applied * triangles / 4,
@@ -151,9 +151,9 @@ def costs(
 
     if rank:
         memory += 8 * n * rank + 8 * rank**2 * (2 + t)
-        steps.append(Step("low rank", products64=n * rank * (d + 1.0 * rank), pairs=n * rank))
+        steps.append(Work("low rank", products64=n * rank * (d + 1.0 * rank), pairs=n * rank))
         if of_folds:
-            steps.append(Step("blocks", products64=n * rank**2 / 2 + t * rank**3 / 6))
+            steps.append(Work("blocks", products64=n * rank**2 / 2 + t * rank**3 / 6))
     else:
         memory += triangle + n * BLOCK * itemsize
         factor(n)
@@ -178,8 +178,8 @@ def costs(
     return Costs(tuple(steps), int(memory))
 
 
-def _dense(name: str, products: float, itemsize: int) -> Step:
-    return Step(name, products32=products) if itemsize == 4 else Step(name, products64=products)
+def _dense(name: str, products: float, itemsize: int) -> Work:
+    return Work(name, products32=products) if itemsize == 4 else Work(name, products64=products)
 
 
 def measure_rates(d: int = 10) -> Rates:
