@@ -79,7 +79,7 @@ class Kernel(Protocol):
         """The names of the parameters that are to be searched."""
 
     def with_parameters(self, **values: Any) -> Self:
-        """Return the same kernel with these values."""
+        """Return the kernel with these values of its parameters."""
 
     def __call__(self, X: Array, Z: Array | None = None) -> Array:
         """Return K (n, m) with K[i, j] = k(x_i, z_j); without Z, of X with itself."""
@@ -106,7 +106,7 @@ class SupportsRelevances(Kernel, Protocol):
         """The relevances (p,), of at least 0, or None if they have no values yet."""
 
     def with_theta(self, theta: Any) -> Self:
-        """Return the same kernel with other relevances."""
+        """Return the kernel with other relevances."""
 
     def theta_vjp(self, X: Array, W: Array, K: Array | None = None, Z: Array | None = None) -> Array:
         """Return ``sum_ij W_ij dK_ij/dtheta``, (p,), for W (n, m) and ``K = k(X, Z)``, or k(X, X) without Z.

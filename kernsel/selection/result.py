@@ -207,7 +207,15 @@ class Selection:
                 initial_indent="  ",
                 subsequent_indent="  ",
             ),
+            *self._footnotes(),
         ]
+        if self.nested is not None:
+            lines += ["", self.nested.summary()]
+        return "\n".join(lines)
+
+    def _footnotes(self) -> list[str]:
+        """Say what the table of candidates doesn't."""
+        lines = []
         if self.data.get("relevances", {}).get("unseen") or self.options["calibration"] == "softmax":
             lines.append(
                 "  the error of the choice is of outputs made anew after the search, those below it of the search's"
@@ -215,17 +223,15 @@ class Selection:
         if _tuned(self.best):
             names = listing(_tuned(self.best))
             lines.append(f"  learners are compared by that and not by their losses, which depend on {names}")
-        if any(candidate.scored_by for candidate in self.candidates):
-            by = next(candidate.scored_by for candidate in self.candidates if candidate.scored_by)
-            count = sum(candidate.scored_by is not None for candidate in self.candidates)
-            lines.append(f"  *: scored by {by}, as rho is too large for {self.criterion} ({count} candidates)")
-        refitted = sum(candidate.refitted for candidate in self.candidates)
-        if refitted:
+        if instead := [candidate.scored_by for candidate in self.candidates if candidate.scored_by is not None]:
+            lines.append(
+                f"  *: scored by {instead[0]}, as rho is too large for {self.criterion} ({len(instead)} candidates)"
+            )
+        if refitted := sum(candidate.refitted for candidate in self.candidates):
             lines.append(
                 f"  {refitted} folds of all candidates were refitted, as their Newton step could not be trusted"
             )
-        left = [candidate.rank for candidate in self.candidates if candidate.rank is not None]
-        if left:
+        if left := [candidate.rank for candidate in self.candidates if candidate.rank is not None]:
             lines.append(f"  {len(left)} candidates were left behind at rank {_span(left)}")
         failed = sum(candidate.failed is not None for candidate in self.candidates)
         lines.append(
@@ -233,9 +239,7 @@ class Selection:
             + (f", {failed} of them failed" if failed else "")
             + f", in {self.timing['total']:.2f} s"
         )
-        if self.nested is not None:
-            lines += ["", self.nested.summary()]
-        return "\n".join(lines)
+        return lines
 
     def _choice(self) -> str:
         tuned = f"({_values(_tuned(self.best))})" if _tuned(self.best) else ""
