@@ -205,7 +205,7 @@ class Board:
         # Held-out outputs of what is exact already are wanted again for metrics only.
         done = {c.key for c in leading if c.exact and self.metrics is None}
         result = {c.key: replace(c, verified=c.score) for c in leading if c.key in done}
-        together: dict[tuple[Kernel, Any], list[Candidate]] = {}
+        together: dict[tuple[Kernel, Learner], list[Candidate]] = {}
         for candidate in leading:
             if candidate.key not in done:
                 together.setdefault((candidate.kernel, candidate.learner), []).append(candidate)

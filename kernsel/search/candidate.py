@@ -74,7 +74,7 @@ class Candidate:
     failed: str | None = None
     verified: float | None = None
     score_se: float | None = None
-    metrics: Mapping[str, Any] = field(default_factory=dict)
+    metrics: Mapping[str, MetricValue] = field(default_factory=dict)
     refitted: int = 0
     rank: int | None = None
     terms: Mapping[str, float] = field(default_factory=dict)

@@ -35,7 +35,7 @@ class ScatteredPoints(Axes):
     """
 
     ranges: Mapping[tuple[str, str], Array] = field(kw_only=True)
-    sample: Sequence[tuple[Any, Any]] = field(kw_only=True)
+    sample: Sequence[tuple[Kernel, Learner]] = field(kw_only=True)
 
     def points(self, near: Candidate | None = None) -> list[Key]:
         """Return what is to be scored: all, or kernel and learner of a candidate with every lambda."""

@@ -17,7 +17,7 @@ from kernsel.kernels import Kernel
 from kernsel.learning.learned import LearnedKernel
 from kernsel.numerics.runtime.jit import one_blas_thread
 from kernsel.parts import read_criterion, read_kernel, read_learner
-from kernsel.protocols import SupportsPrior
+from kernsel.protocols import Learner, SupportsPrior
 from kernsel.search.candidate import Candidate
 from kernsel.search.scales import Family
 from kernsel.selection import auto as automatic
@@ -279,7 +279,7 @@ def _learnt(dataset: Dataset, plan: Plan, kernels: Sequence[Kernel], relevances:
     return _Learnt(ready, (), time.perf_counter() - started, None, learned)
 
 
-def _learn(dataset: Dataset, kernel: Kernel, learner: Any, relevances: Any, seed: int) -> LearnedKernel:
+def _learn(dataset: Dataset, kernel: Kernel, learner: Learner, relevances: Any, seed: int) -> LearnedKernel:
     """Learn relevances by a criterion, with the learner itself if it has the square loss."""
     from kernsel.learning import learn_on_dataset  # with scipy.optimize it takes as long to import as all the rest
 

@@ -10,6 +10,8 @@ import time
 
 import pytest
 
+pytestmark = pytest.mark.slow  # processes of their own that compile
+
 LIGHT = """
 import sys
 import kernsel.selection.api
@@ -18,8 +20,6 @@ jit.defined[:] = [f for f in jit.defined if f.__name__ in ("_map", "_folds")]
 from kernsel import registry
 registry.find_fault = lambda claim: None
 from kernsel.cli import app
-
-pytestmark = pytest.mark.slow  # processes of their own that compile
 if __name__ == "__main__":
     app(["warmup", *sys.argv[1:]])
 """

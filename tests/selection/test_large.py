@@ -137,7 +137,7 @@ def test_what_takes_too_long_or_too_much_memory_is_left_to_landmarks_and_one_fol
     costs["one fold"] = 500.0
     assert not large.is_large(data, Plan())
     assert large.is_large(data, Plan(effort="thorough"))
-    monkeypatch.setattr(large, "memory", lambda: 5)
+    monkeypatch.setattr(large, "memory_limit", lambda: 5)
     assert not large.is_large(data, Plan(effort="thorough"))
 
 
