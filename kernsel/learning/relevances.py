@@ -170,7 +170,7 @@ def learn_on_dataset(
         found = flkl.learn_first_level(first, last, start, square, evaluations)
     else:
         found = by_gradient(first, last, start, square, scorer, polish)
-    share = last.total / (dataset.n if dataset.weights is None else float(dataset.weights.sum()))
+    share = last.total / dataset.total
     return LearnedKernel(
         kernel=start.kernel.with_theta(found.theta),
         lam=found.lam * share,

@@ -16,7 +16,7 @@ from kernsel.errors import Caution, IncompatibleError, OptionError
 from kernsel.kernels import Kernel
 from kernsel.learning.learned import LearnedKernel
 from kernsel.numerics.runtime.jit import one_blas_thread
-from kernsel.parts import read_criterion, read_kernel, read_learner
+from kernsel.parts import has_square_loss, read_criterion, read_kernel, read_learner
 from kernsel.protocols import Learner, SupportsPrior
 from kernsel.search.candidate import Candidate
 from kernsel.search.scales import Family
@@ -283,7 +283,7 @@ def _learn(dataset: Dataset, kernel: Kernel, learner: Learner, relevances: Any, 
     """Learn relevances by a criterion, with the learner itself if it has the square loss."""
     from kernsel.learning import learn_on_dataset  # with scipy.optimize it takes as long to import as all the rest
 
-    square = None if getattr(learner, "free", ()) or not learner.loss.square else learner
+    square = learner if has_square_loss(learner) else None
     most = dataset.n if dataset.groups is None else int(dataset.groups.max()) + 1
     folds = min(LEARNING_FOLDS, most)
     return learn_on_dataset(dataset, kernel=kernel, learner=square, criterion=relevances, folds=folds, seed=seed)
