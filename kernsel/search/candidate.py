@@ -101,6 +101,11 @@ class Candidate:
         return float(self.kernel.parameters.get(self.kernel.width or "", 0.0))
 
     @property
+    def tuned(self) -> dict[str, float]:
+        """The parameters of the learner, if any of them were searched."""
+        return parameters_of(self.learner) if getattr(self.learner, "comparable", False) else {}
+
+    @property
     def key(self) -> Key:
         """What it is a candidate of."""
         return self.kernel, self.learner, self.lam

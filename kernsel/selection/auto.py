@@ -426,7 +426,7 @@ def learnt_by(learnt: Learnt) -> str:
     return learnt.profile.learnt_by
 
 
-def described(compared: Sequence[Mapping[str, Any]], chosen: Kernel) -> str:
+def describe_compared(compared: Sequence[Mapping[str, Any]], chosen: Kernel) -> str:
     """Say what was compared and what each gave, for people."""
     listed = ", ".join(
         f"{each['kernel']}{' by ' + each['relevances'] if each['relevances'] else ''} {each['score']:.4g}"

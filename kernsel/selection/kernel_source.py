@@ -91,6 +91,12 @@ def with_notes(
     )
 
 
+def kernels_given(plan: Plan) -> list[Any]:
+    """Return the kernels that a plan names, ``"auto"`` where it names none."""
+    kernel = plan.kernel
+    return list(kernel) if isinstance(kernel, list | tuple) else [AUTO if kernel is None else kernel]
+
+
 def kernels_of(dataset: Dataset, plan: Plan) -> KernelSource:
     """Return the kernels of a selection; relevances without values are learnt here.
 
@@ -101,9 +107,8 @@ def kernels_of(dataset: Dataset, plan: Plan) -> KernelSource:
         With a learner of its own: not ``"auto"``.
     """
     automatic.read_effort(plan.effort)
-    kernel = plan.kernel
-    given = list(kernel) if isinstance(kernel, list | tuple) else [AUTO if kernel is None else kernel]
-    if kernel is None and (reason := _why_gaussian(plan)) is not None:
+    given = kernels_given(plan)
+    if plan.kernel is None and (reason := _why_gaussian(plan)) is not None:
         return KernelSource([read_kernel("gaussian")], (f"kernel: gaussian, for {reason}",))
     if AUTO in given:
         if len(given) > 1:
@@ -211,7 +216,7 @@ class _Chosen(KernelSource):
         assert self.dataset is not None
         among = self.considered or result.candidates
         compared = automatic.compared(self.candidates, among)
-        notes = [*self.notes, automatic.described(compared, result.best.kernel)]
+        notes = [*self.notes, automatic.describe_compared(compared, result.best.kernel)]
         data: dict[str, Any] = {"compared": compared}
         best = self.candidates.find(result.best.kernel)
         if best is not None:

@@ -42,7 +42,7 @@ from kernsel.paths.whole import ENOUGH, dtypes, kernel_matrix
 from kernsel.protocols import refits_exactly
 from kernsel.representation.ranks import LowRank
 from kernsel.selection.auto import kind_of
-from kernsel.selection.kernel_source import AUTO, kernels_of, with_notes
+from kernsel.selection.kernel_source import AUTO, kernels_given, kernels_of, with_notes
 from kernsel.selection.plan import Plan
 from kernsel.selection.result import Selection
 from kernsel.selection.run import run
@@ -134,8 +134,7 @@ def is_large(dataset: Dataset, plan: Plan) -> bool:
     """
     learner = reading.read_learner(plan.learner, dataset.task)
     rank, folds, criterion, effort = plan.rank, plan.folds, plan.criterion, plan.effort
-    kernel = plan.kernel
-    given = list(kernel) if isinstance(kernel, list | tuple) else [AUTO if kernel is None else kernel]
+    given = kernels_given(plan)
     # Relevances that are named are learnt on all rows.
     named = [reading.read_kernel(each) for each in given if each != AUTO]
     return bool(
