@@ -326,7 +326,7 @@ class SupportsGradient(Criterion, Protocol):
     Unless it has a ``measure`` of its own, which then takes the place of the loss: see :func:`has_gradient`.
     """
 
-    def gradient(self, problem: Any, learner: Any, lam: float) -> Any:
+    def gradient(self, problem: Any, learner: Learner, lam: float) -> Any:
         """Return the score of one fit with its derivatives, a ``kernsel.criteria.Slopes``."""
 
 
