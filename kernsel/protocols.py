@@ -43,25 +43,6 @@ def require(part: object, capability: type[C] | Callable[[Any], bool], error: st
     return cast(C, part)
 
 
-class Statistics(Protocol):
-    """What pairs of rows are reduced to, computed once for all kernels and all their parameters; each is (n, m)."""
-
-    @property
-    def sqdist(self) -> Array:
-        """Squared Euclidean distances."""
-
-    @property
-    def inner(self) -> Array:
-        """Inner products."""
-
-    @property
-    def l1(self) -> Array:
-        """Sums of absolute differences."""
-
-    def on(self, features: tuple[int, ...]) -> Statistics:
-        """Return the statistics of the same points by some of their columns."""
-
-
 class Kernel(Protocol):
     """A positive semi-definite function k(x, z) with parameters; a parameter that is ``None`` is free."""
 
@@ -79,13 +60,13 @@ class Kernel(Protocol):
         """The names of the parameters that are to be searched."""
 
     def with_parameters(self, **values: Any) -> Self:
-        """Return the same kernel with these values."""
+        """Return the kernel with these values of its parameters."""
 
     def __call__(self, X: Array, Z: Array | None = None) -> Array:
         """Return K (n, m) with K[i, j] = k(x_i, z_j); without Z, of X with itself."""
 
     def evaluate(self, stats: Any) -> Array:
-        """Return K (n, m) from shared :class:`Statistics`, in a new array."""
+        """Return K (n, m) in a new array from what is known of pairs of rows, ``kernsel.kernels.Statistics``."""
 
     def diag(self, X: Array) -> Array:
         """Return k(x_i, x_i) (n,)."""
@@ -106,7 +87,7 @@ class SupportsRelevances(Kernel, Protocol):
         """The relevances (p,), of at least 0, or None if they have no values yet."""
 
     def with_theta(self, theta: Any) -> Self:
-        """Return the same kernel with other relevances."""
+        """Return the kernel with other relevances."""
 
     def theta_vjp(self, X: Array, W: Array, K: Array | None = None, Z: Array | None = None) -> Array:
         """Return ``sum_ij W_ij dK_ij/dtheta``, (p,), for W (n, m) and ``K = k(X, Z)``, or k(X, X) without Z.
@@ -345,7 +326,7 @@ class SupportsGradient(Criterion, Protocol):
     Unless it has a ``measure`` of its own, which then takes the place of the loss: see :func:`has_gradient`.
     """
 
-    def gradient(self, problem: Any, learner: Any, lam: float) -> Any:
+    def gradient(self, problem: Any, learner: Learner, lam: float) -> Any:
         """Return the score of one fit with its derivatives, a ``kernsel.criteria.Slopes``."""
 
 
@@ -366,16 +347,6 @@ class SupportsPrior(Protocol):
 
 
 @runtime_checkable
-class SupportsExactRefits(Protocol):
-    """A criterion that is the mean loss of exact refits without each fold, where the loss is the square one.
-
-    A class says so for itself alone: what derives from it may score otherwise.
-    """
-
-    exact_refits: ClassVar[bool]
-
-
-@runtime_checkable
 class Unbounded(Protocol):
     """A criterion that has no minimum over the kernel's parameters, or lambda: their axes aren't extended."""
 
@@ -391,9 +362,11 @@ def has_gradient(criterion: object) -> bool:
 
 
 def refits_exactly(criterion: object) -> bool:
-    """Tell whether a criterion is the mean square loss of exact refits: not where a measure of its own replaces it."""
-    able = isinstance(criterion, SupportsExactRefits) and bool(vars(type(criterion)).get("exact_refits"))
-    return able and not isinstance(criterion, SupportsMeasure)
+    """Tell whether a criterion is the mean square loss of exact refits: not where a measure of its own replaces it.
+
+    A class says so for itself alone, by ``exact_refits``: what derives from it may score otherwise.
+    """
+    return bool(vars(type(criterion)).get("exact_refits")) and not isinstance(criterion, SupportsMeasure)
 
 
 class Search(Protocol):

@@ -116,6 +116,11 @@ class Dataset:
         return self.sample.weights
 
     @property
+    def total(self) -> float:
+        """Sum of the weights: what ``n`` is without them."""
+        return float(self.n if self.weights is None else self.weights.sum())
+
+    @property
     def groups(self) -> Indices | None:
         """Group numbers (n,), None without groups."""
         return self.sample.groups

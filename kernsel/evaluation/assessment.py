@@ -26,7 +26,7 @@ from kernsel.folds import make_folds
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel, short
 from kernsel.parts import read_learner, read_rank
-from kernsel.paths import make_path
+from kernsel.paths import Path, make_path
 from kernsel.protocols import Learner
 from kernsel.representation.problem import Problem
 from kernsel.selection.result import environment
@@ -220,6 +220,15 @@ def _wrapped(text: str) -> str:
     return textwrap.fill(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
 
 
+def _cross_validate(path: Path) -> tuple[float, float]:
+    """Return the exact score of a path of one lambda, and its standard error; SelectionError if its fits failed."""
+    found = CV().score(path)
+    if found.failed[0] is not None:
+        raise SelectionError(f"fits failed at lambda = {path.lams[0]:g} ({found.failed[0]}); give a larger lambda")
+    assert found.score_se is not None
+    return float(found.score[0]), float(found.score_se[0])
+
+
 def assess_dataset(
     dataset: Dataset,
     *,
@@ -291,13 +300,9 @@ def assess_dataset(
             progress(repeat, repeats, f"deal {repeat + 1} of the folds")
         deal = make_folds(folds, dataset, (seed, repeat) if repeat else seed)
         path = make_path(Problem(Partition.of(dataset, deal, seed), found.kernel, columns), part, [lam])
-        cv = CV().score(path)
-        assert cv.score_se is not None
-        if cv.failed[0] is not None:
-            raise SelectionError(f"fits failed at lambda = {lam:g} ({cv.failed[0]}); give a larger lambda")
-        scores.append(float(cv.score[0]))
+        scores.append(_cross_validate(path))
         if not repeat:
-            fit, score_se, representation = float(empirical_risk(path)[0][0]), float(cv.score_se[0]), path.describe()
+            fit, representation = float(empirical_risk(path)[0][0]), path.describe()
     ended = time.perf_counter()
     return Assessment(
         stability=found,
@@ -305,8 +310,8 @@ def assess_dataset(
         bounds=limits,
         learner=part,
         fit=fit,
-        scores=np.array(scores),
-        score_se=score_se,
+        scores=np.array([score for score, _ in scores]),
+        score_se=scores[0][1],
         top=top,
         data={
             "rows": dataset.n,

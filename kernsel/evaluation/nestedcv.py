@@ -20,7 +20,7 @@ from kernsel.heldout.standard_error import standard_error
 from kernsel.kernels import is_precomputed
 from kernsel.selection.api import carry_out, encode_arrays, select
 from kernsel.selection.plan import Plan
-from kernsel.selection.result import described
+from kernsel.selection.result import describe_candidate
 from kernsel.types import Progress
 from kernsel.words import understands
 
@@ -105,7 +105,7 @@ class Nested:
     def summary(self) -> str:
         """Return the estimate for people."""
         se = "" if np.isnan(self.error_se) else f" +- {self.error_se:.2g}"
-        choices = sorted({described(f.best) for f in self.folds})
+        choices = sorted({describe_candidate(f.best) for f in self.folds})
         return "\n".join(
             [
                 f"nested estimate over {self.holdout}: error {self.error:.4g}{se} of rows that had no part in a choice",

@@ -93,7 +93,7 @@ class Partition:
 
     @once
     def one_by_one(self) -> Partition:
-        """The same rows, where every one that is held out is a fold of its own, and fits are trained on all others."""
+        """These rows, where every one that is held out is a fold of its own, and fits are trained on all others."""
         if self.training is None and self.left.size == self.held:
             return self
         return replace(self, starts=np.arange(self.held + 1), training=None)

@@ -170,7 +170,7 @@ def learn_on_dataset(
         found = flkl.learn_first_level(first, last, start, square, evaluations)
     else:
         found = by_gradient(first, last, start, square, scorer, polish)
-    share = last.total / (dataset.n if dataset.weights is None else float(dataset.weights.sum()))
+    share = last.total / dataset.total
     return LearnedKernel(
         kernel=start.kernel.with_theta(found.theta),
         lam=found.lam * share,
@@ -227,7 +227,7 @@ class Objective:
             return Slopes(*(part / self.rows.n for part in slopes))
         return logarithm(slopes)
 
-    def shown(self, value: float) -> float:
+    def own_value(self, value: float) -> float:
         """Return the criterion's own value."""
         return math.exp(2.0 * value) if self._is_mean else value * self.rows.n
 
@@ -250,10 +250,10 @@ def by_gradient(
     improved = descent.on_log_scale if positive else descent.on_scale
     if not positive:
         point = descent.on_scale(objective, point, box)
-    steps = [LearningStep(first.n, objective.shown(value), lam) for value, lam in point.path]
+    steps = [LearningStep(first.n, objective.own_value(value), lam) for value, lam in point.path]
     if last is not first:
         objective = Objective(last, start.kernel, learner, criterion)
         kept = DescentPoint(point.theta, point.lam * first.total / last.total)  # the ridge stays
         point = improved(objective, kept, start.box(last, least, ridge), polish)
-        steps += [LearningStep(last.n, objective.shown(value), lam) for value, lam in point.path]
-    return Learnt(point.theta, point.lam, None, objective.shown(point.value), tuple(steps))
+        steps += [LearningStep(last.n, objective.own_value(value), lam) for value, lam in point.path]
+    return Learnt(point.theta, point.lam, None, objective.own_value(point.value), tuple(steps))

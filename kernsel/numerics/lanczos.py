@@ -39,7 +39,7 @@ OTHERS = 0.3
 radius that they decide, and too little to spoil one that the fold decides, which is the rule."""
 
 SPREAD = 0.1
-"""Likewise in the coordinates of features, where all coordinates of the start get some, relative to their root mean
+"""How much is added to all coordinates of the start where they are those of features, relative to their root mean
 square."""
 
 BISECTIONS = 30

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kernsel.search.candidate import parameters_of
-
 if TYPE_CHECKING:
     from kernsel.search.candidate import Candidate
     from kernsel.selection.result import Selection
@@ -60,8 +58,7 @@ def cv_results(selection: Selection) -> tuple[dict[str, Any], int]:
 
 def _params(candidate: Candidate) -> dict[str, Any]:
     """Return what sets a candidate apart."""
-    tuned = parameters_of(candidate.learner) if getattr(candidate.learner, "comparable", False) else {}
-    return {"kernel": candidate.kernel.name, **candidate.kernel.parameters, **tuned, "lambda": candidate.lam}
+    return {"kernel": candidate.kernel.name, **candidate.kernel.parameters, **candidate.tuned, "lambda": candidate.lam}
 
 
 def _place(candidate: Candidate) -> tuple[Any, ...]:

@@ -46,7 +46,7 @@ def needed(rows: Partition, rank: LowRank, square: bool) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Sampled:
+class SampledFeatures:
     """Features from landmarks that were chosen among some of the rows.
 
     Parameters
@@ -65,7 +65,7 @@ class Sampled:
     rank: LowRank
 
     @classmethod
-    def of(cls, rows: Partition, kernel: Kernel, rank: LowRank) -> Sampled:
+    def of(cls, rows: Partition, kernel: Kernel, rank: LowRank) -> SampledFeatures:
         """Choose landmarks."""
         chosen = uniform_landmarks(rows.n, SAMPLE * rank.largest, rows.seed)
         sample = rows.X[chosen]
@@ -100,9 +100,9 @@ class Blocks(OnLandmarks):
     """
 
     @once
-    def sampled(self) -> Sampled:
+    def sampled(self) -> SampledFeatures:
         """The features."""
-        return Sampled.of(self.rows, self.kernel, self.asked)
+        return SampledFeatures.of(self.rows, self.kernel, self.asked)
 
     @once
     def stream(self) -> Stream:

@@ -176,7 +176,7 @@ class Stream:
         return self._sums(kept[self.bounds[:-1]], bias)
 
     def _sums(self, segments: NDArray[np.bool_], bias: bool) -> tuple[Array, Array]:
-        """Return the same of some segments."""
+        """Return the products of some segments and their right-hand sides (k, .), with those of a bias."""
         each = (self.products, self.right, self.targets)
         G, q, y = (np.tensordot(segments.astype(np.float64), values, 1) for values in each)
         if not bias:

@@ -70,7 +70,7 @@ class Axes:
         """Walk the kernels of the grid, or those no more than ``reach`` values away from a candidate's on each axis."""
         return _walk(self.kernel, self.values, None if near is None else near.kernel.parameters, reach)
 
-    def learners(self, near: Candidate | None = None, reach: int = STEPS) -> Iterator[Any]:
+    def learners(self, near: Candidate | None = None, reach: int = STEPS) -> Iterator[Learner]:
         """Walk the learners of the grid in the same way."""
         return _walk(self.learner, self.tuning, None if near is None else parameters_of(near.learner), reach)
 

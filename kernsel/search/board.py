@@ -217,7 +217,7 @@ class Board:
         of_rows = isinstance(self.criterion, HeldOutCriterion)
         done = {c.key for c in leading if c.exact and of_rows and self.metrics is None}
         result = {c.key: replace(c, verified=c.score) for c in leading if c.key in done}
-        together: dict[tuple[Kernel, Any], list[Candidate]] = {}
+        together: dict[tuple[Kernel, Learner], list[Candidate]] = {}
         for candidate in leading:
             if candidate.key not in done:
                 together.setdefault((candidate.kernel, candidate.learner), []).append(candidate)

@@ -74,7 +74,7 @@ class Candidate:
     failed: str | None = None
     verified: float | None = None
     score_se: float | None = None
-    metrics: Mapping[str, Any] = field(default_factory=dict)
+    metrics: Mapping[str, MetricValue] = field(default_factory=dict)
     refitted: int = 0
     rank: int | None = None
     terms: Mapping[str, float] = field(default_factory=dict)
@@ -99,6 +99,11 @@ class Candidate:
     def width(self) -> float:
         """The kernel's width; 0 if it has none."""
         return float(self.kernel.parameters.get(self.kernel.width or "", 0.0))
+
+    @property
+    def tuned(self) -> dict[str, float]:
+        """The parameters of the learner, if any of them were searched."""
+        return parameters_of(self.learner) if getattr(self.learner, "comparable", False) else {}
 
     @property
     def key(self) -> Key:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
+from kernsel.kernels import Kernel
+from kernsel.protocols import Learner
 from kernsel.search.board import Board
 from kernsel.search.candidate import Candidate, Key
 from kernsel.search.choice import MOST, Choice, choose
@@ -57,7 +58,7 @@ def rank(search: Walk, leaders: int, comparable: bool) -> Ranking:
     def check(candidates: list[Candidate]) -> bool:
         """Verify those that are not; say whether none of them failed, so that no other moves up."""
         new = [c for c in candidates if c.key not in checked]
-        groups: dict[tuple[Any, Any], list[Candidate]] = {}
+        groups: dict[tuple[Kernel, Learner], list[Candidate]] = {}
         for candidate in new:
             groups.setdefault((candidate.kernel, candidate.learner), []).append(candidate)
         verdicts = [c for group in groups.values() for c in _verified(board, group)]

@@ -35,7 +35,7 @@ class ScatteredPoints(Axes):
     """
 
     ranges: Mapping[tuple[str, str], Array] = field(kw_only=True)
-    sample: Sequence[tuple[Any, Any]] = field(kw_only=True)
+    sample: Sequence[tuple[Kernel, Learner]] = field(kw_only=True)
 
     def points(self, near: Candidate | None = None) -> list[Key]:
         """Return what is to be scored: all, or kernel and learner of a candidate with every lambda."""
@@ -43,7 +43,7 @@ class ScatteredPoints(Axes):
         return [(kernel, learner, lam) for kernel, learner in pairs for lam in self.lams.tolist()]
 
     def neighbours(self, candidate: Candidate) -> list[Key]:
-        """Return the same kernel and learner with the next lambda on both sides."""
+        """Return kernel and learner of a candidate with the next lambda on both sides."""
         place = int(np.searchsorted(self.lams, candidate.lam))
         lams = self.lams[max(place - 1, 0) : place + 2].tolist()
         return [(candidate.kernel, candidate.learner, lam) for lam in lams]

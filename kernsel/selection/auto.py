@@ -33,6 +33,7 @@ from kernsel.learning.start import subsample
 from kernsel.numerics.points import is_sparse
 from kernsel.numerics.runtime.jit import share_each
 from kernsel.numerics.runtime.once import once
+from kernsel.parts import has_square_loss
 from kernsel.paths import make_path
 from kernsel.representation.problem import Problem
 from kernsel.representation.ranks import Rank
@@ -231,15 +232,11 @@ def candidates(dataset: Dataset, learner: Any, effort: str, priors: Sequence[flo
         best, _ = _learn(rows, rows, square, [(end.kernel, end.sigma, end.descent) for end in ends], seed)
     if best and METRICS[effort]:
         best += _turned(rows, best[0], square, effort, seed)
-    same = not getattr(learner, "free", ()) and bool(learner.loss.square)
+    same = has_square_loss(learner)
     families, learnt = [], []
     for each in best:
         scales = [replace(each, factor=float(factor)) for factor in FACTORS[same]]
-        lam = (
-            each.profile.ridge / float(dataset.n if dataset.weights is None else dataset.weights.sum())
-            if same
-            else None
-        )
+        lam = each.profile.ridge / dataset.total if same else None
         families.append(Family(tuple(scale.kernel for scale in scales), lam))
         learnt += scales
     return Candidates(widths, families, learnt, rows.n, [*notes, *failed], time.perf_counter() - started)
@@ -429,7 +426,7 @@ def learnt_by(learnt: Learnt) -> str:
     return learnt.profile.learnt_by
 
 
-def described(compared: Sequence[Mapping[str, Any]], chosen: Kernel) -> str:
+def describe_compared(compared: Sequence[Mapping[str, Any]], chosen: Kernel) -> str:
     """Say what was compared and what each gave, for people."""
     listed = ", ".join(
         f"{each['kernel']}{' by ' + each['relevances'] if each['relevances'] else ''} {each['score']:.4g}"

@@ -22,7 +22,7 @@ from kernsel.search.walk import Walk
 from kernsel.selection.cautions import examine, examine_kernel
 from kernsel.selection.procedure import Procedure
 from kernsel.selection.refit import Fitted
-from kernsel.selection.result import Selection, described, environment, finite_or_none
+from kernsel.selection.result import Selection, describe_candidate, environment, finite_or_none
 from kernsel.selection.setting import Setting
 
 
@@ -98,9 +98,9 @@ def _warnings(setting: Setting, outcome: Outcome) -> list[str]:
         first, lowest = ranking.overturned, ranking.choice.lowest
         what = "exact value" if setting.comparable else "exact held-out loss"
         text = (
-            f"verification overturned the criterion: {described(first)} came first by {criterion.name} "
+            f"verification overturned the criterion: {describe_candidate(first)} came first by {criterion.name} "
             f"({first.score:.6g}), but its {what} is {_score_text(first.verified)} against "
-            f"{_score_text(lowest.verified)} of {described(lowest)}"
+            f"{_score_text(lowest.verified)} of {describe_candidate(lowest)}"
         )
         found.append(Caution("overturned", text))
     reasons = [str(c.failed) for c in ranking.candidates if c.failed is not None]
@@ -225,7 +225,7 @@ def _describe_choice(rule: Rule, choice: Choice, criterion: str, verified: int) 
     return (
         f"{what} among {choice.tied} candidates within {rule.within:g} standard errors "
         f"({choice.limit - lowest.value:.2g}) of the lowest {criterion}{exact}: {lowest.value:.5g} by "
-        f"{described(lowest)}"
+        f"{describe_candidate(lowest)}"
     )
 
 

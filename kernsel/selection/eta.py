@@ -20,6 +20,7 @@ from kernsel.folds.partition import Partition
 from kernsel.heldout.errors import Errors
 from kernsel.kernels import Kernel
 from kernsel.paths import make_path
+from kernsel.protocols import Learner
 from kernsel.representation.problem import Problem
 from kernsel.representation.ranks import Rank
 from kernsel.search.axes import Grid
@@ -44,7 +45,7 @@ def choose_eta(
     dataset: Dataset,
     kernels: Sequence[Kernel],
     grid: Grid,
-    learner: Any,
+    learner: Learner,
     rank: Rank,
     progress: Progress | None = None,
 ) -> tuple[Any, dict[float, float]]:
@@ -131,7 +132,7 @@ def _holding(rows: Partition, held: NDArray[np.bool_]) -> Partition:
     return rows.taken(np.argsort(~held, kind="stable"), np.array([0, np.count_nonzero(held)]))
 
 
-def _winners(board: Board, kernels: Sequence[Kernel], grid: Grid, learner: Any) -> list[Candidate]:
+def _winners(board: Board, kernels: Sequence[Kernel], grid: Grid, learner: Learner) -> list[Candidate]:
     """Return the best candidate by each eta, from one search with eta = 1."""
     GridSearch(board, make_designs(kernels, grid, board.rows, learner), extend=False).run()
     standing = [candidate for candidate in board.candidates() if candidate.failed is None]

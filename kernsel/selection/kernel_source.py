@@ -16,8 +16,8 @@ from kernsel.errors import Caution, IncompatibleError, OptionError
 from kernsel.kernels import Kernel
 from kernsel.learning.learned import LearnedKernel
 from kernsel.numerics.runtime.jit import one_blas_thread
-from kernsel.parts import read_criterion, read_kernel, read_learner
-from kernsel.protocols import SupportsPrior
+from kernsel.parts import has_square_loss, read_criterion, read_kernel, read_learner
+from kernsel.protocols import Learner, SupportsPrior
 from kernsel.search.candidate import Candidate
 from kernsel.search.scales import Family
 from kernsel.selection import auto as automatic
@@ -91,6 +91,12 @@ def with_notes(
     )
 
 
+def kernels_given(plan: Plan) -> list[Any]:
+    """Return the kernels that a plan names, ``"auto"`` where it names none."""
+    kernel = plan.kernel
+    return list(kernel) if isinstance(kernel, list | tuple) else [AUTO if kernel is None else kernel]
+
+
 def kernels_of(dataset: Dataset, plan: Plan) -> KernelSource:
     """Return the kernels of a selection; relevances without values are learnt here.
 
@@ -101,9 +107,8 @@ def kernels_of(dataset: Dataset, plan: Plan) -> KernelSource:
         With a learner of its own: not ``"auto"``.
     """
     automatic.read_effort(plan.effort)
-    kernel = plan.kernel
-    given = list(kernel) if isinstance(kernel, list | tuple) else [AUTO if kernel is None else kernel]
-    if kernel is None and (reason := _why_gaussian(plan)) is not None:
+    given = kernels_given(plan)
+    if plan.kernel is None and (reason := _why_gaussian(plan)) is not None:
         return KernelSource([read_kernel("gaussian")], (f"kernel: gaussian, for {reason}",))
     if AUTO in given:
         if len(given) > 1:
@@ -211,7 +216,7 @@ class _Chosen(KernelSource):
         assert self.dataset is not None
         among = self.considered or result.candidates
         compared = automatic.compared(self.candidates, among)
-        notes = [*self.notes, automatic.described(compared, result.best.kernel)]
+        notes = [*self.notes, automatic.describe_compared(compared, result.best.kernel)]
         data: dict[str, Any] = {"compared": compared}
         best = self.candidates.find(result.best.kernel)
         if best is not None:
@@ -279,11 +284,11 @@ def _learnt(dataset: Dataset, plan: Plan, kernels: Sequence[Kernel], relevances:
     return _Learnt(ready, (), time.perf_counter() - started, None, learned)
 
 
-def _learn(dataset: Dataset, kernel: Kernel, learner: Any, relevances: Any, seed: int) -> LearnedKernel:
+def _learn(dataset: Dataset, kernel: Kernel, learner: Learner, relevances: Any, seed: int) -> LearnedKernel:
     """Learn relevances by a criterion, with the learner itself if it has the square loss."""
     from kernsel.learning import learn_on_dataset  # with scipy.optimize it takes as long to import as all the rest
 
-    square = None if getattr(learner, "free", ()) or not learner.loss.square else learner
+    square = learner if has_square_loss(learner) else None
     most = dataset.n if dataset.groups is None else int(dataset.groups.max()) + 1
     folds = min(LEARNING_FOLDS, most)
     return learn_on_dataset(dataset, kernel=kernel, learner=square, criterion=relevances, folds=folds, seed=seed)

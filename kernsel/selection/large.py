@@ -42,7 +42,7 @@ from kernsel.paths.whole import ENOUGH, dtypes, kernel_matrix
 from kernsel.protocols import refits_exactly
 from kernsel.representation.ranks import LowRank
 from kernsel.selection.auto import kind_of
-from kernsel.selection.kernel_source import AUTO, KernelSource, kernels_of, with_notes
+from kernsel.selection.kernel_source import AUTO, kernels_given, kernels_of, with_notes
 from kernsel.selection.plan import Plan
 from kernsel.selection.result import Selection
 from kernsel.selection.run import run
@@ -134,8 +134,7 @@ def is_large(dataset: Dataset, plan: Plan) -> bool:
     """
     learner = reading.read_learner(plan.learner, dataset.task)
     rank, folds, criterion, effort = plan.rank, plan.folds, plan.criterion, plan.effort
-    kernel = plan.kernel
-    given = list(kernel) if isinstance(kernel, list | tuple) else [AUTO if kernel is None else kernel]
+    given = kernels_given(plan)
     # Relevances that are named are learnt on all rows.
     named = [reading.read_kernel(each) for each in given if each != AUTO]
     return bool(
@@ -193,7 +192,7 @@ def select_large(dataset: Dataset, plan: Plan, progress: Progress | None = None)
     few = subsample(dataset, ROWS, seed)
     source = kernels_of(few, plan)
     first = run(few, replace(plan, rank=None, metric=()), source.kernels, progress=progress)
-    leading = _leading(source, first, 1.0 if few.weights is None else float(few.weights.mean()))
+    leading = _leading(first, few)
     if plan.rank is None and _is_finite(leading[0].kernel, few):
         return None
     again = 0
@@ -207,7 +206,6 @@ def select_large(dataset: Dataset, plan: Plan, progress: Progress | None = None)
     folds = int(plan.folds)
     held = make_folds(folds, dataset, seed)
     one = _final(dataset, folds, effort, plan.rank is not None) == "one fold"
-    total = float(dataset.n if dataset.weights is None else dataset.weights.sum())
     moved = source.moved(dataset, best.origin, best.kernel, first.candidates)
     final = replace(plan, rank=reading.WHOLE, folds=_only_first(held, dataset) if one else folds)
     seconds = time.perf_counter() - started - source.seconds  # which the source itself tells
@@ -215,7 +213,7 @@ def select_large(dataset: Dataset, plan: Plan, progress: Progress | None = None)
         progress(0, 1, f"the whole kernel of {dataset.n} rows: {short(best.kernel)}")
     result = None
     for raised in range(RAISED + 1):
-        final = replace(final, grid={"lambda": [best.ridge * RAISE**raised / total]})
+        final = replace(final, grid={"lambda": [best.ridge * RAISE**raised / dataset.total]})
         try:
             result = run(dataset, final, [best.kernel], moved.unseen, progress)
             break
@@ -233,14 +231,13 @@ def select_large(dataset: Dataset, plan: Plan, progress: Progress | None = None)
     return moved.describe(with_notes(result, seconds, notes, climb=climbed))
 
 
-def _leading(source: KernelSource, first: Selection, weight: float) -> list[ClimbStep]:
+def _leading(first: Selection, few: Dataset) -> list[ClimbStep]:
     """Return the best of each kind of kernel that the search on few rows compared, the lowest first."""
     best: dict[str, Any] = {}
     for candidate in sorted(first.candidates, key=lambda each: each.order):
         if candidate.compares:
             best.setdefault(kind_of(candidate.kernel), candidate)
-    total = weight * first.data["rows"]
-    return [ClimbStep(c.kernel, c.lam * total, c.kernel) for c in list(best.values())[:KINDS]]
+    return [ClimbStep(c.kernel, c.lam * few.total, c.kernel) for c in list(best.values())[:KINDS]]
 
 
 def _is_finite(kernel: Kernel, few: Dataset) -> bool:

@@ -114,7 +114,7 @@ class Procedure:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class LossTable:
     """Held-out losses of C candidates at n rows.
 
     Parameters
@@ -200,7 +200,7 @@ def whole_selection(
     if fresh is not None:
         more = float(rows.mean(board.errors.by_row(rows, fresh))) - float(errors[best] @ s / s.sum())
         shift[[learnt[c.kernel] > 0 for c in usable]] = more
-    table = Table(
+    table = LossTable(
         values,
         errors,
         np.array([c.value for c in usable]) - means,
@@ -264,7 +264,7 @@ def draws(units: Indices, seed: int, count: int = RESAMPLES) -> NDArray[np.float
     return drawn if (units == np.arange(units.size)).all() else drawn[:, units]
 
 
-def resampled(table: Table, rule: Rule, drawn: NDArray[np.float32]) -> Array:
+def resampled(table: LossTable, rule: Rule, drawn: NDArray[np.float32]) -> Array:
     """Return the mean loss of the rows that were not drawn, of what a rule takes by those that were, of each draw."""
     s = table.s.astype(np.float32)
     inside, outside = drawn * s, (drawn == 0) * s
@@ -314,7 +314,7 @@ def interval(losses: Array) -> tuple[float, float, float]:
     return float(losses.mean()), float(low), float(high)
 
 
-def difference_se(table: Table, at: int, starts: Indices) -> Array:
+def difference_se(table: LossTable, at: int, starts: Indices) -> Array:
     """Return the standard errors (C,) of the differences of mean values to those of one candidate.
 
     The largest one of that between folds, of single rows, and of what is drawn together.
@@ -326,7 +326,7 @@ def difference_se(table: Table, at: int, starts: Indices) -> Array:
     return found
 
 
-def indistinct(table: Table, at: int, se: Array, seed: int) -> NDArray[np.bool_]:
+def indistinct(table: LossTable, at: int, se: Array, seed: int) -> NDArray[np.bool_]:
     """Say which candidates (C,) have a score that can't be told from that of the lowest, at the level ``LEVEL``.
 
     With standard normal g_bu for each draw b and unit u, and the sums ``D_cu`` of centred differences of the rows of a
@@ -334,7 +334,7 @@ def indistinct(table: Table, at: int, se: Array, seed: int) -> NDArray[np.bool_]
 
     Parameters
     ----------
-    table : Table
+    table : LossTable
     at : int
         The candidate with the lowest score.
     se : (C,) array
@@ -354,7 +354,7 @@ def indistinct(table: Table, at: int, se: Array, seed: int) -> NDArray[np.bool_]
     return np.asarray(scores - scores[at] <= float(np.quantile(largest, LEVEL)) * se + rounding)
 
 
-def _differences(table: Table, at: int) -> Iterator[tuple[slice, Array]]:
+def _differences(table: LossTable, at: int) -> Iterator[tuple[slice, Array]]:
     """Give the differences (c, n) of the values of some candidates to those of one, less their means."""
     step, share = max(1, CHUNK // table.s.size), table.s / table.s.sum()
     for start in range(0, len(table.values), step):
@@ -363,7 +363,7 @@ def _differences(table: Table, at: int) -> Iterator[tuple[slice, Array]]:
         yield chunk, found - (found @ share)[:, None]
 
 
-def _sums(table: Table, centred: Array) -> Array:
+def _sums(table: LossTable, centred: Array) -> Array:
     """Return the weighted sums (C, units) of values (C, n) over what is drawn together."""
     weighted, count = centred * table.s, int(table.units.max()) + 1
     if count == table.units.size:

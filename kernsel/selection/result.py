@@ -26,7 +26,7 @@ from kernsel.errors import OptionError, codes_of
 from kernsel.kernels import Kernel, from_spec, short
 from kernsel.model.model import Model
 from kernsel.numerics.runtime.jit import threads
-from kernsel.search.candidate import Candidate, parameters_of
+from kernsel.search.candidate import Candidate
 from kernsel.text import aligned, listing, make, to_json
 from kernsel.version import __version__
 
@@ -105,7 +105,7 @@ class Selection:
             {
                 "kernel": candidate.kernel.name,
                 **candidate.kernel.parameters,
-                **{f"learner.{name}": value for name, value in _tuned(candidate).items()},
+                **{f"learner.{name}": value for name, value in candidate.tuned.items()},
                 "lambda": candidate.lam,
                 **{key: value for key, value in self._entry(candidate).items() if key in _MEASURED},
                 **candidate.terms,
@@ -207,25 +207,31 @@ class Selection:
                 initial_indent="  ",
                 subsequent_indent="  ",
             ),
+            *self._footnotes(),
         ]
+        if self.nested is not None:
+            lines += ["", self.nested.summary()]
+        return "\n".join(lines)
+
+    def _footnotes(self) -> list[str]:
+        """Say what the table of candidates doesn't."""
+        lines = []
         if self.data.get("relevances", {}).get("unseen") or self.options["calibration"] == "softmax":
             lines.append(
                 "  the error of the choice is of outputs made anew after the search, those below it of the search's"
             )
-        if _tuned(self.best):
-            names = listing(_tuned(self.best))
+        if self.best.tuned:
+            names = listing(self.best.tuned)
             lines.append(f"  learners are compared by that and not by their losses, which depend on {names}")
-        if any(candidate.scored_by for candidate in self.candidates):
-            by = next(candidate.scored_by for candidate in self.candidates if candidate.scored_by)
-            count = sum(candidate.scored_by is not None for candidate in self.candidates)
-            lines.append(f"  *: scored by {by}, as rho is too large for {self.criterion} ({count} candidates)")
-        refitted = sum(candidate.refitted for candidate in self.candidates)
-        if refitted:
+        if instead := [candidate.scored_by for candidate in self.candidates if candidate.scored_by is not None]:
+            lines.append(
+                f"  *: scored by {instead[0]}, as rho is too large for {self.criterion} ({len(instead)} candidates)"
+            )
+        if refitted := sum(candidate.refitted for candidate in self.candidates):
             lines.append(
                 f"  {refitted} folds of all candidates were refitted, as their Newton step could not be trusted"
             )
-        left = [candidate.rank for candidate in self.candidates if candidate.rank is not None]
-        if left:
+        if left := [candidate.rank for candidate in self.candidates if candidate.rank is not None]:
             lines.append(f"  {len(left)} candidates were left behind at rank {_span(left)}")
         failed = sum(candidate.failed is not None for candidate in self.candidates)
         lines.append(
@@ -233,17 +239,15 @@ class Selection:
             + (f", {failed} of them failed" if failed else "")
             + f", in {self.timing['total']:.2f} s"
         )
-        if self.nested is not None:
-            lines += ["", self.nested.summary()]
-        return "\n".join(lines)
+        return lines
 
     def _choice(self) -> str:
-        tuned = f"({_values(_tuned(self.best))})" if _tuned(self.best) else ""
+        tuned = f"({_values(self.best.tuned)})" if self.best.tuned else ""
         return f"{self.learner}{tuned} on {short(self.best.kernel)}, lambda = {self.best.lam:.4g}"
 
     def _parts(self) -> list[str]:
         """What the candidates differ in, besides lambda."""
-        return ["kernel", self.learner] if _tuned(self.best) else ["kernel"]
+        return ["kernel", self.learner] if self.best.tuned else ["kernel"]
 
     def _measure(self) -> str:
         """What the error is."""
@@ -289,7 +293,7 @@ class Selection:
         return (
             ">" if candidate is self.best else "",
             short(candidate.kernel),
-            *([_values(_tuned(candidate))] if _tuned(self.best) else []),
+            *([_values(candidate.tuned)] if self.best.tuned else []),
             f"{candidate.lam:.4g}",
             f"{candidate.score:.5g}" + "*" * (candidate.scored_by is not None),
             "-" if candidate.verified is None else f"{candidate.verified:.5g}",
@@ -416,15 +420,10 @@ def finite_or_none(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else float(value)
 
 
-def described(candidate: Candidate) -> str:
+def describe_candidate(candidate: Candidate) -> str:
     """Say which candidate it is."""
-    tuned = _values(_tuned(candidate))
+    tuned = _values(candidate.tuned)
     return f"{short(candidate.kernel)}, {tuned + ', ' if tuned else ''}lambda = {candidate.lam:.4g}"
-
-
-def _tuned(candidate: Candidate) -> dict[str, float]:
-    """Return the parameters of the learner, if any of them were searched."""
-    return parameters_of(candidate.learner) if getattr(candidate.learner, "comparable", False) else {}
 
 
 def _values(parameters: Mapping[str, float]) -> str:

@@ -23,7 +23,16 @@ from kernsel.search.board import Board
 from kernsel.search.candidate import Candidate
 from kernsel.search.choice import Rule
 from kernsel.selection import procedure
-from kernsel.selection.procedure import Table, choices, difference_se, draws, indistinct, interval, resampled, units_of
+from kernsel.selection.procedure import (
+    LossTable,
+    choices,
+    difference_se,
+    draws,
+    indistinct,
+    interval,
+    resampled,
+    units_of,
+)
 
 RULES = [
     Rule("minimum", 0.0),
@@ -51,7 +60,7 @@ def make(seed=0, count=12, n=40, classes=True, weighted=False, grouped=False, sp
         for tau, lam, score, se in columns.T
     ]
     beyond = 0.05 * rng.random(count)
-    return candidates, Table(values, errors, beyond, np.zeros(count), of_rows(values, s), s, units)
+    return candidates, LossTable(values, errors, beyond, np.zeros(count), of_rows(values, s), s, units)
 
 
 def in_order(rule, candidates, table):
@@ -183,7 +192,7 @@ def test_the_best_is_among_those_that_can_not_be_told_from_the_lowest():
         means = np.r_[0.0, 0.05, 0.05, np.full(12, 0.02)]
         values = (rng.normal(size=80) + rng.normal(size=(15, 80)) + means[:, None] + 9).astype(np.float32)
         ones = np.ones(80)
-        table = Table(values, values, np.zeros(15), np.zeros(15), of_rows(values, ones), ones, np.arange(80))
+        table = LossTable(values, values, np.zeros(15), np.zeros(15), of_rows(values, ones), ones, np.arange(80))
         at = int(values.mean(axis=1).argmin())
         kept += indistinct(table, at, difference_se(table, at, np.arange(0, 81, 8)), seed)[0]
     assert kept >= 200 * (0.9 - 3 * np.sqrt(0.9 * 0.1 / 200))
