@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kernsel.protocols import SupportsConversions
 from kernsel.search.candidate import parameters_of
+from kernsel.search.converting import in_sklearns_words
 
 if TYPE_CHECKING:
     from kernsel.search.candidate import Candidate
@@ -43,7 +43,7 @@ def cv_results(selection: Selection) -> tuple[dict[str, Any], int]:
     candidates = [candidate for _, candidate in ranked]
     total, folds = float(selection.data["weight"]), float(selection.data["folds"])
     params = [_params(candidate) for candidate in candidates]
-    terms = [{**_elsewhere(candidate, total), **own} for candidate, own in zip(candidates, params, strict=True)]
+    terms = [{**in_sklearns_words(candidate, total), **own} for candidate, own in zip(candidates, params, strict=True)]
     table: dict[str, Any] = {"params": params}
     for name in dict.fromkeys(name for each in terms for name in each):
         table[f"param_{name}"] = _masked([each.get(name) for each in terms])
@@ -63,13 +63,6 @@ def _params(candidate: Candidate) -> dict[str, Any]:
     """Return what sets a candidate apart."""
     tuned = parameters_of(candidate.learner) if getattr(candidate.learner, "comparable", False) else {}
     return {"kernel": candidate.kernel.name, **candidate.kernel.parameters, **tuned, "lambda": candidate.lam}
-
-
-def _elsewhere(candidate: Candidate, total: float) -> dict[str, float]:
-    """Return the parameters of a candidate in scikit-learn's terms."""
-    learner = candidate.learner
-    of_learner = learner.conversions(total, candidate.lam) if isinstance(learner, SupportsConversions) else {}
-    return {**candidate.kernel.conversions(), **of_learner}
 
 
 def _place(candidate: Candidate) -> tuple[Any, ...]:

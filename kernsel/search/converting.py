@@ -1,4 +1,4 @@
-"""Values of a grid in scikit-learn's terms: ``C = 1 / (2 n lambda)``, ``alpha = n lambda``, and a kernel's gamma."""
+"""Parameters in scikit-learn's terms: ``C = 1 / (2 n lambda)``, ``alpha = n lambda``, and a kernel's gamma."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from kernsel.errors import OptionError
 from kernsel.kernels import Kernel
 from kernsel.protocols import Learner, SupportsConversions
+from kernsel.search.candidate import Candidate
 from kernsel.text import listing
 
 Array = NDArray[np.float64]
@@ -19,6 +20,13 @@ _LAMBDA: Mapping[str, Callable[[Array, float], Array]] = {
     "C": lambda values, n: 1.0 / (2.0 * n * values),
     "alpha": lambda values, n: values / n,
 }
+
+
+def in_sklearns_words(candidate: Candidate, n: float) -> dict[str, float]:
+    """Return the parameters of a candidate in scikit-learn's terms, for ``n`` rows (or their summed weights)."""
+    learner = candidate.learner
+    of_learner = learner.conversions(n, candidate.lam) if isinstance(learner, SupportsConversions) else {}
+    return {**candidate.kernel.conversions(), **of_learner}
 
 
 def in_own_words(

@@ -17,6 +17,7 @@ from kernsel.errors import Caution
 from kernsel.representation.ranks import LowRank, asked_rank
 from kernsel.search.candidate import Candidate
 from kernsel.search.choice import MINIMUM, ONE_SE, SAFEST, Choice, Rule
+from kernsel.search.converting import in_sklearns_words
 from kernsel.search.ranking import Ranking
 from kernsel.search.walk import Walk
 from kernsel.selection.cautions import examine, examine_kernel
@@ -81,7 +82,7 @@ def make_selection(setting: Setting, outcome: Outcome) -> Selection:
         outputs=_placed(outputs, places, given),
         probabilities=None if probabilities is None else _placed(probabilities, places, given),
         warnings=[*_warnings(setting, outcome), *examined.cautions, *indefinite],
-        conversions={**best.kernel.conversions(), **best.learner.conversions(rows.total, best.lam)},
+        conversions=in_sklearns_words(best, rows.total),
         data=_data(setting, outcome) | baseline | {"notes": [*notes, *examined.notes]},
         options=_options(setting),
         timing=_timing(outcome.times),
