@@ -14,6 +14,7 @@ from kernsel.data import from_arrays
 from kernsel.errors import IncompatibleError
 from kernsel.protocols import SupportsOperator, require
 from kernsel.selection.large import is_large
+from kernsel.selection.plan import Plan
 
 pytestmark = pytest.mark.filterwarnings("ignore::kernsel.errors.SelectionWarning")
 
@@ -217,8 +218,7 @@ def test_the_way_of_many_rows():
     dataset = from_arrays(X, X[:, 0] + rng.normal(size=2100))
 
     def goes(**parts):
-        options = {"learner": "krr", "rank": "whole", "seed": 0, **parts}
-        return is_large(dataset, options.pop("kernel", "gaussian"), None, "normal", options)
+        return is_large(dataset, Plan(**{"kernel": "gaussian", "learner": "krr", "rank": "whole", **parts}))
 
     for name, large in {"newton-cv": True, "cv": True, "loo": False, "bif": False}.items():
         assert goes(criterion=name) == goes(criterion=copy_of(name)) == large

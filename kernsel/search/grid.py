@@ -31,8 +31,12 @@ class GridSearch(Walk):
 
     Parameters
     ----------
-    board, grids, extend, rule
-        As in ``kernsel.search.walk``.
+    board : Board
+    grids : list of Axes
+    extend : bool
+        Whether candidates beyond the grids may be scored.
+    rule : Rule
+        How the choice will be made.
     ladder : sequence of int, ascending
         Ranks of successive halving, below that in force; with none every candidate is scored there.
     """

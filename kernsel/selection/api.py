@@ -240,9 +240,11 @@ def encode_arrays(
 
     Parameters
     ----------
-    X, y, weights, groups
-        As in :func:`select`.
+    X : (n, d) array, sparse matrix or DataFrame
+    y : (n,) or (n, k) array
     plan : Plan
+    weights, groups : (n,) array, optional
+        As in :func:`select`.
 
     Returns
     -------
