@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 PROC, CGROUPS = Path("/proc/self"), Path("/sys/fs/cgroup")
@@ -16,13 +16,19 @@ PROC, CGROUPS = Path("/proc/self"), Path("/sys/fs/cgroup")
 _asked: int | None = None
 
 
-def set_memory_limit(limit: int | None) -> None:
-    """Let the process have no more than so many bytes of memory; None for no such limit.
+@contextmanager
+def limited_memory(limit: int | None) -> Iterator[None]:
+    """Let the process have no more than so many bytes of memory inside the block; None for no such limit.
 
-    That holds for what is refused before it is allocated: see ``kernsel.errors.check_memory``.
+    That holds for what is refused, or done with less, before it is allocated: see ``kernsel.errors.check_memory``. Of
+    blocks within blocks the innermost counts; those of several threads at a time are one another's.
     """
     global _asked
-    _asked = limit
+    before, _asked = _asked, limit if limit is not None else _asked
+    try:
+        yield
+    finally:
+        _asked = before
 
 
 def memory_limit() -> int | None:

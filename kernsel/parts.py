@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import numbers
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -13,12 +14,15 @@ from kernsel import registry
 from kernsel.data.columns import as_dense
 from kernsel.errors import IncompatibleError, OptionError, PluginError, check_memory
 from kernsel.kernels import Function, Kernel, Precomputed, is_precomputed, parse
+from kernsel.memory import memory_limit
 from kernsel.numerics.points import Points
 from kernsel.protocols import Criterion, Learner, Search
 from kernsel.representation.blocks import FEATURES_BYTES
 from kernsel.representation.ranks import METHODS, Full, LowRank, Rank, Whole
 
 FULL_RANK_ROWS = 2000
+GRAM_BYTES = 8 * 6  # a pair of rows: distances, and matrix and work space for each of the kernels in work
+LEAST_MEMORY = 10**7  # bytes that may be asked for; below, nothing but tiny tables would be done
 LARGEST_RANK = 1000
 TOLERANCE, WHOLE = "tol:", "whole"
 LEAST_TOLERANCE = 1e-10  # what is left of the trace is known to rounding
@@ -98,7 +102,7 @@ def read_rank(
     if rank == WHOLE:
         _check_whole(landmarks, learner)
         return Whole()
-    if rank == "full" or (rank is None and n <= FULL_RANK_ROWS):
+    if rank == "full" or (rank is None and n <= FULL_RANK_ROWS and (landmarks or not _is_too_large(n))):
         if landmarks is not None:
             raise OptionError(
                 f"landmarks {landmarks!r}: the whole Gram matrix of {n} rows needs none; give a rank, such as 200"
@@ -163,6 +167,20 @@ def _tolerance(text: str) -> tuple[int, float]:
     return found
 
 
+def read_memory(memory: str | int | None) -> int | None:
+    """Return a number of bytes, of a text such as ``2GiB``, ``500MB`` or ``1.5G``; None for none."""
+    if memory is None:
+        return None
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?)b?|b)?", str(memory).strip(), re.IGNORECASE)
+    if match is None or isinstance(memory, bool):
+        raise OptionError(f"memory {memory!r} is no size: give one such as 2GiB or 500MB")
+    power = " kmgt".index((match[2] or " ").lower())
+    found = int(float(match[1]) * (1024 if match[3] else 1000) ** power)
+    if found < LEAST_MEMORY:
+        raise OptionError(f"memory {memory!r} is too little for anything: give at least {LEAST_MEMORY // 10**6} MB")
+    return found
+
+
 def read_search(search: str | Search, n: int, outputs: int, rank: Rank, one_se: bool) -> Search:
     """Return the search: by default halving of many rows, where a low rank says something of their candidates."""
     if search == "auto":
@@ -179,10 +197,16 @@ def read_search(search: str | Search, n: int, outputs: int, rank: Rank, one_se: 
     return part
 
 
+def _is_too_large(n: int) -> bool:
+    """Tell whether the memory doesn't suffice for the whole Gram matrix of n rows."""
+    there = memory_limit()
+    return there is not None and GRAM_BYTES * n**2 > there
+
+
 def _check_memory(n: int) -> None:
-    """Refuse a Gram matrix that won't fit: distances, and matrix and work space for each of the kernels in work."""
+    """Refuse a Gram matrix that won't fit."""
     check_memory(
-        8 * n**2 * 6,
+        GRAM_BYTES * n**2,
         f"the whole Gram matrix of {n} rows",
         "leave out --rank full, or give a number of landmarks such as --rank 1000",
     )

@@ -3,7 +3,9 @@
 import importlib
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ import kernsel
 from kernsel import registry
 from kernsel.data import from_arrays
 from kernsel.errors import IncompatibleError
+from kernsel.learners import Krr, Loss
 from kernsel.protocols import SupportsOperator, require
 from kernsel.selection.large import is_large
 from kernsel.selection.plan import Plan
@@ -218,7 +221,7 @@ def test_the_way_of_many_rows():
     dataset = from_arrays(X, X[:, 0] + rng.normal(size=2100))
 
     def goes(**parts):
-        return is_large(dataset, Plan(**{"kernel": "gaussian", "learner": "krr", "rank": "whole", **parts}))
+        return is_large(dataset, Plan(**{"learner": "krr", "kernel": "gaussian", "rank": "whole", **parts}))
 
     for name, large in {"newton-cv": True, "cv": True, "loo": False, "bif": False}.items():
         assert goes(criterion=name) == goes(criterion=copy_of(name)) == large
@@ -243,3 +246,26 @@ def test_require_refuses_what_lacks_a_capability():
     assert require(linear, lambda kernel: kernel.name == "linear", "not raised") is linear
     with pytest.raises(IncompatibleError, match="linear has none"):
         require(linear, SupportsOperator, "linear has none")
+
+
+@dataclass(frozen=True)
+class Least:
+    """A learner with what every learner must have, and nothing else."""
+
+    name: ClassVar[str] = "least"
+    tasks: ClassVar[tuple[str, ...]] = ("regression",)
+    bias: ClassVar[bool] = False
+    loss: ClassVar[Loss] = Krr().loss
+
+
+def test_a_learner_without_terms_of_scikit_learn(table):
+    own, bare = (kernsel.select(*table, kernel="matern32(ell=2)", learner=each, **FEW) for each in ("krr", Least()))
+    assert own.best.score == bare.best.score
+    assert bare.conversions == {}
+    assert "scikit-learn's terms" in own.summary()
+    assert "scikit-learn" not in bare.summary()
+
+
+def test_one_candidate_is_counted_as_one(table):
+    result = kernsel.select(*table, **FEW | {"grid": {"lambda": [0.1]}, "kernel": "gaussian(tau=1)"})
+    assert "\n1 candidate, in " in result.summary()

@@ -11,7 +11,7 @@ import pytest
 from kernsel import registry
 from kernsel import text as parameters
 from kernsel.data import read_table
-from kernsel.errors import AmbiguousPlugin, BrokenPlugin, OptionError, PluginWarning, UnknownPlugin
+from kernsel.errors import AmbiguousPlugin, BrokenPlugin, DataError, OptionError, PluginWarning, UnknownPlugin
 
 DISTS = Path(__file__).parent / "dists"
 
@@ -123,6 +123,73 @@ def test_other_files_are_read_as_before_beside_a_plugins_format(install, tmp_pat
     path.write_text("a,b\n1,2\n3,4\n")
     with pytest.warns(PluginWarning, match="'lost'"):
         assert read_table(path).to_dict("list") == {"a": [1, 3], "b": [2, 4]}
+
+
+FAULTY = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True)
+class Faulty:
+    name: ClassVar[str] = "faulty"
+
+    def fits(self, source, reading):
+        {fits}
+
+    def read(self, source, reading, expected):
+        {read}
+"""
+
+
+@pytest.fixture
+def faulty(tmp_path, monkeypatch):
+    """Return a function that installs a format with some lines as its methods, and returns a file."""
+
+    def make(fits, read):
+        info = tmp_path / "acme_faulty-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text("Name: acme-faulty\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text("[kernsel.formats]\nfaulty = acme_faulty:Faulty\n")
+        (tmp_path / "acme_faulty.py").write_text(FAULTY.format(fits=fits, read=read))
+        monkeypatch.syspath_prepend(tmp_path)
+        path = tmp_path / "t.csv"
+        path.write_text("a,b\n1,2\n3,4\n")
+        return path
+
+    yield make
+    sys.modules.pop("acme_faulty", None)
+
+
+@pytest.mark.parametrize(
+    ("fits", "reason"),
+    [
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+        ("return None", "TypeError"),
+        ("raise SystemExit", "SystemExit"),
+    ],
+)
+def test_a_format_that_cannot_say_what_it_reads_is_left_out(faulty, fits, reason):
+    path = faulty(fits, "return None")
+    with pytest.warns(PluginWarning, match=rf"format 'faulty' of acme-faulty 1.0 failed \({reason}.*left out"):
+        assert read_table(path).to_dict("list") == {"a": [1, 3], "b": [2, 4]}
+
+
+def test_a_format_that_fails_at_a_file_is_named(faulty):
+    path = faulty("return 4", "return {}['x']")
+    with pytest.raises(DataError, match=r"t.csv can't be read.*format 'faulty' of acme-faulty 1.0 failed \(KeyError"):
+        read_table(path)
+
+
+def test_a_format_that_returns_no_table_is_named(faulty):
+    path = faulty("return 4", "return None")
+    with pytest.raises(DataError, match="t.csv can't be read.*format 'faulty' returned NoneType in place of a table"):
+        read_table(path)
+
+
+def test_a_format_may_have_nothing_to_say_of_a_file(faulty):
+    path = faulty("return 4", "import pandas; return pandas.DataFrame({'a': [1.0]})")
+    assert read_table(path).attrs["notes"] == []
 
 
 # Unknown names

@@ -42,8 +42,8 @@ def guarded() -> Iterator[None]:
         warnings.showwarning = _Printer(warnings.showwarning)
         try:
             _check_addresses()
-            yield
-            sys.stdout.flush()
+            with _written():
+                yield
         except errors.KernselError as error:
             say(f"error: {error}")
             raise typer.Exit(2) from error
@@ -53,18 +53,10 @@ def guarded() -> Iterator[None]:
         except KeyboardInterrupt as error:
             say("interrupted")
             raise typer.Exit(INTERRUPTED) from error
-        except BrokenPipeError as error:
-            # What is still buffered would fail again when Python ends.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), _stdout_number())
-            raise typer.Exit(BROKEN_PIPE) from error
         except OSError as error:
-            if error.errno == errno.ENOMEM:
-                say(f"error: {NO_MEMORY}")
-                raise typer.Exit(2) from error
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+            if error.errno != errno.ENOMEM:
                 raise
-            os.dup2(os.open(os.devnull, os.O_WRONLY), _stdout_number())
-            say(f"error: the output can't be written ({error.strerror}); make room, or write it elsewhere")
+            say(f"error: {NO_MEMORY}")
             raise typer.Exit(2) from error
         except (Exception, SystemExit) as error:
             from kernsel import registry  # imports the metadata of distributions, which --help does without
@@ -74,6 +66,28 @@ def guarded() -> Iterator[None]:
                 raise
             say(f"error: {reason}; tell its authors, or do without it")
             raise typer.Exit(2) from error
+
+
+@contextmanager
+def _written() -> Iterator[None]:
+    """End a command whose output can't be written: in silence if it is read by nobody, else with exit code 2."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError as error:
+        _drop_output()
+        raise typer.Exit(BROKEN_PIPE) from error
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+            raise
+        _drop_output()
+        say(f"error: the output can't be written ({error.strerror}); make room, or write it elsewhere")
+        raise typer.Exit(2) from error
+
+
+def _drop_output() -> None:
+    """Write what is still buffered to nowhere: it would fail again when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), _stdout_number())
 
 
 def _check_addresses() -> None:
@@ -92,7 +106,10 @@ class Group(TyperGroup):
     def main(self, *args: Any, **options: Any) -> Any:
         """Run the command that is asked for, and end the process."""
         try:
-            code = super().main(*args, **{**options, "standalone_mode": False})
+            with _written():  # --help and --version are no commands
+                code = super().main(*args, **{**options, "standalone_mode": False})
+        except typer.Exit as end:
+            code = end.exit_code
         except USAGE_ERROR as error:
             context = getattr(error, "ctx", None)
             help_of = context.command_path if context is not None else "kernsel"

@@ -29,7 +29,7 @@ def plugins(
         typer.Option("--describe", help="Say of every part what it is, what it costs and what is known against it."),
     ] = False,
 ) -> None:
-    """List the kernels, learners, criteria and searches and where each comes from, or explain some."""
+    """List the kernels, learners, criteria, searches and formats, and where each comes from, or explain some."""
     with console.guarded():
         from kernsel import registry
 

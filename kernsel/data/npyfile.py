@@ -37,9 +37,6 @@ class Npy:
         if not isinstance(array, np.ndarray):
             array.close()
             raise DataError(f"{source.name} is an archive of arrays (.npz); write the one that is meant by numpy.save")
-        if not isinstance(array, np.ndarray):
-            array.close()
-            raise DataError(f"{source.name} is an archive of arrays (.npz); write the one that is meant by numpy.save")
         if array.ndim != 2 or array.dtype.kind not in "biuf":
             raise DataError(
                 f"{source.name} must hold numbers in rows and columns, not {array.dtype} of shape {array.shape}"

@@ -25,6 +25,7 @@ from kernsel.data.tables import SparseTable, names_of
 from kernsel.errors import BrokenPlugin, DataError, KernselError, PluginWarning
 from kernsel.numerics.points import as_points
 from kernsel.protocols import Format
+from kernsel.text import first_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,30 +91,42 @@ def _read(source: Source, expected: list[str] | None, reading: Reading) -> pd.Da
         reason = error.strerror or str(error)
         raise DataError(f"can't read {source.name}: {reason}; get another copy of it") from error
     except Exception as error:  # what readers of other libraries raise on garbage is in no list
-        reason = shorten(f"{type(error).__name__}: {error}", 80)
+        reason = registry.blame(error) or shorten(f"{type(error).__name__}: {error}", 80)
         raise DataError(
             f"{source.name} can't be read, and may be damaged ({reason}); get another copy of it"
         ) from error
 
 
 def _read_format(source: Source, expected: list[str] | None, reading: Reading) -> pd.DataFrame | SparseTable:
-    """Read one file by the format that is the surest that the file is one of its own, the first of equals."""
-    surest = max(_formats(), key=lambda each: each.fits(source, reading))
+    """Read one file by the format that is the surest that the file is one of its own."""
+    surest = _surest(source, reading)
     table: pd.DataFrame | SparseTable = surest.read(source, reading, expected)
+    if not hasattr(table, "attrs"):
+        raise TypeError(f"format {surest.name!r} returned {type(table).__name__} in place of a table")
+    table.attrs.setdefault("notes", [])
     return table
 
 
-def _formats() -> list[Format]:
-    """Return the formats that can be loaded, the built-in ones first; a warning says which can't."""
-    found: list[Format] = []
+def _surest(source: Source, reading: Reading) -> Format:
+    """Return the surest format, the first of equals, built-in ones first; a warning says which plugin's can't be asked.
+
+    What a built-in one raises is the matter of the file.
+    """
+    answers: list[tuple[int, Format]] = []
     for claim in sorted(registry.claims("format"), key=lambda claim: not claim.builtin):
         if claim.state != "ok":
             continue
         try:
-            found.append(registry.get("format", claim.name)())
+            part: Format = registry.get("format", claim.name)()
+            answers.append((int(part.fits(source, reading)), part))
         except BrokenPlugin as error:
             warnings.warn(str(error), PluginWarning, stacklevel=2)
-    return found
+        except (Exception, SystemExit) as error:
+            if claim.builtin or isinstance(error, KernselError):
+                raise
+            text = f"format {claim.name!r} of {claim.origin} failed ({type(error).__name__}: {first_line(error)})"
+            warnings.warn(f"{text} and is left out; tell its authors", PluginWarning, stacklevel=2)
+    return max(answers, key=lambda answer: answer[0])[1]
 
 
 def _read_all(sources: Sequence[Source], expected: list[str] | None, reading: Reading) -> pd.DataFrame | SparseTable:

@@ -63,13 +63,13 @@ class Intervals:
     limits: Array | None = None
 
     @classmethod
-    def of(cls, path: Any, k: int, heldout: Array | None = None, most: int = MOST) -> Intervals | None:
-        """Refit each fold for lambda number ``k`` of a path; None if that is more than ``most`` numbers.
+    def of(cls, path: Any, k: int, heldout: Array | None = None, most: int | None = None) -> Intervals | None:
+        """Refit each fold for lambda number ``k`` of a path; None if that is more than ``most`` numbers (``MOST``).
 
         Residuals are those of the refits, or of other held-out outputs (outputs, n).
         """
         rows, points = path.rows, path.representation.points
-        if rows.left.size * len(rows.Y) * points.shape[0] > most:
+        if rows.left.size * len(rows.Y) * points.shape[0] > (MOST if most is None else most):
             return None
         coefficients, biases = path.refits(k)
         if heldout is None:

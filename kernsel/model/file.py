@@ -108,7 +108,9 @@ def read_arrays(path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]
         raise
     except _ARCHIVE as error:
         reason = (
-            "is damaged; get another copy of it" if zipfile.is_zipfile(path) else "isn't a model of kernsel, or is cut"
+            "is damaged; get another copy of it"
+            if zipfile.is_zipfile(path)
+            else "isn't a model of kernsel, or is cut; give one that was saved with --model"
         )
         raise ModelError(f"{path} {reason} ({type(error).__name__})") from error
     if told != found:

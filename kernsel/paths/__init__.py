@@ -7,9 +7,10 @@ kind of loss.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernsel.numerics.runtime.jit import compile_ahead
 from kernsel.numerics.square import factored, heldout
@@ -42,16 +43,23 @@ PATHS: dict[type[Representation], tuple[type[Path], type[Path]]] = {
 """Paths of the square loss, and of others, for each representation."""
 
 
-def make_path(problem: Problem, learner: Learner, lams: Iterable[float], lead_in: bool = False) -> Path:
+def make_path(
+    problem: Problem,
+    learner: Learner,
+    lams: Iterable[float],
+    lead_in: bool = False,
+    near: Mapping[float, NDArray[np.float64]] | None = None,
+) -> Path:
     """Return the path of a learner on a problem; lambda is put in descending order.
 
-    With ``lead_in`` the first lambda is led to from larger ones, where fits are found by steps.
+    With ``lead_in`` the first lambda is led to from larger ones, where fits are found by steps; where steps are dear
+    they start from the solutions by lambda that are ``near``, of ``Path.settled``.
     """
     descending = np.sort(np.array(list(lams), dtype=np.float64))[::-1]
     representation = problem.representation(learner.loss)
     square, smooth = PATHS[type(representation)]
     kind = square if learner.loss.square else smooth
-    return kind(problem, representation, learner, descending, lead_in=lead_in)
+    return kind(problem, representation, learner, descending, lead_in=lead_in, near=near)
 
 
 def compile_updates(learner: Learner, full: bool) -> None:

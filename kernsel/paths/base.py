@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Self
 
 import numpy as np
@@ -38,6 +38,8 @@ class Path(ABC):
         The rows of the problem in other folds.
     lead_in : bool
         Whether the first lambda is led to from larger ones, where fits are found by steps.
+    near : mapping of float to (k, .) array, optional
+        Solutions by lambda, from ``settled`` of another path on the same problem, to start from where steps are dear.
     """
 
     representation: Representation
@@ -50,6 +52,7 @@ class Path(ABC):
         lams: Array,
         rows: Partition | None = None,
         lead_in: bool = False,
+        near: Mapping[float, Array] | None = None,
     ) -> None:
         self.problem = problem
         self.representation = representation
@@ -57,6 +60,7 @@ class Path(ABC):
         self.learner = learner
         self.lams = np.ascontiguousarray(lams, dtype=np.float64)
         self.lead_in = lead_in
+        self.near = {} if near is None else near
 
     @once
     def one_by_one(self) -> Self:
@@ -66,7 +70,7 @@ class Path(ABC):
 
     def _in_folds(self, rows: Partition) -> Self:
         """Return the path of the same fits in other folds."""
-        return type(self)(self.problem, self.representation, self.learner, self.lams, rows, self.lead_in)
+        return type(self)(self.problem, self.representation, self.learner, self.lams, rows, self.lead_in, self.near)
 
     @property
     def bias(self) -> bool:
@@ -122,6 +126,10 @@ class Path(ABC):
             f"{who} needs the square loss; learner '{self.learner.name}' has another: use krr or lssvm, or the "
             "criterion newton-cv"
         )
+
+    def settled(self) -> dict[float, Array]:
+        """Return solutions (k, .) by lambda that are worth keeping for another path on the problem: its ``near``."""
+        return {}
 
     @abstractmethod
     def _solution(self, k: int) -> Array:

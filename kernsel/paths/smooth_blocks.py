@@ -39,8 +39,9 @@ DENSE = 64
 class BlocksSmoothPath(Path):
     """A smooth loss on features that are computed block by block in every pass over the rows.
 
-    Fits start from those on the rows that the landmarks were chosen among, so that a few passes are enough. Fits
-    without a fold start from the fit on all rows, and from its products without those of the fold.
+    Fits start from what is ``near``, or from those on the rows that the landmarks were chosen among, so that a few
+    passes are enough. Fits without a fold start from the fit on all rows, and from its products without those of the
+    fold.
     """
 
     representation: Blocks
@@ -88,12 +89,23 @@ class BlocksSmoothPath(Path):
 
     @property
     def _starts(self) -> Array:
-        """Weights (k, L, R) to start from: those of fits on the sampled rows."""
+        """Weights (k, L, R) to start from: those that are near, or those of fits on the sampled rows."""
+        lams = self.lams.tolist()
+        if all(lam in self.near for lam in lams):
+            return np.stack([self.near[lam] for lam in lams], axis=1)
         sample = self.representation.sample()
         problem = Problem(sample.rows, sample.kernel, sample.asked)
         found = FeaturesSmoothPath(problem, sample, self.learner, self.lams, lead_in=self.lead_in).fits
         usable = (found.status <= newton.UNFINISHED)[:, :, None] & np.isfinite(found.x)
-        return np.where(usable, found.x, 0.0)
+        start = np.where(usable, found.x, 0.0)
+        for number, lam in enumerate(lams):
+            start[:, number] = self.near.get(lam, start[:, number])
+        return start
+
+    def settled(self) -> dict[float, Array]:
+        fits = self.fits
+        done = np.flatnonzero((fits.status == newton.CONVERGED).all(axis=0))
+        return {float(self.lams[number]): fits.x[:, number] for number in done}
 
     def _by_fold(self, pairs: Sequence[Pair]) -> tuple[descent.Fits, Array]:
         """Return fits with their products by fold (the last part is of rows in no fold), and their gradients there."""

@@ -74,10 +74,14 @@ class HeldSquarePath(SquarePath):
     def _without_folds(self, which: Sequence[int] | None) -> HeldOut:
         """Return held-out outputs of fits that are trained on all rows but the fold."""
 
-    def _by_spectrum(self, lams: Array) -> tuple[Array, NDArray[np.int64]]:
-        """Return weighted held-out outputs (k, l, n) and statuses (l,) from the spectrum."""
+    def _by_spectrum(self, lams: Array) -> tuple[Array, Array, NDArray[np.int64]]:
+        """Return weighted held-out outputs (k, l, n), norms (l,) and statuses (l,) from the spectrum."""
         rows = self.rows
-        return heldout.heldout_square(*self._spectrum, self._targets, lams, rows.starts, rows.total, rows.left)
+        f, status = heldout.heldout_square(*self._spectrum, self._targets, lams, rows.starts, rows.total, rows.left)
+        return f, self._norms_by_spectrum(lams), status
+
+    def _norms_by_spectrum(self, lams: Array) -> Array:
+        return spectral.squared_norms(*self._spectrum, self._targets, self.rows.total * lams)
 
     def _trained(self, lams: Array) -> HeldOut:
         """Return held-out outputs of fits on rows of their own."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,9 +46,9 @@ class FeaturesSquarePath(HeldSquarePath):
             f, status = heldout.heldout_features(
                 *self._products, int(self.bias), self._targets, lams, rows.starts, rows.total, rows.left
             )
-        else:
-            f, status = self._by_spectrum(lams)
-        return HeldOut.of(f / self._root, status, exact=True)
+            return HeldOut.of(f / self._root, status, exact=True)
+        f, norms, status = self._by_spectrum(lams)
+        return replace(HeldOut.of(f / self._root, status, exact=True), norms=norms)
 
     def _fit_on(self, kept: NDArray[np.bool_], lams: Array) -> Array:
         rows, root = self.rows, np.sqrt(self.rows.s[kept])

@@ -41,15 +41,15 @@ class GramSquarePath(HeldSquarePath):
     def _without_folds(self, which: Sequence[int] | None) -> HeldOut:
         chosen = list(range(self.lams.size)) if which is None else list(which)
         if self.route != "krylov":
-            f, status = self._direct(self.lams[chosen], self.route == "factors")
-            return HeldOut.of(f / self._root, status, exact=True)
-        all_f, norms, done = self._krylov
-        f, status = all_f[:, chosen], np.zeros(len(chosen), np.int64)
-        if not (converged := done[chosen]).all():
-            left = self.lams[chosen][~converged]
-            f[:, ~converged], status[~converged] = self._direct(left, routes.few_ridges(self.rows, left.size))
-        held = HeldOut.of(f / self._root, status, exact=True)
-        return replace(held, norms=np.where(converged, norms[chosen], np.nan))
+            f, norms, status = self._direct(self.lams[chosen], self.route == "factors")
+        else:
+            all_f, all_norms, done = self._krylov
+            f, norms, status = all_f[:, chosen], all_norms[chosen], np.zeros(len(chosen), np.int64)
+            if (slow := ~done[chosen]).any():
+                left = self.lams[chosen][slow]
+                direct = self._direct(left, routes.few_ridges(self.rows, left.size))
+                f[:, slow], norms[slow], status[slow] = direct
+        return replace(HeldOut.of(f / self._root, status, exact=True), norms=norms)
 
     @once
     def _krylov(self) -> tuple[Array, Array, NDArray[np.bool_]]:
@@ -59,18 +59,19 @@ class GramSquarePath(HeldSquarePath):
             self.representation.weighted, self._targets, self.lams, rows.starts, rows.left, rows.total
         )
 
-    def _direct(self, lams: Array, by_factors: bool) -> tuple[Array, NDArray[np.int64]]:
-        """Return weighted held-out outputs (k, l, n) and statuses (l,) by factors of the matrix or its spectrum."""
+    def _direct(self, lams: Array, by_factors: bool) -> tuple[Array, Array, NDArray[np.int64]]:
+        """Return weighted held-out outputs (k, l, n), norms (l,) and statuses (l,) by factors or the spectrum."""
         rows = self.rows
         if not by_factors:
             return self._by_spectrum(lams)
-        f, status = factored.heldout_factored(
-            self.representation.weighted, self._free, self._targets, lams, rows.starts, rows.left
+        f, norms, status = factored.heldout_factored(
+            self.representation.weighted, self._free, self._targets, lams, rows.starts, rows.left, rows.total
         )
         lost = status != 0  # a factor ends where the ridge is near rounding; the spectrum goes a little farther
         if lost.any():
-            f[:, lost], status[lost] = self._by_spectrum(lams[lost])
-        return f, status
+            f[:, lost], norms[lost], status[lost] = self._by_spectrum(lams[lost])
+            norms = np.where(np.isnan(norms), self._norms_by_spectrum(lams), norms)
+        return f, norms, status
 
     def nystrom_influence(self, share: float) -> HeldOut:
         return nystrom_influence(self, self.representation, share)

@@ -6,7 +6,7 @@ lambda is kept with the problem, for it takes seconds to minutes, and no more th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -111,8 +111,9 @@ class WholePath(Path):
         lams: Array,
         rows: Partition | None = None,
         lead_in: bool = False,
+        near: Mapping[float, Array] | None = None,
     ) -> None:
-        super().__init__(problem, representation, learner, lams, rows, lead_in)
+        super().__init__(problem, representation, learner, lams, rows, lead_in, near)
         if not learner.loss.square:
             raise IncompatibleError(
                 f"rank whole is for the square loss, and learner '{learner.name}' has another: use krr or lssvm"

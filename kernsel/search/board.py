@@ -65,6 +65,8 @@ class Board:
         Held-out outputs of what was verified, on each deal.
     losses : dict
         By key, then by the number of the deal: what the score is the mean of, and the errors, both (held,).
+    near : dict
+        By deal, kernel and learner, then by lambda: solutions (k, .) that later fits start from: ``Path.settled``.
     """
 
     deals: list[Partition]
@@ -76,6 +78,7 @@ class Board:
     found: dict[Key, Candidate] = field(default_factory=dict)
     outputs: dict[Key, list[Array]] = field(default_factory=dict)
     losses: dict[Key, dict[int, tuple[Losses, Losses]]] = field(default_factory=dict)
+    near: dict[tuple[Partition, Kernel, Any], dict[float, Array]] = field(default_factory=dict)
     problems: Problems = field(default_factory=Problems)
 
     @property
@@ -186,6 +189,7 @@ class Board:
             norms = np.full(score.shape, np.nan)
             norms[usable] = float(problem.kernel.diag(path.rows.X).max()) * path.norms(usable, held)
             columns["norm"] = norms
+            self.near.setdefault((path.rows, problem.kernel, path.learner), {}).update(path.settled())
         lists = {name: np.asarray(column).tolist() for name, column in columns.items() if column is not None}
         found = []
         for k, lam in enumerate(path.lams.tolist()):
@@ -198,19 +202,27 @@ class Board:
 
     def verified(self, leading: Sequence[Candidate]) -> list[Candidate]:
         """Return candidates, in their order, scored again by exact refits at the representation in force."""
+        for candidate in leading:  # what an attempt that failed has left
+            self.outputs.pop(candidate.key, None)
         deals = [self._verified_on_deal(rows, leading) for rows in self.deals]
         return [averaged(candidate) for candidate in zip(*deals, strict=True)]
 
+    def path(self, rows: Partition, kernel: Kernel, learner: Any, lams: Sequence[float], lead_in: bool = False) -> Path:
+        """Return a path at the representation in force, from where the fits of the search are."""
+        near = self.near.get((rows, kernel, learner))
+        return make_path(self.problems.on(rows, kernel, self.rank), learner, lams, lead_in, near)
+
     def _verified_on_deal(self, rows: Partition, leading: Sequence[Candidate]) -> list[Candidate]:
-        # Held-out outputs of what is exact already are wanted again for metrics only.
-        done = {c.key for c in leading if c.exact and self.metrics is None}
+        # A mean over exact held-out outputs is what verification would find; the outputs are wanted for metrics only.
+        of_rows = isinstance(self.criterion, HeldOutCriterion)
+        done = {c.key for c in leading if c.exact and of_rows and self.metrics is None}
         result = {c.key: replace(c, verified=c.score) for c in leading if c.key in done}
         together: dict[tuple[Kernel, Learner], list[Candidate]] = {}
         for candidate in leading:
             if candidate.key not in done:
                 together.setdefault((candidate.kernel, candidate.learner), []).append(candidate)
         for (kernel, learner), members in together.items():
-            path = make_path(self.problems.on(rows, kernel, self.rank), learner, [c.lam for c in members])
+            path = self.path(rows, kernel, learner, [c.lam for c in members])
             held = path.exact().clipped(rows)
             for k, candidate in enumerate(sorted(members, key=lambda c: -c.lam)):
                 reason = held.failed[k]

@@ -1,4 +1,4 @@
-"""Values of a grid in scikit-learn's terms: ``C = 1 / (2 n lambda)``, ``alpha = n lambda``, and a kernel's gamma."""
+"""Parameters in scikit-learn's terms: ``C = 1 / (2 n lambda)``, ``alpha = n lambda``, and a kernel's gamma."""
 
 from __future__ import annotations
 

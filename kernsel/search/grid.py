@@ -34,9 +34,8 @@ class GridSearch(Walk):
     board : Board
     grids : list of Axes
     extend : bool
-        Whether candidates beyond the grids may be scored.
     rule : Rule
-        How the choice will be made.
+        As in ``kernsel.search.walk``.
     ladder : sequence of int, ascending
         Ranks of successive halving, below that in force; with none every candidate is scored there.
     """

@@ -11,8 +11,9 @@ from kernsel.data import Dataset, from_arrays
 from kernsel.data.choices import Names
 from kernsel.errors import OptionError, SelectionWarning
 from kernsel.kernels import Kernel, is_precomputed
+from kernsel.memory import limited_memory
 from kernsel.numerics.points import Points
-from kernsel.parts import check_seed, read_learner
+from kernsel.parts import check_seed, read_learner, read_memory
 from kernsel.search.axes import Grid
 from kernsel.search.faults import naming_plugins
 from kernsel.selection.kernel_source import AUTO, kernels_of, with_notes
@@ -54,6 +55,7 @@ def select(
     verify: int = 5,
     rank: int | float | str | None = None,
     landmarks: str | None = None,
+    memory: str | int | None = None,
     extend: bool = True,
     pure: bool = False,
     order: float | None = None,
@@ -154,6 +156,10 @@ def select(
     landmarks : {"rpcholesky", "uniform", "leverage", "kmeans"}, optional
         How they are chosen: by randomly pivoted Cholesky (the default), uniformly, by approximate ridge leverage
         scores, or as centres of k-means, which are no rows.
+    memory : str or int, optional
+        How much the selection may take, such as ``"2GiB"``, or a number of bytes: a Gram matrix or features that need
+        more are replaced by a low rank where ``rank`` leaves that open, and else refused before they are allocated. By
+        default what the machine, the container and the shell allow.
     extend : bool
         Extend the grid while the winner lies on its edge.
     pure : bool
@@ -240,7 +246,7 @@ def encode_arrays(
 
     Parameters
     ----------
-    X : (n, d) array, sparse matrix or DataFrame
+    X : (n, d) array, sparse matrix, or DataFrame
     y : (n,) or (n, k) array
     plan : Plan
     weights, groups : (n,) array, optional
@@ -286,6 +292,11 @@ def carry_out(dataset: Dataset, plan: Plan, progress: Progress | None = None) ->
     Selection
     """
     check_seed(plan.seed)  # here, as relevances may be learnt before the search
+    with limited_memory(read_memory(plan.memory)):
+        return _carry_out(dataset, plan, progress)
+
+
+def _carry_out(dataset: Dataset, plan: Plan, progress: Progress | None) -> Selection:
     if plan.learner == AUTO:
         return _select_learner(dataset, plan, progress)
     if units := getattr(read_learner(plan.learner, dataset.task), "in_robust_units", ""):

@@ -183,6 +183,7 @@ def _options(setting: Setting) -> dict[str, Any]:
         "clip": plan.clip,
         "calibration": setting.calibration,
         **setting.rank.asked(),
+        "memory": plan.memory,
         "seed": plan.seed,
     }
 

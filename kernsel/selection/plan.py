@@ -117,6 +117,13 @@ class Plan:
         "rpcholesky|uniform|leverage|kmeans",
         "How the landmarks of a low rank are chosen [default: rpcholesky].",
     )
+    memory: str | int | None = _option(
+        None,
+        "text",
+        "SIZE",
+        "Memory that the selection may take, such as 2GiB: what needs more is done at a low rank or refused [default: "
+        "what machine and container allow].",
+    )
     extend: bool = _option(True, "flag", "--extend/--no-extend", "Extend the grid if the winner is on its edge.")
     pure: bool = _option(False, "flag", "--pure", "Never replace an approximation that is unreliable by a better one.")
     order: float | None = _option(None, "text", "R|inf", "Order of the criterion bif.")

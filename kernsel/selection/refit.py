@@ -17,7 +17,7 @@ from kernsel.heldout.intervals import Intervals
 from kernsel.model.extrapolation import reach
 from kernsel.model.model import Model
 from kernsel.numerics.points import as_points
-from kernsel.paths import Path, make_path
+from kernsel.paths import Path
 from kernsel.representation.ranks import Whole
 from kernsel.search.board import Board
 from kernsel.search.candidate import Candidate, mean_metric, number_or_none
@@ -89,7 +89,7 @@ def fit_choice(setting: Setting, board: Board, choice: Candidate, unseen_outputs
 
 def refit(choice: Candidate, rows: Partition, board: Board) -> Path:
     """Fit a candidate on the rows of a deal."""
-    return make_path(board.problems.on(rows, choice.kernel, board.rank), choice.learner, [choice.lam], lead_in=True)
+    return board.path(rows, choice.kernel, choice.learner, [choice.lam], lead_in=True)
 
 
 def _held_out(setting: Setting, board: Board, choice: Candidate, path: Path) -> list[Array]:

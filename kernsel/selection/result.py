@@ -184,7 +184,7 @@ class Selection:
         terms = ", ".join(f"{name} = {value:.4g}" for name, value in shown.items())
         lines = [
             f"selected: {self._choice()}",
-            f"  in scikit-learn's terms: {terms}" + (f" ({counterpart})" if counterpart else ""),
+            *[f"  in scikit-learn's terms: {terms}" + (f" ({counterpart})" if counterpart else "")] * bool(terms),
             f"  held-out error: {self._error(self.best)} {what} ({self.data['holdout']})",
             *self._baseline(),
             *self._unseen(),
@@ -235,7 +235,7 @@ class Selection:
             lines.append(f"  {len(left)} candidates were left behind at rank {_span(left)}")
         failed = sum(candidate.failed is not None for candidate in self.candidates)
         lines.append(
-            f"{len(self.candidates)} candidates"
+            f"{len(self.candidates)} candidate{'s' * (len(self.candidates) > 1)}"
             + (f", {failed} of them failed" if failed else "")
             + f", in {self.timing['total']:.2f} s"
         )

@@ -438,11 +438,10 @@ def test_help_imports_nothing_numerical(args):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device that is always full")
-def test_an_output_that_is_full_is_one_line():
+@pytest.mark.parametrize("args", [["plugins"], ["--help"], ["select", "--help"], ["--version"]])
+def test_an_output_that_is_full_is_one_line(args):
     with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "kernsel", "plugins"], stdout=full, stderr=subprocess.PIPE, text=True
-        )
+        done = subprocess.run([sys.executable, "-m", "kernsel", *args], stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 2
     assert done.stderr.startswith("kernsel: error: the output can't be written (No space left on device)")
     assert done.stderr.count("\n") == 1

@@ -21,12 +21,30 @@ def test_folds_are_held_out_exactly(bias, p):
     K, Y = p.K * root * root[:, None], p.Y * root
     lams = calling.array(p.lam, p.lam / 3)
     starts, _, left = calling.folds(p.starts, p.s)
-    f, status = factored.heldout_factored(K, root if bias else None, Y, lams, starts, left)
+    f, _, status = factored.heldout_factored(K, root if bias else None, Y, lams, starts, left, p.s.sum())
     for k in np.flatnonzero(status == newton.CONVERGED):
         for c, y in enumerate(p.Y):
             expected = twins.heldout.refits_square(p.K, y, lams[k], p.starts, p.s, bias)
             atol = tolerances.weighted(p.s) * tolerances.exact(p.K, lams[k]) * (1 + np.abs(y).max())
             np.testing.assert_allclose(f[c, k] / root, expected, rtol=0, atol=10 * atol)
+
+
+@given(problems.problems(weighted=True))
+@pytest.mark.parametrize("bias", [0, 1])
+def test_norms_of_fits_on_all_rows_come_from_the_same_factors(bias, p):
+    root = np.sqrt(p.s)
+    K, Y, free = p.K * root * root[:, None], p.Y * root, root if bias else None
+    lams = calling.array(p.lam, p.lam / 3)
+    starts, _, left = calling.folds(p.starts, p.s)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(factored, "STEP_ROWS", 0.0)  # however few rows
+        _, norms, status = factored.heldout_factored(K, free, Y, lams, starts, left, p.s.sum())
+    a = factored.coefficients_factored(K, free, Y, p.s.sum() * lams, np.ones((2, p.n), bool))
+    exact, settled = np.einsum("cqi,ij,cqj->q", a, K, a), status == newton.CONVERGED
+    atol = tolerances.weighted(p.s) * tolerances.exact(p.K, p.lam / 3) * (1 + np.abs(Y).max()) ** 2
+    np.testing.assert_allclose(norms[settled], exact[settled], rtol=1e-9, atol=100 * atol)
+    _, none, _ = factored.heldout_factored(K, free, Y, lams, starts, left, p.s.sum())
+    assert np.isnan(none).all()
 
 
 @given(problems.problems(weighted=True))
@@ -46,7 +64,7 @@ def test_a_ridge_below_rounding_is_said(lam):
     K = np.ones((12, 12))
     Y = np.random.default_rng(0).normal(size=(1, 12))
     starts, _, left = calling.folds(problems.even(12, 3), np.ones(12))
-    _, status = factored.heldout_factored(K, None, Y, calling.array(lam), starts, left)
+    _, _, status = factored.heldout_factored(K, None, Y, calling.array(lam), starts, left, 12.0)
     assert status.tolist() == [newton.SINGULAR]
     assert np.isfinite(
         factored.coefficients_factored(K, None, Y, calling.array(12 * lam), np.ones((1, 12), bool))
@@ -63,7 +81,7 @@ def test_few_ridges_are_factorised_and_many_are_not():
 def test_under_a_huge_ridge_a_bias_predicts_the_mean_of_the_other_rows(lam):
     p = problems.make(0)
     starts, _, left = calling.folds(p.starts, p.s)
-    f, status = factored.heldout_factored(p.K, np.ones(p.n), p.Y, calling.array(lam), starts, left)
+    f, _, status = factored.heldout_factored(p.K, np.ones(p.n), p.Y, calling.array(lam), starts, left, p.s.sum())
     assert not status.any()
     for lo, hi in pairwise(starts):
         others = np.delete(p.Y[0], np.arange(lo, hi)).mean()

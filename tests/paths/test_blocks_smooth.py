@@ -10,6 +10,7 @@ import tables
 from kernsel.errors import IncompatibleError
 from kernsel.learners import Klr, L2Svm, Svm, Svr
 from kernsel.numerics.blocks import features as numerics
+from kernsel.numerics.blocks import newton as descent
 from kernsel.numerics.smooth import newton
 from kernsel.paths import smooth_blocks
 from kernsel.paths.smooth_blocks import BlocksSmoothPath
@@ -129,6 +130,23 @@ def test_a_step_that_is_too_long_is_damped(monkeypatch):
     monkeypatch.setattr(BlocksSmoothPath, "_starts", far)
     np.testing.assert_allclose(blocked.fits.f, held.fits.f, rtol=0, atol=1e-7)
     assert (blocked.fits.status == newton.CONVERGED).all()
+
+
+@pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS)
+def test_fits_start_from_what_is_near(monkeypatch, learner):
+    """One pass tells that they are there already; one lambda that is not near starts from the sampled rows."""
+    first, _ = two(monkeypatch, tables.make_partition(0, (19, 17, 22, 14)), learner)
+    near = first.settled()
+    assert list(near) == list(LAMS)
+    passes = []
+    evaluate = descent.Newton.evaluate
+    monkeypatch.setattr(descent.Newton, "evaluate", lambda *args: passes.append(args) or evaluate(*args))
+    for known in (near, {lam: near[lam] for lam in LAMS[1:]}):
+        passes.clear()
+        path = BlocksSmoothPath(first.problem, first.representation, learner, first.lams, near=known)
+        np.testing.assert_allclose(path.fits.f, first.fits.f, rtol=0, atol=SAME)
+        if known is near:
+            assert len(passes) <= 2
 
 
 def test_single_rows_are_not_left_out(monkeypatch):

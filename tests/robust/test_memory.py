@@ -5,10 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
+import kernsel
 from kernsel import memory
 from kernsel.errors import OptionError, check_memory
+from kernsel.parts import read_memory
 
 MIB = 2**20
 
@@ -53,15 +56,46 @@ def test_no_limits_but_the_machine(machine):
 
 def test_what_was_asked_for(monkeypatch):
     monkeypatch.setattr(memory, "_asked", None)
-    memory.set_memory_limit(300 * MIB)
-    assert memory.memory_limit() <= 300 * MIB
-    with pytest.raises(OptionError, match=r"it needs about 400 MB of memory, and there are 300 MB: do without"):
-        check_memory(400 * MIB, "it", "do without")
-    with pytest.raises(OptionError, match=r"needs about 40 GB"):
-        check_memory(40 * 2**30, "it", "do without")
-    check_memory(200 * MIB, "it", "do without")
-    memory.set_memory_limit(None)
+    with memory.limited_memory(300 * MIB):
+        assert memory.memory_limit() <= 300 * MIB
+        with pytest.raises(OptionError, match=r"it needs about 400 MB of memory, and there are 300 MB: do without"):
+            check_memory(400 * MIB, "it", "do without")
+        with pytest.raises(OptionError, match=r"needs about 40 GB"):
+            check_memory(40 * 2**30, "it", "do without")
+        check_memory(200 * MIB, "it", "do without")
     check_memory(400 * MIB, "it", "do without")
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("2GiB", 2**31),
+        ("500 MB", 5 * 10**8),
+        ("1.5g", 15 * 10**8),
+        (2**30, 2**30),
+        ("20000000B", 2 * 10**7),
+        (None, None),
+    ],
+)
+def test_sizes_are_read(text, size):
+    assert read_memory(text) == size
+
+
+@pytest.mark.parametrize("text", ["much", "-1GB", "2 GX", True, "1kB"])
+def test_what_is_no_size_is_refused(text):
+    with pytest.raises(OptionError, match="memory"):
+        read_memory(text)
+
+
+def test_a_gram_matrix_that_does_not_fit_gives_way_to_a_low_rank_or_is_refused():
+    X = np.random.default_rng(0).normal(size=(900, 2))
+    options = {"kernel": "gaussian", "grid": {"tau": [2.0], "lambda": [1e-3]}, "folds": 3, "extend": False}
+    assert kernsel.select(X, X[:, 0], **options).options["rank"] is None
+    low = kernsel.select(X, X[:, 0], memory="30MB", **options)
+    assert low.options["rank"] == 500
+    assert low.options["memory"] == "30MB"
+    with pytest.raises(OptionError, match=r"the whole Gram matrix of 900 rows needs about 37 MB"):
+        kernsel.select(X, X[:, 0], memory="30MB", rank="full", **options)
 
 
 def limited(mib, *command):

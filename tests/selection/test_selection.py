@@ -74,7 +74,7 @@ OPTIONS = {
         "seed",
         "folds",
     ),
-    *("choose", "within", "clip"),
+    *("choose", "within", "clip", "memory"),
     *("metrics", "one_se", "calibration", "weights", "groups", "fold_column", "class_weight", "eta"),
     *("refine", "budget", "copies"),
 }
@@ -475,9 +475,9 @@ def test_nothing_to_choose_from():
 
 def test_a_leader_whose_verification_fails_is_no_winner(monkeypatch):
     X, y = tables.circles(40)
-    quick = {**QUICK, "choose": "minimum"}
+    quick = {**QUICK, "choose": "minimum", "criterion": Training()}
     plain = tables.choose(X, y, verify=2, **quick)
-    first = plain.candidates[0] if plain.candidates[0].score <= plain.candidates[1].score else plain.candidates[1]
+    first = min(plain.candidates, key=lambda candidate: candidate.score)
     exact = kernsel.paths.SmoothPath.exact
 
     def failing(path, which=None):
@@ -503,7 +503,7 @@ def test_nothing_is_chosen_if_no_verification_works(monkeypatch):
     monkeypatch.setattr(kernsel.paths.SmoothPath, "exact", failing)
     X, y = tables.circles(40)
     with pytest.raises(SelectionError, match="all 9 candidates failed; the first one: not verified: no luck"):
-        tables.choose(X, y, verify=2, **QUICK)
+        tables.choose(X, y, verify=2, criterion=Training(), **QUICK)
 
 
 def test_select_issues_the_warnings():
