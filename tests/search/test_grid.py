@@ -190,8 +190,8 @@ def test_a_degree_is_not_extended():
     assert done == {"gamma": "0.5..16"}
 
 
-def candidate(tau=1.0, lam=1.0, **values):
-    return Candidate(Gaussian(tau), lam, learner=Krr(), **{"score": 0.5, "loss": 0.5, **values})
+def candidate(tau=1.0, lam=1.0, learner=KRR, **values):
+    return Candidate(Gaussian(tau), lam, learner=learner, **{"score": 0.5, "loss": 0.5, **values})
 
 
 def test_ties():

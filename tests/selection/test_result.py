@@ -86,7 +86,8 @@ def test_a_summary_without_verification_and_conversions():
 
 def test_failures_are_counted_and_not_shown():
     result = tables.choose(*tables.waves(), grid={"tau": [1.0], "lambda": [0.1, 1.0]}, folds=5, extend=False)
-    broken = [*result.candidates, type(result.best)(Gaussian(9.0), 1.0, failed="it broke")]
+    failed = type(result.best)(Gaussian(9.0), 1.0, learner=result.best.learner, failed="it broke")
+    broken = [*result.candidates, failed]
     changed = type(result)(**{**vars_of(result), "candidates": broken})
     assert changed.summary().splitlines()[-1].startswith("3 candidates, 1 of them failed, in ")
     assert "tau=9" not in changed.summary()
