@@ -108,11 +108,6 @@ def _rounded(value: float) -> float:
     return float(f"{value:.{TIE_DIGITS}g}") if math.isfinite(value) else math.inf
 
 
-def free_of(learner: Learner) -> tuple[str, ...]:
-    """Return the names of the learner's free parameters; none of one that can't be searched."""
-    return tuple(getattr(learner, "free", ()))
-
-
 def parameters_of(learner: Learner) -> dict[str, float]:
     """Return the searchable parameters of a learner that have a value; none of one that can't be searched."""
     return dict(getattr(learner, "parameters", {}))

@@ -110,9 +110,6 @@ class Direction(NamedTuple):
     q2: float
 
 
-DIRECTION = record(Direction, f8, f8, f8, f8, f8)
-
-
 @inline
 def line_search(loss, objective, N, f, df, start):
     """Return a step along ``df`` that lowers ``J``: 1 where that is good enough, else near the minimum along it.
