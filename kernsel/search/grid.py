@@ -31,8 +31,11 @@ class GridSearch(Walk):
 
     Parameters
     ----------
-    board, grids, extend, rule
-        As in ``kernsel.search.walk``.
+    board : Board
+    grids : list of Axes
+    extend : bool
+    rule : Rule
+        Those of every search: see ``kernsel.search.walk``.
     ladder : sequence of int, ascending
         Ranks of successive halving, below that in force; with none every candidate is scored there.
     """

@@ -240,9 +240,11 @@ def encode_arrays(
 
     Parameters
     ----------
-    X, y, weights, groups
-        As in :func:`select`.
+    X : array-like (n, d), sparse matrix or DataFrame
+    y : array-like (n,) or (n, k)
     plan : Plan
+    weights, groups : array-like (n,), optional
+        Of the rows: see :func:`select`.
 
     Returns
     -------

@@ -15,6 +15,8 @@ import pytest
 from kernsel.numerics.runtime import jit
 from kernsel.numerics.smooth import newton
 
+pytestmark = pytest.mark.slow  # processes of their own that compile
+
 LOOPS = """
 from kernsel.numerics.runtime import jit
 
@@ -33,7 +35,6 @@ sys.path.insert(0, sys.argv[1])
 import loops
 from kernsel.numerics.runtime import jit
 
-pytestmark = pytest.mark.slow  # processes of their own that compile
 jit.announce = lambda line: print("announced:", line)
 with warnings.catch_warnings(record=True) as caught:
     print(loops.twice(2.0), loops.thrice(2.0))
