@@ -44,7 +44,10 @@ def require(part: object, capability: type[C] | Callable[[Any], bool], error: st
 
 
 class Kernel(Protocol):
-    """A positive semi-definite function k(x, z) with parameters; a parameter that is ``None`` is free."""
+    """A positive semi-definite function k(x, z) with parameters; a parameter that is ``None`` is free.
+
+    A class has all of this by deriving from ``kernsel.kernels.Kernel``.
+    """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
     name: ClassVar[str]
@@ -76,6 +79,25 @@ class Kernel(Protocol):
 
     def spec(self) -> dict[str, Any]:
         """Return a description that JSON can hold and from which the kernel can be built again."""
+
+    @classmethod
+    def build(cls, **values: Any) -> Self:
+        """Return a kernel from values of its parameters, by their names here or in scikit-learn."""
+
+    @property
+    def unlearnt(self) -> tuple[str, ...]:
+        """The names of the parameters that are to be learnt."""
+
+    @property
+    def definite(self) -> bool:
+        """Whether it is known to be positive semidefinite."""
+
+    @property
+    def known_rows_only(self) -> bool:
+        """Whether values are known only where one of two rows is one that was given."""
+
+    def conversions(self) -> dict[str, float]:
+        """Return the parameters in the terms of other libraries."""
 
 
 @runtime_checkable

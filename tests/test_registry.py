@@ -12,6 +12,7 @@ from kernsel import registry
 from kernsel import text as parameters
 from kernsel.data import read_table
 from kernsel.errors import AmbiguousPlugin, BrokenPlugin, DataError, OptionError, PluginWarning, UnknownPlugin
+from kernsel.kernels import parse
 
 DISTS = Path(__file__).parent / "dists"
 
@@ -123,6 +124,30 @@ def test_other_files_are_read_as_before_beside_a_plugins_format(install, tmp_pat
     path.write_text("a,b\n1,2\n3,4\n")
     with pytest.warns(PluginWarning, match="'lost'"):
         assert read_table(path).to_dict("list") == {"a": [1, 3], "b": [2, 4]}
+
+
+PLAIN = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True)
+class Plain:
+    name: ClassVar[str] = "plain"
+    width = sparse = parameters = free = with_parameters = evaluate = diag = axes = spec = None
+"""
+
+
+def test_a_kernel_that_does_not_derive_from_the_base_class_is_reported_before_it_is_used(tmp_path, monkeypatch):
+    info = tmp_path / "acme_plain-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Name: acme-plain\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[kernsel.kernels]\nplain = acme_plain:Plain\n")
+    (tmp_path / "acme_plain.py").write_text(PLAIN)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(BrokenPlugin, match="kernel 'plain' of acme-plain 1.0 is not usable: .*Plain has no .*build"):
+        parse("plain")
+    sys.modules.pop("acme_plain")
 
 
 FAULTY = """

@@ -35,7 +35,7 @@ class GridSearch(Walk):
     grids : list of Axes
     extend : bool
     rule : Rule
-        As in ``kernsel.search.walk``.
+        Those of every search: see ``kernsel.search.walk``.
     ladder : sequence of int, ascending
         Ranks of successive halving, below that in force; with none every candidate is scored there.
     """
