@@ -28,8 +28,8 @@ DECOMPOSITION = 10.0
 """Factorisations with the inverse of the factor, and the blocks, that cost what an eigendecomposition costs."""
 
 STEP_ROWS = 24.0
-"""A step of the fixed point counts as much as a factorisation of n rows does for this many of them, by memory traffic: it
-is two products with half a matrix. An estimate, not fitted to times."""
+"""A step of the fixed point, two products with half a matrix, counts as much as a factorisation of n rows does for this
+many of them, by memory traffic: an estimate, not fitted to times."""
 
 
 def factors_are_cheaper(lams: np.ndarray, left: np.ndarray) -> bool:
