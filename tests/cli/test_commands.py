@@ -416,7 +416,7 @@ def test_a_broken_part_is_named_and_exits_1(monkeypatch):
     from kernsel import registry
 
     monkeypatch.setattr(
-        registry, "check", lambda claim: "kernel 'linear' can't be imported" if claim.name == "linear" else None
+        registry, "find_fault", lambda claim: "kernel 'linear' can't be imported" if claim.name == "linear" else None
     )
     result = run("plugins", "--check", code=1)
     assert result.stderr == "kernsel: warning: kernel 'linear' can't be imported\n"
