@@ -10,6 +10,8 @@ import time
 
 import pytest
 
+pytestmark = pytest.mark.slow  # processes of their own that compile
+
 LIGHT = """
 import sys
 import kernsel.selection.api
@@ -19,7 +21,6 @@ from kernsel import registry
 registry.check = lambda claim: None
 from kernsel.cli import app
 
-pytestmark = pytest.mark.slow  # processes of their own that compile
 if __name__ == "__main__":
     app(["warmup", *sys.argv[1:]])
 """
