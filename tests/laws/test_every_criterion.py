@@ -103,7 +103,7 @@ def test_scores_do_not_depend_on_what_was_asked_before(name):
     criterion, found = accepted(name)
     for learner in found:
         fresh, used = (tables.path_on(labels(), learner, LAMS) for _ in range(2))
-        _ = used.fits, used.exact(), used.newton_step(), used.ratio, used.norms([0, 1]), used.stability
+        _ = used.fits, used.exact(), used.newton_step(), used.ratio, used.norms([0, 1]), used.representation.stability
         np.testing.assert_array_equal(criterion.score(used).score, criterion.score(fresh).score, err_msg=str(learner))
 
 
