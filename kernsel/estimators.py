@@ -46,6 +46,8 @@ class _KernelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     def __init_subclass__(cls) -> None:
         """Give the class its constructor, and its documentation the names of the parameters."""
         super().__init_subclass__()
+        if "_foreign" not in vars(cls):  # a class of somebody else, with a constructor of its own, or ours
+            return
         defaults = {name: getattr(Plan, name) for name in WORDS if name not in ("task", *cls._foreign)}
         defaults |= {**dict.fromkeys(_ALIASES), "progress": None}
         kind = inspect.Parameter.KEYWORD_ONLY

@@ -348,3 +348,16 @@ def test_weights_that_cannot_be(numbers):
     for weights, match in [(np.zeros(90), "zero"), (-np.ones(90), "must be 0, or from"), (np.ones(89), "89")]:
         with pytest.raises(ValueError, match=match):
             KernelRegressor(**QUICK).fit(X, y, sample_weight=weights)
+
+
+def test_a_subclass_keeps_the_constructor_that_it_has():
+    class Ridge(KernelRegressor):
+        """Kernel ridge regression with one parameter."""
+
+        def __init__(self, *, folds=3):
+            super().__init__(folds=folds, learner="krr", **QUICK)
+
+    assert Ridge(folds=4).folds == 4
+    assert Ridge().learner == "krr"
+    assert Ridge._get_param_names() == ["folds"]
+    assert "kernel" in type("Same", (KernelRegressor,), {})._get_param_names()
