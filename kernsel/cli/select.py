@@ -45,8 +45,10 @@ def select(
         check_outputs(data, {"--output": output, "--model": model})
         set_threads(threads)
         from kernsel.folds import check_text, make_folds
+        from kernsel.selection.kernel_source import check_names
 
         plan = asked.plan()
+        check_names(plan)
         outer = None if nested is None else check_text(nested)
         chatty = not (json or quiet)
         aside = {"weights": weights, "groups": groups, "folds": fold_column}

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from kernsel import registry
 from kernsel.criteria import HeldOutCriterion
 from kernsel.data import Dataset
 from kernsel.data.names import listed
@@ -95,6 +96,17 @@ def kernels_given(plan: Plan) -> list[Any]:
     """Return the kernels that a plan names, ``"auto"`` where it names none."""
     kernel = plan.kernel
     return list(kernel) if isinstance(kernel, list | tuple) else [AUTO if kernel is None else kernel]
+
+
+def check_names(plan: Plan) -> None:
+    """Raise where a plan names a kernel, learner, criterion or search that there isn't, before a table is read."""
+    for kernel in kernels_given(plan):
+        if kernel != AUTO:
+            read_kernel(kernel)
+    for kind in ("learner", "criterion", "search"):
+        text = getattr(plan, kind)
+        if isinstance(text, str) and text != AUTO:
+            registry.build(kind, text)
 
 
 def kernels_of(dataset: Dataset, plan: Plan) -> KernelSource:

@@ -13,7 +13,7 @@ import numpy as np
 from kernsel.criteria import HeldOutCriterion
 from kernsel.criteria.base import measure_rows
 from kernsel.data import Dataset
-from kernsel.errors import OptionError
+from kernsel.errors import OptionError, PluginFailure
 from kernsel.folds import Folds, make_folds
 from kernsel.folds.partition import Partition
 from kernsel.heldout.calibration import read_calibration
@@ -96,7 +96,12 @@ class Setting:
     def begin(self, progress: Progress | None) -> Walk:
         """Return the search under way, on a board of its own."""
         board = Board(self.deals, self.criterion, Errors.of(self.dataset), self.rank, self.metrics, progress)
-        walk: Walk = self.search.begin(board, self.grids, self.plan.extend, self.rule)
+        walk = self.search.begin(board, self.grids, self.plan.extend, self.rule)
+        if not isinstance(walk, Walk):
+            raise PluginFailure(
+                f"search '{self.search.name}' began with {type(walk).__name__} in place of a kernsel.search.walk.Walk; "
+                "tell its authors, or use another one, such as grid"
+            )
         return walk
 
 

@@ -229,3 +229,9 @@ def test_copies_are_said_and_may_be_apart(tmp_path):
     assert document["options"]["copies"] == "apart"
     assert "let copies be together" in apart.stderr
     assert "copies 'away' is unknown" in run(*quick, "--copies", "away", code=2).stderr
+
+
+@pytest.mark.parametrize("option", ["kernel", "learner", "criterion", "search"])
+def test_a_misspelt_part_is_named_before_the_table_is_read(tmp_path, option):
+    done = run("select", tmp_path / "missing.csv", f"--{option}", "gausian", code=2)
+    assert f"no {option} is called 'gausian'" in done.stderr

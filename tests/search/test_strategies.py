@@ -7,7 +7,7 @@ import pytest
 
 import tables
 from kernsel import registry
-from kernsel.errors import OptionError
+from kernsel.errors import OptionError, PluginFailure
 from kernsel.search.walk import Walk
 
 GRID = {"tau": [0.1, 1.0, 10.0], "lambda": [1e-4, 1e-2, 1.0]}
@@ -65,3 +65,14 @@ def test_a_search_that_scores_nothing_is_named():
 def test_what_is_no_search_is_refused():
     with pytest.raises(OptionError, match="a search must be a name"):
         tables.choose(X, Y, search=Half)
+
+
+def test_what_begins_with_something_else_is_named():
+    class Wrong(Half):
+        name: ClassVar[str] = "wrong"
+
+        def begin(self, board, grids, extend, rule):
+            return 1
+
+    with pytest.raises(PluginFailure, match="search 'wrong' began with int in place of"):
+        tables.choose(X, Y, grid=GRID, folds=5, search=Wrong())
