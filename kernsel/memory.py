@@ -13,22 +13,24 @@ from pathlib import Path
 
 PROC, CGROUPS = Path("/proc/self"), Path("/sys/fs/cgroup")
 
-_asked: int | None = None
+_asked: list[int] = []
 
 
 @contextmanager
 def limited_memory(limit: int | None) -> Iterator[None]:
     """Let the process have no more than so many bytes of memory inside the block; None for no such limit.
 
-    That holds for what is refused, or done with less, before it is allocated: see ``kernsel.errors.check_memory``. Of
-    blocks within blocks the innermost counts; those of several threads at a time are one another's.
+    That holds for what is refused, or done with less, before it is allocated: see ``kernsel.errors.check_memory``. It
+    is the process that is limited: of several blocks at a time, in one thread or in several, the least limit counts.
     """
-    global _asked
-    before, _asked = _asked, limit if limit is not None else _asked
+    if limit is None:
+        yield
+        return
+    _asked.append(limit)
     try:
         yield
     finally:
-        _asked = before
+        _asked.remove(limit)
 
 
 def memory_limit() -> int | None:
@@ -36,7 +38,7 @@ def memory_limit() -> int | None:
 
     Of a limit on addresses, which programs that were loaded count for as well, that is what is left of it.
     """
-    found = [*_machine(), *_containers(), addresses_left(), _asked]
+    found = [*_machine(), *_containers(), addresses_left(), *_asked]
     return min((limit for limit in found if limit is not None), default=None)
 
 

@@ -55,7 +55,7 @@ def test_no_limits_but_the_machine(machine):
 
 
 def test_what_was_asked_for(monkeypatch):
-    monkeypatch.setattr(memory, "_asked", None)
+    monkeypatch.setattr(memory, "_asked", [])
     with memory.limited_memory(300 * MIB):
         assert memory.memory_limit() <= 300 * MIB
         with pytest.raises(OptionError, match=r"it needs about 400 MB of memory, and there are 300 MB: do without"):
@@ -64,6 +64,19 @@ def test_what_was_asked_for(monkeypatch):
             check_memory(40 * 2**30, "it", "do without")
         check_memory(200 * MIB, "it", "do without")
     check_memory(400 * MIB, "it", "do without")
+
+
+def test_blocks_that_overlap_leave_no_limit_behind():
+    """As those of two threads do: the first one to begin is the first one to end."""
+    before = memory.memory_limit()
+    first, second = memory.limited_memory(300 * MIB), memory.limited_memory(200 * MIB)
+    first.__enter__()
+    second.__enter__()
+    assert memory.memory_limit() <= 200 * MIB
+    first.__exit__(None, None, None)
+    assert memory.memory_limit() <= 200 * MIB
+    second.__exit__(None, None, None)
+    assert memory.memory_limit() == before
 
 
 @pytest.mark.parametrize(
