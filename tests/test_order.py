@@ -48,7 +48,7 @@ def scores(criterion, path):
     """Everything that a search takes from a criterion: with the norms of the fits."""
     found = criterion.score(path)
     arrays = [found.score, found.loss, found.reliability, found.score_se, found.values, *found.terms.values()]
-    norms = path.norms(range(path.lams.size), found.heldout)
+    norms = path.norms(range(path.lams.size), found.norms)
     return [norms, *(a for a in arrays if a is not None)]
 
 

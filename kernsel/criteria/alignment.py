@@ -44,7 +44,7 @@ class KernelCriterion(ABC):
             score = np.full(path.lams.size, self.value(path))
         held, rows = path.newton_step(), path.rows
         loss = rows.mean(path.learner.loss.values(rows.Y, held.f).mean(axis=0))
-        return Scores(score, unless_finite(score, held.failed), loss, heldout=held)
+        return Scores(score, unless_finite(score, held.failed), loss, heldout=held, norms=held.norms)
 
 
 def weighted_root(path: Path) -> Array:

@@ -73,6 +73,8 @@ class Scores:
         What the score is the sum of, such as its ``fit`` and its ``penalty``, if it is a sum.
     values : (L, n) array or None
         What the score is the mean of over held-out rows, if it is one.
+    norms : (L,) array or None
+        Squared norms of the fits, if they came along with the score; NaN where they did not.
     """
 
     score: Array
@@ -84,6 +86,7 @@ class Scores:
     score_se: Array | None = None
     terms: Mapping[str, Array] = field(default_factory=dict)
     values: Array | None = None
+    norms: Array | None = None
 
 
 class Slopes(NamedTuple):
@@ -144,9 +147,8 @@ class HeldOutCriterion(ABC):
                 values[k] = self.values(path, held.f[:, k])
         score, score_se = rows.mean(values), standard_error(values, rows.starts, rows.s)
         reliability = None if held.exact.all() else self.reliability(path)
-        return Scores(
-            score, unless_finite(score, held.failed), loss, reliability, held, score_se=score_se, values=values
-        )
+        failed = unless_finite(score, held.failed)
+        return Scores(score, failed, loss, reliability, held, score_se=score_se, values=values, norms=held.norms)
 
 
 def measure_rows(criterion: SupportsMeasure, Y: Array, F: Array) -> Array:

@@ -91,7 +91,8 @@ class Evidence:
             fit = 0.5 * (n * np.log(squares / n).mean(axis=0) - np.log(rows.s).sum() + bias * np.log(rows.total))
             penalty = -0.5 * np.log(left.share).sum(axis=1)
         score = fit + penalty
-        return Scores(score, unless_finite(score, left.failed), terms={"fit": fit, "penalty": penalty})
+        terms = {"fit": fit, "penalty": penalty}
+        return Scores(score, unless_finite(score, left.failed), terms=terms, norms=left.norms)
 
     def gradient(self, problem: Problem, learner: Learner, lam: float) -> Slopes:
         """Return the score with its derivatives by the kernel's relevances and log lambda."""

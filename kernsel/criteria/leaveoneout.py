@@ -158,7 +158,7 @@ class GCV:
         degrees = (left.share.sum(axis=1) + left.outside) / path.rows.n
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # what is not finite has failed
             score = squares / degrees**2
-        return Scores(score, unless_finite(score, left.failed))
+        return Scores(score, unless_finite(score, left.failed), norms=left.norms)
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,8 @@ class BR:
             press = rows.mean((held.f - rows.Y[:, None, :]) ** 2)
             fit = 0.5 * rows.held * np.log(0.5 * rows.held * press).mean(axis=0)
         penalty = np.full(fit.shape, 0.5 * eta.size * np.log(0.5 * eta @ eta))
-        return Scores(fit + penalty, unless_finite(fit + penalty, held.failed), terms={"fit": fit, "penalty": penalty})
+        score, terms = fit + penalty, {"fit": fit, "penalty": penalty}
+        return Scores(score, unless_finite(score, held.failed), terms=terms, norms=held.norms)
 
     def gradient(self, problem: Problem, learner: Learner, lam: float) -> Slopes:
         """Return the score with its derivatives by the kernel's relevances, which are its scales, and log lambda."""

@@ -143,13 +143,13 @@ class Path(ABC):
         """Solutions (outputs, q, .) of the fits for some lambda."""
         return np.stack([self._solution(k) for k in which], axis=1)
 
-    def norms(self, which: Sequence[int], held: HeldOut | None = None) -> Array:
+    def norms(self, which: Sequence[int], found: Array | None = None) -> Array:
         """Squared norms ``||f||^2`` of the fits for lambda number ``which``, without bias, summed over outputs, (q,).
 
         With ``kappa = max_x k(x, x)`` every output of a fit is at most ``sqrt(kappa) ||f||`` away from the bias. Those
-        that came along with held-out outputs are taken from there.
+        that were ``found (L,)`` along with scores or held-out outputs are taken from there, where they aren't NaN.
         """
-        known = np.full(self.lams.size, np.nan) if held is None or held.norms is None else held.norms.copy()
+        known = np.full(self.lams.size, np.nan) if found is None else found.copy()
         if left := [k for k in which if np.isnan(known[k])]:
             x = self._solutions(left)
             known[left] = self.representation.squared_norms(x[..., :-1] if self.bias else x)

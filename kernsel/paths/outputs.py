@@ -76,6 +76,8 @@ class LeftOver:
     ----------
     share : (L, r) array
         ``ridge / (ev + ridge)``.
+    norms : (L,) array
+        Squared norms ``sum_j ev_j / (ev_j + ridge)^2 (U' y)_j^2`` of the fits without their bias, summed over outputs.
     squares : (k, r) array
         Of the targets' coordinates.
     beyond : (k,) array
@@ -87,6 +89,7 @@ class LeftOver:
     """
 
     share: Array
+    norms: Array
     squares: Array
     beyond: Array
     outside: int
@@ -96,9 +99,11 @@ class LeftOver:
     def of(ev: Array, squares: Array, beyond: Array, n: int, ridges: Array) -> LeftOver:
         """Make it from how the targets of n rows spread over the spectrum: see ``spectral.energies``."""
         penalised, lost = np.isfinite(ev), ridges <= spectral.least_ridge(ev, n)
-        share = spectral.shrinkage(ridges[:, None], ev[penalised])
+        ev, squares = ev[penalised], squares[:, penalised]
+        share = spectral.shrinkage(ridges[:, None], ev)
+        norms = (spectral.shrinkage(ev, ridges[:, None]) ** 2 / ev) @ squares.sum(axis=0)
         failed = [newton.REASONS[newton.SINGULAR] if each else None for each in lost]
-        return LeftOver(share, squares[:, penalised], beyond, n - ev.size, failed)
+        return LeftOver(share, norms, squares, beyond, n - penalised.size, failed)
 
     @property
     def directions(self) -> int:

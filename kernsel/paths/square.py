@@ -62,8 +62,11 @@ class HeldSquarePath(SquarePath):
         """Return what updates of fits read of their solutions, (k, L, .)."""
 
     def left_over(self) -> LeftOver:
+        return self._left_by(self.lams)
+
+    def _left_by(self, lams: Array) -> LeftOver:
         spread = spectral.energies(*self._spectrum, self._targets)
-        return LeftOver.of(*spread, self.rows.n, self.rows.total * self.lams)
+        return LeftOver.of(*spread, self.rows.n, self.rows.total * lams)
 
     def exact(self, which: Sequence[int] | None = None) -> HeldOut:
         if self.rows.training is None:
@@ -78,10 +81,7 @@ class HeldSquarePath(SquarePath):
         """Return weighted held-out outputs (k, l, n), norms (l,) and statuses (l,) from the spectrum."""
         rows = self.rows
         f, status = heldout.heldout_square(*self._spectrum, self._targets, lams, rows.starts, rows.total, rows.left)
-        return f, self._norms_by_spectrum(lams), status
-
-    def _norms_by_spectrum(self, lams: Array) -> Array:
-        return spectral.squared_norms(*self._spectrum, self._targets, self.rows.total * lams)
+        return f, self._left_by(lams).norms, status
 
     def _trained(self, lams: Array) -> HeldOut:
         """Return held-out outputs of fits on rows of their own."""

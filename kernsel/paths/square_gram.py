@@ -70,7 +70,7 @@ class GramSquarePath(HeldSquarePath):
         lost = status != 0  # a factor ends where the ridge is near rounding; the spectrum goes a little farther
         if lost.any():
             f[:, lost], norms[lost], status[lost] = self._by_spectrum(lams[lost])
-            norms = np.where(np.isnan(norms), self._norms_by_spectrum(lams), norms)
+            norms = np.where(np.isnan(norms), self._left_by(lams).norms, norms)
         return f, norms, status
 
     def nystrom_influence(self, share: float) -> HeldOut:

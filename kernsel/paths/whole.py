@@ -229,9 +229,9 @@ class WholePath(Path):
             "or loo, or give a number of landmarks such as 1000"
         )
 
-    def norms(self, which: Sequence[int], held: HeldOut | None = None) -> Array:
-        found = [self._solved(k) for k in which]
-        norms = [np.nan if isinstance(s, Refused) else float(np.vdot(s.a, s.f - s.b)) for s in found]
+    def norms(self, which: Sequence[int], found: Array | None = None) -> Array:
+        fits = [self._solved(k) for k in which]
+        norms = [np.nan if isinstance(s, Refused) else float(np.vdot(s.a, s.f - s.b)) for s in fits]
         return np.array(norms, dtype=np.float64)
 
     def _solution(self, k: int) -> Array:

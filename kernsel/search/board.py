@@ -187,7 +187,7 @@ class Board:
         if rank is None:
             usable = [k for k, reason in enumerate(failed) if reason is None]
             norms = np.full(score.shape, np.nan)
-            norms[usable] = float(problem.kernel.diag(path.rows.X).max()) * path.norms(usable, held)
+            norms[usable] = float(problem.kernel.diag(path.rows.X).max()) * path.norms(usable, scores.norms)
             columns["norm"] = norms
             self.near.setdefault((path.rows, problem.kernel, path.learner), {}).update(path.settled())
         lists = {name: np.asarray(column).tolist() for name, column in columns.items() if column is not None}

@@ -145,26 +145,6 @@ def energies(U: np.ndarray, ev: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, 
     return ev, C**2, ((Y - C @ U.T) ** 2).sum(axis=1)
 
 
-def squared_norms(U: np.ndarray, ev: np.ndarray, Y: np.ndarray, ridges: np.ndarray) -> np.ndarray:
-    """Return ``a' K a`` of the fits without their bias, ``sum_j ev_j / (ev_j + ridge)^2 (U' y)_j^2``, (L,).
-
-    Summed over outputs. A direction with an infinite eigenvalue has no part in it.
-
-    Parameters
-    ----------
-    U : (n, r) array
-        Orthonormal columns of the spectrum, in the coordinates of ``S^1/2``.
-    ev : (r,) array
-        Eigenvalues, ascending.
-    Y : (k, n) array
-        Weighted targets, ``S^1/2 y``.
-    ridges : (L,) array
-        ``N lam``.
-    """
-    norms: np.ndarray = (shrinkage(ev, ridges[:, None]) ** 2 / ev) @ ((Y @ U) ** 2).sum(axis=0)
-    return norms
-
-
 def coefficients(U: np.ndarray, ev: np.ndarray, Y: np.ndarray, ridges: np.ndarray) -> np.ndarray:
     """Return ``a (k, L, n)`` with ``f = K a``, and the bias: ``a = U diag(1 / (ev + ridge)) U' y``.
 
