@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from kernsel.cli.arguments import with_options
+from kernsel.cli.arguments import Command, with_options
 from kernsel.cli.console import INTERRUPTED, Group
 from kernsel.cli.example import example
 from kernsel.cli.guide import guide
@@ -42,7 +42,7 @@ for _command in (
     plugins,
     warmup,
 ):
-    app.command()(_command)
+    app.command(cls=Command)(_command)
 
 
 def main() -> None:

@@ -10,12 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
+from typer.core import TyperCommand
 
 from kernsel.cli.reading import READERS
-from kernsel.selection.plan import WORDS, Plan
+from kernsel.selection.plan import HEADINGS, WORDS, Plan
 
 if TYPE_CHECKING:
     from kernsel.data import Reading
+
+RESULTS, FILE, OTHERS = "What comes out", "How the file is written", "Options"
+ORDER = ("Arguments", *HEADINGS.values(), RESULTS, FILE, OTHERS)
+"""Headings in a command's help."""
+
+COLUMNS = HEADINGS["columns"]
 
 Data = Annotated[
     list[Path],
@@ -29,34 +36,78 @@ Data = Annotated[
 ]
 Target = Annotated[
     str | None,
-    typer.Option(metavar="COL", help="The column to predict, or several of numbers: a,b [default: the last one]."),
+    typer.Option(
+        metavar="COL",
+        help="The column to predict, or several of numbers: a,b [default: the last one].",
+        rich_help_panel=COLUMNS,
+    ),
 ]
 Groups = Annotated[
-    str | None, typer.Option(metavar="COL", help="A column of groups, whose rows are held out together.")
+    str | None,
+    typer.Option(metavar="COL", help="A column of groups, whose rows are held out together.", rich_help_panel=COLUMNS),
 ]
-Weights = Annotated[str | None, typer.Option(metavar="COL", help="A column of weights of the rows.")]
-Output = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the result to this JSON file.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the result and warnings.")]
-Threads = Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads to use [default: all].")]
+Weights = Annotated[
+    str | None, typer.Option(metavar="COL", help="A column of weights of the rows.", rich_help_panel=COLUMNS)
+]
+Output = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write the result to this JSON file.", rich_help_panel=RESULTS)
+]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.", rich_help_panel=RESULTS)]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print nothing but the result and warnings.", rich_help_panel=RESULTS)
+]
+Threads = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Threads to use [default: all].", rich_help_panel=HEADINGS["size"]),
+]
 
 _READING: dict[str, Any] = {
     "sep": Annotated[
-        str | None, typer.Option(metavar="CHAR", help="What separates the columns: a character, tab or space.")
+        str | None,
+        typer.Option(
+            metavar="CHAR", help="What separates the columns: a character, tab or space.", rich_help_panel=FILE
+        ),
     ],
-    "decimal": Annotated[str | None, typer.Option(metavar="CHAR", help="The decimal sign of numbers.")],
-    "thousands": Annotated[str | None, typer.Option(metavar="CHAR", help="The sign between thousands.")],
-    "encoding": Annotated[str | None, typer.Option(metavar="NAME", help="Such as utf-8, latin-1 or cp1252.")],
+    "decimal": Annotated[
+        str | None, typer.Option(metavar="CHAR", help="The decimal sign of numbers.", rich_help_panel=FILE)
+    ],
+    "thousands": Annotated[
+        str | None, typer.Option(metavar="CHAR", help="The sign between thousands.", rich_help_panel=FILE)
+    ],
+    "encoding": Annotated[
+        str | None, typer.Option(metavar="NAME", help="Such as utf-8, latin-1 or cp1252.", rich_help_panel=FILE)
+    ],
     "header": Annotated[
-        bool | None, typer.Option("--header/--no-header", help="Whether the first line names the columns.")
+        bool | None,
+        typer.Option("--header/--no-header", help="Whether the first line names the columns.", rich_help_panel=FILE),
     ],
-    "comment": Annotated[str | None, typer.Option(metavar="CHAR", help="What starts a comment.")],
-    "skip": Annotated[int | None, typer.Option(metavar="N", min=0, help="Lines above the table.")],
+    "comment": Annotated[str | None, typer.Option(metavar="CHAR", help="What starts a comment.", rich_help_panel=FILE)],
+    "skip": Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Lines above the table.", rich_help_panel=FILE)
+    ],
     "sheet": Annotated[
-        str | None, typer.Option(metavar="NAME|N", help="The sheet of a workbook [default: the first].")
+        str | None,
+        typer.Option(metavar="NAME|N", help="The sheet of a workbook [default: the first].", rich_help_panel=FILE),
     ],
 }
 """How a table is written; what isn't given is found out."""
+
+
+class Command(TyperCommand):
+    """A command whose help has its options under headings."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments, then the options under each heading."""
+        sections: dict[str, list[Any]] = {heading: [] for heading in ORDER}
+        for parameter in self.get_params(ctx):
+            other = OTHERS if parameter.param_type_name == "option" else "Arguments"
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                sections[getattr(parameter, "rich_help_panel", None) or other].append(record)
+        for heading, records in sections.items():
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
 
 
 @dataclass(frozen=True)
@@ -135,10 +186,11 @@ def with_options(command: Callable[..., None], names: Iterable[str] = ()) -> Cal
 def _typer_option(name: str) -> tuple[Any, Any]:
     """Return an option of a plan as Typer has it: its annotation, and its default."""
     words, default = WORDS[name], getattr(Plan, name)
+    heading = HEADINGS[words.of]
     if words.kind == "flag":
-        return Annotated[bool, typer.Option(words.metavar, help=words.help)], default
+        return Annotated[bool, typer.Option(words.metavar, help=words.help, rich_help_panel=heading)], default
     kinds: dict[str, Any] = {"text": str, "texts": list[str], "whole": int, "number": float}
     told = "" if default in (None, ()) else f" [default: {default}]"
     help_text = f"{words.help.removesuffix('.')}{told}." if told else words.help
-    option = typer.Option(metavar=words.metavar, help=help_text, min=words.least)
+    option = typer.Option(metavar=words.metavar, help=help_text, min=words.least, rich_help_panel=heading)
     return Annotated[kinds[words.kind] | None, option], None

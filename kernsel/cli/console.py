@@ -162,10 +162,15 @@ def prints_aside() -> Iterator[None]:
         yield
 
 
+def is_watched() -> bool:
+    """Tell whether somebody sees what is printed while a command works."""
+    return sys.stderr.isatty()
+
+
 @contextmanager
 def progress(quiet: bool) -> Iterator[Reporter | None]:
     """Give a function ``(done, total, text)`` that draws a bar on stderr, or None where nobody would see it."""
-    if quiet or not sys.stderr.isatty():
+    if quiet or not is_watched():
         with prints_aside():
             yield None
         return

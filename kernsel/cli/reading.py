@@ -165,8 +165,8 @@ def read_dataset(
     return roles, dataset
 
 
-def announce(dataset: Dataset) -> None:
-    """Print what a table is, and what was inferred."""
-    typer.echo(f"{dataset.source}: {dataset.n} rows, {dataset.d} features")
+def announce(dataset: Dataset, aside: bool = False) -> None:
+    """Print what a table is, and what was inferred; ``aside`` on stderr."""
+    typer.echo(f"{dataset.source}: {dataset.n} rows, {dataset.d} features", err=aside)
     for note in dataset.notes:
-        typer.echo(f"  {note}")
+        typer.echo(f"  {note}", err=aside)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kernsel.cli import console
-from kernsel.cli.arguments import Asked, Data, Groups, Json, Output, Quiet, Target, Threads, Weights
-from kernsel.cli.reading import check_outputs, read_dataset, set_threads
+from kernsel.cli.arguments import RESULTS, Asked, Data, Groups, Json, Output, Quiet, Target, Threads, Weights
+from kernsel.cli.reading import announce, check_outputs, read_dataset, set_threads
 from kernsel.cli.writing import deliver, say_written
 from kernsel.errors import OptionError
+from kernsel.selection.plan import HEADINGS
 
 if TYPE_CHECKING:
     from kernsel.data import Dataset, Roles
@@ -26,14 +27,25 @@ def select(
     groups: Groups = None,
     weights: Weights = None,
     fold_column: Annotated[
-        str | None, typer.Option(metavar="COL", help="A column with the fold of each row; negative: never held out.")
+        str | None,
+        typer.Option(
+            metavar="COL",
+            help="A column with the fold of each row; negative: never held out.",
+            rich_help_panel=HEADINGS["folds"],
+        ),
     ] = None,
     nested: Annotated[
         str | None,
-        typer.Option(metavar="N|loo|logo|time:N", help="Repeat it without each outer fold: an honest error."),
+        typer.Option(
+            metavar="N|loo|logo|time:N",
+            help="Repeat it without each outer fold: an honest error.",
+            rich_help_panel=RESULTS,
+        ),
     ] = None,
     output: Output = None,
-    model: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the fitted model to this file.")] = None,
+    model: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the fitted model to this file.", rich_help_panel=RESULTS)
+    ] = None,
     json: Json = False,
     quiet: Quiet = False,
     threads: Threads = None,
@@ -52,7 +64,9 @@ def select(
         outer = None if nested is None else check_text(nested)
         chatty = not (json or quiet)
         aside = {"weights": weights, "groups": groups, "folds": fold_column}
-        roles, dataset = read_dataset(data, asked.reading, plan, target, aside, chatty)
+        roles, dataset = read_dataset(data, asked.reading, plan, target, aside, False)
+        if chatty and console.is_watched():
+            announce(dataset, aside=True)  # a wrong target is seen before the search, not after it
         if roles.folds is not None:
             plan = replace(plan, folds=roles.folds)
         if outer is not None:
@@ -66,11 +80,9 @@ def select(
             result = carry_out(dataset, plan, report)
         if outer is not None:
             result = replace(result, nested=_nested(roles, dataset, plan, outer, quiet))
-        for note in result.data["notes"][len(dataset.notes) :] if chatty else ():
-            typer.echo(f"  {note}")
         document = result.to_json()
         saving = [] if model is None else [lambda: result.model.save(model)]
-        deliver(document if json else result.summary(), document, output, *saving)
+        deliver(document if json else result.summary(notes=not quiet), document, output, *saving)
         if chatty:
             say_written(result=output, model=model)
         for text in result.warnings:

@@ -9,18 +9,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.data.sample import column_name
 from kernsel.data.target import class_codes
 from kernsel.errors import Caution
 from kernsel.representation.ranks import LowRank
+from kernsel.search.axes import Axes
 from kernsel.search.candidate import Candidate
 from kernsel.search.choice import MINIMUM, ONE_SE, SAFEST, Choice, Rule
 from kernsel.search.ranking import Ranking
 from kernsel.search.walk import Walk
 from kernsel.selection.cautions import examine, examine_kernel
-from kernsel.selection.procedure import Procedure
+from kernsel.selection.observed import Observed, placed
+from kernsel.selection.procedure import Comparison, Procedure
 from kernsel.selection.refit import Fitted
 from kernsel.selection.result import Selection, describe_candidate, environment, finite_or_none
 from kernsel.selection.setting import Setting
@@ -39,6 +40,8 @@ class Outcome:
         The choice first, with the figures that are reported of it.
     procedure : Procedure or str
         The error of the whole selection, or why it isn't known.
+    comparison : Comparison or None
+        The candidates that can't be told apart; None where that isn't known.
     fitted : Fitted
         The choice.
     notes : list of str
@@ -50,6 +53,7 @@ class Outcome:
     ranking: Ranking
     candidates: list[Candidate]
     procedure: Procedure | str
+    comparison: Comparison | None
     fitted: Fitted
     notes: list[str]
     times: list[float]
@@ -67,7 +71,7 @@ def make_selection(setting: Setting, outcome: Outcome) -> Selection:
     indefinite = examine_kernel(best.kernel, rows.X, setting.plan.seed)
     held = fitted.outputs[0][:, : rows.held]
     outputs = held.T if len(held) > 1 else held[0]
-    places, given = dataset.places[rows.order[: rows.held]], dataset.given
+    order = rows.order[: rows.held]
     probabilities = fitted.probabilities
     baseline = {"baseline": examined.baseline, "copies": examined.copies}
     return Selection(
@@ -77,9 +81,9 @@ def make_selection(setting: Setting, outcome: Outcome) -> Selection:
         learner=setting.learner.name,
         criterion=setting.criterion.name,
         model=fitted.model,
-        heldout=_placed(fitted.model.outputs_to_predictions(outputs), places, given),
-        outputs=_placed(outputs, places, given),
-        probabilities=None if probabilities is None else _placed(probabilities, places, given),
+        heldout=placed(fitted.model.outputs_to_predictions(outputs), dataset, order),
+        outputs=placed(outputs, dataset, order),
+        probabilities=None if probabilities is None else placed(probabilities, dataset, order),
         warnings=[*_warnings(setting, outcome), *examined.cautions, *indefinite],
         conversions=best.conversions(rows.total),
         data=_data(setting, outcome) | baseline | {"notes": [*notes, *examined.notes]},
@@ -87,6 +91,8 @@ def make_selection(setting: Setting, outcome: Outcome) -> Selection:
         timing=_timing(outcome.times),
         environment=environment(),
         procedure=procedure if isinstance(procedure, Procedure) else None,
+        comparison=outcome.comparison,
+        observed=Observed.of(dataset),
     )
 
 
@@ -148,6 +154,7 @@ def _data(setting: Setting, outcome: Outcome) -> dict[str, Any]:
         "errors": errors.by_target(dataset.target, setting.deals, fitted.outputs) if several else None,
         "representation": fitted.path.describe(),
         "rank": fitted.path.representation.rank,
+        "grids": [_ranges(axes) for axes in setting.grids],
         "choice": choice + other,
         "tied": ranking.choice.tied,
         "measure": criterion.measured(measure) if hasattr(criterion, "measured") else "its own measure",
@@ -229,20 +236,15 @@ def _describe_choice(rule: Rule, choice: Choice, criterion: str, verified: int) 
     )
 
 
-def _placed(values: NDArray[Any], places: NDArray[np.int64], n: int) -> NDArray[Any]:
-    """Put values at their places among n rows; rows without one get NaN, or None where values aren't numbers."""
-    placed: NDArray[Any]
-    if values.dtype.kind == "f":
-        placed = np.full((n, *values.shape[1:]), np.nan, values.dtype)
-    else:
-        placed = np.full(n, None) if len(places) < n else np.empty(n, values.dtype)
-    placed[places] = values
-    return placed
-
-
 def _finite(values: dict[str, Any]) -> dict[str, Any]:
     """Write infinity as text: JSON has none."""
     return {name: "inf" if value == math.inf else value for name, value in values.items()}
+
+
+def _ranges(axes: Axes) -> dict[str, Any]:
+    """Return the ranges of a kernel's grid as the search began with it."""
+    every = {**axes.values, **axes.tuning, "lambda": axes.lams}
+    return {"kernel": str(axes.kernel), **{name: [float(axis[0]), float(axis[-1])] for name, axis in every.items()}}
 
 
 def _listed(axis: Any) -> Any:

@@ -31,8 +31,8 @@ class Words(NamedTuple):
     help : str
     least : int or None
         Of a whole number.
-    of : {"search", "table", "columns"}
-        What the option is about: the search, how the table is encoded, or what its columns are.
+    of : str
+        What the option is about: a key of ``HEADINGS``.
     """
 
     kind: str
@@ -40,6 +40,23 @@ class Words(NamedTuple):
     help: str
     least: int | None = None
     of: str = "search"
+
+
+HEADINGS = {
+    "columns": "Columns",
+    "table": "Task and rows",
+    "parts": "What is learnt",
+    "score": "How candidates are scored",
+    "folds": "Folds",
+    "search": "What is searched",
+    "choice": "Which candidate is taken",
+    "outputs": "What outputs become",
+    "size": "Size and speed",
+}
+"""What options are about, with the headings that they stand under in a command's help."""
+
+OF_TABLE = ("columns", "table")
+"""What the options are about that the reading of a table is told."""
 
 
 def _option(default: Any, *words: Any, **more: Any) -> Any:
@@ -51,7 +68,11 @@ class Plan:
     """What a selection is asked for: see :func:`kernsel.select`."""
 
     learner: str | Any | None = _option(
-        None, "text", "NAME", "A learner, or auto for classes [default: lssvm for classes, krr for a regression]."
+        None,
+        "text",
+        "NAME",
+        "A learner, or auto for classes [default: lssvm for classes, krr for a regression].",
+        of="parts",
     )
     kernel: str | Kernel | Sequence[str | Kernel] | None = _option(
         None,
@@ -59,26 +80,37 @@ class Plan:
         "NAME",
         "auto compares profiles and learns relevances; or gaussian, 'gaussian + 0.5*linear', ard ...; repeatable "
         "[default: auto].",
+        of="parts",
     )
     relevances: str | Any | None = _option(
-        None, "text", "evidence|loo|cv|br|flkl", "What ard and auto learn relevances by [default: evidence]."
+        None,
+        "text",
+        "evidence|loo|cv|br|flkl",
+        "What ard and auto learn relevances by [default: evidence].",
+        of="parts",
     )
     effort: str = _option(
         "normal",
         "text",
         "quick|normal|thorough",
         "How much kernel auto compares: profiles of one width, relevances too, or more of both.",
+        of="parts",
     )
     criterion: str | Any | None = _option(
-        None, "text", "NAME", "NAME or 'NAME(key=value)' [default: newton-cv, or cv for time:N]."
+        None,
+        "text",
+        "NAME",
+        "NAME or 'NAME(key=value)' [default: newton-cv, or cv for time:N].",
+        of="score",
     )
     folds: int | str | Any = _option(
         10,
         "text",
         "N|loo|logo|time:N",
         "A number of folds, leave one out, leave one group out, N in the order of the rows.",
+        of="folds",
     )
-    repeats: int = _option(1, "whole", "R", "How often the folds are dealt.", 1)
+    repeats: int = _option(1, "whole", "R", "How often the folds are dealt.", 1, of="folds")
     class_weight: str | Mapping[Any, float] | None = _option(
         None, "text", "balanced", "Give all classes the same total weight.", of="table"
     )
@@ -104,18 +136,22 @@ class Plan:
     budget: int | str | None = _option(
         None, "text", "N|Ns|Nmin", "What --refine may cost: candidates or a time [default: 200]."
     )
-    verify: int = _option(5, "whole", "N", "Leading candidates to verify by exact held-out predictions.", 0)
+    verify: int = _option(
+        5, "whole", "N", "Leading candidates to verify by exact held-out predictions.", 0, of="choice"
+    )
     rank: int | float | str | None = _option(
         None,
         "text",
         "K|SHARE|tol:SHARE|full|whole",
         "Rank of the kernel matrix; tol: what leaves that share of its trace [default: full up to 2000 rows].",
+        of="size",
     )
     landmarks: str | None = _option(
         None,
         "text",
         "rpcholesky|uniform|leverage|kmeans",
         "How the landmarks of a low rank are chosen [default: rpcholesky].",
+        of="size",
     )
     memory: str | int | None = _option(
         None,
@@ -123,15 +159,26 @@ class Plan:
         "SIZE",
         "Memory that the selection may take, such as 2GiB: what needs more is done at a low rank or refused [default: "
         "what machine and container allow].",
+        of="size",
     )
     extend: bool = _option(True, "flag", "--extend/--no-extend", "Extend the grid if the winner is on its edge.")
-    pure: bool = _option(False, "flag", "--pure", "Never replace an approximation that is unreliable by a better one.")
-    order: float | None = _option(None, "text", "R|inf", "Order of the criterion bif.")
+    pure: bool = _option(
+        False, "flag", "--pure", "Never replace an approximation that is unreliable by a better one.", of="score"
+    )
+    order: float | None = _option(None, "text", "R|inf", "Order of the criterion bif.", of="score")
     eta: float | str | None = _option(
-        None, "text", "VALUE|cv", "Weight of a penalty (rks, cvks, sps, er, ep); cv: by cross-validation."
+        None,
+        "text",
+        "VALUE|cv",
+        "Weight of a penalty (rks, cvks, sps, er, ep); cv: by cross-validation.",
+        of="score",
     )
     metric: str | Sequence[str] = _option(
-        (), "texts", "NAME", "A scikit-learn scorer to report of held-out predictions; repeatable."
+        (),
+        "texts",
+        "NAME",
+        "A scikit-learn scorer to report of held-out predictions; repeatable.",
+        of="score",
     )
     choose: str | None = _option(
         None,
@@ -139,6 +186,7 @@ class Plan:
         "safest|minimum|one-se",
         "Among candidates that can't be told from the best: the safest on new rows, the minimum itself, or the largest "
         "lambda [default: safest].",
+        of="choice",
     )
     within: float | None = _option(
         None,
@@ -146,14 +194,18 @@ class Plan:
         "S",
         "Standard errors above the best that --choose looks at [default: 0.2 of a regression, 0.5 of classes; one-se "
         "1].",
+        of="choice",
     )
-    one_se: bool = _option(False, "flag", "--one-se", "Short for --choose one-se.")
-    clip: bool = _option(True, "flag", "--clip/--no-clip", "Keep outputs of a regression in the range of the target.")
+    one_se: bool = _option(False, "flag", "--one-se", "Short for --choose one-se.", of="choice")
+    clip: bool = _option(
+        True, "flag", "--clip/--no-clip", "Keep outputs of a regression in the range of the target.", of="outputs"
+    )
     calibration: str | None = _option(
         None,
         "text",
         "sigmoid|isotonic|softmax|none",
         "How outputs become probabilities [default: sigmoid; softmax of more than two classes].",
+        of="outputs",
     )
     task: str = _option("auto", "text", "auto|regression|classification", "What to learn.", of="table")
     standardize: bool = _option(
@@ -169,7 +221,7 @@ class Plan:
         None, "texts", "COL=A<B<C", "A column of ordered levels; repeatable.", of="columns"
     )
     missing: str = _option("impute", "text", "impute|drop|refuse", "What becomes of missing values.", of="columns")
-    seed: int = _option(0, "whole", "N", "Seed of the folds and landmarks.", 0)
+    seed: int = _option(0, "whole", "N", "Seed of the folds and landmarks.", 0, of="folds")
 
     @classmethod
     def read(cls, who: str, options: Mapping[str, Any]) -> Self:
@@ -191,7 +243,7 @@ class Plan:
     @property
     def table(self) -> dict[str, Any]:
         """The options that the reading of a table is told, as keywords of ``kernsel.data.from_arrays``."""
-        return {name: getattr(self, name) for name, words in WORDS.items() if words.of != "search"}
+        return {name: getattr(self, name) for name, words in WORDS.items() if words.of in OF_TABLE}
 
 
 WORDS: Mapping[str, Words] = {each.name: each.metadata["words"] for each in fields(Plan)}

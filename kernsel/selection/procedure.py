@@ -22,11 +22,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernsel.criteria import HeldOutCriterion
 from kernsel.data import Dataset
 from kernsel.folds import Folds
 from kernsel.folds.holdouts import keeps_copies
@@ -75,38 +76,56 @@ class Pair(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Procedure:
-    """What held-out losses say of a whole selection.
+class Comparison:
+    """Candidates beside the one with the lowest score, by their paired held-out losses.
 
     Parameters
     ----------
-    error : float
-        Misclassification or RMSE, in the units of the candidates' errors, of what the rule of choice takes.
-    low, high : float
-        Interval of it.
     pairs : mapping of key to Pair
         Of each candidate that was compared.
     """
 
-    error: float
-    low: float
-    high: float
+    level: ClassVar[float] = LEVEL
     pairs: Mapping[Key, Pair] = field(repr=False)
-
-    def moved(self, by: float) -> Procedure:
-        """Return it for outputs whose error is another one: those of several classes are coupled after the choice."""
-        return replace(
-            self, error=max(self.error + by, 0.0), low=max(self.low + by, 0.0), high=max(self.high + by, 0.0)
-        )
 
     @property
     def equivalent(self) -> int:
         """How many candidates have a score that can't be told from the lowest."""
         return sum(bool(pair.equivalent) for pair in self.pairs.values())
 
+    @property
+    def compared(self) -> int:
+        """How many candidates were compared."""
+        return len(self.pairs)
+
     def pair(self, candidate: Candidate) -> Pair:
         """Return what is known of a candidate beside another one."""
         return self.pairs.get(candidate.key, Pair())
+
+
+@dataclass(frozen=True, eq=False)
+class Procedure(Comparison):
+    """What held-out losses say of a whole selection.
+
+    Parameters
+    ----------
+    pairs : mapping of key to Pair
+        Of each candidate that was compared.
+    error : float
+        Misclassification or RMSE, in the units of the candidates' errors, of what the rule of choice takes.
+    low, high : float
+        Interval of it.
+    """
+
+    error: float
+    low: float
+    high: float
+
+    def moved(self, by: float) -> Procedure:
+        """Return it for outputs whose error is another one: those of several classes are coupled after the choice."""
+        return replace(
+            self, error=max(self.error + by, 0.0), low=max(self.low + by, 0.0), high=max(self.high + by, 0.0)
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON holds of the error."""
@@ -135,8 +154,8 @@ class LossTable:
         Numbers, from 0 without gaps, of what is drawn together.
     """
 
-    values: Losses
-    errors: Losses
+    values: Losses | Array
+    errors: Losses | Array
     beyond: Array
     shift: Array
     se: Array
@@ -215,12 +234,49 @@ def whole_selection(
     error, low, high = interval(losses)
     if not board.errors.classes:
         error, low, high = (board.errors.unit * math.sqrt(max(each, 0.0)) for each in (error, low, high))
-    at = int((means + table.beyond).argmin())
+    return Procedure(_pairs(table, keys, best, rows), error, low, high)
+
+
+def compare_verified(
+    board: Board, dataset: Dataset, candidates: Sequence[Candidate], folds: Folds
+) -> Comparison | None:
+    """Compare the verified candidates of a criterion that is no mean over held-out rows, by their exact losses.
+
+    The rule of choice takes one of them alone. None where the choice is not verified, or the criterion is such a mean:
+    then the losses of others are missing for a reason that holds for the verified ones as well.
+
+    Parameters
+    ----------
+    board : Board
+        With the held-out outputs of what was verified.
+    dataset : Dataset
+    candidates : sequence of Candidate
+        The choice first.
+    folds : Folds
+        Of the first deal.
+    """
+    rows, held = board.rows, board.rows.held
+    known = [c for c in candidates if c.failed is None and len(board.outputs.get(c.key, ())) == len(board.deals)]
+    if isinstance(board.criterion, HeldOutCriterion) or not known or known[0].key != candidates[0].key:
+        return None
+    values = np.zeros((len(known), held))
+    place = np.argsort(rows.order)
+    for total, candidate in zip(values, known, strict=True):
+        for deal, F in zip(board.deals, board.outputs[candidate.key], strict=True):
+            losses = candidate.learner.loss.value(deal.Y, F).mean(axis=0)[: deal.held]
+            total[place[deal.order[: deal.held]]] += losses / len(board.deals)
+    nothing = np.zeros(len(known))
+    table = LossTable(values, values, nothing, nothing, nothing, rows.s[:held], units_of(folds, dataset, rows))
+    return Comparison(_pairs(table, [c.key for c in known], 0, rows))
+
+
+def _pairs(table: LossTable, keys: Sequence[Key], best: int, rows: Partition) -> dict[Key, Pair]:
+    """Return what is known of each candidate of a table beside the choice, and beside the one with the lowest score."""
+    at = int((table.values @ (table.s / table.s.sum()) + table.beyond).argmin())
     differences = difference_se(table, best, rows.starts)
     se = differences if at == best else difference_se(table, at, rows.starts)
     equal = indistinct(table, at, se, rows.seed)
-    pairs = map(Pair, differences.tolist(), equal.tolist())
-    return Procedure(error, low, high, dict(zip(keys, pairs, strict=True)))
+    return dict(zip(keys, map(Pair, differences.tolist(), equal.tolist()), strict=True))
 
 
 def _learnt_on(unseen: Unseen | None, kernel: Kernel, n: int) -> int:

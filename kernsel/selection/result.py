@@ -12,7 +12,7 @@ import os
 import platform
 import textwrap
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -34,10 +34,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from kernsel.heldout.metrics import MetricValue
-    from kernsel.selection.procedure import Procedure
+    from kernsel.selection.observed import Observed
+    from kernsel.selection.procedure import Comparison, Procedure
 
 FORMAT, VERSION = "kernsel-selection", 1
 RUNNERS_UP = 4
+WIDTH = 110
 LISTED = 6
 
 
@@ -74,8 +76,13 @@ class Selection:
     minimum : Candidate or None
         The candidate with the lowest exact score: the winner, or another one that the rule of choice passed over.
     procedure : Procedure or None
-        The error of the whole selection by its held-out losses, and the candidates that can't be told apart; None where
-        losses of all candidates are not known, as a note says.
+        The error of the whole selection by its held-out losses; None where losses of all candidates are not known, as a
+        note says.
+    comparison : Comparison or None
+        The candidates that can't be told apart by their paired held-out losses: among all, or among the verified ones
+        where losses of others are not known; None where neither is.
+    observed : Observed or None
+        The targets beside which held-out predictions are read, and their weights.
     """
 
     best: Candidate
@@ -95,6 +102,8 @@ class Selection:
     nested: Any = None
     minimum: Candidate | None = None
     procedure: Procedure | None = None
+    comparison: Comparison | None = None
+    observed: Observed | None = field(default=None, repr=False)
 
     @cached_property
     def table(self) -> pd.DataFrame:
@@ -126,7 +135,7 @@ class Selection:
         return None if learnt is None else pd.Series(learnt["theta"], name="relevance", dtype=np.float64)
 
     def _entry(self, candidate: Candidate) -> dict[str, Any]:
-        known = self.procedure
+        known = self.comparison
         return {
             "kernel": candidate.kernel.spec(),
             "parameters": candidate.kernel.parameters,
@@ -167,55 +176,76 @@ class Selection:
             "cautions": codes_of(self.warnings),
             "nested": None if self.nested is None else self.nested.to_dict(),
             "procedure": None if self.procedure is None else self.procedure.to_dict(),
-            "equivalent": None if self.procedure is None else self.procedure.equivalent,
+            "equivalent": None if self.comparison is None else self.comparison.equivalent,
+            "compared": None if self.comparison is None else self.comparison.compared,
         }
 
     def to_json(self) -> str:
         """Return ``to_dict`` as one JSON document."""
         return to_json(self.to_dict())
 
-    def summary(self) -> str:
-        """Return the result for people: the winner, the runners-up, and what the figures mean."""
-        what = self._measure()
+    def summary(self, notes: bool = True) -> str:
+        """Return the result for people: the answer and how sure it is, the leading candidates, and notes.
+
+        Parameters
+        ----------
+        notes : bool
+            Whether to say how the result came about: what the table is, what was inferred and which rule chose.
+        """
         rows = [self._line(candidate) for candidate in self.candidates[: 1 + RUNNERS_UP] if candidate.failed is None]
+        heads = ("", *self._parts(), "lambda", self.criterion, "verified", "error +- s.e.", "norm", "rho")
+        return "\n".join(
+            [
+                *self._answer(),
+                "",
+                *aligned([heads, *rows]),
+                *self._footnotes(),
+                *([] if self.nested is None else ["", self.nested.summary()]),
+                *(["", *self._notes()] if notes else []),
+                "",
+                self._count(),
+            ]
+        )
+
+    def _answer(self) -> list[str]:
+        """Say what was chosen, what it errs, what a constant errs, and how sure that is."""
         counterpart = getattr(self.best.learner, "counterpart", "")
         of_many = len(self.conversions) > LISTED  # those of the parts of a long sum
         shown = {name: value for name, value in self.conversions.items() if not (of_many and "." in name)}
         terms = ", ".join(f"{name} = {value:.4g}" for name, value in shown.items())
-        lines = [
-            f"selected: {self._choice()}",
+        own, holdout = self._error(self.best), self.data["holdout"]
+        known = self.procedure is not None
+        return [
+            f"selected: {self.choice()}",
             *[f"  in scikit-learn's terms: {terms}" + (f" ({counterpart})" if counterpart else "")] * bool(terms),
-            f"  held-out error: {self._error(self.best)} {what} ({self.data['holdout']})",
-            *self._baseline(),
-            *self._unseen(),
             *self._whole(),
+            *[f"  held-out error: {own} {self.measure()} ({holdout})"] * (not known),
+            *self._baseline(),
+            *[f"  held-out error of the choice itself: {own} ({holdout})"] * known,
+            *self._unseen(),
+            *[f"  how sure: {told}" for told in [self.equivalents()] if told],
             *self._by_target(),
             *(f"  held-out {name}: {_figure(metric)}" for name, metric in self.best.metrics.items()),
-            f"  representation: {self.data['representation']}",
-            *textwrap.wrap(f"choice: {self.data['choice']}", 110, initial_indent="  ", subsequent_indent="    "),
-            "",
-            *aligned(
-                [("", *self._parts(), "lambda", self.criterion, "verified", "error +- s.e.", "norm", "rho"), *rows]
-            ),
-            "",
-            *textwrap.wrap(
-                f"{self.criterion}: {self.data['measure']}; verified: {self.data['verification']}; error: {what}, with "
-                "its standard error; norm: kappa ||f||^2, whose root bounds outputs on new rows, in units of the "
-                "standardised target; rho: near 0 a fold hardly moves the fit and an approximation is as good as "
-                "exact, near 1 it is least sure, and above it is lost in rounding (or folds are very unequal)",
-                width=110,
-                initial_indent="  ",
-                subsequent_indent="  ",
-            ),
-            *self._footnotes(),
         ]
-        if self.nested is not None:
-            lines += ["", self.nested.summary()]
-        return "\n".join(lines)
+
+    def _notes(self) -> list[str]:
+        """Say what the table is, what was inferred, and how the choice was made."""
+        source, d = self.data["source"], self.data["features"]
+        table = f"{source}: " * bool(source) + f"{self.data['rows']} rows, {d} feature{'s' * (d != 1)}"
+        notes = [
+            *self.data["notes"],
+            f"representation: {self.data['representation']}",
+            f"choice: {self.data['choice']}",
+        ]
+        return [table, *(line for note in notes for line in textwrap.wrap(note, WIDTH, **_INDENTED))]
 
     def _footnotes(self) -> list[str]:
-        """Say what the table of candidates doesn't."""
-        lines = []
+        """Say what the columns of the table of candidates are, and what it doesn't show."""
+        legend = (
+            f"{self.criterion}: {self.data['measure']}; verified: {self.data['verification']}; norm: bounds outputs on "
+            "new rows; rho: near 1 least sure, or exact (kernsel guide first-selection)"
+        )
+        lines = textwrap.wrap(legend, WIDTH, **_INDENTED)
         if self.data.get("relevances", {}).get("unseen") or self.options["calibration"] == "softmax":
             lines.append(
                 "  the error of the choice is of outputs made anew after the search, those below it of the search's"
@@ -233,15 +263,19 @@ class Selection:
             )
         if left := [candidate.rank for candidate in self.candidates if candidate.rank is not None]:
             lines.append(f"  {len(left)} candidates were left behind at rank {_span(left)}")
+        return lines
+
+    def _count(self) -> str:
+        """Say how many candidates there were, and how long they took."""
         failed = sum(candidate.failed is not None for candidate in self.candidates)
-        lines.append(
+        return (
             f"{len(self.candidates)} candidate{'s' * (len(self.candidates) > 1)}"
             + (f", {failed} of them failed" if failed else "")
             + f", in {self.timing['total']:.2f} s"
         )
-        return lines
 
-    def _choice(self) -> str:
+    def choice(self) -> str:
+        """Say which learner, kernel and lambda were chosen."""
         tuned = f"({_values(self.best.tuned)})" if self.best.tuned else ""
         return f"{self.learner}{tuned} on {short(self.best.kernel)}, lambda = {self.best.lam:.4g}"
 
@@ -249,8 +283,8 @@ class Selection:
         """What the candidates differ in, besides lambda."""
         return ["kernel", self.learner] if self.best.tuned else ["kernel"]
 
-    def _measure(self) -> str:
-        """What the error is."""
+    def measure(self) -> str:
+        """Say what the error is, with its unit."""
         if self.data["task"] == "classification":
             return "misclassified" + " (by the class weights)" * bool(self.data.get("class_weight"))
         target = self.data["target"]
@@ -267,21 +301,32 @@ class Selection:
         known = self.data.get("baseline")
         if known is None:
             return []
-        constant = replace(self.best, error=known["error"], error_se=known["error_se"])
-        return [f"    without features, by {known['predicts']} of the training rows: {self._error(constant)}"]
+        return [
+            f"  without features, by {known['predicts']} of the training rows: "
+            f"{self.figure(known['error'], known['error_se'])}"
+        ]
 
     def _whole(self) -> list[str]:
-        """What the whole selection errs, and how many candidates can't be told apart."""
+        """What the whole selection errs."""
         known = self.procedure
         if known is None:
             return []
-        error, low, high = (
-            self._error(replace(self.best, error=each, error_se=None)) for each in (known.error, known.low, known.high)
-        )
-        return [
-            f"  error of the whole selection: {error} (90 %: {low} to {high}); "
-            f"{known.equivalent} of {len(known.pairs)} candidates do as well"
-        ]
+        ends = f"{100 * known.level:g} %: {self.figure(known.low)} to {self.figure(known.high)}"
+        return [f"  error of the whole selection: {self.figure(known.error)} {self.measure()} ({ends})"]
+
+    def equivalents(self) -> str:
+        """Say how many candidates can't be told from the lowest, and among how many; nothing if it isn't known."""
+        known = self.comparison
+        if known is None:
+            return ""
+        scored = sum(candidate.failed is None for candidate in self.candidates)
+        among = f"{known.compared} candidate{'s' * (known.compared != 1)}"
+        if self.procedure is None:
+            among = f"the {known.compared} verified candidates"
+        elif known.compared < scored:
+            among += f" that could be compared, of {scored},"
+        how = f"(paired held-out losses, {100 * known.level:g} %)"
+        return f"{known.equivalent} of {among} do{'es' * (known.compared == 1)} as well {how}"
 
     def _by_target(self) -> list[str]:
         """The errors of several targets."""
@@ -309,16 +354,20 @@ class Selection:
         return f"{candidate.reliability:.2f}" if candidate.reliability <= 1 else "> 1"
 
     def _error(self, candidate: Candidate) -> str:
-        if candidate.error is None:
+        return self.figure(candidate.error, candidate.error_se)
+
+    def figure(self, error: float | None, se: float | None = None) -> str:
+        """Return an error in the unit of this task, with its standard error if there is one."""
+        if error is None:
             return "-"
         if self.data["task"] == "regression":
-            error, form, factor = f"{candidate.error:.4g}", ".2g", 1
+            text, form, factor = f"{error:.4g}", ".2g", 1
         else:
-            error, form, factor = f"{100 * candidate.error:.1f} %", ".1f", 100
-        return error if candidate.error_se is None else f"{error} +- {factor * candidate.error_se:{form}}"
+            text, form, factor = f"{100 * error:.1f} %", ".1f", 100
+        return text if se is None else f"{text} +- {factor * se:{form}}"
 
     def __repr__(self) -> str:
-        return f"<Selection: {self._choice()}>"
+        return f"<Selection: {self.choice()}>"
 
 
 class Choice(NamedTuple):
@@ -387,6 +436,8 @@ def read_choice(path: str | os.PathLike[str]) -> Choice:
             raise
         raise OptionError(f"{path} isn't a result that kernsel select --output wrote") from error
 
+
+_INDENTED: Any = {"initial_indent": "  ", "subsequent_indent": "    "}
 
 _MEASURED = {
     "score",

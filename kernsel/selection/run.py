@@ -15,7 +15,7 @@ from kernsel.search.refine import refined
 from kernsel.search.scales import Family
 from kernsel.selection.document import Outcome, make_selection
 from kernsel.selection.plan import Plan
-from kernsel.selection.procedure import Procedure, whole_selection
+from kernsel.selection.procedure import Comparison, Procedure, compare_verified, whole_selection
 from kernsel.selection.refit import fit_choice
 from kernsel.selection.result import Selection
 from kernsel.selection.setting import resolve
@@ -72,9 +72,12 @@ def run(
     before = candidates[0].error
     if setting.calibration == "softmax" and isinstance(procedure, Procedure) and before is not None:
         procedure = procedure.moved((fitted.best.error or 0.0) - before)  # outputs were coupled after the choice
+    compared: Comparison | None = procedure if isinstance(procedure, Procedure) else None
+    if compared is None and reranked.outputs is None:
+        compared = compare_verified(board, dataset, candidates, setting.folds[0])
     candidates = [fitted.best, *candidates[1:]]
     notes = [*setting.notes, *refinement, *reranked.notes]
-    return make_selection(setting, Outcome(search, ranking, candidates, procedure, fitted, notes, times))
+    return make_selection(setting, Outcome(search, ranking, candidates, procedure, compared, fitted, notes, times))
 
 
 def _check_any(board: Board, search: str) -> None:

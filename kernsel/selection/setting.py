@@ -96,7 +96,7 @@ class Setting:
     def begin(self, progress: Progress | None) -> Walk:
         """Return the search under way, on a board of its own."""
         board = Board(self.deals, self.criterion, Errors.of(self.dataset), self.rank, self.metrics, progress)
-        walk = self.search.begin(board, self.grids, self.plan.extend, self.rule)
+        walk = self.search.begin(board, list(self.grids), self.plan.extend, self.rule)
         if not isinstance(walk, Walk):
             raise PluginFailure(
                 f"search '{self.search.name}' began with {type(walk).__name__} in place of a kernsel.search.walk.Walk; "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import types
@@ -19,13 +20,14 @@ from typer.testing import CliRunner
 import commandline
 from kernsel import __version__
 from kernsel.cli import app
+from kernsel.cli.arguments import ORDER
 from kernsel.data import prepare
 from kernsel.errors import SelectionError, SelectionWarning
 from kernsel.heldout.calibration import Calibration, Sigmoid
 from kernsel.heldout.intervals import Intervals
 from kernsel.kernels import Linear
 from kernsel.model.model import Model
-from kernsel.selection.plan import WORDS, Plan
+from kernsel.selection.plan import HEADINGS, WORDS, Plan
 
 
 def run(*args, code=0):
@@ -61,8 +63,8 @@ class Result:
     def to_json(self):
         return json.dumps({"format": "kernsel-selection", "options": {k: repr(v) for k, v in self.options.items()}})
 
-    def summary(self):
-        return "the table of the winner"
+    def summary(self, notes):
+        return "the table of the winner" + "\nand notes" * notes
 
 
 @pytest.fixture
@@ -93,21 +95,38 @@ def data(tmp_path) -> Path:
     return path
 
 
-def test_select_prints_the_notes_and_the_table(fake, data):
+def test_select_prints_the_answer_and_its_notes(fake, data):
     result = run("select", data)
-    lines = result.stdout.splitlines()
+    assert result.stdout == "the table of the winner\nand notes\n"
+    assert result.stderr == "kernsel: warning: the winner is on the edge\n"
+
+
+def test_a_terminal_is_told_what_was_inferred_before_the_search(fake, data, monkeypatch):
+    monkeypatch.setattr("kernsel.cli.console.is_watched", lambda: True)
+    lines = run("select", data).stderr.splitlines()
     assert lines[0] == f"{data}: 50 rows, 2 features"
     assert "  target: the last column, 'kind' (name another one as the target if that is wrong)" in lines
     assert "  task: classification, because the target holds text (2 distinct)" in lines
-    assert "  scaling: fitted once on the whole table, because all folds share one Gram matrix" in lines
-    assert lines[-2:] == ["  a note of the selection", "the table of the winner"]
-    assert result.stderr == "kernsel: warning: the winner is on the edge\n"
+    assert "50 rows" not in run("select", data, "--quiet").stderr
 
 
 def test_quiet_leaves_the_table_and_warnings(fake, data):
     result = run("select", data, "--quiet")
     assert result.stdout == "the table of the winner\n"
     assert result.stderr == "kernsel: warning: the winner is on the edge\n"
+
+
+def test_the_help_of_a_selection_stands_under_headings():
+    shown = run("select", "--help").stdout
+    headings = [line.removesuffix(":") for line in shown.splitlines() if re.fullmatch(r"\w.*:", line)]
+    assert headings == list(ORDER)
+    for name, words in WORDS.items():
+        under = shown.split(f"\n{HEADINGS[words.of]}:\n")[1].split("\n\n")[0]
+        assert re.search(
+            rf"^  {words.metavar.split('/')[0] if words.kind == 'flag' else '--' + name.replace('_', '-')}\b",
+            under,
+            re.MULTILINE,
+        ), name
 
 
 def test_json_is_all_that_stdout_gets_and_the_file_has_the_same(fake, data, tmp_path):

@@ -9,7 +9,7 @@ import pytest
 import kernsel
 import kernsel.data
 from kernsel.errors import OptionError
-from kernsel.selection.plan import COLUMNS, WORDS, Plan
+from kernsel.selection.plan import COLUMNS, HEADINGS, WORDS, Plan
 
 OF_DATA = {"X", "y", "groups", "weights", "progress"}
 X, Y = np.random.default_rng(0).normal(size=(12, 2)), np.arange(12.0)
@@ -51,4 +51,4 @@ def test_every_option_has_words_for_the_command_line():
     for name, words in WORDS.items():
         assert words.kind in {"text", "texts", "whole", "number", "flag"}, name
         assert words.help.endswith("."), name
-        assert words.of in {"search", "table", "columns"}, name
+        assert words.of in HEADINGS, name

@@ -226,9 +226,8 @@ def test_a_selection_has_it(make_table):
     assert (again.error, again.low, again.high, again.pairs) == (found.error, found.low, found.high, found.pairs)
     assert result.table.attrs["procedure"] == document["procedure"]
     assert result.table["equivalent"].sum() == found.equivalent
-    line = next(line for line in result.summary().splitlines() if "whole selection" in line)
-    assert f"; {found.equivalent} of 9 candidates do as well" in line
-    assert len(line) <= 120
+    assert document["compared"] == found.compared == 9
+    assert result.equivalents().startswith(f"{found.equivalent} of 9 candidates do as well")
 
 
 @pytest.mark.parametrize("options", [{"folds": "time:5"}, {"folds": "loo"}, {"repeats": 2}, {"criterion": "fbif"}])
@@ -262,12 +261,48 @@ def test_the_units_of_the_target_are_those_of_the_error():
     assert small.procedure.error == pytest.approx(small.best.error, rel=0.3)
 
 
+@pytest.mark.parametrize("options", [{}, {"repeats": 2}], ids=str)
+@pytest.mark.parametrize(("make_table", "criterion"), [(tables.waves, "evidence"), (tables.circles, "gacv")])
+def test_of_other_criteria_the_verified_candidates_are_compared(make_table, criterion, options):
+    """By the exact losses of refits, which a criterion that holds no rows out leaves to the verified ones alone."""
+    X, y = make_table()
+    result = tables.choose(X, y, criterion=criterion, **GRID, **options)
+    verified = [c for c in result.candidates if c.verified is not None]
+    assert result.procedure is None
+    assert result.comparison.compared == len(verified) < len(result.candidates) == 9
+    document = json.loads(result.to_json())
+    assert document["compared"] == len(verified)
+    known = {None: 0, True: 0, False: 0}
+    for entry, candidate in zip(document["candidates"], result.candidates, strict=True):
+        assert (entry["equivalent"] is None) == (candidate.verified is None)
+        known[entry["equivalent"]] += 1
+    assert known[True] == document["equivalent"] >= 1
+    assert f"{known[True]} of the {len(verified)} verified candidates do as well" in result.summary()
+    # A search by cross-validation itself finds the same differences between them, as all of its losses are exact.
+    exact = tables.choose(X, y, criterion="cv", choose="minimum", **GRID, **options)
+    rows = {c.key: exact.comparison.pair(c) for c in exact.candidates}
+    if exact.best.key == result.best.key:
+        for candidate in verified:
+            assert result.comparison.pair(candidate).difference_se == pytest.approx(
+                rows[candidate.key].difference_se, rel=1e-4, abs=1e-7
+            )
+
+
+def test_candidates_that_could_not_be_compared_are_counted():
+    result = tables.choose(*tables.waves(), **GRID)
+    few = dict(list(result.comparison.pairs.items())[:5])
+    changed = replace(result, comparison=replace(result.comparison, pairs=few))
+    assert "of 5 candidates that could be compared, of 9, do as well" in changed.equivalents()
+
+
 def test_it_is_said_where_it_is_not_known(monkeypatch):
-    result = tables.choose(*tables.waves(), criterion="evidence", **GRID)
+    result = tables.choose(*tables.waves(), criterion="evidence", verify=0, **GRID)
     document = json.loads(result.to_json())
     assert document["procedure"] is document["equivalent"] is document["best"]["difference_se"] is None
+    assert document["compared"] is result.comparison is None
+    assert "how sure" not in result.summary()
     assert any("scores of evidence are no means of losses" in note for note in result.data["notes"])
-    assert "whole selection" not in result.summary()
+    assert "  error of the whole selection" not in result.summary(notes=False)
     monkeypatch.setattr(board, "KEPT_ROWS", 59)
     monkeypatch.setattr(procedure, "KEPT_ROWS", 59)
     result = tables.choose(*tables.waves(), **GRID)

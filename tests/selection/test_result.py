@@ -27,7 +27,8 @@ def rows_of(summary):
     """The lines of the table of candidates in a summary, and its heading."""
     lines = summary.splitlines()
     first = next(i for i, line in enumerate(lines) if line.split()[:2] == ["kernel", "lambda"])
-    return lines[first], lines[first + 1 : lines.index("", first)]
+    last = next(i for i, line in enumerate(lines) if i > first and line.startswith("  ") and line[2] != " ")
+    return lines[first], lines[first + 1 : last]
 
 
 def test_the_summary_of_classes(classes):
@@ -35,19 +36,24 @@ def test_the_summary_of_classes(classes):
     best = classes.best
     assert lines[0] == f"selected: svm on gaussian(tau={best.kernel.tau:.4g}), lambda = {best.lam:.4g}"
     assert re.fullmatch(r"  in scikit-learn's terms: gamma = \S+, C = \S+ \(SVC adds a bias\)", lines[1])
-    assert re.fullmatch(r"  held-out error: \d+\.\d % \+- \d+\.\d misclassified \(5 folds\)", lines[2])
-    assert lines[3] == "    without features, by the largest class of the training rows: 45.0 % +- 6.5"
     share = r"\d+\.\d %"
-    whole = rf"  error of the whole selection: {share} \(90 %: {share} to {share}\); \d of 9 candidates do as well"
-    assert re.fullmatch(whole, lines[4])
-    assert lines[5] == "  representation: full Gram matrix, n = 60"
-    assert lines[6].startswith("  choice: ")
+    whole = rf"  error of the whole selection: {share} misclassified \(90 %: {share} to {share}\)"
+    assert re.fullmatch(whole, lines[2])
+    assert lines[3] == "  without features, by the largest class of the training rows: 45.0 % +- 6.5"
+    assert re.fullmatch(r"  held-out error of the choice itself: \d+\.\d % \+- \d+\.\d \(5 folds\)", lines[4])
+    assert re.fullmatch(r"  how sure: \d of 9 candidates do as well \(paired held-out losses, 90 %\)", lines[5])
+    assert lines[6] == ""
     heading, table = rows_of(classes.summary())
     assert heading.split() == ["kernel", "lambda", "fbif", "verified", "error", "+-", "s.e.", "norm", "rho"]
     assert table[0].startswith(">  gaussian(tau=")
     assert all(line.startswith("   gaussian(tau=") for line in table[1:])
     assert f"{best.verified:.5g}" in table[0]
     assert "fbif: mean held-out huber-hinge loss" in classes.summary()
+    notes = lines[lines.index("60 rows, 2 features") :]
+    assert "  representation: full Gram matrix, n = 60" in notes
+    assert any(line.startswith("  choice: ") for line in notes)
+    without = classes.summary(notes=False).splitlines()
+    assert without == lines[: lines.index("60 rows, 2 features")] + lines[-1:]
     assert re.fullmatch(r"9 candidates, in \d+\.\d\d s", lines[-1])
 
 
@@ -70,9 +76,12 @@ def test_the_summary_of_a_regression(values):
     lines = values.summary().splitlines()
     assert lines[0].startswith("selected: krr on gaussian(tau=")
     assert re.fullmatch(r"  in scikit-learn's terms: gamma = \S+, alpha = \S+ \(KernelRidge\)", lines[1])
-    assert re.fullmatch(r"  held-out error: \S+ \+- \S+ RMSE in units of 'y' \(5 folds\)", lines[2])
-    assert lines[2].split()[2] == f"{values.best.error:.4g}"
-    assert lines[3].startswith("    without features, by the mean of the training rows: ")
+    number = r"-?\d\S*"
+    whole = rf"  error of the whole selection: {number} RMSE in units of 'y' \(90 %: {number} to {number}\)"
+    assert re.fullmatch(whole, lines[2])
+    assert lines[3].startswith("  without features, by the mean of the training rows: ")
+    assert re.fullmatch(r"  held-out error of the choice itself: \S+ \+- \S+ \(5 folds\)", lines[4])
+    assert lines[4].split()[6] == f"{values.best.error:.4g}"
     assert all(line.endswith("exact") for line in rows_of(values.summary())[1])
     assert "*" not in values.summary()
 
