@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from kernsel.learning import learn_relevances as learn_relevances
     from kernsel.model.model import Model as Model
     from kernsel.model.model import load as load
+    from kernsel.report.page import write_report as write_report
+    from kernsel.report.pictures import plot as plot
     from kernsel.selection.api import select as select
     from kernsel.selection.result import Selection as Selection
 
@@ -56,10 +58,12 @@ __all__ = [
     "learners",
     "load",
     "nested",
+    "plot",
     "registry",
     "select",
     "stability",
     "study_relevances",
+    "write_report",
 ]
 
 _MODULES = {"criteria", "errors", "evaluation", "kernels", "learners", "registry"}
@@ -78,9 +82,11 @@ _NAMES = {
     "learn_relevances": "learning",
     "load": "model.model",
     "nested": "evaluation.nestedcv",
+    "plot": "report.pictures",
     "select": "selection.api",
     "stability": "evaluation.perturbation",
     "study_relevances": "evaluation.relevance_study",
+    "write_report": "report.page",
 }
 
 

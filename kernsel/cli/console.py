@@ -107,7 +107,8 @@ class Group(TyperGroup):
         """Run the command that is asked for, and end the process."""
         try:
             with _written():  # --help and --version are no commands
-                code = super().main(*args, **{**options, "standalone_mode": False})
+                line = list(args[0] if args else options.get("args") or sys.argv[1:])  # for a report of what was asked
+                code = super().main(*args, **{**options, "standalone_mode": False, "obj": line})
         except typer.Exit as end:
             code = end.exit_code
         except USAGE_ERROR as error:

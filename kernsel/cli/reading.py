@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kernsel.selection.plan import Plan
 
 
-RESULTS = {"--output": b'{"format": "kernsel-', "--model": b"header.npy"}
+RESULTS = {"--output": b'{"format": "kernsel-', "--model": b"header.npy", "--report": b"<!-- a report of kernsel -->"}
 """How the files begin that may be overwritten, by option."""
 
 
@@ -53,6 +53,22 @@ def check_outputs(data: Sequence[Path], places: Mapping[str, Path | None]) -> No
     for (one, path), (other, same) in combinations(given.items(), 2):
         if path.resolve() == same.resolve():
             raise OptionError(f"{one} and {other} are both {path}; choose two files")
+
+
+def read_plots(texts: Sequence[str]) -> dict[str, Path]:
+    """Read ``--plot NAME=FILE``: the files by the names of their pictures; an error where none can be drawn."""
+    plots: dict[str, Path] = {}
+    for text in texts:
+        name, _, place = text.partition("=")
+        if not name or not place or name in plots:
+            raise OptionError(f"--plot {text} is without a name or a file, or a second time; write NAME=FILE once")
+        plots[name] = Path(place)
+    if plots:
+        from kernsel.report.style import check_plot
+
+        for path in plots.values():
+            check_plot(path)
+    return plots
 
 
 def is_read(path: Path, data: Sequence[Path]) -> bool:

@@ -65,7 +65,8 @@ def relevance(
     with console.guarded():
         check_outputs(data, {"--output": output, "--plot": plot})
         set_threads(threads)
-        from kernsel.report.pictures import check_plot, plot_relevances
+        from kernsel.report.pictures import plot_relevances
+        from kernsel.report.style import check_plot
 
         if plot is not None:
             check_plot(plot)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kernsel.cli import console
-from kernsel.cli.arguments import Asked, Data, Json, Output, Quiet, Target, Threads
+from kernsel.cli.arguments import RESULTS, Asked, Data, Json, Output, Quiet, Target, Threads
 from kernsel.cli.reading import check_outputs, read_dataset, set_threads
 from kernsel.cli.writing import deliver, say_written
 from kernsel.errors import OptionError
@@ -42,6 +42,14 @@ def stability(
         float, typer.Option(metavar="P", help="Probability with which the bound on the risk may fail.")
     ] = 0.05,
     top: Annotated[int, typer.Option(metavar="N", min=0, help="Rows to list.")] = 10,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Draw how far each row moves the kernel to this PNG, SVG or PDF.",
+            rich_help_panel=RESULTS,
+        ),
+    ] = None,
     output: Output = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -52,8 +60,13 @@ def stability(
     Rows are numbered from 1, the header not counted. The bounds are very loose; the output says by how much.
     """
     with console.guarded():
-        check_outputs(data, {"--output": output})
+        check_outputs(data, {"--output": output, "--plot": plot})
         set_threads(threads)
+        from kernsel.report.pictures import plot_perturbations
+        from kernsel.report.style import check_plot
+
+        if plot is not None:
+            check_plot(plot)
         from kernsel.evaluation.assessment import assess_dataset
         from kernsel.numerics.runtime import jit
 
@@ -78,9 +91,11 @@ def stability(
                 progress=report,
             )
         document = found.to_json()
-        deliver(document if json else found.summary(), document, output)
+        numbers = (found.places + 1).tolist()
+        drawing = [] if plot is None else [lambda: plot_perturbations(found.stability, plot, numbers)]
+        deliver(document if json else found.summary(), document, output, *drawing)
         if chatty:
-            say_written(result=output)
+            say_written(result=output, picture=plot)
 
 
 def _choice(result: Path | None, given: dict[str, Any]) -> Choice:

@@ -293,7 +293,8 @@ def carry_out(dataset: Dataset, plan: Plan, progress: Progress | None = None) ->
     """
     check_seed(plan.seed)  # here, as relevances may be learnt before the search
     with limited_memory(read_memory(plan.memory)):
-        return _carry_out(dataset, plan, progress)
+        found = _carry_out(dataset, plan, progress)
+    return replace(found, options={**found.options, "asked": plan.asked})
 
 
 def _carry_out(dataset: Dataset, plan: Plan, progress: Progress | None) -> Selection:

@@ -7,8 +7,9 @@ command line, the estimators and nested estimates are made of them.
 # ruff: noqa: RUF009  # each field is made by a function that puts its words beside its default
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from kernsel.words import read_options
@@ -54,6 +55,9 @@ HEADINGS = {
     "size": "Size and speed",
 }
 """What options are about, with the headings that they stand under in a command's help."""
+
+FEW = 100
+"""Values of an array that may be written out."""
 
 OF_TABLE = ("columns", "table")
 """What the options are about that the reading of a table is told."""
@@ -241,9 +245,47 @@ class Plan:
         return cls(**read_options(who, options, WORDS))
 
     @property
+    def asked(self) -> dict[str, Any]:
+        """The options that differ from their defaults, as JSON can hold them; None where it can't hold a value."""
+        given = {each.name: (getattr(self, each.name), each.default) for each in fields(self)}
+        return {name: as_plain(value) for name, (value, default) in given.items() if not same(value, default)}
+
+    @property
     def table(self) -> dict[str, Any]:
         """The options that the reading of a table is told, as keywords of ``kernsel.data.from_arrays``."""
         return {name: getattr(self, name) for name, words in WORDS.items() if words.of in OF_TABLE}
+
+
+def same(value: Any, default: Any) -> bool:
+    """Tell whether a value is the default of an option; arrays and parts never are."""
+    return type(value) is type(default) and (value is default or value == default)
+
+
+def as_plain(value: Any) -> Any:
+    """Return the value of an option in JSON's types, a part as it may be written; None if it can't be."""
+    if isinstance(value, float) and math.isinf(value):
+        return "inf"
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if hasattr(value, "spec"):
+        return str(value)
+    name = getattr(value, "name", None)
+    if name is not None and is_dataclass(value):
+        values = {
+            each.name: as_plain(getattr(value, each.name))
+            for each in fields(value)
+            if getattr(value, each.name) != each.default
+        }
+        return f"{name}({', '.join(f'{key}={each}' for key, each in values.items())})"
+    if hasattr(value, "tolist") and getattr(value, "size", FEW + 1) <= FEW:
+        return as_plain(value.tolist())
+    items = list(value.values()) if isinstance(value, Mapping) else value
+    if not isinstance(items, list | tuple):
+        return None
+    plain = [as_plain(each) for each in items]
+    if any(each is None for each in plain):
+        return None
+    return dict(zip(map(str, value), plain, strict=True)) if isinstance(value, Mapping) else plain
 
 
 WORDS: Mapping[str, Words] = {each.name: each.metadata["words"] for each in fields(Plan)}

@@ -14,7 +14,8 @@ makes up for what another training sample would change.
 A candidate is as good as the one with the lowest score if its score is not above that by more than chance has it: the
 standardised difference ``T_c = (mean_i d_ic) / se_c`` of paired losses ``d_ic = v_i(c) - v_i(lowest)`` is at most the
 quantile of the largest of all standardised differences where there are none, by the multiplier bootstrap (as in Lei
-2020, "Cross-Validation with Confidence", but against the lowest candidate instead of each in turn).
+2020, "Cross-Validation with Confidence", but against the lowest candidate instead of each in turn). Large differences
+are cut, which can hide no candidate that is as good.
 """
 
 from __future__ import annotations
@@ -53,6 +54,9 @@ BLOCKS = 20
 
 DIGITS = 5
 """Means of losses in single precision that agree to so many digits are equal."""
+
+CLIPPED = 5.0
+"""Standard deviations of the losses of the lowest candidate; a loss that is higher by more counts as so much higher."""
 
 UNKNOWN = "held-out losses of the choice are not known"
 
@@ -274,8 +278,7 @@ def _pairs(table: LossTable, keys: Sequence[Key], best: int, rows: Partition) ->
     """Return what is known of each candidate of a table beside the choice, and beside the one with the lowest score."""
     at = int((table.values @ (table.s / table.s.sum()) + table.beyond).argmin())
     differences = difference_se(table, best, rows.starts)
-    se = differences if at == best else difference_se(table, at, rows.starts)
-    equal = indistinct(table, at, se, rows.seed)
+    equal = indistinct(table, at, rows.starts, rows.seed)
     return dict(zip(keys, map(Pair, differences.tolist(), equal.tolist()), strict=True))
 
 
@@ -370,53 +373,79 @@ def interval(losses: Array) -> tuple[float, float, float]:
     return float(losses.mean()), float(low), float(high)
 
 
-def difference_se(table: LossTable, at: int, starts: Indices) -> Array:
+def difference_se(table: LossTable, at: int, starts: Indices, most: float = math.inf) -> Array:
     """Return the standard errors (C,) of the differences of mean values to those of one candidate.
 
     The largest one of that between folds, of single rows, and of what is drawn together.
+
+    Parameters
+    ----------
+    table : LossTable
+    at : int
+    starts : (t + 1,) array
+        Of the folds.
+    most : float
+        The largest difference at a row that counts as it is.
     """
     found = np.empty(len(table.values))
-    for chunk, centred in _differences(table, at):
+    for chunk, _, centred in _differences(table, at, most):
         between = standard_error(centred, starts, table.s)
         found[chunk] = np.fmax(between, np.linalg.norm(_sums(table, centred), axis=1) / table.s.sum())
     return found
 
 
-def indistinct(table: LossTable, at: int, se: Array, seed: int) -> NDArray[np.bool_]:
+def largest_difference(table: LossTable, at: int) -> float:
+    """Return the difference that larger ones count as: of standard deviations of a candidate's losses ``CLIPPED``.
+
+    Infinity if these losses are all the same.
+    """
+    share, values = table.s / table.s.sum(), table.values[at].astype(np.float64)
+    spread = math.sqrt(float(share @ (values - share @ values) ** 2))
+    return CLIPPED * spread if spread > 0 else math.inf
+
+
+def indistinct(table: LossTable, at: int, starts: Indices, seed: int) -> NDArray[np.bool_]:
     """Say which candidates (C,) have a score that can't be told from that of the lowest, at the level ``LEVEL``.
 
     With standard normal g_bu for each draw b and unit u, and the sums ``D_cu`` of centred differences of the rows of a
     unit, ``max_c sum_u g_bu D_cu / (sum_u D_cu^2)^(1/2)`` is as the largest standardised difference by chance.
+
+    Differences are ``min(d_ic, m)``: where their mean is above 0, that of d is as well. So a few enormous losses, whose
+    standard error is as large as their mean, don't hide that a candidate is worse.
 
     Parameters
     ----------
     table : LossTable
     at : int
         The candidate with the lowest score.
-    se : (C,) array
-        Standard errors of the differences to it.
+    starts : (t + 1,) array
+        Of the folds.
     seed : int
     """
-    scores = table.values @ (table.s / table.s.sum()) + table.beyond
+    most = largest_difference(table, at)
     normal = np.random.default_rng((seed, 1)).standard_normal((int(table.units.max()) + 1, RESAMPLES))
-    largest = np.zeros(RESAMPLES)
-    for _, centred in _differences(table, at):
+    largest, gaps = np.zeros(RESAMPLES), np.empty(len(table.values))
+    for chunk, means, centred in _differences(table, at, most):
+        gaps[chunk] = means
         sums = _sums(table, centred)
         sizes = np.linalg.norm(sums, axis=1)
         apart = sizes > 0
         if apart.any():
             largest = np.maximum(largest, ((sums[apart] / sizes[apart, None]) @ normal).max(axis=0))
-    rounding = 10.0**-DIGITS * abs(scores[at])
-    return np.asarray(scores - scores[at] <= float(np.quantile(largest, LEVEL)) * se + rounding)
+    gaps += table.beyond - table.beyond[at]
+    lowest = float(table.values[at] @ (table.s / table.s.sum()) + table.beyond[at])
+    limits = float(np.quantile(largest, LEVEL)) * difference_se(table, at, starts, most)
+    return np.asarray(gaps <= limits + 10.0**-DIGITS * abs(lowest))
 
 
-def _differences(table: LossTable, at: int) -> Iterator[tuple[slice, Array]]:
-    """Give the differences (c, n) of the values of some candidates to those of one, less their means."""
+def _differences(table: LossTable, at: int, most: float) -> Iterator[tuple[slice, Array, Array]]:
+    """Give the means (c,) of the differences of some candidates' values to those of one, and the rest (c, n)."""
     step, share = max(1, CHUNK // table.s.size), table.s / table.s.sum()
     for start in range(0, len(table.values), step):
         chunk = slice(start, start + step)
-        found = table.values[chunk].astype(np.float64) - table.values[at]
-        yield chunk, found - (found @ share)[:, None]
+        found = np.minimum(table.values[chunk].astype(np.float64) - table.values[at], most)
+        means = found @ share
+        yield chunk, means, found - means[:, None]
 
 
 def _sums(table: LossTable, centred: Array) -> Array:

@@ -325,8 +325,8 @@ class Selection:
             among = f"the {known.compared} verified candidates"
         elif known.compared < scored:
             among += f" that could be compared, of {scored},"
-        how = f"(paired held-out losses, {100 * known.level:g} %)"
-        return f"{known.equivalent} of {among} do{'es' * (known.compared == 1)} as well {how}"
+        how = f", as far as can be told (paired held-out losses, {100 * known.level:g} %)"
+        return f"{known.equivalent} of {among} do{'es' * (known.compared == 1)} as well{how}"
 
     def _by_target(self) -> list[str]:
         """The errors of several targets."""

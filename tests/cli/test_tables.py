@@ -46,8 +46,8 @@ def test_a_messy_table_from_end_to_end(messy, tmp_path):
         *("select", messy, "--target", "Ziel", "--ordinal", "Größe=S<M<L", *QUICK),
         *("--model", model, "--output", document),
     )
-    lines = [line.strip() for line in result.stdout.splitlines()]
-    assert lines[0] == f"{messy}: 39 rows, 8 features"
+    notes = result.stdout[result.stdout.index(f"{messy}: 39 rows, 8 features\n") :]
+    lines = notes.replace("\n    ", " ").replace("\n  ", "\n").splitlines()  # long ones are wrapped
     assert lines[1] == (
         "reading: encoded in cp1252, as it isn't UTF-8; columns are separated by ';'; 1 line above the table left out; "
         "numbers have a decimal comma; '.' separates thousands"

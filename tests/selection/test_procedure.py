@@ -101,8 +101,8 @@ def test_copies_of_candidates_change_nothing(seed, rule, weighted, grouped):
     drawn, starts = draws(table.units, seed, 50), np.array([0, 20, 40])
     np.testing.assert_allclose(resampled(doubled, rule, drawn), resampled(table, rule, drawn), rtol=0, atol=1e-12)
     at = int((table.values @ table.s / table.s.sum() + table.beyond).argmin())
-    one = indistinct(table, at, difference_se(table, at, starts), seed)
-    other = indistinct(doubled, 2 * at, difference_se(doubled, 2 * at, starts), seed)
+    one = indistinct(table, at, starts, seed)
+    other = indistinct(doubled, 2 * at, starts, seed)
     assert np.repeat(one, 2).tolist() == other.tolist()
     assert one[at]
 
@@ -169,7 +169,7 @@ def test_the_largest_difference_as_one_at_a_time(grouped, weighted):
     largest = np.quantile(twins.procedure.largest_differences(table, at, normal), procedure.LEVEL)
     scores = table.values.astype(float) @ table.s / table.s.sum() + table.beyond
     expected = scores - scores[at] <= largest * se
-    assert indistinct(table, at, se, 6).tolist() == expected.tolist()
+    assert indistinct(table, at, starts, 6).tolist() == expected.tolist()
     assert 1 < expected.sum() < len(expected)
 
 
@@ -194,7 +194,7 @@ def test_the_best_is_among_those_that_can_not_be_told_from_the_lowest():
         ones = np.ones(80)
         table = LossTable(values, values, np.zeros(15), np.zeros(15), of_rows(values, ones), ones, np.arange(80))
         at = int(values.mean(axis=1).argmin())
-        kept += indistinct(table, at, difference_se(table, at, np.arange(0, 81, 8)), seed)[0]
+        kept += indistinct(table, at, np.arange(0, 81, 8), seed)[0]
     assert kept >= 200 * (0.9 - 3 * np.sqrt(0.9 * 0.1 / 200))
 
 
@@ -202,7 +202,39 @@ def test_far_worse_candidates_are_left_out():
     _, table = make(0, classes=False)
     worse = replace(table, values=table.values + np.float32(9) * (np.arange(12) >= 4)[:, None].astype(np.float32))
     at = int((worse.values.mean(axis=1) + worse.beyond).argmin())
-    assert not indistinct(worse, at, difference_se(worse, at, np.array([0, 20, 40])), 0)[4:].any()
+    assert not indistinct(worse, at, np.array([0, 20, 40]), 0)[4:].any()
+
+
+def test_a_few_enormous_losses_hide_nothing():
+    """Losses whose mean is below its own standard error are worse all the same, where half of the rows say so."""
+    _, table = make(2, classes=False, spread=0.01)
+    values = table.values + np.float32(0.5) * (np.arange(12) >= 6)[:, None] * (np.arange(40) % 2).astype(np.float32)
+    values[6:, 7] += np.float32(1e6)
+    table, starts = replace(table, values=values), np.arange(0, 41, 4)
+    at = int((values.mean(axis=1) + table.beyond).argmin())
+    gaps = values.mean(axis=1) - values[at].mean()
+    assert (gaps[6:] < 1.5 * difference_se(table, at, starts)[6:]).all()
+    assert not indistinct(table, at, starts, 2)[6:].any()
+    assert indistinct(table, at, starts, 2)[at]
+
+
+def test_differences_that_are_cut_as_one_at_a_time():
+    _, table = make(4, weighted=True, grouped=True)
+    values = table.values.copy()
+    values[6:, 5] += 100
+    table = replace(table, values=values)
+    at, starts, share = 3, np.array([0, 10, 20, 30, 40]), table.s / table.s.sum()
+    lowest = table.values[at].astype(float)
+    most = procedure.CLIPPED * np.sqrt(share @ (lowest - share @ lowest) ** 2)
+    assert procedure.largest_difference(table, at) == pytest.approx(most, rel=1e-12)
+    normal = np.random.default_rng((4, 1)).standard_normal((table.units.max() + 1, procedure.RESAMPLES))
+    cut = np.minimum(table.values - lowest, most)
+    beside = replace(table, values=cut)  # their differences to the one at 0 are themselves
+    largest = np.quantile(twins.procedure.largest_differences(beside, at, normal), procedure.LEVEL)
+    gaps = cut @ share + table.beyond - table.beyond[at]
+    expected = gaps <= largest * difference_se(beside, at, starts)
+    assert indistinct(table, at, starts, 4).tolist() == expected.tolist()
+    assert (cut < table.values - lowest).any()
 
 
 # Through the whole selection

@@ -41,7 +41,9 @@ def test_the_summary_of_classes(classes):
     assert re.fullmatch(whole, lines[2])
     assert lines[3] == "  without features, by the largest class of the training rows: 45.0 % +- 6.5"
     assert re.fullmatch(r"  held-out error of the choice itself: \d+\.\d % \+- \d+\.\d \(5 folds\)", lines[4])
-    assert re.fullmatch(r"  how sure: \d of 9 candidates do as well \(paired held-out losses, 90 %\)", lines[5])
+    assert re.fullmatch(
+        r"  how sure: \d of 9 candidates do as well, as far as can be told \(paired held-out losses, 90 %\)", lines[5]
+    )
     assert lines[6] == ""
     heading, table = rows_of(classes.summary())
     assert heading.split() == ["kernel", "lambda", "fbif", "verified", "error", "+-", "s.e.", "norm", "rho"]
