@@ -10,7 +10,7 @@ import typer
 
 from kernsel.cli import console
 from kernsel.cli.arguments import Asked, Data, Groups, Json, Output, Quiet, Target, Threads, Weights
-from kernsel.cli.reading import check_outputs, read_dataset, set_threads
+from kernsel.cli.reading import check_outputs, journaled, place_journal, read_dataset, set_threads
 from kernsel.cli.writing import deliver, say_written
 from kernsel.errors import OptionError
 
@@ -43,6 +43,7 @@ def select(
         if asked.given["folds"] is not None and fold_column is not None:
             raise OptionError(f"--folds {asked.given['folds']} and --fold-column {fold_column}: give one of them")
         check_outputs(data, {"--output": output, "--model": model})
+        place = place_journal(asked.given["journal"], data, output, {"--model": model})
         set_threads(threads)
         from kernsel.folds import check_text, make_folds
         from kernsel.selection.kernel_source import check_names
@@ -62,15 +63,16 @@ def select(
 
         jit.announce = None if quiet else console.say
         jit.ahead = True
-        with console.progress(quiet) as report:
-            result = carry_out(dataset, plan, report)
-        if outer is not None:
-            result = replace(result, nested=_nested(roles, dataset, plan, outer, quiet))
-        for note in result.data["notes"][len(dataset.notes) :] if chatty else ():
-            typer.echo(f"  {note}")
-        document = result.to_json()
-        saving = [] if model is None else [lambda: result.model.save(model)]
-        deliver(document if json else result.summary(), document, output, *saving)
+        with journaled(place, "kernsel select", dataset, {**plan.options, "nested": outer}, quiet):
+            with console.progress(quiet) as report:
+                result = carry_out(dataset, plan, report)
+            if outer is not None:
+                result = replace(result, nested=_nested(roles, dataset, plan, outer, quiet))
+            for note in result.data["notes"][len(dataset.notes) :] if chatty else ():
+                typer.echo(f"  {note}")
+            document = result.to_json()
+            saving = [] if model is None else [lambda: result.model.save(model)]
+            deliver(document if json else result.summary(), document, output, *saving)
         if chatty:
             say_written(result=output, model=model)
         for text in result.warnings:

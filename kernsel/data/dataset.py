@@ -91,6 +91,13 @@ class Dataset:
     columns: list[dict[str, Any]] | None = None
 
     @property
+    def identity(self) -> tuple[Any, ...]:
+        """What tells this data set from others."""
+        sample, scale = self.sample, (self.output_shift, self.output_scale)
+        what = self.task, self.labels, self.target, self.encoder.features, self.copies, *scale
+        return self.X, self.Y, *what, sample.weights, sample.groups, sample.places, self.given
+
+    @property
     def n(self) -> int:
         """Number of rows."""
         return int(self.Y.shape[1])

@@ -65,6 +65,11 @@ class Partition:
         return cls(X, Y, folds.starts, order, Statistics(X), seed, weights, training, clip)
 
     @property
+    def identity(self) -> tuple[Any, ...]:
+        """What tells these rows from others."""
+        return self.X, self.Y, self.starts, self.order, self.seed, self.weights, self.training, self.clip
+
+    @property
     def n(self) -> int:
         """Number of rows."""
         return int(self.Y.shape[1])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import warnings as python_warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from kernsel.data import Dataset, from_arrays
 from kernsel.data.choices import Names
 from kernsel.errors import OptionError, SelectionWarning
+from kernsel.journal import journaling, run_header
 from kernsel.kernels import Kernel, is_precomputed
 from kernsel.memory import limited_memory
 from kernsel.numerics.points import Points
@@ -75,6 +78,7 @@ def select(
     ordinal: Mapping[str, Sequence[str]] | None = None,
     missing: str = "impute",
     seed: int = 0,
+    journal: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Selection:
     """Choose kernel, parameters and lambda, and fit the winner.
@@ -209,6 +213,9 @@ def select(
         left out or an error.
     seed : int
         Of folds and landmarks.
+    journal : path, optional
+        What is found out is kept in this file meanwhile: the same call goes on from there after whatever stopped it,
+        and ends with the same result. Other data or options are refused. The file stays.
     progress : callable, optional
         Called as ``progress(done, total, text)``.
 
@@ -292,7 +299,8 @@ def carry_out(dataset: Dataset, plan: Plan, progress: Progress | None = None) ->
     Selection
     """
     check_seed(plan.seed)  # here, as relevances may be learnt before the search
-    with limited_memory(read_memory(plan.memory)):
+    header = functools.partial(run_header, "select", dataset, plan.options)
+    with limited_memory(read_memory(plan.memory)), journaling(plan.journal, header):
         return _carry_out(dataset, plan, progress)
 
 

@@ -7,6 +7,7 @@ command line, the estimators and nested estimates are made of them.
 # ruff: noqa: RUF009  # each field is made by a function that puts its words beside its default
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -170,6 +171,13 @@ class Plan:
     )
     missing: str = _option("impute", "text", "impute|drop|refuse", "What becomes of missing values.", of="columns")
     seed: int = _option(0, "whole", "N", "Seed of the folds and landmarks.", 0)
+    journal: str | os.PathLike[str] | None = _option(
+        None,
+        "text",
+        "FILE|none",
+        "Keep what is found out here: the same command goes on from there after whatever stopped it [default: beside "
+        "--output, if it takes over 10 s, until the result is written].",
+    )
 
     @classmethod
     def read(cls, who: str, options: Mapping[str, Any]) -> Self:
@@ -192,6 +200,11 @@ class Plan:
     def table(self) -> dict[str, Any]:
         """The options that the reading of a table is told, as keywords of ``kernsel.data.from_arrays``."""
         return {name: getattr(self, name) for name, words in WORDS.items() if words.of != "search"}
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """All that a result may depend on: where it is kept meanwhile is left out."""
+        return {name: getattr(self, name) for name in WORDS if name != "journal"}
 
 
 WORDS: Mapping[str, Words] = {each.name: each.metadata["words"] for each in fields(Plan)}
