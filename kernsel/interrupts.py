@@ -1,6 +1,8 @@
 """Ctrl-C and SIGTERM: outside of a command's work they end the process at once, in it they raise KeyboardInterrupt.
 
-The standard library alone, as a command that is stopped while it imports the rest ends by this.
+What is raised may come late, in the middle of a compiled loop, or be lost, where a library calls back and drops it: a
+process that is still there after ``PATIENCE`` ends at once, too. The standard library alone, as a command that is
+stopped while it imports the rest ends by this.
 """
 
 from __future__ import annotations
@@ -13,6 +15,9 @@ from contextlib import contextmanager
 from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+PATIENCE = 5.0
+"""Seconds that work may take to end."""
 
 _last: int = signal.SIGINT
 
@@ -32,19 +37,28 @@ def end_at_once() -> None:
 
 @contextmanager
 def raised() -> Iterator[None]:
-    """Raise KeyboardInterrupt for both signals inside the block, where :func:`end_at_once` had its way before.
-
-    Ctrl-C has Python's own handler, by which others know that they may wait for it.
-    """
+    """Raise KeyboardInterrupt for both signals inside the block, where :func:`end_at_once` had its way before."""
     ours = [] if threading.current_thread() is not threading.main_thread() else SIGNALS
     ours = [number for number in ours if signal.getsignal(number) is end]
     try:
         for number in ours:
-            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else _terminate)
+            signal.signal(number, _interrupt if number == signal.SIGINT else _terminate)
         yield
     finally:
         for number in ours:
             signal.signal(number, end)
+
+
+def raises(handler: object) -> bool:
+    """Tell whether a handler of Ctrl-C is one that raises KeyboardInterrupt."""
+    return handler in (signal.default_int_handler, _interrupt)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    watch = threading.Timer(PATIENCE, end, [_last])
+    watch.daemon = True
+    watch.start()
+    signal.default_int_handler(number, frame)
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:

@@ -16,10 +16,12 @@ from kernsel.cli.arguments import with_options
 from kernsel.cli.console import Group
 from kernsel.cli.example import example
 from kernsel.cli.guide import guide
+from kernsel.cli.journal import journal
 from kernsel.cli.mkl import mkl
 from kernsel.cli.plugins import plugins
 from kernsel.cli.predict import predict
 from kernsel.cli.relevance import relevance
+from kernsel.cli.rerun import rerun
 from kernsel.cli.select import select
 from kernsel.cli.stability import stability
 from kernsel.cli.warmup import warmup
@@ -40,7 +42,9 @@ for _command in (
     with_options(stability, ["task", "rank", "seed", "standardize", *COLUMNS]),
     example,
     guide,
+    journal,
     plugins,
+    rerun,
     warmup,
 ):
     app.command()(_command)

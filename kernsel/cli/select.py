@@ -67,7 +67,8 @@ def select(
             with console.progress(quiet) as report:
                 result = carry_out(dataset, plan, report)
             if outer is not None:
-                result = replace(result, nested=_nested(roles, dataset, plan, outer, quiet))
+                result = replace(result, nested=nested_estimate(roles, dataset, plan, outer, quiet))
+            result = replace(result, options={**result.options, "read": _origin(data, asked, target, aside, outer)})
             for note in result.data["notes"][len(dataset.notes) :] if chatty else ():
                 typer.echo(f"  {note}")
             document = result.to_json()
@@ -79,7 +80,15 @@ def select(
             console.warn(text)
 
 
-def _nested(roles: Roles, dataset: Dataset, plan: Plan, outer: Any, quiet: bool) -> Any:
+def _origin(
+    data: list[Path], asked: Asked, target: str | None, aside: dict[str, str | None], outer: Any
+) -> dict[str, Any]:
+    """Return how the table was read, as ``kernsel rerun`` reads it again."""
+    table = {name: value for name, value in vars(asked.reading).items() if value is not None}
+    return {"files": list(map(str, data)), "target": target, **aside, "nested": outer, "table": table}
+
+
+def nested_estimate(roles: Roles, dataset: Dataset, plan: Plan, outer: Any, quiet: bool) -> Any:
     """Return the nested estimate of a plan on a table."""
     import pandas as pd
 

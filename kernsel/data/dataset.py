@@ -94,7 +94,8 @@ class Dataset:
     def identity(self) -> tuple[Any, ...]:
         """What tells this data set from others."""
         sample, scale = self.sample, (self.output_shift, self.output_scale)
-        what = self.task, self.labels, self.target, self.encoder.features, self.copies, *scale
+        labels = None if self.labels is None else list(map(repr, self.labels))
+        what = self.task, labels, self.target, self.encoder.features, self.copies, *scale
         return self.X, self.Y, *what, sample.weights, sample.groups, sample.places, self.given
 
     @property

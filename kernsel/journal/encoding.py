@@ -1,8 +1,9 @@
 """Values as JSON and back, bit by bit; and fingerprints of values, by which a step of a run is known again.
 
 A number, text or list is itself in JSON, as Python writes a float with all the digits that it has. What JSON has no
-form for is an object of one key that says what it is: ``t`` a tuple, ``d`` a dictionary, ``a`` an array of NumPy, ``s``
-a scalar of NumPy, ``o`` a dataclass or named tuple of kernsel. Reading makes these and nothing else.
+form for is an object of one key that says what it is: ``f`` a number that isn't finite, ``t`` a tuple, ``d`` a
+dictionary, ``a`` an array of NumPy, ``s`` a scalar of NumPy, ``o`` a dataclass or named tuple of kernsel. Reading makes
+these and nothing else.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import functools
 import hashlib
 import importlib
 import json
+import math
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -39,8 +41,10 @@ class Unwritable(Exception):
 
 def encode(value: Any) -> Any:
     """Return what JSON holds for a value; Unwritable if it has no exact form."""
-    if value is None or type(value) in (bool, int, float, str):
+    if value is None or type(value) in (bool, int, str) or (type(value) is float and math.isfinite(value)):
         return value
+    if type(value) is float:
+        return {"f": repr(value)}
     if type(value) is list:
         return [encode(each) for each in value]
     if type(value) is tuple:
@@ -109,6 +113,7 @@ def _object(content: Any) -> Any:
 
 
 _READERS: Mapping[str, Callable[[Any], Any]] = {
+    "f": float,
     "t": lambda content: tuple(map(decode, content)),
     "d": lambda content: {decode(key): decode(each) for key, each in content},
     "a": _array,
@@ -142,6 +147,8 @@ def _feed(update: Callable[[Any], None], value: Any) -> None:
     elif isinstance(value, np.ndarray) and value.dtype != object:
         update(f"a{value.dtype.str}{value.shape};".encode())
         update(np.ascontiguousarray(value).view(np.uint8) if value.size else b"")
+    elif hasattr(value, "to_numpy"):  # a column of pandas, or several
+        _feed(update, (list(getattr(value, "columns", ())), value.to_numpy()))
     elif is_sparse(value):
         _feed(update, (value.shape, value.data, value.indices, value.indptr))
     elif hasattr(type(value), "identity"):

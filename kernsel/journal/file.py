@@ -38,6 +38,9 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 SYNC = 1.0
 """Seconds: what is older is on the disk for good, once a step has ended; what is younger may be lost with the power."""
 
+TRIALS, PAUSE = 10, 0.02
+"""How often, and at what intervals in seconds, a run tries to have its journal for itself."""
+
 CHECKSUM = 8
 """Hexadecimal digits of a checksum."""
 
@@ -68,6 +71,22 @@ def records(stream: IO[bytes]) -> Iterator[tuple[int, Record | None]]:
     for line in stream:
         place += len(line)
         yield place, record_of(line)
+
+
+def is_in_use(stream: IO[bytes], keep: bool = False) -> bool:
+    """Tell whether a run writes to a journal; where none does, ``keep`` it for this one until it is closed.
+
+    A run that is killed holds it no longer.
+    """
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(stream, (fcntl.LOCK_EX if keep else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    if not keep:
+        fcntl.flock(stream, fcntl.LOCK_UN)
+    return False
 
 
 def now() -> str:
@@ -119,18 +138,16 @@ class JournalFile:
         self._stream = stream
 
     def _lock_file(self, stream: IO[bytes]) -> None:
-        if fcntl is None:
-            return
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            stream.seek(0)
-            begun = [record for _, record in records(stream) if record is not None and "begin" in record]
-            whose = f" (process {begun[-1]['process']})" if begun else ""
-            raise OptionError(
-                f"journal {self.path} is in use by another run{whose}; wait for its end, or give this one another "
-                "journal"
-            ) from error
+        for _ in range(TRIALS):  # who looks whether it is in use holds it for a moment
+            if not is_in_use(stream, keep=True):
+                return
+            time.sleep(PAUSE)
+        stream.seek(0)
+        begun = [record for _, record in records(stream) if record is not None and "begin" in record]
+        whose = f" (process {begun[-1]['process']})" if begun else ""
+        raise OptionError(
+            f"journal {self.path} is in use by another run{whose}; wait for its end, or give this one another journal"
+        )
 
     def _read(self, stream: IO[bytes]) -> None:
         """Find the records of a file that is there; it has the header of this run, or OptionError is raised."""

@@ -1,8 +1,8 @@
 """How far a run is: candidates scored, and the best of them so far.
 
-A step that scores candidates tells people ``kernel``, ``parameters``, ``learner``, ``criterion``, ``board`` (the rows
-and the rank that scores are of: only those of one board compare) and ``scores``: lambda, score and the reason of a
-failure for each candidate.
+A step that scores candidates tells people ``kernel``, its ``kind`` and ``parameters``, ``learner``, ``criterion``,
+``board`` (the rows and the rank that scores are of: only those of one board compare) and ``scores``: lambda, score and
+the reason of a failure for each candidate.
 """
 
 from __future__ import annotations

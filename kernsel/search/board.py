@@ -164,8 +164,9 @@ class Board:
         def about(found: ScoredPath) -> dict[str, Any]:
             scores = [(each["lam"], each["score"], each["failed"]) for each in found.figures]
             board = f"{problem.rows.n} rows" + ("" if problem.lower_rank is None else f" at rank {problem.lower_rank}")
-            return {"scores": scores, "kernel": short(kernel), "parameters": kernel.spec(), "learner": learner.name,
-                    "criterion": self.criterion.name, "board": board}  # fmt: skip
+            parameters = {name: v for name, v in kernel.parameters.items() if isinstance(v, int | float | str)}
+            return {"scores": scores, "kernel": short(kernel), "kind": kernel.name, "parameters": parameters,
+                    "learner": learner.name, "criterion": self.criterion.name, "board": board}  # fmt: skip
 
         given = (self.deals, problem.rows, problem.rank, problem.landmarks is None, self.criterion, self.errors)
         found = remember("scored", (*given, kernel, learner, list(lams)), compute, about)

@@ -19,6 +19,7 @@ from kernsel.numerics.points import Points
 from kernsel.parts import check_seed, read_learner, read_memory
 from kernsel.search.axes import Grid
 from kernsel.search.faults import naming_plugins
+from kernsel.selection.again import with_origin
 from kernsel.selection.kernel_source import AUTO, kernels_of, with_notes
 from kernsel.selection.large import is_large, select_large
 from kernsel.selection.plan import WORDS, Plan
@@ -301,7 +302,7 @@ def carry_out(dataset: Dataset, plan: Plan, progress: Progress | None = None) ->
     check_seed(plan.seed)  # here, as relevances may be learnt before the search
     header = functools.partial(run_header, "select", dataset, plan.options)
     with limited_memory(read_memory(plan.memory)), journaling(plan.journal, header):
-        return _carry_out(dataset, plan, progress)
+        return with_origin(_carry_out(dataset, plan, progress), dataset, plan)
 
 
 def _carry_out(dataset: Dataset, plan: Plan, progress: Progress | None) -> Selection:

@@ -47,6 +47,7 @@ from numba.core import types
 from numba.core.dispatcher import Dispatcher
 
 from kernsel.errors import CompilationWarning
+from kernsel.interrupts import raises
 
 REORDER = {"reassoc", "contract", "nsz", "arcp"}
 """The fast-math flags that keep NaN and infinity intact."""
@@ -170,14 +171,14 @@ def _keeping_interrupts() -> Iterator[None]:
 
     It is raised where it comes, too, as always, so that nobody waits for the end of a compilation.
     """
-    usual = signal.default_int_handler
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is not usual:
+    usual: Any = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not raises(usual):
         yield
         return
-    interrupts: list[int] = []
+    came: list[int] = []
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        interrupts.append(number)
+        came.append(number)
         usual(number, frame)
 
     signal.signal(signal.SIGINT, interrupt)
@@ -185,7 +186,7 @@ def _keeping_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, usual)
-    if interrupts:
+    if came:
         raise KeyboardInterrupt
 
 
