@@ -199,7 +199,7 @@ def estimate_nested(
         dataset = encode_arrays(
             _rows(X, train, train, gram),
             take(y, train),
-            plan,
+            _of_rows(plan, train),
             weights=None if weights is None else take(weights, train),
             groups=None if groups is None else take(groups, train),
         )
@@ -228,6 +228,12 @@ def estimate_nested(
         baseline=baseline,
         baseline_se=baseline_se,
     )
+
+
+def _of_rows(plan: Plan, rows: NDArray[np.int64]) -> Plan:
+    """Return a plan for some rows: times and coordinates that are arrays are theirs."""
+    arrays = {name: value for name, value in plan.near.items() if hasattr(value, "dtype") or hasattr(value, "iloc")}
+    return replace(plan, **{name: take(value, rows) for name, value in arrays.items()})
 
 
 def _rows(X: Any, rows: NDArray[np.int64], training: NDArray[np.int64], gram: bool) -> Any:
