@@ -30,7 +30,7 @@ def select(
     ] = None,
     nested: Annotated[
         str | None,
-        typer.Option(metavar="N|loo|logo|time:N", help="Repeat it without each outer fold: an honest error."),
+        typer.Option(metavar="N|loo|logo|blocks:N|time:N", help="Repeat it without each outer fold: an honest error."),
     ] = None,
     output: Output = None,
     model: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the fitted model to this file.")] = None,

@@ -216,7 +216,7 @@ def _estimate(
         dataset = encode_arrays(
             _rows(X, train, train, gram),
             take(y, train),
-            plan,
+            _of_rows(plan, train),
             weights=None if weights is None else take(weights, train),
             groups=None if groups is None else take(groups, train),
         )
@@ -251,6 +251,12 @@ def _estimate(
         baseline=baseline,
         baseline_se=baseline_se,
     )
+
+
+def _of_rows(plan: Plan, rows: NDArray[np.int64]) -> Plan:
+    """Return a plan for some rows: times and coordinates that are arrays are theirs."""
+    arrays = {name: value for name, value in plan.near.items() if hasattr(value, "dtype") or hasattr(value, "iloc")}
+    return replace(plan, **{name: take(value, rows) for name, value in arrays.items()})
 
 
 def _rows(X: Any, rows: NDArray[np.int64], training: NDArray[np.int64], gram: bool) -> Any:

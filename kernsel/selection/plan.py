@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from kernsel.words import read_options
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from kernsel.data.choices import Names
     from kernsel.kernels import Kernel
     from kernsel.search.axes import Grid
@@ -32,8 +34,9 @@ class Words(NamedTuple):
     help : str
     least : int or None
         Of a whole number.
-    of : {"search", "table", "columns"}
-        What the option is about: the search, how the table is encoded, or what its columns are.
+    of : {"search", "table", "columns", "near"}
+        What the option is about: the search, how the table is encoded, what its columns are, or which of its rows are
+        near to each other.
     """
 
     kind: str
@@ -76,10 +79,31 @@ class Plan:
     folds: int | str | Any = _option(
         10,
         "text",
-        "N|loo|logo|time:N",
-        "A number of folds, leave one out, leave one group out, N in the order of the rows.",
+        "N|loo|logo|blocks:N|time:N",
+        "A number of folds, leave one out, leave one group out; in the order of time N blocks, or N folds whose fits "
+        "are trained on the rows before.",
     )
     repeats: int = _option(1, "whole", "R", "How often the folds are dealt.", 1)
+    time: str | int | npt.ArrayLike | None = _option(
+        None, "text", "COL", "A column of times: the order of blocks:N and time:N [default: the rows' own].", of="near"
+    )
+    purge: float | str | None = _option(
+        None, "text", "ROWS|SPAN", "Leave rows so near in time to a fold out of its fit: 5, or 7d of dates.", of="near"
+    )
+    embargo: float | str | None = _option(
+        None, "text", "ROWS|SPAN", "Leave so many more after it out, of blocks:N.", of="near"
+    )
+    coordinates: Names | npt.ArrayLike = _option(
+        (), "texts", "COL,...", "Columns that say where rows are; latitude and longitude in degrees.", of="near"
+    )
+    buffer: float | str | None = _option(
+        None,
+        "text",
+        "DISTANCE",
+        "Leave rows within this of a fold out of its fit: 10km, m, mi along a great circle, or in the units of the "
+        "coordinates; folds are compact regions then.",
+        of="near",
+    )
     class_weight: str | Mapping[Any, float] | None = _option(
         None, "text", "balanced", "Give all classes the same total weight.", of="table"
     )
@@ -153,8 +177,22 @@ class Plan:
     calibration: str | None = _option(
         None,
         "text",
-        "sigmoid|isotonic|softmax|none",
+        "sigmoid|isotonic|venn-abers|temperature|softmax|none",
         "How outputs become probabilities [default: sigmoid; softmax of more than two classes].",
+    )
+    intervals: str | None = _option(
+        None,
+        "text",
+        "even|local|sets|none",
+        "Keep what predict --interval takes, of even width or one that follows local difficulty, or what predict --set "
+        "does [default: even of a regression, none of classes].",
+    )
+    threshold_for: str | None = _option(
+        None,
+        "text",
+        "NAME|'cost(fp=C,fn=C)'",
+        "Predict the second of two classes from the output on that is best for accuracy, balanced_accuracy, f1, "
+        "jaccard, matthews_corrcoef, or costs of a false positive and negative.",
     )
     task: str = _option("auto", "text", "auto|regression|classification", "What to learn.", of="table")
     standardize: bool = _option(
@@ -199,7 +237,13 @@ class Plan:
     @property
     def table(self) -> dict[str, Any]:
         """The options that the reading of a table is told, as keywords of ``kernsel.data.from_arrays``."""
-        return {name: getattr(self, name) for name, words in WORDS.items() if words.of != "search"}
+        told = {name: getattr(self, name) for name, words in WORDS.items() if words.of in ("table", "columns")}
+        return told | {"near": self.near}
+
+    @property
+    def near(self) -> dict[str, Any]:
+        """What is said about rows that are near to each other, by name."""
+        return {name: getattr(self, name) for name, words in WORDS.items() if words.of == "near"}
 
     @property
     def options(self) -> dict[str, Any]:

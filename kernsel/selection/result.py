@@ -168,6 +168,7 @@ class Selection:
             "nested": None if self.nested is None else self.nested.to_dict(),
             "procedure": None if self.procedure is None else self.procedure.to_dict(),
             "equivalent": None if self.procedure is None else self.procedure.equivalent,
+            "threshold": None if self.model.threshold is None else self.model.threshold.to_json(),
         }
 
     def to_json(self) -> str:
@@ -190,6 +191,7 @@ class Selection:
             *self._unseen(),
             *self._whole(),
             *self._by_target(),
+            *([] if self.model.threshold is None else [f"  {self.model.threshold.describe()}"]),
             *(f"  held-out {name}: {_figure(metric)}" for name, metric in self.best.metrics.items()),
             f"  representation: {self.data['representation']}",
             *textwrap.wrap(f"choice: {self.data['choice']}", 110, initial_indent="  ", subsequent_indent="    "),
