@@ -96,7 +96,7 @@ def rounding(kernel: Any, X: Array) -> float:
 
 @LAWS.add
 def values_are_numbers_in_arrays_of_the_right_shape(subject: KernelSubject) -> None:
-    """k(X, Z) is (n, m) and diag (n,), both of float64; the rows are left as they are."""
+    """Values are float64: k(X, Z) is (n, m), and diag (n,); the rows are left as they are."""
     X, Z = subject.some(), subject.some(7, 1)
     kernel = subject.fixed(X)
     with left_as_they_are(subject, X=X, Z=Z):
@@ -116,7 +116,7 @@ def values_are_numbers_in_arrays_of_the_right_shape(subject: KernelSubject) -> N
 
 @LAWS.drawn
 def gram_matrices_are_symmetric_and_positive_semidefinite(subject: KernelSubject, draw: Draw) -> None:
-    """(A kernel whose ``definite`` is false says itself that it is not.)"""
+    """Unless its ``definite`` is false: such a kernel says itself that it is not."""
     X, kernel = subject.drawn(draw)
     K = kernel(X)
     subject.check_close(K, K.T, f"the Gram matrix of {kernel} isn't symmetric to the bit; compute a pair one way")
