@@ -348,7 +348,8 @@ def _load(claim: Claim) -> type[Any]:
 
 def _other_protocol(claim: Claim) -> str | None:
     """Say what to do about a module that is written for another protocol; one that names none is for the first."""
-    wanted = getattr(sys.modules.get(claim.value.partition(":")[0]), "kernsel_protocol", 1)
+    module = sys.modules.get(claim.value.partition(":")[0])
+    wanted = 1 if module is None else vars(module).get("kernsel_protocol", 1)  # not asked for: it may have __getattr__
     if wanted == PROTOCOL:
         return None
     newer = isinstance(wanted, int) and wanted > PROTOCOL

@@ -1,8 +1,10 @@
 """Values survive being written bit by bit, and a fingerprint is that of one value alone."""
 
+import importlib
 import json
 import math
 import struct
+import sys
 from dataclasses import dataclass
 from dataclasses import fields as fields_of
 
@@ -16,6 +18,7 @@ from kernsel.data import from_arrays
 from kernsel.folds import make_folds
 from kernsel.folds.partition import Partition
 from kernsel.heldout.metrics import MetricValue
+from kernsel.journal import encoding
 from kernsel.journal.encoding import Unwritable, decode, encode, fingerprint
 from kernsel.kernels import ARD, Function, Gaussian, Linear, Sum
 from kernsel.learners import Svr
@@ -166,14 +169,10 @@ def test_a_class_elsewhere_has_that_of_its_code(tmp_path, monkeypatch):
             f"from dataclasses import dataclass\n@dataclass\nclass Part:\n    a: int = 1\n{body}"
         )
         monkeypatch.syspath_prepend(tmp_path)
-        import importlib
-        import sys
-
-        from kernsel.journal import encoding
-
         sys.modules.pop("acme_part", None)
         encoding._code.cache_clear()
         return importlib.import_module("acme_part").Part()
 
     first, second = fingerprint(made("# one\n")), fingerprint(made("# two\n"))
     assert first != second
+    del sys.modules["acme_part"]
