@@ -22,10 +22,20 @@ def write_svmlight(frame, path):
     dump_svmlight_file(frame.iloc[:, :-1], frame.iloc[:, -1], str(path), zero_based=False)
 
 
+def write_feather(frame, path):
+    pytest.importorskip("pyarrow")  # of an extra
+    frame.to_feather(path)
+
+
+def write_parquet(frame, path):
+    pytest.importorskip("pyarrow")
+    frame.to_parquet(path)
+
+
 WRITERS = {
-    "feather": (".feather", lambda frame, path: frame.to_feather(path)),
+    "feather": (".feather", write_feather),
     "npy": (".npy", lambda frame, path: np.save(path, frame.to_numpy())),
-    "parquet": (".parquet", lambda frame, path: frame.to_parquet(path)),
+    "parquet": (".parquet", write_parquet),
     "svmlight": (".svmlight", write_svmlight),
     "text": (".csv", lambda frame, path: frame.to_csv(path, index=False)),
     "workbook": (".xlsx", lambda frame, path: frame.to_excel(path, index=False)),
