@@ -97,7 +97,7 @@ class Dataset:
         sample, scale = self.sample, (self.output_shift, self.output_scale)
         labels = None if self.labels is None else list(map(repr, self.labels))
         what = self.task, labels, self.target, self.encoder.features, self.copies, *scale
-        return self.X, self.Y, *what, sample.weights, sample.groups, sample.places, self.given
+        return self.X, self.Y, *what, sample.weights, sample.groups, sample.places, sample.near, self.given
 
     @property
     def n(self) -> int:

@@ -139,6 +139,8 @@ OTHERS = [
     from_arrays(X, np.arange(6.0)),
     from_arrays(X, np.arange(6.0) ** 2, weights=np.arange(1.0, 7.0)),
     from_arrays(X, np.arange(6.0) ** 2, groups=np.arange(6) // 2),
+    from_arrays(X, np.arange(6.0) ** 2, near={"time": np.arange(6.0)}),
+    from_arrays(X, np.arange(6.0) ** 2, near={"time": np.arange(6.0) ** 2}),
     Partition.of(DATA, make_folds(2, DATA, 0), 0),
     Partition.of(DATA, make_folds(3, DATA, 0), 0),
     Partition.of(DATA, make_folds(2, DATA, 0), 1),
