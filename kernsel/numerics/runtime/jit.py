@@ -252,7 +252,12 @@ def compile_ahead(*functions: Compiled) -> None:
         quiet: dict[str, Any] = dict.fromkeys(("stdout", "stderr"), subprocess.DEVNULL)
         process = subprocess.Popen([sys.executable, "-P", "-c", call], stdin=subprocess.PIPE, **quiet)
         _second = _Second(process, addresses)
-        atexit.register(_second.process.kill)
+        atexit.register(_end, process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with process:  # closes its standard input, and waits for its end
+        process.kill()
 
 
 def end_with_parent() -> None:
