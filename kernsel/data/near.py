@@ -217,8 +217,7 @@ def _read_span(name: str, value: Any, named: bool, dates: bool) -> float | None:
     """Read purge or embargo: rows, units of a time column, or of dates ``7d``."""
     if value is None:
         return None
-    match = re.fullmatch(r"([0-9.eE+-]+) *([a-z]*)", str(value).strip())
-    number, unit = (_number(match[1]), match[2]) if match else (math.nan, "")
+    number, unit = _read_quantity(value)
     if dates and unit in DAYS and number >= 0:
         return number * DAYS[unit]
     if not dates and not unit and number >= 0 and (named or number == int(number)):
@@ -228,12 +227,14 @@ def _read_span(name: str, value: Any, named: bool, dates: bool) -> float | None:
     raise OptionError(f"{name} {value}: it must be {what}{where}")
 
 
-def _number(text: str) -> float:
+def _read_quantity(value: Any) -> tuple[float, str]:
+    """Return a number, NaN if there is none that is finite, and the unit behind it."""
+    match = re.fullmatch(r"([0-9.eE+-]+) *([a-z]*)", str(value).strip())
     try:
-        value = float(text)
+        number = float(match[1]) if match else math.nan
     except ValueError:
-        return math.nan
-    return value if math.isfinite(value) else math.nan
+        number = math.nan
+    return number if math.isfinite(number) else math.nan, match[2] if match else ""
 
 
 def _read_points(coordinates: Any, table: Table, who: str) -> Floats:
@@ -259,8 +260,7 @@ def _read_points(coordinates: Any, table: Table, who: str) -> Floats:
 
 def _read_buffer(buffer: Any) -> tuple[float, bool]:
     """Return a distance, and whether it is one on the earth, in kilometres."""
-    match = re.fullmatch(r"([0-9.eE+-]+) *([a-z]*)", str(buffer).strip())
-    number, unit = (_number(match[1]), match[2]) if match else (math.nan, "")
+    number, unit = _read_quantity(buffer)
     if not number > 0 or (unit and unit not in KILOMETRES):
         raise OptionError(
             f"buffer {buffer}: it must be a distance greater than 0, in the units of the coordinates, or in km, m or "

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.errors import OptionError
+from kernsel.heldout.counts import as_counts, platt_targets
 from kernsel.heldout.coupling import softmax
 from kernsel.heldout.standard_error import blocks_of
 from kernsel.heldout.vennabers import VennAbers, venn_abers
@@ -203,15 +204,13 @@ def platt(f: Array, y: Array, s: Array) -> Sigmoid:
     """Fit a sigmoid by damped Newton steps on ``sum_i s_i (log(1 + exp(z_i)) - t_i z_i)``, ``z = a f + b``.
 
     The targets are ``t = (N_+ + 1) / (N_+ + 2)`` for the rows of the class and ``1 / (N_- + 2)`` for the others, with
-    the numbers of rows ``N`` (Platt 1999). Whole weights are counts, a row of weight 2 one that is there twice; others
-    are scaled to a mean of 1. The targets lie inside of 0 and 1, so that
-    there is a minimum where the classes are separated, too.
+    the numbers of rows ``N`` (Platt 1999): see ``heldout.counts``. Whole weights are counts, a row of weight 2 one that
+    is there twice.
     """
-    s = s if (s == np.round(s)).all() else s / s.mean()
-    positive = y > 0
-    plus = float(s[positive].sum())
+    s = as_counts(s)
+    plus = float(s[y > 0].sum())
     minus = float(s.sum()) - plus
-    t = np.where(positive, (plus + 1) / (plus + 2), 1 / (minus + 2))
+    t = platt_targets(y[None], s)[0]
     # In outputs around 0, up to 1, the two unknowns are of one size; outputs that hardly differ are as good as equal.
     centre = float(f.mean())
     spread = float(np.abs(f - centre).max())
@@ -264,12 +263,10 @@ def temperature(F: Array, Y: Array, s: Array) -> float:
     s : (n,) array
         Weights of the rows: counts if all are whole numbers, else only their ratios count.
     """
-    s = s if (s == np.round(s)).all() else s / s.mean()
+    s = as_counts(s)
     if len(F) == 1:
         F, Y = np.concatenate([np.zeros_like(F), F]), np.concatenate([-Y, Y])
-    counts = (Y > 0) @ s
-    T = (Y > 0) * (((counts + 1) / (counts + 2)) - 1 / (counts.sum() - counts + 2))[:, None]
-    T += (1 / (counts.sum() - counts + 2))[:, None]
+    T = platt_targets(Y, s)
     T /= T.sum(axis=0)
     spread = float(np.abs(F - F.mean(axis=0)).max())
     F = F / (spread if spread > LEAST else 1.0)

@@ -18,6 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernsel.heldout.counts import as_counts
+
 Array = NDArray[np.float64]
 
 
@@ -62,7 +64,7 @@ def venn_abers(f: Array, y: Array, s: Array) -> VennAbers:
         Held-out outputs, classes as -1 and +1, and weights: counts if all are whole numbers, else only their ratios
         count.
     """
-    s = s if (s == np.round(s)).all() else s / s.mean()
+    s = as_counts(s)
     known, place = np.unique(f, return_inverse=True)
     weights = np.bincount(place, s).tolist()
     totals = np.bincount(place, s * (y > 0)).tolist()

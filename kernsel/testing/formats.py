@@ -128,7 +128,7 @@ def it_leaves_the_files_of_others_alone(subject: FormatSubject) -> None:
 
 @LAWS.add
 def what_was_written_is_read(subject: FormatSubject) -> None:
-    """The same numbers in the same columns; notes are texts."""
+    """What is read has the numbers and columns that were written; notes are texts."""
     frame = subject.frame()
     with subject.file() as path:
         table = subject.read(path)
