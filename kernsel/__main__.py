@@ -1,6 +1,15 @@
-"""Run the command line by ``python -m kernsel``."""
+"""Run the command line: by ``kernsel``, or by ``python -m kernsel``."""
 
-from kernsel.cli import main
+from kernsel import interrupts
+
+
+def main() -> None:
+    """Run it; a stop ends it in one line from here on, while all the rest is imported too."""
+    interrupts.end_at_once()
+    from kernsel.cli import main as command
+
+    command()
+
 
 if __name__ == "__main__":
     main()

@@ -100,6 +100,10 @@ class CompilationWarning(UserWarning):
     """The machine code can't be kept on disk."""
 
 
+class JournalWarning(UserWarning):
+    """What a run has found out can't be kept, or couldn't be read."""
+
+
 class PluginWarning(UserWarning):
     """A plugin claims a name that a built-in part has."""
 

@@ -279,7 +279,7 @@ class KernelRegressor(RegressorMixin, _KernelEstimator):  # type: ignore[misc]  
     """
 
     _task: ClassVar[str] = "regression"
-    _foreign: ClassVar[tuple[str, ...]] = ("class_weight", "calibration")
+    _foreign: ClassVar[tuple[str, ...]] = ("class_weight", "calibration", "threshold_for")
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Select a kernel model, and fit it on all rows.

@@ -32,6 +32,9 @@ GROUPS = {
 }
 """The entry-point group of each kind of part."""
 
+PROTOCOL = 1
+"""The version of what parts and kernsel are to each other; it is raised where a part has to be written anew."""
+
 _PROTOCOLS = {
     "kernel": protocols.Kernel,
     "learner": protocols.Learner,
@@ -336,9 +339,24 @@ def _load(claim: Claim) -> type[Any]:
     except (Exception, SystemExit) as error:  # a plugin may fail in any way at its import
         reason = f"{type(error).__name__}: {parameters.first_line(error)}"
         raise BrokenPlugin(f"{who} can't be imported ({reason}); reinstall or uninstall it") from error
+    if not claim.builtin and (other := _other_protocol(claim)):
+        raise BrokenPlugin(f"{who} {other}")
     if fault := _fault(claim, part):
         raise BrokenPlugin(f"{who} is not usable: {claim.value} {fault}; tell its authors, or uninstall it")
     return part  # type: ignore[no-any-return]  # _fault has seen that it is a dataclass
+
+
+def _other_protocol(claim: Claim) -> str | None:
+    """Say what to do about a module that is written for another protocol; one that names none is for the first."""
+    module = sys.modules.get(claim.value.partition(":")[0])
+    wanted = 1 if module is None else vars(module).get("kernsel_protocol", 1)  # not asked for: it may have __getattr__
+    if wanted == PROTOCOL:
+        return None
+    newer = isinstance(wanted, int) and wanted > PROTOCOL
+    instead = (
+        f"kernsel, or install an older {claim.distribution}" if newer else f"{claim.distribution}, or uninstall it"
+    )
+    return f"is written for protocol {wanted!r} of kernsel, and this one has protocol {PROTOCOL}: upgrade {instead}"
 
 
 def _fault(claim: Claim, part: Any) -> str | None:

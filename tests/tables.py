@@ -8,11 +8,11 @@ from sklearn.datasets import load_wine
 import twins.heldout
 from kernsel.data import from_arrays
 from kernsel.folds.partition import Partition
-from kernsel.kernels import Gaussian, Statistics
-from kernsel.paths import make_path
+from kernsel.kernels import Statistics
 from kernsel.representation.gram import Gram
-from kernsel.representation.problem import Problem
 from kernsel.selection.api import select_dataset
+from kernsel.testing.tables import make_rows as make_rows
+from kernsel.testing.tables import path_on as path_on
 
 SMALL = {"tau": [0.3, 1.0, 3.0], "lambda": [1e-3, 1e-2, 1e-1]}
 
@@ -51,15 +51,6 @@ def robust_spread(Y):
     return np.median(1.4826 * np.median(np.abs(Y - np.median(Y, axis=1, keepdims=True)), axis=1))
 
 
-def make_rows(seed=0, n=30, sizes=(5, 9, 2, 14), real=False):
-    """Rows in unequal folds, two rows of targets, out of order."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 2))
-    Y = np.stack([np.sin(2 * X[:, 0]) + X[:, 1], X[:, 0] * X[:, 1]]) + 0.3 * rng.normal(size=(2, n))
-    Y = Y if real else np.where(Y > 0, 1.0, -1.0)
-    return Partition(X, np.ascontiguousarray(Y), np.r_[0, np.cumsum(sizes)], rng.permutation(n), Statistics(X), seed)
-
-
 def make_partition(seed, sizes, never=0, weighted=False, training=False, outputs=2, grid=False):
     """Rows in folds of these sizes and some that are in none; each fold's fit may have rows of its own."""
     rng = np.random.default_rng(seed)
@@ -73,11 +64,6 @@ def make_partition(seed, sizes, never=0, weighted=False, training=False, outputs
     own[~own.any(axis=1), starts[-1] :] = True
     s = rng.exponential(size=n) + 0.05 if weighted else None
     return Partition(X, Y, starts, rng.permutation(n), Statistics(X), seed, s, own if training else None)
-
-
-def path_on(rows, learner, lams=(0.1, 0.01), tau=1.0, rank=None):
-    """The path of a learner on a Gaussian kernel."""
-    return make_path(Problem(rows, Gaussian(tau), rank), learner, lams)
 
 
 def slow_features(path):

@@ -91,7 +91,7 @@ def numbers():
 
 @pytest.mark.parametrize(
     ("estimator", "lacks"),
-    [(KernelClassifier, {"task", "clip"}), (KernelRegressor, {"task", "class_weight", "calibration"})],
+    [(KernelClassifier, {"task", "clip"}), (KernelRegressor, {"task", "class_weight", "calibration", "threshold_for"})],
 )
 def test_its_parameters_are_the_options_of_select(estimator, lacks):
     options = {

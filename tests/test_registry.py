@@ -105,6 +105,33 @@ def test_metadata_without_name_and_version(tmp_path, monkeypatch):
     assert origins["lost"] == "a distribution without a name of no version"
 
 
+# Protocols
+
+
+@pytest.mark.parametrize(
+    ("wanted", "instead"),
+    [
+        (2, "upgrade kernsel, or install an older acme-sound"),
+        (0, "upgrade acme-sound, or uninstall it"),
+        ("one", "upgrade acme-sound, or uninstall it"),
+    ],
+)
+def test_a_part_for_another_protocol_is_refused_with_what_to_do(install, monkeypatch, wanted, instead):
+    install("sound")
+    assert registry.get("criterion", "sound").name == "sound"  # it names none: it is for the first
+    monkeypatch.setattr("acme_sound.kernsel_protocol", wanted, raising=False)
+    message = f"'sound' of acme-sound 1.0 is written for protocol {wanted!r} of kernsel, and this one has protocol 1"
+    with pytest.raises(BrokenPlugin, match=f"{message}: {instead}"):
+        registry.get("criterion", "sound")
+
+
+def test_a_part_for_this_protocol_is_taken(install, monkeypatch):
+    install("sound")
+    _ = registry.get("criterion", "sound")
+    monkeypatch.setattr("acme_sound.kernsel_protocol", registry.PROTOCOL, raising=False)
+    assert registry.get("criterion", "sound").name == "sound"
+
+
 # Formats of files
 
 

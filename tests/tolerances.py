@@ -2,7 +2,9 @@
 
 import numpy as np
 
-EPS = float(np.finfo(float).eps)
+from kernsel.testing.base import DIFFERENCES as DIFFERENCES
+from kernsel.testing.base import EPS as EPS
+from kernsel.testing.base import FITTED as FITTED
 
 RHO = 0.12
 """Relative: few steps are spent on rho, for it is compared with thresholds and its own digits don't count."""
@@ -10,14 +12,8 @@ RHO = 0.12
 RHO_FLOOR = 0.02
 """Absolute: a series with so small a ratio is as good as exact."""
 
-DIFFERENCES = 1e-5
-"""Relative: a polynomial through 9 points has errors near reach^6 / 6! in the third derivative, and EPS / reach^3."""
-
 PENALTY = 1e-9
 """Relative, on J: a solver stops where the next step promises 1e-13 of J; SciPy's own stops are near 1e-10."""
-
-FITTED = 1e-7
-"""On what is made of a fit, of the size 1: the solver stops on the value of J, and outputs are off by its root."""
 
 SPECTRA = 1e-10
 """Relative, on sums of the changes of all eigenvalues: each is off by EPS times the largest, up to n of the sum."""

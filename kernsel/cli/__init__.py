@@ -11,14 +11,17 @@ from typing import Annotated
 
 import typer
 
+from kernsel import interrupts
 from kernsel.cli.arguments import Command, with_options
-from kernsel.cli.console import INTERRUPTED, Group
+from kernsel.cli.console import Group
 from kernsel.cli.example import example
 from kernsel.cli.guide import guide
+from kernsel.cli.journal import journal
 from kernsel.cli.mkl import mkl
 from kernsel.cli.plugins import plugins
 from kernsel.cli.predict import predict
 from kernsel.cli.relevance import relevance
+from kernsel.cli.rerun import rerun
 from kernsel.cli.select import select
 from kernsel.cli.stability import stability
 from kernsel.cli.warmup import warmup
@@ -34,26 +37,28 @@ app = typer.Typer(
 for _command in (
     with_options(select, WORDS),
     with_options(predict, ["missing"]),
-    with_options(relevance, ["task", "standardize", *COLUMNS]),
-    with_options(mkl, ["task", "folds", "class_weight", "seed", "standardize", *COLUMNS]),
+    with_options(relevance, ["task", "standardize", "journal", *COLUMNS]),
+    with_options(mkl, ["task", "folds", "class_weight", "seed", "journal", "standardize", *COLUMNS]),
     with_options(stability, ["task", "rank", "seed", "standardize", *COLUMNS]),
     example,
     guide,
+    journal,
     plugins,
+    rerun,
     warmup,
 ):
     app.command(cls=Command)(_command)
 
 
 def main() -> None:
-    """Run the command line; exits with 0, 2 for an error that the user can mend, or 130 after Ctrl-C."""
+    """Run the command line; exits with 0, 2 for an error that the user can mend, 130 or 143 after a stop."""
     try:
         app(prog_name="kernsel")
     except SystemExit as end:
-        if end.code == INTERRUPTED:  # Python would wait for threads that are in the middle of a fit
+        if end.code == interrupts.exit_code():  # Python would wait for threads that are in the middle of a fit
             sys.stdout.flush()
             sys.stderr.flush()
-            os._exit(INTERRUPTED)
+            os._exit(end.code)
         raise
 
 

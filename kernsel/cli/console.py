@@ -13,14 +13,13 @@ from typing import Any, TextIO
 import typer
 from typer.core import TyperGroup
 
-from kernsel import errors
+from kernsel import errors, interrupts
 from kernsel.memory import addresses_left
 
 LEAST_ADDRESSES = 7 * 2**28
 """Python with NumPy, SciPy, LLVM and their threads takes 1.1 GB of addresses, compiling some hundreds of MB more."""
 
 NO_MEMORY = "the memory doesn't suffice; use fewer rows, or a smaller --rank"
-INTERRUPTED = 130
 BROKEN_PIPE = 141
 WARNINGS = tuple(kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, UserWarning))
 
@@ -34,7 +33,8 @@ Reporter = Callable[[int, int, str], None]
 def guarded() -> Iterator[None]:
     """Run a command: errors and warnings of kernsel become one line each on stderr, errors end with exit code 2.
 
-    Ctrl-C ends with 130 and one line, and a reader that closes the pipe ends the command in silence, as for any tool.
+    Ctrl-C ends with 130 and one line, SIGTERM with 143, and a reader that closes the pipe ends the command in silence,
+    as for any tool.
     """
     with warnings.catch_warnings():
         for kind in WARNINGS:
@@ -42,7 +42,7 @@ def guarded() -> Iterator[None]:
         warnings.showwarning = _Printer(warnings.showwarning)
         try:
             _check_addresses()
-            with _written():
+            with interrupts.raised(), _written():
                 yield
         except errors.KernselError as error:
             say(f"error: {error}")
@@ -51,8 +51,8 @@ def guarded() -> Iterator[None]:
             say(f"error: {NO_MEMORY}")
             raise typer.Exit(2) from error
         except KeyboardInterrupt as error:
-            say("interrupted")
-            raise typer.Exit(INTERRUPTED) from error
+            say("; ".join(["interrupted", *getattr(error, "__notes__", ())]))
+            raise typer.Exit(interrupts.exit_code()) from error
         except OSError as error:
             if error.errno != errno.ENOMEM:
                 raise
@@ -107,8 +107,7 @@ class Group(TyperGroup):
         """Run the command that is asked for, and end the process."""
         try:
             with _written():  # --help and --version are no commands
-                line = list(args[0] if args else options.get("args") or sys.argv[1:])  # for a report of what was asked
-                code = super().main(*args, **{**options, "standalone_mode": False, "obj": line})
+                code = super().main(*args, **{**options, "standalone_mode": False})
         except typer.Exit as end:
             code = end.exit_code
         except USAGE_ERROR as error:

@@ -6,13 +6,13 @@ import json as json_format
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from kernsel.cli import console
 from kernsel.cli.arguments import Asked, Data, Groups, Json, Output, Quiet, Target, Threads, Weights
-from kernsel.cli.reading import check_outputs, read_dataset, read_values, set_threads
+from kernsel.cli.reading import check_outputs, journaled, place_journal, read_dataset, read_values, set_threads
 from kernsel.cli.writing import deliver, say_written
 from kernsel.errors import OptionError
 from kernsel.text import to_json
@@ -71,6 +71,7 @@ def mkl(
         if model is not None and select is None:
             raise OptionError("--model needs a fitted model: give --select with a learner")
         check_outputs(data, {"--output": output, "--model": model})
+        place = place_journal(asked.given["journal"], data, output, {"--model": model})
         set_threads(threads)
         plan = asked.plan()
         chatty = not (json or quiet)
@@ -82,30 +83,32 @@ def mkl(
 
         chosen_by = None if select is None else read_learner(select, dataset.task)
         jit.announce = None if quiet else console.say
-        found = learn_mkl_on_dataset(
-            dataset,
-            kernel=kernel or "gaussian",
-            family=family,
-            grid=values,
-            method=method,
-            learner=learner,
-            lam=lam,
-            folds=plan.folds,
-            rows=rows,
-            seed=plan.seed,
-        )
-        document, summaries, warnings = found.to_dict(), [found.summary()], found.warnings
-        saving: list[Callable[[], object]] = []
-        if chosen_by is not None:
-            with console.progress(quiet) as report:
-                chosen = carry_out(dataset, replace(plan, learner=chosen_by, kernel=found.kernel), report)
-            document["selection"] = json_format.loads(chosen.to_json())
-            summaries.append(chosen.summary())
-            warnings = [*warnings, *chosen.warnings]
-            if model is not None:
-                saving.append(lambda: chosen.model.save(model))
-        text = to_json(document)
-        deliver(text if json else "\n\n".join(summaries), text, output, *saving)
+        options: dict[str, Any] = {
+            "kernel": kernel or "gaussian",
+            "family": family,
+            "grid": values,
+            "method": method,
+            "learner": learner,
+            "lam": lam,
+            "folds": plan.folds,
+            "rows": rows,
+            "seed": plan.seed,
+        }
+        told = {**plan.options, **options, "select": select}
+        with journaled(place, "kernsel mkl", dataset, told, quiet):
+            found = learn_mkl_on_dataset(dataset, **options)
+            document, summaries, warnings = found.to_dict(), [found.summary()], found.warnings
+            saving: list[Callable[[], object]] = []
+            if chosen_by is not None:
+                with console.progress(quiet) as report:
+                    chosen = carry_out(dataset, replace(plan, learner=chosen_by, kernel=found.kernel), report)
+                document["selection"] = json_format.loads(chosen.to_json())
+                summaries.append(chosen.summary())
+                warnings = [*warnings, *chosen.warnings]
+                if model is not None:
+                    saving.append(lambda: chosen.model.save(model))
+            text = to_json(document)
+            deliver(text if json else "\n\n".join(summaries), text, output, *saving)
         if chatty:
             say_written(result=output, model=model)
         for each in warnings:

@@ -47,6 +47,17 @@ def predict(
     interval: Annotated[
         float | None, typer.Option(metavar="SHARE", help="Write intervals that hold this share of the values, too.")
     ] = None,
+    sets: Annotated[
+        float | None,
+        typer.Option("--set", metavar="SHARE", help="Write sets of classes that hold this share of the truth, too."),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL",
+            help="Let --interval and --set hold that share in each category of a column, or each class of the target.",
+        ),
+    ] = None,
 ) -> None:
     """Predict the rows of a table, as CSV.
 
@@ -70,7 +81,11 @@ def predict(
             if given and fitted.labels is None:
                 raise OptionError(f"{option} is for classes, but {model} is a regression; leave it out")
         if interval is not None and fitted.labels is not None:
-            raise OptionError(f"--interval is for a regression, but {model} has classes; use --proba")
+            raise OptionError(f"--interval is for a regression, but {model} has classes; use --set or --proba")
+        if sets is not None and fitted.labels is None:
+            raise OptionError(f"--set is for classes, but {model} is a regression; use --interval")
+        if by is not None and interval is None and sets is None:
+            raise OptionError(f"--by {by} says where --interval or --set hold; give one of them, or leave it out")
         encoder = fitted.encoder
         frame = read_table(table, encoder.columns if encoder else None, asked.reading)
         if encoder is not None and asked.missing is not None:
@@ -79,7 +94,7 @@ def predict(
             encoder = replace(encoder, missing=asked.missing)
             fitted = replace(fitted, encoder=encoder)
         with console.prints_aside():
-            predictions, far = _predictions(fitted, frame, decision, proba, interval), None
+            predictions, far = _predictions(fitted, frame, decision, proba, interval, sets, by), None
             if beyond or fitted.reach is not None:
                 far = fitted.beyond(frame)
         if beyond:
@@ -97,7 +112,13 @@ def predict(
 
 
 def _predictions(
-    model: Model, frame: pd.DataFrame, decision: bool, proba: bool, interval: float | None
+    model: Model,
+    frame: pd.DataFrame,
+    decision: bool,
+    proba: bool,
+    interval: float | None,
+    sets: float | None,
+    by: str | None,
 ) -> pd.DataFrame:
     import numpy as np
     import pandas as pd
@@ -119,9 +140,12 @@ def _predictions(
         P = model.outputs_to_probabilities(F)
         columns |= {f"probability {label}": P[:, i] for i, label in enumerate(model.labels or [])}
     if interval is not None:
-        ends = model.predict_interval(frame, interval).reshape(len(frame), len(names), 2)
+        ends = model.predict_interval(frame, interval, by).reshape(len(frame), len(names), 2)
         for k, name in enumerate(names):
             columns |= {f"lower{name}": ends[:, k, 0], f"upper{name}": ends[:, k, 1]}
+    if sets is not None:
+        chosen = model.predict_set(frame, sets, by)
+        columns |= {f"in set {label}": chosen[:, i].astype(np.int64) for i, label in enumerate(model.labels or [])}
     found = pd.DataFrame(columns)
     if empty is None or not empty.any():
         return found

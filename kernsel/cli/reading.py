@@ -5,13 +5,15 @@ from __future__ import annotations
 import glob
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
+from kernsel.cli import console
 from kernsel.errors import OptionError
 from kernsel.selection.plan import COLUMNS
 
@@ -20,7 +22,12 @@ if TYPE_CHECKING:
     from kernsel.selection.plan import Plan
 
 
-RESULTS = {"--output": b'{"format": "kernsel-', "--model": b"header.npy", "--report": b"<!-- a report of kernsel -->"}
+RESULTS = {
+    "--output": b'{"format": "kernsel-',
+    "--model": b"header.npy",
+    "--report": b"<!-- a report of kernsel -->",
+    "--journal": b'{"format":"kernsel-journal"',
+}
 """How the files begin that may be overwritten, by option."""
 
 
@@ -69,6 +76,51 @@ def read_plots(texts: Sequence[str]) -> dict[str, Path]:
         for path in plots.values():
             check_plot(path)
     return plots
+
+
+class JournalPlace(NamedTuple):
+    """Where a command keeps its journal.
+
+    Parameters
+    ----------
+    path : Path or None
+    delay : float
+        Seconds of the run before it is made.
+    keep : bool
+        Whether it stays when all is written.
+    """
+
+    path: Path | None
+    delay: float = 0.0
+    keep: bool = True
+
+
+def place_journal(
+    journal: str | None, data: Sequence[Path], output: Path | None, others: Mapping[str, Path | None]
+) -> JournalPlace:
+    """Return where a command keeps its journal: the file that is named, or one beside the output of a long run.
+
+    Parameters
+    ----------
+    journal : str or None
+        As it is given.
+    data : sequence of Path
+    output : Path or None
+    others : mapping of str to Path
+        What else is written, by option.
+    """
+    from kernsel.journal import LONG, NONE
+
+    if journal == NONE or (journal is None and output is None):
+        return JournalPlace(None)
+    if journal is not None:
+        check_outputs(data, {"--output": output, **others, "--journal": Path(journal)})
+        return JournalPlace(Path(journal))
+    beside = output.with_name(f"{output.stem}.journal") if output is not None else Path()
+    taken = {each.resolve() for each in (output, *others.values()) if each is not None}
+    if output is None or not output.parent.is_dir() or beside.resolve() in taken or is_read(beside, data):
+        return JournalPlace(None)
+    return JournalPlace(beside, LONG, keep=False)
 
 
 def is_read(path: Path, data: Sequence[Path]) -> bool:
@@ -179,6 +231,29 @@ def read_dataset(
     if chatty:
         announce(dataset)
     return roles, dataset
+
+
+@contextmanager
+def journaled(
+    place: JournalPlace, command: str, dataset: Dataset, options: Mapping[str, Any], quiet: bool
+) -> Iterator[None]:
+    """Keep a journal of a command in the block, and say where it goes on from one.
+
+    Parameters
+    ----------
+    place : JournalPlace
+    command : str
+    dataset : Dataset
+    options : mapping
+        All that its result depends on.
+    quiet : bool
+    """
+    from kernsel.journal import journaling, run_header
+
+    with journaling(place.path, lambda: run_header(command, dataset, options), place.delay, place.keep) as journal:
+        if journal.known and not quiet:
+            console.say(f"going on from {place.path}: {journal.known} steps are done")
+        yield
 
 
 def announce(dataset: Dataset, aside: bool = False) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from kernsel.cli import console
 from kernsel.cli.arguments import Asked, Data, Groups, Json, Output, Quiet, Target, Threads, Weights
-from kernsel.cli.reading import check_outputs, read_dataset, set_threads
+from kernsel.cli.reading import check_outputs, journaled, place_journal, read_dataset, set_threads
 from kernsel.cli.writing import deliver, say_written
 
 
@@ -64,6 +64,7 @@ def relevance(
     """
     with console.guarded():
         check_outputs(data, {"--output": output, "--plot": plot})
+        place = place_journal(asked.given["journal"], data, output, {"--plot": plot})
         set_threads(threads)
         from kernsel.report.pictures import plot_relevances
         from kernsel.report.style import check_plot
@@ -78,24 +79,24 @@ def relevance(
         from kernsel.numerics.runtime import jit
 
         jit.announce = None if quiet else console.say
-        with console.progress(quiet) as report:
-            study = study_on_dataset(
-                dataset,
-                resamples=resamples,
-                criterion=criterion,
-                learner=learner,
-                kernel=kernel,
-                folds=int(folds) if folds.isdecimal() else folds,
-                rows=rows,
-                polish=polish,
-                evaluations=evaluations,
-                seed=seed,
-                progress=report,
-            )
-        document = study.to_json()
-        for note in study.learned.notes[len(dataset.notes) :] if chatty else ():
-            typer.echo(f"  {note}")
-        plotting = [] if plot is None else [lambda: plot_relevances(study, plot)]
-        deliver(document if json else study.summary(), document, output, *plotting)
+        options: dict[str, Any] = {
+            "resamples": resamples,
+            "criterion": criterion,
+            "learner": learner,
+            "kernel": kernel,
+            "folds": int(folds) if folds.isdecimal() else folds,
+            "rows": rows,
+            "polish": polish,
+            "evaluations": evaluations,
+            "seed": seed,
+        }
+        with journaled(place, "kernsel relevance", dataset, {**asked.plan().options, **options}, quiet):
+            with console.progress(quiet) as report:
+                study = study_on_dataset(dataset, progress=report, **options)
+            document = study.to_json()
+            for note in study.learned.notes[len(dataset.notes) :] if chatty else ():
+                typer.echo(f"  {note}")
+            plotting = [] if plot is None else [lambda: plot_relevances(study, plot)]
+            deliver(document if json else study.summary(), document, output, *plotting)
         if chatty:
             say_written(result=output, picture=plot)

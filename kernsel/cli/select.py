@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,7 +12,15 @@ import typer
 
 from kernsel.cli import console
 from kernsel.cli.arguments import RESULTS, Asked, Data, Groups, Json, Output, Quiet, Target, Threads, Weights
-from kernsel.cli.reading import announce, check_outputs, read_dataset, read_plots, set_threads
+from kernsel.cli.reading import (
+    announce,
+    check_outputs,
+    journaled,
+    place_journal,
+    read_dataset,
+    read_plots,
+    set_threads,
+)
 from kernsel.cli.writing import deliver, say_written
 from kernsel.errors import OptionError
 from kernsel.selection.plan import HEADINGS
@@ -25,7 +32,6 @@ if TYPE_CHECKING:
 
 
 def select(
-    context: typer.Context,
     data: Data,
     asked: Asked,
     target: Target = None,
@@ -42,7 +48,7 @@ def select(
     nested: Annotated[
         str | None,
         typer.Option(
-            metavar="N|loo|logo|time:N",
+            metavar="N|loo|logo|blocks:N|time:N",
             help="Repeat it without each outer fold: an honest error.",
             rich_help_panel=RESULTS,
         ),
@@ -73,8 +79,9 @@ def select(
         if asked.given["folds"] is not None and fold_column is not None:
             raise OptionError(f"--folds {asked.given['folds']} and --fold-column {fold_column}: give one of them")
         plots = read_plots(plot or [])
-        pictures = {f"--plot {name}": path for name, path in plots.items()}
-        check_outputs(data, {"--output": output, "--model": model, "--report": report, **pictures})
+        files = {"--model": model, "--report": report, **{f"--plot {name}": path for name, path in plots.items()}}
+        check_outputs(data, {"--output": output, **files})
+        place = place_journal(asked.given["journal"], data, output, files)
         set_threads(threads)
         from kernsel.folds import check_text, make_folds
         from kernsel.selection.kernel_source import check_names
@@ -100,37 +107,46 @@ def select(
 
         jit.announce = None if quiet else console.say
         jit.ahead = True
-        with console.progress(quiet) as progress:
-            result = carry_out(dataset, plan, progress)
-        if outer is not None:
-            result = replace(result, nested=_nested(roles, dataset, plan, outer, quiet))
-        document = result.to_json()
-        saving = _drawing(result, plots)
-        if model is not None:
-            saving.insert(0, lambda: result.model.save(model))
-        if report is not None:
-            from kernsel.report.again import Origin
-            from kernsel.report.page import write_report
-
-            origin = Origin(shlex.join(["kernsel", *context.obj]), list(map(str, data)), asked.reading)
-            saving.append(lambda: write_report(result, report, origin))
-        deliver(document if json else result.summary(notes=not quiet), document, output, *saving)
+        with journaled(place, "kernsel select", dataset, {**plan.options, "nested": outer}, quiet):
+            with console.progress(quiet) as progress:
+                result = carry_out(dataset, plan, progress)
+            if outer is not None:
+                result = replace(result, nested=nested_estimate(roles, dataset, plan, outer, quiet))
+            result = replace(result, options={**result.options, "read": _origin(data, asked, target, aside, outer)})
+            document = result.to_json()
+            shown = document if json else result.summary(notes=not quiet)
+            deliver(shown, document, output, *_saving(result, model, plots, report))
         if chatty:
             say_written(result=output, model=model, **plots, report=report)
         for text in result.warnings:
             console.warn(text)
 
 
-def _drawing(result: Selection, plots: Mapping[str, Path]) -> list[Callable[[], object]]:
-    """Return what draws each picture of a result."""
-    if not plots:
-        return []
-    from kernsel.report.pictures import plot
+def _saving(
+    result: Selection, model: Path | None, plots: Mapping[str, Path], report: Path | None
+) -> Iterator[Callable[[], object]]:
+    """Give what writes each file of a result but its document."""
+    if model is not None:
+        yield lambda: result.model.save(model)
+    if plots:
+        from kernsel.report.pictures import plot
 
-    return [partial(plot, result, name, path) for name, path in plots.items()]
+        yield from (partial(plot, result, name, path) for name, path in plots.items())
+    if report is not None:
+        from kernsel.report.page import write_report
+
+        yield lambda: write_report(result, report)
 
 
-def _nested(roles: Roles, dataset: Dataset, plan: Plan, outer: Any, quiet: bool) -> Any:
+def _origin(
+    data: list[Path], asked: Asked, target: str | None, aside: dict[str, str | None], outer: Any
+) -> dict[str, Any]:
+    """Return how the table was read, as ``kernsel rerun`` reads it again."""
+    table = {name: value for name, value in vars(asked.reading).items() if value is not None}
+    return {"files": list(map(str, data)), "target": target, **aside, "nested": outer, "table": table}
+
+
+def nested_estimate(roles: Roles, dataset: Dataset, plan: Plan, outer: Any, quiet: bool) -> Any:
     """Return the nested estimate of a plan on a table."""
     import pandas as pd
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kernsel.criteria.base import About, Array, HeldOutCriterion, Slopes
+from kernsel.errors import IncompatibleError
 from kernsel.numerics.square import gradients
 from kernsel.paths import HeldOut, Path
 from kernsel.protocols import Learner
@@ -39,6 +40,11 @@ class CV(HeldOutCriterion):
     def gradient(self, problem: Problem, learner: Learner, lam: float) -> Slopes:
         """Return the score of the square loss with its derivatives by the kernel's relevances and log lambda."""
         rows = problem.rows
+        if rows.training is not None:
+            raise IncompatibleError(
+                f"criterion '{self.name}' has a gradient where fits are trained on all rows but the fold, and these "
+                "leave out more: give refine compass or simplex"
+            )
         found = gradients.cross_validation(problem.gram, rows.Y, rows.s, int(learner.bias), lam, rows.starts)
         return Slopes.of(problem, lam, *found)
 

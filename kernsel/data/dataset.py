@@ -16,6 +16,7 @@ from kernsel.data.encoding import Encoder
 from kernsel.data.fitting import Fit, find, fit_frame, fit_matrix, fit_sparse, incomplete, names_in
 from kernsel.data.gaps import PADDED, share
 from kernsel.data.names import check_column, check_unique
+from kernsel.data.near import read_near
 from kernsel.data.sample import Indices, Sample, class_weights, read_sample
 from kernsel.data.tables import (
     SparseTable,
@@ -89,6 +90,14 @@ class Dataset:
     label_dtype: str | None = None
     copies: str = TOGETHER
     columns: list[dict[str, Any]] | None = None
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """What tells this data set from others."""
+        sample, scale = self.sample, (self.output_shift, self.output_scale)
+        labels = None if self.labels is None else list(map(repr, self.labels))
+        what = self.task, labels, self.target, self.encoder.features, self.copies, *scale
+        return self.X, self.Y, *what, sample.weights, sample.groups, sample.places, sample.near, self.given
 
     @property
     def n(self) -> int:
@@ -174,6 +183,7 @@ def prepare(
     groups: npt.ArrayLike | None = None,
     class_weight: str | Mapping[Any, float] | None = None,
     copies: str = TOGETHER,
+    near: Mapping[str, Any] | None = None,
     choices: Choices | None = None,
 ) -> Dataset:
     """Turn a table into a data set.
@@ -202,6 +212,9 @@ def prepare(
         Multiplied into the weights of the rows.
     copies : {"together", "apart"}
         Whether folds are dealt that keep rows of equal features together.
+    near : mapping of str to object, optional
+        What a fold's fit leaves out beside the fold: ``time``, ``purge``, ``embargo``, ``coordinates``, ``buffer``, as
+        in `kernsel.select`.
     choices : Choices, optional
         What is said about columns and about missing values.
 
@@ -225,7 +238,7 @@ def prepare(
     check_unique(names, source or "the table")
     features = as_table(without(frame, targets))
     columns = {name: column_of(frame, name) for name in targets}
-    sample = read_sample(len(frame), weights, groups)
+    sample = read_sample(len(frame), weights, groups, read_near(near, frame, source or "the table"))
     aside = (*targets, *frame.attrs.get("aside", ()))
     choices = choices or Choices()
     if choices.named:
@@ -247,6 +260,7 @@ def from_arrays(
     groups: npt.ArrayLike | None = None,
     class_weight: str | Mapping[Any, float] | None = None,
     copies: str = TOGETHER,
+    near: Mapping[str, Any] | None = None,
     drop: Names = (),
     keep: Names = (),
     categorical: Names = (),
@@ -269,7 +283,8 @@ def from_arrays(
     weights, groups : (n,) array, optional
     class_weight : "balanced" or mapping of label to weight, optional
     copies : {"together", "apart"}
-        As in `prepare`.
+    near : mapping of str to object, optional
+        As in `prepare`; the columns of an array may be numbers.
     drop, keep, categorical, numeric : str, int or list of them
         Names of columns, or patterns such as ``id*``: what is no feature, the only features, and columns whose type is
         set. The columns of an array may be numbers.
@@ -303,7 +318,7 @@ def from_arrays(
         columns = {name: pd.Series(each) for name, each in columns.items()}
     for column in columns.values():
         _check_lengths(len(table), len(column))
-    sample = read_sample(len(table), weights, groups)
+    sample = read_sample(len(table), weights, groups, read_near(near, table, "X"))
     if choices.named:
         choices = choices.resolved(names_in(table), (), "X")
     aside = tuple(columns)

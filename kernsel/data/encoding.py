@@ -97,6 +97,19 @@ class Encoder:
         one_hot = (f"{name}={value}" for name, values in self.categories.items() for value in values)
         return [*self.numeric, *one_hot, *(f"{name} is missing" for name in self.gaps)]
 
+    def categories_of(self, X: Points) -> npt.NDArray[np.int64]:
+        """Return the numbers of the categories of encoded rows (n, d), column by column of ``categories``: (c, n).
+
+        They are those in ``categories``; -1 stands for a category that isn't among them.
+        """
+        found = np.full((len(self.categories), X.shape[0]), -1)
+        place = len(self.numeric) + self.similarities
+        for each, values in zip(found, self.categories.values(), strict=True):
+            part = points.dense(X[:, place : place + len(values)])
+            each[:] = np.where(part.any(axis=1), part.argmax(axis=1), -1)
+            place += len(values)
+        return found
+
     @property
     def used(self) -> tuple[str, ...]:
         """Names of the table's columns that it needs."""

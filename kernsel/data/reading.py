@@ -49,7 +49,7 @@ def read_table(
         workbooks of Excel (needs openpyxl) and OpenDocument (needs odfpy) by what they hold; ``.svmlight``,
         ``.libsvm``, ``.svm`` and what looks like it as svmlight with the features ``f1, f2, ...`` and a last column
         ``target``; ``.npy`` as a memory map with the columns ``x0, x1, ...``; anything else as text. All but ``.npy``
-        may be compressed by gzip, bzip2, xz or zip.
+        and workbooks may be compressed by gzip, bzip2, xz or zip.
     expected : iterable of str, optional
         For svmlight, which doesn't say how many features there are: the features that the table shall have.
     reading : Reading, optional

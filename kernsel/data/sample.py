@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from kernsel.data.columns import Floats, missing
 from kernsel.data.names import listed
+from kernsel.data.near import Near
 from kernsel.data.tables import take
 from kernsel.data.target import Target
 from kernsel.errors import DataError, OptionError
@@ -41,6 +42,8 @@ class Sample:
         What these factors were asked for as: ``"balanced"``, or weights by label.
     origin : mapping
         Where ``weights`` and ``groups`` come from, as far as they are given: the name of a column, or True.
+    near : Near or None
+        Which rows are near to each other in time and space.
     """
 
     given: int
@@ -50,6 +53,7 @@ class Sample:
     by_class: Floats | None = None
     class_weight: str | dict[str, float] | None = None
     origin: Mapping[str, str | bool] = field(default_factory=dict)
+    near: Near | None = None
 
     @property
     def plain(self) -> Floats | None:
@@ -68,14 +72,17 @@ class Sample:
         """Return what is known of some of the rows that count; their groups are numbered anew, without gaps."""
         weights, by_class = (None if each is None else each[rows] for each in (self.weights, self.by_class))
         groups = None if self.groups is None else np.unique(self.groups[rows], return_inverse=True)[1].astype(np.int64)
-        return replace(self, places=self.places[rows], weights=weights, groups=groups, by_class=by_class)
+        near = None if self.near is None else self.near.take(rows)
+        return replace(self, places=self.places[rows], weights=weights, groups=groups, by_class=by_class, near=near)
 
     def rows(self, table: Any) -> Any:
         """Return the rows that count of a table, a column or an array."""
         return table if self.places.size == self.given else take(table, self.places)
 
 
-def read_sample(n: int, weights: npt.ArrayLike | None, groups: npt.ArrayLike | None) -> Sample:
+def read_sample(
+    n: int, weights: npt.ArrayLike | None, groups: npt.ArrayLike | None, near: Near | None = None
+) -> Sample:
     """Check the weights and groups of n rows.
 
     Parameters
@@ -83,6 +90,8 @@ def read_sample(n: int, weights: npt.ArrayLike | None, groups: npt.ArrayLike | N
     n : int
     weights, groups : (n,) array or Series, or None
         A Series has a name for messages.
+    near : Near or None
+        Of all rows.
 
     Returns
     -------
@@ -93,10 +102,11 @@ def read_sample(n: int, weights: npt.ArrayLike | None, groups: npt.ArrayLike | N
         values = _weights(weights, n)
         places = np.flatnonzero(values)
         positive = values[places]
+    near = None if near is None else near.take(places)
     given = {"weights": weights, "groups": groups}
     origin = {role: column_name(values) or True for role, values in given.items() if values is not None}
     if groups is None:
-        return Sample(n, places, positive, None, origin=origin)
+        return Sample(n, places, positive, None, origin=origin, near=near)
     what = _name(groups, "groups")
     _check_length(groups, n, what)
     gaps = missing(groups)
@@ -105,7 +115,7 @@ def read_sample(n: int, weights: npt.ArrayLike | None, groups: npt.ArrayLike | N
     array = np.asarray(groups)
     array = array.astype(str) if array.dtype.kind == "O" else array
     numbers = np.unique(array[places], return_inverse=True)[1].astype(np.int64)
-    return Sample(n, places, positive, numbers, origin=origin)
+    return Sample(n, places, positive, numbers, origin=origin, near=near)
 
 
 def _weights(weights: npt.ArrayLike, n: int) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from kernsel.folds import Folds, make_folds
 from kernsel.folds.partition import Partition
 from kernsel.heldout.baseline import constant_error
 from kernsel.heldout.standard_error import standard_error
+from kernsel.journal import journaling, remember, run_header
 from kernsel.kernels import is_precomputed
 from kernsel.selection.api import carry_out, encode_arrays, select
 from kernsel.selection.plan import Plan
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from kernsel.search.candidate import Candidate
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,28 +188,48 @@ def estimate_nested(
     -------
     Nested
     """
-    folds, seed = plan.folds, plan.seed
-    whole, gram = encode_arrays(X, y, plan, weights, groups), is_precomputed(plan.kernel)
-    plan = replace(plan, task=whole.task)
+    whole = encode_arrays(X, y, plan, weights, groups)
+    header = partial(run_header, "nested", whole, {**plan.options, "outer": outer})
+    with journaling(plan.journal, header):
+        return _estimate(X, y, replace(plan, task=whole.task), outer, weights, groups, progress, whole)
+
+
+def _estimate(
+    X: Any,
+    y: Any,
+    plan: Plan,
+    outer: Any,
+    weights: Any,
+    groups: Any,
+    progress: Progress | None,
+    whole: Dataset,
+) -> Nested:
+    """Return the nested estimate of a plan on a table, which is encoded as the data set ``whole``."""
+    folds, seed, gram = plan.folds, plan.seed, is_precomputed(plan.kernel)
     dealt = make_folds(outer, whole, seed)
     if isinstance(folds, list | tuple) and len(folds) != whole.given:
         raise OptionError("nested: inner folds as pairs of rows are of all rows; give a number of folds or a splitter")
     places, order, starts = whole.places, dealt.order, dealt.starts
     found, predicted = [], []
-    for fold, (low, high) in enumerate(pairwise(starts)):
-        kept = dealt.number != fold if dealt.training is None else dealt.training[fold]
-        train, test = places[kept], places[order[low:high]]
+
+    def select_without(train: Indices, test: Indices) -> tuple[NDArray[Any], Candidate]:
         dataset = encode_arrays(
             _rows(X, train, train, gram),
             take(y, train),
-            plan,
+            _of_rows(plan, train),
             weights=None if weights is None else take(weights, train),
             groups=None if groups is None else take(groups, train),
         )
         inner = take(folds, train) if np.ndim(folds) == 1 and not isinstance(folds, str) else folds
         result = carry_out(dataset, replace(plan, folds=inner))
-        predicted.append(np.asarray(result.model.predict(_rows(X, test, train, gram))))
-        found.append(result.best)
+        return np.asarray(result.model.predict(_rows(X, test, train, gram))), result.best
+
+    for fold, (low, high) in enumerate(pairwise(starts)):
+        kept = dealt.number != fold if dealt.training is None else dealt.training[fold]
+        given = places[kept], places[order[low:high]]
+        outputs, best = remember("outer fold", (whole, plan.options, *given), partial(select_without, *given))
+        predicted.append(outputs)
+        found.append(best)
         if progress is not None:
             progress(fold + 1, starts.size - 1, "outer folds")
     predictions, held = np.concatenate(predicted), order[: starts[-1]]
@@ -228,6 +251,12 @@ def estimate_nested(
         baseline=baseline,
         baseline_se=baseline_se,
     )
+
+
+def _of_rows(plan: Plan, rows: NDArray[np.int64]) -> Plan:
+    """Return a plan for some rows: times and coordinates that are arrays are theirs."""
+    arrays = {name: value for name, value in plan.near.items() if hasattr(value, "dtype") or hasattr(value, "iloc")}
+    return replace(plan, **{name: take(value, rows) for name, value in arrays.items()})
 
 
 def _rows(X: Any, rows: NDArray[np.int64], training: NDArray[np.int64], gram: bool) -> Any:

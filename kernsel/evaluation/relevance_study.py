@@ -23,6 +23,7 @@ from kernsel.folds import Folds, make_folds
 from kernsel.folds.partition import Partition
 from kernsel.heldout.errors import Errors
 from kernsel.heldout.standard_error import corrected_error
+from kernsel.journal import remember
 from kernsel.kernels import Kernel, short
 from kernsel.learning import LearnedKernel, learn_on_dataset
 from kernsel.numerics.runtime.jit import one_blas_thread, share_each
@@ -246,10 +247,11 @@ def study_on_dataset(
 
     if resamples < 0:
         raise OptionError(f"resamples must be a whole number of at least 0, not {resamples}")
-    learned = learn_on_dataset(dataset, folds=folds, seed=seed, **options)
+    given = dataset, folds, seed, options
+    learned = remember("relevances", given, lambda: learn_on_dataset(dataset, folds=folds, seed=seed, **options))
 
     def resample(number: int) -> tuple[Array, float, float]:
-        return _resampled(dataset, number, folds, seed, options)
+        return remember("resampled", (*given, number), lambda: _resampled(dataset, number, folds, seed, options))
 
     done = []
     for number, result in enumerate(share_each(resample, range(resamples)), start=1):

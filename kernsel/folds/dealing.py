@@ -128,3 +128,38 @@ def deal_groups(labels: Indices, groups: Indices, folds: int, seed: Seed) -> Ind
         fold_of[group] = f = np.argmin(held @ shares[group])
         held[f] += shares[group]
     return fold_of[groups]
+
+
+def cut_regions(points: NDArray[np.float64], folds: int) -> Indices:
+    """Cut rows into compact regions whose sizes differ by at most one row.
+
+    A part for t folds is cut across its longest side into parts for ``t // 2`` and the other folds, of as many rows as
+    these are to have.
+
+    Parameters
+    ----------
+    points : (n, c) array
+        Where the rows are.
+    folds : int
+        At most n.
+
+    Returns
+    -------
+    (n,) array
+        The fold of each row, from 0.
+    """
+    number = np.empty(len(points), np.int64)
+
+    def cut(rows: Indices, first: int, count: int) -> None:
+        if count == 1:
+            number[rows] = first
+            return
+        longest = int(np.ptp(points[rows], axis=0).argmax())
+        rows = rows[np.argsort(points[rows, longest], kind="stable")]
+        some = count // 2
+        at = rows.size * some // count
+        cut(rows[:at], first, some)
+        cut(rows[at:], first + some, count - some)
+
+    cut(np.arange(len(points)), 0, folds)
+    return number

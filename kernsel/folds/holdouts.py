@@ -7,7 +7,7 @@ import math
 import numbers
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,11 +17,15 @@ from numpy.typing import NDArray
 from kernsel.data import Dataset
 from kernsel.data.columns import missing
 from kernsel.data.copies import APART
-from kernsel.errors import OptionError
-from kernsel.folds.dealing import Indices, Seed, deal, deal_copies, deal_groups
+from kernsel.data.near import Near
+from kernsel.errors import OptionError, check_memory
+from kernsel.folds.dealing import Indices, Seed, cut_regions, deal, deal_copies, deal_groups
 
 LARGEST_NUMBER = 2.0**53  # of a fold: up to here every whole number has a value of its own
-FORMS = "a number of folds, loo, logo (leave one group out), or time:N (N folds in the order of the rows)"
+FORMS = (
+    "a number of folds, loo, logo (leave one group out), or in the order of time blocks:N (N blocks, fits on all other "
+    "rows) or time:N (N folds, fits on the rows before)"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,12 +42,15 @@ class Folds:
         The rows that each fold's fit is trained on; None for all but the fold.
     dealt : bool
         Whether chance made them, so that another seed makes others.
+    in_time : bool
+        Whether they are in the order of time, or may be, as fits are trained on rows that a splitter chose.
     """
 
     number: Indices
     text: str
     training: NDArray[np.bool_] | None = None
     dealt: bool = False
+    in_time: bool = False
 
     @cached_property
     def starts(self) -> Indices:
@@ -65,11 +72,14 @@ def make_folds(folds: Any, dataset: Dataset, seed: Seed = 0) -> Folds:
     folds : int, str, array, splitter or iterable of pairs
         A number of folds, dealt at random: stratified for classes, of whole groups if the data set has groups, and
         with copies of a row in one fold, unless its ``copies`` are ``"apart"`` or few of its rows are distinct.
-        ``"loo"``, ``"logo"`` (leave one group out), ``"time:N"`` (N folds in the order of the rows; each fit is
-        trained on all earlier rows, the first block of rows is never held out). The fold of each row: whole numbers,
-        of which negative ones are never held out, or text. A splitter of scikit-learn's kind, or pairs (rows to train
-        on, rows to hold out), whose rows to hold out don't overlap. Arrays and pairs are of the rows as given.
+        Where the data set has a buffer in space, compact regions of equal size in place of a deal. ``"loo"``,
+        ``"logo"`` (leave one group out), ``"blocks:N"`` (N blocks in the order of the rows, or of their time),
+        ``"time:N"`` (N folds in that order; each fit is trained on all earlier rows, the first block of rows is never
+        held out). The fold of each row: whole numbers, of which negative ones are never held out, or text. A splitter
+        of scikit-learn's kind, or pairs (rows to train on, rows to hold out), whose rows to hold out don't overlap.
+        Arrays and pairs are of the rows as given.
     dataset : Dataset
+        Rows that it says are near to a fold in time or space are left out of the fold's fit.
     seed : int or sequence of int
         Of a deal at random.
 
@@ -82,7 +92,7 @@ def make_folds(folds: Any, dataset: Dataset, seed: Seed = 0) -> Folds:
     OptionError
         It is none of these, or the rows can't be held out that way.
     """
-    made = _make(folds, dataset, seed)
+    made = _apart(_make(folds, dataset, seed), dataset.sample.near)
     n = made.number.size
     held = np.diff(made.starts)
     if not held.size:
@@ -91,7 +101,7 @@ def make_folds(folds: Any, dataset: Dataset, seed: Seed = 0) -> Folds:
     if not left.all():
         raise OptionError(
             f"{made.text}: the fit of fold {int(np.argmin(left)) + 1} has no row to be trained on; "
-            "give more folds, or fewer rows to hold out"
+            "give more folds, or fewer rows to hold out or leave out"
         )
     if dataset.groups is not None:
         _check_groups(made, dataset)
@@ -136,12 +146,12 @@ def check_text(folds: str) -> int | str:
         It is none of the known forms.
     """
     text = folds.strip().lower()
-    number = re.fullmatch(r"(?:time:)?(\d+)", text)
+    number = re.fullmatch(r"(?:(?:time|blocks):)?(\d+)", text)
     if number and int(number[1]) < 2:
         raise OptionError(f"folds {folds!r}: there must be at least 2")
     if number or text in ("loo", "logo"):
         return int(text) if text.isdecimal() else text
-    close = difflib.get_close_matches(text, ["loo", "logo", "time:5"], n=1)
+    close = difflib.get_close_matches(text, ["loo", "logo", "time:5", "blocks:5"], n=1)
     hint = f"did you mean {close[0]}? " if close else ""
     raise OptionError(f"folds {folds!r} is unknown; {hint}it is {FORMS}")
 
@@ -149,7 +159,10 @@ def check_text(folds: str) -> int | str:
 def _named(folds: str, dataset: Dataset) -> Folds:
     if folds == "loo":
         return Folds(np.arange(dataset.n), f"leave one out, {dataset.n} folds")
-    return _one_group_out(dataset) if folds == "logo" else _in_time(int(folds.removeprefix("time:")), dataset.n)
+    if folds == "logo":
+        return _one_group_out(dataset)
+    kind, _, count = folds.partition(":")
+    return (_blocks if kind == "blocks" else _in_time)(int(count), _in_order(dataset), dataset.sample.near)
 
 
 def _dealt(folds: Any, dataset: Dataset, seed: Seed) -> Folds:
@@ -158,7 +171,14 @@ def _dealt(folds: Any, dataset: Dataset, seed: Seed) -> Folds:
     if not math.isfinite(folds) or folds != int(folds) or not 2 <= folds <= most:
         can = "2" if most == 2 else f"2 to {most}"
         raise OptionError(f"{folds} folds can't be made of {most} {what}: use {can} folds")
-    folds = int(folds)
+    folds, near = int(folds), dataset.sample.near
+    if near is not None and near.in_time:
+        raise OptionError(
+            f"{', '.join(near.asked)}: folds that are dealt at random are in no order of time; use blocks:{folds} or "
+            f"time:{folds} in place of {folds}"
+        )
+    if near is not None and near.points is not None and dataset.groups is None:
+        return Folds(cut_regions(near.points, folds), f"{folds} compact regions")
     labels = np.zeros(dataset.n, np.int64) if dataset.codes is None else dataset.codes
     if dataset.groups is None:
         together = keeps_copies(dataset, folds)
@@ -211,15 +231,54 @@ def _one_group_out(dataset: Dataset) -> Folds:
     return Folds(dataset.groups, f"leave one group out, {count} folds")
 
 
-def _in_time(folds: int, n: int) -> Folds:
-    """Cut n rows into blocks of one size, the first one being the longest: each is held out but the first."""
+def _in_order(dataset: Dataset) -> Indices:
+    """Return the place of each row in the order of time, (n,)."""
+    near = dataset.sample.near
+    if near is None:
+        return np.arange(dataset.n)
+    return np.argsort(np.argsort(near.time, kind="stable"))
+
+
+def _order_of(near: Near | None) -> str:
+    return f"the order of {'time' if near is not None and near.named else 'the rows'}"
+
+
+def _blocks(folds: int, place: Indices, near: Near | None) -> Folds:
+    """Cut rows in the order of time into blocks whose sizes differ by at most one row; fits are trained on others."""
+    n = place.size
+    if folds > n:
+        raise OptionError(f"{folds} blocks can't be made of {n} rows: use at most {n}")
+    return Folds(place * folds // n, f"{folds} blocks in {_order_of(near)}", in_time=True)
+
+
+def _in_time(folds: int, place: Indices, near: Near | None) -> Folds:
+    """Cut rows in the order of time into blocks of one size, the first one the longest: each is held out but that."""
+    n = place.size
+    if near is not None and near.embargo is not None:
+        raise OptionError(
+            f"embargo {near.asked['embargo']} is for rows after a fold, and fits of time:{folds} are trained on those "
+            f"before it: use blocks:{folds}, or leave it out"
+        )
     if folds >= n:
         raise OptionError(f"{folds} folds in the order of time can't be made of {n} rows: use at most {n - 1}")
     size = n // (folds + 1)
     first = n - folds * size
-    number = np.where(np.arange(n) < first, -1, (np.arange(n) - first) // size)
+    number = np.where(place < first, -1, (place - first) // size)
     training = number < np.arange(folds)[:, None]
-    return Folds(number, f"{folds} folds in the order of the rows", training)
+    return Folds(number, f"{folds} folds in {_order_of(near)}", training, in_time=True)
+
+
+def _apart(made: Folds, near: Near | None) -> Folds:
+    """Leave rows that are near to a fold out of what its fit is trained on."""
+    if near is None or not made.starts.size > 1:
+        return made
+    folds, n = made.starts.size - 1, made.number.size
+    check_memory(folds * n, f"what {folds} folds leave out of {n} rows", "give fewer folds")
+    training = made.number != np.arange(folds)[:, None] if made.training is None else made.training.copy()
+    for fold, kept in enumerate(training):
+        kept &= ~near.around(made.number == fold)
+    text = f"{made.text}, {near.text}" if near.text else made.text
+    return replace(made, text=text, training=training, in_time=made.in_time or near.in_time)
 
 
 def _split(splitter: Any, dataset: Dataset) -> list[Any]:
@@ -299,7 +358,8 @@ def _restricted(number: Indices, training: NDArray[np.bool_] | None, places: Ind
     text = f"{present.size} {text if present.size != 1 else text.replace('folds', 'fold', 1)}" + (
         f", {outside} rows never held out" if outside else ""
     )
-    return Folds(numbered, text, None if training is None else training[np.ix_(present, places)])
+    chosen = None if training is None else training[np.ix_(present, places)]
+    return Folds(numbered, text, chosen, in_time=training is not None)
 
 
 def _check_groups(made: Folds, dataset: Dataset) -> None:

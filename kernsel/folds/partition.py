@@ -11,11 +11,15 @@ from numpy.typing import NDArray
 from kernsel.data import Dataset
 from kernsel.folds.holdouts import Folds
 from kernsel.kernels import Statistics
+from kernsel.numerics.left_out import LeftOut, own_rows
 from kernsel.numerics.points import Points, as_points
 from kernsel.numerics.runtime.once import once
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
+
+MOST_AWAY = 0.5
+"""Of all rows: a fit that leaves out more is made anew, for less than what the block of the rows left out costs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +43,8 @@ class Partition:
     weights : (n,) array or None
         Sample weights, greater than 0; None where every row counts 1.
     training : (t, n) array of bool or None
-        The rows that each fold's fit is trained on, if not all but the fold (time-ordered splits).
+        The rows that each fold's fit is trained on, if not all but the fold: those before it, or all that are not too
+        near to it.
     clip : bool
         Whether held-out outputs are kept within the range of the targets.
     """
@@ -61,8 +66,13 @@ class Partition:
         X, Y = dataset.X[order], np.ascontiguousarray(dataset.Y[:, order])
         weights = None if dataset.weights is None else dataset.weights[order]
         training = None if folds.training is None else np.ascontiguousarray(folds.training[:, order])
-        clip = clip and dataset.task == "regression" and training is None  # in time a target may leave its range
+        clip = clip and dataset.task == "regression" and not folds.in_time  # in time a target may leave its range
         return cls(X, Y, folds.starts, order, Statistics(X), seed, weights, training, clip)
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """What tells these rows from others."""
+        return self.X, self.Y, self.starts, self.order, self.seed, self.weights, self.training, self.clip
 
     @property
     def n(self) -> int:
@@ -90,6 +100,19 @@ class Partition:
         if self.training is not None:
             return np.asarray(self.training @ self.s)
         return np.asarray(self.total - np.add.reduceat(self.s[: self.held], self.starts[:-1]))
+
+    @once
+    def away(self) -> LeftOut:
+        """The rows that each fold's fit leaves out."""
+        if self.training is None:
+            return own_rows(self.starts)
+        each = [np.flatnonzero(~kept) for kept in self.training]
+        return LeftOut(np.concatenate(each), np.cumsum([0, *map(len, each)]))
+
+    @once
+    def updated(self) -> bool:
+        """Whether fits without a fold are got from the fit on all rows: none leaves out more than ``MOST_AWAY``."""
+        return self.training is None or bool(self.away.sizes.max() <= MOST_AWAY * self.n)
 
     @once
     def one_by_one(self) -> Partition:

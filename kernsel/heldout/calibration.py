@@ -1,14 +1,16 @@
 """Class probabilities from held-out outputs.
 
 An output f becomes the probability of its class by a curve that is fitted on held-out outputs, which the fits have not
-seen: the sigmoid ``1 / (1 + exp(-(a f + b)))`` of Platt (1999), or an isotonic step function. For two classes that is
+seen: the sigmoid ``1 / (1 + exp(-(a f + b)))`` of Platt (1999), the same without b (temperature), an isotonic step
+function, or that of Venn and Abers: see ``heldout.vennabers``. For two classes that is
 the probability of the second label. For more, outputs are coupled: see ``heldout.coupling``; or each class has its own
 curve (one against the rest), and the probabilities of a row are divided by their sum.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,19 +18,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.errors import OptionError
+from kernsel.heldout.counts import as_counts, platt_targets
 from kernsel.heldout.coupling import softmax
 from kernsel.heldout.standard_error import blocks_of
+from kernsel.heldout.vennabers import VennAbers, venn_abers
 from kernsel.protocols import Learner
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-KINDS = ("sigmoid", "isotonic", "softmax", "none")
+KINDS = ("sigmoid", "isotonic", "venn-abers", "temperature", "softmax", "none")
 STEPS = 100
 """Newton steps for the sigmoid: far more than a smooth convex function of two variables takes."""
 
 LEAST = 1e-290
 """A slope over so small a spread of the outputs would be no number."""
+
+
+LEAST_SLOPE = 1e-12
+"""Relative: a slope is known to so much; and one over it is as steep as log-odds can be told."""
 
 
 def _sigmoid(z: Array) -> Array:
@@ -77,19 +85,22 @@ class Calibration:
 
     Parameters
     ----------
-    kind : {"sigmoid", "isotonic", "softmax", "none"}
-        How the curves were had; with "none" the learner's outputs are log-odds, with "softmax" they are coupled.
-    curves : tuple of Sigmoid or Isotonic
+    kind : str
+        How the curves were had; with "none" the learner's outputs are log-odds, with "softmax" they are coupled, with
+        "temperature" all are divided by one number and then taken for log-odds.
+    curves : tuple of Sigmoid, Isotonic or VennAbers
         One for two classes, else one a class; none of softmax.
     """
 
     kind: str
-    curves: tuple[Sigmoid | Isotonic, ...]
+    curves: tuple[Sigmoid | Isotonic | VennAbers, ...]
 
     def probabilities(self, F: Array) -> Array:
         """Return the probabilities (n, classes) of outputs ``F (k, n)``; those of a row sum to 1."""
         if self.kind == "softmax":
             return softmax(F)
+        if self.kind == "temperature" and len(F) > 1:
+            return softmax(np.stack([curve.slope for curve in self.curves if isinstance(curve, Sigmoid)])[:, None] * F)
         P = np.stack([curve(f) for curve, f in zip(self.curves, F, strict=True)], axis=1)
         if P.shape[1] == 1:
             return np.hstack([1 - P, P])
@@ -109,6 +120,8 @@ class Calibration:
             return cls("softmax", ())
         if document["kind"] == "isotonic":
             return cls("isotonic", tuple(Isotonic(tuple(curve["f"]), tuple(curve["p"])) for curve in curves))
+        if document["kind"] == "venn-abers":
+            return cls("venn-abers", tuple(VennAbers(*map(tuple, (c["f"], c["at"], c["between"]))) for c in curves))
         return cls(document["kind"], tuple(Sigmoid(curve["slope"], curve["offset"]) for curve in curves))
 
 
@@ -134,7 +147,7 @@ def read_calibration(calibration: str | None, learner: Learner, task: str, class
     if calibration == "none" and not getattr(learner, "log_odds", False):
         raise OptionError(
             f"calibration 'none' needs a learner with probabilities of its own, and '{learner.name}' has none: "
-            "use sigmoid or isotonic"
+            "use sigmoid, isotonic, venn-abers or temperature"
         )
     return calibration
 
@@ -144,7 +157,8 @@ def calibrate(kind: str, F: Array, Y: Array, s: Array) -> Calibration:
 
     Parameters
     ----------
-    kind : {"sigmoid", "isotonic", "softmax", "none"}
+    kind : str
+        One of ``KINDS``.
     F, Y : (k, n) arrays
         Held-out outputs (of softmax: coupled), and classes as -1 and +1.
     s : (n,) array
@@ -154,8 +168,9 @@ def calibrate(kind: str, F: Array, Y: Array, s: Array) -> Calibration:
         return Calibration(kind, ())
     if kind == "none":
         return Calibration(kind, (Sigmoid(1.0, 0.0),) * len(F))
-    fit = platt if kind == "sigmoid" else isotonic
-    return Calibration(kind, tuple(fit(f, y, s) for f, y in zip(F, Y, strict=True)))
+    if kind == "temperature":
+        return Calibration(kind, (Sigmoid(temperature(F, Y, s), 0.0),) * len(F))
+    return Calibration(kind, tuple(FITS[kind](f, y, s) for f, y in zip(F, Y, strict=True)))
 
 
 def cross_fitted(kind: str, F: Array, Y: Array, s: Array, starts: Indices) -> Array:
@@ -166,7 +181,8 @@ def cross_fitted(kind: str, F: Array, Y: Array, s: Array, starts: Indices) -> Ar
 
     Parameters
     ----------
-    kind : {"sigmoid", "isotonic", "softmax", "none"}
+    kind : str
+        One of ``KINDS``.
     F, Y : (k, n) arrays
         Held-out outputs (of softmax: coupled), and classes as -1 and +1; sorted by fold.
     s : (n,) array
@@ -188,15 +204,13 @@ def platt(f: Array, y: Array, s: Array) -> Sigmoid:
     """Fit a sigmoid by damped Newton steps on ``sum_i s_i (log(1 + exp(z_i)) - t_i z_i)``, ``z = a f + b``.
 
     The targets are ``t = (N_+ + 1) / (N_+ + 2)`` for the rows of the class and ``1 / (N_- + 2)`` for the others, with
-    the numbers of rows ``N`` (Platt 1999). Whole weights are counts, a row of weight 2 one that is there twice; others
-    are scaled to a mean of 1. The targets lie inside of 0 and 1, so that
-    there is a minimum where the classes are separated, too.
+    the numbers of rows ``N`` (Platt 1999): see ``heldout.counts``. Whole weights are counts, a row of weight 2 one that
+    is there twice.
     """
-    s = s if (s == np.round(s)).all() else s / s.mean()
-    positive = y > 0
-    plus = float(s[positive].sum())
+    s = as_counts(s)
+    plus = float(s[y > 0].sum())
     minus = float(s.sum()) - plus
-    t = np.where(positive, (plus + 1) / (plus + 2), 1 / (minus + 2))
+    t = platt_targets(y[None], s)[0]
     # In outputs around 0, up to 1, the two unknowns are of one size; outputs that hardly differ are as good as equal.
     centre = float(f.mean())
     spread = float(np.abs(f - centre).max())
@@ -234,6 +248,57 @@ def isotonic(f: Array, y: Array, s: Array) -> Isotonic:
 
     fitted = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip").fit(f, (y > 0) * 1.0, sample_weight=s)
     return Isotonic(tuple(fitted.X_thresholds_.tolist()), tuple(fitted.y_thresholds_.tolist()))
+
+
+def temperature(F: Array, Y: Array, s: Array) -> float:
+    """Return the slope a >= 0, one over the temperature, of the least cross-entropy of ``softmax(a F)``.
+
+    Guo, Pleiss, Sun & Weinberger 2017; of two classes that of ``1 / (1 + exp(-a f))``. Targets lie inside of 0 and 1
+    as Platt's do, so that there is a minimum where classes are separated, too.
+
+    Parameters
+    ----------
+    F, Y : (k, n) arrays
+        Held-out outputs, and classes as -1 and +1.
+    s : (n,) array
+        Weights of the rows: counts if all are whole numbers, else only their ratios count.
+    """
+    s = as_counts(s)
+    if len(F) == 1:
+        F, Y = np.concatenate([np.zeros_like(F), F]), np.concatenate([-Y, Y])
+    T = platt_targets(Y, s)
+    T /= T.sum(axis=0)
+    spread = float(np.abs(F - F.mean(axis=0)).max())
+    F = F / (spread if spread > LEAST else 1.0)
+
+    def slope_of(a: float) -> tuple[float, float]:
+        P = softmax(a * F).T
+        mean = (P * F).sum(axis=0)
+        return float(s @ (mean - (T * F).sum(axis=0))), float(s @ ((P * F**2).sum(axis=0) - mean**2))
+
+    a = 0.0
+    if slope_of(0.0)[0] >= 0:  # what is turned around says nothing of new rows
+        return a
+    low, high = 0.0, 1.0
+    while slope_of(high)[0] < 0 and high < 1 / LEAST_SLOPE:
+        low, high = high, 2 * high
+    for _ in range(STEPS):
+        gradient, curvature = slope_of(a)
+        low, high = (a, high) if gradient < 0 else (low, a)
+        step = a - gradient / curvature if curvature > 0 else math.inf
+        new = step if low < step < high else 0.5 * (low + high)
+        if abs(new - a) <= LEAST_SLOPE * new:
+            break
+        a = new
+    return new / (spread if spread > LEAST else 1.0)
+
+
+FITS: Mapping[str, Callable[[Array, Array, Array], Sigmoid | Isotonic | VennAbers]] = {
+    "sigmoid": platt,
+    "isotonic": isotonic,
+    "venn-abers": venn_abers,
+}
+"""What fits a curve to outputs, classes and weights."""
 
 
 def _cross_entropy(z: Array, t: Array, s: Array) -> float:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kernsel.heldout.counts import as_counts
 from kernsel.heldout.standard_error import blocks_of
 
 Array = NDArray[np.float64]
@@ -71,7 +72,7 @@ def couple(F: Array, Y: Array, s: Array, most: int = MOST) -> Coupling:
     most : int
         Classes up to which Newton steps are taken.
     """
-    s = s if (s == np.round(s)).all() else s / s.mean()  # whole weights are counts
+    s = as_counts(s)
     k = len(F)
     centre = (F @ s / s.sum())[:, None]
     scale = float(np.sqrt(((F - centre) ** 2 @ s).sum() / (k * s.sum()))) or 1.0

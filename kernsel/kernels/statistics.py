@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,6 +33,7 @@ class Statistics:
         self.X: Points = as_points(X)
         self.Z: Points | None = None if Z is None else as_points(Z)
         self._some: tuple[tuple[int, ...], Statistics] | None = None
+        self._kept: dict[str, Array] = {}
 
     @cached_property
     def inner(self) -> Array:
@@ -51,6 +54,20 @@ class Statistics:
         """Return a statistic or a formula of it, (n, m), and keep nothing."""
         compute = sparse.gram if is_sparse(self.X) or is_sparse(self.Z) else gram.gram
         return compute(statistic, self.X, self.Z, formula)
+
+    def kept(self, name: str, compute: Callable[[Any, Any], Array]) -> Array:
+        """Return a table (n, m) of a kernel's own, read-only: computed when it is first asked for, and kept.
+
+        Parameters
+        ----------
+        name : str
+            Of the table, among those of all kernels.
+        compute : callable
+            ``(X, Z) -> table``; Z is X itself where the rows are paired with themselves.
+        """
+        if name not in self._kept:
+            self._kept[name] = read_only(compute(self.X, self.X if self.Z is None else self.Z))
+        return self._kept[name]
 
     def on(self, features: tuple[int, ...]) -> Statistics:
         """Return what is known of the same points by some of their columns.

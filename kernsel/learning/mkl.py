@@ -18,6 +18,7 @@ from kernsel.data import Dataset, from_arrays
 from kernsel.errors import ConvergenceWarning, IncompatibleError, OptionError, SelectionError
 from kernsel.folds import make_folds
 from kernsel.folds.partition import Partition
+from kernsel.journal import remember
 from kernsel.kernels import Kernel
 from kernsel.learning.families import family_of, on_grid
 from kernsel.learning.infinite import Infinite
@@ -189,7 +190,7 @@ def learn_mkl_on_dataset(
     if fitted is not None and lam is None:
         found, lam = _best(way, pool, fitted)
     else:
-        found = way.learn(pool, fitted, np.nan if lam is None else float(lam))
+        found = _learn(way, pool, fitted, np.nan if lam is None else float(lam))
     return WeightedKernel(
         kernels=found.kernels,
         weights=found.weights,
@@ -224,7 +225,7 @@ def _best(method: Method, pool: Pool, learner: Learner) -> tuple[Weights, float]
         return np.where([reason is None for reason in scores.failed], scores.score, np.inf)
 
     def learn(k: int) -> tuple[float, Weights]:
-        found = method.learn(pool, learner, float(lams[k]))
+        found = _learn(method, pool, learner, float(lams[k]))
         return float(losses(pool.with_kernels(found.kernels), found.weights, lams[k : k + 1])[0]), found
 
     equal, weights = method.equal(pool)
@@ -245,6 +246,12 @@ def _best(method: Method, pool: Pool, learner: Learner) -> tuple[Weights, float]
             break
     best = min(results, key=lambda k: results[k][0])
     return results[best][1], float(lams[best])
+
+
+def _learn(method: Method, pool: Pool, learner: Any, lam: float) -> Weights:
+    """Learn the weights of a pool's kernels, or take them from the journal in force."""
+    given = method, pool.rows, pool.kernels, learner, lam
+    return remember("weights", given, lambda: method.learn(pool, learner, lam))
 
 
 def _warnings(found: Weights, method: Method) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -108,6 +108,8 @@ def deal_rows(dataset: Dataset, folds: int | str, seed: int) -> Partition:
     """Return the rows of a data set, dealt to folds."""
     if isinstance(folds, bool) or not isinstance(folds, numbers.Integral | str):
         raise OptionError(f"folds must be a number of folds, 'loo' or 'logo' here, not {folds!r}")
+    if dataset.sample.near is not None:  # the folds of the selection see to that
+        dataset = replace(dataset, sample=replace(dataset.sample, near=None))
     made = make_folds(folds, dataset, seed)
     if made.training is not None:
         raise OptionError(f"relevances are learnt with fits on all rows but a fold, and {made.text} are others")

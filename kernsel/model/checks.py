@@ -13,6 +13,8 @@ from kernsel.data.encoding import Encoder
 from kernsel.data.imputing import NormalLaw
 from kernsel.data.kinds import CATEGORY, DATE, NUMBER, ORDINAL, Kind
 from kernsel.heldout.calibration import KINDS, Calibration, Isotonic
+from kernsel.heldout.intervals import Intervals
+from kernsel.heldout.vennabers import VennAbers
 from kernsel.numerics.points import dense
 
 if TYPE_CHECKING:
@@ -43,6 +45,13 @@ def check_model(model: Expansion) -> None:
         _check_labels(model, k)
     if model.calibration is not None:
         _check_calibration(model.calibration, k)
+    if model.intervals is not None:
+        _check_intervals(model, model.intervals, k)
+    if model.threshold is not None:
+        _need(model.labels is not None and k == 1, "a threshold without two classes")
+        figures = (model.threshold.value, model.threshold.before, model.threshold.after)
+        _need(all(map(_is_finite, figures)), "a threshold that isn't finite")
+        _need(isinstance(model.threshold.best_for, str), "a threshold for what isn't text")
     if model.encoder is not None:
         _check_encoder(model.encoder)
         numbered = bool(model.encoder.similarities)  # a row of a Gram matrix begins with its own number
@@ -64,6 +73,18 @@ def _check_labels(model: Expansion, k: int) -> None:
     _need(len(model.outputs_to_predictions(np.zeros((1, k) if k > 1 else 1))) == 1, "labels that aren't any")
 
 
+def _check_intervals(model: Expansion, intervals: Intervals, k: int) -> None:
+    classes, strata = intervals.classes, intervals.strata
+    _need((classes is None) == (model.labels is None), "intervals of another task")
+    if classes is not None:
+        _need(classes.min() >= 0 and classes.max() < max(2, k) and intervals.scale is None, "sets of other classes")
+    if strata is not None:
+        columns = {} if model.encoder is None else model.encoder.categories
+        _need(len(strata) == len(columns), "categories of other columns")
+        for each, values in zip(strata, columns.values(), strict=True):
+            _need(each.min() >= -1 and each.max() < len(values), "a category that isn't one")
+
+
 def _check_calibration(calibration: Calibration, k: int) -> None:
     _need(calibration.kind in KINDS, "an unknown calibration")
     if calibration.kind == "softmax":
@@ -71,7 +92,13 @@ def _check_calibration(calibration: Calibration, k: int) -> None:
         return
     _need(len(calibration.curves) == k, "another number of curves than of outputs")
     for curve in calibration.curves:
-        if isinstance(curve, Isotonic):
+        if isinstance(curve, VennAbers):
+            f, at, between = (np.array(each, dtype=np.float64) for each in (curve.f, curve.at, curve.between))
+            _need(f.ndim == 1 and f.size > 0 and at.shape == f.shape and between.size == f.size + 1, "a cut curve")
+            _need(bool((np.diff(f) > 0).all() and np.isfinite(f).all()), "outputs in no order")
+            p = np.append(at, between)
+            _need(bool(np.isfinite(p).all() and p.min() >= 0 and p.max() <= 1), "a curve of no probabilities")
+        elif isinstance(curve, Isotonic):
             f, p = np.array([curve.f, curve.p], dtype=np.float64)
             _need(f.size > 0 and bool((np.diff(f) >= 0).all() and (np.diff(p) >= 0).all()), "a curve that falls")
             _need(bool(np.isfinite(f).all() and p.min() >= 0 and p.max() <= 1), "a curve of no probabilities")

@@ -5,8 +5,8 @@ With the m rows r_j and the coefficients a of the model, the output number i of 
     f_i(x) = b_i + sum_j a_ij k(x, r_j),
 
 and the prediction is ``f * scale + shift`` for a regression, with f within the range of the training targets, the
-second label where f >= 0 (else the first) for two classes, and the label of the largest output (the first of equals)
-for more.
+second label where f >= 0, or a threshold (else the first), for two classes, and the label of the largest output (the
+first of equals) for more.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ import numpy.typing as npt
 
 from kernsel.data.columns import Floats, as_matrix
 from kernsel.data.encoding import Encoder
+from kernsel.data.names import listed
 from kernsel.data.target import chosen_classes
 from kernsel.errors import DataError, ModelError, OptionError
 from kernsel.heldout.calibration import Calibration
 from kernsel.heldout.intervals import MOST, Intervals
+from kernsel.heldout.threshold import Threshold
 from kernsel.model.extrapolation import nearest
 from kernsel.numerics.points import Points, as_points, dense
 from kernsel.paths.whole import cross_matrix
@@ -75,6 +77,8 @@ class Expansion:
         The distance to the nearest of the model's rows that hardly any training row exceeds: see `beyond`.
     label_dtype : str or None
         NumPy's name of the type that predicted labels have; None for that of the list.
+    threshold : Threshold or None
+        From which output on the second of two labels is predicted; None for 0.
     """
 
     kernel: Any
@@ -94,9 +98,12 @@ class Expansion:
     limits: Floats | None = None
     reach: float | None = None
     label_dtype: str | None = None
+    threshold: Threshold | None = None
 
     def decision(self, table: pd.DataFrame | npt.ArrayLike | Points) -> Floats:
         """Return the outputs f of new rows; for two classes, the margin of the second label, which is chosen from 0 on.
+
+        A ``threshold`` takes the place of that 0.
 
         Parameters
         ----------
@@ -152,7 +159,9 @@ class Expansion:
         """
         return self.outputs_to_probabilities(self.decision(table))
 
-    def predict_interval(self, table: pd.DataFrame | npt.ArrayLike | Points, coverage: float = 0.9) -> Floats:
+    def predict_interval(
+        self, table: pd.DataFrame | npt.ArrayLike | Points, coverage: float = 0.9, by: str | None = None
+    ) -> Floats:
         """Return prediction intervals for new rows of a regression: see ``heldout.intervals``.
 
         Parameters
@@ -162,6 +171,8 @@ class Expansion:
         coverage : float
             The share of rows whose truth should lie within, between 0 and 1; guaranteed is
             ``2 * coverage - 1`` (for k folds less ``sqrt(2 / n)``).
+        by : str, optional
+            A column of categories: that share within each of them.
 
         Returns
         -------
@@ -171,24 +182,81 @@ class Expansion:
         Raises
         ------
         OptionError
-            The coverage isn't between 0 and 1.
+            The coverage isn't between 0 and 1, or there is no such column of categories.
         ModelError
             The model is of classes, or its fits without a fold were not kept.
         """
-        if not isinstance(coverage, numbers.Real) or not 0 < coverage < 1:
-            raise OptionError(f"the coverage of an interval must lie between 0 and 1, not {coverage!r}; 0.9 is usual")
+        _check_coverage(coverage, "an interval")
         if self.labels is not None:
-            raise ModelError(f"{self.target!r} has classes: they have no intervals, but probabilities")
+            raise ModelError(f"{self.target!r} has classes: they have no intervals, but sets and probabilities")
         if self.intervals is None:
             raise ModelError(
                 "this model has no prediction intervals, as the coefficients of its folds were not kept (they are up "
                 f"to {MOST:.0e} numbers); select with fewer folds, or with a lower rank"
             )
         intervals = self.intervals
-        widest = max(self.rows.shape[0], intervals.weights.size, intervals.biases.size)
-        ends = self._by_blocks(self._encoded(table), lambda K, _: intervals.bounds(K, coverage), widest)
+        ends = self._from_folds(
+            table, lambda K, X: intervals.bounds(K, coverage, None if by is None else self._groups(by, X))
+        )
         ends = ends * self.output_scale[:, None] + self.output_shift[:, None]
         return ends[:, 0] if ends.shape[1] == 1 else ends
+
+    def predict_set(
+        self, table: pd.DataFrame | npt.ArrayLike | Points, coverage: float = 0.9, by: str | None = None
+    ) -> npt.NDArray[np.bool_]:
+        """Return for new rows the set of classes that holds the true one: see ``heldout.intervals``.
+
+        Parameters
+        ----------
+        table : DataFrame, or (n, d) array or sparse matrix
+            As in `decision`.
+        coverage : float
+            The share of rows whose class should be in the set, between 0 and 1; guaranteed is ``2 * coverage - 1``
+            (for k folds less ``sqrt(2 / n)``).
+        by : str, optional
+            A column of categories: that share within each of them. Or the target: within each class.
+
+        Returns
+        -------
+        (n, classes) array of bool
+            In the order of ``labels``. A set may be empty: no class is likely at this coverage.
+
+        Raises
+        ------
+        OptionError
+            The coverage isn't between 0 and 1, or there is no such column of categories.
+        ModelError
+            The model is of a regression, or its fits without a fold were not kept.
+        """
+        _check_coverage(coverage, "a set")
+        if self.labels is None:
+            raise ModelError(f"{self.target!r} is a regression: it has no sets of classes, but prediction intervals")
+        if self.intervals is None:
+            raise ModelError(
+                "this model has no sets of classes, as the fits without a fold were not kept: select with "
+                "intervals='sets' (--intervals sets)"
+            )
+        intervals, each = self.intervals, by is not None and by == self.target
+        found = self._from_folds(
+            table,
+            lambda K, X: intervals.sets(K, coverage, None if by is None or each else self._groups(by, X), each),
+        )
+        return found > 0
+
+    def _from_folds(self, table: Any, work: Callable[[Floats, Points], Floats]) -> Floats:
+        """Apply ``work`` to blocks of new rows, each of which is compared with all that were held out."""
+        assert self.intervals is not None
+        widest = max(self.rows.shape[0], self.intervals.weights.size, self.intervals.biases.size)
+        return self._by_blocks(self._encoded(table), work, widest)
+
+    def _groups(self, by: str, X: Points) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return the categories of a column, of held-out rows and of new ones."""
+        names = [] if self.encoder is None else list(self.encoder.categories)
+        if by not in names or self.intervals is None or self.intervals.strata is None or self.encoder is None:
+            known = f"its columns of categories are {listed(names)}" if names else "it has no columns of categories"
+            raise OptionError(f"by {by!r}: the model has no such column of categories; {known}")
+        place = names.index(by)
+        return self.intervals.strata[place], self.encoder.categories_of(X)[place]
 
     def beyond(self, table: pd.DataFrame | npt.ArrayLike | Points) -> npt.NDArray[np.bool_]:
         """Tell which new rows lie beyond the training data: nothing is known there, and predictions are guesses.
@@ -244,7 +312,7 @@ class Expansion:
             return np.asarray(within * self.output_scale + self.output_shift)
         mixed = "O" if len({type(label) for label in self.labels}) > 1 else None
         labels = np.array(self.labels, dtype=self.label_dtype or mixed)
-        chosen = chosen_classes(np.atleast_2d(F.T))
+        chosen = chosen_classes(np.atleast_2d(F.T) - (0.0 if self.threshold is None else self.threshold.value))
         return np.asarray(labels[chosen])
 
     def outputs_to_probabilities(self, F: Floats) -> Floats:
@@ -254,3 +322,8 @@ class Expansion:
         if self.calibration is None:
             raise ModelError("this model was made without a calibration and has no probabilities; select it anew")
         return self.calibration.probabilities(np.atleast_2d(F.T))
+
+
+def _check_coverage(coverage: Any, what: str) -> None:
+    if not isinstance(coverage, numbers.Real) or not 0.0 < float(coverage) < 1.0:
+        raise OptionError(f"the coverage of {what} must lie between 0 and 1, not {coverage!r}; 0.9 is usual")

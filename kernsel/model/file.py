@@ -61,6 +61,11 @@ _MEMBERS: dict[str, tuple[tuple[str, ...], int]] = {
     "intervals_starts": (_WHOLE, 1),
     "intervals_weights": (_REAL, 1),
     "intervals_limits": (_REAL, 3),
+    "intervals_classes": (_WHOLE, 1),
+    "intervals_strata": (_WHOLE, 2),
+    "scale_coefficients": (_REAL, 3),
+    "scale_biases": (_REAL, 2),
+    "scale_floors": (_REAL, 1),
 }
 """The types that each array of a file may have, and its number of dimensions."""
 
@@ -157,9 +162,16 @@ def check_shapes(contents: Arrays, m: int) -> None:
         wanted["limits"] = (2, k)
     if any(name.startswith("intervals_") for name in contents):
         t, n = len(contents["intervals_starts"]) - 1, contents["intervals_weights"].size
-        wanted |= {"intervals_coefficients": (t, k, m), "intervals_biases": (t, k), "intervals_residuals": (k, n)}
+        classes = "intervals_classes" in contents
+        wanted |= {"intervals_coefficients": (t, k, m), "intervals_biases": (t, k)}
+        wanted |= {"intervals_residuals": (1 if classes else k, n)} | ({"intervals_classes": (n,)} if classes else {})
         if "intervals_limits" in contents:
             wanted["intervals_limits"] = (2, k, t)
+        if "intervals_strata" in contents:
+            _need(contents["intervals_strata"].shape[1] == n, "categories of other rows")
+        if "scale_floors" in contents:
+            wanted |= {"scale_coefficients": (t, k, m), "scale_biases": (t, k), "scale_floors": (k,)}
+            _need(bool((contents["scale_floors"] > 0).all()), "a least width that isn't positive")
         starts = contents["intervals_starts"]
         _need(t >= 1 and n >= 1 and starts[0] == 0 and starts[-1] == n, "folds of other rows")
         _need(bool((np.diff(starts) >= 0).all()), "folds that overlap")

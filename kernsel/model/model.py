@@ -14,7 +14,8 @@ from kernsel.data.encoding import Encoder
 from kernsel.data.files import atomic_write
 from kernsel.errors import KernselError, ModelError
 from kernsel.heldout.calibration import Calibration
-from kernsel.heldout.intervals import Intervals
+from kernsel.heldout.intervals import Intervals, Scale
+from kernsel.heldout.threshold import Threshold
 from kernsel.kernels import short
 from kernsel.model.checks import check_model
 from kernsel.model.expansion import Expansion
@@ -22,6 +23,7 @@ from kernsel.model.file import FORMAT, VERSION, Arrays, check_shapes, read_array
 
 _ARRAYS = ("coefficients", "bias", "output_shift", "output_scale")
 _OF_INTERVALS = ("coefficients", "biases", "residuals", "starts", "weights")
+_OF_SOME_INTERVALS = ("limits", "classes", "strata")
 
 _UNUSABLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError, MemoryError)
 """What building a model of the parts of a file raises if they are of other types, or don't fit together."""
@@ -81,7 +83,8 @@ class Model(Expansion):
         lam = self.provenance.get("lambda")
         target = self.target if isinstance(self.target, str) else ", ".join(self.target)
         what = "regression" if self.labels is None else f"{len(self.labels)} classes"
-        extras = {"probabilities": self.calibration, "prediction intervals": self.intervals}
+        sets = "prediction intervals" if self.labels is None else "sets of classes"
+        extras = {"probabilities": self.calibration, sets: self.intervals}
         kept = [name for name, part in extras.items() if part is not None]
         return "\n".join(
             [
@@ -112,6 +115,8 @@ class Model(Expansion):
             "provenance": dict(self.provenance),
             "reach": self.reach,
         }
+        if self.threshold is not None:
+            header["threshold"] = self.threshold.to_json()
         if self.calibration is not None:
             header["calibration"] = self.calibration.to_json()
         arrays = {**rows_to(self.rows), **{name: getattr(self, name) for name in _ARRAYS}}
@@ -119,8 +124,10 @@ class Model(Expansion):
             arrays["limits"] = self.limits
         if self.intervals is not None:
             arrays |= {f"intervals_{name}": getattr(self.intervals, name) for name in _OF_INTERVALS}
-            if self.intervals.limits is not None:
-                arrays["intervals_limits"] = self.intervals.limits
+            more = {name: getattr(self.intervals, name) for name in _OF_SOME_INTERVALS}
+            arrays |= {f"intervals_{name}": value for name, value in more.items() if value is not None}
+            if self.intervals.scale is not None:
+                arrays |= {f"scale_{name}": value for name, value in vars(self.intervals.scale).items()}
         atomic_write(path, lambda stream: write_arrays(stream, header, arrays))
 
     @classmethod
@@ -159,11 +166,16 @@ class Model(Expansion):
         # Older files lack the type of labels, and what follows.
         values |= {name: header.get(name) for name in ("label_dtype", "reach")}
         values |= {name: np.ascontiguousarray(contents[name]) for name in _ARRAYS}
+        if "threshold" in header:
+            values["threshold"] = Threshold.from_json(header["threshold"])
         if "calibration" in header:
             values["calibration"] = Calibration.from_json(header["calibration"])
         if "intervals_starts" in contents:
-            kept = {name: contents[f"intervals_{name}"] for name in _OF_INTERVALS}
-            values["intervals"] = Intervals(**kept, limits=contents.get("intervals_limits"))
+            kept: dict[str, Any] = {name: contents[f"intervals_{name}"] for name in _OF_INTERVALS}
+            kept |= {name: contents.get(f"intervals_{name}") for name in _OF_SOME_INTERVALS}
+            if "scale_floors" in contents:
+                kept["scale"] = Scale(*(contents[f"scale_{name}"] for name in ("coefficients", "biases", "floors")))
+            values["intervals"] = Intervals(**kept)
         encoder = None if header["encoder"] is None else Encoder.from_json(header["encoder"])
         kernel = from_spec(header["kernel"])
         return cls(kernel=kernel, rows=rows, encoder=encoder, limits=contents.get("limits"), **values)

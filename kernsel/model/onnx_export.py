@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from kernsel.errors import ModelError, OptionError
 from kernsel.heldout.calibration import Isotonic, Sigmoid
+from kernsel.heldout.vennabers import VennAbers
 from kernsel.kernels import Kernel, On, Product, Scale, Sum
 from kernsel.numerics import gram
 from kernsel.numerics.points import dense
@@ -226,7 +227,8 @@ def _classes(graph: _Graph, model: Expansion, F: str) -> None:
     graph.add("Identity", F, name="decisions")
     graph.output("decisions", "DOUBLE", [None, outputs])
     if outputs == 1:
-        chosen = graph.cast(graph.add("GreaterOrEqual", F, graph.constant(0.0)), "INT64")
+        threshold = 0.0 if model.threshold is None else model.threshold.value
+        chosen = graph.cast(graph.add("GreaterOrEqual", F, graph.constant(threshold)), "INT64")
         chosen = graph.add("Reshape", chosen, graph.constant(np.array([-1])))
     else:
         chosen = graph.add("ArgMax", F, axis=1, keepdims=0)
@@ -234,9 +236,16 @@ def _classes(graph: _Graph, model: Expansion, F: str) -> None:
     graph.output("labels", kind, [None])
     if model.calibration is None:
         return
+    kind_of, curves_of = model.calibration.kind, model.calibration.curves
+    if outputs > 1 and kind_of in ("softmax", "temperature"):
+        slope = curves_of[0].slope if curves_of and isinstance(curves_of[0], Sigmoid) else 1.0
+        scaled = graph.add("Mul", F, graph.constant(slope))
+        graph.add("Softmax", scaled, axis=1, name="probabilities")
+        graph.output("probabilities", "DOUBLE", [None, outputs])
+        return
     first = np.arange(outputs, dtype=np.int64)[:, None]
     columns = [graph.add("Gather", F, graph.constant(each), axis=1) for each in first]
-    curves = [_curve(graph, curve, f) for curve, f in zip(model.calibration.curves, columns, strict=True)]
+    curves = [_curve(graph, curve, f) for curve, f in zip(curves_of, columns, strict=True)]
     if outputs == 1:
         graph.add("Concat", graph.add("Sub", graph.constant(1.0), curves[0]), curves[0], axis=1, name="probabilities")
     else:
@@ -260,8 +269,10 @@ def _labels(model: Expansion) -> tuple[npt.NDArray[Any], str]:
     raise ModelError(f"the labels {labels!r} have no type in ONNX: make them all text, or all numbers")
 
 
-def _curve(graph: _Graph, curve: Sigmoid | Isotonic, f: str) -> str:
+def _curve(graph: _Graph, curve: Sigmoid | Isotonic | VennAbers, f: str) -> str:
     """Add a curve of calibration at outputs (n, 1)."""
+    if isinstance(curve, VennAbers):
+        raise ModelError("calibration venn-abers has no graph in ONNX: select with sigmoid or isotonic")
     if isinstance(curve, Sigmoid):
         line = graph.add("Mul", f, graph.constant(float(curve.slope)))
         return graph.add("Sigmoid", graph.add("Add", line, graph.constant(float(curve.offset))))

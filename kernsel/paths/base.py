@@ -116,9 +116,10 @@ class Path(ABC):
     def step_ratio(self) -> Array | None:
         """The ratio (L,) from what Newton steps compute where they do; NaN for fits whose folds were all refitted.
 
-        None at a representation that is not in force, where scores only compare.
+        None at a representation that is not in force, where scores only compare, and where fits leave out more than
+        the fold, which no influence series does.
         """
-        return self.ratio if self.representation.in_force else None
+        return self.ratio if self.representation.in_force and self.rows.training is None else None
 
     def spectral(self, who: str) -> Spectral:
         """Return the path as one that can say what its fits leave of the targets; ``who`` asks, for errors."""

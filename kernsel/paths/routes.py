@@ -14,8 +14,8 @@ the square loss, features products of features without those of a fold        wh
 other losses, Gram        refits of all folds                                 where cheaper than Newton steps
                           Newton steps                                        otherwise
 other losses, features    Newton steps
-any, splits with training refits
-rows of their own
+any, fits that leave out   refits
+more than half of the rows
 whole kernel in tiles     another factor for a fold that is held out alone    one fold
                           systems for all folds at once                       up to ``COLUMNS`` right-hand sides
                           blocks of the inverse                               otherwise
@@ -104,7 +104,7 @@ def square_in_features(sizes: Sizes) -> Square:
     """Return the route to held-out outputs of the square loss with features in memory."""
     rows, r = sizes.rows, sizes.rank
     spectrum = GRAM_OF_FEATURES * rows.n * r**2 + DECOMPOSITION * r**3
-    cheaper = heldout.products_are_cheaper(rows.starts, r, np.empty(sizes.lams), spectrum)
+    cheaper = heldout.products_are_cheaper(rows.away.bounds, r, np.empty(sizes.lams), spectrum)
     return "products" if cheaper else "spectrum"
 
 

@@ -165,12 +165,13 @@ class SmoothPath(Path):
     @property
     def _ratio_by_steps(self) -> bool:
         """Whether Newton steps compute ratios as well."""
-        return self.representation.in_force and not routes.by_leverages(self.rows)
+        whole = self.rows.training is None
+        return whole and self.representation.in_force and not routes.by_leverages(self.rows)
 
     @once
     def _stepped(self) -> tuple[HeldOut, Array]:
         """Held-out outputs by Newton steps, and ratios (L,) if these compute any, else NaN."""
-        if self.rows.training is not None:
+        if not self.rows.updated:
             return self.exact(), np.full(self.lams.size, np.nan)
         refits = self._cheaply_refitted()
         steps = ~refits

@@ -41,7 +41,7 @@ class GramSmoothPath(SmoothPath):
     def _cheaply_refitted(self) -> NDArray[np.bool_]:
         rows, loss = self.rows, self.learner.loss
         curved = (loss.expand(rows.Y, rows.s, self.fits.f)[2] > 0.0).sum(axis=2)
-        share = np.diff(rows.starts) / rows.n
+        share = rows.away.sizes / rows.n
         cheaper = [
             routes.refits_are_cheaper(each, rows.n, rows.left, share, loss.piecewise_quadratic) for each in curved
         ]

@@ -69,18 +69,20 @@ class HeldSquarePath(SquarePath):
         return LeftOver.of(*spread, self.rows.n, self.rows.total * lams)
 
     def exact(self, which: Sequence[int] | None = None) -> HeldOut:
-        if self.rows.training is None:
+        if self.rows.updated:
             return self._without_folds(which)
         return self._trained(self.lams if which is None else self.lams[list(which)])
 
     @abstractmethod
     def _without_folds(self, which: Sequence[int] | None) -> HeldOut:
-        """Return held-out outputs of fits that are trained on all rows but the fold."""
+        """Return held-out outputs from what is known of all rows."""
 
     def _by_spectrum(self, lams: Array) -> tuple[Array, Array, NDArray[np.int64]]:
         """Return weighted held-out outputs (k, l, n), norms (l,) and statuses (l,) from the spectrum."""
         rows = self.rows
-        f, status = heldout.heldout_square(*self._spectrum, self._targets, lams, rows.starts, rows.total, rows.left)
+        f, status = heldout.heldout_square(
+            *self._spectrum, self._targets, lams, rows.starts, rows.total, rows.left, rows.away
+        )
         return f, self._left_by(lams).norms, status
 
     def _trained(self, lams: Array) -> HeldOut:

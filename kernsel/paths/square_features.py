@@ -44,7 +44,7 @@ class FeaturesSquarePath(HeldSquarePath):
         rows, lams = self.rows, self.lams if which is None else self.lams[list(which)]
         if self.route == "products":
             f, status = heldout.heldout_features(
-                *self._products, int(self.bias), self._targets, lams, rows.starts, rows.total, rows.left
+                *self._products, int(self.bias), self._targets, lams, rows.starts, rows.total, rows.left, rows.away
             )
             return HeldOut.of(f / self._root, status, exact=True)
         f, norms, status = self._by_spectrum(lams)

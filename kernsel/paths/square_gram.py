@@ -56,7 +56,7 @@ class GramSquarePath(HeldSquarePath):
         """Weighted held-out outputs, norms, and which converged, for all lambda, by conjugate gradients."""
         rows = self.rows
         return krylov.heldout_krylov(
-            self.representation.weighted, self._targets, self.lams, rows.starts, rows.left, rows.total
+            self.representation.weighted, self._targets, self.lams, rows.starts, rows.left, rows.total, rows.away
         )
 
     def _direct(self, lams: Array, by_factors: bool) -> tuple[Array, Array, NDArray[np.int64]]:
@@ -65,7 +65,7 @@ class GramSquarePath(HeldSquarePath):
         if not by_factors:
             return self._by_spectrum(lams)
         f, norms, status = factored.heldout_factored(
-            self.representation.weighted, self._free, self._targets, lams, rows.starts, rows.left, rows.total
+            self.representation.weighted, self._free, self._targets, lams, rows.starts, rows.left, rows.total, rows.away
         )
         lost = status != 0  # a factor ends where the ridge is near rounding; the spectrum goes a little farther
         if lost.any():

@@ -61,6 +61,7 @@ def update_folds(
     status = heldout.update_folds(
         update, representation.matrix(path.bias), int(path.bias), V, x, at, d1, d2, path.lams[which], rows.starts,
         rows.left, order, loss.pointer, np.array(loss.parameters), rows.Y, rows.s, trust, f, rho,
+        rows.away,
     )  # fmt: skip
     return Updated(np.asarray(f), np.maximum(status, fits.status[:, which, None]), np.asarray(rho))
 

@@ -120,8 +120,8 @@ class WholePath(Path):
             )
         if self.rows.training is not None:
             raise IncompatibleError(
-                "rank whole leaves folds out of fits on all rows, and these splits train on other rows than all but "
-                "the fold: give a number of landmarks such as 1000"
+                "rank whole leaves folds out of fits on all rows, and these fits leave out other rows as well: give a "
+                "number of landmarks such as 1000"
             )
 
     @property

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from kernsel.data.files import atomic_write, check_writable
 from kernsel.kernels import short
-from kernsel.report.again import Origin, call, command
+from kernsel.report.again import asked, call, command
 from kernsel.report.pictures import PICTURES, figure_of, known_of, names_for
 from kernsel.report.style import can_draw, inline_svg
 from kernsel.report.surface import is_unreliable
@@ -36,15 +36,13 @@ class Figure(NamedTuple):
     text: str
 
 
-def write_report(selection: Selection, path: str | os.PathLike[str], origin: Origin | None = None) -> None:
+def write_report(selection: Selection, path: str | os.PathLike[str]) -> None:
     """Write a selection as one page of HTML: the answer, how sure it is, pictures, candidates, and how to do it again.
 
     Parameters
     ----------
     selection : Selection
     path : str or path
-    origin : Origin, optional
-        The command and the files that it is from, if it was made on the command line.
 
     Raises
     ------
@@ -52,11 +50,11 @@ def write_report(selection: Selection, path: str | os.PathLike[str], origin: Ori
         The file can't be written.
     """
     check_writable(path)
-    page = make_page(selection, origin)
+    page = make_page(selection)
     atomic_write(path, lambda stream: stream.write(page.encode()))
 
 
-def make_page(selection: Selection, origin: Origin | None = None) -> str:
+def make_page(selection: Selection) -> str:
     """Return a selection as one page of HTML."""
     source, target = selection.data["source"], _listed(selection.data["target"])
     title = f"{target} by {selection.learner}" + (f", {os.path.basename(source)}" if source else "")
@@ -69,7 +67,7 @@ def make_page(selection: Selection, origin: Origin | None = None) -> str:
         ("candidates", "Candidates", _candidates(selection)),
         ("asked", "What was asked", _asked(selection)),
         ("table", "The table", _table(selection)),
-        ("again", "How to do it again", _again(selection, origin)),
+        ("again", "How to do it again", _again(selection)),
     ]
     links = "".join(f'<li><a href="#{name}">{heading}</a></li>' for name, heading, _text in sections)
     body = "".join(
@@ -209,12 +207,12 @@ def _candidate(selection: Selection, number: int, candidate: Candidate) -> list[
 
 
 def _asked(selection: Selection) -> str:
-    asked = selection.options["asked"]
-    if not asked:
+    given = asked(selection)
+    if not given:
         return "<p>Everything by default.</p>"
     rows = [
         [name, "an object of Python" if value is None else ", ".join(value) if _is_texts(value) else str(value)]
-        for name, value in asked.items()
+        for name, value in given.items()
     ]
     return "<p>Everything else by default.</p>" + _rows_and_heads("Options that were given", ["option", "value"], rows)
 
@@ -239,11 +237,9 @@ def _table(selection: Selection) -> str:
     return text + _rows_and_heads("Columns", ["column", "type", "missing", "left out because"], rows[:MOST])
 
 
-def _again(selection: Selection, origin: Origin | None) -> str:
-    shell = command(selection) if origin is None else origin.command
-    python = call(selection, origin)
+def _again(selection: Selection) -> str:
     return (
-        f"<h3>On the command line</h3>{_code(shell)}<h3>In Python</h3>{_code(python)}"
+        f"<h3>On the command line</h3>{_code(command(selection))}<h3>In Python</h3>{_code(call(selection))}"
         "<p>The choice is the same for any number of threads.</p>"
     )
 

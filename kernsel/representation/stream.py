@@ -1,6 +1,7 @@
 """The square loss on low-rank features that are never held together.
 
 One pass over the rows gives the products of the features for every segment of rows that folds keep or leave whole.
+Where fits leave out rows here and there beside their fold, products of those are subtracted, fold by fold.
 From them come the fits without each fold, for every lambda and learner; a second pass gives their held-out outputs,
 which costs little beside the first: ``n r L`` operations against ``n r^2``.
 """
@@ -27,13 +28,21 @@ Indices = NDArray[np.int64]
 LONGEST = 8
 """No segment is longer than this part of the rows, so that threads can share them."""
 
+RUNS = 16
+"""Up to so many times the number of folds, runs of rows that fits take or leave are segments of their own."""
+
+
+def runs_of(rows: Partition) -> Indices:
+    """Return where runs of rows begin that every fit takes or leaves as a whole; nothing if there are too many."""
+    if rows.training is None:
+        return np.zeros(0, np.int64)
+    runs = np.flatnonzero((rows.training[:, 1:] != rows.training[:, :-1]).any(axis=0)) + 1
+    return runs if runs.size <= RUNS * rows.left.size else runs[:0]
+
 
 def segments_of(rows: Partition) -> Indices:
-    """Return the bounds of runs of rows that every fit takes or leaves as a whole."""
-    bounds = {*rows.starts.tolist(), rows.n}
-    if rows.training is not None:
-        changes = (rows.training[:, 1:] != rows.training[:, :-1]).any(axis=0)
-        bounds |= set((np.flatnonzero(changes) + 1).tolist())
+    """Return the bounds of runs of rows that every fit takes or leaves as a whole, but for rows here and there."""
+    bounds = {*rows.starts.tolist(), rows.n, *runs_of(rows).tolist()}
     ends = sorted(bounds | {0})
     pieces = [
         np.linspace(lo, hi, -(-(hi - lo) * LONGEST // rows.n), endpoint=False).astype(np.int64)
@@ -58,6 +67,8 @@ class Stream:
         ``Z_B' y_B`` for the targets, and for a target of ones: what a bias needs.
     targets : (m, k + 1, k + 1) array
         Products of these targets.
+    beside : (t, r, r), (t, k + 1, r), (t, k + 1, k + 1) arrays, or None
+        The same three of the rows that each fit leaves out of segments that it keeps; None where it keeps all of them.
     """
 
     rows: Partition
@@ -66,6 +77,7 @@ class Stream:
     products: Array
     right: Array
     targets: Array
+    beside: tuple[Array, Array, Array] | None = None
 
     @classmethod
     def of(cls, rows: Partition, features: streaming.Features) -> Stream:
@@ -77,7 +89,9 @@ class Stream:
             Y *= root
         products, right = streaming.sums(features, rows.X, Y, root, bounds)
         targets = np.stack([Y[:, lo:hi] @ Y[:, lo:hi].T for lo, hi in pairwise(bounds)])
-        return cls(rows, features, bounds, products, right, targets)
+        scattered = rows.training is not None and not runs_of(rows).size
+        beside = _beside(rows, features, Y, root) if scattered else None
+        return cls(rows, features, bounds, products, right, targets, beside)
 
     @property
     def nbytes(self) -> int:
@@ -172,13 +186,23 @@ class Stream:
 
     def _system(self, fold: int | None, bias: bool) -> tuple[Array, Array]:
         """Return the products of the rows that a fit keeps and their right-hand sides (k, .), with those of a bias."""
-        kept = np.ones(self.rows.n, np.bool_) if fold is None else self.rows.kept(fold)
-        return self._sums(kept[self.bounds[:-1]], bias)
+        rows = self.rows
+        kept = np.ones(rows.n, np.bool_)
+        if fold is not None and self.beside is None:
+            kept = rows.kept(fold)
+        elif fold is not None:
+            kept[rows.starts[fold] : rows.starts[fold + 1]] = False
+        return self._sums(kept[self.bounds[:-1]], bias, None if self.beside is None else fold)
 
-    def _sums(self, segments: NDArray[np.bool_], bias: bool) -> tuple[Array, Array]:
-        """Return the products of some segments and their right-hand sides (k, .), with those of a bias."""
+    def _sums(self, segments: NDArray[np.bool_], bias: bool, fold: int | None = None) -> tuple[Array, Array]:
+        """Return the products of some segments and their right-hand sides (k, .), with those of a bias.
+
+        Of a fold, they are less those of the rows that its fit leaves out beside it.
+        """
         each = (self.products, self.right, self.targets)
         G, q, y = (np.tensordot(segments.astype(np.float64), values, 1) for values in each)
+        if fold is not None and self.beside is not None:
+            G, q, y = (sums - less[fold] for sums, less in zip((G, q, y), self.beside, strict=True))
         if not bias:
             return G, q[:-1]
         return np.block([[G, q[-1:].T], [q[-1:], y[-1:, -1:]]]), np.column_stack([q[:-1], y[:-1, -1]])
@@ -220,3 +244,17 @@ class Stream:
                 x += e
             weights.append(x.T)
         return np.stack(weights), np.array(ratios)
+
+
+def _beside(rows: Partition, features: streaming.Features, Y: Array, root: Array | None) -> tuple[Array, Array, Array]:
+    """Return sums over the rows that each fit leaves out beside its fold: see ``Stream``."""
+    G, q, y = [], [], []
+    for fold, (lo, hi) in enumerate(pairwise(rows.starts)):
+        away = np.flatnonzero(~rows.kept(fold))
+        away = away[(away < lo) | (away >= hi)]
+        weight = None if root is None else root[away]
+        products, right = streaming.sums(features, rows.X[away], Y[:, away], weight, np.array([0, away.size]))
+        G.append(products[0])
+        q.append(right[0])
+        y.append(Y[:, away] @ Y[:, away].T)
+    return np.stack(G), np.stack(q), np.stack(y)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from kernsel.criteria.base import unless_finite
 from kernsel.folds.partition import Partition
 from kernsel.heldout.errors import Errors
 from kernsel.heldout.standard_error import standard_error
+from kernsel.journal import remember
 from kernsel.kernels import Kernel, Statistics, short
 from kernsel.numerics.runtime.jit import share_each
 from kernsel.paths import Path, make_path
@@ -42,6 +43,25 @@ KEPT_ROWS = 20_000
 
 FEW_ROWS = 2**15
 """So many rows are enough to leave a candidate behind at a lower rank."""
+
+
+@dataclass(eq=False)
+class ScoredPath:
+    """What scoring the candidates of one kernel and one learner leaves.
+
+    Parameters
+    ----------
+    figures : list of dict
+        The fields of each candidate, kernel and learner apart.
+    losses : dict
+        As those of a board, by lambda and the number of the deal.
+    near : dict
+        By the number of the deal, as those of a board.
+    """
+
+    figures: list[dict[str, Any]] = field(default_factory=list)
+    losses: dict[float, dict[int, tuple[Losses, Losses]]] = field(default_factory=dict)
+    near: dict[int, dict[float, Array]] = field(default_factory=dict)
 
 
 @dataclass(eq=False)
@@ -128,19 +148,41 @@ class Board:
         """Return one candidate for each lambda; where anything fails, candidates that have."""
         kernel = problem.kernel
 
-        def work() -> list[Candidate]:
-            check_diagonal(kernel, problem.rows)
-            return self.scored(make_path(problem, learner, lams))
+        def compute() -> ScoredPath:
+            found = ScoredPath()
 
-        def failed(reason: str) -> list[Candidate]:
-            return [Candidate(kernel, lam, learner=learner, failed=reason) for lam in lams]
+            def work() -> list[Candidate]:
+                check_diagonal(kernel, problem.rows)
+                return self._scored(make_path(problem, learner, lams), found)
 
-        return contained(work, failed, self.criterion, kernel, learner)
+            def failed(reason: str) -> list[Candidate]:
+                return [Candidate(kernel, lam, learner=learner, failed=reason) for lam in lams]
 
-    def scored(self, path: Path) -> list[Candidate]:
-        """Return one candidate for each lambda of a path on the first deal."""
+            found.figures += map(_figures, contained(work, failed, self.criterion, kernel, learner))
+            return found
+
+        def about(found: ScoredPath) -> dict[str, Any]:
+            scores = [(each["lam"], each["score"], each["failed"]) for each in found.figures]
+            board = f"{problem.rows.n} rows" + ("" if problem.lower_rank is None else f" at rank {problem.lower_rank}")
+            parameters = {name: v for name, v in kernel.parameters.items() if isinstance(v, int | float | str)}
+            return {"scores": scores, "kernel": short(kernel), "kind": kernel.name, "parameters": parameters,
+                    "learner": learner.name, "criterion": self.criterion.name, "board": board}  # fmt: skip
+
+        given = (self.deals, problem.rows, problem.rank, problem.landmarks is None, self.criterion, self.errors)
+        found = remember("scored", (*given, kernel, learner, list(lams)), compute, about)
+        for lam, deals in found.losses.items():
+            self.losses.setdefault((kernel, learner, lam), {}).update(deals)
+        for number, near in found.near.items():
+            self.near.setdefault((self.deals[number], kernel, learner), {}).update(near)
+        return [Candidate(kernel=kernel, learner=learner, **figures) for figures in found.figures]
+
+    def _scored(self, path: Path, found: ScoredPath) -> list[Candidate]:
+        """Return one candidate for each lambda of a path on the first deal; what else is kept of them goes to found."""
         others = [make_path(self._on_deal(path.problem, rows), path.learner, path.lams) for rows in self.deals[1:]]
-        deals = [self._scored_on_deal(each, checked_scores(self.criterion, each)) for each in (path, *others)]
+        deals = [
+            self._scored_on_deal(number, each, checked_scores(self.criterion, each), found)
+            for number, each in enumerate((path, *others))
+        ]
         return [averaged(candidate) for candidate in zip(*deals, strict=True)]
 
     @cached_property
@@ -168,7 +210,7 @@ class Board:
         indices = places[np.searchsorted(rows.order, here[landmarks.indices], sorter=places)]
         return Problem(rows, problem.kernel, problem.rank, Landmarks(indices, Statistics(rows.X, rows.X[indices])))
 
-    def _scored_on_deal(self, path: Path, scores: Scores) -> list[Candidate]:
+    def _scored_on_deal(self, number: int, path: Path, scores: Scores, kept: ScoredPath) -> list[Candidate]:
         held, problem = scores.heldout, path.problem
         score = np.asarray(scores.score, np.float64)
         failed = unless_finite(score, scores.failed)  # a plugin's criterion may not look at that
@@ -182,14 +224,15 @@ class Board:
         if scores.values is not None and held is not None and rank is None:
             errors = self.errors.by_row(path.rows, held.f)
             for k, lam in enumerate(path.lams.tolist()):
-                if failed[k] is None:
-                    self.keep_losses((problem.kernel, path.learner, lam), path.rows, scores.values[k], errors[k])
+                if failed[k] is None and path.rows.held <= KEPT_ROWS:
+                    losses = round_losses(path.rows, scores.values[k], errors[k])
+                    kept.losses.setdefault(lam, {})[number] = losses
         if rank is None:
             usable = [k for k, reason in enumerate(failed) if reason is None]
             norms = np.full(score.shape, np.nan)
             norms[usable] = float(problem.kernel.diag(path.rows.X).max()) * path.norms(usable, scores.norms)
             columns["norm"] = norms
-            self.near.setdefault((path.rows, problem.kernel, path.learner), {}).update(path.settled())
+            kept.near[number] = path.settled()
         lists = {name: np.asarray(column).tolist() for name, column in columns.items() if column is not None}
         found = []
         for k, lam in enumerate(path.lams.tolist()):
@@ -223,7 +266,8 @@ class Board:
                 together.setdefault((candidate.kernel, candidate.learner), []).append(candidate)
         for (kernel, learner), members in together.items():
             path = self.path(rows, kernel, learner, [c.lam for c in members])
-            held = path.exact().clipped(rows)
+            given = rows, kernel, learner, path.lams, self.rank
+            held = remember("verified", given, path.exact).clipped(rows)
             for k, candidate in enumerate(sorted(members, key=lambda c: -c.lam)):
                 reason = held.failed[k]
                 result[candidate.key] = (
@@ -242,8 +286,8 @@ class Board:
         if isinstance(self.criterion, HeldOutCriterion):
             # A penalty doesn't depend on how held-out outputs were made.
             values, penalty = self.criterion.values(path, F), candidate.terms.get("penalty", 0.0)
-            if key in self.losses:  # else the criterion kept none of the others
-                self.keep_losses(key, rows, values, self.errors.by_row(rows, F))
+            if key in self.losses:  # else the criterion kept none of the others, or rows are too many
+                self.losses[key][self.deals.index(rows)] = round_losses(rows, values, self.errors.by_row(rows, F))
         error, error_se = self.errors.mean(rows, F)
         return replace(
             candidate,
@@ -255,15 +299,19 @@ class Board:
             metrics={} if self.metrics is None else self.metrics.evaluate(rows, rows.clipped_apart(F)),
         )
 
-    def keep_losses(self, key: Key, rows: Partition, values: Array, errors: Array) -> None:
-        """Keep what a candidate's score on one of the deals is the mean of, (n,), and its errors, (held,)."""
-        number = next((i for i, deal in enumerate(self.deals) if deal is rows), None)
-        if number is None or rows.held > KEPT_ROWS:
-            return
-        with np.errstate(over="ignore"):  # a candidate whose losses are beyond single precision is left out later
-            kept, wrong = values[: rows.held].astype(np.float32), errors.astype(np.float32)
-        same = np.array_equal(kept, wrong)  # of the square loss they are one thing
-        self.losses.setdefault(key, {})[number] = (kept, kept if same else wrong)
+
+def round_losses(rows: Partition, values: Array, errors: Array) -> tuple[Losses, Losses]:
+    """Return what a candidate's score is the mean of, (n,), and its errors, (held,), in single precision, (held,)."""
+    with np.errstate(over="ignore"):  # a candidate whose losses are beyond single precision is left out later
+        kept, wrong = values[: rows.held].astype(np.float32), errors.astype(np.float32)
+    same = np.array_equal(kept, wrong)  # of the square loss they are one thing
+    return kept, kept if same else wrong
+
+
+def _figures(candidate: Candidate) -> dict[str, Any]:
+    """Return what was found out about a candidate, and its lambda."""
+    names = (each.name for each in fields(candidate))
+    return {name: getattr(candidate, name) for name in names if name not in ("kernel", "learner")}
 
 
 def _uniform_landmarks(rows: Partition, rank: int) -> Landmarks:

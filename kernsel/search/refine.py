@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from kernsel.criteria import Slopes
 from kernsel.errors import IncompatibleError, OptionError
+from kernsel.journal import remember
 from kernsel.protocols import Criterion, Learner, SupportsGradient, Tunable, has_gradient, is_differentiable
 from kernsel.representation.problem import Problem
 from kernsel.representation.ranks import Full, Rank
@@ -133,8 +134,12 @@ class OffGrid:
         self.budget.used += 1
         board = self.search.board
         criterion = cast(SupportsGradient, board.criterion)
-        slopes: Slopes = criterion.gradient(Problem(board.rows, kernel), learner, lam)
-        return slopes
+
+        def compute() -> Slopes:
+            slopes: Slopes = criterion.gradient(Problem(board.rows, kernel), learner, lam)
+            return slopes
+
+        return remember("slopes", (board.rows, criterion, *key), compute)
 
 
 def compass(score: OffGrid, place: GridMinimum) -> None:

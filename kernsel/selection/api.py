@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import warnings as python_warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 from kernsel.data import Dataset, from_arrays
 from kernsel.data.choices import Names
 from kernsel.errors import OptionError, SelectionWarning
+from kernsel.journal import journaling, run_header
 from kernsel.kernels import Kernel, is_precomputed
 from kernsel.memory import limited_memory
 from kernsel.numerics.points import Points
 from kernsel.parts import check_seed, read_learner, read_memory
 from kernsel.search.axes import Grid
 from kernsel.search.faults import naming_plugins
+from kernsel.selection.again import with_origin
 from kernsel.selection.kernel_source import AUTO, kernels_of, with_notes
 from kernsel.selection.large import is_large, select_large
 from kernsel.selection.plan import WORDS, Plan
@@ -44,6 +48,11 @@ def select(
     criterion: str | Any | None = None,
     folds: int | str | Any = 10,
     repeats: int = 1,
+    time: str | int | npt.ArrayLike | None = None,
+    purge: float | str | None = None,
+    embargo: float | str | None = None,
+    coordinates: Names | npt.ArrayLike = (),
+    buffer: float | str | None = None,
     groups: npt.ArrayLike | None = None,
     weights: npt.ArrayLike | None = None,
     class_weight: str | Mapping[Any, float] | None = None,
@@ -66,6 +75,8 @@ def select(
     one_se: bool = False,
     clip: bool = True,
     calibration: str | None = None,
+    intervals: str | None = None,
+    threshold_for: str | None = None,
     task: str = "auto",
     standardize: bool = True,
     drop: Names = (),
@@ -75,6 +86,7 @@ def select(
     ordinal: Mapping[str, Sequence[str]] | None = None,
     missing: str = "impute",
     seed: int = 0,
+    journal: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> Selection:
     """Choose kernel, parameters and lambda, and fit the winner.
@@ -113,12 +125,27 @@ def select(
         where a fold's fit is not trained on all other rows: those folds can only be refitted.
     folds : int, str, array, splitter or iterable of pairs
         A number of folds, dealt at random: stratified for classes, of whole groups if there are ``groups``.
-        ``"loo"``, ``"logo"`` (leave one group out) or ``"time:N"`` (N folds in the order of the rows, each fit trained
-        on all rows before). The fold of each row, negative for rows that are never held out. A splitter of
-        scikit-learn's kind, or pairs (rows to train on, rows to hold out), whose rows to hold out don't overlap.
+        ``"loo"``, ``"logo"`` (leave one group out), ``"blocks:N"`` (N blocks in the order of time) or ``"time:N"`` (N
+        folds in that order, each fit trained on all rows before). The fold of each row, negative for rows that are
+        never held out. A splitter of scikit-learn's kind, or pairs (rows to train on, rows to hold out), whose rows to
+        hold out don't overlap.
     repeats : int
         How often a number of folds is dealt: scores, errors and metrics are means over the deals. What belongs to a
         row (outputs, probabilities, intervals) is that of the first deal.
+    time : str, int or (n,) array, optional
+        A column of X, or an array, of dates or numbers: the order of ``blocks:N`` and ``time:N``, which is that of the
+        rows by default. Rows of a time that a fold has are left out of its fit.
+    purge : float or str, optional
+        Rows so near in time to one of a fold are left out of the fold's fit, before and after it, without being scored:
+        a number of rows, or in units of ``time``; of dates a span such as ``"7d"`` (s, min, h, d, w).
+    embargo : float or str, optional
+        So much more is left out after a fold of ``blocks:N``.
+    coordinates : str, int or list of them, or (n, c) array, optional
+        Columns of X, or an array, that say where rows are. Columns are features as well, unless ``drop`` names them.
+    buffer : float or str, optional
+        Rows within this distance of one of a fold are left out of the fold's fit: in units of the coordinates, or as
+        ``"10km"`` (m, mi) along a great circle from latitude and longitude in degrees. A number of folds is then one
+        of compact regions, where there are no groups. What is left out and not scored costs no refit.
     groups : (n,) array, optional
         Labels of any kind; rows of one group are held out together.
     weights : (n,) array, optional
@@ -185,11 +212,20 @@ def select(
     clip : bool
         Keep the outputs of a regression within the range of the targets that they were trained on: in held-out scores,
         predictions and intervals.
-    calibration : {"sigmoid", "isotonic", "softmax", "none"}, optional
-        How outputs become probabilities of classes: by Platt's sigmoid, the default of two classes, or isotonic
-        regression, fitted on held-out outputs. ``softmax``, the default of more classes, couples their outputs, which
-        also decides between them: a class between others is masked where each stands alone. ``none``, for a learner
-        whose outputs are log-odds.
+    calibration : {"sigmoid", "isotonic", "venn-abers", "temperature", "softmax", "none"}, optional
+        How outputs become probabilities of classes: by Platt's sigmoid, the default of two classes, isotonic
+        regression, that with the new row as either class (``venn-abers``), or the softmax of outputs divided by a
+        number (``temperature``), fitted on held-out outputs. ``softmax``, the default of more classes, couples their
+        outputs, which also decides between them: a class between others is masked where each stands alone. ``none``,
+        for a learner whose outputs are log-odds.
+    intervals : {"even", "local", "sets", "none"}, optional
+        What the model keeps of the fits without a fold. Of a regression for prediction intervals: of ``even`` width,
+        the default, or ``local``, where they are as wide as residuals near a row are large. Of classes ``sets``, for
+        sets of classes with a coverage; ``none`` by default, as each fold is fitted once more.
+    threshold_for : str, optional
+        Predict the second of two classes from that output on which is best for a measure of held-out rows:
+        ``accuracy``, ``balanced_accuracy``, ``f1``, ``jaccard``, ``matthews_corrcoef``, or the costs of a false
+        positive and a false negative, ``"cost(fp=1,fn=5)"``. The error, metrics and the choice are those of 0.
     task : {"auto", "regression", "classification"}
         What to learn.
     standardize : bool
@@ -209,6 +245,9 @@ def select(
         left out or an error.
     seed : int
         Of folds and landmarks.
+    journal : path, optional
+        What is found out is kept in this file meanwhile: the same call goes on from there after whatever stopped it,
+        and ends with the same result. Other data or options are refused. The file stays.
     progress : callable, optional
         Called as ``progress(done, total, text)``.
 
@@ -292,9 +331,9 @@ def carry_out(dataset: Dataset, plan: Plan, progress: Progress | None = None) ->
     Selection
     """
     check_seed(plan.seed)  # here, as relevances may be learnt before the search
-    with limited_memory(read_memory(plan.memory)):
-        found = _carry_out(dataset, plan, progress)
-    return replace(found, options={**found.options, "asked": plan.asked})
+    header = functools.partial(run_header, "select", dataset, plan.options)
+    with limited_memory(read_memory(plan.memory)), journaling(plan.journal, header):
+        return with_origin(_carry_out(dataset, plan, progress), dataset, plan)
 
 
 def _carry_out(dataset: Dataset, plan: Plan, progress: Progress | None) -> Selection:
@@ -302,7 +341,8 @@ def _carry_out(dataset: Dataset, plan: Plan, progress: Progress | None) -> Selec
         return _select_learner(dataset, plan, progress)
     if units := getattr(read_learner(plan.learner, dataset.task), "in_robust_units", ""):
         dataset = dataset.in_robust_units(units)
-    if is_large(dataset, plan) and (large := select_large(dataset, plan, progress)):
+    near = dataset.sample.near is not None  # folds of the whole kernel leave out their own rows alone
+    if not near and is_large(dataset, plan) and (large := select_large(dataset, plan, progress)):
         return large
     source = kernels_of(dataset, plan)
     return source.describe(run(dataset, plan, source.kernels, source.unseen, progress))

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from kernsel.data import Dataset
 from kernsel.errors import OptionError, SelectionError
 from kernsel.folds.partition import Partition
+from kernsel.journal import remember
 from kernsel.kernels import Kernel, Statistics, parse, short
 from kernsel.learners import Krr, Lssvm
 from kernsel.learning.metric import LearntMetric, turned
@@ -37,7 +38,7 @@ from kernsel.parts import has_square_loss
 from kernsel.paths import make_path
 from kernsel.representation.problem import Problem
 from kernsel.representation.ranks import Rank
-from kernsel.search.candidate import Candidate
+from kernsel.search.candidate import Candidate, Key
 from kernsel.search.scales import Family
 
 Array = NDArray[np.float64]
@@ -260,8 +261,11 @@ def relearnt(dataset: Dataset, learnt: Learnt, seed: int) -> list[Learnt]:
             return None
         return Learnt(profile, 1.0, math.nan, rows.n)
 
+    def kept(sigma: float | None) -> Learnt | None:
+        return remember("relearnt", (rows, begun, square, sigma, seed), lambda: one(sigma))
+
     sigmas = dict.fromkeys((begun.sigma, WIDER[dataset.task]))
-    return [each for each in share_each(one, list(sigmas)) if each is not None]
+    return [each for each in share_each(kept, list(sigmas)) if each is not None]
 
 
 def _alone(dataset: Dataset, seed: int) -> Partition:
@@ -291,8 +295,11 @@ def _learn(
         loss = float(rows.mean(learner.loss.value(rows.Y, held.f[:, 0]).mean(axis=0)))
         return Learnt(profile, 1.0, loss)
 
+    def kept(job: tuple[Any, float | None, Descent | None]) -> Learnt | str:
+        return remember("learnt", (few, rows, learner, seed, *job), lambda: one(job))
+
     found, failed = [], []
-    for each in share_each(one, what):
+    for each in share_each(kept, what):
         if isinstance(each, Learnt):
             found.append(each)
         else:
@@ -305,8 +312,9 @@ def _turned(rows: Partition, best: Learnt, learner: Any, effort: str, seed: int)
     d, classes = rows.X.shape[1], isinstance(learner, Lssvm)
     if d > TURNED_FEATURES or rows.n < max(TURNED_ROWS, ROWS_EACH * d):
         return []
+    given = rows, best.profile.kernel, learner, METRICS[effort], TURNED[effort], seed, classes
     try:
-        found = turned(rows, best.profile.kernel, learner, METRICS[effort], TURNED[effort], seed, classes)
+        found = remember("turned", given, lambda: turned(*given))
     except SelectionError:
         return []  # without a fit, as where the target is constant, there is nothing to turn
     return [] if found is None else [Learnt(found, 1.0, found.loss)]
@@ -366,17 +374,17 @@ class Relearning:
             held = np.flatnonzero(blocks == block)
             kept = rows.kept(int(fold[held[0]]))
             kept[held] = False
-            return self._predicted(known, candidate, rows, rank, held, np.flatnonzero(kept))
+            given = known, candidate.key, rows, rank, held, np.flatnonzero(kept)
+            return remember("unseen", (self.square, *given), lambda: self._predicted(*given))
 
         F = np.zeros((len(rows.Y), rows.n))
         for block, found in zip(numbers, share_each(without, numbers), strict=True):
             F[:, np.flatnonzero(blocks == block)] = found
         return F
 
-    def _predicted(
-        self, known: Learnt, candidate: Candidate, rows: Partition, rank: Rank, held: Indices, others: Indices
-    ) -> Array:
+    def _predicted(self, known: Learnt, key: Key, rows: Partition, rank: Rank, held: Indices, others: Indices) -> Array:
         """Return the outputs (k, m) of held-out rows by relevances, and a fit, of the others."""
+        _, fitted, lam = key
         whole, profile = replace(rows, training=None), known.profile  # a fold's own rows are said by number here
         seen = np.sort(np.random.default_rng((rows.seed, held[0])).permutation(others)[:ANEW])
         some = whole.taken(seen, np.arange(seen.size + 1))
@@ -387,7 +395,7 @@ class Relearning:
         )
         together = whole.taken(np.append(held, others), np.array([0, held.size]))
         problem = Problem(together, kernel.times(known.factor), rank.within(together.n))
-        path = make_path(problem, candidate.learner, [candidate.lam])
+        path = make_path(problem, fitted, [lam])
         found = path.exact().clipped(together)
         if found.failed[0] is not None:
             raise SelectionError(found.failed[0])

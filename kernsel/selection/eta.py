@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from kernsel.errors import IncompatibleError, OptionError, SelectionError
 from kernsel.folds import make_folds
 from kernsel.folds.partition import Partition
 from kernsel.heldout.errors import Errors
+from kernsel.journal import remember
 from kernsel.kernels import Kernel
 from kernsel.paths import make_path
 from kernsel.protocols import Learner
@@ -25,7 +27,7 @@ from kernsel.representation.problem import Problem
 from kernsel.representation.ranks import Rank
 from kernsel.search.axes import Grid
 from kernsel.search.board import Board
-from kernsel.search.candidate import Candidate
+from kernsel.search.candidate import Candidate, Key
 from kernsel.search.grid import GridSearch
 from kernsel.search.sample import make_designs
 from kernsel.text import listing
@@ -96,7 +98,10 @@ def choose_eta(
         inner, whole = _without(rows, held), _holding(rows, held)
         board = Board([inner], replace(criterion, eta=1.0), errors_of, rank.within(inner.n), progress=progress)
         winners = _winners(board, kernels, grid, learner)
-        judged = {winner.key: _error(errors_of, whole, winner, rank) for winner in winners}
+        judged = {}
+        for winner in winners:
+            given = errors_of, whole, winner.key, rank
+            judged[winner.key] = remember("eta", given, partial(_error, *given))
         found.append([judged[winner.key] for winner in winners])
     errors, losses = np.mean(found, axis=0).T
     best = min(range(len(ETAS)), key=lambda i: (errors[i], losses[i], abs(np.log2(ETAS[i]))))
@@ -151,11 +156,12 @@ def _winners(board: Board, kernels: Sequence[Kernel], grid: Grid, learner: Learn
     return [min((scored(candidate, eta) for candidate in standing), key=lambda c: c.order) for eta in ETAS]
 
 
-def _error(errors: Errors, whole: Partition, winner: Candidate, rank: Rank) -> tuple[float, float]:
+def _error(errors: Errors, whole: Partition, key: Key, rank: Rank) -> tuple[float, float]:
     """Return error and loss of a candidate on the fold that is held out, by an exact refit on the other rows."""
-    held = make_path(Problem(whole, winner.kernel, rank), winner.learner, [winner.lam]).exact()
+    kernel, learner, lam = key
+    held = make_path(Problem(whole, kernel, rank), learner, [lam]).exact()
     if held.failed[0] is not None:
         return np.inf, np.inf
     F = held.f[:, 0]
-    losses = winner.learner.loss.value(whole.Y, F).mean(axis=0)
+    losses = learner.loss.value(whole.Y, F).mean(axis=0)
     return float(errors.mean(whole, F)[0]), float(whole.mean(losses))

@@ -14,6 +14,7 @@ from kernsel.criteria import HeldOutCriterion
 from kernsel.data import Dataset
 from kernsel.data.names import listed
 from kernsel.errors import Caution, IncompatibleError, OptionError
+from kernsel.journal import remember
 from kernsel.kernels import Kernel
 from kernsel.learning.learned import LearnedKernel
 from kernsel.numerics.runtime.jit import one_blas_thread
@@ -303,7 +304,8 @@ def _learn(dataset: Dataset, kernel: Kernel, learner: Learner, relevances: Any, 
     square = learner if has_square_loss(learner) else None
     most = dataset.n if dataset.groups is None else int(dataset.groups.max()) + 1
     folds = min(LEARNING_FOLDS, most)
-    return learn_on_dataset(dataset, kernel=kernel, learner=square, criterion=relevances, folds=folds, seed=seed)
+    options = {"kernel": kernel, "learner": square, "criterion": relevances, "folds": folds, "seed": seed}
+    return remember("relevances", (dataset, options), lambda: learn_on_dataset(dataset, **options))
 
 
 def _scaled(kernel: Any) -> list[Kernel]:

@@ -30,6 +30,7 @@ from kernsel import parts as reading
 from kernsel.data import Dataset
 from kernsel.errors import SelectionError
 from kernsel.folds import Folds, make_folds
+from kernsel.journal import remember
 from kernsel.kernels import Kernel, short
 from kernsel.learning.start import subsample
 from kernsel.memory import memory_limit
@@ -357,6 +358,10 @@ class _Ladder:
 
     def scored(self, step: ClimbStep, n: int) -> ClimbStep:
         """Fit on the first n rows in full, and score on those outside."""
+        given = self.dataset, self.order[:n], self.outside, self.bias, self.clip, step
+        return remember("climbed", given, lambda: self._scored(step, n))
+
+    def _scored(self, step: ClimbStep, n: int) -> ClimbStep:
         data, rows, outside = self.dataset, self.order[:n], self.outside
         both = kernel_matrix(step.kernel, data.X[np.append(rows, outside)])
         s = np.ones(data.n) if data.weights is None else data.weights

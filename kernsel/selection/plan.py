@@ -7,14 +7,16 @@ command line, the estimators and nested estimates are made of them.
 # ruff: noqa: RUF009  # each field is made by a function that puts its words beside its default
 from __future__ import annotations
 
-import math
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from kernsel.words import read_options
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from kernsel.data.choices import Names
     from kernsel.kernels import Kernel
     from kernsel.search.axes import Grid
@@ -49,15 +51,13 @@ HEADINGS = {
     "parts": "What is learnt",
     "score": "How candidates are scored",
     "folds": "Folds",
+    "near": "Rows near to each other",
     "search": "What is searched",
     "choice": "Which candidate is taken",
     "outputs": "What outputs become",
     "size": "Size and speed",
 }
 """What options are about, with the headings that they stand under in a command's help."""
-
-FEW = 100
-"""Values of an array that may be written out."""
 
 OF_TABLE = ("columns", "table")
 """What the options are about that the reading of a table is told."""
@@ -110,11 +110,32 @@ class Plan:
     folds: int | str | Any = _option(
         10,
         "text",
-        "N|loo|logo|time:N",
-        "A number of folds, leave one out, leave one group out, N in the order of the rows.",
+        "N|loo|logo|blocks:N|time:N",
+        "A number of folds, leave one out, leave one group out; in the order of time N blocks, or N folds whose fits "
+        "are trained on the rows before.",
         of="folds",
     )
     repeats: int = _option(1, "whole", "R", "How often the folds are dealt.", 1, of="folds")
+    time: str | int | npt.ArrayLike | None = _option(
+        None, "text", "COL", "A column of times: the order of blocks:N and time:N [default: the rows' own].", of="near"
+    )
+    purge: float | str | None = _option(
+        None, "text", "ROWS|SPAN", "Leave rows so near in time to a fold out of its fit: 5, or 7d of dates.", of="near"
+    )
+    embargo: float | str | None = _option(
+        None, "text", "ROWS|SPAN", "Leave so many more after it out, of blocks:N.", of="near"
+    )
+    coordinates: Names | npt.ArrayLike = _option(
+        (), "texts", "COL,...", "Columns that say where rows are; latitude and longitude in degrees.", of="near"
+    )
+    buffer: float | str | None = _option(
+        None,
+        "text",
+        "DISTANCE",
+        "Leave rows within this of a fold out of its fit: 10km, m, mi along a great circle, or in the units of the "
+        "coordinates; folds are compact regions then.",
+        of="near",
+    )
     class_weight: str | Mapping[Any, float] | None = _option(
         None, "text", "balanced", "Give all classes the same total weight.", of="table"
     )
@@ -207,8 +228,24 @@ class Plan:
     calibration: str | None = _option(
         None,
         "text",
-        "sigmoid|isotonic|softmax|none",
+        "sigmoid|isotonic|venn-abers|temperature|softmax|none",
         "How outputs become probabilities [default: sigmoid; softmax of more than two classes].",
+        of="outputs",
+    )
+    intervals: str | None = _option(
+        None,
+        "text",
+        "even|local|sets|none",
+        "Keep what predict --interval takes, of even width or one that follows local difficulty, or what predict --set "
+        "does [default: even of a regression, none of classes].",
+        of="outputs",
+    )
+    threshold_for: str | None = _option(
+        None,
+        "text",
+        "NAME|'cost(fp=C,fn=C)'",
+        "Predict the second of two classes from the output on that is best for accuracy, balanced_accuracy, f1, "
+        "jaccard, matthews_corrcoef, or costs of a false positive and negative.",
         of="outputs",
     )
     task: str = _option("auto", "text", "auto|regression|classification", "What to learn.", of="table")
@@ -226,6 +263,14 @@ class Plan:
     )
     missing: str = _option("impute", "text", "impute|drop|refuse", "What becomes of missing values.", of="columns")
     seed: int = _option(0, "whole", "N", "Seed of the folds and landmarks.", 0, of="folds")
+    journal: str | os.PathLike[str] | None = _option(
+        None,
+        "text",
+        "FILE|none",
+        "Keep what is found out here: the same command goes on from there after whatever stopped it [default: beside "
+        "--output, if it takes over 10 s, until the result is written].",
+        of="size",
+    )
 
     @classmethod
     def read(cls, who: str, options: Mapping[str, Any]) -> Self:
@@ -245,47 +290,20 @@ class Plan:
         return cls(**read_options(who, options, WORDS))
 
     @property
-    def asked(self) -> dict[str, Any]:
-        """The options that differ from their defaults, as JSON can hold them; None where it can't hold a value."""
-        given = {each.name: (getattr(self, each.name), each.default) for each in fields(self)}
-        return {name: as_plain(value) for name, (value, default) in given.items() if not same(value, default)}
-
-    @property
     def table(self) -> dict[str, Any]:
         """The options that the reading of a table is told, as keywords of ``kernsel.data.from_arrays``."""
-        return {name: getattr(self, name) for name, words in WORDS.items() if words.of in OF_TABLE}
+        told = {name: getattr(self, name) for name, words in WORDS.items() if words.of in OF_TABLE}
+        return told | {"near": self.near}
 
+    @property
+    def near(self) -> dict[str, Any]:
+        """What is said about rows that are near to each other, by name."""
+        return {name: getattr(self, name) for name, words in WORDS.items() if words.of == "near"}
 
-def same(value: Any, default: Any) -> bool:
-    """Tell whether a value is the default of an option; arrays and parts never are."""
-    return type(value) is type(default) and (value is default or value == default)
-
-
-def as_plain(value: Any) -> Any:
-    """Return the value of an option in JSON's types, a part as it may be written; None if it can't be."""
-    if isinstance(value, float) and math.isinf(value):
-        return "inf"
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    if hasattr(value, "spec"):
-        return str(value)
-    name = getattr(value, "name", None)
-    if name is not None and is_dataclass(value):
-        values = {
-            each.name: as_plain(getattr(value, each.name))
-            for each in fields(value)
-            if getattr(value, each.name) != each.default
-        }
-        return f"{name}({', '.join(f'{key}={each}' for key, each in values.items())})"
-    if hasattr(value, "tolist") and getattr(value, "size", FEW + 1) <= FEW:
-        return as_plain(value.tolist())
-    items = list(value.values()) if isinstance(value, Mapping) else value
-    if not isinstance(items, list | tuple):
-        return None
-    plain = [as_plain(each) for each in items]
-    if any(each is None for each in plain):
-        return None
-    return dict(zip(map(str, value), plain, strict=True)) if isinstance(value, Mapping) else plain
+    @property
+    def options(self) -> dict[str, Any]:
+        """All that a result may depend on: where it is kept meanwhile is left out."""
+        return {name: getattr(self, name) for name in WORDS if name != "journal"}
 
 
 WORDS: Mapping[str, Words] = {each.name: each.metadata["words"] for each in fields(Plan)}

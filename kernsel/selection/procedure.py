@@ -305,9 +305,12 @@ def units_of(folds: Folds, dataset: Dataset, rows: Partition) -> Indices:
     order = rows.order[: rows.held]
     if dataset.groups is not None:
         numbers = dataset.groups[order]
-    elif folds.training is not None:  # in the order of time; neighbours are alike
+    elif folds.in_time:  # neighbours are alike
         count = min(max(BLOCKS, rows.left.size), rows.held)
-        numbers = np.argsort(np.argsort(order)) * count // rows.held
+        time = order if dataset.sample.near is None else dataset.sample.near.time[order]
+        numbers = np.argsort(np.argsort(time, kind="stable")) * count // rows.held
+    elif folds.training is not None and not folds.dealt:  # compact regions
+        numbers = np.repeat(np.arange(rows.left.size), np.diff(rows.starts))
     elif folds.dealt and keeps_copies(dataset, rows.left.size):
         numbers = dataset.copied.number[order]
     else:

@@ -10,14 +10,19 @@ from numpy.typing import NDArray
 
 from kernsel.criteria import HeldOutCriterion
 from kernsel.data import Dataset
+from kernsel.data.target import class_codes
+from kernsel.errors import OptionError
 from kernsel.folds.partition import Partition
 from kernsel.heldout.calibration import Calibration, calibrate, cross_fitted
 from kernsel.heldout.coupling import Coupling, couple, cross_coupled
-from kernsel.heldout.intervals import Intervals
+from kernsel.heldout.intervals import Intervals, Scale, outputs_of_refits
+from kernsel.heldout.threshold import Measure, Threshold, choose_threshold
+from kernsel.learners.krr import Lssvm
 from kernsel.model.extrapolation import reach
 from kernsel.model.model import Model
 from kernsel.numerics.points import as_points
-from kernsel.paths import Path
+from kernsel.paths import Path, make_path
+from kernsel.representation.problem import Problem
 from kernsel.representation.ranks import Whole
 from kernsel.search.board import Board
 from kernsel.search.candidate import Candidate, mean_metric, number_or_none
@@ -25,6 +30,15 @@ from kernsel.selection.setting import Setting
 from kernsel.version import __version__
 
 Array = NDArray[np.float64]
+
+RIDGES_OF_SCALE = 10.0 ** np.arange(-3.0, 3.0)
+"""Lambda for the size of residuals, times the mean of k(x, x): from rather local to a constant."""
+
+LEAST_SCALE = 0.25
+"""No interval is made narrower than this share of the mean residual would have it: sizes are but estimated."""
+
+LEAST_WEIGHT = 1e-12
+"""Of rows that no fold holds out, and have no residual; and of residuals that are all 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,8 +96,10 @@ def fit_choice(setting: Setting, board: Board, choice: Candidate, unseen_outputs
         error, error_se = board.errors.over_deals(board.deals, outputs)
         best = replace(best, error=number_or_none(error), error_se=number_or_none(error_se))
     calibration, probabilities = _probabilities(setting.calibration, outputs[0], rows, dataset)
+    threshold = None if setting.measure is None else _threshold(setting.measure, outputs[0], rows, dataset)
     residuals_of = outputs[0] if unseen_outputs is None and isinstance(board.rank, Whole) else unseen_outputs
-    model = _make_model(path, dataset, calibration, residuals_of, coupling)
+    intervals = _intervals(setting.intervals, path, dataset, residuals_of, coupling)
+    model = replace(_make_model(path, dataset, calibration, intervals, coupling), threshold=threshold)
     return Fitted(best, path, outputs, raw_error, probabilities, model)
 
 
@@ -123,25 +139,82 @@ def _probabilities(
     """Return the calibration for new rows, and the probabilities of the held-out rows themselves, cross-fitted."""
     if kind is None:
         return None, None
-    plain = dataset.sample.plain
-    s = np.ones(rows.held) if plain is None else plain[rows.order[: rows.held]]
-    F, Y = outputs[:, : rows.held], rows.Y[:, : rows.held]
+    F, Y, s = outputs[:, : rows.held], rows.Y[:, : rows.held], _plain(rows, dataset)
     return calibrate(kind, F, Y, s), cross_fitted(kind, F, Y, s, rows.starts)
 
 
-def _make_model(
-    path: Path, dataset: Dataset, calibration: Calibration | None, outputs: Array | None, coupling: Coupling | None
-) -> Model:
-    """Return the predictor of the last fit of a path; rows without weight are left out.
+def _plain(rows: Partition, dataset: Dataset) -> Array:
+    """Return the weights (held,) of held-out rows without those of their classes."""
+    plain = dataset.sample.plain
+    return np.ones(rows.held) if plain is None else np.asarray(plain[rows.order[: rows.held]])
 
-    Residuals of intervals are those of held-out outputs (k, n), if there are any. Outputs of classes may be coupled.
+
+def _threshold(measure: Measure, outputs: Array, rows: Partition, dataset: Dataset) -> Threshold:
+    """Return the threshold on held-out outputs (1, n) of two classes that is best for a measure."""
+    held = slice(rows.held)
+    return choose_threshold(measure, outputs[0, held], rows.Y[0, held], _plain(rows, dataset), rows.starts)
+
+
+def _intervals(
+    kind: str, path: Path, dataset: Dataset, outputs: Array | None, coupling: Coupling | None
+) -> Intervals | None:
+    """Return what is kept of the fits without a fold, if anything; residuals are of held-out outputs (k, n), if given.
+
+    Classes are scored by outputs of the refits themselves: those that are known may be coupled already.
     """
+    rows = path.rows
+    made = None if kind == "none" else Intervals.of(path, path.lams.size - 1, None if kind == "sets" else outputs)
+    if made is None:
+        return None
+    if kind == "sets":
+        held = outputs_of_refits(path, made.coefficients, made.biases)[:, : rows.held]
+        made = made.of_classes(held, class_codes(rows.Y[:, : rows.held]), coupling)
+    elif kind == "local":
+        made = made.in_units_of(*_scale(path, made.residuals))
+    encoder = dataset.encoder
+    strata = encoder.categories_of(rows.X)[:, : rows.held] if encoder.categories else None
+    return replace(made, strata=strata)
+
+
+def _scale(path: Path, residuals: Array) -> tuple[Scale, Array]:
+    """Return fits of the size of held-out residuals (k, held) without each fold, and sigma (k, held) there.
+
+    They are of the square loss with a bias on the kernel of the path, with the lambda of the least held-out error.
+    """
+    rows, k = path.rows, len(residuals)
+    size = np.zeros((k, rows.n))
+    size[:, : rows.held] = residuals
+    weights = np.where(np.arange(rows.n) < rows.held, rows.s, LEAST_WEIGHT * rows.s)
+    sized = replace(rows, Y=size, weights=rows.weights if rows.held == rows.n else weights, clip=False)
+    kappa = float(path.problem.kernel.diag(rows.X).mean()) or 1.0
+    problem = Problem(sized, path.problem.kernel, path.problem.rank, path.problem.landmarks)
+    found = make_path(problem, Lssvm(), kappa * RIDGES_OF_SCALE)
+    if type(found.representation) is not type(path.representation):  # other landmarks
+        raise OptionError("intervals 'local': features of so many rows aren't held together; give a lower rank")
+    held = found.exact()
+    errors = [
+        np.inf if failed else float(rows.mean(((held.f[:, i] - size) ** 2).mean(axis=0)))
+        for i, failed in enumerate(held.failed)
+    ]
+    best = int(np.argmin(errors))
+    floors = LEAST_SCALE * np.maximum(residuals @ rows.s[: rows.held] / rows.s[: rows.held].sum(), LEAST_WEIGHT)
+    scale = Scale(*found.refits(best), floors)
+    return scale, np.maximum(held.f[:, best, : rows.held], floors[:, None])
+
+
+def _make_model(
+    path: Path,
+    dataset: Dataset,
+    calibration: Calibration | None,
+    intervals: Intervals | None,
+    coupling: Coupling | None,
+) -> Model:
+    """Return the predictor of the last fit of a path; rows without weight are left out, outputs may be coupled."""
     last = path.lams.size - 1
     coefficients, bias = path.coefficients(last), path.intercepts(last)
     if coupling is not None:
         coefficients, bias = coupling.A @ coefficients, coupling.A @ bias + coupling.b
     used = (coefficients != 0).any(axis=0)
-    intervals = Intervals.of(path, last, outputs) if dataset.task == "regression" else None
     if intervals is not None:
         used |= intervals.used
     if not used.any():

@@ -178,6 +178,7 @@ class Selection:
             "procedure": None if self.procedure is None else self.procedure.to_dict(),
             "equivalent": None if self.comparison is None else self.comparison.equivalent,
             "compared": None if self.comparison is None else self.comparison.compared,
+            "threshold": None if self.model.threshold is None else self.model.threshold.to_json(),
         }
 
     def to_json(self) -> str:
@@ -225,6 +226,7 @@ class Selection:
             *self._unseen(),
             *[f"  how sure: {told}" for told in [self.equivalents()] if told],
             *self._by_target(),
+            *([] if self.model.threshold is None else [f"  {self.model.threshold.describe()}"]),
             *(f"  held-out {name}: {_figure(metric)}" for name, metric in self.best.metrics.items()),
         ]
 

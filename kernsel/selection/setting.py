@@ -18,11 +18,12 @@ from kernsel.folds import Folds, make_folds
 from kernsel.folds.partition import Partition
 from kernsel.heldout.calibration import read_calibration
 from kernsel.heldout.errors import Errors
+from kernsel.heldout.threshold import Measure, read_measure
 from kernsel.kernels import Kernel
 from kernsel.parts import read_criterion, read_kernel, read_learner, read_rank, read_search, rows_for
 from kernsel.paths import compile_updates
 from kernsel.protocols import Criterion, Learner, Search, SupportsMeasure
-from kernsel.representation.ranks import Full, LowRank, Rank
+from kernsel.representation.ranks import Full, LowRank, Rank, Whole
 from kernsel.search.axes import Axes
 from kernsel.search.board import Board
 from kernsel.search.choice import ONE_SE, Rule
@@ -65,6 +66,10 @@ class Setting:
     budget : Budget
     calibration : str or None
     metrics : Metrics or None
+    intervals : str
+        What is kept of the fits without a fold.
+    measure : Measure or None
+        What a threshold is to be best for.
     etas : dict of float to float
         Held-out errors by the weight of a penalty, where that was chosen.
     notes : list of str
@@ -85,6 +90,8 @@ class Setting:
     budget: Budget
     calibration: str | None
     metrics: Metrics | None
+    intervals: str
+    measure: Measure | None
     etas: dict[float, float]
     notes: list[str]
 
@@ -132,7 +139,8 @@ def resolve(
     dataset = replace(dataset, X=rows_for(kernels, dataset.X))
     folds = _deal(plan, dataset)
     notes = list(dataset.notes)
-    criterion = _read_criterion(plan, folds[0], notes)
+    deals = [Partition.of(dataset, deal, plan.seed, plan.clip) for deal in folds]
+    criterion = _read_criterion(plan, all(deal.updated for deal in deals), notes)
     notes += weights_note(criterion, dataset)
     if not isinstance(plan.verify, numbers.Integral) or plan.verify < 0:
         raise OptionError(f"verify is the number of leading candidates to check, at least 0, not {plan.verify}")
@@ -144,7 +152,6 @@ def resolve(
     ranks = search.ranks(dataset.n, rank) if hasattr(search, "ranks") else ()
     compile_updates(learner, isinstance(rank, Full) and not ranks)
     calibration = _read_calibration(plan, learner, dataset, folds[0])
-    deals = [Partition.of(dataset, deal, plan.seed, plan.clip) for deal in folds]
     if rule.name == ONE_SE:
         _check_one_se(criterion, plan.verify, deals[0])
     metrics = _read_metrics(plan, deals[0], dataset, calibration)
@@ -169,6 +176,8 @@ def resolve(
         budget=budget,
         calibration=calibration,
         metrics=metrics,
+        intervals=_read_intervals(plan, dataset, rank),
+        measure=_read_measure(plan, dataset),
         etas=etas,
         notes=notes,
     )
@@ -185,13 +194,16 @@ def _deal(plan: Plan, dataset: Dataset) -> list[Folds]:
     return [first, *(make_folds(plan.folds, dataset, (plan.seed, repeat)) for repeat in range(1, repeats))]
 
 
-def _read_criterion(plan: Plan, folds: Folds, notes: list[str]) -> Criterion:
-    """Return the criterion, by default the one for the folds; a note says why it is another one than usual."""
+def _read_criterion(plan: Plan, updated: bool, notes: list[str]) -> Criterion:
+    """Return the criterion, by default the one for the folds; a note says why it is another one than usual.
+
+    ``updated`` says whether fits without a fold are got from the fit on all rows.
+    """
     criterion = plan.criterion
-    if criterion is None and folds.training is not None:
-        notes.append("criterion: cv, for a fold whose fit isn't trained on all other rows can only be refitted")
+    if criterion is None and not updated:
+        notes.append("criterion: cv, for a fold whose fit leaves out more than half of the rows can only be refitted")
     if criterion is None:
-        criterion = "newton-cv" if folds.training is None else "cv"
+        criterion = "newton-cv" if updated else "cv"
     return read_criterion(criterion, plan.order, plan.pure, plan.eta)
 
 
@@ -200,6 +212,30 @@ def _read_calibration(plan: Plan, learner: Learner, dataset: Dataset, folds: Fol
     if kind == "softmax" and plan.calibration is None and 2 * folds.starts.size > dataset.n:
         return "sigmoid"  # of a row left out alone the outputs say what it is: its class is rarer without it
     return kind
+
+
+def _read_intervals(plan: Plan, dataset: Dataset, rank: Rank) -> str:
+    """Return what is kept of the fits without a fold: ``even``, ``local``, ``sets`` or ``none``."""
+    kind, classes = plan.intervals, dataset.labels is not None
+    if kind is None:
+        return "none" if classes else "even"
+    forms = ("sets", "none") if classes else ("even", "local", "none")
+    if kind not in forms:
+        what = "classes" if classes else "a regression"
+        raise OptionError(f"intervals {kind!r}: of {what} they are {' or '.join(forms)}")
+    if kind == "local" and isinstance(rank, Whole):
+        raise OptionError("intervals 'local' need the kernel in memory: give a number of landmarks, not whole")
+    return kind
+
+
+def _read_measure(plan: Plan, dataset: Dataset) -> Measure | None:
+    if plan.threshold_for is None:
+        return None
+    measure = read_measure(plan.threshold_for)
+    if len(dataset.labels or ()) != 2:
+        what = f"{len(dataset.labels)}" if dataset.labels else "a regression, with none"
+        raise OptionError(f"threshold for {measure.text}: it is for two classes, and this is {what}; leave it out")
+    return measure
 
 
 def _read_metrics(plan: Plan, rows: Partition, dataset: Dataset, calibration: str | None) -> Metrics | None:

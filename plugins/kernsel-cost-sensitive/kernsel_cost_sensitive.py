@@ -8,6 +8,8 @@ import numpy as np
 from kernsel.criteria import NewtonCV
 from kernsel.errors import IncompatibleError, OptionError
 
+kernsel_protocol = 1
+
 
 @dataclass(frozen=True)
 class CostSensitive(NewtonCV):

@@ -9,8 +9,9 @@ import subprocess
 import sys
 import types
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -53,15 +54,21 @@ def linear_model(dataset) -> Model:
     )
 
 
+@dataclass
 class Result:
-    def __init__(self, dataset, plan):
-        self.model = linear_model(dataset)
-        self.data = {"notes": [*dataset.notes, "a note of the selection"]}
-        self.warnings = ["the winner is on the edge"]
-        self.options = {name: getattr(plan, name) for name in WORDS}
+    model: Any
+    data: dict
+    options: dict
+    warnings: tuple = ("the winner is on the edge",)
+
+    @classmethod
+    def of(cls, dataset, plan):
+        notes = [*dataset.notes, "a note of the selection"]
+        return cls(linear_model(dataset), {"notes": notes}, {name: getattr(plan, name) for name in WORDS})
 
     def to_json(self):
-        return json.dumps({"format": "kernsel-selection", "options": {k: repr(v) for k, v in self.options.items()}})
+        options = {name: repr(self.options[name]) for name in WORDS}
+        return json.dumps({"format": "kernsel-selection", "options": options})
 
     def summary(self, notes):
         return "the table of the winner" + "\nand notes" * notes
@@ -75,7 +82,7 @@ def fake(monkeypatch):
 
     def carry_out(dataset, plan, progress):
         module.action()
-        return Result(dataset, plan)
+        return Result.of(dataset, plan)
 
     module.carry_out = carry_out
     monkeypatch.setitem(sys.modules, "kernsel.selection.api", module)

@@ -196,7 +196,10 @@ def test_log_odds_need_no_calibration():
 def test_calibrations_that_cannot_be():
     assert read_calibration(None, Svm(bias=False), "classification", 2) == "sigmoid"
     assert read_calibration(None, Krr(), "regression", 0) is None
-    with pytest.raises(OptionError, match="calibration 'platt' is unknown: use sigmoid, isotonic, softmax, none"):
+    with pytest.raises(
+        OptionError,
+        match="calibration 'platt' is unknown: use sigmoid, isotonic, venn-abers, temperature, softmax, none",
+    ):
         read_calibration("platt", Svm(bias=False), "classification", 2)
     with pytest.raises(OptionError, match="is for classes, and this is a regression"):
         read_calibration("sigmoid", Krr(), "regression", 0)

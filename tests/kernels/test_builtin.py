@@ -59,6 +59,20 @@ def test_statistics_are_computed_once(X):
     assert Statistics(X.tolist(), X[:3].astype(np.float32)).l1.shape == (140, 3)
 
 
+def test_a_table_of_a_plugin_is_computed_once_and_read_only(X):
+    stats, asked = Statistics(X, X[:3]), []
+
+    def largest(X, Z):
+        asked.append(1)
+        return np.abs(X[:, None] - Z[None]).max(axis=2)
+
+    found = stats.kept("largest", largest)
+    assert found is stats.kept("largest", largest)
+    assert (found.shape, len(asked), found.flags.writeable) == ((140, 3), 1, False)
+    assert Statistics(X).kept("largest", largest).shape == (140, 140)
+    np.testing.assert_array_equal(stats.on((0,)).kept("largest", largest), np.abs(X[:, [0]] - X[:3, 0]))
+
+
 @pytest.mark.parametrize("cls", CLASSES)
 def test_axes_cover_what_is_free(cls, X):
     kernel = cls()

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import tables
 import tolerances
 import twins.learning
 from kernsel.data import from_arrays
@@ -21,6 +20,8 @@ from kernsel.learning.start import choose_start
 from kernsel.numerics.landmarks import uniform_landmarks
 from kernsel.numerics.runtime import jit
 from kernsel.numerics.square import firstlevel
+from kernsel.paths import make_path
+from kernsel.representation.problem import Problem
 
 LEARNERS = [Krr(), Lssvm()]
 KERNELS = [ARD((0.3, 0.1, 0.2, 0.05)), ARDPolynomial((0.3, 0.1, 0.2, 0.05), 2), Gaussian(2.0)]
@@ -189,7 +190,7 @@ def test_with_relevances_that_can_not_move_it_is_exact_cross_validation():
     kernel = ARD((0.2,) * 4)
     score = CrossValidation(rows, kernel, Lssvm(), Box(0.2, 0.2, (1e-12, 1e3)))
     for lam in (1e-3, 0.1):
-        held = tables.make_path(tables.Problem(rows, kernel), Lssvm(), [lam]).exact()
+        held = make_path(Problem(rows, kernel), Lssvm(), [lam]).exact()
         expected = np.mean((held.f[0, 0] - rows.Y[0]) ** 2)
         assert score(lam, 1.0) == pytest.approx(expected, rel=1e-9)
 

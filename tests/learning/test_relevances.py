@@ -23,6 +23,7 @@ from kernsel.learners import Krr, Lssvm
 from kernsel.learning import PUBLISHED, descent
 from kernsel.learning.descent import Box, DescentPoint
 from kernsel.learning.relevances import Objective
+from kernsel.paths import make_path
 from kernsel.representation.problem import Problem
 
 CRITERIA = [Evidence(), LOO(), ELOO(), CV(), BR()]
@@ -60,7 +61,7 @@ def test_gradients_are_the_differences_and_values_the_scores(kernel, criterion, 
         np.testing.assert_allclose(slopes.theta, expected, rtol=1e-5, atol=1e-6 * abs(slopes.value))
         along = twins.learning.differences(lambda t: value(theta, t[0]), np.array([lam]))[0] * lam
         assert slopes.lam == pytest.approx(along, rel=1e-5, abs=1e-6 * abs(slopes.value))
-        score = criterion.score(tables.make_path(Problem(rows, kernel.with_theta(theta)), learner, [lam])).score[0]
+        score = criterion.score(make_path(Problem(rows, kernel.with_theta(theta)), learner, [lam])).score[0]
         assert slopes.value == pytest.approx(score, rel=1e-8)
 
 

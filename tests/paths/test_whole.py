@@ -168,7 +168,7 @@ def test_classes_have_probabilities_and_deals_are_averaged():
         ({"criterion": "gcv"}, "isn't made for rank whole"),
         ({"criterion": "evidence"}, "isn't made for rank whole"),
         ({"criterion": "rks"}, "never holds the Gram matrix"),
-        ({"folds": "time:4"}, "train on other rows"),
+        ({"folds": "time:4"}, "leave out other rows"),
     ],
 )
 def test_what_the_whole_kernel_in_tiles_has_not_is_refused_with_a_way_out(options, text):

@@ -6,6 +6,7 @@ import html
 import json
 import re
 import shlex
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -15,9 +16,8 @@ import pytest
 import kernsel
 import tables
 from commandline import run
-from kernsel.report.again import call, command
+from kernsel.report.again import as_plain, asked, call, command
 from kernsel.report.page import make_page
-from kernsel.selection.plan import Plan
 
 pytestmark = pytest.mark.filterwarnings("ignore::kernsel.errors.SelectionWarning")  # of the edge of a small grid
 
@@ -145,8 +145,7 @@ def test_the_page_of_a_command_says_how_to_do_it_again(tmp_path, monkeypatch):
     page = (tmp_path / "r.html").read_text()
     Outline(page)
     shell, python = blocks(page)
-    written = ["--report", "r.html", "--output", "r.json"]
-    assert shlex.split(shell) == ["kernsel", "select", "my table.csv", *map(str, options), *written]
+    assert shlex.split(shell)[:3] == ["kernsel", "select", "my table.csv"]
     names: dict = {}
     exec(python, names)
     first = run(*shlex.split(shell)[1:], "--json").stdout
@@ -176,18 +175,16 @@ def test_the_call_of_a_selection_in_python_selects_again():
     assert "tau=1.0,2.0" in shell
 
 
-def test_what_is_asked_is_what_differs_from_the_defaults():
-    assert Plan().asked == {}
-    learner = kernsel.learners.Svm(h=0.1)
-    plan = Plan(folds=np.zeros(200), order=np.inf, kernel=["gaussian"], extend=False, learner=learner)
-    asked = plan.asked
-    assert {name: value for name, value in asked.items() if name != "learner"} == {
-        "kernel": ["gaussian"],
-        "folds": None,
-        "order": "inf",
-        "extend": False,
-    }
-    assert kernsel.registry.build("learner", asked["learner"]) == plan.learner
+def test_what_was_asked_is_written_out_where_it_can_be():
+    X, y = tables.waves()
+    learner = kernsel.learners.Svr(h=0.1)
+    folds = np.arange(60) % 3
+    found = kernsel.select(X, y, learner=learner, kernel="gaussian(tau=2)", folds=folds, extend=False, grid="coarse")
+    given = asked(found)
+    assert kernsel.registry.build("learner", given.pop("learner")) == learner
+    assert given == {"kernel": "gaussian(tau=2)", "folds": folds.tolist(), "extend": False, "grid": "coarse"}
+    assert asked(replace(found, options={**found.options, "asked": {}})) == {}
+    assert [as_plain(value) for value in (np.inf, np.zeros(200), print, ["a", print])] == ["inf", None, None, None]
 
 
 def test_a_report_takes_the_place_of_reports_alone(tmp_path):

@@ -42,7 +42,7 @@ def test_options_about_the_table_are_keywords_of_its_reading():
     told = Plan(drop=["a"], task="regression").table
     assert told["drop"] == ["a"]
     assert told["task"] == "regression"
-    assert set(told) == {"task", "standardize", "class_weight", "copies", *COLUMNS}
+    assert set(told) == {"task", "standardize", "class_weight", "copies", "near", *COLUMNS}
     known = inspect.signature(kernsel.data.from_arrays).parameters
     assert set(told) <= set(known)
 

@@ -19,7 +19,7 @@ from kernsel.heldout.standard_error import of_rows
 from kernsel.kernels import Gaussian
 from kernsel.learners import Krr
 from kernsel.search import board
-from kernsel.search.board import Board
+from kernsel.search.board import Board, round_losses
 from kernsel.search.candidate import Candidate
 from kernsel.search.choice import Rule
 from kernsel.selection import procedure
@@ -279,8 +279,10 @@ def test_repeated_deals_are_averaged():
     found = Board(deals, None, Errors.of(data))
     rng = np.random.default_rng(0)
     by_row = rng.random((3, 60))
-    for rows, losses in zip(deals, by_row, strict=True):
-        found.keep_losses(result.best.key, rows, losses[rows.order], losses[rows.order])
+    found.losses[result.best.key] = {
+        number: round_losses(rows, losses[rows.order], losses[rows.order])
+        for number, (rows, losses) in enumerate(zip(deals, by_row, strict=True))
+    }
     values, errors = procedure._of_all_deals(found, result.best.key)
     np.testing.assert_allclose(values, by_row.mean(axis=0)[deals[0].order], rtol=1e-6)
     assert (values == errors).all()

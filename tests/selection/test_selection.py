@@ -52,12 +52,12 @@ DOCUMENT = {
     "cautions",
     "nested",
     "minimum",
-    *("procedure", "equivalent"),
+    *("procedure", "equivalent", "threshold"),
 }
 DATA = {
     *("rows", "features", "task", "target", "labels", "source", "notes", "folds", "representation", "rank"),
     *("measure", "verification", "choice", "tied", "class_weight", "holdout", "repeats", "weight", "errors"),
-    *("baseline", "copies", "columns"),
+    *("baseline", "copies", "columns", "fingerprint"),
 }
 OPTIONS = {
     *(
@@ -76,7 +76,7 @@ OPTIONS = {
     ),
     *("choose", "within", "clip", "memory"),
     *("metrics", "one_se", "calibration", "weights", "groups", "fold_column", "class_weight", "eta"),
-    *("refine", "budget", "copies"),
+    *("refine", "budget", "copies", "near", "asked", "intervals", "threshold_for"),
 }
 QUICK = {"grid": tables.SMALL, "folds": 5, "extend": False}
 FEW = {"grid": {"tau": [1.0], "lambda": [1e-2, 1e-1]}, "folds": 3, "extend": False}

@@ -35,6 +35,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -46,6 +47,7 @@ from numba.core import types
 from numba.core.dispatcher import Dispatcher
 
 from kernsel.errors import CompilationWarning
+from kernsel.interrupts import raises
 
 REORDER = {"reassoc", "contract", "nsz", "arcp"}
 """The fast-math flags that keep NaN and infinity intact."""
@@ -169,14 +171,14 @@ def _keeping_interrupts() -> Iterator[None]:
 
     It is raised where it comes, too, as always, so that nobody waits for the end of a compilation.
     """
-    usual = signal.default_int_handler
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is not usual:
+    usual: Any = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not raises(usual):
         yield
         return
-    interrupts: list[int] = []
+    came: list[int] = []
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        interrupts.append(number)
+        came.append(number)
         usual(number, frame)
 
     signal.signal(signal.SIGINT, interrupt)
@@ -184,7 +186,7 @@ def _keeping_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, usual)
-    if interrupts:
+    if came:
         raise KeyboardInterrupt
 
 
@@ -245,11 +247,28 @@ def compile_ahead(*functions: Compiled) -> None:
         # The same modules as here, whatever lies in the current folder.
         call = (
             f"import sys; sys.path[:] = {sys.path!r}; "
-            f"from kernsel.numerics.runtime import jit; jit.compile_these({addresses!r})"
+            f"from kernsel.numerics.runtime import jit; jit.end_with_parent(); jit.compile_these({addresses!r})"
         )
-        quiet: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
-        _second = _Second(subprocess.Popen([sys.executable, "-P", "-c", call], **quiet), addresses)
-        atexit.register(_second.process.kill)
+        quiet: dict[str, Any] = dict.fromkeys(("stdout", "stderr"), subprocess.DEVNULL)
+        process = subprocess.Popen([sys.executable, "-P", "-c", call], stdin=subprocess.PIPE, **quiet)
+        _second = _Second(process, addresses)
+        atexit.register(_end, process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with process:  # closes its standard input, and waits for its end
+        process.kill()
+
+
+def end_with_parent() -> None:
+    """End this process when its parent ends, which holds the other end of the standard input: by SIGKILL, too."""
+
+    def wait() -> None:
+        while os.read(0, 1):
+            pass
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def missing(functions: Iterable[Compiled]) -> tuple[str, ...]:
@@ -354,7 +373,8 @@ def share_each(work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any
     pool = ThreadPoolExecutor(workers)
     wait = True  # a task that ran on after the failure of another would change the threads of BLAS under later work
     try:
-        yield from pool.map(lambda item: _alone(work, item), items)
+        context = copy_context()  # of the caller: what is in force there is in force in its tasks
+        yield from pool.map(lambda item: context.copy().run(_alone, work, item), items)
     except (KeyboardInterrupt, GeneratorExit):
         wait = False
         raise

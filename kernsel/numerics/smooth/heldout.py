@@ -30,6 +30,7 @@ import numpy as np
 from numba.core import types
 from numpy.typing import NDArray
 
+from kernsel.numerics.left_out import LeftOut, own_rows
 from kernsel.numerics.runtime.jit import (
     LOSS,
     Compiled,
@@ -75,7 +76,9 @@ class Folds(NamedTuple):
     Parameters
     ----------
     starts : (t + 1,) array of int
-        Fold j holds the rows ``starts[j]`` to below ``starts[j + 1]``.
+        Fold j holds the rows ``starts[j]`` to below ``starts[j + 1]``, which are scored.
+    away, bounds : (m,), (t + 1,) arrays of int
+        The fit without it leaves out ``away[bounds[j]:bounds[j + 1]]``, ascending: the same rows, or more.
     left : (t,) array
         The weight that the fit without each fold keeps.
     N : float
@@ -83,6 +86,8 @@ class Folds(NamedTuple):
     """
 
     starts: Indices
+    away: Indices
+    bounds: Indices
     left: Array
     N: float
 
@@ -106,7 +111,7 @@ class HeldOut(NamedTuple):
 
 
 FIT, FITS = record(Fit, *4 * [f8_1]), record(Fit, *4 * [f8_3])
-FOLDS = record(Folds, i8_1, f8_1, f8)
+FOLDS = record(Folds, i8_1, i8_1, i8_1, f8_1, f8)
 HELD, HELDS = record(HeldOut, f8_1, f8_1, i8_1), record(HeldOut, f8_3, f8_3, i8[:, :, ::1])
 
 UPDATE = types.FunctionType(types.void(f8_2, f8_2, OBJECTIVE, LOSS, FIT, FOLDS, i8, f8, HELD))
@@ -114,8 +119,8 @@ UPDATE = types.FunctionType(types.void(f8_2, f8_2, OBJECTIVE, LOSS, FIT, FOLDS, 
 
 
 @inline
-def strays(loss, objective, fit, end, lo, hi, climb, norm, trust):
-    """Say whether the model of the loss fails at the outputs ``end`` of a step, on the rows but ``lo`` to below ``hi``.
+def strays(loss, objective, fit, end, away, climb, norm, trust):
+    """Say whether the model of the loss fails at the outputs ``end`` of a step, on the rows that aren't left out.
 
     Parameters
     ----------
@@ -123,7 +128,8 @@ def strays(loss, objective, fit, end, lo, hi, climb, norm, trust):
     objective : Objective
     fit : Fit
     end : (n,)
-    lo, hi : int
+    away : (m,)
+        The rows that are left out, ascending.
     climb : float
         The ridge's part of the slope, ``2 N_T lam <f, delta>``.
     norm : float
@@ -132,9 +138,10 @@ def strays(loss, objective, fit, end, lo, hi, climb, norm, trust):
         The step may stray by this share of what it promises, and by ``NEGLIGIBLE`` of the objective.
     """
     y, s, _, parameters, _ = objective
-    stray, slope, total = 0.0, climb, norm
+    stray, slope, total, passed = 0.0, climb, norm, 0
     for i in range(end.size):
-        if lo <= i < hi:
+        if passed < away.size and away[passed] == i:
+            passed += 1
             continue
         step = end[i] - fit.f[i]
         before, _, _ = loss(y[i], fit.f[i], parameters)
@@ -176,6 +183,7 @@ def update_folds(
     trust: float,
     out: np.ndarray,
     rho: np.ndarray,
+    away: LeftOut | None = None,
 ) -> np.ndarray:
     """Apply ``update`` to the fits of ``q`` outputs and ``L`` values of ``lam``, side by side.
 
@@ -194,13 +202,16 @@ def update_folds(
     starts, left : (t + 1,), (t,)
         The folds, and the weight that the fit without each keeps.
     order : int
-        Of the BIF, where 0 asks for ``rho`` alone; a Newton step fills ``rho`` too if it is not 0.
+        Of the BIF, where 0 asks for ``rho`` alone; a Newton step fills ``rho`` too if it is not 0, which is for fits
+        that leave out the fold's own rows and no other.
     loss, parameters, Y, s : pointer, (p,), (q, n), (n,)
         Loss, targets and weights.
     trust : float
         A Newton step that strays by more than this share of what it promises has the status ``ASTRAY``.
     out : (q, L, n); rho : (q, L, t)
         Overwritten: held-out outputs, and the ratio of the series a fold.
+    away : LeftOut, optional
+        What the fits leave out, for Newton steps; by default the fold's own rows.
 
     Returns
     -------
@@ -210,7 +221,8 @@ def update_folds(
     status = np.zeros(rho.shape, np.int64)
     loop = _updates.code  # compiled here, not by several threads at once
     stack, fits = Objective(Y, s[None], lams, parameters, int(bias)), Fit(x, f, d1, d2)
-    folds, held = Folds(starts, left, float(s.sum())), HeldOut(out, rho, status)
+    folds = Folds(starts, *(own_rows(starts) if away is None else away), left, float(s.sum()))
+    held = HeldOut(out, rho, status)
     job = (update.code, G, V, stack, loss.code, fits, folds, order, trust, held)
     with one_blas_thread():
         share(lambda first, step: loop(first, step, *job), f.shape[0] * f.shape[1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernsel.numerics.lanczos import add_unevenness, dominant_vector, radius_of, series_of, uneven
+from kernsel.numerics.left_out import take_rows
 from kernsel.numerics.runtime.blas import (
     add_products,
     copy_lower,
@@ -23,15 +24,15 @@ from kernsel.numerics.smooth.heldout import UPDATE, strays
 
 
 @inline
-def curved_features(Z, d2, lo, hi):
-    """Return ``D^1/2 Z`` on the curved rows from ``lo`` to below ``hi``."""
+def curved_features(Z, d2, rows):
+    """Return ``D^1/2 Z`` on those of some rows that are curved."""
     r = Z.shape[1]
     m = 0
-    for i in range(lo, hi):
+    for i in rows:
         m += d2[i] > 0.0
     C = np.empty((m, r))
     m = 0
-    for i in range(lo, hi):
+    for i in rows:
         if d2[i] > 0.0:
             root = np.sqrt(d2[i])
             for j in range(r):
@@ -44,6 +45,7 @@ def curved_features(Z, d2, lo, hi):
 def newton_step(Z, V, objective, loss, fit, folds, order, trust, held):
     """``delta = [mu' I + Z' D Z - Z_S' D_S Z_S]^-1 (2 N_S lam w + Z_S' d1_S)``, ``f^{-S}_S = Z_S (w + delta)``.
 
+    Where the fit leaves out more rows than are scored, all but the last ``Z_S`` are of those rows.
     A fold with few curved rows is taken away from the factor of the whole system by Woodbury's formula. If ``order`` is
     not 0, ``rho`` is filled, as by ``influence``.
 
@@ -65,11 +67,11 @@ def newton_step(Z, V, objective, loss, fit, folds, order, trust, held):
     held : HeldOut
         Overwritten.
     """
-    (w, _, d1, d2), (starts, left, N), (out, rho, status) = fit, folds, held
+    (w, _, d1, d2), (starts, gone, bounds, left, N), (out, rho, status) = fit, folds, held
     lam, bias = objective.lam, objective.bias
     n, r = Z.shape
     H = np.zeros((r, r))
-    curved = curved_features(Z, d2, 0, n)
+    curved = curved_features(Z, d2, np.arange(n))
     add_products(curved, 1.0, H)
     R, factorised_for, failed = np.empty((r, r)), -1.0, False
     norm = inner(w[: r - bias], w)
@@ -79,15 +81,15 @@ def newton_step(Z, V, objective, loss, fit, folds, order, trust, held):
         mirror(H)
     delta, end, shorter, own = np.empty(r), np.empty(n), np.empty((r, r)), np.empty((r, r))
     for fold in range(left.size):
-        lo, hi = starts[fold], starts[fold + 1]
+        lo, hi, away = starts[fold], starts[fold + 1], gone[bounds[fold] : bounds[fold + 1]]
         mu = 2.0 * left[fold] * lam
-        pull_of_fold(Z[lo:hi], d1[lo:hi], w, 2.0 * (N - left[fold]) * lam, bias, delta)
-        C = curved_features(Z, d2, lo, hi)
+        pull_of_rows(Z, d1, away, w, 2.0 * (N - left[fold]) * lam, bias, delta)
+        C = curved_features(Z, d2, away)
         m = C.shape[0]
         status[fold] = SINGULAR
         if not unknown:
             rho[fold] = ratio(H, whole, C, N / left[fold], (N - left[fold]) / left[fold])
-        if bias and curvature(d2, 0, lo) + curvature(d2, hi, n) == 0.0:
+        if bias and m == curved.shape[0]:
             continue  # no curved row is left to say where the bias should be
         if 4 * m > r:
             copy_lower(H, shorter)
@@ -112,7 +114,7 @@ def newton_step(Z, V, objective, loss, fit, folds, order, trust, held):
         multiply(Z, delta, end)
         climb = mu * (inner(w[: r - bias], delta) - norm)
         status[fold] = CONVERGED
-        if strays(loss, objective, fit, end, lo, hi, climb, 0.5 * mu * norm, trust):
+        if strays(loss, objective, fit, end, away, climb, 0.5 * mu * norm, trust):
             status[fold] = ASTRAY
         for j in range(lo, hi):
             out[j] = end[j]
@@ -149,20 +151,14 @@ def add_woodbury(R, C, x):
 
 
 @inline
-def pull_of_fold(ZS, d1, w, shrink, bias, out):
+def pull_of_rows(Z, d1, rows, w, shrink, bias, out):
     """Fill ``out (r,)`` with ``Z_S' d1_S + shrink w``, where the weight of a bias, the last one, isn't shrunk."""
-    multiply_transposed(ZS, d1, out)
+    pull = np.empty(rows.size)
+    for i in range(rows.size):
+        pull[i] = d1[rows[i]]
+    multiply_transposed(take_rows(Z, rows), pull, out)
     for j in range(w.size - bias):
         out[j] += shrink * w[j]
-
-
-@inline
-def curvature(d2, lo, hi):
-    """Return the sum of the curvature of some rows."""
-    total = 0.0
-    for i in range(lo, hi):
-        total += d2[i]
-    return total
 
 
 @pointer(UPDATE)
@@ -190,24 +186,26 @@ def influence(Z, V, objective, loss, fit, folds, order, trust, held):
     held : HeldOut
         Overwritten.
     """
-    (w, _, d1, d2), (starts, left, N), (out, rho, status) = fit, folds, held
+    (w, _, d1, d2), (starts, _, _, left, N), (out, rho, status) = fit, folds, held
     lam, bias = objective.lam, objective.bias
     n, r = Z.shape
     H, R, e, total = np.zeros((r, r)), np.empty((r, r)), np.empty(r), np.empty(r)
-    add_products(curved_features(Z, d2, 0, n), 1.0, H)
+    curved = curved_features(Z, d2, np.arange(n))
+    add_products(curved, 1.0, H)
     mirror(H)
-    failed = (bias == 1 and curvature(d2, 0, n) == 0.0) or ridged_cholesky(H, 2.0 * N * lam, bias, R) != 0
+    failed = (bias == 1 and curved.shape[0] == 0) or ridged_cholesky(H, 2.0 * N * lam, bias, R) != 0
     for fold in range(left.size):
         status[fold] = SINGULAR if failed else CONVERGED
         if failed:
             continue
         lo, hi = starts[fold], starts[fold + 1]
-        C = curved_features(Z, d2, lo, hi)
+        rows = np.arange(lo, hi)
+        C = curved_features(Z, d2, rows)
         kept, gone = N / left[fold], (N - left[fold]) / left[fold]
         rho[fold] = ratio(H, R, C, kept, gone)
         if order == 0:
             continue
-        pull_of_fold(Z[lo:hi], d1[lo:hi], w, 2.0 * (N - left[fold]) * lam, bias, e)
+        pull_of_rows(Z, d1, rows, w, 2.0 * (N - left[fold]) * lam, bias, e)
         for j in range(r):
             e[j] *= kept
         solve_rows(R, e)

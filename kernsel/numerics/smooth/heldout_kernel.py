@@ -41,6 +41,19 @@ def places_within(rows, count, lo, hi):
 
 
 @inline
+def places_among(rows, count, some, places):
+    """Fill ``places`` with where ``rows[:count]`` holds rows of ``some``, both ascending; return their number."""
+    found, j = 0, 0
+    for i in range(count):
+        while j < some.size and some[j] < rows[i]:
+            j += 1
+        if j < some.size and some[j] == rows[i]:
+            places[found] = i
+            found += 1
+    return found
+
+
+@inline
 def add_to_fold(K, rows, count, coefficients, lo, hi, out):
     """Add ``sum_i coefficients[i] K[rows[i], lo:hi]`` over ``i < count`` to ``out[lo:hi]``."""
     for i in range(count):
@@ -82,7 +95,8 @@ def newton_step(K, V, objective, loss, fit, folds, order, trust, held):
     Without the fold, straight rows get the coefficient ``-d1_i / mu'`` and the curved rows k that are kept
     ``(K_kk + mu' D^-1) a_k + b = f_k - d1_k / d2_k - (K a)_k`` of the straight ones, where with a bias all coefficients
     sum to 0. With the fold's curved rows g, that system is read off the inverse M for all curved rows:
-    ``a_k = u_k - M_kg M_gg^-1 u_g`` with ``u = M [right-hand side of k; 0]``.
+    ``a_k = u_k - M_kg M_gg^-1 u_g`` with ``u = M [right-hand side of k; 0]``. Where the fit leaves out more rows than
+    are scored, ``N_S``, g and the straight rows without coefficients are those of all these rows.
 
     If ``order`` is not 0, ``rho`` is read off M: see ``ratio_at``.
 
@@ -104,9 +118,10 @@ def newton_step(K, V, objective, loss, fit, folds, order, trust, held):
     held : HeldOut
         Overwritten.
     """
-    (a, f, d1, d2), (starts, left, N), (out, rho, status) = fit, folds, held
+    (a, f, d1, d2), (starts, gone, bounds, left, N), (out, rho, status) = fit, folds, held
     lam, bias, n = objective.lam, objective.bias, f.size
     rows, straight, coefficients = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
+    places = np.empty(n, np.int64)
     count = curved_rows(d2, rows)
     root = roots(d2, rows, count)
     m = straight_rows(d1, d2, straight)
@@ -121,7 +136,7 @@ def newton_step(K, V, objective, loss, fit, folds, order, trust, held):
     add_rows(K, straight, m, coefficients, base)
     M, factorised_for, singular = np.empty((count + bias, count + bias)), -1.0, False
     for fold in range(left.size):
-        lo, hi = starts[fold], starts[fold + 1]
+        lo, hi, away = starts[fold], starts[fold + 1], gone[bounds[fold] : bounds[fold + 1]]
         mu = 2.0 * left[fold] * lam
         if left[fold] != factorised_for:
             singular = scaled_inverse(K, bias, rows, root, mu, M) != 0
@@ -131,39 +146,43 @@ def newton_step(K, V, objective, loss, fit, folds, order, trust, held):
             continue
         for i in range(n):
             h[i] = base[i]
-        first, last = places_within(straight, m, lo, hi)
         kept_pull = pull
-        for i in range(first, last):
-            k, c = K[straight[i]], coefficients[i]
+        for p in range(places_among(straight, m, away, places)):
+            k, c = K[straight[places[p]]], coefficients[places[p]]
             kept_pull += c
             for j in range(n):
                 h[j] -= c * k[j]
-        first, last = places_within(rows, count, lo, hi)
         if order > 0:
+            first, last = places_within(rows, count, lo, hi)
             for i in range(count):
                 signs[i] = 1.0 if first <= i < last else (left[fold] - N) / left[fold]
             rho[fold] = ratio_at(M, 2.0 * N * lam, mu, signs, first, last)
         for i in range(count):
             k = rows[i]
-            u[i] = 0.0 if first <= i < last else root[i] * (f[k] - d1[k] / d2[k] - h[k] / mu)
+            u[i] = root[i] * (f[k] - d1[k] / d2[k] - h[k] / mu)
+        lost = places_among(rows, count, away, places)
+        for p in range(lost):
+            u[places[p]] = 0.0
         b = 0.0
         if bias:
             u[count] = kept_pull / mu
-            if last - first == count:  # no curved row is left to say where the bias should be
+            if lost == count:  # no curved row is left to say where the bias should be
                 continue
         times(M, u, x)
-        if last > first and without_rows(M, first, last, x) != 0:
+        if lost > 0 and without_rows(M, places[:lost], x) != 0:
             continue
         if bias:
             b = x[count]
         for j in range(n):
             h[j] = h[j] / mu + b
         for i in range(count):
-            x[i] *= 0.0 if first <= i < last else root[i]
+            x[i] *= root[i]
+        for p in range(lost):
+            x[places[p]] = 0.0
         add_rows(K, rows, count, x, h)
         climb = mu * (inner_above(a, h, b) - norm)
         status[fold] = CONVERGED
-        if strays(loss, objective, fit, h, lo, hi, climb, 0.5 * mu * norm, trust):
+        if strays(loss, objective, fit, h, away, climb, 0.5 * mu * norm, trust):
             status[fold] = ASTRAY
         for j in range(lo, hi):
             out[j] = h[j]
@@ -190,19 +209,19 @@ def roots(d2, rows, count):
 
 
 @inline
-def without_rows(M, first, last, x):
-    """Turn ``x = M b``, with ``b = 0`` from ``first`` to ``last``, into the solution without these rows of M^-1."""
-    m = last - first
+def without_rows(M, places, x):
+    """Turn ``x = M b``, with ``b = 0`` at some places, into the solution without these rows of M^-1."""
+    m = places.size
     MC, c = np.empty((m, m)), np.empty(m)
     for i in range(m):
-        c[i] = x[first + i]
+        c[i] = x[places[i]]
         for j in range(i + 1):
-            MC[i, j] = M[first + i, first + j]
+            MC[i, j] = M[places[i], places[j]]
     if damped_solve(MC, c) != 0:
         return SINGULAR
     for i in range(x.size):
         for j in range(m):
-            x[i] -= M[i, first + j] * c[j]
+            x[i] -= M[i, places[j]] * c[j]
     return CONVERGED
 
 
@@ -243,7 +262,7 @@ def influence(K, V, objective, loss, fit, folds, order, trust, held):
     held : HeldOut
         Overwritten.
     """
-    (a, f, d1, d2), (starts, left, N), (out, rho, status) = fit, folds, held
+    (a, f, d1, d2), (starts, _, _, left, N), (out, rho, status) = fit, folds, held
     lam, bias, n = objective.lam, objective.bias, f.size
     mu = 2.0 * N * lam
     rows, fold_rows, kappa = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
@@ -364,7 +383,7 @@ def nystrom_influence(K, V, objective, loss, fit, folds, order, trust, held):
     held : HeldOut
         Overwritten.
     """
-    (a, f, d1, d2), (starts, left, N), (out, _, status) = fit, folds, held
+    (a, f, d1, d2), (starts, _, _, left, N), (out, _, status) = fit, folds, held
     lam, bias = objective.lam, objective.bias
     n, c = V.shape
     mu = 2.0 * N * lam

@@ -2,8 +2,8 @@
 
 In the coordinates of ``spectral``. With ``A = (K + ridge I)^-1``, less ``u u' / t`` for an unpenalised bias, where
 ``root = S^1/2 1``, ``u = (K + ridge I)^-1 root`` and ``t = root' u``, a fold S is held out by
-``y_S - f_S = A_SS^-1 (A y)_S``. With the factor ``K + ridge I = R R'`` the blocks are those of
-``(R^-1)_{:,S}' (R^-1)_{:,S}``.
+``y_S - f_S = A_SS^-1 (A y)_S``, and where the fit leaves out more rows than are scored, by their block. With the factor
+``K + ridge I = R R'`` the blocks are those of ``(R^-1)_{:,S}' (R^-1)_{:,S}``.
 
 The fit on all rows has a larger ridge than that without a fold, ``ridge + d``. Its coefficients are the fixed point of
 ``a = A (y - d a)``, so that the same factor serves it: the eigenvalues of ``I + d A`` are between 1 and
@@ -19,6 +19,7 @@ import numpy as np
 from numba.core import types
 from numpy.typing import NDArray
 
+from kernsel.numerics.left_out import LeftOut, own_rows
 from kernsel.numerics.runtime.blas import add_products, cholesky, copy_lower, inner, invert_factor, multiply, solve_rows
 from kernsel.numerics.runtime.jit import b1, f8, f8_1, f8_2, f8_3, i8, i8_1, jit, one_blas_thread, record, share
 from kernsel.numerics.smooth.convergence import SINGULAR
@@ -61,8 +62,8 @@ class System(NamedTuple):
 SYSTEM = record(System, f8_2, f8_1, f8_2, f8)
 
 
-@jit(types.void(i8, i8, SYSTEM, f8_1, i8_1, f8_1, f8_1, f8, i8, f8_3, f8_1, i8[:, ::1]))
-def _ridges(first, step, system, lams, starts, left, different, total, rounds, out, norms, status):
+@jit(types.void(i8, i8, SYSTEM, f8_1, i8_1, i8_1, i8_1, f8_1, f8_1, f8, i8, f8_3, f8_1, i8[:, ::1]))
+def _ridges(first, step, system, lams, starts, away, bounds, left, different, total, rounds, out, norms, status):
     """Fill ``out (k, L, n)`` and ``status (L, u)`` for every ``step``-th of the ridges ``different[j] lams[k]``.
 
     With ``rounds`` of the fixed point, add squared norms of the fits with ridge ``total lams[k]`` to ``norms (L,)``.
@@ -114,31 +115,34 @@ def _ridges(first, step, system, lams, starts, left, different, total, rounds, o
         for fold in range(left.size):
             if left[fold] != weight:
                 continue
-            lo, hi = starts[fold], starts[fold + 1]
-            m = hi - lo
-            B, Q, e = np.zeros((n - lo, m)), np.zeros((m, m)), np.empty((Y.shape[0], m))
-            for i in range(n - lo):
-                for j in range(min(m, i + 1)):
-                    B[i, j] = R[lo + i, lo + j]
+            lo, hi, rows = starts[fold], starts[fold + 1], away[bounds[fold] : bounds[fold + 1]]
+            m, top = rows.size, rows[0]
+            B, Q, e = np.zeros((n - top, m)), np.zeros((m, m)), np.empty((Y.shape[0], m))
+            for i in range(n - top):
+                for j in range(m):
+                    if rows[j] > top + i:  # above the diagonal
+                        break
+                    B[i, j] = R[top + i, rows[j]]
             add_products(B, 1.0, Q)
             if root.size:
                 for i in range(m):
                     for j in range(i + 1):
-                        Q[i, j] -= (u[lo + i] / t) * u[lo + j]  # u is tiny where the ridge is large
+                        Q[i, j] -= (u[rows[i]] / t) * u[rows[j]]  # u is tiny where the ridge is large
             for c in range(Y.shape[0]):
                 for i in range(m):
-                    e[c, i] = x[c, lo + i]
+                    e[c, i] = x[c, rows[i]]
             if cholesky(Q) != 0:
                 status[k, job % folds] = SINGULAR
             solve_rows(Q, e)
             for c in range(Y.shape[0]):
                 for i in range(m):
-                    out[c, k, lo + i] = Y[c, lo + i] - e[c, i]
+                    if lo <= rows[i] < hi:
+                        out[c, k, rows[i]] = Y[c, rows[i]] - e[c, i]
 
 
 def heldout_factored(
     K: np.ndarray, root: np.ndarray | None, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray, left: np.ndarray,
-    total: float,
+    total: float, away: LeftOut | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """Return the exact held-out outputs ``(k, L, n)`` of the square loss, squared norms and a status for every ``lam``.
 
@@ -155,7 +159,10 @@ def heldout_factored(
         The fit without fold S has the ridge ``left_S lam``; rows in no fold keep zeros.
     total : float
         What ``left`` is where no fold is left out.
+    away : LeftOut, optional
+        What the fits leave out; by default the fold's own rows.
     """
+    rows, bounds = own_rows(starts) if away is None else away
     different = np.unique(left)
     rounds = _rounds((total - different[-1]) / different[-1])
     if rounds * len(Y) * STEP_ROWS > len(K):
@@ -165,7 +172,7 @@ def heldout_factored(
     least = len(K) * ROUNDING * float(np.abs(K).sum(axis=1).max(initial=0.0))  # rounding errors of K, at most
     loop = _ridges.code  # compiled here, not by several threads at once
     system = System(K, np.zeros(0) if root is None else root, Y, least)
-    job = (system, lams, starts, left, different, total, rounds, out, norms, status)
+    job = (system, lams, starts, rows, bounds, left, different, total, rounds, out, norms, status)
     with one_blas_thread():
         share(lambda first, step: loop(first, step, *job), status.size)
     worst = status.max(axis=1)

@@ -2,7 +2,8 @@
 
 All is in the coordinates of ``spectral``: ``K = U diag(ev) U'``, or features ``K = Z Z'`` with ``G = Z' Z``; weights as
 ``S^1/2``, targets as rows ``Y (k, n)``. A fold S of m rows is held out by a block of m x m, by r x r products, or by
-the series.
+the series. A fit may leave out more rows than are scored, ``U`` with S in U (rows too near in time or space): blocks
+and products are then those of U, and outputs those of S.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from numba.core import types
 from numpy.typing import NDArray
 
 from kernsel.numerics.lanczos import add_unevenness, dominant_vector, radius_of, series_of
+from kernsel.numerics.left_out import LeftOut, own_rows, take_rows
 from kernsel.numerics.runtime.blas import (
     add_inner_products,
     add_products,
@@ -77,30 +79,32 @@ class System(NamedTuple):
 
 
 class Fold(NamedTuple):
-    """The rows ``lo`` to below ``hi``, the weight that is kept without them, and the weight N of all rows."""
+    """The rows ``lo`` to below ``hi``, which are scored, and those that the fit leaves out, ``away (m,)``; the weight
+    that it keeps, and the weight N of all rows."""
 
     lo: int
     hi: int
+    away: NDArray[np.int64]
     left: float
     N: float
 
 
-SYSTEM, ONE_FOLD = record(System, f8_2, f8_1, f8_2, f8_2, f8_2, i8), record(Fold, i8, i8, f8, f8)
+SYSTEM, ONE_FOLD = record(System, f8_2, f8_1, f8_2, f8_2, f8_2, i8), record(Fold, i8, i8, i8_1, f8, f8)
 
 FOLD = types.FunctionType(types.void(SYSTEM, f8_1, ONE_FOLD, i8, f8_3, i8_1, f8_1))
 """One fold: ``(system, lams, fold, order, out (k, L, n), status (L,), rho (L,))``."""
 
 
-@jit((i8, i8, FOLD, SYSTEM, f8_1, i8_1, f8_1, f8, i8, f8_3, i8[:, ::1], f8_2))
-def _folds(first, step, task, system, lams, starts, left, N, order, out, status, rho):
+@jit((i8, i8, FOLD, SYSTEM, f8_1, i8_1, i8_1, i8_1, f8_1, f8, i8, f8_3, i8[:, ::1], f8_2))
+def _folds(first, step, task, system, lams, starts, away, bounds, left, N, order, out, status, rho):
     for fold in range(first, left.size, step):
-        one = Fold(starts[fold], starts[fold + 1], left[fold], N)
+        one = Fold(starts[fold], starts[fold + 1], away[bounds[fold] : bounds[fold + 1]], left[fold], N)
         task(system, lams, one, order, out, status[fold], rho[fold])
 
 
 def for_folds(
     task: Compiled, U: np.ndarray, ev: np.ndarray, bias: int, Y: np.ndarray, G: np.ndarray, lams: np.ndarray,
-    starts: np.ndarray, N: float, left: np.ndarray, order: int,
+    starts: np.ndarray, N: float, left: np.ndarray, order: int, away: LeftOut | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """Run ``task`` for every fold, side by side.
 
@@ -122,6 +126,8 @@ def for_folds(
         The folds, the sum of all weights, and what the fit without each fold keeps of it.
     order : int
         Of the BIF; 0 asks for ``rho`` alone.
+    away : LeftOut, optional
+        What the fits leave out; by default the fold's own rows, which ``influence`` always does.
 
     Returns
     -------
@@ -132,28 +138,32 @@ def for_folds(
     out = np.zeros((Y.shape[0], lams.size, U.shape[0]))
     status, rho = np.zeros((starts.size - 1, lams.size), np.int64), np.zeros((starts.size - 1, lams.size))
     loop = _folds.code  # compiled here, not by several threads at once
-    job = (task.code, System(U, ev, Y, Y @ U, G, bias), lams, starts, left, N, order, out, status, rho)
+    rows, bounds = own_rows(starts) if away is None else away
+    job = (task.code, System(U, ev, Y, Y @ U, G, bias), lams, starts, rows, bounds, left, N, order, out, status, rho)
     with one_blas_thread():
         share(lambda first, step: loop(first, step, *job), len(status))
     return out, status.max(axis=0), rho
 
 
-def products_are_cheaper(starts: np.ndarray, r: int, lams: np.ndarray, spectrum: float = 0.0) -> bool:
+def products_are_cheaper(bounds: np.ndarray, r: int, lams: np.ndarray, spectrum: float = 0.0) -> bool:
     """Say whether folds are left out with fewer operations by ``r x r`` products than by their own blocks.
 
-    For those a spectrum is needed, which takes ``spectrum`` operations if it isn't there yet.
+    Fold j leaves out ``bounds[j + 1] - bounds[j]`` rows. For blocks a spectrum is needed, which takes ``spectrum``
+    operations if it isn't there yet.
     """
-    m = float(np.diff(starts).max())
-    blocks = lams.size * (m**2 * r + m**3 / 3) + spectrum / (len(starts) - 1)
+    m = float(np.diff(bounds).max())
+    blocks = lams.size * (m**2 * r + m**3 / 3) + spectrum / (len(bounds) - 1)
     return m * r**2 + lams.size * r**3 / 3 < blocks
 
 
 def heldout_square(
-    U: np.ndarray, ev: np.ndarray, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray, N: float, left: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+    U: np.ndarray, ev: np.ndarray, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray, N: float, left: np.ndarray,
+    away: LeftOut | None = None,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Return the exact held-out outputs ``(k, L, n)`` of the square loss, and a status for every ``lam``.
 
-    Without fold S the ridge is ``left_S lam``, and with ``A = (K + ridge I)^-1``, ``y_S - f_S = A_SS^-1 (A y)_S``.
+    Without fold S the ridge is ``left_S lam``, and with ``A = (K + ridge I)^-1``, ``y_S - f_S = A_SS^-1 (A y)_S``;
+    where the fit leaves out the rows U, of which S are scored, ``y_U - f_U = A_UU^-1 (A y)_U``.
 
     Parameters
     ----------
@@ -171,18 +181,21 @@ def heldout_square(
         Sum of all weights.
     left : (t,) array
         What the fit without each fold keeps of it.
+    away : LeftOut, optional
+        What the fits leave out; by default the fold's own rows.
     """
-    if products_are_cheaper(starts, ev.size, lams):
+    away = own_rows(starts) if away is None else away
+    if products_are_cheaper(away.bounds, ev.size, lams):
         bias = int(ev.size > 0 and np.isinf(ev[0]))  # it comes first in a spectrum, and last among features
         scaled = np.roll(U * np.sqrt(np.where(np.isinf(ev), 1.0, ev)), -bias, axis=1)
-        return heldout_features(np.ascontiguousarray(scaled), scaled.T @ scaled, bias, Y, lams, starts, N, left)
-    out, status, _ = for_folds(without_block, U, ev, 0, Y, np.zeros((0, 0)), lams, starts, N, left, 0)
+        return heldout_features(np.ascontiguousarray(scaled), scaled.T @ scaled, bias, Y, lams, starts, N, left, away)
+    out, status, _ = for_folds(without_block, U, ev, 0, Y, np.zeros((0, 0)), lams, starts, N, left, 0, away)
     return out, status
 
 
 def heldout_features(
     Z: np.ndarray, G: np.ndarray, bias: int, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray, N: float,
-    left: np.ndarray,
+    left: np.ndarray, away: LeftOut | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Return the exact held-out outputs ``(k, L, n)`` for ``K = Z Z'`` and ``G = Z' Z``, and a status (L,).
 
@@ -209,16 +222,19 @@ def heldout_features(
         Sum of all weights.
     left : (t,) array
         What the fit without each fold keeps of it.
+    away : LeftOut, optional
+        What the fits leave out; by default the fold's own rows.
     """
+    away = own_rows(starts) if away is None else away
     alone = columns_alone(Z, G)
     out, status = np.zeros((len(Y), lams.size, len(Z))), np.zeros(lams.size, np.int64)
     if not alone.all():
         features, products = (np.ascontiguousarray(Z[:, ~alone]), G[np.ix_(~alone, ~alone)]) if alone.any() else (Z, G)
         out, status, _ = for_folds(
-            without_products, features, np.zeros(0), bias, Y, products, lams, starts, N, left, 0
+            without_products, features, np.zeros(0), bias, Y, products, lams, starts, N, left, 0, away
         )  # fmt: skip
     if alone.any():
-        out += without_columns(Z[:, alone], Y, lams, starts, left)
+        out += without_columns(Z[:, alone], Y, lams, starts, left, away)
     return out, status
 
 
@@ -242,7 +258,9 @@ def columns_alone(Z: np.ndarray, G: np.ndarray) -> np.ndarray:
     return alone
 
 
-def without_columns(Z: np.ndarray, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray, left: np.ndarray) -> np.ndarray:
+def without_columns(
+    Z: np.ndarray, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray, left: np.ndarray, away: LeftOut
+) -> np.ndarray:
     """Return the held-out outputs ``(k, L, n)`` of orthogonal columns: ``w = Z' y / (diag(Z' Z) + ridge)``.
 
     Parameters
@@ -257,12 +275,20 @@ def without_columns(Z: np.ndarray, Y: np.ndarray, lams: np.ndarray, starts: np.n
         Bounds of the folds; rows beyond the last are never held out.
     left : (t,) array
         What the fit without each fold keeps of it.
+    away : LeftOut
+        What the fits leave out.
     """
     folds = [slice(lo, hi) for lo, hi in pairwise([*starts, len(Z)])]  # what is never held out comes last
-    squares = np.stack([np.einsum("ij,ij->j", Z[fold], Z[fold]) for fold in folds])
-    products = np.stack([Y[:, fold] @ Z[fold] for fold in folds])
-    kept = 1.0 - np.eye(len(folds))  # sums over the other folds: the fold's own part would not cancel exactly
-    squares, products = kept @ squares, np.einsum("st,tkj->skj", kept, products)
+    if away.rows.size == starts[-1]:
+        squares = np.stack([np.einsum("ij,ij->j", Z[fold], Z[fold]) for fold in folds])
+        products = np.stack([Y[:, fold] @ Z[fold] for fold in folds])
+        kept = 1.0 - np.eye(len(folds))  # sums over the other folds: the fold's own part would not cancel exactly
+        squares, products = kept @ squares, np.einsum("st,tkj->skj", kept, products)
+    else:
+        kept = np.ones((left.size, len(Z)))
+        for j, (lo, hi) in enumerate(pairwise(away.bounds)):
+            kept[j, away.rows[lo:hi]] = 0.0
+        squares, products = kept @ Z**2, np.stack([(Y * each) @ Z for each in kept])
     out = np.zeros((Y.shape[0], lams.size, Z.shape[0]))
     for j, fold in enumerate(folds[:-1]):
         w = products[j][:, None, :] / (squares[j] + left[j] * lams[:, None])
@@ -330,10 +356,10 @@ def without_block(system, lams, fold, order, out, status, rho):
     rho : (L,) array
         Overwritten by the ratio of the series, in ``influence`` alone.
     """
-    (U, ev, Y, YU, _, _), (lo, hi, left, _) = system, fold
+    (U, ev, Y, YU, _, _), (lo, hi, away, left, _) = system, fold
     n, r = U.shape
-    m = hi - lo
-    US = U[lo:hi]
+    m = away.size
+    US = take_rows(U, away)
     # What the spectrum doesn't span is nothing where it is complete; else a ridge below rounding is lost in it.
     beyond, rest, f, least = np.zeros((m, m)), np.zeros((Y.shape[0], m)), np.empty(m), 0.0
     if r < n:
@@ -344,7 +370,7 @@ def without_block(system, lams, fold, order, out, status, rho):
         for c in range(Y.shape[0]):
             multiply(US, YU[c], f)
             for i in range(m):
-                rest[c, i] = Y[c, lo + i] - f[i]
+                rest[c, i] = Y[c, away[i]] - f[i]
     Q, W, e = np.empty((m, m)), np.empty((m, r)), np.empty((Y.shape[0], m))
     root, shrunk = np.empty(r), np.empty(r)
     for k in range(lams.size):
@@ -364,7 +390,8 @@ def without_block(system, lams, fold, order, out, status, rho):
         solve_rows(Q, e)
         for c in range(Y.shape[0]):
             for i in range(m):
-                out[c, k, lo + i] = Y[c, lo + i] - e[c, i]
+                if lo <= away[i] < hi:
+                    out[c, k, away[i]] = Y[c, away[i]] - e[c, i]
 
 
 @pointer(FOLD)
@@ -390,11 +417,11 @@ def without_products(system, lams, fold, order, out, status, rho):
     rho : (L,) array
         Overwritten by the ratio of the series, in ``influence`` alone.
     """
-    (Z, _, Y, YZ, G, bias), (lo, hi, left, _) = system, fold
-    r, m = Z.shape[1], hi - lo
-    ZS = Z[lo:hi]
+    (Z, _, Y, YZ, G, bias), (lo, hi, away, left, _) = system, fold
+    r, m = Z.shape[1], away.size
+    ZS = take_rows(Z, away)
     products, right = np.empty((r, r)), np.empty((Y.shape[0], r))
-    inside, pulled, f = np.empty(r), np.empty(r), np.empty(m)
+    inside, pulled, f, targets = np.empty(r), np.empty(r), np.empty(hi - lo), np.empty(m)
     copy_lower(G, products)
     add_products(ZS, -1.0, products)
     mirror(products)
@@ -402,7 +429,9 @@ def without_products(system, lams, fold, order, out, status, rho):
     for j in range(r):
         trace += products[j, j]
     for c in range(Y.shape[0]):
-        multiply_transposed(ZS, Y[c, lo:hi], inside)
+        for i in range(m):
+            targets[i] = Y[c, away[i]]
+        multiply_transposed(ZS, targets, inside)
         for j in range(r):
             right[c, j] = YZ[c, j] - inside[j]
     R, w = np.empty((r, r)), np.empty((Y.shape[0], r))
@@ -424,8 +453,8 @@ def without_products(system, lams, fold, order, out, status, rho):
             status[k] = CONVERGED if ridged_cholesky(products, ridge, bias, R) == 0 else SINGULAR
             solve_rows(R, w)
         for c in range(Y.shape[0]):
-            multiply(ZS, w[c], f)
-            for i in range(m):
+            multiply(Z[lo:hi], w[c], f)
+            for i in range(hi - lo):
                 out[c, k, lo + i] = f[i]
 
 
@@ -453,7 +482,7 @@ def influence(system, lams, fold, order, out, status, rho):
     rho : (L,) array
         Overwritten by the ratio of the series, in ``influence`` alone.
     """
-    (U, ev, Y, YU, _, _), (lo, hi, left, N) = system, fold
+    (U, ev, Y, YU, _, _), (lo, hi, _, left, N) = system, fold
     r, m = U.shape[1], hi - lo
     kept, gone = N / left, (N - left) / left
     US = U[lo:hi]

@@ -12,6 +12,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from kernsel.numerics.left_out import LeftOut, own_rows
+
 STEPS = 80
 """After so many products with all folds a factorisation for each ridge that is left costs less."""
 
@@ -20,8 +22,9 @@ ACCURACY = 1e-11
 
 
 def heldout_krylov(
-    K: np.ndarray, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray, left: np.ndarray, total: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    K: np.ndarray, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray, left: np.ndarray, total: float,
+    away: LeftOut | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """Return held-out outputs ``(k, L, n)`` of the square loss, the squared norms ``a' K a (L,)`` of the fits on all
     rows, summed over outputs, and for which of ``lams``, descending, both converged.
 
@@ -35,11 +38,14 @@ def heldout_krylov(
         The fit without fold S has the ridge ``left_S lam``; rows in no fold keep zeros.
     total : float
         What ``left`` is where no fold is left out.
+    away : LeftOut, optional
+        What the fits leave out; by default the fold's own rows.
     """
     n, t, L = len(K), len(left), lams.size
     kept = np.ones((t + 1, n))  # the last one is the fit on all rows
-    for fold, (lo, hi) in enumerate(pairwise(starts)):
-        kept[fold, lo:hi] = 0.0
+    rows, bounds = own_rows(starts) if away is None else away
+    for fold, (lo, hi) in enumerate(pairwise(bounds)):
+        kept[fold, rows[lo:hi]] = 0.0
     r = Y[:, None] * kept  # residuals of the systems (outputs, folds) with the least ridge
     ridges = lams[:, None] * np.append(left, total)
     above = (ridges - ridges[-1])[:, None]  # (L, 1, t)
