@@ -52,12 +52,12 @@ DOCUMENT = {
     "cautions",
     "nested",
     "minimum",
-    *("procedure", "equivalent", "threshold"),
+    *("procedure", "equivalent", "compared", "threshold"),
 }
 DATA = {
     *("rows", "features", "task", "target", "labels", "source", "notes", "folds", "representation", "rank"),
     *("measure", "verification", "choice", "tied", "class_weight", "holdout", "repeats", "weight", "errors"),
-    *("baseline", "copies", "columns", "fingerprint"),
+    *("baseline", "copies", "columns", "fingerprint", "grids"),
 }
 OPTIONS = {
     *(
