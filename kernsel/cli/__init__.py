@@ -18,6 +18,7 @@ from kernsel.cli.example import example
 from kernsel.cli.guide import guide
 from kernsel.cli.journal import journal
 from kernsel.cli.mkl import mkl
+from kernsel.cli.new_plugin import new_plugin
 from kernsel.cli.plugins import plugins
 from kernsel.cli.predict import predict
 from kernsel.cli.relevance import relevance
@@ -44,6 +45,7 @@ for _command in (
     guide,
     journal,
     plugins,
+    new_plugin,
     rerun,
     warmup,
 ):
