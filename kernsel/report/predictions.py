@@ -103,6 +103,8 @@ def _draw_errors(figure: Any, selection: Selection, kind: str, vertical: str) ->
         predictions = np.round(predictions / unit, SAME) * unit
         display = PredictionErrorDisplay(y_true=targets, y_pred=predictions)
         display.plot(ax=axes, kind=kind, scatter_kwargs=look, line_kwargs={"color": INK, "linewidth": 1.0, "zorder": 3})
+        if kind.startswith("actual"):
+            axes.set_aspect("equal", adjustable="box")  # the display would widen the axes beyond the values
         axes.set_xlabel(f"{words(name)}, predicted without its fold")
         axes.set_ylabel(f"{words(name)}, {vertical}" if kind.startswith("actual") else vertical)
         for axis in (axes.xaxis, axes.yaxis):
