@@ -399,7 +399,8 @@ def layouts(draw):
     kinds = draw(st.lists(st.booleans(), min_size=1, max_size=4))
     columns += [[draw(WORDS if text else NUMBERS) for _ in range(n)] for text in kinds]
     sep = draw(st.sampled_from(",;\t| "))
-    decimal = draw(st.sampled_from(".," if sep != "," else "."))
+    header = draw(st.booleans())
+    decimal = draw(st.sampled_from("." if sep == "," or (sep == " " and not header) else ".,"))  # "0,5 word" is either
     end = draw(st.sampled_from(["\n", "\r\n"]))
     encoding = draw(st.sampled_from(["utf-8", "utf-8-sig", "latin-1", "utf-16"]))
     return columns, {
@@ -407,7 +408,7 @@ def layouts(draw):
         "decimal": decimal,
         "end": end,
         "encoding": encoding,
-        "header": draw(st.booleans()),
+        "header": header,
         "comment": draw(st.booleans()),
         "trailing": draw(st.booleans()) and sep != " ",
         "names": draw(st.booleans()),
