@@ -1,10 +1,12 @@
 """README and guide: every block of code runs as it stands, and every option of a selection is explained."""
 
+import ast
 import contextlib
 import inspect
 import io
 import json
 import re
+import runpy
 import sys
 import tomllib
 import warnings
@@ -21,6 +23,8 @@ from kernsel.cli.guide import guide as show_guide
 
 README = Path(__file__).parents[1] / "README.md"
 PAGES = [README, *sorted(FOLDER.glob("*.md"))]
+
+GALLERY = sorted((FOLDER / "gallery").glob("*.py"))
 
 NOT_RUN = ("main-job", "tests", "not run:")
 """Comments above blocks that don't run here: .ci/run runs the first two."""
@@ -104,6 +108,29 @@ def test_every_block_runs(path, tmp_path, monkeypatch):
                 getattr(running, block.language)(block)
     for name in [each for each in sys.modules if each not in before and each.startswith("kernsel_")]:
         del sys.modules[name]  # a module that the page has written
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", GALLERY, ids=lambda path: path.stem)
+def test_a_script_of_the_gallery_draws_its_picture(script, tmp_path, monkeypatch):
+    import matplotlib
+
+    monkeypatch.chdir(tmp_path)
+    with warnings.catch_warnings(), matplotlib.rc_context({"backend": "agg"}):
+        for kind in WARNINGS:
+            warnings.simplefilter("ignore", kind)
+        with contextlib.redirect_stdout(io.StringIO()):
+            runpy.run_path(str(script))
+    picture = matplotlib.image.imread(f"{script.stem}.png")
+    assert picture[..., :3].std() > 0.02  # a blank page has none
+    assert [path.name for path in tmp_path.iterdir()] == [f"{script.stem}.png"]
+
+
+def test_the_gallery_lists_its_scripts_by_their_first_sentences():
+    listed = dict(re.findall(r"^\* \[([\w.]+)\]\(gallery/\1\): (.+)$", page("gallery"), re.MULTILINE))
+    assert listed == {path.name: ast.get_docstring(ast.parse(path.read_text())) for path in GALLERY}
+    assert len(listed) == 10
+    assert run("guide", "boundary.py").stdout == (FOLDER / "gallery" / "boundary.py").read_text()
 
 
 def test_blocks_are_found_with_their_comments():

@@ -24,7 +24,8 @@ LARGEST_WIDTH = 110  # longer lines are tiring to read
 
 def guide(
     topic: Annotated[
-        str | None, typer.Argument(metavar="TOPIC", help="A page; without one, the pages are listed.")
+        str | None,
+        typer.Argument(metavar="TOPIC", help="A page, or a script of its gallery; without one, the pages are listed."),
     ] = None,
 ) -> None:
     """Read the manual."""
@@ -32,6 +33,10 @@ def guide(
         if topic is None:
             typer.echo("\n".join(aligned(list(topics().items()))))
             typer.echo("\nkernsel guide TOPIC shows a page.")
+            return
+        script = FOLDER / "gallery" / topic
+        if topic in (each.name for each in script.parent.glob("*.py")):
+            typer.echo(script.read_text(encoding="utf-8"), nl=False)
             return
         text = "\n".join(laid_out(page(topic), min(shutil.get_terminal_size().columns, LARGEST_WIDTH)))
         if sys.stdout.isatty():
