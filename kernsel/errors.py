@@ -104,6 +104,10 @@ class JournalWarning(UserWarning):
     """What a run has found out can't be kept, or couldn't be read."""
 
 
+class RenamedWarning(FutureWarning):
+    """A word is called otherwise by now, and will be gone: see ``kernsel.deprecation``."""
+
+
 class PluginWarning(UserWarning):
     """A plugin claims a name that a built-in part has."""
 

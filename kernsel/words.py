@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
+from kernsel.deprecation import current
 from kernsel.errors import OptionError
 from kernsel.text import meant
 
@@ -82,7 +83,7 @@ def own_name(kind: str, name: str) -> str:
     kind : {"kernel", "learner", "criterion", "search", "format"}
     name : str
     """
-    return PARTS.get(kind, {}).get(name.lower(), name)
+    return current(kind, PARTS.get(kind, {}).get(name.lower(), name))
 
 
 def unknown_option(who: str, name: str, known: Iterable[str]) -> OptionError:
@@ -124,7 +125,7 @@ def read_options(who: str, options: Mapping[str, Any], known: Iterable[str]) -> 
     """
     known, read = list(known), {}
     for name, value in options.items():
-        own = name if name in known else OPTIONS.get(name, name)
+        own = name if name in known else current("option", OPTIONS.get(name, name))
         if own not in known:
             raise unknown_option(who, name, known)
         if own != name and own in options:
