@@ -48,7 +48,7 @@ def test_an_old_word_is_understood_and_says_its_new_one(renamed):
     with warnings.catch_warnings():
         warnings.simplefilter("error", RenamedWarning)
         assert old.best.score == kernsel.select(X, y, folds=4, **fixed).best.score
-    with pytest.raises(OptionError, match="are one option"):
+    with pytest.warns(RenamedWarning), pytest.raises(OptionError, match="are one option"):
         kernsel.select(X, y, partition=4, folds=4, **fixed)
 
 
