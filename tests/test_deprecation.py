@@ -10,7 +10,6 @@ from kernsel import deprecation, registry
 from kernsel.deprecation import RENAMED, Renamed, current
 from kernsel.errors import OptionError, RenamedWarning
 
-
 pytestmark = pytest.mark.filterwarnings("ignore::kernsel.errors.SelectionWarning")  # of a grid of one
 
 
