@@ -103,7 +103,9 @@ class Command(TyperCommand):
             other = OTHERS if parameter.param_type_name == "option" else "Arguments"
             record = parameter.get_help_record(ctx)
             if record is not None:
-                sections[getattr(parameter, "rich_help_panel", None) or other].append(record)
+                name, told = record
+                shown = (name.partition(" <")[0], told)  # without a type of Python
+                sections[getattr(parameter, "rich_help_panel", None) or other].append(shown)
         for heading, records in sections.items():
             if records:
                 with formatter.section(heading):

@@ -127,6 +127,7 @@ def test_the_help_of_a_selection_stands_under_headings():
     shown = run("select", "--help").stdout
     headings = [line.removesuffix(":") for line in shown.splitlines() if re.fullmatch(r"\w.*:", line)]
     assert headings == list(ORDER)
+    assert re.search(r"^  DATA  The table", shown, re.MULTILINE)  # without its type in Python
     for name, words in WORDS.items():
         under = shown.split(f"\n{HEADINGS[words.of]}:\n")[1].split("\n\n")[0]
         assert re.search(
