@@ -213,7 +213,7 @@ def prepare(
     copies : {"together", "apart"}
         Whether folds are dealt that keep rows of equal features together.
     near : mapping of str to object, optional
-        What a fold's fit leaves out beside the fold: ``time``, ``purge``, ``embargo``, ``coordinates``, ``buffer``, as
+        What a fold's fit leaves out beside the fold: ``when``, ``purge``, ``embargo``, ``coordinates``, ``buffer``, as
         in `kernsel.select`.
     choices : Choices, optional
         What is said about columns and about missing values.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
-OPTIONS = ("time", "purge", "embargo", "coordinates", "buffer")
+OPTIONS = ("when", "purge", "embargo", "coordinates", "buffer")
 """What may be said about rows that are near to each other."""
 
 EARTH = 6371.0088
@@ -128,9 +128,9 @@ def read_near(options: Mapping[str, Any] | None, table: Table, who: str) -> Near
         return None
     n = len(table)
     time, dates = np.arange(float(n)), False
-    if "time" in asked:
-        time, dates = _read_time(asked["time"], table, who)
-    purge, embargo = (_read_span(name, asked.get(name), "time" in asked, dates) for name in ("purge", "embargo"))
+    if "when" in asked:
+        time, dates = _read_time(asked["when"], table, who)
+    purge, embargo = (_read_span(name, asked.get(name), "when" in asked, dates) for name in ("purge", "embargo"))
     if "buffer" in asked and "coordinates" not in asked:
         raise OptionError(f"buffer {asked['buffer']} needs coordinates: name their columns, such as lat,lon")
     points = _read_points(asked["coordinates"], table, who) if "coordinates" in asked else None
@@ -143,7 +143,7 @@ def read_near(options: Mapping[str, Any] | None, table: Table, who: str) -> Near
     elif points is not None:
         raise OptionError("coordinates are for a buffer: give it, such as 10km, or leave them out")
     known = {name: value if isinstance(value, str | int | float) else _names(value) for name, value in asked.items()}
-    return Near(time, "time" in asked, purge, embargo, points, buffer, _text(asked), known)
+    return Near(time, "when" in asked, purge, embargo, points, buffer, _text(asked), known)
 
 
 def _is_empty(value: Any) -> bool:
@@ -158,7 +158,7 @@ def _names(value: Any) -> Any:
 
 def _text(asked: Mapping[str, Any]) -> str:
     """Say what is left out."""
-    unit = "" if "time" in asked else " rows"
+    unit = "" if "when" in asked else " rows"
     parts = [
         *([f"{asked['purge']}{unit} before and after"] if "purge" in asked else []),
         *([f"{asked['embargo']}{unit} more after"] if "embargo" in asked else []),
@@ -184,17 +184,17 @@ def _read_time(time: Any, table: Table, who: str) -> tuple[Floats, bool]:
     """Return times (n,), and whether they are dates (in days)."""
     import pandas as pd
 
-    column = _column(time, table, who) if isinstance(time, str | int) else pd.Series(time, name="time")
+    column = _column(time, table, who) if isinstance(time, str | int) else pd.Series(time, name="when")
     if column.shape != (len(table),):
-        raise OptionError(f"time: there must be one for each of the {len(table)} rows, not {len(column)}")
+        raise OptionError(f"when: there must be one for each of the {len(table)} rows, not {len(column)}")
     way = None
     dates = pd.api.types.is_datetime64_any_dtype(column.dtype)
     if not dates and not pd.api.types.is_numeric_dtype(column.dtype):
         texts = column.dropna().astype(str)
         way = find_format(texts, str(column.name))
         dates = way is not None
-    values = read_dates(column, way)[:, 0] if dates else _as_numbers(column, "time")
-    return _without_gaps(values, f"time in column {column.name!r}"), dates
+    values = read_dates(column, way)[:, 0] if dates else _as_numbers(column, "when")
+    return _without_gaps(values, f"when: column {column.name!r}"), dates
 
 
 def _as_numbers(column: pd.Series, what: str) -> Floats:
@@ -202,7 +202,7 @@ def _as_numbers(column: pd.Series, what: str) -> Floats:
         return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
     except (TypeError, ValueError) as error:
         raise OptionError(
-            f"{what}: column {column.name!r} must hold numbers{' or dates' * (what == 'time')}"
+            f"{what}: column {column.name!r} must hold numbers{' or dates' * (what == 'when')}"
         ) from error
 
 
@@ -223,7 +223,7 @@ def _read_span(name: str, value: Any, named: bool, dates: bool) -> float | None:
     if not dates and not unit and number >= 0 and (named or number == int(number)):
         return number
     what = f"a time with its unit, {', '.join(DAYS)}, such as 7d" if dates else "a number of at least 0"
-    where = "" if named else " of rows; for a time name its column by time"
+    where = "" if named else " of rows; for a time name its column by when"
     raise OptionError(f"{name} {value}: it must be {what}{where}")
 
 

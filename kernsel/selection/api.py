@@ -48,7 +48,7 @@ def select(
     criterion: str | Any | None = None,
     folds: int | str | Any = 10,
     repeats: int = 1,
-    time: str | int | npt.ArrayLike | None = None,
+    when: str | int | npt.ArrayLike | None = None,
     purge: float | str | None = None,
     embargo: float | str | None = None,
     coordinates: Names | npt.ArrayLike = (),
@@ -132,12 +132,12 @@ def select(
     repeats : int
         How often a number of folds is dealt: scores, errors and metrics are means over the deals. What belongs to a
         row (outputs, probabilities, intervals) is that of the first deal.
-    time : str, int or (n,) array, optional
+    when : str, int or (n,) array, optional
         A column of X, or an array, of dates or numbers: the order of ``blocks:N`` and ``time:N``, which is that of the
         rows by default. Rows of a time that a fold has are left out of its fit.
     purge : float or str, optional
         Rows so near in time to one of a fold are left out of the fold's fit, before and after it, without being scored:
-        a number of rows, or in units of ``time``; of dates a span such as ``"7d"`` (s, min, h, d, w).
+        a number of rows, or in units of ``when``; of dates a span such as ``"7d"`` (s, min, h, d, w).
     embargo : float or str, optional
         So much more is left out after a fold of ``blocks:N``.
     coordinates : str, int or list of them, or (n, c) array, optional

@@ -116,7 +116,7 @@ class Plan:
         of="folds",
     )
     repeats: int = _option(1, "whole", "R", "How often the folds are dealt.", 1, of="folds")
-    time: str | int | npt.ArrayLike | None = _option(
+    when: str | int | npt.ArrayLike | None = _option(
         None, "text", "COL", "A column of times: the order of blocks:N and time:N [default: the rows' own].", of="near"
     )
     purge: float | str | None = _option(

@@ -59,8 +59,8 @@ def test_what_is_near_in_time_is_what_brute_force_finds(seed, folds, named):
     rng = np.random.default_rng(seed)
     n, purge, embargo = 20, int(rng.integers(0, 4)), None if folds == "time:3" else int(rng.integers(0, 4))
     time = np.round(rng.normal(size=n) * 8) if named else np.arange(20)
-    options = {"purge": purge, "embargo": embargo} | ({"time": time} if named else {})
-    bare = {"time": time} if named else {}
+    options = {"purge": purge, "embargo": embargo} | ({"when": time} if named else {})
+    bare = {"when": time} if named else {}
     given_folds = rng.integers(0, 3, n) if folds == "column" else folds
     base = make_folds(given_folds, dataset(n))
     if folds in ("blocks:3", "time:3"):
@@ -83,19 +83,19 @@ def test_what_is_near_in_time_is_what_brute_force_finds(seed, folds, named):
 def test_dates_have_spans_and_needn_t_be_in_order():
     days = pd.date_range("2024-01-01", periods=30).to_series().sample(frac=1.0, random_state=0).reset_index(drop=True)
     frame = pd.DataFrame({"day": days.dt.strftime("%Y-%m-%d"), "x": np.arange(30.0)})
-    data = dataset(30, frame=frame, time="day", purge="48h", embargo="1d")
+    data = dataset(30, frame=frame, when="day", purge="48h", embargo="1d")
     made = make_folds("blocks:3", data)
     place = np.argsort(np.argsort(days))
     assert made.number.tolist() == (place // 10).tolist()
     middle = place[sorted(away(made)[1])]
     assert sorted(middle) == list(range(8, 23))
     assert made.text == "3 blocks in the order of time, 48h before and after and 1d more after left out"
-    typed = dataset(30, frame=frame.assign(day=days), time="day", purge="2d", embargo="24h")
+    typed = dataset(30, frame=frame.assign(day=days), when="day", purge="2d", embargo="24h")
     np.testing.assert_array_equal(make_folds("blocks:3", typed).training, made.training)
 
 
 def test_rows_of_one_time_are_not_apart():
-    made = make_folds("blocks:2", dataset(6, time=np.array([0, 0, 1, 1, 1, 2])))
+    made = make_folds("blocks:2", dataset(6, when=np.array([0, 0, 1, 1, 1, 2])))
     assert away(made) == [{0, 1, 2, 3, 4}, {2, 3, 4, 5}]
 
 
@@ -169,7 +169,7 @@ def test_columns_of_a_file_and_of_an_array_are_named():
     ("folds", "near", "message"),
     [
         (5, {"purge": 2}, "purge: folds that are dealt at random are in no order of time; use blocks:5 or time:5"),
-        (5, {"time": np.arange(40)}, "time: folds that are dealt at random"),
+        (5, {"when": np.arange(40)}, "when: folds that are dealt at random"),
         ("time:5", {"embargo": 1}, "embargo 1 is for rows after a fold, and fits of time:5 .*: use blocks:5"),
         ("blocks:5", {"purge": -1}, "purge -1: it must be a number of at least 0 of rows; for a time name its column"),
         ("blocks:5", {"purge": 1.5}, "purge 1.5: it must be a number"),
@@ -177,17 +177,17 @@ def test_columns_of_a_file_and_of_an_array_are_named():
         ("blocks:5", {"purge": "nan"}, "purge nan: it must be a number"),
         (
             "blocks:5",
-            {"embargo": "1x", "time": DAYS},
+            {"embargo": "1x", "when": DAYS},
             "embargo 1x: it must be a time with",
         ),
         (
             "blocks:5",
-            {"purge": 7, "time": DAYS},
+            {"purge": 7, "when": DAYS},
             "purge 7: it must be a time with its unit",
         ),
-        ("blocks:5", {"time": ["a"] * 40}, "time: column 'time' must hold numbers or dates"),
-        ("blocks:5", {"time": np.arange(39)}, "time: there must be one for each of the 40 rows, not 39"),
-        ("blocks:5", {"time": np.r_[np.nan, np.arange(39)]}, "time in column 'time': row 1 has none"),
+        ("blocks:5", {"when": ["a"] * 40}, "when: column 'when' must hold numbers or dates"),
+        ("blocks:5", {"when": np.arange(39)}, "when: there must be one for each of the 40 rows, not 39"),
+        ("blocks:5", {"when": np.r_[np.nan, np.arange(39)]}, "when: column 'when': row 1 has none"),
         ("blocks:41", {}, "41 blocks can't be made of 40 rows: use at most 40"),
         ("blocks:1", {}, "there must be at least 2"),
         ("block:5", {}, "did you mean blocks:5"),
@@ -211,7 +211,7 @@ def test_what_cannot_be_left_out_is_one_clear_line(folds, near, message):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("near", [{"time": "dya"}, {"coordinates": ["lat", 7], "buffer": 1}])
+@pytest.mark.parametrize("near", [{"when": "dya"}, {"coordinates": ["lat", 7], "buffer": 1}])
 def test_a_column_that_isn_t_there_is_named(near):
     frame = pd.DataFrame({"day": np.arange(40.0), "lat": np.arange(40.0)})
     with pytest.raises(DataError, match="X has no column '(dya|7)'"):
@@ -242,11 +242,11 @@ def test_a_nested_estimate_leaves_out_the_same_inside_and_outside():
     points, y = noisy()
     time = np.random.default_rng(1).permutation(40)
     options = OPTIONS | {"kernel": "gaussian(tau=1.0)", "folds": "blocks:4", "purge": 3, "standardize": False}
-    found = kernsel.nested(points, y, outer="blocks:3", time=time, **options)
+    found = kernsel.nested(points, y, outer="blocks:3", when=time, **options)
     assert found.holdout == "3 blocks in the order of time, 3 before and after left out"
-    outer = make_folds("blocks:3", dataset(time=time, purge=3))
+    outer = make_folds("blocks:3", dataset(when=time, purge=3))
     for fold, kept in enumerate(outer.training):
-        inner = kernsel.select(points[kept], y[kept], time=time[kept], **options)
+        inner = kernsel.select(points[kept], y[kept], when=time[kept], **options)
         np.testing.assert_allclose(found.folds[fold].best.score, inner.best.score, rtol=1e-12)
         held = outer.number == fold
         np.testing.assert_allclose(found.predictions[held], inner.model.predict(points[held]), rtol=1e-12)
