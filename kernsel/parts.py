@@ -22,6 +22,7 @@ from kernsel.representation.ranks import METHODS, Full, LowRank, Rank, Whole
 
 FULL_RANK_ROWS = 2000
 GRAM_BYTES = 8 * 6  # a pair of rows: distances, and matrix and work space for each of the kernels in work
+SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 LEAST_MEMORY = 10**7  # bytes that may be asked for; below, nothing but tiny tables would be done
 LARGEST_RANK = 1000
 TOLERANCE, WHOLE = "tol:", "whole"
@@ -165,6 +166,16 @@ def _tolerance(text: str) -> tuple[int, float]:
             f"{LARGEST_RANK})"
         )
     return found
+
+
+def read_seconds(text: Any) -> float | None:
+    """Return the seconds of a number, or of a text such as ``90s``, ``5min`` or ``1h``; None where it is no time."""
+    if isinstance(text, numbers.Real) and not isinstance(text, bool):
+        seconds = float(text)
+    else:
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|min|h)", str(text).strip())
+        seconds = float(match[1]) * SECONDS[match[2]] if match else math.nan
+    return seconds if 0 < seconds < math.inf else None
 
 
 def read_memory(memory: str | int | None) -> int | None:

@@ -16,7 +16,7 @@ from kernsel.data import from_arrays
 from kernsel.errors import IncompatibleError
 from kernsel.learners import Krr, Loss
 from kernsel.protocols import SupportsOperator, require
-from kernsel.selection.large import is_large
+from kernsel.selection.limits import is_large
 from kernsel.selection.plan import Plan
 
 pytestmark = pytest.mark.filterwarnings("ignore::kernsel.errors.SelectionWarning")

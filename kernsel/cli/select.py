@@ -104,9 +104,12 @@ def select(
             check_pictures(plots, known_before(dataset, plan))
         from kernsel.numerics.runtime import jit
         from kernsel.selection.api import carry_out
+        from kernsel.selection.work import foretell
 
         jit.announce = None if quiet else console.say
         jit.ahead = True
+        if chatty and (work := foretell(dataset, plan)):
+            console.say(work)
         with journaled(place, "kernsel select", dataset, {**plan.options, "nested": outer}, quiet):
             with console.progress(quiet) as progress:
                 result = carry_out(dataset, plan, progress)

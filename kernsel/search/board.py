@@ -22,13 +22,14 @@ from kernsel.heldout.errors import Errors
 from kernsel.heldout.standard_error import standard_error
 from kernsel.journal import remember
 from kernsel.kernels import Kernel, Statistics, short
-from kernsel.numerics.runtime.jit import share_each
+from kernsel.numerics.runtime.jit import share_each, threads
 from kernsel.paths import Path, make_path
 from kernsel.protocols import Criterion, Learner
 from kernsel.representation.features import Landmarks
 from kernsel.representation.problem import Problem, Problems
 from kernsel.representation.ranks import Full, LowRank, Rank, Whole
 from kernsel.search.candidate import Candidate, Key, averaged, number_or_none
+from kernsel.search.deadline import NEVER, Deadline, TimeIsUp
 from kernsel.search.faults import check_diagonal, checked_scores, contained
 from kernsel.types import Progress
 
@@ -80,6 +81,8 @@ class Board:
         Further figures of candidates that are verified.
     progress : callable or None
         Called as ``progress(done, total, text)``.
+    deadline : Deadline
+        Until which candidates are scored.
     found : dict of key to Candidate
     outputs : dict of key to list of (k, n) arrays
         Held-out outputs of what was verified, on each deal.
@@ -95,6 +98,7 @@ class Board:
     rank: Rank = field(default_factory=Full)
     metrics: Metrics | None = None
     progress: Progress | None = None
+    deadline: Deadline = NEVER
     found: dict[Key, Candidate] = field(default_factory=dict)
     outputs: dict[Key, list[Array]] = field(default_factory=dict)
     losses: dict[Key, dict[int, tuple[Losses, Losses]]] = field(default_factory=dict)
@@ -117,7 +121,24 @@ class Board:
         return bool(left)
 
     def score(self, keys: Iterable[Key], lower: int | None = None) -> None:
-        """Score candidates at the representation in force, or at a lower rank; one kernel's share its matrices."""
+        """Score candidates at the representation in force, or at a lower rank; one kernel's share its matrices.
+
+        With a deadline the kernels that share all threads are scored at a time, and TimeIsUp is raised when it is past;
+        but the first ones are scored in any case, for there is no choice without a candidate.
+        """
+        if not self.deadline.is_set:
+            self._score(keys, lower)
+            return
+        of_kernel: dict[Kernel, list[Key]] = {}
+        for key in keys:
+            of_kernel.setdefault(key[0], []).append(key)
+        kernels, step = list(of_kernel.values()), threads()
+        for first in range(0, len(kernels), step):
+            if self.found and not self.deadline.left:
+                raise TimeIsUp
+            self._score([key for each in kernels[first : first + step] for key in each], lower)
+
+    def _score(self, keys: Iterable[Key], lower: int | None) -> None:
         rows, rank, landmarks = self.rows, self.rank, None
         if lower is not None:
             rows, rank = self._few, LowRank(lower)

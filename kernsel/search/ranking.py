@@ -11,6 +11,7 @@ from kernsel.protocols import Learner
 from kernsel.search.board import Board
 from kernsel.search.candidate import Candidate, Key
 from kernsel.search.choice import MOST, Choice, choose
+from kernsel.search.deadline import Deadline
 from kernsel.search.faults import contained
 from kernsel.search.walk import Walk
 
@@ -41,7 +42,7 @@ class Ranking:
         return self.choice.best
 
 
-def rank(search: Walk, leaders: int, comparable: bool) -> Ranking:
+def rank(search: Walk, leaders: int, comparable: bool, until: Deadline) -> Ranking:
     """Verify the leading candidates of a search, go on while that overturns their order, and choose.
 
     Parameters
@@ -52,6 +53,8 @@ def rank(search: Walk, leaders: int, comparable: bool) -> Ranking:
         How many candidates are verified at a time; with 0 none is.
     comparable : bool
         Whether scores and exact scores are of one kind: means over held-out rows.
+    until : Deadline
+        When there is no time left to go on around the choice.
     """
     board, checked = search.board, dict[Key, Candidate]()
 
@@ -70,7 +73,8 @@ def rank(search: Walk, leaders: int, comparable: bool) -> Ranking:
     while True:
         first = _verify_leaders(search, check, checked, leaders)
         choice = _choose(search, check, checked, leaders, comparable)
-        if not search.explore(choice.best):  # it may have better neighbours, or lie on an edge, as well
+        # The choice may have better neighbours, or lie on an edge, as well.
+        if not (until.left and search.explore(choice.best)):
             break
     found = [checked.get(c.key, c) for c in board.candidates()]
     verified = sorted((c for c in found if c.key in checked), key=lambda c: c.order)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -20,11 +19,13 @@ from numpy.typing import NDArray
 from kernsel.criteria import Slopes
 from kernsel.errors import IncompatibleError, OptionError
 from kernsel.journal import remember
+from kernsel.parts import read_seconds
 from kernsel.protocols import Criterion, Learner, SupportsGradient, Tunable, has_gradient, is_differentiable
 from kernsel.representation.problem import Problem
 from kernsel.representation.ranks import Full, Rank
 from kernsel.search.axes import Coordinate
 from kernsel.search.candidate import Candidate, Key
+from kernsel.search.deadline import NEVER, Deadline
 from kernsel.search.walk import Walk
 from kernsel.text import meant
 
@@ -50,25 +51,29 @@ class Budget:
     evaluations: int | None = EVALUATIONS
     seconds: float | None = None
     used: int = field(default=0, init=False)
-    started: float = field(default=0.0, init=False)
+    deadline: Deadline = field(default=NEVER, init=False)
 
     @classmethod
     def read(cls, budget: int | str | None) -> Budget:
-        """Return the budget: a number of candidates, or a text of seconds or minutes such as ``30s`` or ``2min``."""
+        """Return the budget: a number of candidates, or a time such as ``30s`` or ``2min``."""
         if budget is None:
             return cls()
         text = str(budget)
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|min)|(\d+)", text)
-        if match is None or isinstance(budget, bool) or not float(match[1] or match[3]):
+        if re.fullmatch(r"\d+", text) and int(text):
+            return cls(int(text))
+        seconds = read_seconds(text)
+        if seconds is None:
             raise OptionError(f"budget {text} is neither a number of candidates nor a time such as 30s or 2min")
-        if match[3]:
-            return cls(int(match[3]))
-        return cls(None, float(match[1]) * (60.0 if match[2] == "min" else 1.0))
+        return cls(None, seconds)
+
+    def begin(self, deadline: Deadline) -> None:
+        """Begin what may take the seconds, until a deadline at most."""
+        self.deadline = deadline if self.seconds is None else min(deadline, Deadline.within(self.seconds))
 
     @property
     def left(self) -> float:
-        """Candidates that may still be scored; infinity or 0 where seconds are what counts."""
-        if self.seconds is not None and time.monotonic() - self.started >= self.seconds:
+        """Candidates that may still be scored; infinity or 0 where time is what counts."""
+        if not self.deadline.left:
             return 0
         return math.inf if self.evaluations is None else self.evaluations - self.used
 
@@ -263,7 +268,7 @@ def read_method(
     return method
 
 
-def refined(search: Walk, method: str, budget: Budget) -> str:
+def refined(search: Walk, method: str, budget: Budget, until: Deadline = NEVER) -> str:
     """Score candidates off the grid, and say what came of it.
 
     Parameters
@@ -272,15 +277,18 @@ def refined(search: Walk, method: str, budget: Budget) -> str:
         Run already.
     method : {"compass", "simplex", "gradient"}
     budget : Budget
+    until : Deadline
+        Ends it as well.
     """
-    before = search.board.candidates()[0]
-    budget.started = time.monotonic()
+    board = search.board
+    before = board.candidates()[0]
+    budget.begin(until)
     for place in list(starts(search)):
         METHODS[method](OffGrid(search, budget), place)
-    after = search.board.candidates()[0]
+    after = board.candidates()[0]
     return (
         f"refined by {method}: {budget.used} evaluation{'s' * (budget.used != 1)} off the grid took the score "
-        f"from {before.score:.5g} to {after.score:.5g}"
+        f"from {before.score:.5g} to {after.score:.5g}" + "; the time was up" * (not budget.deadline.left)
     )
 
 

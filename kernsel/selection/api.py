@@ -18,13 +18,16 @@ from kernsel.memory import limited_memory
 from kernsel.numerics.points import Points
 from kernsel.parts import check_seed, read_learner, read_memory
 from kernsel.search.axes import Grid
+from kernsel.search.deadline import Deadline, limited_time
 from kernsel.search.faults import naming_plugins
 from kernsel.selection.again import with_origin
 from kernsel.selection.kernel_source import AUTO, kernels_of, with_notes
-from kernsel.selection.large import is_large, select_large
+from kernsel.selection.large import select_large
+from kernsel.selection.limits import is_large
 from kernsel.selection.plan import WORDS, Plan
 from kernsel.selection.result import Selection
 from kernsel.selection.run import run
+from kernsel.selection.work import affordable, whole_left_out
 from kernsel.types import Progress
 from kernsel.words import understands
 
@@ -65,6 +68,7 @@ def select(
     rank: int | float | str | None = None,
     landmarks: str | None = None,
     memory: str | int | None = None,
+    time: str | float | None = None,
     extend: bool = True,
     pure: bool = False,
     order: float | None = None,
@@ -187,6 +191,11 @@ def select(
         How much the selection may take, such as ``"2GiB"``, or a number of bytes: a Gram matrix or features that need
         more are replaced by a low rank where ``rank`` leaves that open, and else refused before they are allocated. By
         default what the machine, the container and the shell allow.
+    time : str or float, optional
+        How long the selection may take: ``"90s"``, ``"5min"``, ``"1h"``, or a number of seconds. A search ends with it,
+        and says what it has not come to; above 2000 rows of the square loss the whole kernel is fitted if that has
+        the time, and less is compared than ``effort`` says where that would take too long. The choice then depends on
+        the machine. The learning of relevances, exact refits and the last fit are not cut off.
     extend : bool
         Extend the grid while the winner lies on its edge.
     pure : bool
@@ -332,7 +341,11 @@ def carry_out(dataset: Dataset, plan: Plan, progress: Progress | None = None) ->
     """
     check_seed(plan.seed)  # here, as relevances may be learnt before the search
     header = functools.partial(run_header, "select", dataset, plan.options)
-    with limited_memory(read_memory(plan.memory)), journaling(plan.journal, header):
+    with (
+        limited_memory(read_memory(plan.memory)),
+        limited_time(Deadline.read(plan.time)),
+        journaling(plan.journal, header),
+    ):
         return with_origin(_carry_out(dataset, plan, progress), dataset, plan)
 
 
@@ -341,11 +354,13 @@ def _carry_out(dataset: Dataset, plan: Plan, progress: Progress | None) -> Selec
         return _select_learner(dataset, plan, progress)
     if units := getattr(read_learner(plan.learner, dataset.task), "in_robust_units", ""):
         dataset = dataset.in_robust_units(units)
-    near = dataset.sample.near is not None  # folds of the whole kernel leave out their own rows alone
-    if not near and is_large(dataset, plan) and (large := select_large(dataset, plan, progress)):
-        return large
+    plan, notes = affordable(dataset, plan)
+    notes += whole_left_out(dataset, plan)  # before the time runs down
+    if is_large(dataset, plan) and (large := select_large(dataset, plan, progress)):
+        return with_notes(large, 0.0, notes)
     source = kernels_of(dataset, plan)
-    return source.describe(run(dataset, plan, source.kernels, source.unseen, progress))
+    result = source.describe(run(dataset, plan, source.kernels, source.unseen, progress))
+    return with_notes(result, 0.0, notes)
 
 
 def _select_learner(dataset: Dataset, plan: Plan, progress: Progress | None) -> Selection:

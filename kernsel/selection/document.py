@@ -194,6 +194,7 @@ def _options(setting: Setting) -> dict[str, Any]:
         "threshold_for": None if setting.measure is None else setting.measure.text,
         **setting.rank.asked(),
         "memory": plan.memory,
+        "time": plan.time,
         "seed": plan.seed,
     }
 

@@ -10,9 +10,6 @@ So the choice goes
    goes on, the best with half its width, a quarter and four times its ridge if those are better; as long as the last
    doubling gained ``GAIN``, and the work is in the budget,
 3. to one fit of the whole kernel to all rows, with held-out outputs of it.
-
-The budget is counted in operations at fixed rates, so that the choice doesn't depend on the machine, nor on how busy it
-is.
 """
 
 from __future__ import annotations
@@ -33,20 +30,19 @@ from kernsel.folds import Folds, make_folds
 from kernsel.journal import remember
 from kernsel.kernels import Kernel, short
 from kernsel.learning.start import subsample
-from kernsel.memory import memory_limit
-from kernsel.numerics.points import is_sparse
 from kernsel.numerics.runtime.jit import one_blas_thread
 from kernsel.numerics.whole import costs as whole_costs
 from kernsel.numerics.whole.preconditioners import Refused
 from kernsel.numerics.whole.solver import Fit, WholeKernel, predict
 from kernsel.paths.whole import ENOUGH, dtypes, kernel_matrix
-from kernsel.protocols import refits_exactly
 from kernsel.representation.ranks import LowRank
+from kernsel.search.deadline import Deadline, limited_time
 from kernsel.selection.auto import kind_of
-from kernsel.selection.kernel_source import AUTO, kernels_given, kernels_of, with_notes
+from kernsel.selection.kernel_source import kernels_of, with_notes
+from kernsel.selection.limits import Limits, at_least_normal, final_fit
 from kernsel.selection.plan import Plan
 from kernsel.selection.result import Selection
-from kernsel.selection.run import run
+from kernsel.selection.run import TIME, run
 from kernsel.types import Progress
 
 Array = NDArray[np.float64]
@@ -76,17 +72,8 @@ MOVES = 6
 RAISE, RAISED = 16.0, 4
 """A ridge that is lost in rounding errors is raised by this factor, so often at most."""
 
-RATES = whole_costs.Rates(products32=1.2e11, products64=6e10, pairs=2.5e8, bytes=1e10)
-"""What two cores of a server do a second."""
-
-CLIMB = {"normal": 30.0, "thorough": 150.0}
-"""Seconds, at those rates, that the climb may take."""
-
-FINAL = {"normal": 240.0, "thorough": 900.0}
-"""Seconds that the fit to all rows may take with its held-out outputs: beyond, a low rank is taken as ever."""
-
-MEMORY = 0.6
-"""Share of the machine's memory that the fit to all rows may take."""
+TRIED = 3
+"""Fits to a subset that a climb is expected to try."""
 
 FINITE = 200
 """A kernel that so many landmarks represent to rounding is fitted faster by these."""
@@ -125,58 +112,6 @@ class ClimbStep:
         return bool(gained.mean() > gained.std(ddof=1) / np.sqrt(gained.size))
 
 
-def is_large(dataset: Dataset, plan: Plan) -> bool:
-    """Tell whether a selection goes this way: by default, and nothing is asked for that it hasn't.
-
-    Parameters
-    ----------
-    dataset : Dataset
-    plan : Plan
-    """
-    learner = reading.read_learner(plan.learner, dataset.task)
-    rank, folds, criterion, effort = plan.rank, plan.folds, plan.criterion, plan.effort
-    given = kernels_given(plan)
-    # Relevances that are named are learnt on all rows.
-    named = [reading.read_kernel(each) for each in given if each != AUTO]
-    return bool(
-        dataset.n > reading.FULL_RANK_ROWS
-        and (rank == reading.WHOLE or (rank is None and effort != "quick"))
-        and effort in (*CLIMB, "quick")
-        and reading.has_square_loss(learner)
-        and not is_sparse(dataset.X)
-        and dataset.groups is None
-        and not any(each.unlearnt for each in named)
-        and (rank is None or any(each == AUTO for each in given) or any(each.free for each in named))
-        and isinstance(folds, int | np.integer)
-        and not isinstance(folds, bool)
-        and 2 <= folds <= dataset.n
-        and plan.repeats == 1
-        and plan.grid in ("auto", "coarse")
-        and plan.search == "auto"
-        and not any((plan.landmarks, plan.refine, plan.eta, plan.order, plan.one_se))
-        and plan.choose != "one-se"
-        and (criterion is None or refits_exactly(reading.read_criterion(criterion, None, False, None)))
-        and _final(dataset, int(folds), effort, rank is not None) is not None
-    )
-
-
-def _final(dataset: Dataset, folds: int, effort: str, asked: bool) -> str | None:
-    """Return how folds of all rows are held out: all of them, one, or not at all, as it takes too long.
-
-    Where the whole kernel is asked for, it takes what it takes; all the memory at most.
-    """
-    n, d = dataset.X.shape
-    bounds = [(n * i // folds, n * (i + 1) // folds) for i in range(folds)]
-    bias, there = dataset.task == "classification", memory_limit()
-    every = "folds" if folds * (dataset.k + bias) <= 128 else "blocks"
-    for route in (every, "one fold"):
-        costs = whole_costs.costs(n, d, dataset.k, bias, bounds, route)
-        fits = there is None or costs.memory <= MEMORY * there
-        if asked or (fits and costs.seconds(RATES) <= FINAL[effort]):
-            return route
-    return None
-
-
 @one_blas_thread()
 def select_large(dataset: Dataset, plan: Plan, progress: Progress | None = None) -> Selection | None:
     """Select on few rows, climb, and fit the whole kernel; None where that is not the way for what was found.
@@ -188,35 +123,35 @@ def select_large(dataset: Dataset, plan: Plan, progress: Progress | None = None)
     progress : callable, optional
     """
     started = time.perf_counter()
-    effort = "normal" if plan.effort == "quick" else plan.effort  # the whole kernel was asked for
-    plan, seed = replace(plan, effort=effort), int(plan.seed)
+    plan, seed, folds = replace(plan, effort=at_least_normal(plan.effort)), int(plan.seed), int(plan.folds)
     few = subsample(dataset, ROWS, seed)
-    source = kernels_of(few, plan)
-    first = run(few, replace(plan, rank=None, metric=()), source.kernels, progress=progress)
-    leading = _leading(first, few)
-    if plan.rank is None and _is_finite(leading[0].kernel, few):
-        return None
-    again = 0
-    for step in leading[:]:
-        source, more = source.relearnt(step.kernel, seed) if again < AGAIN[effort] else (source, [])
-        again += bool(more)
-        leading += [ClimbStep(found, ridge, found) for found, ridge in more]
-    ladder = _Ladder.of(dataset, few, first.best.learner, bool(plan.clip), seed)
-    steps = ladder.climb(leading, CLIMB[effort], progress)
+    with limited_time(_before_the_last_fit(dataset, plan)):
+        source = kernels_of(few, plan)
+        first = run(few, replace(plan, rank=None, metric=()), source.kernels, progress=progress)
+        leading = _leading(first, few)
+        if plan.rank is None and _is_finite(leading[0].kernel, few):
+            return None
+        again = 0
+        for step in leading[:]:
+            source, more = source.relearnt(step.kernel, seed) if again < AGAIN[plan.effort] else (source, [])
+            again += bool(more)
+            leading += [ClimbStep(found, ridge, found) for found, ridge in more]
+        ladder = _Ladder.of(dataset, few, first.best.learner, bool(plan.clip), seed)
+        steps, ended = ladder.climb(leading, Limits.of(plan.effort), progress)
     best = steps[-1]
-    folds = int(plan.folds)
     held = make_folds(folds, dataset, seed)
-    one = _final(dataset, folds, effort, plan.rank is not None) == "one fold"
+    final = final_fit(dataset, plan, Limits.of(plan.effort, share=1.0))
+    one = final is None or final.route == "one fold"
     moved = source.moved(dataset, best.origin, best.kernel, first.candidates)
-    final = replace(plan, rank=reading.WHOLE, folds=_only_first(held, dataset) if one else folds)
+    wanted = replace(plan, rank=reading.WHOLE, folds=_only_first(held, dataset) if one else folds)
     seconds = time.perf_counter() - started - source.seconds  # which the source itself tells
     if progress is not None:
         progress(0, 1, f"the whole kernel of {dataset.n} rows: {short(best.kernel)}")
     result = None
     for raised in range(RAISED + 1):
-        final = replace(final, grid={"lambda": [best.ridge * RAISE**raised / dataset.total]})
+        wanted = replace(wanted, grid={"lambda": [best.ridge * RAISE**raised / dataset.total]})
         try:
-            result = run(dataset, final, [best.kernel], moved.unseen, progress)
+            result = run(dataset, wanted, [best.kernel], moved.unseen, progress)
             break
         except SelectionError:  # the ridge is lost in rounding errors
             continue
@@ -226,10 +161,17 @@ def select_large(dataset: Dataset, plan: Plan, progress: Progress | None = None)
         {"rows": s.rows, "kernel": s.kernel.spec(), "ridge": s.ridge, "loss": s.loss, "gain": gain}
         for s, gain in zip(steps, _gains(steps), strict=True)
     ]
-    notes = [_describe_climb(steps, ladder.outside.size, few.n)]
+    notes = [*_cut_off(first), _describe_climb(steps, ladder, ended)]
     if one:
-        notes.append(f"folds: one of {folds} is held out, for the others would cost too much")
+        notes.append(f"folds: one of {folds} is held out, for the others would take too long")
     return moved.describe(with_notes(result, seconds, notes, climb=climbed))
+
+
+def _before_the_last_fit(dataset: Dataset, plan: Plan) -> Deadline:
+    """Return when the choice is to be made, for the fit to all rows to be done in time."""
+    limits = Limits.of(plan.effort)
+    final = final_fit(dataset, plan, limits)
+    return limits.deadline.earlier(0.0 if final is None else final.costs.seconds(limits.rates))
 
 
 def _leading(first: Selection, few: Dataset) -> list[ClimbStep]:
@@ -300,47 +242,44 @@ class _Ladder:
         of_row = rank[number]
         of_row[first] = -2  # before their copies
         order = np.argsort(of_row, kind="stable")
-        m = min(OUTSIDE, (dataset.n - few.n) // SHARE)
+        m = count_outside(dataset.n, few.n)
         ranks = of_row[order]
         cut = int(np.searchsorted(ranks, ranks[dataset.n - m]))
         return cls(dataset, order[:cut], order[cut:], few.n, learner.bias, clip and dataset.task == "regression")
 
-    def climb(self, leading: Sequence[ClimbStep], budget: float, progress: Progress | None) -> list[ClimbStep]:
-        """Return the best step on each subset.
+    def climb(
+        self, leading: Sequence[ClimbStep], limits: Limits, progress: Progress | None
+    ) -> tuple[list[ClimbStep], str]:
+        """Return the best step on each subset, and what the climb ended with.
 
         Parameters
         ----------
         leading : sequence of ClimbStep
-        budget : float
-            Seconds at the fixed rates.
+        limits : Limits
         progress : callable, optional
         """
         steps = [self.scored(step, self.few) for step in leading]
         found = [min(steps, key=lambda step: step.loss)]
         spent = 0.0
-        for n in self._sizes:
+        for n in subset_sizes(self.few, self.order.size):
             steps = sorted(dict.fromkeys(steps), key=lambda step: step.loss)
             steps = steps[: -(-len(steps) // 2)] if len(found) > 1 else steps
-            cost = self._cost(n)
-            if spent + cost * (len(steps) + MOVES) > budget:
-                break
+            cost = self.cost(n, limits.rates)
+            if cost * (len(steps) + MOVES) > limits.left(spent):
+                there = "time that is left" if limits.deadline.is_set else "budget"
+                took = whole_costs.spoken(cost * TRIED)
+                return found, f"{n} rows would take {took} more, which is not in the {there}"
             if progress is not None:
-                progress(n, self.order.size, f"{n} rows in full")
+                so_far = found[-1]
+                progress(n, self.order.size, f"{n} rows in full; {so_far.loss:.4g} so far by {short(so_far.kernel)}")
             steps = [self.scored(step, n) for step in steps]
             best, tried = self._moved(min(steps, key=lambda step: step.loss))
             steps.append(best)
             spent += cost * (len(steps) + tried)
             found.append(best)
             if _gains(found)[-1] < GAIN:  # type: ignore[operator]  # of the second one on
-                break
-        return found
-
-    @property
-    def _sizes(self) -> list[int]:
-        """How many rows the larger subsets have: twice as many each, or for few rows all that there are."""
-        doublings = int(np.log2(self.order.size / self.few))
-        every = [self.few * 2**k for k in range(1, doublings + 1)]
-        return every or [self.order.size] * (self.order.size >= LEAST * self.few)
+                return found, f"another one would take {whole_costs.spoken(self.cost(2 * n, limits.rates) * TRIED)}"
+        return found, "there are no rows for another one"
 
     def _moved(self, best: ClimbStep) -> tuple[ClimbStep, int]:
         """Return a step that is better by its ridge and its width, if there is one, and how many were tried."""
@@ -383,11 +322,23 @@ class _Ladder:
         losses = squares * s[outside] / s[outside].mean()
         return replace(step, ridge=ridge, rows=n, loss=float(losses.mean()), losses=losses)
 
-    def _cost(self, n: int) -> float:
-        """Return the seconds of one fit at the fixed rates, with what it predicts."""
+    def cost(self, n: int, rates: whole_costs.Rates) -> float:
+        """Return the seconds of one fit to n rows at some rates, with what it predicts."""
         d = self.dataset.X.shape[1]
         costs = whole_costs.costs(n, d, self.dataset.k, self.bias)
-        return costs.seconds(RATES) + n * self.outside.size / RATES.pairs
+        return costs.seconds(rates) + n * self.outside.size / rates.pairs
+
+
+def count_outside(n: int, few: int) -> int:
+    """Return how many of n rows subsets are scored on, of which the smallest has few."""
+    return min(OUTSIDE, (n - few) // SHARE)
+
+
+def subset_sizes(few: int, inside: int) -> list[int]:
+    """Return how many rows the larger subsets have: twice as many each, or for few rows all that there are."""
+    doublings = int(np.log2(inside / few))
+    every = [few * 2**k for k in range(1, doublings + 1)]
+    return every or [inside] * (inside >= LEAST * few)
 
 
 def _fit(whole: WholeKernel, ridge: float) -> Fit | Refused:
@@ -420,12 +371,17 @@ def _gains(steps: Sequence[ClimbStep]) -> list[float | None]:
     return [None, *(1.0 - new.loss / old.loss for old, new in pairwise(steps))]
 
 
-def _describe_climb(steps: Sequence[ClimbStep], outside: int, few: int) -> str:
-    """Say what the climb found, and what it ended with."""
+def _cut_off(first: Selection) -> list[str]:
+    """Return what the search on few rows has left out, as its time ended."""
+    return [note for note in first.data["notes"] if note.startswith(TIME)]
+
+
+def _describe_climb(steps: Sequence[ClimbStep], ladder: _Ladder, ended: str) -> str:
+    """Say what the climb found, what its last doubling gained, and what another one would cost."""
     losses = ", ".join(f"{step.rows}: {step.loss:.4g} ({kind_of(step.kernel)})" for step in steps)
     gain = _gains(steps)[-1]
     last = "" if gain is None else f"; the last doubling gained {100 * gain:.2g} %"
     return (
-        f"whole kernel: chosen on {few} rows in full; loss on {outside} other rows by the number of rows that were "
-        f"fitted: {losses}{last}; then fitted to all"
+        f"whole kernel: chosen on {ladder.few} rows in full; loss on {ladder.outside.size} other rows by the number of "
+        f"rows that were fitted: {losses}{last}; {ended}; then fitted to all"
     )

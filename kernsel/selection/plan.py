@@ -186,6 +186,12 @@ class Plan:
         "what machine and container allow].",
         of="size",
     )
+    time: str | float | None = _option(
+        None,
+        "text",
+        "Ns|Nmin|Nh",
+        "Time that the selection may take, such as 5min; its choice then depends on the machine [default: no limit].",
+    )
     extend: bool = _option(True, "flag", "--extend/--no-extend", "Extend the grid if the winner is on its edge.")
     pure: bool = _option(
         False, "flag", "--pure", "Never replace an approximation that is unreliable by a better one.", of="score"

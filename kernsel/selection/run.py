@@ -10,17 +10,22 @@ from kernsel.errors import OptionError, SelectionError
 from kernsel.kernels import Kernel
 from kernsel.numerics.runtime.jit import one_blas_thread
 from kernsel.search.board import Board
+from kernsel.search.deadline import NEVER, TimeIsUp
 from kernsel.search.ranking import rank
 from kernsel.search.refine import refined
 from kernsel.search.scales import Family
+from kernsel.search.walk import Walk
 from kernsel.selection.document import Outcome, make_selection
 from kernsel.selection.plan import Plan
 from kernsel.selection.procedure import Comparison, Procedure, compare_verified, whole_selection
 from kernsel.selection.refit import fit_choice
 from kernsel.selection.result import Selection
-from kernsel.selection.setting import resolve
+from kernsel.selection.setting import Setting, resolve
 from kernsel.selection.unseen import Unseen, rerank
 from kernsel.types import Progress
+
+TIME = "time: "
+"""How notes on what there was no time for begin."""
 
 
 @one_blas_thread()  # the work is cut into kernels, fits and folds; BLAS threads on top would be in the way
@@ -58,11 +63,9 @@ def run(
     setting = resolve(dataset, plan, kernels, progress)
     search = setting.begin(progress)
     board = search.board
-    search.run()
-    _check_any(board, setting.search.name)
-    refinement = [] if setting.refine is None else [refined(search, setting.refine, setting.budget)]
+    until, searched = board.deadline, _search(search, setting)
     times.append(time.perf_counter())
-    ranking = rank(search, plan.verify, setting.comparable)
+    ranking = rank(search, plan.verify, setting.comparable, until)
     _check_any(board, setting.search.name)
     reranked = rerank(unseen, ranking.candidates, board, setting.rule)
     candidates = reranked.candidates
@@ -76,8 +79,33 @@ def run(
     if compared is None and reranked.outputs is None:
         compared = compare_verified(board, dataset, candidates, setting.folds[0])
     candidates = [fitted.best, *candidates[1:]]
-    notes = [*setting.notes, *refinement, *reranked.notes]
+    notes = [*setting.notes, *searched, *reranked.notes]
     return make_selection(setting, Outcome(search, ranking, candidates, procedure, compared, fitted, notes, times))
+
+
+def _search(search: Walk, setting: Setting) -> list[str]:
+    """Search, and leave the grid if that is asked for, until it is done or has no time left; return notes."""
+    try:
+        search.run()
+    except TimeIsUp:
+        return [_describe_unseen(search)]
+    finally:
+        search.board.deadline, until = NEVER, search.board.deadline  # the rest is for verification
+    _check_any(search.board, setting.search.name)
+    if setting.refine is None:
+        return []
+    return [refined(search, setting.refine, setting.budget, until)]
+
+
+def _describe_unseen(search: Walk) -> str:
+    """Say how many candidates of its grids a search has not come to."""
+    found, keys = search.board.found, [key for axes in search.grids for key in axes.points()]
+    unseen, lower = sum(key not in found for key in keys), sum(not each.in_force for each in found.values())
+    return (
+        f"{TIME}it ended with {unseen} of {len(keys)} candidates unseen"
+        + f", and {lower} seen at a lower rank only" * bool(lower)
+        + "; the choice depends on the machine"
+    )
 
 
 def _check_any(board: Board, search: str) -> None:

@@ -27,6 +27,7 @@ from kernsel.representation.ranks import Full, LowRank, Rank, Whole
 from kernsel.search.axes import Axes
 from kernsel.search.board import Board
 from kernsel.search.choice import ONE_SE, Rule
+from kernsel.search.deadline import SEARCH, deadline_in_force
 from kernsel.search.refine import Budget, read_method
 from kernsel.search.sample import make_designs
 from kernsel.search.scales import Family
@@ -102,7 +103,8 @@ class Setting:
 
     def begin(self, progress: Progress | None) -> Walk:
         """Return the search under way, on a board of its own."""
-        board = Board(self.deals, self.criterion, Errors.of(self.dataset), self.rank, self.metrics, progress)
+        until = deadline_in_force().share(SEARCH)
+        board = Board(self.deals, self.criterion, Errors.of(self.dataset), self.rank, self.metrics, progress, until)
         walk = self.search.begin(board, list(self.grids), self.plan.extend, self.rule)
         if not isinstance(walk, Walk):
             raise PluginFailure(

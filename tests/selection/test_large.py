@@ -1,6 +1,7 @@
 """Many rows: chosen on few of them in full, and the whole kernel fitted to all; thresholds are lowered here."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -11,8 +12,9 @@ from kernsel import parts as reading
 from kernsel.data import from_arrays
 from kernsel.kernels import Gaussian, Laplacian, parse
 from kernsel.numerics.whole.costs import Costs, Work
+from kernsel.search.deadline import Deadline, limited_time
 from kernsel.selection import auto as automatic
-from kernsel.selection import large
+from kernsel.selection import large, limits
 from kernsel.selection.api import select_dataset
 from kernsel.selection.large import ClimbStep, narrower
 from kernsel.selection.plan import Plan
@@ -102,17 +104,17 @@ def test_reported_outputs_of_learnt_relevances_are_by_others_learnt_without_the_
 )
 def test_what_is_asked_for_otherwise_goes_the_other_way(low, options):
     data = from_arrays(*rough(), standardize=True)
-    assert not large.is_large(data, Plan(**{"learner": "krr", **options}))
-    assert large.is_large(data, Plan(learner="krr"))
+    assert not limits.is_large(data, Plan(**{"learner": "krr", **options}))
+    assert limits.is_large(data, Plan(learner="krr"))
 
 
 def test_few_rows_groups_and_sparse_rows_go_the_other_way(low):
     X, y = rough()
-    assert not large.is_large(from_arrays(X[:200], y[:200]), Plan())
-    assert not large.is_large(from_arrays(X, y, groups=np.arange(N) // 2), Plan())
-    assert not large.is_large(from_arrays(X, y), Plan(kernel="ard"))
-    assert large.is_large(from_arrays(X, y), Plan(kernel="gaussian", effort="quick", rank="whole"))
-    assert not large.is_large(from_arrays(X, y), Plan(kernel="gaussian(tau=1)", rank="whole"))
+    assert not limits.is_large(from_arrays(X[:200], y[:200]), Plan())
+    assert not limits.is_large(from_arrays(X, y, groups=np.arange(N) // 2), Plan())
+    assert not limits.is_large(from_arrays(X, y), Plan(kernel="ard"))
+    assert limits.is_large(from_arrays(X, y), Plan(kernel="gaussian", effort="quick", rank="whole"))
+    assert not limits.is_large(from_arrays(X, y), Plan(kernel="gaussian(tau=1)", rank="whole"))
 
 
 def test_a_kernel_of_few_dimensions_is_left_to_landmarks(low):
@@ -126,24 +128,32 @@ def test_what_takes_too_long_or_too_much_memory_is_left_to_landmarks_and_one_fol
     costs = {"folds": 1.0, "one fold": 1.0}
 
     def made(n, d, outputs, bias, folds=(), route="fit"):
-        return Costs((Work("all", products32=costs.get(route, 0.0) * large.RATES.products32),), 10)
+        return Costs((Work("all", products32=costs.get(route, 0.0) * limits.RATES.products32),), 10)
 
-    monkeypatch.setattr(large.whole_costs, "costs", made)
-    assert large._final(data, 4, "normal", False) == "folds"
+    monkeypatch.setattr(limits.whole_costs, "costs", made)
+    monkeypatch.setattr(limits, "machine_rates", lambda: limits.RATES)
+
+    def route(effort="normal", rank=None, within=math.inf):
+        with limited_time(Deadline.within(within)):
+            plan = Plan(effort=effort, rank=rank, folds=4)
+            return limits.final_fit(data, plan, limits.Limits.of(effort)).route
+
+    assert route() == route(within=500.0) == "folds"
     costs["folds"] = 1e3
-    assert large._final(data, 4, "normal", False) == "one fold"
-    assert large._final(data, 4, "thorough", False) == "one fold"
-    assert large._final(data, 4, "normal", True) == "folds"
+    assert route() == route("thorough") == "one fold"
+    assert route(rank="whole") == "folds"
+    assert route(rank="whole", within=500.0) == "one fold"
     costs["one fold"] = 500.0
-    assert not large.is_large(data, Plan())
-    assert large.is_large(data, Plan(effort="thorough"))
-    monkeypatch.setattr(large, "memory_limit", lambda: 5)
-    assert not large.is_large(data, Plan(effort="thorough"))
+    assert not limits.is_large(data, Plan())
+    assert limits.is_large(data, Plan(effort="thorough"))
+    monkeypatch.setattr(limits, "memory_limit", lambda: 5)
+    assert not limits.is_large(data, Plan(effort="thorough"))
 
 
 @pytest.mark.parametrize("classes", [False, True], ids=["krr", "lssvm"])
 def test_one_fold_is_held_out_where_the_others_would_cost_too_much(low, monkeypatch, classes):
-    monkeypatch.setattr(large, "_final", lambda *args: "one fold")
+    free = large.final_fit
+    monkeypatch.setattr(large, "final_fit", lambda *args: free(*args)._replace(route="one fold"))
     data = from_arrays(*rough(classes=classes), standardize=True)
     result = select_dataset(data, **NAMED)
     assert result.data["folds"] == 1
@@ -167,7 +177,7 @@ def test_one_fold_is_held_out_where_the_others_would_cost_too_much(low, monkeypa
 
 
 def test_the_climb_ends_with_the_budget(low, monkeypatch):
-    monkeypatch.setitem(large.CLIMB, "normal", 0.0)
+    monkeypatch.setitem(limits.CLIMB, "normal", 0.0)
     result = select_dataset(from_arrays(*rough(), standardize=True), **NAMED)
     assert [step["rows"] for step in result.data["climb"]] == [FEW]
 

@@ -74,7 +74,7 @@ OPTIONS = {
         "seed",
         "folds",
     ),
-    *("choose", "within", "clip", "memory"),
+    *("choose", "within", "clip", "memory", "time"),
     *("metrics", "one_se", "calibration", "weights", "groups", "fold_column", "class_weight", "eta"),
     *("refine", "budget", "copies", "near", "asked", "intervals", "threshold_for"),
 }

@@ -79,14 +79,16 @@ class Costs:
 
     def describe(self, rates: Rates) -> str:
         """Return time and memory as a person would say them, such as ``about 2 minutes, 3.1 GB``."""
-        seconds = self.seconds(rates)
-        if seconds < 90:
-            spoken = "about 1 second" if seconds < 1.5 else f"about {seconds:.0f} seconds"
-        elif seconds < 5400:
-            spoken = f"about {seconds / 60:.0f} minutes"
-        else:
-            spoken = f"about {seconds / 3600:.1f} hours"
-        return f"{spoken}, {self.memory / 1e9:.1f} GB"
+        return f"{spoken(self.seconds(rates))}, {self.memory / 1e9:.1f} GB"
+
+
+def spoken(seconds: float) -> str:
+    """Return a time as a person would say it."""
+    if seconds < 90:
+        return "about 1 second" if seconds < 1.5 else f"about {seconds:.0f} seconds"
+    if seconds < 5400:
+        return f"about {seconds / 60:.0f} minutes"
+    return f"about {seconds / 3600:.1f} hours"
 
 
 def triangle_bytes(n: int, itemsize: int, size: int = BLOCK) -> int:

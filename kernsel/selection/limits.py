@@ -1,0 +1,168 @@
+"""What the whole kernel of tens of thousands of rows may take, and whether a selection goes that way.
+
+Operations are counted and divided by fixed rates, so that the choice doesn't depend on the machine, nor on how busy it
+is; unless a time is given: then it is that, at the rates of this machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from kernsel import parts as reading
+from kernsel.data import Dataset
+from kernsel.memory import memory_limit
+from kernsel.numerics.points import is_sparse
+from kernsel.numerics.whole import costs as whole_costs
+from kernsel.numerics.whole.solver import COLUMNS
+from kernsel.protocols import refits_exactly
+from kernsel.search.deadline import NEVER, Deadline, deadline_in_force
+from kernsel.selection.kernel_source import AUTO, kernels_given
+from kernsel.selection.plan import Plan
+
+RATES = whole_costs.Rates(products32=1.2e11, products64=6e10, pairs=2.5e8, bytes=1e10)
+"""What two cores of a server do a second."""
+
+CLIMB = {"normal": 30.0, "thorough": 150.0}
+"""Seconds, at those rates, that the climb may take."""
+
+FINAL = {"normal": 240.0, "thorough": 900.0}
+"""Seconds that the fit to all rows may take with its held-out outputs: beyond, a low rank is taken as ever."""
+
+ALL = 0.6
+"""Share of a time that is given which the fit to all rows may take: before it come the search and the climb."""
+
+MEMORY = 0.6
+"""Share of the machine's memory that the fit to all rows may take."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the whole kernel may take.
+
+    Parameters
+    ----------
+    climb, final : float
+        Seconds at the rates.
+    rates : Rates
+    deadline : Deadline
+        Where it is set, the climb ends with it, whatever its seconds.
+    """
+
+    climb: float
+    final: float
+    rates: whole_costs.Rates = RATES
+    deadline: Deadline = NEVER
+
+    @classmethod
+    def of(cls, effort: str, share: float = ALL) -> Limits:
+        """Return the limits of an effort, or those of the deadline in force.
+
+        Parameters
+        ----------
+        effort : str
+        share : float
+            Of the time that is left, for the fit to all rows.
+        """
+        deadline = deadline_in_force()
+        if deadline.is_set:
+            return cls(deadline.left, share * deadline.left, machine_rates(), deadline)
+        return cls(CLIMB[at_least_normal(effort)], FINAL[at_least_normal(effort)])
+
+    def left(self, spent: float) -> float:
+        """Return what is left for the climb after so many seconds at the rates."""
+        return self.deadline.left if self.deadline.is_set else self.climb - spent
+
+
+def at_least_normal(effort: str) -> str:
+    """Return an effort at which there is a whole kernel: where it is asked for, quick is not."""
+    return "normal" if effort == "quick" else effort
+
+
+@cache
+def machine_rates() -> whole_costs.Rates:
+    """Return what this machine does a second, measured once in a process."""
+    return whole_costs.measure_rates()
+
+
+class FinalFit(NamedTuple):
+    """The fit to all rows: how folds are held out, all of them or one, and what that costs."""
+
+    route: str
+    costs: whole_costs.Costs
+
+
+def final_fit(dataset: Dataset, plan: Plan, limits: Limits) -> FinalFit | None:
+    """Return how the whole kernel is fitted to all rows within limits; None where it takes too long.
+
+    Where it is asked for, it takes what it takes, all the memory at most; with a deadline fewer folds are held out.
+    """
+    asked, there = plan.rank is not None, memory_limit()
+    columns = int(plan.folds) * (dataset.k + has_bias(dataset))
+    for route in ("folds" if columns <= COLUMNS else "blocks", "one fold"):
+        costs = route_costs(dataset, plan, route)
+        fits = (there is None or costs.memory <= MEMORY * there) and costs.seconds(limits.rates) <= limits.final
+        if fits or (asked and (route == "one fold" or not limits.deadline.is_set)):
+            return FinalFit(route, costs)
+    return None
+
+
+def route_costs(dataset: Dataset, plan: Plan, route: str) -> whole_costs.Costs:
+    """Return what one fit to all rows takes with the held-out outputs of a route."""
+    n, folds = dataset.n, int(plan.folds)
+    bounds = [(n * i // folds, n * (i + 1) // folds) for i in range(folds)]
+    return whole_costs.costs(n, dataset.d, dataset.k, has_bias(dataset), bounds, route)
+
+
+def has_bias(dataset: Dataset) -> bool:
+    """Tell whether the learner that is the default of the square loss has a bias."""
+    return dataset.task == "classification"
+
+
+def is_large(dataset: Dataset, plan: Plan) -> bool:
+    """Tell whether a selection goes by the whole kernel: it can, and that is within its limits.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    plan : Plan
+    """
+    return can_be_large(dataset, plan) and final_fit(dataset, plan, Limits.of(plan.effort)) is not None
+
+
+def can_be_large(dataset: Dataset, plan: Plan) -> bool:
+    """Tell whether a selection could go this way: by default, and nothing is asked for that it hasn't.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    plan : Plan
+    """
+    learner = reading.read_learner(plan.learner, dataset.task)
+    rank, folds, criterion, effort = plan.rank, plan.folds, plan.criterion, plan.effort
+    given = kernels_given(plan)
+    # Relevances that are named are learnt on all rows.
+    named = [reading.read_kernel(each) for each in given if each != AUTO]
+    return bool(
+        dataset.n > reading.FULL_RANK_ROWS
+        and (rank == reading.WHOLE or (rank is None and effort != "quick"))
+        and effort in (*CLIMB, "quick")
+        and reading.has_square_loss(learner)
+        and not is_sparse(dataset.X)
+        and dataset.groups is None
+        and dataset.sample.near is None  # a fold of the whole kernel leaves out its own rows alone
+        and not any(each.unlearnt for each in named)
+        and (rank is None or any(each == AUTO for each in given) or any(each.free for each in named))
+        and isinstance(folds, int | np.integer)
+        and not isinstance(folds, bool)
+        and 2 <= folds <= dataset.n
+        and plan.repeats == 1
+        and plan.grid in ("auto", "coarse")
+        and plan.search == "auto"
+        and not any((plan.landmarks, plan.refine, plan.eta, plan.order, plan.one_se))
+        and plan.choose != "one-se"
+        and (criterion is None or refits_exactly(reading.read_criterion(criterion, None, False, None)))
+    )
