@@ -159,9 +159,9 @@ def compass(score: OffGrid, place: GridMinimum) -> None:
     best, u = place.candidate, np.zeros(len(place.coordinates))
     halvings = max(math.ceil(math.log2(max(c.step for c in place.coordinates) / FINEST)), 1)
     for size in 0.5 ** np.arange(1, halvings + 1):
-        while score.left > 0:
+        while (left := score.left) > 0:
             points = [u + sign * size * e for e in np.eye(u.size) for sign in (1.0, -1.0)]
-            points = points[: int(min(score.left, len(points)))]
+            points = points[: int(min(left, len(points)))]
             leader, at = min(zip(score(map(place.key, points)), points, strict=True), key=lambda each: each[0].order)
             if not leader.order < best.order:
                 break

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from kernsel.data import Dataset
 from kernsel.numerics.whole.costs import costs, spoken
+from kernsel.parts import GRAM_BYTES
 from kernsel.search.deadline import SEARCH, Deadline, deadline_in_force, limited_time
 from kernsel.selection import large
 from kernsel.selection.kernel_source import AUTO, kernels_given
@@ -30,9 +31,6 @@ from kernsel.selection.run import TIME
 SEARCHED = {"quick": 1e11, "normal": 5e11, "thorough": 1.5e12}
 """What the search on ``large.ROWS`` rows takes with the learning of relevances, in products of float64: measured on
 tables of 8 to 12 features, and mostly factors of a thousand rows or two."""
-
-GRAM_BYTES = 8 * 6 * large.ROWS**2
-"""Memory of the search: distances, matrices and work space of the kernels in work."""
 
 LIBRARIES = 4e8
 """Bytes that Python takes with its libraries, and with compiled loops."""
@@ -74,7 +72,7 @@ def _expected(dataset: Dataset, plan: Plan) -> str | None:
         spent += 2 * large.TRIED * one
     climb = spent * limits.rates.products64 / rates.products64
     seconds = SEARCHED[plan.effort] / rates.products64 + climb + final.costs.seconds(rates)
-    memory = max(final.costs.memory, GRAM_BYTES) + LIBRARIES
+    memory = max(final.costs.memory, GRAM_BYTES * large.ROWS**2) + LIBRARIES
     return f"{spoken(min(seconds, limits.deadline.left))}, {memory / 1e9:.1f} GB"
 
 
