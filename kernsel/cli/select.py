@@ -22,11 +22,12 @@ from kernsel.cli.reading import (
     set_threads,
 )
 from kernsel.cli.writing import deliver, say_written
-from kernsel.errors import OptionError
+from kernsel.errors import KernselError, OptionError
 from kernsel.selection.plan import HEADINGS
 
 if TYPE_CHECKING:
     from kernsel.data import Dataset, Roles
+    from kernsel.model.model import Model
     from kernsel.selection.plan import Plan
     from kernsel.selection.result import Selection
 
@@ -57,6 +58,14 @@ def select(
     model: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the fitted model to this file.", rich_help_panel=RESULTS)
     ] = None,
+    compress: Annotated[
+        bool,
+        typer.Option(
+            "--compress",
+            help="Write a small model in its place, which predicts much the same.",
+            rich_help_panel=RESULTS,
+        ),
+    ] = False,
     plot: Annotated[
         list[str] | None,
         typer.Option(
@@ -78,6 +87,8 @@ def select(
     with console.guarded():
         if asked.given["folds"] is not None and fold_column is not None:
             raise OptionError(f"--folds {asked.given['folds']} and --fold-column {fold_column}: give one of them")
+        if compress and model is None:
+            raise OptionError("--compress is about the file of the model: give --model FILE, too")
         plots = read_plots(plot or [])
         files = {"--model": model, "--report": report, **{f"--plot {name}": path for name, path in plots.items()}}
         check_outputs(data, {"--output": output, **files})
@@ -117,20 +128,23 @@ def select(
                 result = replace(result, nested=nested_estimate(roles, dataset, plan, outer, quiet))
             result = replace(result, options={**result.options, "read": _origin(data, asked, target, aside, outer)})
             document = result.to_json()
+            fitted, told = _compressed(result.model) if compress else (result.model, "")
             shown = document if json else result.summary(notes=not quiet)
-            deliver(shown, document, output, *_saving(result, model, plots, report))
+            deliver(shown, document, output, *_saving(result, fitted, model, plots, report))
         if chatty:
+            if told:
+                typer.echo(f"  {told}")
             say_written(result=output, model=model, **plots, report=report)
         for text in result.warnings:
             console.warn(text)
 
 
 def _saving(
-    result: Selection, model: Path | None, plots: Mapping[str, Path], report: Path | None
+    result: Selection, fitted: Model, model: Path | None, plots: Mapping[str, Path], report: Path | None
 ) -> Iterator[Callable[[], object]]:
     """Give what writes each file of a result but its document."""
     if model is not None:
-        yield lambda: result.model.save(model)
+        yield lambda: fitted.save(model)
     if plots:
         from kernsel.report.pictures import plot
 
@@ -139,6 +153,18 @@ def _saving(
         from kernsel.report.page import write_report
 
         yield lambda: write_report(result, report)
+
+
+def _compressed(model: Model) -> tuple[Model, str]:
+    """Return a small model in the place of one, and what that is worth; the model itself where there is none."""
+    from kernsel.model.compression import describe
+
+    try:
+        small = model.compress()
+    except KernselError as error:  # the result is there, whatever becomes of its model
+        console.warn(f"--compress: {error}")
+        return model, ""
+    return small, describe(model, small)
 
 
 def _origin(

@@ -114,13 +114,15 @@ class Expansion:
         -------
         (n,) array if k = 1, else (n, k)
         """
-        X = self._encoded(table)
+        F = self.raw_outputs(self.encoded(table), self.coefficients) + self.bias
+        return F[:, 0] if F.shape[1] == 1 else F
+
+    def raw_outputs(self, X: Points, coefficients: Floats) -> Floats:
+        """Return ``sum_j a_ij k(x, r_j)`` (n, c) of encoded rows X (n, d), for coefficients a (c, m) of any kind."""
         cross = cross_matrix(self.kernel, self.rows, X) if self.rows.shape[0] >= TILED else None
         if cross is not None:
-            F = cross.times(np.ascontiguousarray(self.coefficients.T)) + self.bias
-        else:
-            F = self._by_blocks(X, lambda K, _: K @ self.coefficients.T + self.bias, self.rows.shape[0])
-        return F[:, 0] if F.shape[1] == 1 else F
+            return cross.times(np.ascontiguousarray(coefficients.T))
+        return self._by_blocks(X, lambda K, _: K @ coefficients.T, self.rows.shape[0])
 
     def predict(self, table: pd.DataFrame | npt.ArrayLike | Points) -> npt.NDArray[Any]:
         """Return the predictions for new rows: values of a regression in the target's units, or labels.
@@ -247,7 +249,7 @@ class Expansion:
         """Apply ``work`` to blocks of new rows, each of which is compared with all that were held out."""
         assert self.intervals is not None
         widest = max(self.rows.shape[0], self.intervals.weights.size, self.intervals.biases.size)
-        return self._by_blocks(self._encoded(table), work, widest)
+        return self._by_blocks(self.encoded(table), work, widest)
 
     def _groups(self, by: str, X: Points) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Return the categories of a column, of held-out rows and of new ones."""
@@ -283,13 +285,13 @@ class Expansion:
         if self.reach is None:
             raise ModelError("this model doesn't say how far its training data reach; select it anew")
         distances = self._by_blocks(
-            self._encoded(table),
+            self.encoded(table),
             lambda K, X: nearest(K, self.kernel.diag(X), self.kernel.diag(self.rows)),
             self.rows.shape[0],
         )
         return np.asarray(distances > self.reach)
 
-    def _encoded(self, table: Any) -> Points:
+    def encoded(self, table: Any) -> Points:
         """Return the rows of a table as those of the model are."""
         X: Points = self.encoder.transform(table) if self.encoder is not None else as_matrix(table)
         if X.shape[1] != self.rows.shape[1]:

@@ -77,6 +77,37 @@ class Model(Expansion):
 
         return to_graph(self)
 
+    def compress(self, within: float = 0.1, table: Any = None) -> Model:
+        """Return a small model that predicts what this one does: landmarks among its rows, with coefficients of theirs.
+
+        They are the fewest for which the mean loss of the small model's predictions, measured against those of this one
+        (squared difference, or another class), is at most a share of the standard error of the mean held-out loss.
+        Prediction intervals and probabilities stay. See ``kernsel.model.compression``.
+
+        Parameters
+        ----------
+        within : float
+            That share.
+        table : DataFrame, or (n, d) array or sparse matrix, optional
+            Rows like those that will be predicted. By default the model's own, at which a rough kernel has peaks that
+            new rows don't see: it then keeps more than it needs.
+
+        Returns
+        -------
+        Model
+            Its ``provenance["compressed"]`` has the rows that there were, and the mean loss.
+
+        Raises
+        ------
+        OptionError
+            ``within`` is not above 0.
+        ModelError
+            The model doesn't tell its error, or even a quarter of the rows is not enough: the kernel is rough.
+        """
+        from kernsel.model.compression import compress
+
+        return compress(self, within, table)
+
     def __repr__(self) -> str:
         """Say in three lines what the model is, what it predicts, and what of it is kept."""
         m, d = self.rows.shape[0], self.rows.shape[1] if self.encoder is None else len(self.encoder.features)

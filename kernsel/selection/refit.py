@@ -99,7 +99,7 @@ def fit_choice(setting: Setting, board: Board, choice: Candidate, unseen_outputs
     threshold = None if setting.measure is None else _threshold(setting.measure, outputs[0], rows, dataset)
     residuals_of = outputs[0] if unseen_outputs is None and isinstance(board.rank, Whole) else unseen_outputs
     intervals = _intervals(setting.intervals, path, dataset, residuals_of, coupling)
-    model = replace(_make_model(path, dataset, calibration, intervals, coupling), threshold=threshold)
+    model = replace(_make_model(path, dataset, calibration, intervals, coupling, best), threshold=threshold)
     return Fitted(best, path, outputs, raw_error, probabilities, model)
 
 
@@ -208,8 +208,12 @@ def _make_model(
     calibration: Calibration | None,
     intervals: Intervals | None,
     coupling: Coupling | None,
+    best: Candidate,
 ) -> Model:
-    """Return the predictor of the last fit of a path; rows without weight are left out, outputs may be coupled."""
+    """Return the predictor of the last fit of a path, with the errors of the choice; rows without weight are left out.
+
+    Outputs may be coupled.
+    """
     last = path.lams.size - 1
     coefficients, bias = path.coefficients(last), path.intercepts(last)
     if coupling is not None:
@@ -239,6 +243,8 @@ def _make_model(
             "rows": rows.n,
             "weighted": dataset.weights is not None,
             "source": dataset.source,
+            "error": best.error,
+            "error_se": best.error_se,
         },
         calibration=calibration,
         intervals=None if intervals is None else intervals.restricted(used),
