@@ -29,6 +29,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -182,7 +183,7 @@ def compress(model: Model, within: float, table: Any = None) -> Model:
     ModelError
         The model doesn't tell its error, or no small set of landmarks is enough.
     """
-    if isinstance(within, bool) or not within > 0:
+    if isinstance(within, bool) or not isinstance(within, Real) or not 0 < within < np.inf:
         raise OptionError(f"within is a share of the standard error, above 0, not {within!r}; 0.1 is usual")
     allowed = within * _standard_error(model)
     X, A = model.rows, _coefficients(model)
@@ -190,6 +191,8 @@ def compress(model: Model, within: float, table: Any = None) -> Model:
     F = model.raw_outputs(X, A)
     ridge = RIDGE * float(model.provenance.get("lambda", 0.0)) * float(model.provenance.get("rows", n))
     new = None if table is None else as_points(model.encoded(table)[:NEW])
+    if new is not None and not new.shape[0]:
+        raise OptionError("there are no rows in the table of new rows; give some, or leave it out")
     most = min(n // SHARE, LARGEST)
     tried, off = min(FIRST, most), np.inf
     while tried:
@@ -212,8 +215,8 @@ def compress(model: Model, within: float, table: Any = None) -> Model:
 
 def _between(tried: int, found: int) -> list[int]:
     """Return the numbers of landmarks to compare, above those that have been tried before, and up to those found."""
-    least = 1 if tried <= FIRST else tried // 2
-    steps = np.geomspace(least, found, STEPS + 1) if least < found else [found]
+    least = 1 if tried <= FIRST else min(tried // 2, found)
+    steps = np.geomspace(least, found, 1 + int(np.ceil(STEPS * np.log2(found / least))))
     return sorted({int(np.ceil(each)) for each in steps if each > least or tried <= FIRST} | {found})
 
 
