@@ -19,9 +19,9 @@ error rises by as much, and by twice the mean product of ``f - y`` and ``g - f``
 three times as much at new rows of california_housing.
 
 At the rows that it was fitted to a rough f has peaks that new rows don't see. So the difference is that at new rows
-which are given; or that of the fits without a fold, where the model keeps them, at the rows of the fold; else that of f
-itself at rows that the sum above leaves out, which asks for more landmarks than new rows would. Landmarks aren't among
-these rows: of a function that has its centre there hardly anything is known from others.
+which are given; or that of the fits without a fold, where the model keeps them, at the rows of some folds; else that of
+f itself at some rows that the sum above leaves out, which asks for more landmarks than new rows would. Landmarks are
+drawn among the other rows: they are the ones that are far from others, and what is left would be too easy.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ RIDGE = 0.1
 """Share of the fit's ridge. At new rows of california_housing g differs from f as with 0 or less, with 1 by a third
 more; and the difference at rows that are left out, which with 0 grows beyond bounds, is 1 to 1.6 times that."""
 
-PARTS = 5
-"""Parts of the rows, at most, at which the difference is taken."""
+COMPARED, PARTS = 0.2, 5
+"""The difference is taken at least at this share of the rows, in so many parts of them at most."""
 
 ROUNDING = 1e-12
 """Least mu, as a share of the trace of Z'Z."""
@@ -76,30 +76,20 @@ TIMED = 2000
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
-    """Rows at which a small model is compared with a large one, and the function that is.
+class Part:
+    """Rows that the large model has, and a function that hasn't seen them.
 
     Parameters
     ----------
-    out : (o,) array
-        Rows of the large model that the least squares leave out.
+    rows : (o,) array
     columns : slice
         Which of the columns of coefficients are those of the function's k outputs.
     bias : (k,) array
-    Z : (e, m) array
-        Features of the rows.
-    F : (e, k) array
-        Outputs there, without the bias.
-    order : (e,) array
-        Which of the landmarks a row is; m if it is none.
     """
 
-    out: Indices
+    rows: Indices
     columns: slice
     bias: Array
-    Z: Array
-    F: Array
-    order: Indices
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,12 +118,22 @@ class Projection:
     B: Array
 
     @classmethod
-    def of(cls, kernel: Any, X: Points, F: Array, A: Array, rank: int, ridge: float) -> Projection:
-        """Choose landmarks among the rows, and sum up their products in blocks, whatever the number of threads."""
-        n = len(F)
-        check_memory(8 * (2 * n * rank + 5 * rank**2), f"{rank} landmarks of {n} rows", "leave the model as it is")
-        Z, landmarks, T, _ = pivoted_cholesky(lambda i: kernel(X, X[i]), kernel.diag(X), rank, seed=0)
+    def of(cls, model: Model, F: Array, A: Array, rank: int, ridge: float, parts: Sequence[Part]) -> Projection:
+        """Choose landmarks outside of some parts, and sum up products in blocks, whatever the number of threads."""
+        n, X, kernel = len(F), model.rows, model.kernel
+        check_memory(8 * (3 * n * rank + 5 * rank**2), f"{rank} landmarks of {n} rows", "leave the model as it is")
+        inside = np.ones(n, np.bool_)
+        for part in parts:
+            inside[part.rows] = False
+        among, others = np.flatnonzero(inside), np.flatnonzero(~inside)
+        of = X[among]
+        known, chosen, T, _ = pivoted_cholesky(lambda i: kernel(of, of[i]), kernel.diag(of), rank, seed=0)
+        landmarks = among[chosen]
         m = landmarks.size
+        Z = np.empty((n, m))
+        Z[among] = known
+        if others.size:
+            Z[others] = kernel(X[others], X[landmarks]) @ T
         G = np.zeros((m, m))
         blocks = [slice(start, start + BLOCK) for start in range(0, n, BLOCK)]
         for product in share_each(lambda rows: Z[rows].T @ Z[rows], blocks):
@@ -147,15 +147,17 @@ class Projection:
         """How many landmarks there are: fewer than were asked for where rounding is all that is left."""
         return self.landmarks.size
 
-    def outputs(self, at: Comparison, ranks: Sequence[int]) -> list[Array]:
-        """Return for each number of landmarks the outputs (e, k), without the bias, at the rows of a comparison."""
-        Z, F = self.Z[at.out], self.F[at.out, at.columns]
-        L = scipy.linalg.cholesky(self.G - Z.T @ Z, lower=True, overwrite_a=True, check_finite=False)
-        b = scipy.linalg.solve_triangular(L, self.B[:, at.columns] - Z.T @ F, lower=True, check_finite=False)
+    def without(self, part: Part, ranks: Sequence[int], Z: Array) -> list[Array]:
+        """Return the outputs (e, k) of a part's function, without the bias, at rows whose features are Z (e, m).
+
+        They are of least squares that leave out the rows of the part, for each number of landmarks.
+        """
+        own, F = self.Z[part.rows], self.F[part.rows, part.columns]
+        L = scipy.linalg.cholesky(self.G - own.T @ own, lower=True, overwrite_a=True, check_finite=False)
+        b = scipy.linalg.solve_triangular(L, self.B[:, part.columns] - own.T @ F, lower=True, check_finite=False)
         # The factor of the first r landmarks is the corner of that of all.
         return [
-            np.asarray(at.Z[:, :r] @ scipy.linalg.solve_triangular(L[:r, :r], b[:r], lower=True, trans="T"))
-            for r in ranks
+            np.asarray(Z[:, :r] @ scipy.linalg.solve_triangular(L[:r, :r], b[:r], lower=True, trans="T")) for r in ranks
         ]
 
     def coefficients(self, r: int) -> Array:
@@ -190,15 +192,17 @@ def compress(model: Model, within: float, table: Any = None) -> Model:
     n = X.shape[0]
     F = model.raw_outputs(X, A)
     ridge = RIDGE * float(model.provenance.get("lambda", 0.0)) * float(model.provenance.get("rows", n))
-    new = None if table is None else as_points(model.encoded(table)[:NEW])
-    if new is not None and not new.shape[0]:
-        raise OptionError("there are no rows in the table of new rows; give some, or leave it out")
+    parts, new = _parts(model, A), None
+    if table is not None:
+        parts, new = [Part(np.zeros(0, np.int64), slice(len(model.bias)), model.bias)], model.encoded(table)[:NEW]
+        if not new.shape[0]:
+            raise OptionError("there are no rows in the table of new rows; give some, or leave it out")
     most = min(n // SHARE, LARGEST)
     tried, off = min(FIRST, most), np.inf
     while tried:
-        projection = Projection.of(model.kernel, X, F, A, tried, ridge)
+        projection = Projection.of(model, F, A, tried, ridge, parts)
         ranks = _between(tried, projection.rank)
-        difference = _differences(model, projection, _comparisons(model, projection, A, new), ranks)
+        difference = _differences(model, projection, parts, ranks, new)
         near = np.flatnonzero(difference <= allowed)
         if near.size:
             return _on_landmarks(model, projection, ranks[near[0]], float(difference[near[0]]))
@@ -242,44 +246,43 @@ def _coefficients(model: Model) -> Array:
     return np.vstack([model.coefficients, *intervals.coefficients, *scales])
 
 
-def _comparisons(model: Model, projection: Projection, A: Array, new: Points | None) -> list[Comparison]:
-    """Return at which rows the small model is compared with the large one, and of which function."""
-    Z, m, k = projection.Z, projection.rank, len(model.bias)
-    own = slice(k)
-    if new is not None:
-        features = model.kernel(new, model.rows[projection.landmarks]) @ projection.T
-        outputs = model.raw_outputs(new, model.coefficients)
-        none = np.zeros(0, np.int64)
-        return [Comparison(none, own, model.bias, features, outputs, np.full(len(outputs), m))]
-    order = np.full(len(Z), m)
-    order[projection.landmarks] = np.arange(m)
-    parts = np.array_split(np.random.default_rng(0).permutation(len(Z)), PARTS)
-    functions = [(own, model.bias)] * PARTS
+def _parts(model: Model, A: Array) -> list[Part]:
+    """Return rows at which the small model is compared with the large one, and the functions that haven't seen them."""
+    n, k = A.shape[1], len(model.bias)
+    wanted = int(np.ceil(COMPARED * n))
     if (intervals := model.intervals) is not None:
-        held = [np.flatnonzero((each == 0).all(axis=0)) for each in intervals.coefficients[:PARTS]]
-        if all(rows.size for rows in held):  # landmarks have a coefficient without any fold
-            parts = held
-            functions = [(slice(k * (t + 1), k * (t + 2)), intervals.biases[t]) for t in range(len(held))]
-    return [
-        Comparison(rows, columns, bias, Z[rows], projection.F[rows, columns], order[rows])
-        for rows, (columns, bias) in zip(parts, functions, strict=True)
-    ]
+        parts, count = list[Part](), 0
+        for t, coefficients in enumerate(intervals.coefficients[:PARTS]):
+            rows = np.flatnonzero((coefficients == 0).all(axis=0))
+            if not rows.size or count >= wanted:  # of a low rank, landmarks have a coefficient without any fold
+                break
+            parts.append(Part(rows, slice(k * (t + 1), k * (t + 2)), intervals.biases[t]))
+            count += rows.size
+        if count >= wanted:
+            return parts
+    rows = np.sort(np.random.default_rng(0).permutation(n)[:wanted])
+    return [Part(rows, slice(k), model.bias)]
 
 
 def _differences(
-    model: Model, projection: Projection, comparisons: Sequence[Comparison], ranks: Sequence[int]
+    model: Model, projection: Projection, parts: Sequence[Part], ranks: Sequence[int], new: Points | None = None
 ) -> Array:
-    """Return the mean losses of predictions by numbers of landmarks, with the model's in the place of the truth."""
+    """Return the mean losses of predictions by numbers of landmarks, with the model's in the place of the truth.
 
-    def losses(at: Comparison) -> Array:
-        others = [at.order >= r for r in ranks]
-        outputs = zip(projection.outputs(at, ranks), others, strict=True)
-        return np.array(
-            [(_loss(model, (G + at.bias)[rows], (at.F + at.bias)[rows]), rows.sum()) for G, rows in outputs]
-        )
+    They are those at the rows of the parts, or at new ones for the only part.
+    """
+    if new is None:
+        rows = [(projection.Z[part.rows], projection.F[part.rows, part.columns]) for part in parts]
+    else:
+        Z = model.kernel(as_points(new), model.rows[projection.landmarks]) @ projection.T
+        rows = [(Z, model.raw_outputs(new, model.coefficients))]
 
-    total, count = np.sum(list(share_each(losses, comparisons)), axis=0).T
-    return np.asarray(total / np.maximum(count, 1.0))
+    def losses(job: tuple[Part, tuple[Array, Array]]) -> list[float]:
+        part, (Z, F) = job
+        return [_loss(model, G + part.bias, F + part.bias) for G in projection.without(part, ranks, Z)]
+
+    total = np.sum(list(share_each(losses, list(zip(parts, rows, strict=True)))), axis=0)
+    return np.asarray(total / sum(len(F) for _, F in rows))
 
 
 def _loss(model: Model, G: Array, F: Array) -> float:

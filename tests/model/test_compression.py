@@ -12,7 +12,7 @@ import tolerances
 from commandline import run
 from kernsel.errors import DataError, ModelError, OptionError
 from kernsel.model import compression
-from kernsel.model.compression import FIRST, PARTS, RIDGE, SHARE, STEPS, Projection, describe
+from kernsel.model.compression import SHARE, STEPS, Projection, describe
 from kernsel.model.model import load
 from kernsel.numerics.runtime import jit
 
@@ -63,8 +63,8 @@ def test_new_rows_are_compared_as_they_are_predicted(smooth):
 def test_it_is_the_least_number_that_is_tried(smooth, monkeypatch, within):
     tried, inner = {}, compression._differences
 
-    def recorded(model, projection, comparisons, ranks):
-        found = inner(model, projection, comparisons, ranks)
+    def recorded(model, projection, parts, ranks, new):
+        found = inner(model, projection, parts, ranks, new)
         tried.update(zip(ranks, found, strict=True))
         return found
 
@@ -82,10 +82,11 @@ def test_more_likeness_is_more_rows(smooth):
     assert sizes[0] < sizes[-1]
 
 
-def projection_of(model, rank, ridge):
+def projection_of(model, rank, ridge, parts=None):
     A = compression._coefficients(model)
     F = model.raw_outputs(model.rows, A)
-    return Projection.of(model.kernel, model.rows, F, A, rank, ridge), A, F
+    parts = compression._parts(model, A) if parts is None else parts
+    return Projection.of(model, F, A, rank, ridge, parts), A, F
 
 
 def brute_force(model, F, A, landmarks, ridge, kept):
@@ -107,26 +108,49 @@ def test_coefficients_are_those_of_brute_force(smooth):
 def test_differences_are_those_of_refits_without_each_fold(smooth):
     model, ranks, ridge = smooth.model, [10, 20], 0.3
     found, A, F = projection_of(model, 32, ridge)
-    comparisons = compression._comparisons(model, found, A, None)
-    differences = compression._differences(model, found, comparisons, ranks)
+    parts = compression._parts(model, A)
+    differences = compression._differences(model, found, parts, ranks)
     K = model.kernel(model.rows, model.rows)
     for r, value in zip(ranks, differences, strict=True):
-        total, count = 0.0, 0
-        for t, (each, bias) in enumerate(zip(model.intervals.coefficients, model.intervals.biases, strict=True)):
-            held = np.flatnonzero(each[0] == 0)
-            assert held.size == N // 5
+        total, count, chosen = 0.0, 0, found.landmarks[:r]
+        for t, part in enumerate(parts):
+            held, of_fold, bias = part.rows, model.intervals.coefficients[t, 0], model.intervals.biases[t]
             kept = np.setdiff1d(np.arange(N), held)
-            c = brute_force(model, F, A, found.landmarks[:r], ridge, kept)[1 + t]
-            rows = np.setdiff1d(held, found.landmarks[:r])
-            f, g = (K[rows] @ each[0] + bias, K[np.ix_(rows, found.landmarks[:r])] @ c + bias)
+            c = brute_force(model, F, A, chosen, ridge, kept)[1 + t]
+            f, g = K[held] @ of_fold + bias, K[np.ix_(held, chosen)] @ c + bias
             total += np.sum((np.clip(f, *model.limits[:, 0]) - np.clip(g, *model.limits[:, 0])) ** 2)
-            count += rows.size
+            count += held.size
         assert value == pytest.approx(total / count, rel=1e-6)
+
+
+@pytest.mark.parametrize(("folds", "parts"), [(2, 1), (5, 1), (10, 2)])
+def test_parts_are_folds_and_hold_no_landmark(folds, parts):
+    model = tables.choose(*tables.waves(N), folds=folds).model
+    found, A, F = projection_of(model, 64, 0.1)
+    compared = compression._parts(model, A)
+    assert len(compared) == parts
+    rows = np.concatenate([part.rows for part in compared])
+    assert rows.size == len(set(rows)) == N * parts // folds
+    assert not set(rows) & set(found.landmarks)
+    for t, part in enumerate(compared):
+        # The fit without a fold, at the rows of the fold: what the residuals of its intervals are of.
+        held = slice(*model.intervals.starts[t : t + 2])
+        assert len(part.rows) == held.stop - held.start
+        np.testing.assert_allclose(F[:, part.columns], F[:, 1 + t : 2 + t])
+
+
+@pytest.mark.parametrize("change", [{"folds": "loo"}, {"rank": 60}])
+def test_without_fits_of_folds_a_part_of_the_rows_is_left_out(change):
+    model = tables.choose(*tables.waves(N // 4), **change).model
+    (part,) = compression._parts(model, compression._coefficients(model))
+    assert part.columns == slice(1)
+    assert len(part.rows) == int(np.ceil(0.2 * model.rows.shape[0]))
+    assert part.bias == model.bias
 
 
 def test_all_rows_give_the_model_itself(smooth):
     model = replace(smooth.model, kernel=kernsel.kernels.Exponential(1.0))
-    found, A, _ = projection_of(model, N, 0.5)
+    found, A, _ = projection_of(model, N, 0.5, [])
     assert found.rank == N
     order = np.argsort(found.landmarks)
     np.testing.assert_allclose(found.coefficients(N)[:, order], A, rtol=0, atol=1e-8 * np.abs(A).max())
@@ -212,15 +236,6 @@ def test_one_and_two_threads_give_the_same_bits(smooth, monkeypatch):
         small = smooth.model.compress()
         found.append((small.rows.tobytes(), small.coefficients.tobytes(), small.intervals.coefficients.tobytes()))
     assert found[0] == found[1]
-
-
-def test_without_fits_of_folds_rows_are_left_out_of_the_sum(smooth):
-    model = replace(smooth.model, intervals=None)
-    projection, A, _ = projection_of(model, FIRST, RIDGE)
-    comparisons = compression._comparisons(model, projection, A, None)
-    assert len(comparisons) == PARTS
-    assert sorted(np.concatenate([each.out for each in comparisons])) == list(range(N))
-    assert model.compress().rows.shape[0] < N / SHARE
 
 
 def test_a_rough_kernel_needs_its_rows():
