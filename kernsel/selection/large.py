@@ -18,7 +18,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,7 @@ from kernsel.paths.whole import ENOUGH, dtypes, kernel_matrix
 from kernsel.representation.ranks import LowRank
 from kernsel.search.deadline import Deadline, limited_time
 from kernsel.selection.auto import kind_of
-from kernsel.selection.kernel_source import kernels_of, with_notes
+from kernsel.selection.kernel_source import KernelSource, kernels_of, with_notes
 from kernsel.selection.limits import Limits, at_least_normal, final_fit
 from kernsel.selection.plan import Plan
 from kernsel.selection.result import Selection
@@ -53,6 +53,9 @@ ROWS = 2000
 
 OUTSIDE, SHARE = 5000, 3
 """Rows that subsets are scored on, at most, and at most one in so many of the others."""
+
+SCORED = 100
+"""Fewer rows outside than these say nothing: then the choice is that of the search, as it is of as many rows as its."""
 
 KINDS = 3
 """Kernels that go on from the search: the best of each kind."""
@@ -128,17 +131,10 @@ def select_large(dataset: Dataset, plan: Plan, progress: Progress | None = None)
     with limited_time(_before_the_last_fit(dataset, plan)):
         source = kernels_of(few, plan)
         first = run(few, replace(plan, rank=None, metric=()), source.kernels, progress=progress)
-        leading = _leading(first, few)
-        if plan.rank is None and _is_finite(leading[0].kernel, few):
+        if plan.rank is None and _is_finite(_leading(first, few)[0].kernel, few):
             return None
-        again = 0
-        for step in leading[:]:
-            source, more = source.relearnt(step.kernel, seed) if again < AGAIN[plan.effort] else (source, [])
-            again += bool(more)
-            leading += [ClimbStep(found, ridge, found) for found, ridge in more]
-        ladder = _Ladder.of(dataset, few, first.best.learner, bool(plan.clip), seed)
-        steps, ended = ladder.climb(leading, Limits.of(plan.effort), progress)
-    best = steps[-1]
+        chosen = _choose(dataset, few, first, source, plan, progress)
+    source, best = chosen.source, chosen.best
     held = make_folds(folds, dataset, seed)
     final = final_fit(dataset, plan, Limits.of(plan.effort, share=1.0))
     one = final is None or final.route == "one fold"
@@ -157,14 +153,43 @@ def select_large(dataset: Dataset, plan: Plan, progress: Progress | None = None)
             continue
     if result is None:
         return None
-    climbed = [
+    climb = [
         {"rows": s.rows, "kernel": s.kernel.spec(), "ridge": s.ridge, "loss": s.loss, "gain": gain}
-        for s, gain in zip(steps, _gains(steps), strict=True)
+        for s, gain in zip(chosen.steps, _gains(chosen.steps), strict=True)
     ]
-    notes = [*_cut_off(first), _describe_climb(steps, ladder, ended)]
+    notes = [*_cut_off(first), chosen.text]
     if one:
         notes.append(f"folds: one of {folds} is held out, for the others would take too long")
-    return moved.describe(with_notes(result, seconds, notes, climb=climbed))
+    return moved.describe(with_notes(result, seconds, notes, climb=climb))
+
+
+class _Choice(NamedTuple):
+    """What is fitted to all rows, the steps to it, and how it came about in words."""
+
+    source: KernelSource
+    best: ClimbStep
+    steps: list[ClimbStep]
+    text: str
+
+
+def _choose(
+    dataset: Dataset, few: Dataset, first: Selection, source: KernelSource, plan: Plan, progress: Progress | None
+) -> _Choice:
+    """Choose by a climb from what the search on few rows found; where there are few others, what it chose itself."""
+    if count_outside(dataset.n, few.n) < SCORED:
+        best = ClimbStep(first.best.kernel, first.best.lam * few.total, first.best.kernel)
+        text = (
+            f"whole kernel: chosen on {few.n} rows in full, for there are few others to choose by; then fitted to all"
+        )
+        return _Choice(source, best, [], text)
+    leading, again = _leading(first, few), 0
+    for step in leading[:]:
+        source, more = source.relearnt(step.kernel, int(plan.seed)) if again < AGAIN[plan.effort] else (source, [])
+        again += bool(more)
+        leading += [ClimbStep(found, ridge, found) for found, ridge in more]
+    ladder = _Ladder.of(dataset, few, first.best.learner, bool(plan.clip), int(plan.seed))
+    steps, ended = ladder.climb(leading, Limits.of(plan.effort), progress)
+    return _Choice(source, steps[-1], steps, _describe_climb(steps, ladder, ended))
 
 
 def _before_the_last_fit(dataset: Dataset, plan: Plan) -> Deadline:
@@ -368,7 +393,7 @@ def _with_more_ridge(step: ClimbStep) -> ClimbStep | None:
 
 def _gains(steps: Sequence[ClimbStep]) -> list[float | None]:
     """Return by what share each doubling lowered the loss; None of the first subset."""
-    return [None, *(1.0 - new.loss / old.loss for old, new in pairwise(steps))]
+    return [None, *(1.0 - new.loss / old.loss for old, new in pairwise(steps))][: len(steps)]
 
 
 def _cut_off(first: Selection) -> list[str]:

@@ -36,6 +36,7 @@ def low(monkeypatch):
     """Thresholds of a few hundred rows."""
     monkeypatch.setattr(reading, "FULL_RANK_ROWS", 200)
     monkeypatch.setattr(large, "ROWS", FEW)
+    monkeypatch.setattr(large, "SCORED", 10)
     monkeypatch.setattr(large, "FINITE", 5)
     for name, rows in (("normal", 40), ("thorough", 60)):
         monkeypatch.setitem(automatic.ROWS, name, rows)
@@ -174,6 +175,23 @@ def test_one_fold_is_held_out_where_the_others_would_cost_too_much(low, monkeypa
     outputs = outputs if classes else np.clip(outputs, data.Y.min(), data.Y.max())
     np.testing.assert_allclose(result.outputs[held], outputs, rtol=0, atol=tolerances.FITTED)
     assert "1 fold" in result.summary()
+
+
+@pytest.mark.parametrize("more", [1, 2, 3, 200])
+def test_with_few_rows_more_than_the_search_takes_its_choice_is_taken(low, more):
+    data = from_arrays(*rough(201 + more), standardize=True)
+    few = large.subsample(data, 201, 0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(large, "ROWS", 201)
+        patch.setattr(large, "SCORED", 100)
+        result = select_dataset(data, **NAMED)
+        chosen = select_dataset(few, **NAMED, rank="full").best
+    assert result.options["rank"] == "whole"
+    assert result.data["climb"] == []
+    assert result.best.kernel == chosen.kernel
+    assert result.best.lam * data.n == pytest.approx(chosen.lam * few.n)
+    assert any("chosen on 201 rows in full, for there are few others" in note for note in result.data["notes"])
+    assert result.to_json()
 
 
 def test_the_climb_ends_with_the_budget(low, monkeypatch):

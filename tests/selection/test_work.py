@@ -34,6 +34,7 @@ def low(monkeypatch):
     """Thresholds of a few hundred rows, and the rates of a machine that is known."""
     monkeypatch.setattr(reading, "FULL_RANK_ROWS", 200)
     monkeypatch.setattr(large, "ROWS", FEW)
+    monkeypatch.setattr(large, "SCORED", 10)
     monkeypatch.setattr(large, "FINITE", 5)
     set_rates(monkeypatch, limits.RATES)
 
