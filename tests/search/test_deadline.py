@@ -1,10 +1,14 @@
 """A time that is given: how it is written, and what a search does that has none left."""
 
+import json
 import math
 
+import pandas as pd
 import pytest
 
+import kernsel
 import tables
+from commandline import run as run_command
 from kernsel.data import from_arrays
 from kernsel.errors import OptionError
 from kernsel.search import board, deadline
@@ -142,3 +146,45 @@ def test_a_search_that_is_cut_off_is_not_refined(ticking):
     result = select_within(0.0, search="grid", refine="compass")
     assert not any(note.startswith("refined") for note in result.data["notes"])
     assert len(result.candidates) == len(GRID["lambda"])
+
+
+def test_a_run_with_a_time_goes_on_from_its_journal(tmp_path):
+    X, y = tables.waves(60)
+    options = {"kernel": "gaussian", "grid": GRID, "folds": 3, "search": "grid", "refine": "compass", "extend": False}
+    free = kernsel.select(X, y, **options)
+    options |= {"journal": tmp_path / "journal", "time": "1h"}
+    first = kernsel.select(X, y, **options)
+    lines = (tmp_path / "journal").read_bytes().splitlines(keepends=True)
+    (tmp_path / "journal").write_bytes(b"".join(lines[: len(lines) // 2]))  # stopped half way
+    for again in (first, kernsel.select(X, y, **options)):
+        assert [(c.key, c.value) for c in again.candidates] == [(c.key, c.value) for c in free.candidates]
+        assert again.data["notes"] == free.data["notes"]
+    with pytest.raises(OptionError, match="time"):
+        kernsel.select(X, y, **{**options, "time": "2h"})
+
+
+@pytest.fixture
+def dated(tmp_path):
+    X, y = tables.waves(60)
+    path = tmp_path / "dated.csv"
+    days = pd.date_range("2024-01-01", periods=60).strftime("%Y-%m-%d")
+    pd.DataFrame({"day": days, "a": X[:, 0], "b": X[:, 1], "y": y}).to_csv(path, index=False)
+    return path
+
+
+def test_the_command_takes_a_time_and_a_column_of_times(dated, tmp_path):
+    given = (
+        "--kernel gaussian --folds blocks:3 --when day --drop day --purge 2d --time 10min --nested blocks:3 --output"
+    )
+    run_command("select", dated, *given.split(), tmp_path / "result.json")
+    document = json.loads((tmp_path / "result.json").read_text())
+    assert document["options"]["time"] == "10min"
+    assert document["options"]["near"] == {"when": "day", "purge": "2d"}
+    assert "2d before and after left out" in document["data"]["holdout"]
+
+
+@pytest.mark.parametrize("given", ["day", "5", "-3s", "5minutes", "1e3s", "inf"])
+def test_the_command_says_what_a_time_is(dated, given):
+    said = run_command("select", dated, "--time", given, code=2).stderr
+    assert f"time {given!r} is no time: give seconds, minutes or hours, such as 90s, 5min or 1h" in said
+    assert "when names a column of times" in said
