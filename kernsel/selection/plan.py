@@ -191,6 +191,7 @@ class Plan:
         "text",
         "Ns|Nmin|Nh",
         "Time that the selection may take, such as 5min; its choice then depends on the machine [default: no limit].",
+        of="size",
     )
     extend: bool = _option(True, "flag", "--extend/--no-extend", "Extend the grid if the winner is on its edge.")
     pure: bool = _option(
