@@ -93,8 +93,8 @@ def in_kernel(K, objective, loss, tol, a, f):
 
     With a bias, ``f = K a_1..n + a_n+1``: its step ``db`` is added to the left side for c, and makes ``sum a = 0``.
 
-    A system is factorised where it is far from the last one that was. Otherwise it is solved by conjugate gradients with
-    that factor, to the square of what the step before promised: the step then converges quadratically all the same.
+    A system is factorised where it is far from the last one that was. Otherwise it is solved by conjugate gradients
+    with that factor, to the square of what the step before promised: steps converge quadratically all the same.
 
     Parameters
     ----------
@@ -141,18 +141,16 @@ def in_kernel(K, objective, loss, tol, a, f):
                 k = rows[i]
                 root[i] = np.sqrt(d2[k])
                 t[i] = -(d1[k] + mu * a[k]) / root[i] - root[i] * df[k]
-            places, scale = np.empty(count, np.int64), np.empty(count)
-            accuracy = max(promise * promise, EXACT * EXACT)
-            solved = -1
+            accuracy, solved = max(promise * promise, EXACT * EXACT), -1
             if R.size > 0 and accuracy < 1.0:
-                spread, changed = compare(rows, root, known, places, scale)
+                scale, kept = np.empty(count), t.copy()
                 limit = int(count * count / (GRADIENT_COST * (n + count)))
-                if gradient_steps(spread, changed, accuracy) + bias <= limit:
-                    kept = t.copy()
-                    earlier = R, places, scale
-                    db, solved = solve_by_gradients(K, rows, root, mu, earlier, missing, bias, accuracy, limit, kept)
-                    if solved == 0:
-                        t = kept
+                if gradient_steps(compare(rows, root, known, scale), accuracy) + bias <= limit:
+                    db, solved = solve_by_gradients(
+                        K, rows, root, mu, R, scale, missing, bias, accuracy, limit, kept
+                    )  # fmt: skip
+                if solved == 0:
+                    t = kept
             if solved != 0:
                 R, solved = factorise(K, rows, root, mu, known)
                 if solved != 0:

@@ -85,8 +85,11 @@ def factorise(K, rows, root, mu, known):
 
 
 @inline
-def compare(rows, root, known, places, scale):
-    """Say how far a system is from an earlier one that has a factor.
+def compare(rows, root, known, scale):
+    """Bound the condition of a system with the factor of an earlier one for a preconditioner; infinity without any.
+
+    With curvatures D today and D0 then, both on the same rows, eigenvalues lie between the least and the largest ratio
+    ``D / D0``, and 1.
 
     Parameters
     ----------
@@ -94,69 +97,50 @@ def compare(rows, root, known, places, scale):
         Curved rows, of which the first m count, and ``D^1/2`` on them.
     known : (n,)
         ``D^1/2`` of the earlier system, 0 on rows that had no curvature.
-    places : (m,)
-        Filled with where the factor has each row, -1 where it hasn't.
     scale : (m,)
         Filled with the earlier ``D^1/2`` over today's.
-
-    Returns
-    -------
-    spread : float
-        On rows that both have, the largest ratio of today's D to the earlier one, at least 1, over the smallest one, at
-        most 1: a bound on the condition of today's system with the factor for a preconditioner.
-    changed : int
-        Rows that one of the two has and the other hasn't.
     """
-    m, i, place, changed = root.size, 0, 0, 0
-    least, most = 1.0, 1.0
+    i, least, most = 0, 1.0, 1.0
     for k in range(known.size):
-        today, before = i < m and rows[i] == k, known[k] > 0.0
-        changed += today != before
-        if today:
-            places[i] = place if before else -1
+        curved = i < root.size and rows[i] == k
+        if curved != (known[k] > 0.0):
+            return np.inf
+        if curved:
             scale[i] = known[k] / root[i]
-            if before:
-                least = min(least, scale[i] * scale[i])
-                most = max(most, scale[i] * scale[i])
+            least = min(least, scale[i] * scale[i])
+            most = max(most, scale[i] * scale[i])
             i += 1
-        place += before
-    return most / least, changed
+    return most / least
 
 
 @inline
-def gradient_steps(spread, changed, accuracy):
+def gradient_steps(condition, accuracy):
     """Return how many steps of conjugate gradients bring the square of a residual to a share ``accuracy`` of itself.
 
-    A row more or less is two eigenvalues that stand alone, and each takes a step. For the others the residual falls by
-    ``(sqrt(spread) - 1) / (sqrt(spread) + 1)`` a step.
+    The residual falls by ``(sqrt(condition) - 1) / (sqrt(condition) + 1)`` a step.
     """
-    root = np.sqrt(spread)
+    root = np.sqrt(condition)
     fall = max((root - 1.0) / (root + 1.0), EXACT)
-    return 1 + 2 * changed + int(np.log(accuracy) / (2.0 * np.log(fall)))
+    return max(1.0, np.log(accuracy) / (2.0 * np.log(fall))) if fall < 1.0 else np.inf
 
 
 @inline
-def precondition(R, places, scale, diagonal, r, z, w):
-    """Fill ``z (m,)`` with what an earlier factor R makes of ``r (m,)``; rows that it lacks have their diagonal.
-
-    ``places`` and ``scale`` are those of ``compare``, ``diagonal (m,)`` that of the system; w is as long as R and
-    overwritten.
-    """
-    fill(w, 0.0)
+def precondition(R, scale, r, z):
+    """Fill ``z (m,)`` with what an earlier factor R makes of ``r (m,)``; scale is that of ``compare``."""
     for i in range(r.size):
-        if places[i] >= 0:
-            w[places[i]] = scale[i] * r[i]
-    solve_rows(R, w)
+        z[i] = scale[i] * r[i]
+    solve_rows(R, z)
     for i in range(r.size):
-        z[i] = scale[i] * w[places[i]] if places[i] >= 0 else r[i] / diagonal[i]
+        z[i] *= scale[i]
 
 
 @inline
-def solve_by_gradients(K, rows, root, mu, earlier, total, bias, accuracy, limit, b):
+def solve_by_gradients(K, rows, root, mu, R, scale, total, bias, accuracy, limit, b):
     """Overwrite ``b (m,)`` by the solution t of ``(D^1/2 K D^1/2 + mu I) t + db r = b`` with ``r = D^1/2``.
 
-    With a bias ``r' t = total``, else ``db = 0``. Conjugate gradients, preconditioned by the factor of an earlier system;
-    with a bias they are projected to ``r' t = 0`` from a start that has the right total (Gould, Hribar & Nocedal 2001).
+    With a bias ``r' t = total``, else ``db = 0``. Conjugate gradients, preconditioned by the factor of an earlier
+    system; with a bias they are projected to ``r' t = 0`` from a start that has the right total (Gould, Hribar &
+    Nocedal 2001, Algorithm 6.2).
 
     Parameters
     ----------
@@ -164,8 +148,8 @@ def solve_by_gradients(K, rows, root, mu, earlier, total, bias, accuracy, limit,
     rows, root : (n,), (m,)
         Curved rows, of which the first m count, and ``D^1/2`` on them.
     mu : float
-    earlier : (R, places, scale)
-        The factor, and what ``compare`` says of it.
+    R, scale : (m, m), (m,)
+        The earlier factor, and what ``compare`` says of it.
     total : float
     bias : int
     accuracy : float
@@ -180,15 +164,12 @@ def solve_by_gradients(K, rows, root, mu, earlier, total, bias, accuracy, limit,
     status : int
         0, or -1 where that takes more steps than the limit.
     """
-    R, places, scale = earlier
     n, m = K.shape[0], root.size
     x, z, p, u, product = np.zeros(m), np.empty(m), np.zeros(m), np.zeros(m), np.empty(m)
-    diagonal, w, scaled, outputs = np.empty(m), np.empty(R.shape[0]), np.empty(m), np.empty(n)
-    for i in range(m):
-        diagonal[i] = root[i] * root[i] * K[rows[i], rows[i]] + mu
+    scaled, outputs = np.empty(m), np.empty(n)
     db, along_u = 0.0, 1.0
     if bias:
-        precondition(R, places, scale, diagonal, root, u, w)
+        precondition(R, scale, root, u)
         along_u = inner(root, u)
         length = total / along_u
         multiply_system(K, rows, root, mu, u, scaled, outputs, product)
@@ -197,7 +178,7 @@ def solve_by_gradients(K, rows, root, mu, earlier, total, bias, accuracy, limit,
             b[i] -= length * product[i]
     before, first = 1.0, 0.0
     for step in range(limit + 1):
-        precondition(R, places, scale, diagonal, b, z, w)
+        precondition(R, scale, b, z)
         if bias:
             pull = inner(root, z) / along_u
             db += pull
