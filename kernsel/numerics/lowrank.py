@@ -174,19 +174,3 @@ def _independent(A: Array, floor: float) -> tuple[Indices, Array]:
     """Greedy pivoted Cholesky of a small block ``A (b, b)``: the rows above ``floor``, and their factor."""
     L, pivots, rank, _ = scipy.linalg.lapack.dpstrf(A, tol=floor, lower=1)
     return pivots[:rank].astype(np.int64) - 1, np.tril(L[:rank, :rank])
-
-
-def pivoted_factor(K: np.ndarray, c: int) -> np.ndarray:
-    """Return ``Z (n, c)`` with ``Z Z'`` equal to most of ``K``: a Cholesky factor with the largest pivots first.
-
-    Columns are 0 from where nothing but rounding errors is left.
-    """
-    left, floor = K.diagonal().copy(), len(K) * np.finfo(float).eps * K.diagonal().max()
-    Z = np.zeros((c, len(K)))
-    for j in range(c):
-        pivot = int(left.argmax())
-        if not left[pivot] > floor:
-            break
-        Z[j] = (K[pivot] - Z[:j, pivot] @ Z[:j]) / np.sqrt(left[pivot])
-        left -= Z[j] ** 2
-    return np.ascontiguousarray(Z.T)

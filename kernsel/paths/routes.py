@@ -52,10 +52,6 @@ STEPS = 3
 SINGLE_ROWS = 50
 """From so many folds of one row on, ratios are taken from the rows' leverages."""
 
-PRECONDITIONED_ROWS, COLUMNS_LEFT = 400, 6
-"""From so many rows on Newton systems in which all rows are curved are solved by gradients, with a factor of the Gram
-matrix that has this many times fewer columns for a preconditioner."""
-
 Square = Literal["spectrum", "factors", "krylov", "products"]
 Whole = Literal["one fold", "folds", "blocks"]
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.numerics import lowrank
-from kernsel.numerics.runtime.once import once
 from kernsel.numerics.smooth import heldout_kernel, newton
 from kernsel.numerics.square import leverage
 from kernsel.paths import routes
@@ -26,13 +24,9 @@ class GramSmoothPath(SmoothPath):
     step = heldout_kernel.newton_step
     series = heldout_kernel.influence
 
-    @once
+    @property
     def _matrix(self) -> Array:
-        """The Gram matrix, behind which stands a factor of most of it where systems are solved by gradients."""
-        K, n = self.representation.gram, self.rows.n
-        if n < routes.PRECONDITIONED_ROWS or self.learner.loss.piecewise_quadratic:
-            return K
-        return np.concatenate([K, lowrank.pivoted_factor(K, n // routes.COLUMNS_LEFT)], axis=1)
+        return self.representation.gram
 
     @property
     def _width(self) -> int:

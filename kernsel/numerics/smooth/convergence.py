@@ -56,15 +56,12 @@ BIAS_ALONE = 0.01
 """A bias that no curvature holds moves alone where the other coefficients have less than this share of its slope to
 gain."""
 
-LEFT_OVER = 30.0
-"""A preconditioner may leave out as much of the trace as this many times the ridge: then systems with it converge in
-less than ``GRADIENT_STEPS``."""
+GRADIENT_COST = 32.0
+"""A step of conjugate gradients with m of n rows takes as long as a Cholesky factor of this many times ``(n + m) m``
+multiplications, thrice counted: it waits for memory."""
 
-GRADIENT_STEPS = 40
-"""Of conjugate gradients: at 1000 rows as much work as a Cholesky factor."""
-
-GRADIENT_TOLERANCE = 1e-24
-"""On the square of the residual, relative: a Newton step is right to 1e-12."""
+EXACT = 1e-12
+"""A system is never solved to less than this share of its residual: rounding errors would be larger."""
 
 NEGLIGIBLE = 1e-6
 """A fold's step that strays by less than this share of J is believed, whatever it promises: scores don't show the

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numba.core import types
 
-from kernsel.numerics.runtime.blas import damped_solve, inner, multiply, ridged_cholesky, solve_rows, sum_of
+from kernsel.numerics.runtime.blas import inner, multiply, ridged_cholesky, solve_rows, sum_of
 from kernsel.numerics.runtime.jit import (
     LOSS,
     Compiled,
@@ -33,7 +33,8 @@ from kernsel.numerics.smooth.convergence import (
     ASTRAY,
     CONVERGED,
     DECREMENT,
-    LEFT_OVER,
+    EXACT,
+    GRADIENT_COST,
     MAX_STEPS,
     NOT_FINITE,
     PULL,
@@ -54,14 +55,13 @@ from kernsel.numerics.smooth.objective import (
     same_pieces,
 )
 from kernsel.numerics.smooth.systems import (
-    SYSTEM,
     add_rows,
     changed_rows,
+    compare,
     curved_rows,
-    left_over,
-    scaled_block,
+    factorise,
+    gradient_steps,
     solve_by_gradients,
-    solve_by_none,
     update_products,
 )
 
@@ -79,12 +79,12 @@ __all__ = [
     "solve_paths",
 ]
 
-PROBLEM = types.FunctionType(i8(f8_2, OBJECTIVE, LOSS, SYSTEM, f8, f8_1, f8_1))
-"""One fit: ``(K or Z, objective, loss, iterate, tol, a or w, f) -> status``: see ``in_kernel`` and ``in_features``."""
+PROBLEM = types.FunctionType(i8(f8_2, OBJECTIVE, LOSS, f8, f8_1, f8_1))
+"""One fit: ``(K or Z, objective, loss, tol, a or w, f) -> status``: see ``in_kernel`` and ``in_features``."""
 
 
 @pointer(PROBLEM)
-def in_kernel(K, objective, loss, iterate, tol, a, f):
+def in_kernel(K, objective, loss, tol, a, f):
     """Minimise ``J`` in the coordinates of the Gram matrix by damped Newton steps; return a status.
 
     With the curved rows c (``d2 > 0``), all others o, and ``mu = 2 N lam``, the step to ``a + da`` solves
@@ -93,16 +93,14 @@ def in_kernel(K, objective, loss, iterate, tol, a, f):
 
     With a bias, ``f = K a_1..n + a_n+1``: its step ``db`` is added to the left side for c, and makes ``sum a = 0``.
 
-    Columns behind K (n, n + c) are a factor Z of most of it, ``K ~ Z Z'``. Where what that leaves out is small beside
-    the ridge, and most rows are curved, systems are solved by conjugate gradients.
+    A system is factorised where it is far from the last one that was. Otherwise it is solved by conjugate gradients
+    with that factor, to the square of what the step before promised: steps converge quadratically all the same.
 
     Parameters
     ----------
-    K : (n, n) or (n, n + c)
+    K : (n, n)
     objective : Objective
     loss : pointer of type ``LOSS``
-    iterate : pointer of type ``SYSTEM``
-        Solves systems where there are columns behind K: ``solve_by_gradients``.
     tol : float
         The fit ends with a full step that promises less than this share of J.
     a : (n,) or (n + 1,)
@@ -117,7 +115,8 @@ def in_kernel(K, objective, loss, iterate, tol, a, f):
     d1, d2, da, df = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     rows, steps = np.empty(n, np.int64), np.empty(n)
     old_d2, intercepts = np.empty(n), np.empty(n)
-    full, b, db = False, 0.0, 0.0
+    full, b, db, promise = False, 0.0, 0.0, 1.0
+    R, known = np.empty((0, 0)), np.empty(n)
     for _ in range(MAX_STEPS):
         if bias:
             b = a[n]
@@ -137,33 +136,34 @@ def in_kernel(K, objective, loss, iterate, tol, a, f):
         add_rows(K, rows, count, steps, df)
         count = curved_rows(d2, rows)
         if count:
-            root, t, u = np.empty(count), np.empty(count), np.zeros(count)
+            root, t = np.empty(count), np.empty(count)
             for i in range(count):
                 k = rows[i]
                 root[i] = np.sqrt(d2[k])
                 t[i] = -(d1[k] + mu * a[k]) / root[i] - root[i] * df[k]
-            for i in range(count):
-                u[i] = root[i]
-            solved = False
-            if K.shape[1] > n and 2 * count > n and left_over(K, rows, root) <= LEFT_OVER * mu:
-                kept = t.copy()
-                solved = iterate(K, rows, root, mu, kept) == 0
-                if solved and bias:
-                    solved = iterate(K, rows, root, mu, u) == 0
-                if solved:
+            accuracy, solved = max(promise * promise, EXACT * EXACT), -1
+            if R.size > 0 and accuracy < 1.0:
+                scale, kept = np.empty(count), t.copy()
+                limit = int(count * count / (GRADIENT_COST * (n + count)))
+                if gradient_steps(compare(rows, root, known, scale), accuracy) + bias <= limit:
+                    db, solved = solve_by_gradients(
+                        K, rows, root, mu, R, scale, missing, bias, accuracy, limit, kept
+                    )  # fmt: skip
+                if solved == 0:
                     t = kept
-            if not solved:
-                B = scaled_block(K, rows, root, mu)
-                if damped_solve(B, t) != 0:
+            if solved != 0:
+                R, solved = factorise(K, rows, root, mu, known)
+                if solved != 0:
                     return SINGULAR
+                solve_rows(R, t)
                 if bias:
+                    u = root.copy()
+                    solve_rows(R, u)
+                    db = (inner(root, t) - missing) / inner(root, u)
                     for i in range(count):
-                        u[i] = root[i]
-                    solve_rows(B, u)
-            if bias:
-                db = (inner(root, t) - missing) / inner(root, u)
+                        t[i] -= db * u[i]
             for i in range(count):
-                steps[i] = root[i] * (t[i] - db * u[i])
+                steps[i] = root[i] * t[i]
                 da[rows[i]] = steps[i]
             add_rows(K, rows, count, steps, df)
         q1, q2 = inner_above(da, f, b), inner(da, df)
@@ -189,6 +189,7 @@ def in_kernel(K, objective, loss, iterate, tol, a, f):
             f[i] += step * df[i]
         if bias:
             a[n] += step * db
+        promise = -slope / J if J > 0.0 else 0.0
         full = step == 1.0 and (count > 0 or bias == 0 or abs(pull) <= PULL * N)
         if full and -slope <= tol * J:
             return CONVERGED
@@ -196,7 +197,7 @@ def in_kernel(K, objective, loss, iterate, tol, a, f):
 
 
 @pointer(PROBLEM)
-def in_features(Z, objective, loss, iterate, tol, w, f):
+def in_features(Z, objective, loss, tol, w, f):
     """Minimise ``J`` in the coordinates of features by damped Newton steps ``-(Z' D Z + mu I)^-1 (Z' d1 + mu w)``.
 
     With a bias the last column of Z are ones, and its weight isn't penalised. Of ``H = Z' diag(weights) Z`` only the
@@ -208,8 +209,6 @@ def in_features(Z, objective, loss, iterate, tol, w, f):
     Z : (n, r)
     objective : Objective
     loss : pointer of type ``LOSS``
-    iterate : pointer of type ``SYSTEM``
-        Of no use here.
     tol : float
         The fit ends with a full step that promises less than this share of J.
     w : (r,)
@@ -283,8 +282,8 @@ def in_features(Z, objective, loss, iterate, tol, w, f):
     return UNFINISHED
 
 
-@jit((i8, i8, PROBLEM, SYSTEM, f8_3, i8_1, STACK, LOSS, f8, b1, f8_3, f8_3, i8[:, ::1]))
-def _paths(first, step, problem, iterate, G, which, stack, loss, tol, follow, x, f, status):
+@jit((i8, i8, PROBLEM, f8_3, i8_1, STACK, LOSS, f8, b1, f8_3, f8_3, i8[:, ::1]))
+def _paths(first, step, problem, G, which, stack, loss, tol, follow, x, f, status):
     for j in range(first, which.size, step):
         for k in range(stack.lam.size):
             if follow and k > 0:
@@ -294,7 +293,7 @@ def _paths(first, step, problem, iterate, G, which, stack, loss, tol, follow, x,
                 for i in range(f.shape[2]):
                     f[j, k, i] = f[j, k - 1, i] if usable else 0.0
             objective = Objective(stack.y[j], stack.s[j], stack.lam[k], stack.parameters, stack.bias)
-            status[j, k] = problem(G[which[j]], objective, loss, iterate, tol, x[j, k], f[j, k])
+            status[j, k] = problem(G[which[j]], objective, loss, tol, x[j, k], f[j, k])
 
 
 def solve_paths(
@@ -317,8 +316,7 @@ def solve_paths(
     Parameters
     ----------
     problem : pointer
-        ``in_kernel``: ``G`` holds Gram matrices (p, n, n), or (p, n, n + c) with factors behind them, ``x`` the
-        coefficients, and the bias behind them;
+        ``in_kernel``: ``G`` holds Gram matrices (p, n, n), ``x`` the coefficients, and the bias behind them;
         ``in_features``: ``G`` holds features (p, n, r), a bias' column of ones last, ``x`` the weights.
     G : (p, n, n) or (p, n, r); which : (q,)
         The matrices, and which one a problem uses.
@@ -345,8 +343,7 @@ def solve_paths(
     status = np.zeros(x.shape[:2], np.int64)
     loop = _paths.code  # compiled here, not by several threads at once
     stack = Objective(Y, S, lams, parameters, int(bias))
-    iterate = solve_by_gradients if problem is in_kernel and G.shape[2] > G.shape[1] else solve_by_none
-    job = (problem.code, iterate.code, G, which, stack, loss.code, tol, follow, x, f, status)
+    job = (problem.code, G, which, stack, loss.code, tol, follow, x, f, status)
     with one_blas_thread():
         share(lambda first, step: loop(first, step, *job), which.size)
     return status

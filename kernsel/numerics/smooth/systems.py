@@ -7,11 +7,10 @@ Rows with ``d2 > 0`` are curved, c; D is their curvature. In the coordinates of 
 from __future__ import annotations
 
 import numpy as np
-from numba.core import types
 
-from kernsel.numerics.runtime.blas import add_products, inner, ridged_cholesky, solve_rows
-from kernsel.numerics.runtime.jit import f8, f8_1, f8_2, i8, i8_1, inline, pointer
-from kernsel.numerics.smooth.convergence import GRADIENT_STEPS, GRADIENT_TOLERANCE
+from kernsel.numerics.runtime.blas import add_products, damped_cholesky, fill, inner, solve_rows
+from kernsel.numerics.runtime.jit import inline
+from kernsel.numerics.smooth.convergence import EXACT
 
 
 @inline
@@ -73,87 +72,147 @@ def scaled_block(K, rows, root, ridge):
 
 
 @inline
-def left_over(K, rows, root):
-    """Return the trace of ``D^1/2 (K - Z Z') D^1/2`` on the first ``rows``; Z (n, c) are the columns behind K.
+def factorise(K, rows, root, mu, known):
+    """Return the Cholesky factor R (m, m) of ``D^1/2 K D^1/2 + mu I`` on the first rows, and 0, or -1 without one.
 
-    ``root (m,)`` is ``D^1/2`` on these m rows.
+    ``known (n,)`` are filled with ``D^1/2`` on these m rows and 0 on others: by them ``compare`` knows the factor.
     """
-    n = K.shape[0]
-    total = 0.0
+    fill(known, 0.0)
     for i in range(root.size):
-        k = K[rows[i]]
-        total += root[i] * root[i] * (k[rows[i]] - inner(k[n:], k[n:]))
-    return total
+        known[rows[i]] = root[i]
+    R = scaled_block(K, rows, root, mu)
+    return R, damped_cholesky(R)
 
 
-SYSTEM = types.FunctionType(i8(f8_2, i8_1, f8_1, f8, f8_1))
-"""``(K, rows, root, mu, b) -> 0, or -1 where b is not solved for``: see ``solve_by_gradients``."""
+@inline
+def compare(rows, root, known, scale):
+    """Bound the condition of a system with the factor of an earlier one for a preconditioner; infinity without any.
 
-
-@pointer(SYSTEM)
-def solve_by_none(K, rows, root, mu, b):
-    """Solve nothing: every system is left to a factorisation. (Most fits need not compile conjugate gradients.)"""
-    return -1
-
-
-@pointer(SYSTEM)
-def solve_by_gradients(K, rows, root, mu, b):
-    """Overwrite ``b`` by ``(D^1/2 K D^1/2 + mu I)^-1 b`` on the first ``rows``; return 0, or -1 if that takes too long.
-
-    Conjugate gradients, preconditioned by ``D^1/2 Z Z' D^1/2 + mu I`` with Z the columns behind K, which Woodbury's
-    formula inverts.
+    With curvatures D today and D0 then, both on the same rows, eigenvalues lie between the least and the largest ratio
+    ``D / D0``, and 1.
 
     Parameters
     ----------
-    K : (n, n + c)
-    rows : (n,)
-        The first m of them.
-    root : (m,)
-        ``D^1/2`` on these rows.
+    rows, root : (n,), (m,)
+        Curved rows, of which the first m count, and ``D^1/2`` on them.
+    known : (n,)
+        ``D^1/2`` of the earlier system, 0 on rows that had no curvature.
+    scale : (m,)
+        Filled with the earlier ``D^1/2`` over today's.
+    """
+    i, least, most = 0, 1.0, 1.0
+    for k in range(known.size):
+        curved = i < root.size and rows[i] == k
+        if curved != (known[k] > 0.0):
+            return np.inf
+        if curved:
+            scale[i] = known[k] / root[i]
+            least = min(least, scale[i] * scale[i])
+            most = max(most, scale[i] * scale[i])
+            i += 1
+    return most / least
+
+
+@inline
+def gradient_steps(condition, accuracy):
+    """Return how many steps of conjugate gradients bring the square of a residual to a share ``accuracy`` of itself.
+
+    The residual falls by ``(sqrt(condition) - 1) / (sqrt(condition) + 1)`` a step.
+    """
+    root = np.sqrt(condition)
+    fall = max((root - 1.0) / (root + 1.0), EXACT)
+    return max(1.0, np.log(accuracy) / (2.0 * np.log(fall))) if fall < 1.0 else np.inf
+
+
+@inline
+def precondition(R, scale, r, z):
+    """Fill ``z (m,)`` with what an earlier factor R makes of ``r (m,)``; scale is that of ``compare``."""
+    for i in range(r.size):
+        z[i] = scale[i] * r[i]
+    solve_rows(R, z)
+    for i in range(r.size):
+        z[i] *= scale[i]
+
+
+@inline
+def solve_by_gradients(K, rows, root, mu, R, scale, total, bias, accuracy, limit, b):
+    """Overwrite ``b (m,)`` by the solution t of ``(D^1/2 K D^1/2 + mu I) t + db r = b`` with ``r = D^1/2``.
+
+    With a bias ``r' t = total``, else ``db = 0``. Conjugate gradients, preconditioned by the factor of an earlier
+    system; with a bias they are projected to ``r' t = 0`` from a start that has the right total (Gould, Hribar &
+    Nocedal 2001, Algorithm 6.2).
+
+    Parameters
+    ----------
+    K : (n, n)
+    rows, root : (n,), (m,)
+        Curved rows, of which the first m count, and ``D^1/2`` on them.
     mu : float
+    R, scale : (m, m), (m,)
+        The earlier factor, and what ``compare`` says of it.
+    total : float
+    bias : int
+    accuracy : float
+        The square of the residual ends at this share of itself, in the norm of the preconditioner.
+    limit : int
+        Steps.
     b : (m,)
+
+    Returns
+    -------
+    db : float
+    status : int
+        0, or -1 where that takes more steps than the limit.
     """
     n, m = K.shape[0], root.size
-    c = K.shape[1] - n
-    Z, S, R, small = np.empty((m, c)), np.zeros((c, c)), np.empty((c, c)), np.empty(c)
-    for i in range(m):
-        for j in range(c):
-            Z[i, j] = root[i] * K[rows[i], n + j]
-    add_products(Z, 1.0, S)
-    if ridged_cholesky(S, mu, np.int64(0), R) != 0:
-        return -1
-    x, z, p, scaled, product = np.zeros(m), np.empty(m), np.zeros(m), np.empty(m), np.empty(n)
+    x, z, p, u, product = np.zeros(m), np.empty(m), np.zeros(m), np.zeros(m), np.empty(m)
+    scaled, outputs = np.empty(m), np.empty(n)
+    db, along_u = 0.0, 1.0
+    if bias:
+        precondition(R, scale, root, u)
+        along_u = inner(root, u)
+        length = total / along_u
+        multiply_system(K, rows, root, mu, u, scaled, outputs, product)
+        for i in range(m):
+            x[i] = length * u[i]
+            b[i] -= length * product[i]
     before, first = 1.0, 0.0
-    for step in range(GRADIENT_STEPS):
-        for j in range(c):
-            small[j] = 0.0
-        for i in range(m):
-            for j in range(c):
-                small[j] += b[i] * Z[i, j]
-        solve_rows(R, small)
-        for i in range(m):
-            z[i] = (b[i] - inner(Z[i], small)) / mu
+    for step in range(limit + 1):
+        precondition(R, scale, b, z)
+        if bias:
+            pull = inner(root, z) / along_u
+            db += pull
+            for i in range(m):
+                b[i] -= pull * root[i]
+                z[i] -= pull * u[i]
         now = inner(b, z)
         if step == 0:
             first = now
-        if not now > GRADIENT_TOLERANCE * first:
+        if not now > accuracy * first:
             for i in range(m):
                 b[i] = x[i]
-            return 0 if np.isfinite(now) else -1
+            return db, 0 if np.isfinite(now) else -1
         for i in range(m):
             p[i] = z[i] + (now / before * p[i] if step > 0 else 0.0)
-            scaled[i] = root[i] * p[i]
-        for i in range(n):
-            product[i] = 0.0
-        add_rows(K, rows, m, scaled, product)
-        for i in range(m):
-            z[i] = mu * p[i] + root[i] * product[rows[i]]
-        length = now / inner(p, z)
+        multiply_system(K, rows, root, mu, p, scaled, outputs, product)
+        length = now / inner(p, product)
         for i in range(m):
             x[i] += length * p[i]
-            b[i] -= length * z[i]
+            b[i] -= length * product[i]
         before = now
-    return -1
+    return db, -1
+
+
+@inline
+def multiply_system(K, rows, root, mu, v, scaled, outputs, product):
+    """Fill ``product (m,)`` with ``(D^1/2 K D^1/2 + mu I) v``; ``scaled (m,)`` and ``outputs (n,)`` are overwritten."""
+    m = root.size
+    for i in range(m):
+        scaled[i] = root[i] * v[i]
+    fill(outputs, 0.0)
+    add_rows(K, rows, m, scaled, outputs)
+    for i in range(m):
+        product[i] = mu * v[i] + root[i] * outputs[rows[i]]
 
 
 @inline
