@@ -95,41 +95,6 @@ class Features:
             yield slice(start, min(start + size, hi))
 
 
-def sums(features: Features, X: Points, Y: Array, root: Array | None, bounds: Indices) -> tuple[Array, Array]:
-    """Return ``Z_S' Z_S (m, r, r)`` and ``Y_S Z_S (m, k, r)`` of m segments of rows.
-
-    Each segment is summed up by one thread, in order: the sums don't depend on the number of threads.
-
-    Parameters
-    ----------
-    features : Features
-    X : (n, d) points
-    Y : (k, n) array
-        Times ``root``, if there is one.
-    root : (n,) array or None
-        Roots of the sample weights.
-    bounds : (m + 1,) array
-        Segment j holds the rows ``bounds[j]`` to below ``bounds[j + 1]``.
-    """
-    m, r = len(bounds) - 1, features.rank
-    G, q = np.zeros((m, r, r)), np.zeros((m, len(Y), r))
-
-    def work(first: int, step: int) -> None:
-        for j in range(first, m, step):
-            for rows in features.blocks(bounds[j], bounds[j + 1]):
-                P = features.block(X[rows])
-                if root is not None:
-                    P *= root[rows, None]
-                G[j] += P.T @ P
-                q[j] += Y[:, rows] @ P
-            G[j] = features.finish(features.finish(G[j]).T)
-            q[j] = features.finish(q[j])
-
-    with one_blas_thread():
-        share(work, m)
-    return G, q
-
-
 @jit(types.void(f8_2, f8_2, i8, f8_1, f8_3, i8_1))
 def _solve(H, right, bias, ridges, w, status):
     R, x = np.empty(H.shape), np.empty(right.shape)
