@@ -241,6 +241,7 @@ def _beside(rows: Partition, features: streaming.Features) -> Sums:
         away = np.flatnonzero(~rows.kept(fold))
         away = away[(away < lo) | (away >= hi)]
         weights = None if rows.weights is None else rows.s[away]
-        for into, each in zip(sums.part(fold), statistics(features, rows.X[away], rows.Y[:, away], weights), strict=True):
+        found = statistics(features, rows.X[away], rows.Y[:, away], weights)
+        for into, each in zip(sums.part(fold), found, strict=True):
             into[:] = each
     return sums
