@@ -25,6 +25,7 @@ from kernsel.cli.relevance import relevance
 from kernsel.cli.rerun import rerun
 from kernsel.cli.select import select
 from kernsel.cli.stability import stability
+from kernsel.cli.update import update
 from kernsel.cli.warmup import warmup
 from kernsel.selection.plan import COLUMNS, WORDS
 
@@ -47,6 +48,7 @@ for _command in (
     plugins,
     new_plugin,
     rerun,
+    with_options(update),
     warmup,
 ):
     app.command(cls=Command)(_command)

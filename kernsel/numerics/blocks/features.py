@@ -51,12 +51,16 @@ class Features:
         The landmarks in the order of their choice.
     T : (r, r) array
         Upper triangular, from the Cholesky factor of the landmarks' block.
-    sample : (m, d) points
-        Rows by which the number of pivots is chosen that are eliminated from every block.
+    sample : (m, d) points or None
+        Rows by which the number of pivots is chosen that are eliminated from every block; None for all of them, with
+        which P is Z itself: less work for a few rows, whose sums take as long to finish.
     """
 
-    def __init__(self, kernel: Kernel, points: Points, T: Array, sample: Points) -> None:
+    def __init__(self, kernel: Kernel, points: Points, T: Array, sample: Points | None) -> None:
         self.kernel, self.points, self.T = kernel, points, T
+        self.head, self.first, self.later, self.rest = len(T), T, T[:, :0], T[:0, :0]
+        if sample is None:
+            return
         C, W, r = kernel(sample, points), kernel(points, points), len(T)
         explained = float(((C @ T) ** 2).sum())
         for share_of_pivots in (0, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1):
@@ -82,6 +86,8 @@ class Features:
 
     def finish(self, values: Array) -> Array:
         """Return ``values Q`` for values (..., r) from rows of P."""
+        if self.head == self.rank:
+            return values
         return np.concatenate([values[..., : self.head], values[..., self.head :] @ self.rest], axis=-1)
 
     def spread(self, w: Array) -> Array:

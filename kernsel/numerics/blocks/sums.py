@@ -24,6 +24,10 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 
+PIECES, LEAST_ROWS = 8, 256
+"""Rows are cut into so many pieces, of so many rows at least, for threads to share: fixed, as sums round by them."""
+
+
 class Sums(NamedTuple):
     """Sums over some rows, or with a first axis those over m parts of them.
 
@@ -89,7 +93,12 @@ class Sums(NamedTuple):
 
 def statistics(features: Features, X: Points, Y: Array, s: Array | None) -> Sums:
     """Return the sums over rows X (n, d) with targets Y (k, n), and weights s (n,) unless all are 1."""
-    return segment_sums(features, X, Y, s, np.array([0, X.shape[0]])).part(0)
+    n = X.shape[0]
+    bounds = np.linspace(0, n, min(PIECES, -(-n // LEAST_ROWS)) + 1).astype(np.int64)
+    sums = _add_up(features, X, Y, s, bounds, finished=False)
+    whole = sums.of(np.ones(len(bounds) - 1, np.bool_))
+    _finish(features, whole)
+    return whole
 
 
 def segment_sums(features: Features, X: Points, Y: Array, s: Array | None, bounds: Indices) -> Sums:
@@ -107,6 +116,11 @@ def segment_sums(features: Features, X: Points, Y: Array, s: Array | None, bound
     bounds : (m + 1,) array
         Segment j holds the rows ``bounds[j]`` to below ``bounds[j + 1]``.
     """
+    return _add_up(features, X, Y, s, bounds, finished=True)
+
+
+def _add_up(features: Features, X: Points, Y: Array, s: Array | None, bounds: Indices, finished: bool) -> Sums:
+    """Return the sums over segments, of Z where they are to be finished, else of the half-finished P."""
     root = None if s is None else np.sqrt(s)
     Y = np.vstack([Y, np.ones(X.shape[0])])
     if root is not None:
@@ -116,18 +130,24 @@ def segment_sums(features: Features, X: Points, Y: Array, s: Array | None, bound
 
     def work(first: int, step: int) -> None:
         for j in range(first, m, step):
-            G, q, y = sums.part(j)
+            part = sums.part(j)
             for rows in features.blocks(bounds[j], bounds[j + 1]):
                 P = features.block(X[rows])
                 if root is not None:
                     P *= root[rows, None]
-                G += P.T @ P
-                q += Y[:, rows] @ P
-            G[:] = features.finish(features.finish(G).T)
-            q[:] = features.finish(q)
+                part.products[:] += P.T @ P
+                part.right[:] += Y[:, rows] @ P
             own = Y[:, bounds[j] : bounds[j + 1]]
-            y[:] = own @ own.T
+            part.targets[:] = own @ own.T
+            if finished:
+                _finish(features, part)
 
     with one_blas_thread():
         share(work, m)
     return sums
+
+
+def _finish(features: Features, sums: Sums) -> None:
+    """Turn sums of P into those of Z, in place."""
+    sums.products[:] = features.finish(features.finish(sums.products).T)
+    sums.right[:] = features.finish(sums.right)
