@@ -60,17 +60,17 @@ class Model(Expansion):
         weights : (m,) array, optional
             How much each new row counts: needed where the model's rows had weights.
 
-        Warns
-        -----
-        SelectionWarning
-            The loss of the new rows, before they are added, says that kernel or lambda should be chosen again.
-
         Raises
         ------
         ModelError
             The model keeps no such sums.
         DataError
             The rows can't be used; the message names the column.
+
+        Warns
+        -----
+        SelectionWarning
+            The loss of the new rows, before they are added, says that kernel or lambda should be chosen again.
         """
         from kernsel.model.update import with_rows  # which needs the readers of tables, as a prediction does not
 

@@ -8,7 +8,7 @@ kernel and lambda; the encoding, the units of the target and the coupling of cla
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -82,6 +82,13 @@ class Losses(NamedTuple):
         return told
 
 
+class Expanded(NamedTuple):
+    """Coefficients (k, r) of the kernel functions at the landmarks, and biases (k,)."""
+
+    coefficients: Array
+    bias: Array
+
+
 @dataclass(frozen=True, eq=False)
 class SufficientStatistics:
     """Sums over the rows of a fit of the square loss on landmarks, and what else a fit with more rows takes.
@@ -123,23 +130,34 @@ class SufficientStatistics:
         found = statistics(Features(kernel, points, self.T, sample), X, Y, s)
         return replace(self, sums=self.sums.merge(found))
 
-    def weights(self, factor: float = 1.0) -> Array:
-        """Return the weights (k, R) of the fit for a multiple of lambda, a bias last."""
-        return self.sums.solve(self.bias, factor * self.lam * self.sums.total)
+    def expansion(self, factor: float = 1.0) -> Expanded:
+        """Return the fit for a multiple of lambda, before outputs are coupled."""
+        w, r = self.sums.solve(self.bias, factor * self.lam * self.sums.total), len(self.T)
+        return Expanded(w[:, :r] @ self.T.T, w[:, r] if self.bias else np.zeros(len(w)))
 
-    def expansion(self) -> tuple[Array, Array]:
-        """Return the coefficients (k, r) of the kernel functions at the landmarks, and the biases (k,)."""
-        w, r = self.weights(), len(self.T)
-        coefficients, bias = w[:, :r] @ self.T.T, w[:, r] if self.bias else np.zeros(len(w))
+    def coupled(self, fit: Expanded) -> Expanded:
+        """Return a fit with its outputs coupled, as a model has it."""
         if self.coupling is None:
-            return coefficients, bias
-        return self.coupling.A @ coefficients, self.coupling.A @ bias + self.coupling.b
+            return fit
+        A, b = self.coupling.A, self.coupling.b
+        return Expanded(np.ascontiguousarray(A @ fit.coefficients), A @ fit.bias + b)
 
-    def losses(self, kernel: Any, points: Points, X: Points, Y: Array, s: Array, limits: Array | None) -> Losses:
+    def uncoupled(self, fit: Expanded) -> Expanded:
+        """Return the fit that a model has, without the coupling of its outputs."""
+        if self.coupling is None:
+            return fit
+        A, b = self.coupling.A, self.coupling.b
+        return Expanded(np.asarray(np.linalg.solve(A, fit.coefficients)), np.asarray(np.linalg.solve(A, fit.bias - b)))
+
+    def losses(
+        self, fit: Expanded, kernel: Any, points: Points, X: Points, Y: Array, s: Array, limits: Array | None
+    ) -> Losses:
         """Return the losses of new rows by the fit without them, and by fits with other lambda.
 
         Parameters
         ----------
+        fit : Expanded
+            Without a coupling.
         kernel : Kernel
         points : (r, d) points
             The landmarks.
@@ -150,7 +168,8 @@ class SufficientStatistics:
         limits : (2, k) array or None
             Within which outputs are kept.
         """
-        own, *others = self._errors(kernel, points, X, Y, limits)
+        fits = [fit, *map(self.expansion, FACTORS)]
+        own, *others = _errors(fits, kernel, points, X, Y, limits)
         share, m = s / s.sum(), len(s)
         found = float(share @ own)
         error = float(np.hypot(_standard_error(own, share), self.deviation / np.sqrt(self.held)))
@@ -159,21 +178,6 @@ class SufficientStatistics:
             gain = float(share @ (own - other))
             by_lambda[factor * self.lam] = found - gain, _ratio(gain, _standard_error(own - other, share))
         return Losses(m, found, self.loss, _ratio(found - self.loss, error), by_lambda)
-
-    def _errors(self, kernel: Any, points: Points, X: Points, Y: Array, limits: Array | None) -> Array:
-        """Return squared errors (1 + factors, m) of rows, means over outputs, for lambda and its ``FACTORS``."""
-        r = len(self.T)
-        w = np.stack([self.weights(factor) for factor in (1.0, *FACTORS)])
-        A, b = w[..., :r] @ self.T.T, w[..., r:] if self.bias else 0.0
-        errors = np.empty((len(w), Y.shape[1]))
-        step = max(1, BLOCK_BYTES // (8 * r))
-        for first in range(0, Y.shape[1], step):
-            block = slice(first, first + step)
-            F = A @ kernel(X[block], points).T + b
-            if limits is not None:
-                F = np.clip(F, *limits[:, :, None])
-            errors[:, block] = ((F - Y[:, block]) ** 2).mean(axis=1)
-        return errors
 
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         """Return what JSON and arrays hold of them: the two triangles that there are of T and the products in one."""
@@ -217,6 +221,20 @@ class SufficientStatistics:
             coupling=None if coupling is None else Coupling(np.ascontiguousarray(coupling[:, :-1]), coupling[:, -1]),
             factors=factors,
         )
+
+
+def _errors(fits: Sequence[Expanded], kernel: Any, points: Points, X: Points, Y: Array, limits: Array | None) -> Array:
+    """Return squared errors (fits, m) of rows, means over outputs."""
+    A, b = (np.stack(each) for each in zip(*fits, strict=True))
+    errors = np.empty((len(fits), Y.shape[1]))
+    step = max(1, BLOCK_BYTES // (8 * points.shape[0]))
+    for first in range(0, Y.shape[1], step):
+        block = slice(first, first + step)
+        F = A @ kernel(X[block], points).T + b[:, :, None]
+        if limits is not None:
+            F = np.clip(F, *limits[:, :, None])
+        errors[:, block] = ((F - Y[:, block]) ** 2).mean(axis=1)
+    return errors
 
 
 def _standard_error(values: Array, share: Array) -> float:

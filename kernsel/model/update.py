@@ -13,7 +13,7 @@ from kernsel.data.more import encode_more
 from kernsel.data.target import class_codes
 from kernsel.errors import ModelError, OptionError, SelectionWarning
 from kernsel.model.expansion import Expansion
-from kernsel.model.sufficient import SufficientStatistics
+from kernsel.model.sufficient import Expanded, SufficientStatistics
 
 if TYPE_CHECKING:
     from kernsel.model.model import Model
@@ -52,17 +52,18 @@ def with_rows(model: Model, table: Any, y: Any, weights: Any = None) -> Model:
     s = np.ones(m) if more.weights is None else more.weights
     if known.factors is not None:
         s = s * known.factors[class_codes(more.Y)]
-    losses = known.losses(model.kernel, model.rows, more.X, more.Y, s, model.limits)
+    fit = known.uncoupled(Expanded(model.coefficients, model.bias))
+    losses = known.losses(fit, model.kernel, model.rows, more.X, more.Y, s, model.limits)
     for text in losses.warnings:
         warnings.warn(text, SelectionWarning, stacklevel=3)
     grown = known.with_rows(model.kernel, model.rows, more.X, more.Y, None if (s == 1.0).all() else s)
-    coefficients, bias = grown.expansion()
+    coefficients, bias = grown.coupled(grown.expansion())
     limits = model.limits
     if limits is not None:
         limits = np.stack([np.minimum(limits[0], more.Y.min(axis=1)), np.maximum(limits[1], more.Y.max(axis=1))])
     before = dict(model.provenance)
     updates = [*before.get("updates", []), {"rows": m, "loss": losses.found, "loss_expected": losses.expected}]
     return replace(
-        model, coefficients=np.ascontiguousarray(coefficients), bias=bias, limits=limits, sufficient=grown,
+        model, coefficients=coefficients, bias=bias, limits=limits, sufficient=grown,
         provenance=before | {"rows": before.get("rows", 0) + m, "updates": updates},
     )  # fmt: skip
