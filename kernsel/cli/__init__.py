@@ -14,6 +14,7 @@ import typer
 from kernsel import interrupts
 from kernsel.cli.arguments import Command, with_options
 from kernsel.cli.console import Group
+from kernsel.cli.estimate import estimate
 from kernsel.cli.example import example
 from kernsel.cli.guide import guide
 from kernsel.cli.journal import journal
@@ -42,6 +43,7 @@ for _command in (
     with_options(relevance, ["task", "standardize", "journal", *COLUMNS]),
     with_options(mkl, ["task", "folds", "class_weight", "seed", "journal", "standardize", *COLUMNS]),
     with_options(stability, ["task", "rank", "seed", "standardize", *COLUMNS]),
+    with_options(estimate, ["task", *COLUMNS]),
     example,
     guide,
     journal,

@@ -136,7 +136,8 @@ def _weights(weights: npt.ArrayLike, n: int, least: int) -> Floats:
         )
     positive = np.count_nonzero(values)
     if positive < least:
-        raise DataError(f"{what}: {positive or 'no'} row has a weight greater than 0; it takes at least {least}")
+        needed = "a selection needs at least 2" if least > 1 else "give rows that count"
+        raise DataError(f"{what}: {positive or 'no'} row has a weight greater than 0; {needed}")
     return values
 
 
