@@ -96,10 +96,26 @@ def statistics(features: Features, X: Points, Y: Array, s: Array | None) -> Sums
     """Return the sums over rows X (n, d) with targets Y (k, n), and weights s (n,) unless all are 1."""
     n = X.shape[0]
     bounds = np.linspace(0, n, min(PIECES, -(-n // LEAST_ROWS)) + 1).astype(np.int64)
-    sums = _add_up(features, X, Y, s, bounds, finished=False)
+    sums = part_sums(features, X, Y, s, bounds)
     whole = sums.of(np.ones(len(bounds) - 1, np.bool_))
-    _finish(features, whole)
+    finish(features, whole)
     return whole
+
+
+def part_sums(features: Features, X: Points, Y: Array, s: Array | None, bounds: Indices) -> Sums:
+    """Return the sums over segments of a part of the rows, which ``finish`` takes when those of all parts are merged.
+
+    Parameters
+    ----------
+    features : Features
+    X : (n, d) points
+    Y : (k, n) array
+    s : (n,) array or None
+        Sample weights, if not all are 1.
+    bounds : (m + 1,) array
+        Segment j holds the rows ``bounds[j]`` to below ``bounds[j + 1]``.
+    """
+    return _add_up(features, X, Y, s, bounds, finished=False)
 
 
 def segment_sums(features: Features, X: Points, Y: Array, s: Array | None, bounds: Indices) -> Sums:
@@ -141,14 +157,14 @@ def _add_up(features: Features, X: Points, Y: Array, s: Array | None, bounds: In
             own = Y[:, bounds[j] : bounds[j + 1]]
             part.targets[:] = own @ own.T
             if finished:
-                _finish(features, part)
+                finish(features, part)
 
     with one_blas_thread():
         share(work, m)
     return sums
 
 
-def _finish(features: Features, sums: Sums) -> None:
-    """Turn sums of P into those of Z, in place."""
-    sums.products[:] = features.finish(features.finish(sums.products).T)
+def finish(features: Features, sums: Sums) -> None:
+    """Turn sums of half-finished P into those of Z, in place; sums may be of several parts."""
+    sums.products[:] = features.finish(features.finish(sums.products).swapaxes(-1, -2))
     sums.right[:] = features.finish(sums.right)
