@@ -14,6 +14,7 @@ import typer
 from kernsel import interrupts
 from kernsel.cli.arguments import Command, with_options
 from kernsel.cli.console import Group
+from kernsel.cli.estimate import estimate
 from kernsel.cli.example import example
 from kernsel.cli.guide import guide
 from kernsel.cli.journal import journal
@@ -25,6 +26,7 @@ from kernsel.cli.relevance import relevance
 from kernsel.cli.rerun import rerun
 from kernsel.cli.select import select
 from kernsel.cli.stability import stability
+from kernsel.cli.update import update
 from kernsel.cli.warmup import warmup
 from kernsel.selection.plan import COLUMNS, WORDS
 
@@ -41,12 +43,14 @@ for _command in (
     with_options(relevance, ["task", "standardize", "journal", *COLUMNS]),
     with_options(mkl, ["task", "folds", "class_weight", "seed", "journal", "standardize", *COLUMNS]),
     with_options(stability, ["task", "rank", "seed", "standardize", *COLUMNS]),
+    with_options(estimate, ["task", *COLUMNS]),
     example,
     guide,
     journal,
     plugins,
     new_plugin,
     rerun,
+    with_options(update),
     warmup,
 ):
     app.command(cls=Command)(_command)

@@ -79,6 +79,14 @@ def select(
         Path | None,
         typer.Option(metavar="FILE", help="Write all of it to this page of HTML.", rich_help_panel=RESULTS),
     ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            metavar="local|ADDRESS",
+            help="Let workers of Dask read the files: krr, lssvm of a low rank.",
+            rich_help_panel=HEADINGS["size"],
+        ),
+    ] = None,
     json: Json = False,
     quiet: Quiet = False,
     threads: Threads = None,
@@ -99,6 +107,11 @@ def select(
 
         plan = asked.plan()
         check_names(plan)
+        if dask is not None:
+            refused = {"--groups": groups, "--fold-column": fold_column, "--nested": nested, "--report": report}
+            refused |= {"--plot": ", ".join(plots) or None, "--compress": "" if compress else None}
+            _on_workers(data, asked, dask, target, weights, refused, output, model, json, quiet)
+            return
         outer = None if nested is None else check_text(nested)
         chatty = not (json or quiet)
         aside = {"weights": weights, "groups": groups, "folds": fold_column}
@@ -165,6 +178,37 @@ def _compressed(model: Model) -> tuple[Model, str]:
         console.warn(f"--compress: {error}")
         return model, ""
     return small, describe(model, small)
+
+
+def _on_workers(
+    data: list[Path],
+    asked: Asked,
+    address: str,
+    target: str | None,
+    weights: str | None,
+    refused: dict[str, Any],
+    output: Path | None,
+    model: Path | None,
+    json: bool,
+    quiet: bool,
+) -> None:
+    """Select on files that the workers of Dask read."""
+    from kernsel.selection.ondask import select_files
+
+    for option, given in refused.items():
+        if given is not None:
+            raise OptionError(
+                f"{option} {given}".strip() + ": rows in parts don't have that yet; leave it out, or --dask"
+            )
+    with console.progress(quiet) as report:
+        result = select_files(data, address, asked.plan(), target, weights, asked.reading, report)
+    document = result.to_json()
+    saving = [] if model is None else [lambda: result.model.save(model)]
+    deliver(document if json else result.summary(), document, output, *saving)
+    if not (json or quiet):
+        say_written(result=output, model=model)
+    for text in result.warnings:
+        console.warn(text)
 
 
 def _origin(

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from kernsel.data.choices import Choices, Names, make_choices
-from kernsel.data.columns import Floats, as_dense, is_text, missing, missing_values, without_gaps
+from kernsel.data.columns import Floats, as_dense, is_text, missing_values
 from kernsel.data.copies import TOGETHER, Copies, check_copies, find_copies
 from kernsel.data.encoding import Encoder
 from kernsel.data.fitting import Fit, find, fit_frame, fit_matrix, fit_sparse, incomplete, names_in
-from kernsel.data.gaps import PADDED, share
+from kernsel.data.gaps import share
 from kernsel.data.names import check_column, check_unique
 from kernsel.data.near import read_near
 from kernsel.data.sample import Indices, Sample, class_weights, read_sample
@@ -31,7 +31,7 @@ from kernsel.data.tables import (
     whole_numbers,
     without,
 )
-from kernsel.data.target import as_vector, class_codes, encode_targets, median_and_spread, split_targets
+from kernsel.data.target import as_vector, class_codes, encode_targets, median_and_spread, split_targets, target_gaps
 from kernsel.errors import DataError, OptionError
 from kernsel.numerics.points import Points, is_sparse
 from kernsel.numerics.runtime.once import once
@@ -435,7 +435,7 @@ def _with_targets(
     """Leave out the rows that lack a target, or refuse them."""
     empty = np.zeros(len(table), dtype=bool)
     for name, column in columns.items():
-        holes = _target_gaps(column)
+        holes = target_gaps(column)
         if holes.any() and policy == "refuse":
             raise DataError(missing_values(holes, name))
         empty |= holes
@@ -446,15 +446,6 @@ def _with_targets(
     _check_left(kept.size, f"no value of {whose}; choose another one")
     notes.append(f"{_rows(empty)} without {whose} left out")
     return take(table, kept), {name: _plain(take(each, kept)) for name, each in columns.items()}, sample.take(kept)
-
-
-def _target_gaps(column: Any) -> npt.NDArray[np.bool_]:
-    """Return where a target is missing."""
-    if hasattr(column, "iloc"):
-        return np.asarray(without_gaps(column).isna())
-    values = np.asarray(column)
-    holes = missing(values)
-    return holes | np.isin(values, sorted(PADDED)) if values.dtype.kind == "U" and "+" not in values else holes
 
 
 def _plain(column: Any) -> Any:

@@ -81,7 +81,7 @@ class Sample:
 
 
 def read_sample(
-    n: int, weights: npt.ArrayLike | None, groups: npt.ArrayLike | None, near: Near | None = None
+    n: int, weights: npt.ArrayLike | None, groups: npt.ArrayLike | None, near: Near | None = None, least: int = 2
 ) -> Sample:
     """Check the weights and groups of n rows.
 
@@ -92,6 +92,8 @@ def read_sample(
         A Series has a name for messages.
     near : Near or None
         Of all rows.
+    least : int
+        Rows that must have a weight greater than 0.
 
     Returns
     -------
@@ -99,7 +101,7 @@ def read_sample(
     """
     places, positive = np.arange(n), None
     if weights is not None:
-        values = _weights(weights, n)
+        values = _weights(weights, n, least)
         places = np.flatnonzero(values)
         positive = values[places]
     near = None if near is None else near.take(places)
@@ -118,7 +120,7 @@ def read_sample(
     return Sample(n, places, positive, numbers, origin=origin, near=near)
 
 
-def _weights(weights: npt.ArrayLike, n: int) -> Floats:
+def _weights(weights: npt.ArrayLike, n: int, least: int) -> Floats:
     what = _name(weights, "weights")
     _check_length(weights, n, what)
     try:
@@ -133,8 +135,9 @@ def _weights(weights: npt.ArrayLike, n: int) -> Floats:
             f"{LARGEST_WEIGHT:g}"
         )
     positive = np.count_nonzero(values)
-    if positive < 2:
-        raise DataError(f"{what}: {positive or 'no'} row has a weight greater than 0; a selection needs at least 2")
+    if positive < least:
+        needed = "a selection needs at least 2" if least > 1 else "give rows that count"
+        raise DataError(f"{what}: {positive or 'no'} row has a weight greater than 0; {needed}")
     return values
 
 

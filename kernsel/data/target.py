@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from kernsel.data.columns import Floats, as_text, check_missing, check_values, missing, missing_values, numbers
+from kernsel.data.columns import (
+    Floats,
+    as_text,
+    check_missing,
+    check_values,
+    missing,
+    missing_values,
+    numbers,
+    without_gaps,
+)
+from kernsel.data.gaps import PADDED
 from kernsel.data.names import check_unique, listed
 from kernsel.errors import DataError, OptionError
 
@@ -77,14 +87,14 @@ def encode_targets(columns: Mapping[str, Any], task: str, standardize: bool, wei
     """
     if len(columns) == 1:
         ((name, column),) = columns.items()
-        return encode_target(*_read(column, name), name, task, standardize, weights)
+        return encode_target(*read_target(column, name), name, task, standardize, weights)
     if task == "classification":
         raise OptionError(
             f"the targets {listed(list(columns))} can't be classes: several targets are learnt by regression only; "
             "choose one of them"
         )
     each = [
-        encode_target(*_read(column, name), name, "regression", standardize, weights)
+        encode_target(*read_target(column, name), name, "regression", standardize, weights)
         for name, column in columns.items()
     ]
     Y, shift, scale = (np.concatenate([getattr(target, part) for target in each]) for part in ("Y", "shift", "scale"))
@@ -105,7 +115,7 @@ def split_targets(y: Any) -> dict[str, Any]:
     return {str(getattr(y, "name", None) or "y"): y}
 
 
-def _read(column: Any, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any], Floats | None]:
+def read_target(column: Any, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any], Floats | None]:
     """Return a target as given, its values as an array of one plain kind, and as numbers if they are meant as such."""
     if hasattr(column, "iloc"):
         check_missing(column, name)
@@ -286,6 +296,15 @@ def as_vector(y: npt.ArrayLike) -> npt.NDArray[Any]:
     if values.dtype.kind in "cmM":
         raise DataError(f"y holds {values.dtype} values; give numbers or labels")
     return values
+
+
+def target_gaps(column: Any) -> npt.NDArray[np.bool_]:
+    """Return where a target is missing, (n,)."""
+    if hasattr(column, "iloc"):
+        return np.asarray(without_gaps(column).isna())
+    values = np.asarray(column)
+    holes = missing(values)
+    return holes | np.isin(values, sorted(PADDED)) if values.dtype.kind == "U" and "+" not in values else holes
 
 
 def given_column(target: pd.Series) -> npt.NDArray[Any]:

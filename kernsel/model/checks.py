@@ -19,6 +19,7 @@ from kernsel.numerics.points import dense
 
 if TYPE_CHECKING:
     from kernsel.model.expansion import Expansion
+    from kernsel.model.sufficient import SufficientStatistics
 
 MISSING = ("impute", "refuse", "drop")
 LABEL_KINDS, LABEL_BYTES = "biufOUT", 16
@@ -52,6 +53,8 @@ def check_model(model: Expansion) -> None:
         figures = (model.threshold.value, model.threshold.before, model.threshold.after)
         _need(all(map(_is_finite, figures)), "a threshold that isn't finite")
         _need(isinstance(model.threshold.best_for, str), "a threshold for what isn't text")
+    if model.sufficient is not None:
+        _check_sufficient(model, model.sufficient, k)
     if model.encoder is not None:
         _check_encoder(model.encoder)
         numbered = bool(model.encoder.similarities)  # a row of a Gram matrix begins with its own number
@@ -83,6 +86,14 @@ def _check_intervals(model: Expansion, intervals: Intervals, k: int) -> None:
         _need(len(strata) == len(columns), "categories of other columns")
         for each, values in zip(strata, columns.values(), strict=True):
             _need(each.min() >= -1 and each.max() < len(values), "a category that isn't one")
+
+
+def _check_sufficient(model: Expansion, sufficient: SufficientStatistics, k: int) -> None:
+    _need(len(sufficient.T) == model.rows.shape[0], "sums of other landmarks")
+    _need(len(sufficient.sums.right) == k + 1, "sums of other outputs")
+    if sufficient.factors is not None:
+        labels, factors = model.labels or [], sufficient.factors
+        _need(len(factors) == len(labels) and bool((factors > 0).all()), "weights of other classes")
 
 
 def _check_calibration(calibration: Calibration, k: int) -> None:

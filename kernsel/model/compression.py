@@ -312,6 +312,7 @@ def _on_landmarks(model: Model, projection: Projection, r: int, off: float) -> M
         rows=rows,
         coefficients=C[:k].copy(),
         intervals=intervals,
+        sufficient=None,  # sums of other landmarks
         reach=None if model.reach is None else reach(model.kernel, model.rows, rows, None),
         provenance={**model.provenance, "compressed": compressed},
     )

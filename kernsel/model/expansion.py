@@ -28,6 +28,7 @@ from kernsel.heldout.calibration import Calibration
 from kernsel.heldout.intervals import MOST, Intervals
 from kernsel.heldout.threshold import Threshold
 from kernsel.model.extrapolation import nearest
+from kernsel.model.sufficient import SufficientStatistics
 from kernsel.numerics.points import Points, as_points, dense
 from kernsel.paths.whole import cross_matrix
 
@@ -79,6 +80,8 @@ class Expansion:
         NumPy's name of the type that predicted labels have; None for that of the list.
     threshold : Threshold or None
         From which output on the second of two labels is predicted; None for 0.
+    sufficient : SufficientStatistics or None
+        What new rows are added to; None where the fit is no solution of sums over its rows.
     """
 
     kernel: Any
@@ -99,6 +102,7 @@ class Expansion:
     reach: float | None = None
     label_dtype: str | None = None
     threshold: Threshold | None = None
+    sufficient: SufficientStatistics | None = None
 
     def decision(self, table: pd.DataFrame | npt.ArrayLike | Points) -> Floats:
         """Return the outputs f of new rows; for two classes, the margin of the second label, which is chosen from 0 on.

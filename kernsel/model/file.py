@@ -66,6 +66,11 @@ _MEMBERS: dict[str, tuple[tuple[str, ...], int]] = {
     "scale_coefficients": (_REAL, 3),
     "scale_biases": (_REAL, 2),
     "scale_floors": (_REAL, 1),
+    "sums_packed": (_REAL, 2),
+    "sums_right": (_REAL, 2),
+    "sums_targets": (_REAL, 2),
+    "sums_coupling": (_REAL, 2),
+    "sums_factors": (_REAL, 1),
 }
 """The types that each array of a file may have, and its number of dimensions."""
 

@@ -6,9 +6,10 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from textwrap import shorten
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from kernsel.data.encoding import Encoder
 from kernsel.data.files import atomic_write
@@ -20,6 +21,12 @@ from kernsel.kernels import short
 from kernsel.model.checks import check_model
 from kernsel.model.expansion import Expansion
 from kernsel.model.file import FORMAT, VERSION, Arrays, check_shapes, read_arrays, rows_from, rows_to, write_arrays
+from kernsel.model.sufficient import SufficientStatistics
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from kernsel.numerics.points import Points
 
 _ARRAYS = ("coefficients", "bias", "output_shift", "output_scale")
 _OF_INTERVALS = ("coefficients", "biases", "residuals", "starts", "weights")
@@ -34,6 +41,40 @@ class Model(Expansion):
 
     Its parameters are those of ``kernsel.model.expansion.Expansion``.
     """
+
+    def update(
+        self, X: pd.DataFrame | npt.ArrayLike | Points, y: npt.ArrayLike, weights: npt.ArrayLike | None = None
+    ) -> Model:
+        """Return the model of its rows and new ones together: the fit on all of them, and no search.
+
+        It is the fit at the same landmarks, kernel and lambda, exact but for rounding, from sums that the model keeps:
+        the time grows with the new rows alone. Encoding, units of the target, coupling and weights of classes stay;
+        so do calibration, threshold and intervals, which are those of the selection. Limits of predictions widen.
+
+        Parameters
+        ----------
+        X : DataFrame, or (m, d) array or sparse matrix
+            New rows, in the columns of the table that the model was fitted on.
+        y : (m,) or (m, k) array, Series or DataFrame
+            Their targets, in their own units, or labels that the model knows.
+        weights : (m,) array, optional
+            How much each new row counts: needed where the model's rows had weights.
+
+        Raises
+        ------
+        ModelError
+            The model keeps no such sums.
+        DataError
+            The rows can't be used; the message names the column.
+
+        Warns
+        -----
+        SelectionWarning
+            The loss of the new rows, before they are added, says that kernel or lambda should be chosen again.
+        """
+        from kernsel.model.update import with_rows  # which needs the readers of tables, as a prediction does not
+
+        return with_rows(self, X, y, weights)
 
     def to_sklearn(self) -> Any:
         """Return the model as a fitted pipeline of scikit-learn, for kernel ridge regression without a bias.
@@ -153,10 +194,13 @@ class Model(Expansion):
         arrays = {**rows_to(self.rows), **{name: getattr(self, name) for name in _ARRAYS}}
         if self.limits is not None:
             arrays["limits"] = self.limits
+        if self.sufficient is not None:
+            header["sums"], more = self.sufficient.to_arrays()
+            arrays |= more
         if self.intervals is not None:
             arrays |= {f"intervals_{name}": getattr(self.intervals, name) for name in _OF_INTERVALS}
-            more = {name: getattr(self.intervals, name) for name in _OF_SOME_INTERVALS}
-            arrays |= {f"intervals_{name}": value for name, value in more.items() if value is not None}
+            some = {name: getattr(self.intervals, name) for name in _OF_SOME_INTERVALS}
+            arrays |= {f"intervals_{name}": value for name, value in some.items() if value is not None}
             if self.intervals.scale is not None:
                 arrays |= {f"scale_{name}": value for name, value in vars(self.intervals.scale).items()}
         atomic_write(path, lambda stream: write_arrays(stream, header, arrays))
@@ -207,6 +251,8 @@ class Model(Expansion):
             if "scale_floors" in contents:
                 kept["scale"] = Scale(*(contents[f"scale_{name}"] for name in ("coefficients", "biases", "floors")))
             values["intervals"] = Intervals(**kept)
+        if "sums" in header:
+            values["sufficient"] = SufficientStatistics.of_arrays(header["sums"], contents)
         encoder = None if header["encoder"] is None else Encoder.from_json(header["encoder"])
         kernel = from_spec(header["kernel"])
         return cls(kernel=kernel, rows=rows, encoder=encoder, limits=contents.get("limits"), **values)

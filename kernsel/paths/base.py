@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from kernsel.errors import IncompatibleError
 from kernsel.folds.partition import Partition
+from kernsel.numerics.blocks.sums import Sums
 from kernsel.numerics.runtime.once import once
 from kernsel.paths.outputs import Fits, HeldOut, Spectral
 from kernsel.paths.routes import Sizes
@@ -127,6 +128,11 @@ class Path(ABC):
             f"{who} needs the square loss; learner '{self.learner.name}' has another: use krr or lssvm, or the "
             "criterion newton-cv"
         )
+
+    @property
+    def sums(self) -> Sums | None:
+        """The sums over all rows that are all that the fits know of them; None where they know more."""
+        return None
 
     def settled(self) -> dict[float, Array]:
         """Return solutions (k, .) by lambda that are worth keeping for another path on the problem: its ``near``."""

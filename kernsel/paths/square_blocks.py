@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.errors import IncompatibleError
+from kernsel.numerics.blocks.sums import Sums
 from kernsel.numerics.runtime.once import once
 from kernsel.paths.outputs import Fits, HeldOut, LeftOver
 from kernsel.paths.square import SquarePath
@@ -60,6 +61,11 @@ class BlocksSquarePath(SquarePath):
                 "features that are computed block by block leave single rows out of the fits' outputs only: use the "
                 "outputs of newton_step"
             )
+
+    @property
+    def sums(self) -> Sums:
+        """The sums over all rows that fits are made of."""
+        return self._stream.whole
 
     def _solution(self, k: int) -> Array:
         return self._stream.solution(None, self.lams[k], self.bias)

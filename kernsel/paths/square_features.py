@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from kernsel.numerics.blocks.sums import Sums
 from kernsel.numerics.runtime.once import once
 from kernsel.numerics.square import heldout, spectral
 from kernsel.paths import routes
@@ -58,10 +59,14 @@ class FeaturesSquarePath(HeldSquarePath):
     def _outputs(self, x: Array, rows: slice) -> Array:
         return np.asarray(x @ self.representation.matrix(self.bias)[rows].T)
 
+    @once
+    def sums(self) -> Sums:
+        """The sums over all rows that fits are made of."""
+        Y = np.vstack([self._targets, np.ones(self.rows.n) * self._root])
+        return Sums(self.representation.products, Y @ self.representation.weighted, Y @ Y.T)
+
     def _solution(self, k: int) -> Array:
-        Z, G = self._products
-        ridges = self.rows.total * self.lams[k : k + 1]
-        return spectral.solve_weights(G, Z.T @ self._targets.T, int(self.bias), ridges)[:, 0]
+        return self.sums.solve(self.bias, self.rows.total * float(self.lams[k]))
 
     def _prepare_refits(self) -> None:
         _ = self._products

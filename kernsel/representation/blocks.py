@@ -139,7 +139,7 @@ class Blocks(OnLandmarks):
         return self.stream.scan()
 
     def eigenvalues(self) -> Array:
-        sigma = np.linalg.eigvalsh(self.stream.products.sum(axis=0))
+        sigma = np.linalg.eigvalsh(self.stream.whole.products)
         return np.asarray(sigma[above_rounding(sigma, self.rows.n)])
 
     def eigenvectors(self, who: str) -> tuple[Array, Array]:

@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 
 from kernsel.folds.partition import Partition
 from kernsel.numerics.blocks import features as streaming
+from kernsel.numerics.blocks.sums import Sums, segment_sums, statistics
 from kernsel.numerics.runtime.jit import one_blas_thread, share
+from kernsel.numerics.runtime.once import once
 from kernsel.numerics.smooth import newton
 from kernsel.numerics.square import spectral
 from kernsel.numerics.stability import Scan, scan_features
@@ -61,47 +63,40 @@ class Stream:
     features : numerics.blocks.features.Features
     bounds : (m + 1,) array
         Of the segments.
-    products : (m, r, r) array
-        ``Z_B' Z_B`` of each segment; all is weighted here.
-    right : (m, k + 1, r) array
-        ``Z_B' y_B`` for the targets, and for a target of ones: what a bias needs.
-    targets : (m, k + 1, k + 1) array
-        Products of these targets.
-    beside : (t, r, r), (t, k + 1, r), (t, k + 1, k + 1) arrays, or None
-        The same three of the rows that each fit leaves out of segments that it keeps; None where it keeps all of them.
+    sums : Sums
+        Those of each segment.
+    beside : Sums or None
+        Those of the rows that each fit leaves out of segments that it keeps; None where it keeps all of them.
     """
 
     rows: Partition
     features: streaming.Features
     bounds: Indices
-    products: Array
-    right: Array
-    targets: Array
-    beside: tuple[Array, Array, Array] | None = None
+    sums: Sums
+    beside: Sums | None = None
 
     @classmethod
     def of(cls, rows: Partition, features: streaming.Features) -> Stream:
         """Pass once over all rows."""
         bounds = segments_of(rows)
-        root = None if rows.weights is None else np.sqrt(rows.s)
-        Y = np.vstack([rows.Y, np.ones(rows.n)])
-        if root is not None:
-            Y *= root
-        products, right = streaming.sums(features, rows.X, Y, root, bounds)
-        targets = np.stack([Y[:, lo:hi] @ Y[:, lo:hi].T for lo, hi in pairwise(bounds)])
+        sums = segment_sums(features, rows.X, rows.Y, rows.weights, bounds)
         scattered = rows.training is not None and not runs_of(rows).size
-        beside = _beside(rows, features, Y, root) if scattered else None
-        return cls(rows, features, bounds, products, right, targets, beside)
+        return cls(rows, features, bounds, sums, _beside(rows, features) if scattered else None)
 
     @property
     def nbytes(self) -> int:
         """What its arrays hold."""
-        return self.products.nbytes + self.right.nbytes
+        return self.sums.nbytes
+
+    @once
+    def whole(self) -> Sums:
+        """The sums over all rows."""
+        return self.sums.of(np.ones(len(self.bounds) - 1, np.bool_))
 
     def scan(self) -> Scan:
         """Scan the low-rank Gram matrix for its stability, in another pass over the rows."""
         features, rows = self.features, self.rows
-        G = self.products.sum(axis=0)
+        G = self.whole.products
         return scan_features(lambda some: features.finish(features.block(rows.X[some])), G, rows.n, rows.weights)
 
     def heldout(self, lams: Array, bias: bool) -> tuple[Array, NDArray[np.int64]]:
@@ -126,7 +121,7 @@ class Stream:
     def energies(self, bias: bool) -> tuple[Array, Array, Array]:
         """Return how the targets spread over the spectrum: see ``spectral.energies``."""
         ev, _, _, C = self._spectrum(bias)
-        lengths = np.einsum("mcc->c", self.targets)[:-1]
+        lengths = self.whole.targets.diagonal()[:-1]
         return ev, C**2, np.maximum(lengths - (C**2).sum(axis=1), 0.0)
 
     def one_by_one(self, lams: Array, bias: bool) -> tuple[Array, NDArray[np.int64]]:
@@ -178,34 +173,27 @@ class Stream:
 
     def solution(self, fold: int | None, lam: float, bias: bool) -> Array:
         """Return the weights (k, r) of the fit without a fold, or on all rows, a bias last."""
-        H, right = self._system(fold, bias)
-        return spectral.solve_weights(H, right.T, int(bias), np.array([self._weight(fold) * lam]))[:, 0]
+        return self._kept(fold).solve(bias, self._weight(fold) * lam)
 
     def _weight(self, fold: int | None) -> float:
         return float(self.rows.total if fold is None else self.rows.left[fold])
 
     def _system(self, fold: int | None, bias: bool) -> tuple[Array, Array]:
         """Return the products of the rows that a fit keeps and their right-hand sides (k, .), with those of a bias."""
-        rows = self.rows
-        kept = np.ones(rows.n, np.bool_)
-        if fold is not None and self.beside is None:
-            kept = rows.kept(fold)
-        elif fold is not None:
-            kept[rows.starts[fold] : rows.starts[fold + 1]] = False
-        return self._sums(kept[self.bounds[:-1]], bias, None if self.beside is None else fold)
+        return self._kept(fold).finish(bias)
 
-    def _sums(self, segments: NDArray[np.bool_], bias: bool, fold: int | None = None) -> tuple[Array, Array]:
-        """Return the products of some segments and their right-hand sides (k, .), with those of a bias.
+    def _kept(self, fold: int | None) -> Sums:
+        """Return the sums over the rows that the fit without a fold keeps, or over all."""
+        if fold is None:
+            return self.whole
+        if self.beside is None:
+            return self.sums.of(self.rows.kept(fold)[self.bounds[:-1]])
+        return self.sums.of(~self._own(fold)).without(self.beside.part(fold))
 
-        Of a fold, they are less those of the rows that its fit leaves out beside it.
-        """
-        each = (self.products, self.right, self.targets)
-        G, q, y = (np.tensordot(segments.astype(np.float64), values, 1) for values in each)
-        if fold is not None and self.beside is not None:
-            G, q, y = (sums - less[fold] for sums, less in zip((G, q, y), self.beside, strict=True))
-        if not bias:
-            return G, q[:-1]
-        return np.block([[G, q[-1:].T], [q[-1:], y[-1:, -1:]]]), np.column_stack([q[:-1], y[:-1, -1]])
+    def _own(self, fold: int) -> NDArray[np.bool_]:
+        """Say which segments are those of a fold, (m,)."""
+        starts, first = self.rows.starts, self.bounds[:-1]
+        return np.asarray((first >= starts[fold]) & (first < starts[fold + 1]))
 
     def influence(self, lams: Array, order: int, bias: bool) -> tuple[Array, Array]:
         """Return the BIF of the given order, (k, L, n), and its ratio, (t, L), for folds that leave out their own rows.
@@ -232,7 +220,7 @@ class Stream:
         factor = scipy.linalg.cho_factor(L, lower=True)
         fit = scipy.linalg.cho_solve(factor, right.T)
         for fold, left in enumerate(self.rows.left):
-            G, q = self._sums(~self.rows.kept(fold)[self.bounds[:-1]], bias)
+            G, q = self.sums.of(self._own(fold)).finish(bias)
             kept, gone = total / left, (total - left) / left
             E = kept * G - gone * H
             ratios.append(np.abs(scipy.linalg.eigh(E, L, eigvals_only=True)).max())
@@ -246,15 +234,14 @@ class Stream:
         return np.stack(weights), np.array(ratios)
 
 
-def _beside(rows: Partition, features: streaming.Features, Y: Array, root: Array | None) -> tuple[Array, Array, Array]:
+def _beside(rows: Partition, features: streaming.Features) -> Sums:
     """Return sums over the rows that each fit leaves out beside its fold: see ``Stream``."""
-    G, q, y = [], [], []
+    sums = Sums.zeros(rows.left.size, len(rows.Y), features.rank)
     for fold, (lo, hi) in enumerate(pairwise(rows.starts)):
         away = np.flatnonzero(~rows.kept(fold))
         away = away[(away < lo) | (away >= hi)]
-        weight = None if root is None else root[away]
-        products, right = streaming.sums(features, rows.X[away], Y[:, away], weight, np.array([0, away.size]))
-        G.append(products[0])
-        q.append(right[0])
-        y.append(Y[:, away] @ Y[:, away].T)
-    return np.stack(G), np.stack(q), np.stack(y)
+        weights = None if rows.weights is None else rows.s[away]
+        found = statistics(features, rows.X[away], rows.Y[:, away], weights)
+        for into, each in zip(sums.part(fold), found, strict=True):
+            into[:] = each
+    return sums

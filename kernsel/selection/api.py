@@ -103,7 +103,8 @@ def select(
     ----------
     X : (n, d) array, sparse matrix of SciPy, or DataFrame
         Features; text columns of a DataFrame are encoded one-hot. A sparse matrix, or a DataFrame of sparse columns,
-        is never made dense, unless that is better for it or a plugin's kernel needs it.
+        is never made dense, unless that is better for it or a plugin's kernel needs it. An array or DataFrame of Dask
+        stays on its workers: krr and lssvm at a low rank, see ``kernsel guide large-data``.
     y : (n,) or (n, k) array
         Target: numbers, or labels of any kind. Several columns are targets of one regression.
     learner : str or Learner, optional
@@ -277,7 +278,12 @@ def select(
     """
     given = locals()
     plan = Plan(**{name: given[name] for name in WORDS})
-    result = carry_out(encode_arrays(X, y, plan, weights, groups), plan, progress)
+    if hasattr(X, "__dask_graph__"):
+        from kernsel.selection.ondask import select_dask  # which comes back here for its sample
+
+        result = select_dask(X, y, plan, weights, progress)
+    else:
+        result = carry_out(encode_arrays(X, y, plan, weights, groups), plan, progress)
     for text in result.warnings:
         python_warnings.warn(text, SelectionWarning, stacklevel=3)  # beyond what reads the words of options
     return result

@@ -20,6 +20,7 @@ from kernsel.heldout.threshold import Measure, Threshold, choose_threshold
 from kernsel.learners.krr import Lssvm
 from kernsel.model.extrapolation import reach
 from kernsel.model.model import Model
+from kernsel.model.sufficient import SufficientStatistics
 from kernsel.numerics.points import as_points
 from kernsel.paths import Path, make_path
 from kernsel.representation.problem import Problem
@@ -84,7 +85,7 @@ def fit_choice(setting: Setting, board: Board, choice: Candidate, unseen_outputs
     outputs = [unseen_outputs] if unseen_outputs is not None else _held_out(setting, board, choice, path)
     raw_error = float(np.sqrt(rows.mean(((outputs[0] - rows.Y) ** 2).mean(axis=0)))) * board.errors.unit
     outputs = [deal.clipped_apart(F) for F, deal in zip(outputs, board.deals, strict=False)]
-    best = choice
+    best, raw = choice, outputs[0]
     if board.metrics is not None and (unseen_outputs is not None or not choice.metrics):
         found = [board.metrics.evaluate(deal, F) for deal, F in zip(board.deals, outputs, strict=False)]
         best = replace(best, metrics={name: mean_metric([each[name] for each in found]) for name in found[0]})
@@ -99,7 +100,9 @@ def fit_choice(setting: Setting, board: Board, choice: Candidate, unseen_outputs
     threshold = None if setting.measure is None else _threshold(setting.measure, outputs[0], rows, dataset)
     residuals_of = outputs[0] if unseen_outputs is None and isinstance(board.rank, Whole) else unseen_outputs
     intervals = _intervals(setting.intervals, path, dataset, residuals_of, coupling)
-    model = replace(_make_model(path, dataset, calibration, intervals, coupling, best), threshold=threshold)
+    sufficient = _sufficient(path, dataset, raw, coupling)
+    model = _make_model(path, dataset, calibration, intervals, coupling, sufficient, best)
+    model = replace(model, threshold=threshold)
     return Fitted(best, path, outputs, raw_error, probabilities, model)
 
 
@@ -202,12 +205,40 @@ def _scale(path: Path, residuals: Array) -> tuple[Scale, Array]:
     return scale, np.maximum(held.f[:, best, : rows.held], floors[:, None])
 
 
+def _sufficient(path: Path, dataset: Dataset, F: Array, coupling: Coupling | None) -> SufficientStatistics | None:
+    """Return what the last fit of a path keeps for new rows, if it can; F (k, n) are its held-out outputs."""
+    sums, rows, sample = path.sums, path.rows, dataset.sample
+    if sums is None:
+        return None
+    squares = ((F - rows.Y) ** 2).mean(axis=0)
+    loss = float(rows.mean(squares))
+    deviation = float(np.sqrt(rows.mean((squares - loss) ** 2)))
+    factors = None
+    if sample.by_class is not None:
+        codes = class_codes(dataset.Y)
+        factors = np.ones(int(codes.max()) + 1)
+        factors[codes] = sample.by_class
+    return SufficientStatistics(
+        T=np.ascontiguousarray(path.representation.expand(np.eye(path.representation.rank)).T),
+        sums=sums,
+        bias=path.bias,
+        lam=float(path.lams[-1]),
+        loss=loss,
+        deviation=deviation,
+        held=rows.held,
+        weighted="weights" in sample.origin,
+        coupling=coupling,
+        factors=factors,
+    )
+
+
 def _make_model(
     path: Path,
     dataset: Dataset,
     calibration: Calibration | None,
     intervals: Intervals | None,
     coupling: Coupling | None,
+    sufficient: SufficientStatistics | None,
     best: Candidate,
 ) -> Model:
     """Return the predictor of the last fit of a path, with the errors of the choice; rows without weight are left out.
@@ -221,7 +252,9 @@ def _make_model(
     used = (coefficients != 0).any(axis=0)
     if intervals is not None:
         used |= intervals.used
-    if not used.any():
+    if sufficient is not None:
+        used[:] = True
+    elif not used.any():
         used[:1] = True
     kernel, rows, kept = path.problem.kernel, path.rows, as_points(path.representation.points[used])
     return Model(
@@ -247,6 +280,7 @@ def _make_model(
             "error_se": best.error_se,
         },
         calibration=calibration,
+        sufficient=sufficient,
         intervals=None if intervals is None else intervals.restricted(used),
         limits=rows.limits if rows.clip else None,
         reach=reach(kernel, rows.X, kept, path.representation.row_numbers(used)),

@@ -18,6 +18,7 @@ from kernsel.kernels import Gaussian, Statistics
 from kernsel.learners import Krr, Lssvm
 from kernsel.numerics import stability
 from kernsel.numerics.blocks import features as numerics
+from kernsel.numerics.blocks.sums import segment_sums
 from kernsel.paths.square_blocks import BlocksSquarePath
 from kernsel.representation import blocks as streaming
 from kernsel.representation import problem, stream
@@ -147,7 +148,7 @@ def wide(n=400, rank=60):
 
 def error_of_sums(X, Z, features, bounds):
     """Largest error of the products, relative to the largest of them, in units of rounding."""
-    G, q = numerics.sums(features, X, np.ones((1, len(X))), None, bounds)
+    G, q, _ = segment_sums(features, X, np.ones((1, len(X))), None, bounds)
     expected = np.stack([Z[lo:hi].T @ Z[lo:hi] for lo, hi in pairwise(bounds)])
     np.testing.assert_allclose(q[:, 0], [Z[lo:hi].sum(axis=0) for lo, hi in pairwise(bounds)], rtol=0, atol=1e-7)
     return np.abs(G - expected).max() / expected.max() / tolerances.EPS
@@ -281,7 +282,7 @@ def test_a_pass_is_kept_for_the_refit_while_there_is_room(monkeypatch):
     last = problems.on(rows, Gaussian(4.0), rank).blocks.stream
     assert problems.on(rows, kernels[0], rank).blocks.stream is first[0]
     assert problems.on(rows, Gaussian(4.0), rank).blocks.stream is last
-    assert sum(each.blocks.stream.products.nbytes for each in problems.kept.values()) < 3 * first[0].products.nbytes
+    assert sum(each.blocks.stream.sums.nbytes for each in problems.kept.values()) < 3 * first[0].sums.nbytes
     assert problems.on(rows, kernels[1], rank).blocks.stream is not first[1]
 
 

@@ -51,12 +51,16 @@ class Features:
         The landmarks in the order of their choice.
     T : (r, r) array
         Upper triangular, from the Cholesky factor of the landmarks' block.
-    sample : (m, d) points
-        Rows by which the number of pivots is chosen that are eliminated from every block.
+    sample : (m, d) points or None
+        Rows by which the number of pivots is chosen that are eliminated from every block; None for all of them, with
+        which P is Z itself: less work for a few rows, whose sums take as long to finish.
     """
 
-    def __init__(self, kernel: Kernel, points: Points, T: Array, sample: Points) -> None:
+    def __init__(self, kernel: Kernel, points: Points, T: Array, sample: Points | None) -> None:
         self.kernel, self.points, self.T = kernel, points, T
+        self.head, self.first, self.later, self.rest = len(T), T, T[:, :0], T[:0, :0]
+        if sample is None:
+            return
         C, W, r = kernel(sample, points), kernel(points, points), len(T)
         explained = float(((C @ T) ** 2).sum())
         for share_of_pivots in (0, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1):
@@ -82,6 +86,8 @@ class Features:
 
     def finish(self, values: Array) -> Array:
         """Return ``values Q`` for values (..., r) from rows of P."""
+        if self.head == self.rank:
+            return values
         return np.concatenate([values[..., : self.head], values[..., self.head :] @ self.rest], axis=-1)
 
     def spread(self, w: Array) -> Array:
@@ -93,41 +99,6 @@ class Features:
         size = max(1, BLOCK_BYTES // (8 * max(1, self.rank)))
         for start in range(lo, hi, size):
             yield slice(start, min(start + size, hi))
-
-
-def sums(features: Features, X: Points, Y: Array, root: Array | None, bounds: Indices) -> tuple[Array, Array]:
-    """Return ``Z_S' Z_S (m, r, r)`` and ``Y_S Z_S (m, k, r)`` of m segments of rows.
-
-    Each segment is summed up by one thread, in order: the sums don't depend on the number of threads.
-
-    Parameters
-    ----------
-    features : Features
-    X : (n, d) points
-    Y : (k, n) array
-        Times ``root``, if there is one.
-    root : (n,) array or None
-        Roots of the sample weights.
-    bounds : (m + 1,) array
-        Segment j holds the rows ``bounds[j]`` to below ``bounds[j + 1]``.
-    """
-    m, r = len(bounds) - 1, features.rank
-    G, q = np.zeros((m, r, r)), np.zeros((m, len(Y), r))
-
-    def work(first: int, step: int) -> None:
-        for j in range(first, m, step):
-            for rows in features.blocks(bounds[j], bounds[j + 1]):
-                P = features.block(X[rows])
-                if root is not None:
-                    P *= root[rows, None]
-                G[j] += P.T @ P
-                q[j] += Y[:, rows] @ P
-            G[j] = features.finish(features.finish(G[j]).T)
-            q[j] = features.finish(q[j])
-
-    with one_blas_thread():
-        share(work, m)
-    return G, q
 
 
 @jit(types.void(f8_2, f8_2, i8, f8_1, f8_3, i8_1))

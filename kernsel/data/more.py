@@ -1,0 +1,130 @@
+"""New rows, encoded as those of the data set that a model was fitted on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kernsel.data.columns import Floats, check_values, missing_values
+from kernsel.data.encoding import Encoder
+from kernsel.data.names import listed
+from kernsel.data.sample import read_sample
+from kernsel.data.tables import as_pandas, as_table, take
+from kernsel.data.target import as_vector, read_target, split_targets, target_gaps
+from kernsel.errors import DataError
+from kernsel.numerics.points import Points
+
+
+@dataclass(frozen=True, eq=False)
+class MoreRows:
+    """Rows with their targets and weights.
+
+    Parameters
+    ----------
+    X : (m, d) points
+    Y : (k, m) array
+    weights : (m,) array or None
+        None where every row counts 1.
+    left_out : int
+        Rows without a target, without weight, or without values that the model's own rows had to have.
+    """
+
+    X: Points
+    Y: Floats
+    weights: Floats | None
+    left_out: int
+
+
+def encode_more(
+    table: Any,
+    y: Any,
+    encoder: Encoder,
+    labels: Sequence[Any] | None,
+    shift: Floats,
+    scale: Floats,
+    weights: npt.ArrayLike | None = None,
+) -> MoreRows:
+    """Encode new rows and their targets.
+
+    Parameters
+    ----------
+    table : DataFrame, SparseTable, or (m, d) array or sparse matrix
+    y : (m,) or (m, k) array, Series or DataFrame
+    encoder : Encoder
+    labels : list or None
+        The classes; None for a regression.
+    shift, scale : (k,) arrays
+        Outputs of a regression are ``(y - shift) / scale``.
+    weights : (m,) array, optional
+
+    Raises
+    ------
+    DataError
+        The rows can't be used; the message names the column.
+    """
+    table = as_table(as_pandas(table))
+    columns = {
+        name: column if hasattr(column, "iloc") else as_vector(column)
+        for name, column in split_targets(as_pandas(y)).items()
+    }
+    n = len(table) if hasattr(table, "columns") else table.shape[0]
+    for name, column in columns.items():
+        if len(column) != n:
+            raise DataError(f"the table has {n} rows and {name!r} has {len(column)}; they must have as many")
+    k = len(shift) if labels is None else 1
+    if len(columns) != k:
+        raise DataError(f"the model has {k} target{'s' * (k != 1)}, and y has {len(columns)} columns")
+    kept = np.zeros(n, np.bool_)
+    sample = read_sample(n, weights, None, least=1)
+    kept[sample.places] = True
+    for name, column in columns.items():
+        gaps = target_gaps(column)
+        if gaps.any() and encoder.missing == "refuse":
+            raise DataError(missing_values(gaps, name))
+        kept &= ~gaps
+    if encoder.missing == "drop" and encoder.fills:
+        kept &= ~encoder.missing_rows(table)
+    rows = np.flatnonzero(kept)
+    if not rows.size:
+        raise DataError(f"none of the {n} rows is left: they lack targets, values or weights; give some that have them")
+    columns = {name: take(column, rows) for name, column in columns.items()}
+    Y = _targets(columns, shift, scale) if labels is None else _classes(columns, labels, len(shift))
+    s = None if sample.weights is None else sample.weights[kept[sample.places]]
+    X = encoder.transform(take(table, rows) if rows.size < n else table)
+    return MoreRows(X, np.ascontiguousarray(Y), s, n - rows.size)
+
+
+def _targets(columns: Mapping[str, Any], shift: Floats, scale: Floats) -> Floats:
+    """Return the targets (k, m) of a regression in the units of its model."""
+    Y = np.empty((len(columns), len(next(iter(columns.values())))))
+    for row, (name, column) in zip(Y, columns.items(), strict=True):
+        _, values, floats = read_target(column, name)
+        if floats is None and values.dtype.kind not in "biuf":
+            raise DataError(
+                f"target {name!r} holds text (first: {str(values[0])[:40]!r}), but the model is a regression"
+            )
+        row[:] = values if floats is None else floats
+        check_values(row, name)
+    return (Y - shift[:, None]) / scale[:, None]
+
+
+def _classes(columns: Mapping[str, Any], labels: Sequence[Any], k: int) -> Floats:
+    """Return the classes as -1 and +1, (k, m)."""
+    ((name, column),) = columns.items()
+    given, values, floats = read_target(column, name)
+    numbers = {label: number for number, label in enumerate(labels)}
+    unknown: list[Any] = []
+    for form in (given, values, *([] if floats is None else [floats])):
+        each, places = np.unique(form.astype(object) if form.dtype.kind == "O" else form, return_inverse=True)
+        unknown = [label for label in each.tolist() if label not in numbers]
+        if not unknown:
+            codes = np.array([numbers[label] for label in each.tolist()])[places]
+            return np.where(codes == np.arange(k)[:, None] + (k == 1), 1.0, -1.0)
+    raise DataError(
+        f"target {name!r} has classes that the model doesn't know ({listed(list(map(str, unknown)), 3)}; it has "
+        f"{listed(list(map(str, labels)))}): select again on all rows"
+    )

@@ -1,0 +1,69 @@
+"""New rows added to a model of the square loss on landmarks: see ``kernsel.model.sufficient``."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from kernsel.data.encoding import Encoder
+from kernsel.data.more import encode_more
+from kernsel.data.target import class_codes
+from kernsel.errors import ModelError, OptionError, SelectionWarning
+from kernsel.model.expansion import Expansion
+from kernsel.model.sufficient import Expanded, SufficientStatistics
+
+if TYPE_CHECKING:
+    from kernsel.model.model import Model
+
+
+class Updatable(NamedTuple):
+    """What a model keeps that can be updated.
+
+    Parameters
+    ----------
+    sufficient : SufficientStatistics
+    encoder : Encoder
+    """
+
+    sufficient: SufficientStatistics
+    encoder: Encoder
+
+
+def check_updatable(model: Expansion) -> Updatable:
+    """Return what new rows are added to; ModelError if the model keeps no such sums."""
+    if model.sufficient is None or model.encoder is None:
+        raise ModelError(
+            "this model can't be updated: it keeps no sums over its rows that new ones could be added to; models of "
+            "krr and lssvm on landmarks do, if this kernsel or a newer one saved them: select again on old and new rows"
+        )
+    return Updatable(model.sufficient, model.encoder)
+
+
+def with_rows(model: Model, table: Any, y: Any, weights: Any = None) -> Model:
+    """Return the model with new rows: see ``Model.update``."""
+    known, encoder = check_updatable(model)
+    if known.weighted and weights is None:
+        raise OptionError("the model's rows have weights: give those of the new ones, 1 for a row that counts once")
+    more = encode_more(table, y, encoder, model.labels, model.output_shift, model.output_scale, weights)
+    m = more.Y.shape[1]
+    s = np.ones(m) if more.weights is None else more.weights
+    if known.factors is not None:
+        s = s * known.factors[class_codes(more.Y)]
+    fit = known.uncoupled(Expanded(model.coefficients, model.bias))
+    losses = known.losses(fit, model.kernel, model.rows, more.X, more.Y, s, model.limits)
+    for text in losses.warnings:
+        warnings.warn(text, SelectionWarning, stacklevel=3)
+    grown = known.with_rows(model.kernel, model.rows, more.X, more.Y, None if (s == 1.0).all() else s)
+    coefficients, bias = grown.coupled(grown.expansion())
+    limits = model.limits
+    if limits is not None:
+        limits = np.stack([np.minimum(limits[0], more.Y.min(axis=1)), np.maximum(limits[1], more.Y.max(axis=1))])
+    before = dict(model.provenance)
+    updates = [*before.get("updates", []), {"rows": m, "loss": losses.found, "loss_expected": losses.expected}]
+    return replace(
+        model, coefficients=coefficients, bias=bias, limits=limits, sufficient=grown,
+        provenance=before | {"rows": before.get("rows", 0) + m, "updates": updates},
+    )  # fmt: skip

@@ -1,0 +1,170 @@
+"""Sums over rows that are all that fits of the square loss know of them.
+
+With features ``Z (n, r)``, weights s and targets ``Y (k, n)``, to which a row of ones is added for the bias,
+
+    statistics(rows) = (Z' S Z, Y S Z, Y S Y'),    merge(A, B) = A + B,
+
+and ``finish`` makes them the system of a fit. The sums of parts of the rows add up to those of all, whoever computed
+them, and in whatever parts; of rows that are left out they are subtracted, of new rows they are added.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernsel.numerics.blocks.features import Features
+from kernsel.numerics.points import Points
+from kernsel.numerics.runtime.jit import one_blas_thread, share
+from kernsel.numerics.square import spectral
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+
+PIECES, LEAST_ROWS = 8, 256
+"""Rows are cut into so many pieces, of so many rows at least, for threads to share: fixed, as sums round by them."""
+
+
+class Sums(NamedTuple):
+    """Sums over some rows, or with a first axis those over m parts of them.
+
+    Parameters
+    ----------
+    products : (r, r) or (m, r, r) array
+        ``Z' S Z``.
+    right : (k + 1, r) or (m, k + 1, r) array
+        ``Y S Z`` for the targets, and for a target of ones.
+    targets : (k + 1, k + 1) or (m, k + 1, k + 1) array
+        ``Y S Y'``; the last number is the sum of the weights.
+    """
+
+    products: Array
+    right: Array
+    targets: Array
+
+    @classmethod
+    def zeros(cls, parts: int, outputs: int, rank: int) -> Self:
+        """Return the sums of parts without rows."""
+        shapes = (rank, rank), (outputs + 1, rank), (outputs + 1, outputs + 1)
+        return cls(*(np.zeros((parts, *shape)) for shape in shapes))
+
+    @property
+    def total(self) -> float:
+        """Sum of the weights."""
+        return float(self.targets[-1, -1])
+
+    @property
+    def nbytes(self) -> int:
+        """What its arrays hold."""
+        return sum(each.nbytes for each in self)
+
+    def part(self, number: int) -> Self:
+        """Return the sums of one part, views of these."""
+        return type(self)(*(each[number] for each in self))
+
+    def of(self, parts: NDArray[np.bool_]) -> Self:
+        """Return the sums over some parts (m,) together."""
+        taken = parts.astype(np.float64)
+        return type(self)(*(np.tensordot(taken, each, 1) for each in self))
+
+    def merge(self, other: Self) -> Self:
+        """Return the sums of these rows and others."""
+        return type(self)(*(one + another for one, another in zip(self, other, strict=True)))
+
+    def without(self, other: Self) -> Self:
+        """Return the sums of these rows less some of them."""
+        return type(self)(*(one - another for one, another in zip(self, other, strict=True)))
+
+    def finish(self, bias: bool) -> tuple[Array, Array]:
+        """Return the products (R, R) and right-hand sides (k, R) of fits, those of a bias last if there is one."""
+        G, q, y = self
+        if not bias:
+            return G, q[:-1]
+        return np.block([[G, q[-1:].T], [q[-1:], y[-1:, -1:]]]), np.column_stack([q[:-1], y[:-1, -1]])
+
+    def solve(self, bias: bool, ridge: float) -> Array:
+        """Return the weights (k, R) of the fit with a ridge ``N lambda``, a bias last."""
+        H, right = self.finish(bias)
+        with one_blas_thread():  # more of them gain little here, and round otherwise
+            return spectral.solve_weights(H, right.T, int(bias), np.array([ridge]))[:, 0]
+
+
+def statistics(features: Features, X: Points, Y: Array, s: Array | None) -> Sums:
+    """Return the sums over rows X (n, d) with targets Y (k, n), and weights s (n,) unless all are 1."""
+    n = X.shape[0]
+    bounds = np.linspace(0, n, min(PIECES, -(-n // LEAST_ROWS)) + 1).astype(np.int64)
+    sums = part_sums(features, X, Y, s, bounds)
+    whole = sums.of(np.ones(len(bounds) - 1, np.bool_))
+    finish(features, whole)
+    return whole
+
+
+def part_sums(features: Features, X: Points, Y: Array, s: Array | None, bounds: Indices) -> Sums:
+    """Return the sums over segments of a part of the rows, which ``finish`` takes when those of all parts are merged.
+
+    Parameters
+    ----------
+    features : Features
+    X : (n, d) points
+    Y : (k, n) array
+    s : (n,) array or None
+        Sample weights, if not all are 1.
+    bounds : (m + 1,) array
+        Segment j holds the rows ``bounds[j]`` to below ``bounds[j + 1]``.
+    """
+    return _add_up(features, X, Y, s, bounds, finished=False)
+
+
+def segment_sums(features: Features, X: Points, Y: Array, s: Array | None, bounds: Indices) -> Sums:
+    """Return the sums over m segments of rows.
+
+    Each segment is summed up by one thread, in order: the sums don't depend on the number of threads.
+
+    Parameters
+    ----------
+    features : Features
+    X : (n, d) points
+    Y : (k, n) array
+    s : (n,) array or None
+        Sample weights, if not all are 1.
+    bounds : (m + 1,) array
+        Segment j holds the rows ``bounds[j]`` to below ``bounds[j + 1]``.
+    """
+    return _add_up(features, X, Y, s, bounds, finished=True)
+
+
+def _add_up(features: Features, X: Points, Y: Array, s: Array | None, bounds: Indices, finished: bool) -> Sums:
+    """Return the sums over segments, of Z where they are to be finished, else of the half-finished P."""
+    root = None if s is None else np.sqrt(s)
+    Y = np.vstack([Y, np.ones(X.shape[0])])
+    if root is not None:
+        Y *= root
+    m = len(bounds) - 1
+    sums = Sums.zeros(m, len(Y) - 1, features.rank)
+
+    def work(first: int, step: int) -> None:
+        for j in range(first, m, step):
+            part = sums.part(j)
+            for rows in features.blocks(bounds[j], bounds[j + 1]):
+                P = features.block(X[rows])
+                if root is not None:
+                    P *= root[rows, None]
+                part.products[:] += P.T @ P
+                part.right[:] += Y[:, rows] @ P
+            own = Y[:, bounds[j] : bounds[j + 1]]
+            part.targets[:] = own @ own.T
+            if finished:
+                finish(features, part)
+
+    with one_blas_thread():
+        share(work, m)
+    return sums
+
+
+def finish(features: Features, sums: Sums) -> None:
+    """Turn sums of half-finished P into those of Z, in place; sums may be of several parts."""
+    sums.products[:] = features.finish(features.finish(sums.products).swapaxes(-1, -2))
+    sums.right[:] = features.finish(sums.right)

@@ -1,0 +1,200 @@
+"""Rows in parts: sums by fold against brute force, the same bits on workers of Dask, and one of them lost."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import kernsel
+import tolerances
+import twins.heldout
+from commandline import run
+from kernsel.errors import DataError, OptionError, SelectionWarning
+from kernsel.selection import parts as spread
+from kernsel.selection.drivers import InProcess, OnDask, connected, tree
+from kernsel.selection.plan import Plan
+
+N, PARTS, FOLDS = 600, 5, 4
+PLAN = Plan(kernel="gaussian", folds=FOLDS, rank=20, grid={"tau": [1.0, 4.0], "lambda": [1e-3, 1e-2]}, extend=False)
+
+
+def table(n=N):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(n, 2)), columns=["a", "b"]).assign(c=rng.choice(["u", "v"], n))
+    y = np.sin(2.0 * frame["a"]) + frame["b"] ** 2 + (frame["c"] == "u") + 0.1 * rng.normal(size=n)
+    return frame, y.rename("y")
+
+
+def cut(frame, y, weights=None):
+    bounds = np.linspace(0, len(frame), PARTS + 1).astype(int)
+    pieces = [slice(lo, hi) for lo, hi in pairwise(bounds)]
+    s = [None] * PARTS if weights is None else [weights[piece] for piece in pieces]
+    return [spread.Rows(i, frame[piece], y[piece], s[i]) for i, piece in enumerate(pieces)]
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """The sample is a part of the rows."""
+    monkeypatch.setattr(spread, "LEAST_SAMPLE", 150)
+
+
+def refits(parts, selection, plan):
+    """Held-out losses and errors of all candidates by brute force, on all rows together."""
+    model = selection.model
+    coding = spread.Coding(
+        model.encoder, model.labels, model.output_shift, model.output_scale, int(plan.folds), plan.seed
+    )
+    encoded = [spread.encode_part(part, coding) for part in parts]
+    fold = np.concatenate([np.repeat(np.arange(FOLDS), np.diff(each.starts)) for each in encoded])
+    order = np.argsort(fold, kind="stable")
+    X = np.concatenate([each.X for each in encoded])[order]
+    Y = np.concatenate([each.Y for each in encoded], axis=1)[:, order]
+    s = np.concatenate([each.s for each in encoded])[order]
+    starts = np.searchsorted(fold[order], np.arange(FOLDS + 1))
+    return X, Y, s, starts
+
+
+@pytest.mark.parametrize("kind", ["regression", "classes", "weights"])
+def test_losses_and_model_are_those_of_refits_on_all_rows(small, kind):
+    frame, y = table()
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, N) if kind == "weights" else None
+    if kind == "classes":
+        y = pd.Series(np.digitize(y, [0.5, 1.5]), name="y")
+    parts, learner = cut(frame, y, weights), "lssvm"
+    plan = Plan(**{**{name: getattr(PLAN, name) for name in PLAN.options}, "learner": learner})
+    found = spread.select_parts(parts, InProcess(), plan, weights is not None)
+    X, Y, s, starts = refits(parts, found, plan)
+    assert found.data["rows"] == N
+    assert len(found.candidates) >= 4
+    best, known = found.best, found.model.sufficient
+    Z = best.kernel(X, found.model.rows) @ known.T
+    K = Z @ Z.T
+    atol = tolerances.weighted(s) * tolerances.exact(K, best.lam)
+    held = twins.heldout.refits_square(K, Y, best.lam, starts, s, 1)
+    if kind != "classes":
+        held = np.clip(held, Y.min(axis=1)[:, None], Y.max(axis=1)[:, None])
+        expected = np.sqrt(((held - Y) ** 2)[0] @ s / s.sum()) * found.model.output_scale[0]
+    else:
+        expected = np.mean(held.argmax(axis=0) != Y.argmax(axis=0))
+    loss = ((held - Y) ** 2).mean(axis=0) @ s / s.sum()
+    np.testing.assert_allclose(best.score, loss, rtol=0, atol=10 * atol)
+    np.testing.assert_allclose(best.error, expected, rtol=0, atol=10 * atol * found.model.output_scale[0])
+    assert best.score == min(c.score for c in found.candidates)
+    a = twins.heldout.fit_square(K, Y, s, best.lam, 1)
+    fit = a[:, :-1] @ K + a[:, -1:]
+    np.testing.assert_allclose(np.atleast_2d(found.model.decision(frame.iloc[:0]).T).shape, (len(Y), 0))
+    magnified = 100 * tolerances.EPS * np.linalg.norm(known.T, 2)
+    outputs = best.kernel(X, found.model.rows) @ found.model.coefficients.T + found.model.bias
+    np.testing.assert_allclose(outputs.T, fit, rtol=0, atol=atol + magnified)
+
+
+def test_a_tree_merges_each_value_once_in_order():
+    for n in range(1, 12):
+        assert tree([[i] for i in range(n)], lambda one, other: one + other) == list(range(n))
+
+
+def test_samples_dont_depend_on_how_they_are_merged():
+    frame, y = table()
+    drawn = [spread.draw(part, 50, seed=3) for part in cut(frame, y)]
+    one = tree(drawn, lambda a, b: spread.merge_drawn(a, b, 50))
+    other = drawn[0]
+    for more in drawn[1:]:
+        other = spread.merge_drawn(other, more, 50)
+    assert one.rows == other.rows == N
+    assert len(one.table) == 50
+    pd.testing.assert_frame_equal(one.table, other.table, check_names=False)
+    np.testing.assert_array_equal(one.keys, np.sort(np.concatenate([each.keys for each in drawn]))[:50])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"learner": "svr"}, "rows in parts are for krr and lssvm"),
+        ({"rank": "full"}, "the rank of rows in parts is a number of landmarks, not 'full'"),
+        ({"folds": "loo"}, "folds of rows in parts are a number of at least 2"),
+        ({"metric": "r2", "repeats": 2}, "repeats, metric: rows in parts don't have that yet"),
+    ],
+)
+def test_what_rows_in_parts_dont_have(small, options, message):
+    plan = Plan(**{**{name: getattr(PLAN, name) for name in PLAN.options}, **options})
+    with pytest.raises(OptionError, match=message):
+        spread.select_parts(cut(*table()), InProcess(), plan)
+
+
+@pytest.fixture(scope="module")
+def client():
+    distributed = pytest.importorskip("distributed")
+    with distributed.Client(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as made:
+        yield made
+
+
+def test_workers_of_dask_give_the_same_bits(client):
+    da, dd = pytest.importorskip("dask.array"), pytest.importorskip("dask.dataframe")
+    frame, y = table()
+    options = {name: getattr(PLAN, name) for name in ("kernel", "folds", "rank", "grid", "extend")}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SelectionWarning)
+        found = kernsel.select(
+            dd.from_pandas(frame, npartitions=PARTS), dd.from_pandas(y, npartitions=PARTS), **options
+        )
+        same = spread.select_parts(cut(frame, y), InProcess(), PLAN)
+        X = frame[["a", "b"]].to_numpy()
+        arrays = kernsel.select(da.from_array(X, chunks=(120, -1)), da.from_array(y.to_numpy(), chunks=120), **options)
+    np.testing.assert_array_equal(found.model.coefficients, same.model.coefficients)
+    assert [c.score for c in found.candidates] == [c.score for c in same.candidates]
+    assert arrays.model.predict(X).shape == (N,)
+    with pytest.raises(DataError, match="y isn't; give both as such"):
+        kernsel.select(da.from_array(X), y)
+    with pytest.raises(DataError, match=r"different numbers of parts \(X 5, y 1\)"):
+        kernsel.select(da.from_array(X, chunks=(120, -1)), da.from_array(y.to_numpy()))
+    with pytest.raises(DataError, match="X is cut into parts of columns"):
+        kernsel.select(da.from_array(X, chunks=(-1, 1)), da.from_array(y.to_numpy()))
+
+
+def slow_rows(rows):
+    """A part that takes a while, so that a worker can be lost in the middle."""
+    time.sleep(0.3)
+    return rows
+
+
+def test_what_a_lost_worker_had_is_done_again(client):
+    expected = spread.select_parts(cut(*table()), InProcess(), PLAN)
+    parts = [client.submit(slow_rows, part, pure=False) for part in cut(*table())]
+    (victim, *_) = client.run(os.getpid).values()
+    end = threading.Timer(0.5, lambda: os.kill(victim, signal.SIGKILL))
+    end.start()
+    found = spread.select_parts(parts, OnDask(client), PLAN)
+    end.join()
+    assert victim not in client.run(os.getpid).values()
+    np.testing.assert_array_equal(found.model.coefficients, expected.model.coefficients)
+    assert [c.score for c in found.candidates] == [c.score for c in expected.candidates]
+
+
+def test_the_command_has_workers_read_the_files(tmp_path):
+    pytest.importorskip("distributed")
+    frame, y = table()
+    for part in cut(frame, y):
+        part.table.assign(y=part.y).to_csv(tmp_path / f"part-{part.number}.csv", index=False)
+    told = ["--kernel", "gaussian", "--folds", str(FOLDS), "--rank", "20"]
+    data = ["select", str(tmp_path / "part-*.csv"), "--dask"]
+    model = tmp_path / "m.npz"
+    command = [sys.executable, "-m", "kernsel", *data, "local", *told, "--model", str(model)]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+    assert f"rank 20 of n = {N} in parts" in shown.stdout
+    assert kernsel.load(model).provenance["rows"] == N
+    refused = run(*data, "local", "--nested", 3, code=2)
+    assert "--nested 3: rows in parts don't have that yet" in refused.stderr
+
+
+def test_nobody_at_the_address():
+    pytest.importorskip("distributed")
+    with pytest.raises(OptionError, match=r"no scheduler of Dask at nowhere://127.0.0.1:1 \(ValueError\)"):
+        connected("nowhere://127.0.0.1:1").__enter__()
