@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from kernsel.comparison.design import TASKS, Design
 from kernsel.comparison.methods import VARIED, Method, check_methods, make_estimator, make_methods, merged
 from kernsel.comparison.protocols import Protocol, read_protocol
 from kernsel.comparison.result import Comparison, TableResult
-from kernsel.comparison.tables import Splits, Table, read_tables
+from kernsel.comparison.tables import Split, Splits, Table, read_tables
 from kernsel.comparison.trials import Trial, run_trial
 from kernsel.errors import OptionError, SelectionError
 from kernsel.journal import journaling, remember
@@ -125,32 +125,19 @@ def compare(
 
         kernsel.compare({"wine": (X, y)}, rules=["safest", "minimum"], against=["sklearn.svm:SVC"], splits=5)
     """
-    check_seed(seed)
-    asked = read_options("kernsel.compare", options, [*WORDS, *OWN_OPTIONS])
-    preset = None if protocol is None else read_protocol(protocol)
-    lists = dict(zip(VARIED, (criteria, learners, kernels, searches, rules), strict=True))
-    chosen = {"test": test, "level": level, "measure": measure}
-    design = _design(preset, lists, methods, against, asked | {"seed": seed}, chosen)
-    how = {"count": splits, "train": train, "test": test_rows}
-    told = {name: value for name, value in how.items() if value is not None}
-    folder = None if split_files is None else Path(split_files)
-    parts = Splits(**{**({} if preset is None else preset.splits), **told, "seed": seed, "folder": folder})
-    for method in _all_methods(design):
-        if method.against is not None:
-            make_estimator(method.against, seed)
-        else:
-            check_names(Plan(**{name: value for name, value in method.options.items() if name in WORDS}))
-    of_table = Plan(**{name: value for name, value in asked.items() if name in SHARED or WORDS[name].of == "columns"})
-    read = read_tables(tables, of_table, parts)
-    for table in read:
-        if table.dataset.task not in design.methods:
-            raise OptionError(
-                f"protocol {protocol} is for {' and '.join(design.methods)}, and table {table.name!r} is a "
-                f"{table.dataset.task}: leave it out"
-            )
-    header = partial(_header, read, design, parts)
-    with journaling(journal, header):
-        return _compared(read, design, preset, parts, seed, progress)
+    experiment = plan_experiment(
+        tables,
+        protocol=protocol,
+        lists=dict(zip(VARIED, (criteria, learners, kernels, searches, rules), strict=True)),
+        methods=methods,
+        against=against,
+        design={"test": test, "level": level, "measure": measure},
+        splits={"count": splits, "train": train, "test": test_rows, "folder": split_files},
+        seed=seed,
+        options=options,
+    )
+    with journaling(journal, experiment.header):
+        return experiment.run(progress)
 
 
 OWN_OPTIONS = (
@@ -160,24 +147,157 @@ OWN_OPTIONS = (
 """The options of `compare` itself, for a hint where another one is misspelt."""
 
 
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """A comparison that is ready to run.
+
+    Parameters
+    ----------
+    tables : list of Table
+    design : Design
+    preset : Protocol or None
+    splits : Splits
+    """
+
+    tables: Sequence[Table]
+    design: Design
+    preset: Protocol | None
+    splits: Splits
+
+    def header(self) -> dict[str, Any]:
+        """Return what tells it from others."""
+        data = {
+            "fingerprint": fingerprint([[table.dataset, table.name] for table in self.tables]),
+            "rows": sum(table.dataset.n for table in self.tables),
+            "features": max(table.dataset.d for table in self.tables),
+            "source": ", ".join(table.name for table in self.tables),
+            "target": str(self.tables[0].dataset.target),
+            "task": ", ".join(dict.fromkeys(table.dataset.task for table in self.tables)),
+        }
+        methods = {
+            f"{case} {task} {method.name}".strip(): method.told
+            for case in self.design.cases
+            for task in self.design.methods
+            for method in self.design.of(case, task)
+        }
+        drawn = fingerprint([part for table in self.tables for split in table.splits for part in split])
+        return {
+            "command": "compare",
+            "data": data,
+            "options": methods | {"splits": f"{self.splits.count} ({drawn[:8]})"},
+        }
+
+    def run(self, progress: Progress | None = None) -> Comparison:
+        """Return the comparison."""
+        names, cases = self.design.names, list(self.design.cases)
+        total, done = len(self.tables) * len(cases) * self.splits.count * len(names), 0
+        results = []
+        for table in self.tables:
+            trials: dict[str, list[list[Trial]]] = {case: [] for case in cases}
+            for split in table.splits:  # split by split, so that all cases are there early
+                for case, found in trials.items():
+                    row = []
+                    for method in self.design.of(case, table.dataset.task):
+                        row.append(self._trial(table, method, split))
+                        done += 1
+                        if progress is not None:
+                            progress(done, total, " ".join(filter(None, [table.name, case, method.name])))
+                    found.append(row)
+            results += [_result(table, case, found, self.design.measure) for case, found in trials.items()]
+        if not any(result.usable.any() for result in results):
+            raise SelectionError(f"no method succeeded on all splits of a table; {results[0].failures(names)[0]}")
+        results.sort(key=lambda each: cases.index(each.case))
+        methods = self.design.of(cases[0], self.tables[0].dataset.task)
+        comparison = Comparison(
+            names=names,
+            told=[method.told for method in methods],
+            results=results,
+            test=self.design.test,
+            level=self.design.level,
+            rank_level=self.design.over_tables,
+            measure=self.design.measure,
+            splits=self.splits.count,
+            title="" if self.preset is None else self.preset.title,
+            environment=environment(),
+        )
+        return comparison if self.preset is None else self.preset.beside(comparison)
+
+    def _trial(self, table: Table, method: Method, split: Split) -> Trial:
+        given = table.dataset, method.identity, *split, self.splits.seed
+        compute = partial(run_trial, table, method, split, self.splits.seed)
+        return remember("trial", given, compute, whole=True)
+
+
+def plan_experiment(
+    tables: Any,
+    *,
+    protocol: str | None = None,
+    lists: Mapping[str, Sequence[Any]],
+    methods: Mapping[str, Mapping[str, Any]] | None = None,
+    against: Sequence[Any] = (),
+    design: Mapping[str, Any],
+    splits: Mapping[str, Any],
+    seed: int = 0,
+    options: Mapping[str, Any],
+) -> Experiment:
+    """Read what :func:`compare` is asked for, and check all that can be checked before the work.
+
+    Parameters
+    ----------
+    tables, protocol, methods, against, seed : optional
+        As in :func:`compare`.
+    lists : mapping of str to sequence
+        Values by a name of ``VARIED``.
+    design, splits : mapping
+        Fields of Design and of Splits; those that are None are as usual, or the protocol's.
+    options : mapping
+        Options of a selection that all methods have.
+    """
+    check_seed(seed)
+    asked = read_options("kernsel.compare", options, [*WORDS, *OWN_OPTIONS])
+    preset = None if protocol is None else read_protocol(protocol)
+    made = _design(preset, lists, methods, against, {**asked, "seed": seed}, _given(design))
+    how = {**({} if preset is None else preset.splits), **_given(splits), "seed": seed}
+    if "folder" in how:
+        how["folder"] = Path(how["folder"])
+    for method in _all_methods(made):
+        if method.against is not None:
+            make_estimator(method.against, seed)
+        else:
+            check_names(Plan(**{name: value for name, value in method.options.items() if name in WORDS}))
+    of_table = {name: value for name, value in asked.items() if name in SHARED or WORDS[name].of == "columns"}
+    parts = Splits(**how)
+    read = read_tables(tables, Plan(**of_table), parts)
+    for table in read:
+        if table.dataset.task not in made.methods:
+            raise OptionError(
+                f"protocol {protocol} is for {' and '.join(made.methods)}, and table {table.name!r} is a "
+                f"{table.dataset.task}: leave it out"
+            )
+    return Experiment(read, made, preset, parts)
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
 def _design(
     preset: Protocol | None,
     lists: Mapping[str, Sequence[Any]],
     named: Mapping[str, Mapping[str, Any]] | None,
     against: Sequence[Any],
     asked: Mapping[str, Any],
-    chosen: Mapping[str, Any],
+    given: Mapping[str, Any],
 ) -> Design:
     """Return what is compared."""
-    given = {name: value for name, value in chosen.items() if value is not None}
     if preset is None:
         made = [method.within(asked) for method in make_methods(lists, named, against)]
         check_methods(made)
         return Design(methods=dict.fromkeys(TASKS, made), **given)
     if any(map(len, lists.values())):
         raise OptionError(
-            f"protocol {preset.name} has its own methods: leave out {min(n for n, v in lists.items() if len(v))}, or add "
-            "methods by their names, or estimators by against"
+            f"protocol {preset.name} has its own methods: leave out {min(n for n, v in lists.items() if len(v))}; what "
+            "can be added are methods by their names, and estimators by against"
         )
     more = make_methods({}, named, against)
     if not named:  # estimators are compared with the paper's methods
@@ -192,50 +312,6 @@ def _design(
 
 def _all_methods(design: Design) -> list[Method]:
     return [method for case in design.cases for task in design.methods for method in design.of(case, task)]
-
-
-def _compared(
-    tables: Sequence[Table],
-    design: Design,
-    preset: Protocol | None,
-    splits: Splits,
-    seed: int,
-    progress: Progress | None,
-) -> Comparison:
-    """Run all trials."""
-    names, results = design.names, []
-    total = len(tables) * len(design.cases) * splits.count * len(names)
-    done = 0
-    for table in tables:
-        trials: dict[str, list[list[Trial]]] = {case: [] for case in design.cases}
-        for split in table.splits:  # split by split, so that all cases are there early
-            for case, found in trials.items():
-                row = []
-                for method in design.of(case, table.dataset.task):
-                    compute = partial(run_trial, table, method, split, seed)
-                    row.append(remember("trial", (table.dataset, method.identity, *split, seed), compute, whole=True))
-                    done += 1
-                    if progress is not None:
-                        progress(done, total, f"{table.name} {case} {method.name}".replace("  ", " "))
-                found.append(row)
-        results += [_result(table, case, found, design.measure) for case, found in trials.items()]
-    if not any(result.usable.any() for result in results):
-        raise SelectionError(f"no method succeeded on all splits of a table; {results[0].failures(names)[0]}")
-    results.sort(key=lambda each: list(design.cases).index(each.case))
-    first = design.of(next(iter(design.cases)), tables[0].dataset.task)
-    comparison = Comparison(
-        names=names,
-        told=[method.told for method in first],
-        results=results,
-        test=design.test,
-        level=design.level,
-        rank_level=design.over_tables,
-        measure=design.measure,
-        splits=splits.count,
-        title="" if preset is None else preset.title,
-        environment=environment(),
-    )
-    return comparison if preset is None else preset.beside(comparison)
 
 
 def _result(table: Table, case: str, trials: list[list[Trial]], measure: str) -> TableResult:
@@ -253,26 +329,3 @@ def _result(table: Table, case: str, trials: list[list[Trial]], measure: str) ->
         trials=trials,
         errors=np.sqrt(losses) if squared else losses,
     )
-
-
-def _header(tables: Sequence[Table], design: Design, splits: Splits) -> dict[str, Any]:
-    """Return what tells a comparison from others."""
-    data = {
-        "fingerprint": fingerprint([[table.dataset, table.name] for table in tables]),
-        "rows": sum(table.dataset.n for table in tables),
-        "features": max(table.dataset.d for table in tables),
-        "source": ", ".join(table.name for table in tables),
-        "target": str(tables[0].dataset.target),
-        "task": ", ".join(dict.fromkeys(table.dataset.task for table in tables)),
-    }
-    options: dict[str, Any] = {
-        f"{case} {task} {method.name}".strip(): method.told
-        for case in design.cases
-        for task in design.methods
-        for method in design.of(case, task)
-    }
-    drawn = hashlib.blake2b(digest_size=8)
-    for table in tables:
-        for part in (part for split in table.splits for part in split):
-            drawn.update(part.tobytes())
-    return {"command": "compare", "data": data, "options": options | {"splits": f"{splits.count} {drawn.hexdigest()}"}}

@@ -44,7 +44,9 @@ def as_markdown(comparison: Comparison) -> str:
     styles = {BEST: "**{}**", SAME: "<u>{}</u>", MAYBE: "*{}*"}
     lines = [*head_of(comparison), "", _words(comparison, "bold", "underlined", "in italics")]
     for sheet in _all_sheets(comparison):
-        rows = [[styles.get(cell.mark or "", "{}").format(cell.text.replace("|", "\\|")) for cell in r] for r in sheet.rows]
+        rows = [
+            [styles.get(cell.mark or "", "{}").format(cell.text.replace("|", "\\|")) for cell in r] for r in sheet.rows
+        ]
         body = [list(sheet.head), ["---"] * len(sheet.head), *rows]
         lines += ["", f"### {sheet.title}", "", *(f"| {' | '.join(row)} |" for row in body), ""]
         lines += [f"{note}\n" for note in sheet.notes]
@@ -101,7 +103,8 @@ def _latex(text: str) -> str:
 
 STYLE = (
     "body{font:15px sans-serif;margin:2em}table{border-collapse:collapse;margin:.5em 0 1em}"
-    "td,th{padding:.2em .7em;text-align:right;border-bottom:1px solid #ddd}td:first-child,th:first-child{text-align:left}"
+    "td,th{padding:.2em .7em;text-align:right;border-bottom:1px solid #ddd}"
+    "td:first-child,th:first-child{text-align:left}"
     ".best{font-weight:bold}.same{text-decoration:underline}.maybe{font-style:italic}p{margin:.2em 0}"
 )
 

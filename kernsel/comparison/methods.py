@@ -183,5 +183,7 @@ def _imported(text: str) -> Any:
     except (TypeError, ValueError) as error:
         raise OptionError(f"{who} refuses its parameters: {first_line(error)}") from error
     if not hasattr(made, "fit") or not hasattr(made, "predict"):
-        raise OptionError(f"{who}: what it makes has no fit and predict; name an estimator, or a function that makes one")
+        raise OptionError(
+            f"{who}: what it makes has no fit and predict; name an estimator, or a function that makes one"
+        )
     return made

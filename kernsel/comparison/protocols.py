@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from kernsel.learning import PUBLISHED
 from kernsel.text import listing, meant
 
 Options = Mapping[str, Any]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -97,14 +98,13 @@ BARE = {
     "extend": False,
     "pure": False,
     "clip": False,
-    "calibration": "none",
+    "calibration": "sigmoid",
     "rank": "full",
     "standardize": True,
     "kernel": "gaussian",
 }
 """The papers score a grid and take its minimum, and no more."""
 
-SMOOTH = {"calibration": None}
 REGRESSION = {"calibration": None, "intervals": "none"}
 
 
@@ -113,7 +113,7 @@ def powers(base: float, first: int, last: int, step: int = 1) -> list[float]:
     return [float(base) ** k for k in range(first, last + 1, step)]
 
 
-def _both(classes: Options, regression: Options) -> dict[str, Options]:
+def _both(classes: T, regression: T) -> dict[str, T]:
     return dict(zip(TASKS, (classes, regression), strict=True))
 
 
@@ -173,16 +173,16 @@ def _ksj() -> Protocol:
             cases[f"{name}, n lambda = {ridge:g}"] = _both({**options, "grid": C}, {**options, "grid": alpha})
     return Protocol(
         name="ksj",
-        title="KSJ, Section VII: Kernel Stability for Model Selection in Kernel-Based Algorithms (Liu, Liao, Zhang, Ren "
-        "& Wang)",
+        title="KSJ, Section VII: Kernel Stability for Model Selection in Kernel-Based Algorithms (Liu, Liao, Zhang, "
+        "Ren & Wang)",
         options=_both({**BARE, "learner": "svm"}, {**BARE, **REGRESSION, "learner": "krr"}),
         methods=_both(classes, both),
         cases=cases,
         splits={"count": 50, "train": 0.7},
         design={"test": "t", "measure": "mse"},
         claims=(
-            Claim("5-CVKS", "5-CV", "k-CVKS is significantly better than k-CV on 4 of 9 tables of classes, on 4 or more "
-                  "of 9 regressions, and worse on none"),
+            Claim("5-CVKS", "5-CV", "k-CVKS is significantly better than k-CV on 4 of 9 tables of classes, on 4 or "
+                  "more of 9 regressions, and worse on none"),
             Claim("RKS", "SPS", "RKS is significantly better than SPS on 7 of 9 tables of classes"),
             Claim("5-CVKS", "BR", "k-CVKS is significantly better than BR on 4 or more of 9 tables, and worse on none"),
             Claim("BR", "ELOO", "BR is comparable or better than ELOO on most tables"),
@@ -230,8 +230,8 @@ def _bif14() -> Protocol:
     grid = {"tau": powers(2, -6, 8), "lambda": powers(2, -7, 2)}
     return Protocol(
         name="bif14",
-        title="BIF14, Section 6: Efficient Approximation of Cross-Validation for Kernel Methods using Bouligand Influence "
-        "Function (Liu, Jiang & Liao 2014)",
+        title="BIF14, Section 6: Efficient Approximation of Cross-Validation for Kernel Methods using Bouligand "
+        "Influence Function (Liu, Jiang & Liao 2014)",
         options=_both(
             {**BARE, "learner": "lssvm", "grid": grid}, {**BARE, **REGRESSION, "learner": "krr", "grid": grid}
         ),
@@ -239,8 +239,8 @@ def _bif14() -> Protocol:
         splits={"count": 10, "train": 0.5},
         design={"test": "t", "measure": "mse"},
         claims=(
-            Claim("5-BIF", "5-CV", "BIF-kCV has the errors of kCV on 12 of 20 tables, and nearly those on the others; it "
-                  "is faster"),
+            Claim("5-BIF", "5-CV", "BIF-kCV has the errors of kCV on 12 of 20 tables, and nearly those on the others; "
+                  "it is faster"),
             Claim("5-BIF", "EP", "BIF-kCV has the lower error than EP on 16 of 20 tables"),
             Claim("5-BIF", "ELOO", "of classes comparable; the lower error on 8 of 10 regressions"),
         ),

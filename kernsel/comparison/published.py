@@ -75,7 +75,9 @@ class Published:
 
 def read_printed(protocol: str) -> list[Printed]:
     """Return the figures of a protocol's paper."""
-    return [each for each in _figures(files(__package__).joinpath(FILE).read_text("utf-8")) if each.protocol == protocol]
+    return [
+        each for each in _figures(files(__package__).joinpath(FILE).read_text("utf-8")) if each.protocol == protocol
+    ]
 
 
 def _figures(text: str) -> Iterator[Printed]:

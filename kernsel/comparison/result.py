@@ -63,7 +63,7 @@ class TableResult:
     @property
     def usable(self) -> NDArray[np.bool_]:
         """Which methods (k,) succeeded on all splits: only they are compared."""
-        return np.isfinite(self.errors).all(axis=0)
+        return np.asarray(np.isfinite(self.errors).all(axis=0))
 
     @property
     def means(self) -> Array:
@@ -122,9 +122,9 @@ class TableResult:
         """Return the values of each parameter, and of lambda, that a method chose, split by split."""
         found: dict[str, list[float]] = {}
         for split in self.trials:
-            lam = {} if split[j].lam is None else {"lambda": split[j].lam}
-            for name, value in {**split[j].parameters, **lam}.items():
-                found.setdefault(name, []).append(float(value))
+            for name, value in {**split[j].parameters, "lambda": split[j].lam}.items():
+                if value is not None:
+                    found.setdefault(name, []).append(float(value))
         return found
 
 
@@ -340,6 +340,12 @@ class Comparison:
         from kernsel.comparison.formats import save
 
         save(self, path)
+
+    def plot_choices(self, parameter: str, path: str | os.PathLike[str]) -> None:
+        """Draw boxes of the values of a parameter, such as ``tau``, that methods chose over the splits."""
+        from kernsel.comparison.pictures import plot_choices
+
+        plot_choices(self, parameter, path)
 
     def plot(self, path: str | os.PathLike[str]) -> None:
         """Draw the critical-difference diagram of each case to a PNG, SVG or PDF."""

@@ -50,10 +50,11 @@ class Sheet:
 
 def sheets(comparison: Comparison) -> list[Sheet]:
     """Return all sheets of a comparison: errors of each case, what was chosen, times, and what a paper prints."""
-    found = []
-    for case in comparison.cases:
-        for task in dict.fromkeys(each.task for each in comparison.of_case(case)):
-            found.append(_errors(comparison, case, task))
+    found = [
+        _errors(comparison, case, task)
+        for case in comparison.cases
+        for task in dict.fromkeys(each.task for each in comparison.of_case(case))
+    ]
     found += [_chosen(comparison, case) for case in comparison.cases]
     found.append(_times(comparison))
     if comparison.published:
@@ -197,5 +198,7 @@ def head_of(comparison: Comparison) -> Sequence[str]:
     first = comparison.results[0]
     share = f"{first.train} rows to train on and {first.test} to test on" if len(comparison.results) == 1 else ""
     tables = list(dict.fromkeys(each.table for each in comparison.results))
-    words = f"{len(comparison.names)} methods on {len(tables)} table{'s' * (len(tables) > 1)}, {comparison.splits} splits"
+    words = (
+        f"{len(comparison.names)} methods on {len(tables)} table{'s' * (len(tables) > 1)}, {comparison.splits} splits"
+    )
     return [*([comparison.title] if comparison.title else []), ", ".join([words, *([share] if share else [])])]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,7 @@ class Table:
     @classmethod
     def of(cls, name: str, X: Any, y: Any, plan: Plan, splits: Splits) -> Table:
         """Return a table with its splits."""
-        dataset = encode_arrays(X, y, plan)
+        dataset = encode_arrays(X, y, replace(plan, standardize=False))
         if dataset.n < LEAST_ROWS:
             raise DataError(f"table {name!r} has {dataset.n} rows, too few to split; it needs at least {LEAST_ROWS}")
         return cls(name, X, y, dataset, splits.of(name, dataset))
@@ -130,10 +130,12 @@ class Splits:
             return []
         try:
             with np.load(file, allow_pickle=False) as arrays:
-                parts = [np.atleast_2d(arrays[part]).astype(np.int64, casting="same_kind") for part in ("train", "test")]
+                parts = [
+                    np.atleast_2d(arrays[part]).astype(np.int64, casting="same_kind") for part in ("train", "test")
+                ]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise OptionError(
-                f"{file} holds no splits ({error}): it needs the arrays train and test, one row a split, of whole numbers"
+                f"{file} holds no splits ({error}): it needs arrays train and test of whole numbers, a row a split"
             ) from error
         number = np.full(dataset.given, -1)
         number[dataset.places] = np.arange(dataset.n)
@@ -167,4 +169,5 @@ def _read(given: Mapping[str, Any], plan: Plan, splits: Splits) -> Iterator[Tabl
     for name, pair in given.items():
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise OptionError(f"table {name!r} must be a pair of features and target, (X, y)")
-        yield Table.of(str(name), *pair, plan, splits)
+        X, y = pair
+        yield Table.of(str(name), X, y, plan, splits)

@@ -17,13 +17,18 @@ from kernsel.errors import KernselError, OptionError
 from kernsel.evaluation.nestedcv import row_losses
 from kernsel.kernels import short
 from kernsel.learning import learn_on_dataset
-from kernsel.model.model import Model
 from kernsel.search.candidate import parameters_of
 from kernsel.selection.api import carry_out, encode_arrays
 from kernsel.selection.plan import Plan
 from kernsel.text import first_line
 
-FITTED = {"search": "grid", "criterion": "newton-cv", "verify": 0, "extend": False, "choose": "minimum"}
+FITTED: Mapping[str, Any] = {
+    "search": "grid",
+    "criterion": "newton-cv",
+    "verify": 0,
+    "extend": False,
+    "choose": "minimum",
+}
 """What a model is fitted by, once its kernel and lambda are known."""
 
 NOT_FITTED = ("relevances", "refine", "budget", "order", "eta", "pure", "one_se", "within")
@@ -106,8 +111,8 @@ def _select(table: Table, method: Method, rows: Any, seed: int) -> Fitted:
         best = result.best
         result = carry_out(dataset, replace(_at(plan, best.kernel, best.lam), learner=fitted))
     seconds = time.perf_counter() - start
-    best, model = result.best, result.model
-    return _predictor(model), Trial(
+    best = result.best
+    return result.model.predict, Trial(
         math.nan,
         seconds,
         result.learner,
@@ -118,13 +123,9 @@ def _select(table: Table, method: Method, rows: Any, seed: int) -> Fitted:
     )
 
 
-def _predictor(model: Model) -> Callable[[Any], Any]:
-    return model.predict
-
-
 def _at(plan: Plan, kernel: Any, lam: float) -> Plan:
     """Return the plan of a fit at a kernel and lambda that are known."""
-    defaults = {name: getattr(Plan, name) for name in NOT_FITTED}
+    defaults: dict[str, Any] = {name: getattr(Plan, name) for name in NOT_FITTED}
     return replace(plan, kernel=kernel, grid={"lambda": [lam]}, **FITTED, **defaults)
 
 
