@@ -123,6 +123,8 @@ def compare(
             from kernsel.report.pictures import check_plot
 
             check_plot(plot)
+            if len(data) < 2:
+                raise OptionError(f"--plot {plot}: ranks are over tables, and there is one only; give two or more")
         lists = {"criteria": criteria, "learners": learners, "kernels": kernels, "searches": searches, "rules": rules}
         options = _given(asked)
         jit.announce = None if quiet else console.say
@@ -187,13 +189,14 @@ def _read(data: list[Path], reading: Reading, target: str | None) -> dict[str, t
     from kernsel.data.tables import column_of, names_of, without
 
     found: dict[str, tuple[Any, Any]] = {}
+    places = [path.resolve() for path in data]
     for path in data:
+        if places.count(path.resolve()) > 1:
+            raise OptionError(f"{path} is given twice; give each table once")
         roles = assign_roles(read_table([path], reading=reading), target)
         targets = roles.targets or names_of(roles.frame)[-1:]
         columns = [column_of(roles.frame, name) for name in targets]
         name = path.stem if path.stem not in found else str(path)
-        if name in found:
-            raise OptionError(f"{path} is given twice; give each table once")
         if len(columns) > 1:
             import pandas as pd
 

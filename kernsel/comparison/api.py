@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernsel.comparison.design import TASKS, Design
-from kernsel.comparison.methods import VARIED, Method, check_methods, make_estimator, make_methods, merged
+from kernsel.comparison.methods import (
+    VARIED,
+    Method,
+    check_methods,
+    make_estimator,
+    make_methods,
+    merged,
+    shared_options,
+    words_of_options,
+)
 from kernsel.comparison.protocols import Protocol, read_protocol
 from kernsel.comparison.result import Comparison, TableResult
 from kernsel.comparison.tables import Split, Splits, Table, read_tables
@@ -175,7 +185,7 @@ class Experiment:
             "task": ", ".join(dict.fromkeys(table.dataset.task for table in self.tables)),
         }
         methods = {
-            f"{case} {task} {method.name}".strip(): method.told
+            f"{case} {task} {method.name}".strip(): f"{method.against or words_of_options(method.options)}"
             for case in self.design.cases
             for task in self.design.methods
             for method in self.design.of(case, task)
@@ -191,14 +201,20 @@ class Experiment:
         """Return the comparison."""
         names, cases = self.design.names, list(self.design.cases)
         total, done = len(self.tables) * len(cases) * self.splits.count * len(names), 0
-        results = []
+        results, worked = [], set[str]()
         for table in self.tables:
             trials: dict[str, list[list[Trial]]] = {case: [] for case in cases}
             for split in table.splits:  # split by split, so that all cases are there early
                 for case, found in trials.items():
                     row = []
                     for method in self.design.of(case, table.dataset.task):
-                        row.append(self._trial(table, method, split))
+                        try:
+                            row.append(self._trial(table, method, split))
+                        except OptionError as error:
+                            if method.name not in worked:  # a mistake; else what this table can't have
+                                raise OptionError(f"method {method.name!r}: {error}") from error
+                            row.append(Trial(math.nan, failed=str(error)))
+                        worked.add(method.name)
                         done += 1
                         if progress is not None:
                             progress(done, total, " ".join(filter(None, [table.name, case, method.name])))
@@ -207,10 +223,12 @@ class Experiment:
         if not any(result.usable.any() for result in results):
             raise SelectionError(f"no method succeeded on all splits of a table; {results[0].failures(names)[0]}")
         results.sort(key=lambda each: cases.index(each.case))
-        methods = self.design.of(cases[0], self.tables[0].dataset.task)
+        methods = self.design.methods[self.tables[0].dataset.task]
+        shared = shared_options(methods)
         comparison = Comparison(
             names=names,
-            told=[method.told for method in methods],
+            told=[method.told(shared) for method in methods],
+            shared=words_of_options(shared),
             results=results,
             test=self.design.test,
             level=self.design.level,

@@ -57,7 +57,7 @@ def _words(comparison: Comparison, *styles: str) -> str:
     """Return the legend with words for the styles of marks."""
     meant = legend(comparison)
     named = dict(zip((BEST, SAME, MAYBE), styles, strict=True))
-    return "; ".join(f"{named[mark]}: {words}" for mark, words in meant.items()) + "."
+    return "; ".join(f"{named[mark]}: {words}" for mark, words in meant.items())
 
 
 def as_csv(comparison: Comparison) -> str:

@@ -27,6 +27,10 @@ OWN = ("fitted", "learned")
 """What a method may have besides the options of a selection."""
 
 
+SHOWN = 4
+"""Values of a grid that are told one by one."""
+
+
 @dataclass(frozen=True, eq=False)
 class Method:
     """One way to get from training rows to a model.
@@ -56,12 +60,34 @@ class Method:
         """Return it with further options; its own ones count, and of grids the values of each parameter."""
         return replace(self, options=merged(options, self.options))
 
-    @property
-    def told(self) -> str:
-        """What it is, in one line."""
+    def told(self, shared: Mapping[str, Any]) -> str:
+        """Return what it is in one line, but for the options that it shares with others."""
         if self.against is not None:
             return str(self.against)
-        return ", ".join(f"{name}={value}" for name, value in self.options.items()) or "the defaults of select"
+        own = {name: value for name, value in self.options.items() if name not in shared}
+        return words_of_options(own) or "select"
+
+
+def words_of_options(options: Mapping[str, Any]) -> str:
+    """Return options in one line, of many values of a grid the first and the last."""
+    return ", ".join(f"{name}={_words(value)}" for name, value in options.items())
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"({words_of_options(value)})"
+    if isinstance(value, list) and len(value) > SHOWN:
+        return f"{value[0]:g}..{value[-1]:g} ({len(value)} values)"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    return str(value)
+
+
+def shared_options(methods: Iterable[Method]) -> dict[str, Any]:
+    """Return the options that all selections among some methods have alike."""
+    options = [method.options for method in methods if method.against is None]
+    every = options[0] if options else {}
+    return {name: value for name, value in every.items() if all(each.get(name) == value for each in options)}
 
 
 def merged(options: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:

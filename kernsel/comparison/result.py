@@ -166,7 +166,9 @@ class Comparison:
     names : list of str
         Of the methods.
     told : list of str
-        What each method is.
+        What each method is, beside what all have.
+    shared : str
+        Options of a selection that all methods have.
     results : list of TableResult
         One for each case and table.
     test, measure : str
@@ -192,6 +194,7 @@ class Comparison:
     rank_level: float
     measure: str
     splits: int
+    shared: str = ""
     published: Sequence[Any] = ()
     title: str = ""
     claims: Sequence[str] = ()
@@ -268,6 +271,7 @@ class Comparison:
             "level": self.level,
             "rank_level": self.rank_level,
             "measure": self.measure,
+            "shared": self.shared,
             "methods": [{"name": name, "options": told} for name, told in zip(self.names, self.told, strict=True)],
             "results": [self._result(each) for each in self.results],
             "cases": [self._case(case) for case in self.cases],

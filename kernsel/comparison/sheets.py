@@ -175,7 +175,8 @@ def _published(comparison: Comparison) -> Sheet:
 def methods_sheet(comparison: Comparison) -> Sheet:
     """Return what each method is."""
     rows = [(Cell(name), Cell(told)) for name, told in zip(comparison.names, comparison.told, strict=True)]
-    return Sheet("methods", ("name", "what it is"), tuple(rows))
+    notes = (f"all: {comparison.shared}",) if comparison.shared else ()
+    return Sheet("methods", ("name", "what it is"), tuple(rows), notes)
 
 
 def duels_sheet(comparison: Comparison, case: str) -> Sheet:

@@ -13,7 +13,7 @@ import numpy as np
 
 from kernsel.comparison.methods import OWN, Method, make_estimator, merged
 from kernsel.comparison.tables import Split, Table
-from kernsel.errors import KernselError, OptionError
+from kernsel.errors import IncompatibleError, KernselError, OptionError
 from kernsel.evaluation.nestedcv import row_losses
 from kernsel.kernels import short
 from kernsel.learning import learn_on_dataset
@@ -69,7 +69,7 @@ class Trial:
 
 
 def run_trial(table: Table, method: Method, split: Split, seed: int) -> Trial:
-    """Return what a method comes to on a split of a table; what it can't do is said in ``failed``.
+    """Return what a method comes to on a split of a table; what it can't do there is said in ``failed``.
 
     Parameters
     ----------
@@ -78,6 +78,11 @@ def run_trial(table: Table, method: Method, split: Split, seed: int) -> Trial:
     split : pair of arrays
     seed : int
         Of an estimator that has a random state.
+
+    Raises
+    ------
+    OptionError
+        An option has a value that it can't have.
     """
     fit = _select if method.against is None else _fit_estimator
     with warnings.catch_warnings():
@@ -85,6 +90,8 @@ def run_trial(table: Table, method: Method, split: Split, seed: int) -> Trial:
         try:
             predict, found = fit(table, method, split[0], seed)
             predicted = np.asarray(predict(table.part(split[1])[0]))
+        except OptionError:
+            raise
         except (KernselError, MemoryError) as error:
             return Trial(math.nan, failed=first_line(error) or type(error).__name__)
     losses = row_losses(table.dataset, table.dataset.Y[:, split[1]], predicted)
@@ -150,16 +157,16 @@ def _fit_estimator(table: Table, method: Method, rows: Any, seed: int) -> Fitted
     try:
         model.fit(dataset.X, target)
     except (TypeError, ValueError, AttributeError) as error:
-        raise OptionError(f"{name} can't be fitted: {first_line(error)}") from error
+        raise IncompatibleError(f"{name} can't be fitted: {first_line(error)}") from error
     seconds = time.perf_counter() - start
 
     def predict(Z: Any) -> Any:
         try:
             predicted = np.asarray(model.predict(dataset.encoder.transform(Z)))
         except (TypeError, ValueError, AttributeError) as error:
-            raise OptionError(f"{name} can't predict: {first_line(error)}") from error
+            raise IncompatibleError(f"{name} can't predict: {first_line(error)}") from error
         if whole.labels is not None and not set(predicted.tolist()) <= set(whole.labels):
-            raise OptionError(f"{name} predicts values that are no labels; name a classifier")
+            raise IncompatibleError(f"{name} predicts values that are no labels; name a classifier")
         return predicted
 
     return predict, Trial(math.nan, seconds, name, "", _chosen(model))
