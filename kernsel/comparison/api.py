@@ -85,7 +85,7 @@ def compare(
     methods : mapping of str to mapping, optional
         Further methods by their names: the options of a selection. ``fitted`` names a learner that is fitted with what
         was chosen, where that is another one; ``learned`` holds options of :func:`kernsel.learn_relevances`, by which
-        kernel and lambda are found instead.
+        kernel and lambda are found instead; ``ridges`` holds values of n lambda to search.
     against : sequence of str or estimator
         Estimators of scikit-learn's kind, or their import paths, such as ``"sklearn.svm:SVC(C=10)"``. They get the rows
         encoded and scaled as a selection does.
@@ -223,7 +223,8 @@ class Experiment:
         if not any(result.usable.any() for result in results):
             raise SelectionError(f"no method succeeded on all splits of a table; {results[0].failures(names)[0]}")
         results.sort(key=lambda each: cases.index(each.case))
-        methods = self.design.methods[self.tables[0].dataset.task]
+        task = self.tables[0].dataset.task
+        methods = [method.within(self.design.options[task]) for method in self.design.methods[task]]
         shared = shared_options(methods)
         comparison = Comparison(
             names=names,
@@ -309,9 +310,9 @@ def _design(
 ) -> Design:
     """Return what is compared."""
     if preset is None:
-        made = [method.within(asked) for method in make_methods(lists, named, against)]
+        made = make_methods(lists, named, against)
         check_methods(made)
-        return Design(methods=dict.fromkeys(TASKS, made), **given)
+        return Design(methods=dict.fromkeys(TASKS, made), options=dict.fromkeys(TASKS, asked), **given)
     if any(map(len, lists.values())):
         raise OptionError(
             f"protocol {preset.name} has its own methods: leave out {min(n for n, v in lists.items() if len(v))}; what "
@@ -320,12 +321,10 @@ def _design(
     more = make_methods({}, named, against)
     if not named:  # estimators are compared with the paper's methods
         more = [method for method in more if method.against is not None]
-    methods = {
-        task: [method.within(merged(options, asked)) for method in [*preset.methods[task], *more]]
-        for task, options in preset.options.items()
-    }
+    methods = {task: [*preset.methods[task], *more] for task in preset.options}
     check_methods(next(iter(methods.values())))
-    return Design(methods=methods, cases=preset.cases, **{**preset.design, **given})
+    options = {task: merged(each, asked) for task, each in preset.options.items()}
+    return Design(methods=methods, options=options, cases=preset.cases, **{**preset.design, **given})
 
 
 def _all_methods(design: Design) -> list[Method]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kernsel.comparison.methods import Method
+from kernsel.comparison.methods import Method, merged
 from kernsel.errors import OptionError
 from kernsel.text import listing
 
@@ -29,9 +29,11 @@ class Design:
     ----------
     methods : mapping of str to list of Method
         By task; all have the same names.
+    options : mapping of str to mapping
+        What all methods have, by task; a method's own options count.
     cases : mapping of str to mapping
-        By the name of the case, the options that all methods have in it, by task. Each case is a comparison of its own,
-        such as one for each lambda that is not chosen.
+        By the name of the case, the options that all methods have in it in their place, by task. Each case is a
+        comparison of its own, such as one for each lambda that is not chosen.
     test : {"t", "corrected", "wilcoxon"}
         Which methods are marked as no worse than the best one.
     level : float
@@ -43,6 +45,7 @@ class Design:
     """
 
     methods: Mapping[str, Sequence[Method]]
+    options: Mapping[str, Options]
     cases: Mapping[str, Mapping[str, Options]] = field(default_factory=lambda: {"": {}})
     test: str = "corrected"
     level: float = 0.05
@@ -70,5 +73,5 @@ class Design:
 
     def of(self, case: str, task: str) -> list[Method]:
         """Return the methods of a case, with all their options."""
-        options = self.cases[case].get(task, {})
+        options = merged(self.options[task], self.cases[case].get(task, {}))
         return [method.within(options) for method in self.methods[task]]

@@ -166,11 +166,11 @@ def _ksj() -> Protocol:
         "gaussian": {"kernel": "gaussian", "grid": {"tau": powers(2, -15, 15)}},
         "polynomial": {"kernel": "polynomial(gamma=1)", "grid": {"degree": list(range(1, 11))}},
     }
-    cases = {}
-    for name, options in kernels.items():
-        for ridge in RIDGES:
-            alpha, C = ({**options["grid"], key: [value]} for key, value in (("alpha", ridge), ("C", 1 / (2 * ridge))))
-            cases[f"{name}, n lambda = {ridge:g}"] = _both({**options, "grid": C}, {**options, "grid": alpha})
+    cases = {
+        f"{name}, n lambda = {ridge:g}": {task: {**options, "ridges": [ridge]} for task in TASKS}
+        for name, options in kernels.items()
+        for ridge in RIDGES
+    }
     return Protocol(
         name="ksj",
         title="KSJ, Section VII: Kernel Stability for Model Selection in Kernel-Based Algorithms (Liu, Liao, Zhang, "

@@ -109,6 +109,10 @@ def _select(table: Table, method: Method, rows: Any, seed: int) -> Fitted:
     plan = Plan.read("compare", {**options, "task": table.dataset.task, "journal": None})
     start = time.perf_counter()
     dataset = encode_arrays(X, y, plan)
+    if (ridges := method.options.get("ridges")) is not None:
+        plan = replace(
+            plan, grid=merged({"grid": plan.grid}, {"grid": {"lambda": [r / dataset.total for r in ridges]}})["grid"]
+        )
     if (learned := method.options.get("learned")) is not None:
         found = learn_on_dataset(dataset, **learned)
         result = carry_out(dataset, _at(plan, found.kernel, found.lam))
