@@ -59,7 +59,7 @@ def compare(
     protocol: Annotated[
         str | None,
         typer.Option(
-            metavar="ks14|ksj|fbif18|bif14|flkl",
+            metavar="ks14|ksj|fbif18|bif14|flkl|flkl-mkl",
             help="The experiment of a paper, with its printed results beside those found.",
         ),
     ] = None,

@@ -76,7 +76,7 @@ def compare(
     ----------
     tables : mapping of str to pair, or pair
         ``(X, y)`` of each table by its name, as :func:`kernsel.select` takes them; or of one table.
-    protocol : {"ks14", "ksj", "fbif18", "bif14", "flkl"}, optional
+    protocol : {"ks14", "ksj", "fbif18", "bif14", "flkl", "flkl-mkl"}, optional
         The experiment of a paper: methods, learner, grids, folds, splits and test are its; what is given besides
         counts in their place. Its printed results stand beside those found.
     criteria, learners, kernels, searches, rules : sequence
@@ -84,8 +84,9 @@ def compare(
         combinations are methods.
     methods : mapping of str to mapping, optional
         Further methods by their names: the options of a selection. ``fitted`` names a learner that is fitted with what
-        was chosen, where that is another one; ``learned`` holds options of :func:`kernsel.learn_relevances`, by which
-        kernel and lambda are found instead; ``ridges`` holds values of n lambda to search.
+        was chosen, where that is another one; ``learned`` holds options of :func:`kernsel.learn_relevances`, and
+        ``weighted`` those of :func:`kernsel.learn_mkl`, by which kernel and lambda are found instead; ``ridges`` holds
+        values of n lambda to search.
     against : sequence of str or estimator
         Estimators of scikit-learn's kind, or their import paths, such as ``"sklearn.svm:SVC(C=10)"``. They get the rows
         encoded and scaled as a selection does.

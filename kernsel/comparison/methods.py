@@ -23,7 +23,7 @@ VARIED = {
 }
 """The options of a selection that lists of values may be given for, by the name of the list."""
 
-OWN = ("fitted", "learned", "ridges")
+OWN = ("fitted", "learned", "weighted", "ridges")
 """What a method may have besides the options of a selection."""
 
 
@@ -42,8 +42,9 @@ class Method:
     options : mapping
         Of a selection, see :func:`kernsel.select`. Besides, ``fitted`` names the learner that is fitted with the kernel
         and lambda chosen, where that is another one than they are chosen for; ``learned`` holds the options of
-        :func:`kernsel.learn_relevances`, by which kernel and lambda are found in place of a search; ``ridges`` the
-        values of n lambda that are searched, n the number of rows to train on.
+        :func:`kernsel.learn_relevances`, and ``weighted`` those of :func:`kernsel.learn_mkl`, by which kernel and
+        lambda are found in place of a search; ``ridges`` holds the values of n lambda that are searched, n the number
+        of rows to train on.
     against : str or estimator or None
         In place of a selection, an estimator of scikit-learn's kind, or the import path of one.
     """

@@ -269,7 +269,28 @@ def _flkl() -> Protocol:
     )
 
 
-PROTOCOLS = {"ks14": _ks14, "ksj": _ksj, "fbif18": _fbif18, "bif14": _bif14, "flkl": _flkl}
+def _flkl_mkl() -> Protocol:
+    ways = {"MKL-separate": ("simple", "separate"), "IKL-products": ("infinite", "products")}
+    learner = "svm(bias=true)"
+    methods = [method for method in _flkl().methods["classification"] if method.name in ("RBF-XVAL", "ARD-FLKL")]
+    for name, (way, family) in ways.items():
+        weighted = {"method": way, "family": family, "learner": learner, "folds": 5}
+        methods.append(Method(name, {"learner": learner, "weighted": weighted}))
+    return Protocol(
+        name="flkl-mkl",
+        title="FLKL, Section 3.7: first-level learning beside multiple kernel learning (Cawley & Talbot 2014)",
+        options={"classification": {**BARE, "learner": "lssvm"}},
+        methods={"classification": methods},
+        splits={"count": 100, "train": 0.7},
+        design={"test": "wilcoxon", "rank_level": 0.1},
+        claims=(
+            Claim("ARD-FLKL", "MKL-separate", "not significantly different by mean ranks over 13 tables"),
+            Claim("ARD-FLKL", "IKL-products", "not significantly different by mean ranks over 13 tables"),
+        ),
+    )
+
+
+PROTOCOLS = {"ks14": _ks14, "ksj": _ksj, "fbif18": _fbif18, "bif14": _bif14, "flkl": _flkl, "flkl-mkl": _flkl_mkl}
 
 
 def read_protocol(name: str) -> Protocol:

@@ -16,7 +16,7 @@ from kernsel.comparison.tables import Split, Table
 from kernsel.errors import IncompatibleError, KernselError, OptionError
 from kernsel.evaluation.nestedcv import row_losses
 from kernsel.kernels import short
-from kernsel.learning import learn_on_dataset
+from kernsel.learning import learn_mkl_on_dataset, learn_on_dataset
 from kernsel.search.candidate import parameters_of
 from kernsel.selection.api import carry_out, encode_arrays
 from kernsel.selection.plan import Plan
@@ -30,6 +30,9 @@ FITTED: Mapping[str, Any] = {
     "choose": "minimum",
 }
 """What a model is fitted by, once its kernel and lambda are known."""
+
+LEARNING: Mapping[str, Callable[..., Any]] = {"learned": learn_on_dataset, "weighted": learn_mkl_on_dataset}
+"""What finds a kernel and lambda in place of a search, by a method's option."""
 
 NOT_FITTED = ("relevances", "refine", "budget", "order", "eta", "pure", "one_se", "within")
 """Options of the choice that the fit of what was chosen has none of."""
@@ -113,8 +116,9 @@ def _select(table: Table, method: Method, rows: Any, seed: int) -> Fitted:
         plan = replace(
             plan, grid=merged({"grid": plan.grid}, {"grid": {"lambda": [r / dataset.total for r in ridges]}})["grid"]
         )
-    if (learned := method.options.get("learned")) is not None:
-        found = learn_on_dataset(dataset, **learned)
+    learning = next((each for each in LEARNING if method.options.get(each) is not None), None)
+    if learning is not None:
+        found = LEARNING[learning](dataset, **method.options[learning])
         result = carry_out(dataset, _at(plan, found.kernel, found.lam))
     else:
         result = carry_out(dataset, plan)
