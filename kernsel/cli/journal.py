@@ -14,7 +14,7 @@ from kernsel.text import to_json
 
 def journal(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", readable=False, help="The journal of kernsel select, mkl, relevance or compare.")
+        Path, typer.Argument(metavar="FILE", readable=False, help="The journal of a run of select, mkl, relevance, compare.")
     ],
     optuna: Annotated[
         Path | None,
