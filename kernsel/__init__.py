@@ -12,12 +12,15 @@ from kernsel.deprecation import current
 from kernsel.version import __version__
 
 if TYPE_CHECKING:
+    from kernsel import comparison as comparison
     from kernsel import criteria as criteria
     from kernsel import errors as errors
     from kernsel import evaluation as evaluation
     from kernsel import kernels as kernels
     from kernsel import learners as learners
     from kernsel import registry as registry
+    from kernsel.comparison import Comparison as Comparison
+    from kernsel.comparison import compare as compare
     from kernsel.estimators import KernelClassifier as KernelClassifier
     from kernsel.estimators import KernelRegressor as KernelRegressor
     from kernsel.evaluation import nested as nested
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Bounds",
+    "Comparison",
     "KernelClassifier",
     "KernelRegressor",
     "LearnedKernel",
@@ -50,6 +54,8 @@ __all__ = [
     "WeightedKernel",
     "__version__",
     "bounds",
+    "compare",
+    "comparison",
     "criteria",
     "errors",
     "evaluation",
@@ -67,9 +73,10 @@ __all__ = [
     "write_report",
 ]
 
-_MODULES = {"criteria", "errors", "evaluation", "kernels", "learners", "registry"}
+_MODULES = {"comparison", "criteria", "errors", "evaluation", "kernels", "learners", "registry"}
 _NAMES = {
     "Bounds": "evaluation.bounds",
+    "Comparison": "comparison",
     "KernelClassifier": "estimators",
     "KernelRegressor": "estimators",
     "LearnedKernel": "learning",
@@ -79,6 +86,7 @@ _NAMES = {
     "Stability": "evaluation.perturbation",
     "WeightedKernel": "learning",
     "bounds": "evaluation.bounds",
+    "compare": "comparison",
     "learn_mkl": "learning",
     "learn_relevances": "learning",
     "load": "model.model",

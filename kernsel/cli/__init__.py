@@ -13,6 +13,7 @@ import typer
 
 from kernsel import interrupts
 from kernsel.cli.arguments import Command, with_options
+from kernsel.cli.compare import compare
 from kernsel.cli.console import Group
 from kernsel.cli.estimate import estimate
 from kernsel.cli.example import example
@@ -42,6 +43,7 @@ for _command in (
     with_options(predict, ["missing"]),
     with_options(relevance, ["task", "standardize", "journal", *COLUMNS]),
     with_options(mkl, ["task", "folds", "class_weight", "seed", "journal", "standardize", *COLUMNS]),
+    with_options(compare, WORDS),
     with_options(stability, ["task", "rank", "seed", "standardize", *COLUMNS]),
     with_options(estimate, ["task", *COLUMNS]),
     example,

@@ -14,7 +14,7 @@ from kernsel.text import to_json
 
 def journal(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", readable=False, help="The journal of kernsel select, mkl or relevance.")
+        Path, typer.Argument(metavar="FILE", readable=False, help="The journal of a run, such as of kernsel select.")
     ],
     optuna: Annotated[
         Path | None,

@@ -235,7 +235,7 @@ def _estimate(
     predictions, held = np.concatenate(predicted), order[: starts[-1]]
     plain = whole.sample.plain
     weight = np.ones(held.size) if plain is None else plain[held]
-    losses = _losses(whole, whole.Y[:, held], predictions)
+    losses = row_losses(whole, whole.Y[:, held], predictions)
     errors = [_error(whole, losses[a:b], weight[a:b]) for a, b in pairwise(starts)]
     error, spread = _error(whole, losses, weight), float(standard_error(losses, starts, weight))
     placed = np.full((whole.given, *predictions.shape[1:]), np.nan if predictions.dtype.kind == "f" else None)
@@ -271,7 +271,7 @@ def _constant(dataset: Dataset, outer: Folds, seed: int) -> tuple[float, float]:
     return constant_error(rows, dataset.labels is not None, float(dataset.output_scale[0]) if dataset.k == 1 else 1.0)
 
 
-def _losses(dataset: Dataset, Y: Array, predictions: NDArray[Any]) -> Array:
+def row_losses(dataset: Dataset, Y: Array, predictions: NDArray[Any]) -> Array:
     """Return the loss (n,) of each row: 0-1, or the squared error in the target's units, of several in their own."""
     if dataset.labels is not None:
         codes = {label: code for code, label in enumerate(dataset.labels)}

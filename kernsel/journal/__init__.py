@@ -82,6 +82,7 @@ def remember(
     given: Sequence[Any],
     compute: Callable[[], Outcome],
     about: Callable[[Outcome], Mapping[str, Any]] | None = None,
+    whole: bool = False,
 ) -> Outcome:
     """Return the outcome of a step: from the journal in force if it is there, else computed, and kept.
 
@@ -95,6 +96,8 @@ def remember(
         Without arguments; what it does besides is not done where the outcome is known.
     about : callable, optional
         Returns what people are told of an outcome: see ``standing``.
+    whole : bool
+        Whether it is done in one go: steps in it are not kept. So a time that it measures is that of all of it.
     """
     step = _step.get()
     if step is None:
@@ -107,7 +110,8 @@ def remember(
     if found is not None:
         outcome: Outcome = decode(found["outcome"])
     else:
-        outcome = _computed(compute, _Step(step.journal, key or step.key, step.depth + 1))
+        journal = Journal(None, Standing()) if whole else step.journal
+        outcome = _computed(compute, _Step(journal, key or step.key, step.depth + 1))
     record = {"stage": stage, "depth": step.depth, "about": None if about is None else about(outcome)}
     step.journal.standing.add(record)
     if file is not None and key is not None and found is None:

@@ -69,4 +69,7 @@ class Standing:
         """
         best = self.best
         known = [] if best is None else [f"best so far, not verified: {best}, of {self.candidates} candidates"]
-        return known + ([] if path is None else [f"{self.candidates} candidates are kept in {path}: {LAST}"])
+        kept = self.candidates, "candidates"
+        if not self.candidates:
+            kept = sum(self.stages.values()), "steps"
+        return known + ([] if path is None else [f"{kept[0]} {kept[1]} are kept in {path}: {LAST}"])

@@ -142,3 +142,84 @@ def _errors(values: npt.ArrayLike | Sequence[float]) -> Array:
     if not np.isfinite(errors).all():
         raise OptionError("errors to compare must be finite numbers: leave out what failed, for all methods")
     return errors
+
+
+@dataclass(frozen=True, eq=False)
+class Marks:
+    """The outcome of :func:`mark`.
+
+    Parameters
+    ----------
+    best : int
+        The method with the least mean error.
+    t, corrected, wilcoxon : (k,) arrays
+        One-sided p of each method: that its errors are no greater than the best one's. By Student's paired t, by that
+        corrected for overlapping training sets (Nadeau & Bengio 2003), and by Wilcoxon's signed ranks; 1 for the best.
+    """
+
+    best: int
+    t: Array
+    corrected: Array
+    wilcoxon: Array
+
+
+def mark(errors: npt.ArrayLike, test_share: float) -> Marks:
+    """Find the best of some methods on the splits of one data set, and how sure it is that each other one is worse.
+
+    Parameters
+    ----------
+    errors : (J, k) array
+        Split by split, at least two; lower is better.
+    test_share : float
+        Share of the rows that a split tests on.
+
+    Returns
+    -------
+    Marks
+    """
+    E = _errors(errors)
+    best = int(E.mean(axis=0).argmin())
+    found = [sure_worse(column, E[:, best], test_share) for column in E.T]
+    t, corrected, wilcoxon = np.array(found).T
+    return Marks(best, t, corrected, wilcoxon)
+
+
+def sure_worse(errors: Array, others: Array, test_share: float) -> tuple[float, float, float]:
+    """Return the one-sided p that errors are no greater than others, by the three tests of `Marks`.
+
+    Parameters
+    ----------
+    errors, others : (J,) arrays
+        On the same splits.
+    test_share : float
+    """
+    plain, corrected = (_one_sided(paired(errors, others, share)) for share in (None, test_share))
+    return plain, corrected, signed_ranks(errors, others)
+
+
+def _one_sided(found: Paired) -> float:
+    """Return the p against "no greater" of a two-sided test."""
+    return found.p / 2 if found.t > 0 else 1 - found.p / 2
+
+
+def signed_ranks(errors: Array, others: Array) -> float:
+    """Return Wilcoxon's one-sided p that errors are no greater than others; differences of 0 are left out."""
+    from scipy.stats import wilcoxon  # takes a while to import
+
+    x = errors - others
+    return float(wilcoxon(x, alternative="greater").pvalue) if x.any() else 1.0
+
+
+def groups_alike(ranks: Ranks) -> list[tuple[int, ...]]:
+    """Return the largest groups of methods whose mean ranks don't differ significantly, each from best to worst.
+
+    They are the bars of a critical-difference diagram (Demsar 2006, Figure 1).
+    """
+    order = np.argsort(ranks.mean_ranks, kind="stable").tolist()
+    found: list[tuple[int, ...]] = []
+    for i, first in enumerate(order):
+        reach = ranks.mean_ranks[first] + ranks.critical_difference
+        group = tuple(each for each in order[i:] if ranks.mean_ranks[each] <= reach)
+        if len(group) > 1 and not (found and set(group) <= set(found[-1])):
+            found.append(group)
+    return found

@@ -1,0 +1,349 @@
+"""Compare methods on the same splits of tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kernsel.comparison.design import TASKS, Design
+from kernsel.comparison.methods import (
+    VARIED,
+    Method,
+    check_methods,
+    make_estimator,
+    make_methods,
+    merged,
+    shared_options,
+    words_of_options,
+)
+from kernsel.comparison.protocols import Protocol, read_protocol
+from kernsel.comparison.result import Comparison, TableResult
+from kernsel.comparison.tables import Split, Splits, Table, read_tables
+from kernsel.comparison.trials import Trial, run_trial
+from kernsel.errors import OptionError, SelectionError
+from kernsel.journal import journaling, remember
+from kernsel.journal.encoding import fingerprint
+from kernsel.parts import check_seed
+from kernsel.selection.kernel_source import check_names
+from kernsel.selection.plan import WORDS, Plan
+from kernsel.selection.result import environment
+from kernsel.types import Progress
+from kernsel.words import read_options
+
+if TYPE_CHECKING:
+    import os
+
+SHARED = ("task", "standardize", "class_weight", "copies", "when", "coordinates")
+"""Options that say what a table is, beside those about its columns: they are the same for all methods."""
+
+
+def compare(
+    tables: Any,
+    *,
+    protocol: str | None = None,
+    criteria: Sequence[Any] = (),
+    learners: Sequence[Any] = (),
+    kernels: Sequence[Any] = (),
+    searches: Sequence[Any] = (),
+    rules: Sequence[str] = (),
+    methods: Mapping[str, Mapping[str, Any]] | None = None,
+    against: Sequence[Any] = (),
+    splits: int | None = None,
+    train: float | int | None = None,
+    test_rows: int | None = None,
+    split_files: str | os.PathLike[str] | None = None,
+    test: str | None = None,
+    level: float | None = None,
+    measure: str | None = None,
+    seed: int = 0,
+    journal: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Comparison:
+    """Compare methods by the errors of what they choose, on the same random splits of one or more tables.
+
+    On each split every method chooses and fits a model on the training rows, whose encoding and scaling see no other
+    row, and the model predicts the others. Methods are compared on each table by paired tests over the splits, and over
+    all tables by their ranks.
+
+    Parameters
+    ----------
+    tables : mapping of str to pair, or pair
+        ``(X, y)`` of each table by its name, as :func:`kernsel.select` takes them; or of one table.
+    protocol : {"ks14", "ksj", "fbif18", "bif14", "flkl", "flkl-mkl"}, optional
+        The experiment of a paper: methods, learner, grids, folds, splits and test are its; what is given besides
+        counts in their place. Its printed results stand beside those found.
+    criteria, learners, kernels, searches, rules : sequence
+        Values of ``criterion``, ``learner``, ``kernel``, ``search`` and ``choose`` of a selection; of several lists all
+        combinations are methods.
+    methods : mapping of str to mapping, optional
+        Further methods by their names: the options of a selection. ``fitted`` names a learner that is fitted with what
+        was chosen, where that is another one; ``learned`` holds options of :func:`kernsel.learn_relevances`, and
+        ``weighted`` those of :func:`kernsel.learn_mkl`, by which kernel and lambda are found instead; ``ridges`` holds
+        values of n lambda to search.
+    against : sequence of str or estimator
+        Estimators of scikit-learn's kind, or their import paths, such as ``"sklearn.svm:SVC(C=10)"``. They get the rows
+        encoded and scaled as a selection does.
+    splits : int, optional
+        How often the rows are split at random, by default 10.
+    train : float or int, optional
+        Share, or number, of the rows to train on, by default 0.7.
+    test_rows : int, optional
+        Test on at most so many rows.
+    split_files : path, optional
+        A folder of files ``NAME_splits.npz`` with the splits of tables: arrays ``train`` and ``test`` of numbers of
+        rows, one row a split.
+    test : {"corrected", "t", "wilcoxon"}, optional
+        The test that marks which methods are not significantly worse than the best one on a table: the paired t-test,
+        that corrected for overlapping training sets (Nadeau & Bengio 2003), which is the default, or Wilcoxon's signed
+        ranks; one-sided.
+    level : float, optional
+        Of all tests, by default 0.05.
+    measure : {"rmse", "mse"}, optional
+        The error of a regression.
+    seed : int
+        Of splits, folds and landmarks.
+    journal : path, optional
+        Results of single splits are kept in this file: the same call goes on from there after whatever stopped it.
+    progress : callable, optional
+        Called as ``progress(done, total, text)``.
+    **options : optional
+        Options of :func:`kernsel.select` that all methods have.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    DataError, OptionError, IncompatibleError, PluginError, SelectionError
+        Each says what is wrong and what to do. A method that can't be used on a table is left out there, and
+        ``failures`` say why; only where none can be used is that an error.
+
+    References
+    ----------
+    Demsar 2006 (ranks over tables); Nadeau & Bengio 2003 (corrected t-test).
+
+    Examples
+    --------
+    ::
+
+        kernsel.compare({"wine": (X, y)}, rules=["safest", "minimum"], against=["sklearn.svm:SVC"], splits=5)
+    """
+    experiment = plan_experiment(
+        tables,
+        protocol=protocol,
+        lists=dict(zip(VARIED, (criteria, learners, kernels, searches, rules), strict=True)),
+        methods=methods,
+        against=against,
+        design={"test": test, "level": level, "measure": measure},
+        splits={"count": splits, "train": train, "test": test_rows, "folder": split_files},
+        seed=seed,
+        options=options,
+    )
+    with journaling(journal, experiment.header):
+        return experiment.run(progress)
+
+
+OWN_OPTIONS = (
+    *VARIED,
+    *("protocol", "methods", "against", "splits", "train", "test_rows", "split_files", "test", "level", "measure"),
+)
+"""The options of `compare` itself, for a hint where another one is misspelt."""
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """A comparison that is ready to run.
+
+    Parameters
+    ----------
+    tables : list of Table
+    design : Design
+    preset : Protocol or None
+    splits : Splits
+    """
+
+    tables: Sequence[Table]
+    design: Design
+    preset: Protocol | None
+    splits: Splits
+
+    def header(self) -> dict[str, Any]:
+        """Return what tells it from others."""
+        data = {
+            "fingerprint": fingerprint([[table.dataset, table.name] for table in self.tables]),
+            "rows": sum(table.dataset.n for table in self.tables),
+            "features": max(table.dataset.d for table in self.tables),
+            "source": ", ".join(table.name for table in self.tables),
+            "target": str(self.tables[0].dataset.target),
+            "task": ", ".join(dict.fromkeys(table.dataset.task for table in self.tables)),
+        }
+        methods = {
+            f"{case} {task} {method.name}".strip(): f"{method.against or words_of_options(method.options)}"
+            for case in self.design.cases
+            for task in self.design.methods
+            for method in self.design.of(case, task)
+        }
+        drawn = fingerprint([part for table in self.tables for split in table.splits for part in split])
+        return {
+            "command": "compare",
+            "data": data,
+            "options": methods | {"splits": f"{self.splits.count} ({drawn[:8]})"},
+        }
+
+    def run(self, progress: Progress | None = None) -> Comparison:
+        """Return the comparison."""
+        names, cases = self.design.names, list(self.design.cases)
+        total, done = len(self.tables) * len(cases) * self.splits.count * len(names), 0
+        results, worked = [], set[str]()
+        for table in self.tables:
+            trials: dict[str, list[list[Trial]]] = {case: [] for case in cases}
+            for split in table.splits:  # split by split, so that all cases are there early
+                for case, found in trials.items():
+                    row = []
+                    for method in self.design.of(case, table.dataset.task):
+                        try:
+                            row.append(self._trial(table, method, split))
+                        except OptionError as error:
+                            if method.name not in worked:  # a mistake; else what this table can't have
+                                raise OptionError(f"method {method.name!r}: {error}") from error
+                            row.append(Trial(math.nan, failed=str(error)))
+                        worked.add(method.name)
+                        done += 1
+                        if progress is not None:
+                            progress(done, total, " ".join(filter(None, [table.name, case, method.name])))
+                    found.append(row)
+            results += [_result(table, case, found, self.design.measure) for case, found in trials.items()]
+        if not any(result.usable.any() for result in results):
+            raise SelectionError(f"no method succeeded on all splits of a table; {results[0].failures(names)[0]}")
+        results.sort(key=lambda each: cases.index(each.case))
+        task = self.tables[0].dataset.task
+        methods = [method.within(self.design.options[task]) for method in self.design.methods[task]]
+        shared = shared_options(methods)
+        comparison = Comparison(
+            names=names,
+            told=[method.told(shared) for method in methods],
+            shared=words_of_options(shared),
+            results=results,
+            test=self.design.test,
+            level=self.design.level,
+            rank_level=self.design.over_tables,
+            measure=self.design.measure,
+            splits=self.splits.count,
+            title="" if self.preset is None else self.preset.title,
+            environment=environment(),
+        )
+        return comparison if self.preset is None else self.preset.beside(comparison)
+
+    def _trial(self, table: Table, method: Method, split: Split) -> Trial:
+        given = table.dataset, method.identity, *split, self.splits.seed
+        compute = partial(run_trial, table, method, split, self.splits.seed)
+        return remember("trial", given, compute, whole=True)
+
+
+def plan_experiment(
+    tables: Any,
+    *,
+    protocol: str | None = None,
+    lists: Mapping[str, Sequence[Any]],
+    methods: Mapping[str, Mapping[str, Any]] | None = None,
+    against: Sequence[Any] = (),
+    design: Mapping[str, Any],
+    splits: Mapping[str, Any],
+    seed: int = 0,
+    options: Mapping[str, Any],
+) -> Experiment:
+    """Read what :func:`compare` is asked for, and check all that can be checked before the work.
+
+    Parameters
+    ----------
+    tables, protocol, methods, against, seed : optional
+        As in :func:`compare`.
+    lists : mapping of str to sequence
+        Values by a name of ``VARIED``.
+    design, splits : mapping
+        Fields of Design and of Splits; those that are None are as usual, or the protocol's.
+    options : mapping
+        Options of a selection that all methods have.
+    """
+    check_seed(seed)
+    asked = read_options("kernsel.compare", options, [*WORDS, *OWN_OPTIONS])
+    preset = None if protocol is None else read_protocol(protocol)
+    made = _design(preset, lists, methods, against, {**asked, "seed": seed}, _given(design))
+    how = {**({} if preset is None else preset.splits), **_given(splits), "seed": seed}
+    if "folder" in how:
+        how["folder"] = Path(how["folder"])
+    for method in _all_methods(made):
+        if method.against is not None:
+            make_estimator(method.against, seed)
+        else:
+            check_names(Plan(**{name: value for name, value in method.options.items() if name in WORDS}))
+    of_table = {name: value for name, value in asked.items() if name in SHARED or WORDS[name].of == "columns"}
+    parts = Splits(**how)
+    read = read_tables(tables, Plan(**of_table), parts)
+    for table in read:
+        if table.dataset.task not in made.methods:
+            raise OptionError(
+                f"protocol {protocol} is for {' and '.join(made.methods)}, and table {table.name!r} is a "
+                f"{table.dataset.task}: leave it out"
+            )
+    return Experiment(read, made, preset, parts)
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _design(
+    preset: Protocol | None,
+    lists: Mapping[str, Sequence[Any]],
+    named: Mapping[str, Mapping[str, Any]] | None,
+    against: Sequence[Any],
+    asked: Mapping[str, Any],
+    given: Mapping[str, Any],
+) -> Design:
+    """Return what is compared."""
+    if preset is None:
+        made = make_methods(lists, named, against)
+        check_methods(made)
+        return Design(methods=dict.fromkeys(TASKS, made), options=dict.fromkeys(TASKS, asked), **given)
+    if any(map(len, lists.values())):
+        raise OptionError(
+            f"protocol {preset.name} has its own methods: leave out {min(n for n, v in lists.items() if len(v))}; what "
+            "can be added are methods by their names, and estimators by against"
+        )
+    more = make_methods({}, named, against)
+    if not named:  # estimators are compared with the paper's methods
+        more = [method for method in more if method.against is not None]
+    methods = {task: [*preset.methods[task], *more] for task in preset.options}
+    check_methods(next(iter(methods.values())))
+    options = {task: merged(each, asked) for task, each in preset.options.items()}
+    return Design(methods=methods, options=options, cases=preset.cases, **{**preset.design, **given})
+
+
+def _all_methods(design: Design) -> list[Method]:
+    return [method for case in design.cases for task in design.methods for method in design.of(case, task)]
+
+
+def _result(table: Table, case: str, trials: list[list[Trial]], measure: str) -> TableResult:
+    losses = np.array([[trial.loss for trial in row] for row in trials])
+    squared = not table.classes and measure == "rmse"
+    train, test = table.splits[0]
+    return TableResult(
+        case=case,
+        table=table.name,
+        task=table.dataset.task,
+        target=str(table.dataset.target),
+        rows=table.dataset.n,
+        train=train.size,
+        test=test.size,
+        trials=trials,
+        errors=np.sqrt(losses) if squared else losses,
+    )

@@ -1,0 +1,204 @@
+"""Pictures of comparisons: critical-difference diagrams, curves, and boxes of what was chosen, by matplotlib."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kernsel.data.files import atomic_write
+from kernsel.errors import OptionError
+from kernsel.evaluation.significance import groups_alike
+from kernsel.report.pictures import check_plot
+
+if TYPE_CHECKING:
+    from kernsel.comparison.curves import Curve, Surface
+    from kernsel.comparison.result import Comparison
+    from kernsel.evaluation.significance import Ranks
+
+WIDTH, ROW = 7.0, 0.28
+"""Of a diagram, and the height of a line in it, in inches."""
+
+
+def save_figure(figure: Any, path: str | os.PathLike[str]) -> None:
+    """Write a figure in the form that the ending of a file's name says, whole or not at all."""
+    picture = io.BytesIO()
+    figure.savefig(picture, format=Path(path).suffix.lower().lstrip("."), dpi=150)
+    atomic_write(path, lambda stream: stream.write(picture.getvalue()))
+
+
+def _figure(height: float, width: float = WIDTH) -> Any:
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def plot_differences(comparison: Comparison, path: str | os.PathLike[str]) -> None:
+    """Draw the critical-difference diagram of each case (Demsar 2006, Figure 1).
+
+    Methods stand at their mean ranks; bars join groups that are not significantly apart.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    path : str or path
+        A PNG, SVG or PDF, by the ending of the name.
+
+    Raises
+    ------
+    OptionError
+        There are no ranks, for there is one table only; matplotlib isn't there, or the file can't be written.
+    """
+    check_plot(path)
+    found = [(case, ranked) for case in comparison.cases if (ranked := comparison.ranks(case)) is not None]
+    if not found:
+        raise OptionError("a critical-difference diagram needs two tables or more, and two methods that succeed on all")
+    most = max(len(ranked) for _, (_, ranked) in found)
+    bars = max(len(groups_alike(each)) for _, (each, _) in found)
+    figure = _figure(len(found) * ROW * (3.5 + bars + (most + 1) // 2))
+    for axes, (case, (ranks, methods)) in zip(
+        np.ravel(figure.subplots(len(found), 1, squeeze=False)), found, strict=True
+    ):
+        _draw_differences(axes, ranks, [comparison.names[j] for j in methods])
+        axes.set_title(case, loc="left", fontsize=10)
+    save_figure(figure, path)
+
+
+def _draw_differences(axes: Any, ranks: Ranks, names: Sequence[str]) -> None:
+    k = len(names)
+    groups = groups_alike(ranks)
+    order = np.argsort(ranks.mean_ranks, kind="stable")
+    half = (k + 1) // 2
+    ink = {"color": "black", "linewidth": 1.0, "clip_on": False}
+    axes.plot([1, k], [0, 0], **ink)
+    for tick in range(1, k + 1):
+        axes.plot([tick, tick], [0, 0.25], **ink)
+        axes.text(tick, 0.4, str(tick), ha="center", va="bottom", fontsize=8)
+    top = 1.7
+    axes.plot([1, 1 + ranks.critical_difference], [top, top], **{**ink, "linewidth": 2.0})
+    label = f"critical difference {ranks.critical_difference:.2f} ({ranks.level:g})"
+    axes.text(1, top + 0.15, label, ha="left", va="bottom", fontsize=8)
+    for place, group in enumerate(groups):
+        ends = ranks.mean_ranks[[group[0], group[-1]]] + np.array([-0.03, 0.03])
+        axes.plot(ends, [-0.45 - 0.5 * place] * 2, color="tab:blue", linewidth=3.5, solid_capstyle="butt")
+    below = -0.6 - 0.5 * len(groups)
+    for place, j in enumerate(order.tolist()):
+        left = place < half
+        depth = below - 0.8 * (place if left else k - 1 - place)
+        end, side = (1 - 0.04 * k, "right") if left else (k + 0.04 * k, "left")
+        rank = ranks.mean_ranks[j]
+        axes.plot([rank, rank, end], [0, depth, depth], **ink)
+        text = f"{names[j]} {rank:.2f}" if left else f"{rank:.2f} {names[j]}"
+        axes.text(end + (-0.02 if left else 0.02) * k, depth, text, ha=side, va="center", fontsize=9)
+    axes.set_xlim(1 - 0.35 * k, k + 0.35 * k)
+    axes.set_ylim(below - 0.8 * half, top + 1.1)
+    axes.axis("off")
+
+
+def plot_choices(comparison: Comparison, parameter: str, path: str | os.PathLike[str]) -> None:
+    """Draw boxes of the values of a parameter that each method chose over the splits, table by table.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    parameter : str
+        Such as ``"tau"`` or ``"lambda"``.
+    path : str or path
+        A PNG, SVG or PDF, by the ending of the name.
+
+    Raises
+    ------
+    OptionError
+        No method has such a parameter; matplotlib isn't there, or the file can't be written.
+    """
+    check_plot(path)
+    boxes = [
+        [
+            (name, values[parameter])
+            for j, name in enumerate(comparison.names)
+            if parameter in (values := each.chosen(j))
+        ]
+        for each in comparison.results
+    ]
+    if not any(boxes):
+        known = sorted(
+            {name for each in comparison.results for j in range(len(comparison.names)) for name in each.chosen(j)}
+        )
+        raise OptionError(f"no method chose {parameter!r}; there are {', '.join(known) or 'no parameters'}")
+    figure = _figure(1.0 + sum(0.4 + ROW * len(each) for each in boxes if each))
+    drawn = [(result, each) for result, each in zip(comparison.results, boxes, strict=True) if each]
+    heights = [0.4 / ROW + len(each) for _, each in drawn]
+    all_axes = np.ravel(figure.subplots(len(drawn), 1, squeeze=False, sharex=True, height_ratios=heights))
+    for axes, (result, each) in zip(all_axes, drawn, strict=True):
+        places = list(range(len(each), 0, -1))
+        axes.boxplot([values for _, values in each], positions=places, orientation="horizontal", widths=0.6)
+        axes.set_yticks(places, [name for name, _ in each])
+        axes.set_title(" ".join(filter(None, [result.table, result.case])), loc="left", fontsize=10)
+        if min(min(values) for _, values in each) > 0:
+            axes.set_xscale("log")
+    all_axes[-1].set_xlabel(f"{parameter}, over {comparison.splits} splits")
+    save_figure(figure, path)
+
+
+def plot_curve(curve: Curve, path: str | os.PathLike[str]) -> None:
+    """Draw the lines of a curve, a panel for each group of them, with a band of one standard deviation.
+
+    Parameters
+    ----------
+    curve : Curve
+    path : str or path
+        A PNG, SVG or PDF, by the ending of the name.
+    """
+    check_plot(path)
+    panels = list(dict.fromkeys(line.panel for line in curve.lines))
+    columns = min(len(panels), 3)
+    rows = -(-len(panels) // columns)
+    figure = _figure(0.5 + 2.6 * rows, 1.0 + 3.4 * columns)
+    names = list(dict.fromkeys(line.name for line in curve.lines))
+    all_axes = np.ravel(figure.subplots(rows, columns, squeeze=False))
+    for axes, panel in zip(all_axes, panels, strict=False):
+        for line in (line for line in curve.lines if line.panel == panel):
+            color = f"C{names.index(line.name) % 10}"
+            x, y, spread = (np.array(values) for values in (line.x, line.y, line.spread))
+            axes.plot(x, y, "o-", markersize=3, color=color, label=line.name)
+            if np.isfinite(spread).all() and not curve.log_y:
+                axes.fill_between(x, y - spread, y + spread, color=color, alpha=0.15, linewidth=0)
+        axes.set_title(panel, loc="left", fontsize=10)
+        axes.set_xlabel(curve.x_label)
+        axes.set_ylabel(curve.y_label)
+        if curve.log_x:
+            axes.set_xscale("log", base=curve.log_x)
+        if curve.log_y:
+            axes.set_yscale("log")
+    for axes in all_axes[len(panels) :]:
+        axes.axis("off")
+    all_axes[0].legend(frameon=False, fontsize=8)
+    save_figure(figure, path)
+
+
+def plot_surface(surface: Surface, path: str | os.PathLike[str]) -> None:
+    """Draw the contours of a surface over two parameters, and its least value.
+
+    Parameters
+    ----------
+    surface : Surface
+    path : str or path
+        A PNG, SVG or PDF, by the ending of the name.
+    """
+    check_plot(path)
+    figure = _figure(4.2, 5.6)
+    axes = figure.add_subplot()
+    drawn = axes.contourf(surface.x, surface.y, surface.z.T, levels=20, cmap="viridis")
+    figure.colorbar(drawn, label=surface.z_label)
+    i, j = np.unravel_index(np.nanargmin(surface.z), surface.z.shape)
+    axes.plot(surface.x[i], surface.y[j], "w*", markersize=12, label=f"least: {surface.z[i, j]:.4g}")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel(surface.x_label)
+    axes.set_ylabel(surface.y_label)
+    axes.legend(loc="upper right")
+    save_figure(figure, path)

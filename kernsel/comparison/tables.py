@@ -1,0 +1,173 @@
+"""The tables of a comparison, and how their rows are split into those to train on and those to test on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernsel.data import Dataset
+from kernsel.data.tables import take
+from kernsel.errors import DataError, OptionError
+from kernsel.selection.api import encode_arrays
+from kernsel.selection.plan import Plan
+
+Indices = NDArray[np.int64]
+Split = tuple[Indices, Indices]
+"""Rows to train on and to test on, as numbers of the data set's rows."""
+
+LEAST_ROWS = 4
+"""Two to train on and two to test on."""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A table to compare methods on.
+
+    Parameters
+    ----------
+    name : str
+    X, y : table and target
+        As :func:`kernsel.select` takes them.
+    dataset : Dataset
+        All rows that can be used. Of it only the target, the task and the numbers of the rows are used: each training
+        part is encoded and scaled by itself.
+    splits : list of pairs
+    """
+
+    name: str
+    X: Any
+    y: Any
+    dataset: Dataset
+    splits: Sequence[Split]
+
+    @classmethod
+    def of(cls, name: str, X: Any, y: Any, plan: Plan, splits: Splits) -> Table:
+        """Return a table with its splits."""
+        dataset = encode_arrays(X, y, replace(plan, standardize=False))
+        if dataset.n < LEAST_ROWS:
+            raise DataError(f"table {name!r} has {dataset.n} rows, too few to split; it needs at least {LEAST_ROWS}")
+        return cls(name, X, y, dataset, splits.of(name, dataset))
+
+    @property
+    def classes(self) -> bool:
+        """Whether the target is classes."""
+        return self.dataset.labels is not None
+
+    def part(self, rows: Indices) -> tuple[Any, Any]:
+        """Return features and target of some rows."""
+        places = self.dataset.places[rows]
+        return take(self.X, places), take(self.y, places)
+
+
+@dataclass(frozen=True)
+class Splits:
+    """How rows are split.
+
+    Parameters
+    ----------
+    count : int
+        How often.
+    train : float or int
+        The share, or the number, of the rows to train on.
+    test : int or None
+        At most so many others are tested on; None for all of them.
+    seed : int
+    folder : Path or None
+        Where files ``NAME_splits.npz`` or ``NAME.npz`` hold the splits of tables: arrays ``train`` and ``test``, one
+        row a split, of numbers of rows from 0. Tables without such a file, and splits beyond those in it, are drawn at
+        random, with as many rows to train on as a split of the file has.
+    """
+
+    count: int = 10
+    train: float | int = 0.7
+    test: int | None = None
+    seed: int = 0
+    folder: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise OptionError(f"splits is how often rows are split, a whole number from 1, not {self.count!r}")
+        if not (0 < self.train < 1 or (self.train >= 2 and self.train == int(self.train))):
+            raise OptionError(
+                f"train is the share of the rows to train on, between 0 and 1, or their number, not {self.train!r}"
+            )
+        if self.test is not None and self.test < 1:
+            raise OptionError(f"test is a number of rows to test on, from 1, not {self.test!r}")
+        if self.folder is not None and not self.folder.is_dir():
+            raise OptionError(f"splits: there is no folder {self.folder}; give that of files NAME_splits.npz")
+
+    def of(self, name: str, dataset: Dataset) -> list[Split]:
+        """Return the splits of a data set."""
+        found = self._given(name, dataset)[: self.count]
+        train = self.train if not found else len(found[0][0])
+        return found + [self._drawn(number, train, name, dataset.n) for number in range(len(found), self.count)]
+
+    def _drawn(self, number: int, train: float, name: str, n: int) -> Split:
+        """Return a split at random."""
+        kept = round(train * n) if train < 1 else int(train)
+        kept = max(kept, 2) if train < 1 else kept
+        if kept >= n:
+            raise OptionError(
+                f"table {name!r} has {n} rows: there are none left to test on beside {kept} to train on; use fewer"
+            )
+        order = np.random.default_rng((self.seed, number)).permutation(n)
+        end = None if self.test is None else kept + self.test
+        return np.sort(order[:kept]), np.sort(order[kept:end])
+
+    def _given(self, name: str, dataset: Dataset) -> list[Split]:
+        """Return the splits that a file holds; none without one."""
+        if self.folder is None:
+            return []
+        file = next(
+            (each for each in (self.folder / f"{name}_splits.npz", self.folder / f"{name}.npz") if each.is_file()), None
+        )
+        if file is None:
+            return []
+        try:
+            with np.load(file, allow_pickle=False) as arrays:
+                parts = [
+                    np.atleast_2d(arrays[part]).astype(np.int64, casting="same_kind") for part in ("train", "test")
+                ]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise OptionError(
+                f"{file} holds no splits ({error}): it needs arrays train and test of whole numbers, a row a split"
+            ) from error
+        number = np.full(dataset.given, -1)
+        number[dataset.places] = np.arange(dataset.n)
+        if any(part.size == 0 or part.min() < 0 or part.max() >= dataset.given for part in parts):
+            raise OptionError(f"{file} has numbers of rows that table {name!r}, of {dataset.given} rows, hasn't")
+        pairs = [tuple(number[part] for part in pair) for pair in zip(*parts, strict=True)]
+        found = [(train[train >= 0], test[test >= 0]) for train, test in pairs]
+        if any(np.intersect1d(train, test).size for train, test in found):
+            raise OptionError(f"{file}: a split tests on rows that it trains on; give others")
+        return found
+
+
+def read_tables(tables: Any, plan: Plan, splits: Splits) -> list[Table]:
+    """Return tables with their splits.
+
+    Parameters
+    ----------
+    tables : mapping of str to pair, or pair
+        X and y of each table by its name; or those of one table.
+    plan : Plan
+        What is said of columns and targets.
+    splits : Splits
+    """
+    given = tables if isinstance(tables, Mapping) else {"data": tables}
+    if not given:
+        raise OptionError("there is no table to compare on: give at least one")
+    return list(_read(given, plan, splits))
+
+
+def _read(given: Mapping[str, Any], plan: Plan, splits: Splits) -> Iterator[Table]:
+    for name, pair in given.items():
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise OptionError(f"table {name!r} must be a pair of features and target, (X, y)")
+        X, y = pair
+        yield Table.of(str(name), X, y, plan, splits)
