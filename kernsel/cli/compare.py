@@ -120,7 +120,7 @@ def compare(
         for path in tables or ():
             check_table(path)
         if plot is not None:
-            from kernsel.report.pictures import check_plot
+            from kernsel.report.style import check_plot
 
             check_plot(plot)
             if len(data) < 2:
