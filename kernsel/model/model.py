@@ -130,8 +130,8 @@ class Model(Expansion):
         within : float
             That share.
         table : DataFrame, or (n, d) array or sparse matrix, optional
-            Rows like those that will be predicted. By default the model's own, at which a rough kernel has peaks that
-            new rows don't see: it then keeps more than it needs.
+            Rows like those that will be predicted, without a target. By default the model's own rows, by the fits
+            without each fold, if it keeps these.
 
         Returns
         -------
@@ -143,7 +143,7 @@ class Model(Expansion):
         OptionError
             ``within`` is not above 0.
         ModelError
-            The model doesn't tell its error, or even a quarter of the rows is not enough: the kernel is rough.
+            The model doesn't tell its error, or even half of the rows is not enough: the kernel is rough.
         """
         from kernsel.model.compression import compress
 
