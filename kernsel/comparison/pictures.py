@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kernsel.data.files import atomic_write
 from kernsel.errors import OptionError
 from kernsel.evaluation.significance import groups_alike
-from kernsel.report.pictures import check_plot
+from kernsel.report.style import check_plot, save_figure
 
 if TYPE_CHECKING:
     from kernsel.comparison.curves import Curve, Surface
@@ -22,13 +19,6 @@ if TYPE_CHECKING:
 
 WIDTH, ROW = 7.0, 0.28
 """Of a diagram, and the height of a line in it, in inches."""
-
-
-def save_figure(figure: Any, path: str | os.PathLike[str]) -> None:
-    """Write a figure in the form that the ending of a file's name says, whole or not at all."""
-    picture = io.BytesIO()
-    figure.savefig(picture, format=Path(path).suffix.lower().lstrip("."), dpi=150)
-    atomic_write(path, lambda stream: stream.write(picture.getvalue()))
 
 
 def _figure(height: float, width: float = WIDTH) -> Any:
