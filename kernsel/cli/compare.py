@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kernsel.cli import console
-from kernsel.cli.arguments import Asked, Json, Output, Quiet, Target, Threads
+from kernsel.cli.arguments import RESULTS, Asked, Json, Output, Quiet, Target, Threads
 from kernsel.cli.reading import announce, check_outputs, place_journal, set_threads
 from kernsel.cli.writing import deliver, say_written
 from kernsel.errors import OptionError
@@ -91,11 +91,16 @@ def compare(
         typer.Option(
             metavar="FILE",
             help="Write the tables to this .txt, .md, .csv (every trial), .tex, .html or .json file; repeatable.",
+            rich_help_panel=RESULTS,
         ),
     ] = None,
     plot: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Draw the critical-difference diagram to this PNG, SVG or PDF file."),
+        typer.Option(
+            metavar="FILE",
+            help="Draw the critical-difference diagram to this PNG, SVG or PDF file.",
+            rich_help_panel=RESULTS,
+        ),
     ] = None,
     output: Output = None,
     json: Json = False,

@@ -264,12 +264,15 @@ def plan_experiment(
 
     Parameters
     ----------
-    tables, protocol, methods, against, seed : optional
+    tables, protocol : optional
         As in :func:`compare`.
     lists : mapping of str to sequence
         Values by a name of ``VARIED``.
+    methods, against : optional
+        As in :func:`compare`.
     design, splits : mapping
         Fields of Design and of Splits; those that are None are as usual, or the protocol's.
+    seed : int
     options : mapping
         Options of a selection that all methods have.
     """

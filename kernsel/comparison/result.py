@@ -167,15 +167,17 @@ class Comparison:
         Of the methods.
     told : list of str
         What each method is, beside what all have.
-    shared : str
-        Options of a selection that all methods have.
     results : list of TableResult
         One for each case and table.
-    test, measure : str
+    test : str
         As in `kernsel.comparison.design.Design`.
     level, rank_level : float
         Of tests on a table, and of those over tables.
+    measure : str
+        Of a regression.
     splits : int
+    shared : str
+        Options of a selection that all methods have.
     published : list of Published
         What a paper has printed for the same tables, if this follows its protocol.
     title : str
