@@ -9,6 +9,7 @@ import pytest
 
 from commandline import commands, run
 from kernsel import registry
+from kernsel.criteria import NewtonCV
 from kernsel.errors import SelectionWarning
 from kernsel.report.explanation import WIDTH, explain
 
@@ -101,6 +102,20 @@ class Derived(Documented):
     """
 
     more: bool = dataclasses.field(default=True, kw_only=True)
+
+
+class OwnNotes(NewtonCV):
+    """A criterion.
+
+    Notes
+    -----
+    Cost: little.
+    """
+
+
+def test_notes_of_a_criterion_count_more_than_those_of_its_base():
+    assert explain("criterion", OwnNotes).notes == {"cost": "little."}
+    assert explain("criterion", NewtonCV).notes["cost"] != "little."
 
 
 def test_a_part_without_a_docstring_is_not_explained_by_its_signature():

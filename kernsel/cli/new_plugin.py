@@ -128,12 +128,14 @@ def _check_name(kind: str, name: str) -> None:
         )
     if name in registry.names(kind) or own_name(kind, name) != name:
         raise OptionError(f"there is a {kind} called {name!r} already ('kernsel plugins {name}'); choose another name")
+    reserved = ["auto", "none", "default"]
     if kind == "kernel":
         from kernsel.kernels import Precomputed
         from kernsel.kernels.base import ALGEBRA
 
-        if name in (*ALGEBRA, Precomputed.name, "function"):
-            raise OptionError(f"{name!r} has a meaning of its own where a kernel is written; choose another name")
+        reserved += [*ALGEBRA, Precomputed.name, "function"]
+    if name in reserved:
+        raise OptionError(f"{name!r} has a meaning of its own where a {kind} is named; choose another name")
 
 
 def _template(name: str) -> str:

@@ -30,6 +30,9 @@ RESULTS = {
 }
 """How the files begin that may be overwritten, by option."""
 
+PICTURES = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
+"""How pictures begin, by the endings of their names."""
+
 
 def read_rank(text: str | None) -> Any:
     """Read ``--rank``: None, ``"full"``, ``"whole"``, ``"tol:..."``, a number of columns or a share of the rows."""
@@ -57,6 +60,8 @@ def check_outputs(data: Sequence[Path], places: Mapping[str, Path | None]) -> No
             raise OptionError(f"{option} {path} is the table itself; choose another file")
         if option in RESULTS:
             check_replaceable(path, RESULTS[option])
+        elif path.suffix.lower() in PICTURES:
+            check_replaceable(path, PICTURES[path.suffix.lower()])
     for (one, path), (other, same) in combinations(given.items(), 2):
         if path.resolve() == same.resolve():
             raise OptionError(f"{one} and {other} are both {path}; choose two files")
@@ -67,8 +72,10 @@ def read_plots(texts: Sequence[str]) -> dict[str, Path]:
     plots: dict[str, Path] = {}
     for text in texts:
         name, _, place = text.partition("=")
-        if not name or not place or name in plots:
-            raise OptionError(f"--plot {text} is without a name or a file, or a second time; write NAME=FILE once")
+        if not name or not place:
+            raise OptionError(f"--plot {text}: write NAME=FILE, such as criterion=picture.png")
+        if name in plots:
+            raise OptionError(f"--plot {name} is given twice; give each picture once")
         plots[name] = Path(place)
     if plots:
         from kernsel.report.style import check_plot

@@ -100,6 +100,10 @@ def select(
         plots = read_plots(plot or [])
         files = {"--model": model, "--report": report, **{f"--plot {name}": path for name, path in plots.items()}}
         check_outputs(data, {"--output": output, **files})
+        if report is not None:
+            from kernsel.report.style import check_page
+
+            check_page(report)
         place = place_journal(asked.given["journal"], data, output, files)
         set_threads(threads)
         from kernsel.folds import check_text, make_folds

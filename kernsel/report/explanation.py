@@ -113,7 +113,7 @@ def explain(kind: str, part: type[Any]) -> Explanation:
         else:
             others.append(paragraph)
     about = getattr(part, "about", None)
-    if about is not None:
+    if about is not None and ("about" in vars(part) or not notes):  # its own notes count more than a base's
         notes |= {key: text for key, text in dataclasses.asdict(about).items() if text}
     notes = {key: notes[key] for key in LABELS if key in notes}
     example = textwrap.dedent(sections.get("Examples", "").removeprefix("::\n")).strip("\n")

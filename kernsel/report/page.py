@@ -16,7 +16,7 @@ from kernsel.data.files import atomic_write, check_writable
 from kernsel.kernels import short
 from kernsel.report.again import asked, call, command
 from kernsel.report.pictures import PICTURES, figure_of, known_of, names_for
-from kernsel.report.style import can_draw, inline_svg
+from kernsel.report.style import can_draw, check_page, inline_svg
 from kernsel.report.surface import is_unreliable
 from kernsel.search.candidate import Candidate
 from kernsel.selection.result import Selection
@@ -49,6 +49,7 @@ def write_report(selection: Selection, path: str | os.PathLike[str]) -> None:
     OptionError
         The file can't be written.
     """
+    check_page(path)
     check_writable(path)
     page = make_page(selection)
     atomic_write(path, lambda stream: stream.write(page.encode()))

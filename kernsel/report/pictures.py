@@ -128,7 +128,7 @@ def draw_relevances(figure: Any, selection: Selection) -> None:
     places = range(len(shown), 0, -1)
     axes = figure.add_subplot()
     axes.hlines(list(places), 0, shown, color=GREY, linewidth=1.0)
-    axes.plot(shown, list(places), "D", markersize=4.5, color=COLOURS[0])
+    axes.plot(shown, list(places), "D", markersize=4.5, color=COLOURS[0], clip_on=False)
     axes.set_yticks(list(places), list(map(words, shown.index)))
     axes.set_xlabel("relevance of a standardised feature (0: none)")
     left = len(relevances) - len(shown)
@@ -348,7 +348,7 @@ def plot_perturbations(stability: Stability, path: str | os.PathLike[str], rows:
     check_plot(path)
     moved, first = stability.perturbations, stability.influential(LISTED_ROWS)
     numbers = np.arange(1, stability.n + 1) if rows is None else np.array(list(rows))
-    norm = f"{stability.norm} norm of what it changes in K (in units of the kernel)"
+    norm = f"{stability.norm} norm of what it changes in K"
 
     def draw(figure: Any) -> None:
         every, most = figure.subplots(1, 2, width_ratios=[3, 2])

@@ -261,7 +261,7 @@ def draw_boundary(figure: Any, selection: Selection) -> None:
     for code, look in enumerate(points(len(labels), len(features))):
         handles.append(axes.scatter(*features[codes == code].T, label=words(labels[code]), **look))
     axes.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]), xlabel=words(seen.names[0]), ylabel=words(seen.names[1]))
-    axes.set_title(f"what is predicted for {words(model.target)} (shades), and what was observed (marks)")
+    axes.set_title(f"{words(model.target)}: predicted (shades) and observed (marks)")
     legend_below(figure, handles)
 
 

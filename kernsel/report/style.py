@@ -5,6 +5,7 @@ Colours differ in lightness, and lines in their dashes, so that a picture can be
 
 from __future__ import annotations
 
+import hashlib
 import io
 import itertools
 import os
@@ -18,6 +19,7 @@ from kernsel.data.files import atomic_write
 from kernsel.errors import OptionError
 
 FORMATS = (".png", ".svg", ".pdf")
+PAGES = (".html", ".htm")
 DPI = 150
 
 INK = "#1f1f1f"
@@ -61,6 +63,12 @@ def check_plot(path: str | os.PathLike[str]) -> None:
         raise OptionError(f"can't draw {path}: its name must end with one of {', '.join(FORMATS)}")
     if not can_draw():
         raise OptionError("pictures need matplotlib: pip install 'kernsel[plot]'")
+
+
+def check_page(path: str | os.PathLike[str]) -> None:
+    """Raise OptionError for a name that doesn't end as that of a page of HTML does."""
+    if Path(path).suffix.lower() not in PAGES:
+        raise OptionError(f"can't write a report to {path}: it is a page of HTML, whose name ends with {PAGES[0]}")
 
 
 def can_draw() -> bool:
@@ -107,7 +115,9 @@ def inline_svg(figure: Any) -> str:
     text = _rendered(figure, "svg", transparent=True).decode()
     text = text[text.index("<svg") :].replace(INK, "currentColor")
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    text = re.sub(r'<g id="\w+">', "<g>", text)  # of each figure the same
+    text = re.sub(r'<g id="[\w.]+">', "<g>", text)  # of each figure the same
+    mark = hashlib.blake2b(text.encode(), digest_size=4).hexdigest()  # so are those of letters and marks
+    text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{mark}-", text)
     view = re.search(r'viewBox="[^"]+"', text)
     assert view is not None
     return re.sub(
@@ -145,7 +155,9 @@ def points(count: int, size: int) -> Iterator[dict[str, Any]]:
 
 def words(text: Any) -> str:
     """Return a name from a table as matplotlib writes it: none of its letters is a sign, and it isn't too long."""
-    plain = str(text) if len(str(text)) <= LONGEST else f"{str(text)[: LONGEST - 3]}..."
+    plain = str(text)
+    if len(plain) > LONGEST:  # names of columns that begin alike mostly end otherwise
+        plain = f"{plain[: LONGEST // 2]}...{plain[3 - LONGEST // 2 :]}"
     plain = "".join(letter if letter.isprintable() else " " for letter in plain).replace("$", r"\$")
     return f" {plain}" if plain.startswith("_") else plain  # else it would be left out of a legend
 

@@ -153,6 +153,10 @@ def _draw_curves(figure: Any, selection: Selection) -> None:
         handles.append(told)
     look = {"marker": "*", "markersize": 15, "color": "white", "markeredgecolor": INK, "linestyle": "none", "zorder": 5}
     handles += axes.plot(best.lam, best.value, label="the choice", **look)
+    lowest = selection.minimum
+    if lowest is not None and lowest.key != best.key:
+        look |= {"marker": "D", "markersize": 7}
+        handles += axes.plot(lowest.lam, lowest.value, label="the lowest score", **look)
     scores = np.array([c.value for c in scored])
     floor, ceiling = float(scores.min()), max(float(np.quantile(scores, SHOWN)), best.value)
     if ceiling > floor:

@@ -137,7 +137,12 @@ def _data(setting: Setting, outcome: Outcome) -> dict[str, Any]:
     several = isinstance(dataset.target, list)
     errors = outcome.search.board.errors
     choice = _describe_choice(rule, ranking.choice, criterion.name, ranking.verified)
-    other = "; of kernels that are as good on rows they haven't seen" * (fitted.best.key != ranking.choice.best.key)
+    other = ""
+    if fitted.best.key != ranking.choice.best.key:
+        other = (
+            f"; {ranking.choice.best.kernel.name} is passed over, as its kernel has seen the rows held out, and "
+            f"{fitted.best.kernel.name} is chosen in that way among candidates for which less was learnt"
+        )
     return {
         "rows": rows.n,
         "features": dataset.d,

@@ -53,7 +53,7 @@ class KernelSubject(Subject):
         from kernsel.testing.strategies import with_all
 
         kernel = self.part
-        values = {name: axis[(len(axis) - 1) // 2].item() for name, axis in kernel.axes(X).items()}
+        values = {name: np.asarray(axis)[(len(axis) - 1) // 2].item() for name, axis in kernel.axes(X).items()}
         kernel = kernel.with_parameters(**values)
         if has_relevances(kernel) and kernel.theta is None:
             kernel = kernel.with_theta(np.linspace(1.0, 0.1, X.shape[1]))
@@ -258,7 +258,7 @@ def axes_ascend_and_each_value_is_allowed(subject: KernelSubject, draw: Draw) ->
         subject.check(parameter in kernel.free, f"axes has {parameter}, which isn't free; leave it out where it is set")
         ascends = np.ndim(axis) == 1 and np.isfinite(axis).all() and (np.diff(axis) > 0).all()
         subject.check(ascends, f"the axis of {parameter} is no row of finite numbers in ascending order: {axis}")
-        for value in axis[[0, -1]]:
+        for value in np.asarray(axis)[[0, -1]]:
             found = kernel.with_parameters(**{parameter: value.item()}).parameters[parameter]
             subject.check(found == value, f"{parameter}={value} of its axis becomes {found} in the kernel")
 

@@ -63,10 +63,12 @@ def test_a_new_package_passes_its_checks(kind, imported):
         ("kernel", "a" * 61, "take up to 60 small letters"),
         ("kernel", "gaussian", "there is a kernel called 'gaussian' already"),
         ("kernel", "sum", "has a meaning of its own"),
+        ("kernel", "auto", "has a meaning of its own"),
+        ("learner", "auto", "has a meaning of its own"),
         ("criterion", "dataclass", None),  # the class is Dataclass
         ("criterion", "newton-cv", "already"),
         ("learner", "learner", "means something else"),
-        ("learner", "none", "means something else"),
+        ("learner", "none", "has a meaning of its own"),
         ("learner", "histograms-of-tests", None),
     ],
 )

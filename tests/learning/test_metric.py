@@ -253,6 +253,7 @@ def test_a_metric_that_has_only_seen_its_rows_gives_way_to_relevances(monkeypatc
     result = select_dataset(from_arrays(X, y, standardize=True), **FEW)
     assert result.best.kernel.name != "metric"
     assert any(note.startswith("kernel: metric") and "passed over" in note for note in result.data["notes"])
+    assert "; metric is passed over, as its kernel has seen the rows" in result.data["choice"]
     assert result.data["compared"][0]["relevances"] == "average gradients"
     assert "by relevances that were learnt without the rows held out" in result.summary()
 

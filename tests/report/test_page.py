@@ -78,6 +78,7 @@ def test_the_page_is_whole_and_needs_nothing_else(evil):
     assert not any(name.startswith("on") for name, _ in outline.attributes)
     assert "@import" not in page
     assert {each[1:] for each in links if each.startswith("#")} <= set(outline.ids)
+    assert len(outline.ids) == len(set(outline.ids))
     assert outline.tags.count("h1") == 1
     for heading in ("The answer", "Warnings", "Why this candidate", "Pictures", "Candidates", "How to do it again"):
         assert heading in outline.words
@@ -199,3 +200,6 @@ def test_a_report_takes_the_place_of_reports_alone(tmp_path):
     assert "exists and is no result" in run(*fixed, "--report", thesis, code=2).stderr
     assert "is the table itself" in run(*fixed, "--report", data, code=2).stderr
     assert thesis.read_text() == "<h1>My work</h1>"
+    assert "whose name ends with .html" in run(*fixed, "--report", tmp_path / "r.pdf", code=2).stderr
+    with pytest.raises(kernsel.errors.OptionError, match=r"whose name ends with \.html"):
+        kernsel.write_report(kernsel.select(X, y, kernel="gaussian(tau=2)", extend=False), tmp_path / "r.txt")

@@ -14,7 +14,7 @@ from commandline import run
 from kernsel.errors import OptionError
 from kernsel.report.pictures import PICTURES, figure_of, known_of, names_for, plot_perturbations
 from kernsel.report.predictions import Rows
-from kernsel.report.style import inline_svg, words
+from kernsel.report.style import LONGEST, inline_svg, words
 from kernsel.report.surface import is_unreliable
 
 pytest.importorskip("matplotlib")
@@ -192,8 +192,8 @@ def test_pictures_on_the_command_line(table, tmp_path):
         (["relevances=a.png"], "picture 'relevances' is for a choice with a relevance for each feature"),
         (["rank=a.png"], "picture 'rank' is for a search at several ranks"),
         (["rok=a.png"], "no picture is called 'rok'; did you mean 'roc'?"),
-        (["criterion"], "--plot criterion is without a name or a file"),
-        (["criterion=a.png", "criterion=b.png"], "or a second time; write NAME=FILE once"),
+        (["criterion"], "--plot criterion: write NAME=FILE"),
+        (["criterion=a.png", "criterion=b.png"], "--plot criterion is given twice"),
         (["criterion=a.bmp"], "its name must end with one of"),
         (["criterion=a.png", "heldout=a.png"], "--plot criterion and --plot heldout are both a.png"),
     ],
@@ -204,6 +204,21 @@ def test_pictures_that_can_not_be_are_refused_before_the_search(table, tmp_path,
     monkeypatch.setattr("kernsel.selection.api.carry_out", lambda *_: pytest.fail("the search began"))
     options = [word for each in plots for word in ("--plot", each)]
     assert message in run("select", table, *FIXED, *options, code=2).stderr
+
+
+def test_a_picture_takes_the_place_of_pictures_alone(table, tmp_path):
+    mine = tmp_path / "mine.png"
+    mine.write_text("not a picture")
+    assert "exists and is no result" in run("select", table, *FIXED, "--plot", f"criterion={mine}", code=2).stderr
+    assert mine.read_text() == "not a picture"
+    for _ in range(2):
+        run("select", table, *FIXED, "--plot", f"criterion={tmp_path / 'ours.svg'}")
+
+
+def test_long_names_that_begin_alike_are_told_apart():
+    first, second = (words(f"{'a very long name of a feature, as exported, '}{number}") for number in (1, 2))
+    assert first != second
+    assert len(first) == LONGEST
 
 
 def test_the_help_names_every_picture():
