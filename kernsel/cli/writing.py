@@ -27,11 +27,14 @@ def deliver(shown: str, document: str, output: Path | None, *others: Callable[[]
     if output is not None:
         writes.insert(0, lambda: atomic_write(output, lambda stream: stream.write(f"{document}\n".encode())))
     failures = []
-    for write in writes:
+    for done, write in enumerate(writes):
         try:
             write()
         except OptionError as error:
             failures.append(error)
+        except KeyboardInterrupt as stop:
+            stop.add_note(f"the choice is made, and {done} of {len(writes)} files are written")
+            raise
     typer.echo(shown)
     if failures:
         sys.stdout.flush()

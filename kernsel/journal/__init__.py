@@ -187,7 +187,8 @@ def journaling(
         yield journal
         ended = True
     except KeyboardInterrupt as error:
-        for line in journal.standing.describe_stop(file.path if file is not None and file.is_written else None):
+        known = hasattr(error, "__notes__")  # where it was stopped: the search had ended
+        for line in () if known else journal.standing.describe_stop(file.path if file and file.is_written else None):
             error.add_note(line)
         raise
     finally:

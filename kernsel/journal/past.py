@@ -97,7 +97,8 @@ class Run:
             f"  {self.standing.candidates} candidates scored; steps: {steps or 'none yet'}",
         ]
         if self.standing.best is not None:
-            lines.append(f"  best so far, not verified: {self.standing.best}")
+            what = "best so far, not verified" if self.ended is None else "lowest score before verification"
+            lines.append(f"  {what}: {self.standing.best}")
         if self.last is not None:
             lines.append(f"  last step {self.last}")
         if self.damaged:

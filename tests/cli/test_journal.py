@@ -11,6 +11,7 @@ from commandline import run
 from kernsel.journal import journaling
 from kernsel.journal.file import JournalFile, line_of
 from kernsel.journal.past import read_run
+from kernsel.model.model import Model
 from kernsel.selection import again
 
 pytestmark = pytest.mark.filterwarnings("ignore::kernsel.errors.SelectionWarning")
@@ -51,7 +52,7 @@ def test_it_says_where_a_run_stands(kept):
     assert "kernsel select of t.csv: 40 rows, 2 features, target 'y', regression\n" in shown
     assert "\n  ended 20" in shown
     assert "\n  6 candidates scored; steps: 3 scored" in shown
-    assert "\n  best so far, not verified: krr on gaussian(tau=" in shown
+    assert "\n  lowest score before verification: krr on gaussian(tau=" in shown
     document = json.loads(run("journal", kept, "--json").stdout)
     assert (document["state"], document["candidates"], document["damaged"]) == ("ended", 6, 0)
     assert document["begun"][0]["process"] == os.getpid()
@@ -218,3 +219,15 @@ def test_documents_are_compared_by_value():
     assert [each.where for each in found] == ["a.1", "b.c", "new"]
     assert found[0].relative == pytest.approx(1 / 3)
     assert found[1].relative == np.inf
+
+
+def test_a_stop_while_files_are_written_says_what_is_there(table, monkeypatch):
+    def stopped(self, path):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Model, "save", stopped)
+    done = run(
+        "select", "t.csv", "--target", "y", "--drop", "f", *OPTIONS, "--output", "r.json", "--model", "m", code=130
+    )
+    assert done.stderr == "kernsel: interrupted; the choice is made, and 1 of 2 files are written\n"
+    assert json.loads((table.parent / "r.json").read_text())["best"]
