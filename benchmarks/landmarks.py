@@ -27,7 +27,7 @@ from kernsel.numerics.runtime.jit import one_blas_thread
 from kernsel.paths import make_path
 from kernsel.representation.problem import Problem
 from kernsel.representation.ranks import METHODS, LowRank
-from kernsel.selection.api import select_dataset
+from kernsel.selection.carry_out import select_dataset
 
 SEEDS = range(3)
 WIDTHS = (0.25, 1.0, 4.0)

@@ -35,7 +35,7 @@ from kernsel.numerics.runtime.jit import one_blas_thread, share, threads
 from kernsel.representation.blocks import Sampled
 from kernsel.representation.ranks import LowRank
 from kernsel.representation.stream import Stream
-from kernsel.selection.api import select_dataset
+from kernsel.selection.carry_out import select_dataset
 
 FOLDS = 10
 WIDTHS = (60.0, 240.0, 960.0)

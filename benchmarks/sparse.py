@@ -30,7 +30,7 @@ from kernsel.data import from_arrays, prepare, read_table
 from kernsel.data.tables import SparseTable, column_of, without
 from kernsel.numerics import gram, sparse
 from kernsel.numerics.points import as_points
-from kernsel.selection.api import select_dataset
+from kernsel.selection.carry_out import select_dataset
 
 LANDMARKS = 1000
 DENSITIES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4)

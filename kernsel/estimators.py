@@ -22,7 +22,7 @@ from sklearn.utils.validation import _check_sample_weight, _check_y, check_is_fi
 from kernsel.errors import DataError, OptionError, SelectionWarning
 from kernsel.kernels import is_precomputed
 from kernsel.report.cv_results import cv_results
-from kernsel.selection.api import carry_out, encode_arrays
+from kernsel.selection.carry_out import carry_out, encode_arrays
 from kernsel.selection.plan import WORDS, Plan
 from kernsel.words import unknown_option
 

@@ -10,7 +10,7 @@ from kernsel.data import from_arrays
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Statistics
 from kernsel.representation.gram import Gram
-from kernsel.selection.api import select_dataset
+from kernsel.selection.carry_out import select_dataset
 from kernsel.testing.tables import make_rows as make_rows
 from kernsel.testing.tables import path_on as path_on
 

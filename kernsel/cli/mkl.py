@@ -79,7 +79,7 @@ def mkl(
         from kernsel.learning import learn_mkl_on_dataset
         from kernsel.numerics.runtime import jit
         from kernsel.parts import read_learner
-        from kernsel.selection.api import carry_out
+        from kernsel.selection.carry_out import carry_out
 
         chosen_by = None if select is None else read_learner(select, dataset.task)
         jit.announce = None if quiet else console.say

@@ -35,7 +35,7 @@ def rerun(
         from kernsel.data import Reading
         from kernsel.journal.encoding import fingerprint
         from kernsel.selection.again import Comparison, read_origin
-        from kernsel.selection.api import carry_out
+        from kernsel.selection.carry_out import carry_out
 
         origin = read_origin(result)
         plan, read = origin.plan, origin.read

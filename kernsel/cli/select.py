@@ -131,7 +131,7 @@ def select(
 
             check_pictures(plots, known_before(dataset, plan))
         from kernsel.numerics.runtime import jit
-        from kernsel.selection.api import carry_out
+        from kernsel.selection.carry_out import carry_out
         from kernsel.selection.work import foretell
 
         jit.announce = None if quiet else console.say

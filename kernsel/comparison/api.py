@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kernsel.comparison.comparison import Comparison
 from kernsel.comparison.design import TASKS, Design
 from kernsel.comparison.methods import (
     VARIED,
@@ -23,7 +24,7 @@ from kernsel.comparison.methods import (
     words_of_options,
 )
 from kernsel.comparison.protocols import Protocol, read_protocol
-from kernsel.comparison.result import Comparison, TableResult
+from kernsel.comparison.result import TableResult
 from kernsel.comparison.tables import Split, Splits, Table, read_tables
 from kernsel.comparison.trials import Trial, run_trial
 from kernsel.errors import OptionError, SelectionError

@@ -15,16 +15,16 @@ Boxes of what was chosen over splits (FLKL, Figure 4) are drawn by ``Comparison.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from kernsel.comparison.api import compare
-from kernsel.comparison.result import Comparison
+from kernsel.comparison.comparison import Comparison
+from kernsel.comparison.lines import Curve, Line, Surface
 from kernsel.data import Dataset
 from kernsel.errors import OptionError, SelectionError
 from kernsel.folds import make_folds
@@ -37,7 +37,7 @@ from kernsel.parts import read_kernel, read_learner
 from kernsel.paths import HeldOut, Path, make_path
 from kernsel.protocols import Learner
 from kernsel.representation.problem import Problem
-from kernsel.selection.api import carry_out, encode_arrays
+from kernsel.selection.carry_out import carry_out, encode_arrays
 from kernsel.selection.plan import Plan
 from kernsel.selection.result import Selection
 
@@ -53,98 +53,6 @@ LAMBDAS = tuple(10.0**k for k in range(-6, 1))
 MUS = tuple(10.0**k for k in range(-6, 2))
 
 SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-
-
-@dataclass(frozen=True)
-class Line:
-    """One line of a curve.
-
-    Parameters
-    ----------
-    panel, name : str
-        Lines of one panel are drawn together.
-    x, y, spread : tuple of float
-        Points, and their standard deviations over splits; NaN where there are none.
-    """
-
-    panel: str
-    name: str
-    x: tuple[float, ...]
-    y: tuple[float, ...]
-    spread: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class Curve:
-    """Lines over one parameter.
-
-    Parameters
-    ----------
-    lines : tuple of Line
-    x_label, y_label : str
-    log_x : float
-        The base of a logarithmic axis; 0 for a plain one.
-    log_y : bool
-    """
-
-    lines: tuple[Line, ...]
-    x_label: str
-    y_label: str
-    log_x: float = 0
-    log_y: bool = False
-
-    @property
-    def frame(self) -> pd.DataFrame:
-        """One row a point."""
-        import pandas as pd
-
-        names = ("panel", "line", self.x_label, self.y_label, "deviation")
-        rows = [
-            (line.panel, line.name, *point)
-            for line in self.lines
-            for point in zip(line.x, line.y, line.spread, strict=True)
-        ]
-        return pd.DataFrame(rows, columns=list(names))
-
-    def plot(self, path: str | os.PathLike[str]) -> None:
-        """Draw it to a PNG, SVG or PDF."""
-        from kernsel.comparison.pictures import plot_curve
-
-        plot_curve(self, path)
-
-
-@dataclass(frozen=True, eq=False)
-class Surface:
-    """A function of two parameters.
-
-    Parameters
-    ----------
-    x, y : (p,), (q,) arrays
-    z : (p, q) array
-    x_label, y_label, z_label : str
-    """
-
-    x: Array
-    y: Array
-    z: Array
-    x_label: str
-    y_label: str
-    z_label: str
-
-    @property
-    def frame(self) -> pd.DataFrame:
-        """One row for each value of x, one column for each value of y."""
-        import pandas as pd
-
-        return pd.DataFrame(
-            self.z, index=pd.Index(self.x, name=self.x_label), columns=pd.Index(self.y, name=self.y_label)
-        )
-
-    def plot(self, path: str | os.PathLike[str]) -> None:
-        """Draw it to a PNG, SVG or PDF."""
-        from kernsel.comparison.pictures import plot_surface
-
-        plot_surface(self, path)
 
 
 def bif_order(

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from kernsel.comparison.result import BEST, MAYBE, SAME, Comparison
+from kernsel.comparison.result import BEST, MAYBE, SAME, Outcome
 from kernsel.comparison.sheets import Cell, Sheet, duels_sheet, head_of, legend, methods_sheet, sheets
 from kernsel.data.files import atomic_write, check_writable
 from kernsel.errors import OptionError
@@ -17,14 +17,14 @@ SIGNS = {BEST: "*", SAME: "=", MAYBE: "~"}
 """Signs of marks in plain text."""
 
 
-def _all_sheets(comparison: Comparison) -> list[Sheet]:
+def _all_sheets(comparison: Outcome) -> list[Sheet]:
     found = sheets(comparison)
     if len({each.table for each in comparison.results}) > 1:
         found += [duels_sheet(comparison, case) for case in comparison.cases]
     return [*found, methods_sheet(comparison)]
 
 
-def as_text(comparison: Comparison) -> str:
+def as_text(comparison: Outcome) -> str:
     """Return the tables as aligned text; a sign after an error is its mark."""
     lines = list(head_of(comparison))
     if comparison.splits > 1:
@@ -39,7 +39,7 @@ def _signed(cell: Cell) -> str:
     return f"{cell.text} {SIGNS[cell.mark]}" if cell.mark in SIGNS else cell.text
 
 
-def as_markdown(comparison: Comparison) -> str:
+def as_markdown(comparison: Outcome) -> str:
     """Return the tables in Markdown: the best in bold, what isn't significantly worse underlined."""
     styles = {BEST: "**{}**", SAME: "<u>{}</u>", MAYBE: "*{}*"}
     lines = [*head_of(comparison), "", _words(comparison, "bold", "underlined", "in italics")]
@@ -53,14 +53,14 @@ def as_markdown(comparison: Comparison) -> str:
     return "\n".join(lines)
 
 
-def _words(comparison: Comparison, *styles: str) -> str:
+def _words(comparison: Outcome, *styles: str) -> str:
     """Return the legend with words for the styles of marks."""
     meant = legend(comparison)
     named = dict(zip((BEST, SAME, MAYBE), styles, strict=True))
     return "; ".join(f"{named[mark]}: {words}" for mark, words in meant.items())
 
 
-def as_csv(comparison: Comparison) -> str:
+def as_csv(comparison: Outcome) -> str:
     """Return every trial: one line for each case, table, split and method."""
     return str(comparison.frame.to_csv(index=False))
 
@@ -71,7 +71,7 @@ LATEX = {
 }  # fmt: skip
 
 
-def as_latex(comparison: Comparison) -> str:
+def as_latex(comparison: Outcome) -> str:
     """Return the tables as LaTeX: best in bold, not significantly worse underlined; needs no package."""
     styles = {BEST: r"\textbf{{{}}}", SAME: r"\underline{{{}}}", MAYBE: r"\textit{{{}}}"}
     lines = [f"% {line}" for line in head_of(comparison)]
@@ -109,7 +109,7 @@ STYLE = (
 )
 
 
-def as_html(comparison: Comparison) -> str:
+def as_html(comparison: Outcome) -> str:
     """Return the tables as one page that needs nothing else."""
     title = html.escape(head_of(comparison)[0])
     lines = [f"<!doctype html><meta charset='utf-8'><title>{title}</title><style>{STYLE}</style>", f"<h1>{title}</h1>"]
@@ -128,13 +128,13 @@ def _html(cell: Cell) -> str:
     return f"<td{f' class={cell.mark}' if cell.mark else ''}>{html.escape(cell.text)}</td>"
 
 
-WRITERS: Mapping[str, Callable[[Comparison], str]] = {
+WRITERS: Mapping[str, Callable[[Outcome], str]] = {
     ".txt": as_text,
     ".md": as_markdown,
     ".csv": as_csv,
     ".tex": as_latex,
     ".html": as_html,
-    ".json": Comparison.to_json,
+    ".json": Outcome.to_json,
 }
 """What writes a comparison, by the ending of the file's name."""
 
@@ -146,12 +146,12 @@ def check_table(path: str | os.PathLike[str]) -> None:
     check_writable(path)
 
 
-def save(comparison: Comparison, path: str | os.PathLike[str]) -> None:
+def save(comparison: Outcome, path: str | os.PathLike[str]) -> None:
     """Write the tables to a file, in the form that the ending of its name says.
 
     Parameters
     ----------
-    comparison : Comparison
+    comparison : Outcome
     path : str or path
 
     Raises

@@ -13,28 +13,28 @@ from kernsel.evaluation.significance import groups_alike
 from kernsel.report.style import check_plot, save_figure
 
 if TYPE_CHECKING:
-    from kernsel.comparison.curves import Curve, Surface
-    from kernsel.comparison.result import Comparison
+    from kernsel.comparison.result import Outcome
     from kernsel.evaluation.significance import Ranks
 
 WIDTH, ROW = 7.0, 0.28
 """Of a diagram, and the height of a line in it, in inches."""
 
 
-def _figure(height: float, width: float = WIDTH) -> Any:
+def blank_figure(height: float, width: float = WIDTH) -> Any:
+    """Return a figure of a size in inches."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def plot_differences(comparison: Comparison, path: str | os.PathLike[str]) -> None:
+def plot_differences(comparison: Outcome, path: str | os.PathLike[str]) -> None:
     """Draw the critical-difference diagram of each case (Demsar 2006, Figure 1).
 
     Methods stand at their mean ranks; bars join groups that are not significantly apart.
 
     Parameters
     ----------
-    comparison : Comparison
+    comparison : Outcome
     path : str or path
         A PNG, SVG or PDF, by the ending of the name.
 
@@ -49,7 +49,7 @@ def plot_differences(comparison: Comparison, path: str | os.PathLike[str]) -> No
         raise OptionError("a critical-difference diagram needs two tables or more, and two methods that succeed on all")
     most = max(len(ranked) for _, (_, ranked) in found)
     bars = max(len(groups_alike(each)) for _, (each, _) in found)
-    figure = _figure(len(found) * ROW * (3.5 + bars + (most + 1) // 2))
+    figure = blank_figure(len(found) * ROW * (3.5 + bars + (most + 1) // 2))
     for axes, (case, (ranks, methods)) in zip(
         np.ravel(figure.subplots(len(found), 1, squeeze=False)), found, strict=True
     ):
@@ -89,12 +89,12 @@ def _draw_differences(axes: Any, ranks: Ranks, names: Sequence[str]) -> None:
     axes.axis("off")
 
 
-def plot_choices(comparison: Comparison, parameter: str, path: str | os.PathLike[str]) -> None:
+def plot_choices(comparison: Outcome, parameter: str, path: str | os.PathLike[str]) -> None:
     """Draw boxes of the values of a parameter that each method chose over the splits, table by table.
 
     Parameters
     ----------
-    comparison : Comparison
+    comparison : Outcome
     parameter : str
         Such as ``"tau"`` or ``"lambda"``.
     path : str or path
@@ -119,7 +119,7 @@ def plot_choices(comparison: Comparison, parameter: str, path: str | os.PathLike
             {name for each in comparison.results for j in range(len(comparison.names)) for name in each.chosen(j)}
         )
         raise OptionError(f"no method chose {parameter!r}; there are {', '.join(known) or 'no parameters'}")
-    figure = _figure(1.0 + sum(0.4 + ROW * len(each) for each in boxes if each))
+    figure = blank_figure(1.0 + sum(0.4 + ROW * len(each) for each in boxes if each))
     drawn = [(result, each) for result, each in zip(comparison.results, boxes, strict=True) if each]
     heights = [0.4 / ROW + len(each) for _, each in drawn]
     all_axes = np.ravel(figure.subplots(len(drawn), 1, squeeze=False, sharex=True, height_ratios=heights))
@@ -131,64 +131,4 @@ def plot_choices(comparison: Comparison, parameter: str, path: str | os.PathLike
         if min(min(values) for _, values in each) > 0:
             axes.set_xscale("log")
     all_axes[-1].set_xlabel(f"{parameter}, over {comparison.splits} splits")
-    save_figure(figure, path)
-
-
-def plot_curve(curve: Curve, path: str | os.PathLike[str]) -> None:
-    """Draw the lines of a curve, a panel for each group of them, with a band of one standard deviation.
-
-    Parameters
-    ----------
-    curve : Curve
-    path : str or path
-        A PNG, SVG or PDF, by the ending of the name.
-    """
-    check_plot(path)
-    panels = list(dict.fromkeys(line.panel for line in curve.lines))
-    columns = min(len(panels), 3)
-    rows = -(-len(panels) // columns)
-    figure = _figure(0.5 + 2.6 * rows, 1.0 + 3.4 * columns)
-    names = list(dict.fromkeys(line.name for line in curve.lines))
-    all_axes = np.ravel(figure.subplots(rows, columns, squeeze=False))
-    for axes, panel in zip(all_axes, panels, strict=False):
-        for line in (line for line in curve.lines if line.panel == panel):
-            color = f"C{names.index(line.name) % 10}"
-            x, y, spread = (np.array(values) for values in (line.x, line.y, line.spread))
-            axes.plot(x, y, "o-", markersize=3, color=color, label=line.name)
-            if np.isfinite(spread).all() and not curve.log_y:
-                axes.fill_between(x, y - spread, y + spread, color=color, alpha=0.15, linewidth=0)
-        axes.set_title(panel, loc="left", fontsize=10)
-        axes.set_xlabel(curve.x_label)
-        axes.set_ylabel(curve.y_label)
-        if curve.log_x:
-            axes.set_xscale("log", base=curve.log_x)
-        if curve.log_y:
-            axes.set_yscale("log")
-    for axes in all_axes[len(panels) :]:
-        axes.axis("off")
-    all_axes[0].legend(frameon=False, fontsize=8)
-    save_figure(figure, path)
-
-
-def plot_surface(surface: Surface, path: str | os.PathLike[str]) -> None:
-    """Draw the contours of a surface over two parameters, and its least value.
-
-    Parameters
-    ----------
-    surface : Surface
-    path : str or path
-        A PNG, SVG or PDF, by the ending of the name.
-    """
-    check_plot(path)
-    figure = _figure(4.2, 5.6)
-    axes = figure.add_subplot()
-    drawn = axes.contourf(surface.x, surface.y, surface.z.T, levels=20, cmap="viridis")
-    figure.colorbar(drawn, label=surface.z_label)
-    i, j = np.unravel_index(np.nanargmin(surface.z), surface.z.shape)
-    axes.plot(surface.x[i], surface.y[j], "w*", markersize=12, label=f"least: {surface.z[i, j]:.4g}")
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlabel(surface.x_label)
-    axes.set_ylabel(surface.y_label)
-    axes.legend(loc="upper right")
     save_figure(figure, path)

@@ -11,13 +11,14 @@ import numpy as np
 from kernsel.comparison.design import TASKS
 from kernsel.comparison.methods import Method
 from kernsel.comparison.published import beside, words_of_agreement
-from kernsel.comparison.result import Comparison
+from kernsel.comparison.result import Outcome
 from kernsel.errors import OptionError
 from kernsel.learning import PUBLISHED
 from kernsel.text import listing, meant
 
 Options = Mapping[str, Any]
 T = TypeVar("T")
+Found = TypeVar("Found", bound=Outcome)
 
 
 @dataclass(frozen=True)
@@ -63,14 +64,14 @@ class Protocol:
     design: Options = field(default_factory=dict)
     claims: tuple[Claim, ...] = ()
 
-    def beside(self, comparison: Comparison) -> Comparison:
+    def beside(self, comparison: Found) -> Found:
         """Return a comparison with what the paper prints and says beside it."""
         published = beside(comparison, self.name)
         return replace(
             comparison, published=published, claims=[*words_of_agreement(published), *self._judged(comparison)]
         )
 
-    def _judged(self, comparison: Comparison) -> list[str]:
+    def _judged(self, comparison: Outcome) -> list[str]:
         """Say what of the paper's claims is found on these tables."""
         found = []
         names = list(comparison.names)

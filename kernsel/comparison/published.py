@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from kernsel.comparison.result import Comparison, TableResult
+    from kernsel.comparison.result import Outcome, TableResult
 
 FILE = "published.txt"
 
@@ -108,7 +108,7 @@ def _plain(name: str) -> str:
     return next((new + plain[len(old) :] for old, new in ALIASES.items() if plain.startswith(old)), plain)
 
 
-def beside(comparison: Comparison, protocol: str) -> list[Published]:
+def beside(comparison: Outcome, protocol: str) -> list[Published]:
     """Return the printed figures of the tables, cases and methods that are compared."""
     found = []
     for each in read_printed(protocol):

@@ -20,8 +20,6 @@ from kernsel.selection.result import finite_or_none
 from kernsel.text import to_json
 
 if TYPE_CHECKING:
-    import os
-
     import pandas as pd
 
 Array = NDArray[np.float64]
@@ -158,8 +156,8 @@ class Duel:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
-    """The outcome of :func:`kernsel.compare`.
+class Outcome:
+    """What :func:`kernsel.compare` finds, without its pictures and tables.
 
     Parameters
     ----------
@@ -334,27 +332,3 @@ class Comparison:
     def to_json(self) -> str:
         """Return ``to_dict`` as one JSON document."""
         return to_json(self.to_dict())
-
-    def summary(self) -> str:
-        """Return the tables for people."""
-        from kernsel.comparison.formats import as_text
-
-        return as_text(self)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the tables to a file: text, Markdown, CSV, LaTeX, HTML or JSON, by the ending of its name."""
-        from kernsel.comparison.formats import save
-
-        save(self, path)
-
-    def plot_choices(self, parameter: str, path: str | os.PathLike[str]) -> None:
-        """Draw boxes of the values of a parameter, such as ``tau``, that methods chose over the splits."""
-        from kernsel.comparison.pictures import plot_choices
-
-        plot_choices(self, parameter, path)
-
-    def plot(self, path: str | os.PathLike[str]) -> None:
-        """Draw the critical-difference diagram of each case to a PNG, SVG or PDF."""
-        from kernsel.comparison.pictures import plot_differences
-
-        plot_differences(self, path)

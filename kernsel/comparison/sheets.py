@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernsel.comparison.result import BEST, MAYBE, SAME, Comparison, TableResult
+from kernsel.comparison.result import BEST, MAYBE, SAME, Outcome, TableResult
 from kernsel.evaluation.significance import groups_alike
 
 DIGITS = 3
@@ -48,7 +48,7 @@ class Sheet:
     notes: tuple[str, ...] = ()
 
 
-def sheets(comparison: Comparison) -> list[Sheet]:
+def sheets(comparison: Outcome) -> list[Sheet]:
     """Return all sheets of a comparison: errors of each case, what was chosen, times, and what a paper prints."""
     found = [
         _errors(comparison, case, task)
@@ -62,7 +62,7 @@ def sheets(comparison: Comparison) -> list[Sheet]:
     return found
 
 
-def legend(comparison: Comparison) -> dict[str, str]:
+def legend(comparison: Outcome) -> dict[str, str]:
     """Return what each mark of the errors means."""
     level = f"{100 * comparison.level:g} %"
     found = {
@@ -74,7 +74,7 @@ def legend(comparison: Comparison) -> dict[str, str]:
     return found
 
 
-def _errors(comparison: Comparison, case: str, task: str) -> Sheet:
+def _errors(comparison: Outcome, case: str, task: str) -> Sheet:
     results = comparison.of_case(case, task)
     classes = task == "classification"
     what = "misclassified, %" if classes else f"test {comparison.measure.upper()} in units of the target"
@@ -99,7 +99,7 @@ def _errors(comparison: Comparison, case: str, task: str) -> Sheet:
     return Sheet(title + spread, ("", *comparison.names), tuple(rows), tuple(notes))
 
 
-def _words_of_ranks(comparison: Comparison, case: str) -> list[str]:
+def _words_of_ranks(comparison: Outcome, case: str) -> list[str]:
     found = comparison.ranks(case)
     assert found is not None
     ranks, ranked = found
@@ -124,7 +124,7 @@ def number(mean: float, deviation: float, classes: bool) -> str:
     return text if math.isnan(deviation) else f"{text} ± {deviation:.2g}"
 
 
-def _chosen(comparison: Comparison, case: str) -> Sheet:
+def _chosen(comparison: Outcome, case: str) -> Sheet:
     results = comparison.of_case(case)
     rows = [
         (Cell(each.table), *(Cell(words_of_choices(each, j)) for j in range(len(comparison.names)))) for each in results
@@ -144,7 +144,7 @@ def words_of_choices(result: TableResult, j: int) -> str:
     return ", ".join(words) or "-"
 
 
-def _times(comparison: Comparison) -> Sheet:
+def _times(comparison: Outcome) -> Sheet:
     rows = []
     for each in comparison.results:
         name = f"{each.table} ({each.case})" if each.case else each.table
@@ -154,7 +154,7 @@ def _times(comparison: Comparison) -> Sheet:
     return Sheet("median seconds to choose and fit", ("", *comparison.names), tuple(rows), (note,))
 
 
-def _published(comparison: Comparison) -> Sheet:
+def _published(comparison: Outcome) -> Sheet:
     rows = []
     for each in comparison.published:
         printed = each.printed
@@ -172,14 +172,14 @@ def _published(comparison: Comparison) -> Sheet:
     return Sheet("printed and found", head, tuple(rows), (note, *comparison.claims))
 
 
-def methods_sheet(comparison: Comparison) -> Sheet:
+def methods_sheet(comparison: Outcome) -> Sheet:
     """Return what each method is."""
     rows = [(Cell(name), Cell(told)) for name, told in zip(comparison.names, comparison.told, strict=True)]
     notes = (f"all: {comparison.shared}",) if comparison.shared else ()
     return Sheet("methods", ("name", "what it is"), tuple(rows), notes)
 
 
-def duels_sheet(comparison: Comparison, case: str) -> Sheet:
+def duels_sheet(comparison: Outcome, case: str) -> Sheet:
     """Return on how many tables each pair of methods differs, and how surely."""
     rows = []
     for duel in comparison.duels(case):
@@ -194,7 +194,7 @@ def duels_sheet(comparison: Comparison, case: str) -> Sheet:
     return Sheet(title, ("pair", "mean error", "paired t", "corrected t"), tuple(rows))
 
 
-def head_of(comparison: Comparison) -> Sequence[str]:
+def head_of(comparison: Outcome) -> Sequence[str]:
     """Return the first lines: what was compared, on which rows."""
     first = comparison.results[0]
     share = f"{first.train} rows to train on and {first.test} to test on" if len(comparison.results) == 1 else ""

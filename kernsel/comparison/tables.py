@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kernsel.data import Dataset
 from kernsel.data.tables import take
 from kernsel.errors import DataError, OptionError
-from kernsel.selection.api import encode_arrays
+from kernsel.selection.carry_out import encode_arrays
 from kernsel.selection.plan import Plan
 
 Indices = NDArray[np.int64]

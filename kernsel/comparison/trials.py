@@ -18,7 +18,7 @@ from kernsel.evaluation.nestedcv import row_losses
 from kernsel.kernels import short
 from kernsel.learning import learn_mkl_on_dataset, learn_on_dataset
 from kernsel.search.candidate import parameters_of
-from kernsel.selection.api import carry_out, encode_arrays
+from kernsel.selection.carry_out import carry_out, encode_arrays
 from kernsel.selection.plan import Plan
 from kernsel.text import first_line
 

@@ -20,7 +20,8 @@ from kernsel.heldout.baseline import constant_error
 from kernsel.heldout.standard_error import standard_error
 from kernsel.journal import journaling, remember, run_header
 from kernsel.kernels import is_precomputed
-from kernsel.selection.api import carry_out, encode_arrays, select
+from kernsel.selection.api import select
+from kernsel.selection.carry_out import carry_out, encode_arrays
 from kernsel.selection.plan import Plan
 from kernsel.selection.result import describe_candidate
 from kernsel.types import Progress

@@ -30,7 +30,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.linalg
@@ -38,14 +38,13 @@ from numpy.typing import NDArray
 
 from kernsel.data.target import chosen_classes
 from kernsel.errors import ModelError, OptionError, check_memory
+from kernsel.model.expansion import Expansion
 from kernsel.model.extrapolation import reach
 from kernsel.numerics.lowrank import pivoted_cholesky
 from kernsel.numerics.points import Points, as_points, is_sparse
 from kernsel.numerics.runtime.jit import one_blas_thread, share_each
 
-if TYPE_CHECKING:
-    from kernsel.model.model import Model
-
+M = TypeVar("M", bound=Expansion)
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
@@ -118,7 +117,7 @@ class Projection:
     B: Array
 
     @classmethod
-    def of(cls, model: Model, F: Array, A: Array, rank: int, ridge: float, parts: Sequence[Part]) -> Projection:
+    def of(cls, model: Expansion, F: Array, A: Array, rank: int, ridge: float, parts: Sequence[Part]) -> Projection:
         """Choose landmarks outside of some parts, and sum up products in blocks, whatever the number of threads."""
         n, X, kernel = len(F), model.rows, model.kernel
         check_memory(8 * (3 * n * rank + 5 * rank**2), f"{rank} landmarks of {n} rows", "leave the model as it is")
@@ -167,7 +166,7 @@ class Projection:
 
 
 @one_blas_thread()  # the work is cut into blocks and parts of the rows
-def compress(model: Model, within: float, table: Any = None) -> Model:
+def compress(model: M, within: float, table: Any = None) -> M:
     """Return a small model that predicts what a large one does.
 
     Parameters
@@ -224,7 +223,7 @@ def _between(tried: int, found: int) -> list[int]:
     return sorted({int(np.ceil(each)) for each in steps if each > least or tried <= FIRST} | {found})
 
 
-def _standard_error(model: Model) -> float:
+def _standard_error(model: Expansion) -> float:
     """Return the standard error of the mean held-out loss, for outputs as they are without their scale."""
     error, se = (model.provenance.get(name) for name in ("error", "error_se"))
     if not isinstance(error, float) or not isinstance(se, float) or not se > 0:
@@ -237,7 +236,7 @@ def _standard_error(model: Model) -> float:
     return 2.0 * error * se / scale**2  # the error is the root of the mean
 
 
-def _coefficients(model: Model) -> Array:
+def _coefficients(model: Expansion) -> Array:
     """Return the coefficients (c, m) of all functions: k outputs, those without each fold, and the scales of these."""
     intervals = model.intervals
     if intervals is None:
@@ -246,7 +245,7 @@ def _coefficients(model: Model) -> Array:
     return np.vstack([model.coefficients, *intervals.coefficients, *scales])
 
 
-def _parts(model: Model, A: Array) -> list[Part]:
+def _parts(model: Expansion, A: Array) -> list[Part]:
     """Return rows at which the small model is compared with the large one, and the functions that haven't seen them."""
     n, k = A.shape[1], len(model.bias)
     wanted = int(np.ceil(COMPARED * n))
@@ -265,7 +264,7 @@ def _parts(model: Model, A: Array) -> list[Part]:
 
 
 def _differences(
-    model: Model, projection: Projection, parts: Sequence[Part], ranks: Sequence[int], new: Points | None = None
+    model: Expansion, projection: Projection, parts: Sequence[Part], ranks: Sequence[int], new: Points | None = None
 ) -> Array:
     """Return the mean losses of predictions by numbers of landmarks, with the model's in the place of the truth.
 
@@ -285,7 +284,7 @@ def _differences(
     return np.asarray(total / sum(len(F) for _, F in rows))
 
 
-def _loss(model: Model, G: Array, F: Array) -> float:
+def _loss(model: Expansion, G: Array, F: Array) -> float:
     """Return the total loss over rows, of outputs G (e, k) for F in the place of the truth."""
     if model.labels is not None:
         threshold = 0.0 if model.threshold is None else model.threshold.value
@@ -295,7 +294,7 @@ def _loss(model: Model, G: Array, F: Array) -> float:
     return float(((G - F) ** 2).mean(axis=1).sum())
 
 
-def _on_landmarks(model: Model, projection: Projection, r: int, off: float) -> Model:
+def _on_landmarks(model: M, projection: Projection, r: int, off: float) -> M:
     """Return the model on the first r landmarks."""
     k, C, intervals = len(model.bias), projection.coefficients(r), model.intervals
     rows = as_points(model.rows[projection.landmarks[:r]])
@@ -318,7 +317,7 @@ def _on_landmarks(model: Model, projection: Projection, r: int, off: float) -> M
     )
 
 
-def describe(model: Model, small: Model) -> str:
+def describe(model: Expansion, small: Expansion) -> str:
     """Say how much smaller and faster a small model is than the one that it stands for, as measured in a moment."""
     spent = [_seconds(each, model.rows[:TIMED]) for each in (model, small)]
     size = [_bytes(each) / 1e6 for each in (model, small)]
@@ -330,7 +329,7 @@ def describe(model: Model, small: Model) -> str:
     )
 
 
-def _seconds(model: Model, X: Points) -> float:
+def _seconds(model: Expansion, X: Points) -> float:
     """Return the least time of three that outputs of some rows take."""
     found = []
     for _ in range(3):
@@ -340,7 +339,7 @@ def _seconds(model: Model, X: Points) -> float:
     return min(found)
 
 
-def _bytes(model: Model) -> int:
+def _bytes(model: Expansion) -> int:
     """Return the size of what grows with the rows: these, and the coefficients."""
     rows = model.rows
     return 8 * (int(rows.nnz if is_sparse(rows) else np.size(rows)) + _coefficients(model).size)

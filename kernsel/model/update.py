@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -15,8 +15,7 @@ from kernsel.errors import ModelError, OptionError, SelectionWarning
 from kernsel.model.expansion import Expansion
 from kernsel.model.sufficient import Expanded, SufficientStatistics
 
-if TYPE_CHECKING:
-    from kernsel.model.model import Model
+M = TypeVar("M", bound=Expansion)
 
 
 class Updatable(NamedTuple):
@@ -42,7 +41,7 @@ def check_updatable(model: Expansion) -> Updatable:
     return Updatable(model.sufficient, model.encoder)
 
 
-def with_rows(model: Model, table: Any, y: Any, weights: Any = None) -> Model:
+def with_rows(model: M, table: Any, y: Any, weights: Any = None) -> M:
     """Return the model with new rows: see ``Model.update``."""
     known, encoder = check_updatable(model)
     if known.weighted and weights is None:

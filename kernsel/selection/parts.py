@@ -33,7 +33,7 @@ from kernsel.parts import read_learner
 from kernsel.representation.blocks import SAMPLE
 from kernsel.representation.ranks import LowRank
 from kernsel.search.candidate import Candidate
-from kernsel.selection.api import carry_out, encode_arrays
+from kernsel.selection.carry_out import carry_out, encode_arrays
 from kernsel.selection.drivers import Driver
 from kernsel.selection.plan import WORDS, Plan
 from kernsel.selection.result import Selection

@@ -77,7 +77,7 @@ class Result:
 @pytest.fixture
 def fake(monkeypatch):
     """A selection that does no work, to test what surrounds it."""
-    module = types.ModuleType("kernsel.selection.api")
+    module = types.ModuleType("kernsel.selection.carry_out")
     module.action = lambda: None
 
     def carry_out(dataset, plan, progress):
@@ -85,7 +85,7 @@ def fake(monkeypatch):
         return Result.of(dataset, plan)
 
     module.carry_out = carry_out
-    monkeypatch.setitem(sys.modules, "kernsel.selection.api", module)
+    monkeypatch.setitem(sys.modules, "kernsel.selection.carry_out", module)
     from kernsel.numerics.runtime import jit
 
     monkeypatch.setattr(jit, "announce", None)

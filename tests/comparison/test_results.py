@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from kernsel.comparison.comparison import Comparison
 from kernsel.comparison.formats import SIGNS, WRITERS, as_html, as_latex, as_markdown, as_text
 from kernsel.comparison.pictures import plot_choices, plot_differences
-from kernsel.comparison.result import BEST, MAYBE, SAME, WORSE, Comparison, TableResult
+from kernsel.comparison.result import BEST, MAYBE, SAME, WORSE, TableResult
 from kernsel.comparison.trials import Trial
 from kernsel.errors import OptionError
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import kernsel
-import kernsel.selection.api
+import kernsel.selection.carry_out
 from kernsel import study_relevances
 from kernsel.data import from_arrays
 from kernsel.errors import DataError, OptionError
@@ -66,7 +66,7 @@ def test_errors_are_those_of_selections_that_have_not_seen_the_rows(study):
     scaled, target = pd.DataFrame(dataset.X, columns=X.columns), dataset.Y[0]
     given = from_arrays(scaled[~held], target[~held], standardize=False, standardize_target=False)
     for name, kernel in (("with", kernsel.kernels.ARD(study.samples.iloc[2])), ("without", "gaussian")):
-        model = kernsel.selection.api.select_dataset(given, kernel=kernel, folds=5, clip=False).model
+        model = kernsel.selection.carry_out.select_dataset(given, kernel=kernel, folds=5, clip=False).model
         error = y.std() * math.sqrt(np.mean((model.predict(scaled[held]) - target[held]) ** 2))
         assert study.errors[name].iloc[2] == pytest.approx(error, rel=1e-6)
 

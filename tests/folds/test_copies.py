@@ -12,7 +12,7 @@ from kernsel.data.copies import find_copies, hashes, numbered
 from kernsel.evaluation import nested
 from kernsel.folds import copies_apart, deal, deal_copies, keeps_copies, make_folds
 from kernsel.numerics.points import as_points
-from kernsel.selection.api import select_dataset
+from kernsel.selection.carry_out import select_dataset
 
 values = st.sampled_from([0.0, -0.0, 1.0, -1.0, 2.0, 1e-300, 1e300, 0.1, 0.30000000000000004])
 rows_of = st.integers(1, 4).flatmap(

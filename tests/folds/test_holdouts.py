@@ -23,7 +23,7 @@ from kernsel.data import from_arrays
 from kernsel.errors import OptionError, SelectionWarning
 from kernsel.kernels import Gaussian
 from kernsel.learners import Krr
-from kernsel.selection.api import select_dataset
+from kernsel.selection.carry_out import select_dataset
 
 GRID = {"tau": [1.0, 3.0], "lambda": [1e-2, 1e-1]}
 PLAIN = {"grid": GRID, "extend": False}

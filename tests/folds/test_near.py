@@ -15,7 +15,7 @@ from kernsel.errors import DataError, OptionError
 from kernsel.folds import make_folds
 from kernsel.folds.dealing import cut_regions
 from kernsel.folds.partition import Partition
-from kernsel.selection.api import select_dataset
+from kernsel.selection.carry_out import select_dataset
 
 DAYS = pd.date_range("2024-01-01", periods=40)
 

@@ -11,7 +11,7 @@ from kernsel.errors import OptionError
 from kernsel.folds.partition import Partition
 from kernsel.heldout.metrics import Metrics
 from kernsel.kernels import Statistics
-from kernsel.selection.api import select_dataset
+from kernsel.selection.carry_out import select_dataset
 
 FEW = {"grid": {"tau": [1.0, 3.0], "lambda": [1e-2, 1e-1]}, "folds": 5, "extend": False}
 

@@ -14,7 +14,7 @@ from kernsel.data import from_arrays
 from kernsel.errors import ModelError, OptionError
 from kernsel.heldout.intervals import Intervals, Scale
 from kernsel.model.model import load
-from kernsel.selection.api import select_dataset
+from kernsel.selection.carry_out import select_dataset
 
 COVERAGES = st.sampled_from([0.1, 0.5, 0.8, 0.9, 0.99])
 OPTIONS = {"kernel": "gaussian(tau=1.0)", "grid": {"lambda": [0.01, 0.1, 1.0]}, "folds": 5}

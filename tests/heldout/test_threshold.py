@@ -12,7 +12,7 @@ from kernsel.data import from_arrays
 from kernsel.errors import ModelError, OptionError
 from kernsel.heldout.threshold import MEASURES, Threshold, best_threshold, choose_threshold, counts_at, read_measure
 from kernsel.model.model import load
-from kernsel.selection.api import select_dataset
+from kernsel.selection.carry_out import select_dataset
 
 NAMES = (*MEASURES, "cost(fp=1,fn=5)", "cost( fp=2, fn=0.5 )")
 OPTIONS = {"kernel": "gaussian(tau=1.0)", "learner": "lssvm", "grid": {"lambda": [0.01, 0.1, 1.0]}, "folds": 5}

@@ -13,7 +13,7 @@ from kernsel.heldout.calibration import Calibration, calibrate
 from kernsel.heldout.coupling import softmax
 from kernsel.heldout.vennabers import venn_abers
 from kernsel.model.model import load
-from kernsel.selection.api import select_dataset
+from kernsel.selection.carry_out import select_dataset
 
 
 def drawn(seed, n=25, k=1):

@@ -20,7 +20,7 @@ from kernsel.errors import JournalWarning, OptionError
 from kernsel.journal import file as journal_file
 from kernsel.journal import journaling, remember, run_header
 from kernsel.search import board
-from kernsel.selection.api import encode_arrays
+from kernsel.selection.carry_out import encode_arrays
 from kernsel.selection.plan import Plan
 
 SLOW = ("ard", "auto", "nested")

@@ -20,7 +20,7 @@ from kernsel.learning.metric import LearntMetric, Round, learn_metric, turned
 from kernsel.learning.profile import learn_profile
 from kernsel.numerics.runtime import jit
 from kernsel.selection import auto as automatic
-from kernsel.selection.api import select_dataset
+from kernsel.selection.carry_out import select_dataset
 from twins.learning import PROFILES
 
 FEW = {"grid": {"lambda": [1e-5, 1e-4, 1e-3]}, "folds": 5, "extend": False}

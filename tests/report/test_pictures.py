@@ -201,7 +201,7 @@ def test_pictures_on_the_command_line(table, tmp_path):
 )
 def test_pictures_that_can_not_be_are_refused_before_the_search(table, tmp_path, monkeypatch, plots, message):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("kernsel.selection.api.carry_out", lambda *_: pytest.fail("the search began"))
+    monkeypatch.setattr("kernsel.selection.carry_out.carry_out", lambda *_: pytest.fail("the search began"))
     options = [word for each in plots for word in ("--plot", each)]
     assert message in run("select", table, *FIXED, *options, code=2).stderr
 

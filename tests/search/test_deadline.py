@@ -13,7 +13,7 @@ from kernsel.data import from_arrays
 from kernsel.errors import OptionError
 from kernsel.search import board, deadline
 from kernsel.search.deadline import NEVER, Deadline, deadline_in_force, limited_time
-from kernsel.selection.api import select_dataset
+from kernsel.selection.carry_out import select_dataset
 from kernsel.selection.plan import Plan
 from kernsel.selection.run import run
 

@@ -19,7 +19,7 @@ from kernsel.learning.profile import learn_profile
 from kernsel.numerics.runtime import jit
 from kernsel.selection import auto as automatic
 from kernsel.selection import kernel_source
-from kernsel.selection.api import select_dataset
+from kernsel.selection.carry_out import select_dataset
 
 FEW = {"grid": {"lambda": [1e-4, 1e-3, 1e-2]}, "folds": 3, "extend": False}
 

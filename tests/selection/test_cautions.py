@@ -16,7 +16,7 @@ import tolerances
 from kernsel.data import from_arrays
 from kernsel.errors import Caution, OptionError, codes_of
 from kernsel.heldout.baseline import baseline_of, constants
-from kernsel.selection.api import select_dataset
+from kernsel.selection.carry_out import select_dataset
 
 NEW = {"one-class", "no-better-than-baseline", "error-too-small", "copies-apart"}
 QUICK = {"learner": "krr", "grid": tables.SMALL, "folds": 5, "extend": False}

@@ -15,7 +15,7 @@ from kernsel.numerics.whole.costs import Costs, Work
 from kernsel.search.deadline import Deadline, limited_time
 from kernsel.selection import auto as automatic
 from kernsel.selection import large, limits
-from kernsel.selection.api import select_dataset
+from kernsel.selection.carry_out import select_dataset
 from kernsel.selection.large import ClimbStep, narrower
 from kernsel.selection.plan import Plan
 

@@ -28,7 +28,7 @@ from kernsel.paths import HeldOut, Path
 from kernsel.representation import blocks as streaming
 from kernsel.representation.blocks import Stream
 from kernsel.representation.problem import Problem
-from kernsel.selection.api import select_dataset
+from kernsel.selection.carry_out import select_dataset
 
 ENTRY = {
     *(

@@ -24,7 +24,7 @@ from kernsel.kernels import Kernel
 from kernsel.model.model import load
 from kernsel.numerics.points import is_sparse
 from kernsel.representation import blocks as streaming
-from kernsel.selection.api import select_dataset
+from kernsel.selection.carry_out import select_dataset
 
 N, D = 120, 30
 GRID = {"tau": [5.0, 20.0, 80.0], "lambda": [1e-3, 1e-2, 1e-1]}

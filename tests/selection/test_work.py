@@ -11,7 +11,7 @@ from kernsel import parts as reading
 from kernsel.data import from_arrays
 from kernsel.search.deadline import Deadline, limited_time
 from kernsel.selection import large, limits, work
-from kernsel.selection.api import select_dataset
+from kernsel.selection.carry_out import select_dataset
 from kernsel.selection.plan import Plan
 
 N, FEW = 420, 60
