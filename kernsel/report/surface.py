@@ -51,7 +51,7 @@ def _plane(selection: Selection, width: str | None) -> list[Candidate]:
 
 def _draw_plane(figure: Any, selection: Selection, width: str, plane: Sequence[Candidate]) -> None:
     from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch, Rectangle
+    from matplotlib.patches import Patch
     from scipy.spatial import cKDTree
 
     best, lowest = selection.best, selection.minimum
@@ -97,16 +97,7 @@ def _draw_plane(figure: Any, selection: Selection, width: str, plane: Sequence[C
         axes.plot([c.lam for c in inside], [c.width for c in inside], linestyle="none", **look)
         look |= {"color": INK, "linewidth": 1.4}
         handles.append(Line2D([], [], label="can't be told from the lowest", **look))
-    begun = _begun(selection, width)
-    if begun is not None:
-        (left, right), (bottom, top) = begun
-        half = np.exp(steps / 2)
-        corner = (left / half[0], bottom / half[1])
-        size = (right * half[0] - corner[0], top * half[1] - corner[1])
-        if any(not (left <= c.lam <= right and bottom <= c.width <= top) for c in plane):
-            for line, colour, dash in ((3.0, "white", "-"), (1.4, "black", "--")):
-                axes.add_patch(Rectangle(corner, *size, fill=False, edgecolor=colour, linewidth=line, linestyle=dash))
-            handles.append(Line2D([], [], color=INK, linewidth=1.4, linestyle="--", label="grid as it began"))
+    handles += _draw_begun(axes, selection, width, plane, steps)
     marks = [(best, "*", 17, "the choice")]
     if lowest is not None and lowest.key != best.key and lowest.key in {c.key for c in plane}:
         marks.append((lowest, "D", 8, "the lowest score"))
@@ -119,6 +110,25 @@ def _draw_plane(figure: Any, selection: Selection, width: str, plane: Sequence[C
     axes.set_ylabel(f"{width} (width, on the scale of the encoded features)")
     axes.set_title(f"{selection.learner} on {best.kernel.name}{_elsewhere(selection, plane)}")
     legend_below(figure, handles)
+
+
+def _draw_begun(axes: Any, selection: Selection, width: str, plane: Sequence[Candidate], steps: Array) -> list[Any]:
+    """Draw the grid as it began, where candidates lie outside; return what the legend shows of it."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Rectangle
+
+    begun = _begun(selection, width)
+    if begun is None:
+        return []
+    (left, right), (bottom, top) = begun
+    if all(left <= c.lam <= right and bottom <= c.width <= top for c in plane):
+        return []
+    half = np.exp(steps / 2)
+    corner = (left / half[0], bottom / half[1])
+    size = (right * half[0] - corner[0], top * half[1] - corner[1])
+    for line, colour, dash in ((3.0, "white", "-"), (1.4, "black", "--")):
+        axes.add_patch(Rectangle(corner, *size, fill=False, edgecolor=colour, linewidth=line, linestyle=dash))
+    return [Line2D([], [], color=INK, linewidth=1.4, linestyle="--", label="grid as it began")]
 
 
 def _draw_curves(figure: Any, selection: Selection) -> None:

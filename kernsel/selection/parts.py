@@ -11,17 +11,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernsel.data import Dataset
 from kernsel.data.encoding import Encoder
 from kernsel.data.more import encode_more
 from kernsel.data.target import chosen_classes, class_codes
 from kernsel.errors import OptionError, SelectionWarning
+from kernsel.kernels import Kernel
 from kernsel.model.extrapolation import reach
 from kernsel.model.sufficient import SufficientStatistics
 from kernsel.numerics.blocks import features as streaming
@@ -105,6 +107,12 @@ class FoldLosses(NamedTuple):
     loss: Array
     square: Array
     error: Array
+
+    def spread(self, k: int) -> tuple[float, float]:
+        """Return the mean loss over all rows with the k-th value of lambda, and the standard deviation."""
+        total = self.weight.sum()
+        mean = float(self.loss[:, k].sum() / total)
+        return mean, float(np.sqrt(max(self.square[:, k].sum() / total - mean**2, 0.0)))
 
 
 def draw(rows: Rows, size: int, seed: int) -> Drawn:
@@ -246,64 +254,112 @@ def select_parts(
     coding = Coding(dataset.encoder, dataset.labels, dataset.output_shift, dataset.output_scale, t, plan.seed)
     encoded = driver.each(encode_part, parts, driver.share(Coding, *coding))
     facts: Facts = driver.reduce(find_facts, encoded, merge_facts)
-    leading = list(dict.fromkeys(c.kernel for c in found.candidates if c.compares))[:LEADING]
     limits = facts.limits if dataset.task == "regression" and plan.clip else None
-    unit = float(dataset.output_scale[0]) if dataset.labels is None and dataset.k == 1 else 1.0
-    classes = dataset.labels is not None
-    scored: list[tuple[Candidate, SufficientStatistics, Features]] = []
+    everything = AllRows(driver, encoded, facts, dataset, found.best.learner, LowRank(rank), plan.seed, t, limits)
+    leading = list(dict.fromkeys(c.kernel for c in found.candidates if c.compares))[:LEADING]
+    scored: list[Scored] = []
     for place, kernel in enumerate(leading):
         if progress is not None:
             progress(place, len(leading), f"all {facts.rows} rows")
-        lams = _lambdas(found.candidates, kernel)
-        rows = dataset.X[: SAMPLE * rank]
-        _, points, T, _ = LowRank(rank).factor(kernel, rows, plan.seed)
+        scored += everything.score(kernel, _lambdas(found.candidates, kernel), weighted)
+    candidates = [each.candidate for each in scored]
+    best = min(scored, key=lambda each: each.candidate.score)
+    return _selection(found, candidates, best, facts, limits, dataset.X, t)
+
+
+class Scored(NamedTuple):
+    """A candidate that is scored on all rows, with the sums and features of its fit.
+
+    Parameters
+    ----------
+    candidate : Candidate
+    kept : SufficientStatistics
+    features : Features
+    """
+
+    candidate: Candidate
+    kept: SufficientStatistics
+    features: Features
+
+
+@dataclass(frozen=True)
+class AllRows:
+    """All rows in their parts, and what candidates are scored by there.
+
+    Parameters
+    ----------
+    driver : Driver
+    encoded : sequence
+        Handles of the encoded parts.
+    facts : Facts
+    sample : Dataset
+        Among whose rows the landmarks are.
+    learner : Learner
+        Of the square loss.
+    rank : LowRank
+    seed, folds : int
+    limits : (2, k) array or None
+        Within which outputs are kept.
+    """
+
+    driver: Driver
+    encoded: Sequence[Any]
+    facts: Facts
+    sample: Dataset
+    learner: Any
+    rank: LowRank
+    seed: int
+    folds: int
+    limits: Array | None
+
+    def score(self, kernel: Kernel, lams: Array, weighted: bool) -> list[Scored]:
+        """Score a kernel with values of lambda by exact refits without each fold, in two passes over the rows."""
+        driver, bias = self.driver, bool(self.learner.bias)
+        rows = self.sample.X[: SAMPLE * self.rank.largest]
+        _, points, T, _ = self.rank.factor(kernel, rows, self.seed)
         shared = driver.share(Features, kernel, points, T, rows)
-        sums: Sums = driver.reduce(sum_part, encoded, Sums.merge, shared)
+        sums: Sums = driver.reduce(sum_part, self.encoded, Sums.merge, shared)
         features = Features(kernel, points, T, rows)
         finish(features, sums)
-        whole = sums.of(np.ones(t, np.bool_))
-        w, failed = _without_folds(sums, whole, lams, found.best.learner.bias)
+        whole = sums.of(np.ones(self.folds, np.bool_))
+        w, failed = _without_folds(sums, whole, lams, bias)
         r = features.rank
         b = w[..., r] if w.shape[-1] > r else np.zeros(w.shape[:-1])
-        losses: FoldLosses = driver.reduce(
-            hold_out_part, encoded, merge_losses, shared, driver.share(_same, w[..., :r]), b, limits, classes
-        )
-        total = losses.weight.sum()
-        for k, lam in enumerate(lams):
-            mean = float(losses.loss[:, k].sum() / total)
-            deviation = float(np.sqrt(max(losses.square[:, k].sum() / total - mean**2, 0.0)))
-            by_fold = losses.error[:, k] / losses.weight
-            error = float(losses.error[:, k].sum() / total)
-            if dataset.labels is None:
-                by_fold, error = unit * np.sqrt(by_fold), unit * float(np.sqrt(error))
-            se = float(by_fold.std(ddof=1) / np.sqrt(t))
-            bad = "the ridge is below rounding" if failed[k] or not np.isfinite(mean) else None
-            candidate = Candidate(
-                kernel,
-                float(lam),
-                learner=found.best.learner,
-                score=np.inf if bad else mean,
-                loss=np.inf if bad else mean,
-                error=None if bad else error,
-                error_se=None if bad else se,
-                exact=True,
-                failed=bad,
-                verified=None if bad else mean,
-                score_se=None if bad else deviation / np.sqrt(facts.rows),
-            )
+        given = driver.share(_same, w[..., :r]), b, self.limits, self.sample.labels is not None
+        losses: FoldLosses = driver.reduce(hold_out_part, self.encoded, merge_losses, shared, *given)
+        scored = []
+        for k, lam in enumerate(lams.tolist()):
+            mean, deviation = losses.spread(k)
+            candidate = self._candidate(kernel, lam, losses, k, bool(failed[k]))
+            held = self.facts.rows
             kept = SufficientStatistics(
-                T=T,
-                sums=whole,
-                bias=bool(found.best.learner.bias),
-                lam=float(lam),
-                loss=mean,
-                deviation=deviation,
-                held=facts.rows,
-                weighted=weighted,
+                T=T, sums=whole, bias=bias, lam=lam, loss=mean, deviation=deviation, held=held, weighted=weighted
             )
-            scored.append((candidate, kept, features))
-    best, kept, features = min(scored, key=lambda each: each[0].score)
-    return _selection(found, [each for each, _, _ in scored], best, kept, features, facts, limits, dataset.X, t)
+            scored.append(Scored(candidate, kept, features))
+        return scored
+
+    def _candidate(self, kernel: Kernel, lam: float, losses: FoldLosses, k: int, failed: bool) -> Candidate:
+        """Return the k-th value of lambda as a candidate."""
+        mean, deviation = losses.spread(k)
+        if failed or not np.isfinite(mean):
+            why = "the ridge is below rounding"
+            return Candidate(kernel, lam, learner=self.learner, score=np.inf, loss=np.inf, exact=True, failed=why)
+        by_fold, error = losses.error[:, k] / losses.weight, float(losses.error[:, k].sum() / losses.weight.sum())
+        if self.sample.labels is None:
+            unit = float(self.sample.output_scale[0]) if self.sample.k == 1 else 1.0
+            by_fold, error = unit * np.sqrt(by_fold), unit * float(np.sqrt(error))
+        return Candidate(
+            kernel,
+            lam,
+            learner=self.learner,
+            score=mean,
+            loss=mean,
+            error=error,
+            error_se=float(by_fold.std(ddof=1) / np.sqrt(self.folds)),
+            exact=True,
+            verified=mean,
+            score_se=deviation / np.sqrt(self.facts.rows),
+        )
 
 
 def _same(value: Any) -> Any:
@@ -332,15 +388,14 @@ def _without_folds(sums: Sums, whole: Sums, lams: Array, bias: bool) -> tuple[Ar
 def _selection(
     found: Selection,
     candidates: list[Candidate],
-    best: Candidate,
-    kept: SufficientStatistics,
-    features: Features,
+    chosen: Scored,
     facts: Facts,
     limits: Array | None,
     X: Points,
     t: int,
 ) -> Selection:
     """Return the selection on the sample with what was found on all rows in its place."""
+    best, kept, features = chosen
     fit = kept.expansion()
     model = replace(
         found.model,
