@@ -11,7 +11,7 @@ from kernsel.data import Dataset, from_arrays
 from kernsel.errors import OptionError
 from kernsel.journal import journaling, run_header
 from kernsel.kernels import is_precomputed
-from kernsel.memory import limited_memory
+from kernsel.memory import limited_memory, memory_limit
 from kernsel.numerics.points import Points
 from kernsel.parts import check_seed, read_learner, read_memory
 from kernsel.search.deadline import Deadline, limited_time
@@ -97,7 +97,21 @@ def carry_out(dataset: Dataset, plan: Plan, progress: Progress | None = None) ->
         limited_time(Deadline.read(plan.time)),
         journaling(plan.journal, header),
     ):
-        return with_origin(_carry_out(dataset, plan, progress), dataset, plan)
+        return with_origin(_within_memory(dataset, plan, progress), dataset, plan)
+
+
+def _within_memory(dataset: Dataset, plan: Plan, progress: Progress | None) -> Selection:
+    """Follow a plan; where memory runs out all the same, once more with half of it, which is said."""
+    try:
+        return _carry_out(dataset, plan, progress)
+    except MemoryError:
+        limit = memory_limit()
+        if limit is None:
+            raise
+    half = limit // 2
+    with limited_memory(half):
+        found = _carry_out(dataset, plan, progress)
+    return with_notes(found, 0.0, [f"memory: it ran out, and the search was begun anew within {half / 2**20:.0f} MiB"])
 
 
 def _carry_out(dataset: Dataset, plan: Plan, progress: Progress | None) -> Selection:

@@ -56,6 +56,7 @@ class ChiSquared(Kernel):
         return np.exp(stats.kept("chi-squared", lambda X, Z: table(X, Z, True)) / -self.sigma)
 
     def diag(self, X):
+        self.require_fixed()
         return np.ones(len(X))
 
     def axes(self, X):

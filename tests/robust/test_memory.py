@@ -12,6 +12,7 @@ import kernsel
 from kernsel import memory
 from kernsel.errors import OptionError, check_memory
 from kernsel.parts import read_memory
+from kernsel.selection import carry_out
 
 MIB = 2**20
 
@@ -32,6 +33,29 @@ def machine(tmp_path, monkeypatch):
             file.write_text(text)
 
     return make
+
+
+@pytest.mark.filterwarnings("ignore::kernsel.errors.SelectionWarning")  # of a grid that isn't extended
+def test_memory_that_runs_out_is_halved_once(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    seen, real = [], carry_out.run
+
+    def run(*args):
+        seen.append(memory.memory_limit())
+        if len(seen) <= fails:
+            raise MemoryError
+        return real(*args)
+
+    monkeypatch.setattr(carry_out, "run", run)
+    given = {"kernel": "gaussian(tau=1)", "extend": False, "memory": 900 * MIB}
+    fails = 1
+    found = kernsel.select(X, X[:, 0], **given)
+    assert seen == [900 * MIB, 450 * MIB]
+    assert "memory: it ran out, and the search was begun anew within 450 MiB" in found.data["notes"]
+    fails = 4
+    with pytest.raises(MemoryError):
+        kernsel.select(X, X[:, 0], **given)
+    assert len(seen) == 4
 
 
 def test_limits_of_control_groups_of_version_2(machine):
