@@ -159,6 +159,9 @@ def test_workers_of_dask_give_the_same_bits(client):
         kernsel.select(da.from_array(X, chunks=(-1, 1)), da.from_array(y.to_numpy()))
 
 
+PATIENCE = 120  # seconds until a selection that lost a worker is given up
+
+
 def slow_rows(rows):
     """A part that takes a while, so that a worker can be lost in the middle."""
     time.sleep(0.3)
@@ -171,8 +174,13 @@ def test_what_a_lost_worker_had_is_done_again(client):
     (victim, *_) = client.run(os.getpid).values()
     end = threading.Timer(0.5, lambda: os.kill(victim, signal.SIGKILL))
     end.start()
-    found = spread.select_parts(parts, OnDask(client), PLAN)
+    made: list = []
+    work = threading.Thread(target=lambda: made.append(spread.select_parts(parts, OnDask(client), PLAN)), daemon=True)
+    work.start()
+    work.join(PATIENCE)
     end.join()
+    assert made, "nothing was found after a worker was lost"
+    (found,) = made
     assert victim not in client.run(os.getpid).values()
     np.testing.assert_array_equal(found.model.coefficients, expected.model.coefficients)
     assert [c.score for c in found.candidates] == [c.score for c in expected.candidates]
