@@ -8,7 +8,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from kernsel.deprecation import current
 from kernsel.version import __version__
 
 if TYPE_CHECKING:
@@ -104,6 +103,8 @@ def __getattr__(name: str) -> Any:
         return import_module(f"kernsel.{name}")
     if name in _NAMES:
         return getattr(import_module(f"kernsel.{_NAMES[name]}"), name)
+    from kernsel.deprecation import current  # of a name that there isn't: no start of Python waits for it
+
     if (new := current("name", name)) != name:
         return __getattr__(new)
     raise AttributeError(f"module 'kernsel' has no attribute {name!r}; it has {', '.join(__all__)}")

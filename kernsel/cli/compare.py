@@ -191,7 +191,6 @@ def _methods(texts: list[str]) -> dict[str, dict[str, Any]]:
 def _read(data: list[Path], reading: Reading, target: str | None) -> dict[str, tuple[Any, Any]]:
     """Return features and target of each table by its name."""
     from kernsel.data import assign_roles, read_table
-    from kernsel.data.tables import column_of, names_of, without
 
     found: dict[str, tuple[Any, Any]] = {}
     places = [path.resolve() for path in data]
@@ -199,13 +198,5 @@ def _read(data: list[Path], reading: Reading, target: str | None) -> dict[str, t
         if places.count(path.resolve()) > 1:
             raise OptionError(f"{path} is given twice; give each table once")
         roles = assign_roles(read_table([path], reading=reading), target)
-        targets = roles.targets or names_of(roles.frame)[-1:]
-        columns = [column_of(roles.frame, name) for name in targets]
-        name = path.stem if path.stem not in found else str(path)
-        if len(columns) > 1:
-            import pandas as pd
-
-            found[name] = without(roles.frame, targets), pd.concat(columns, axis=1)
-        else:
-            found[name] = without(roles.frame, targets), columns[0]
+        found[path.stem if path.stem not in found else str(path)] = roles.split()
     return found

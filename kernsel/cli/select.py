@@ -225,17 +225,11 @@ def _origin(
 
 def nested_estimate(roles: Roles, dataset: Dataset, plan: Plan, outer: Any, quiet: bool) -> Any:
     """Return the nested estimate of a plan on a table."""
-    import pandas as pd
-
-    from kernsel.data.tables import column_of, names_of, without
     from kernsel.evaluation.nestedcv import estimate_nested
 
-    targets = roles.targets or names_of(roles.frame)[-1:]
-    columns = {name: column_of(roles.frame, name) for name in targets}
     with console.progress(quiet) as report:
         return estimate_nested(
-            without(roles.frame, targets),
-            pd.DataFrame(columns) if len(targets) > 1 else columns[targets[0]],
+            *roles.split(),
             replace(plan, task=dataset.task),
             outer,
             weights=roles.weights,

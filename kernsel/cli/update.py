@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -38,7 +38,6 @@ def update(
         check_replaceable(output, RESULTS["--model"])
         set_threads(threads)
         from kernsel.data import assign_roles, read_table
-        from kernsel.data.tables import column_of, without
         from kernsel.model.model import load
         from kernsel.model.update import check_updatable
         from kernsel.text import to_json
@@ -47,15 +46,8 @@ def update(
         encoder = check_updatable(fitted).encoder
         names = fitted.target if isinstance(fitted.target, list) else [fitted.target]
         roles = assign_roles(read_table(data, encoder.columns, asked.reading), ",".join(names), weights)
-        y: Any = {name: column_of(roles.frame, name) for name in names}
-        if len(names) > 1:
-            import pandas as pd
-
-            y = pd.DataFrame(y)
-        else:
-            y = y[names[0]]
         with console.prints_aside():
-            updated = fitted.update(without(roles.frame, names), y, roles.weights)
+            updated = fitted.update(*roles.split(), roles.weights)
         updated.save(output)
         document = {"format": "kernsel-update", "version": 1, **updated.provenance}
         last = document["updates"][-1]

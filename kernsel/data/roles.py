@@ -33,6 +33,17 @@ class Roles:
     groups: pd.Series | None
     folds: pd.Series | None
 
+    def split(self) -> tuple[pd.DataFrame | SparseTable, pd.Series | pd.DataFrame]:
+        """Return the features and the target, several targets as a table: the last column, where none is named."""
+        targets = self.targets or names_of(self.frame)[-1:]
+        columns = [column_of(self.frame, name) for name in targets]
+        features = without(self.frame, targets)
+        if len(columns) == 1:
+            return features, columns[0]
+        import pandas as pd
+
+        return features, pd.concat(columns, axis=1)
+
 
 def assign_roles(
     frame: pd.DataFrame | SparseTable,

@@ -11,6 +11,7 @@ from kernsel.errors import IncompatibleError, check_memory
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel
 from kernsel.numerics.blocks import features as streaming
+from kernsel.numerics.blocks.costs import SAMPLE
 from kernsel.numerics.landmarks import uniform_landmarks
 from kernsel.numerics.points import Points
 from kernsel.numerics.runtime.once import once
@@ -32,9 +33,6 @@ PASSES = 2
 
 PRODUCTS_BYTES = 2**30
 """Room for the products of all segments of rows."""
-
-SAMPLE = 10
-"""Rows for each landmark, drawn at random, among which the landmarks are chosen."""
 
 
 def needed(rows: Partition, rank: LowRank, square: bool) -> bool:

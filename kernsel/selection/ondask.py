@@ -11,7 +11,7 @@ import numpy as np
 
 from kernsel.data import Reading, assign_roles, read_table
 from kernsel.data.sources import find_sources
-from kernsel.data.tables import array_names, column_of, names_of, without
+from kernsel.data.tables import array_names
 from kernsel.errors import DataError
 from kernsel.selection.drivers import OnDask, connected
 from kernsel.selection.parts import Rows, select_parts
@@ -89,13 +89,7 @@ def select_files(
 def _read(number: int, path: str, target: str | None, weights: str | None, reading: Reading | None) -> Rows:
     """Read a file, on a worker."""
     roles = assign_roles(read_table(path, reading=reading), target, weights)
-    targets = roles.targets or names_of(roles.frame)[-1:]
-    columns = [column_of(roles.frame, name) for name in targets]
-    if len(columns) > 1:
-        import pandas as pd
-
-        return Rows(number, without(roles.frame, targets), pd.concat(columns, axis=1), roles.weights)
-    return Rows(number, without(roles.frame, targets), columns[0], roles.weights)
+    return Rows(number, *roles.split(), roles.weights)
 
 
 def _rows(number: int, X: Any, y: Any, weights: Any = None) -> Rows:

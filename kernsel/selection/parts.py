@@ -27,12 +27,12 @@ from kernsel.kernels import Kernel
 from kernsel.model.extrapolation import reach
 from kernsel.model.sufficient import SufficientStatistics
 from kernsel.numerics.blocks import features as streaming
+from kernsel.numerics.blocks.costs import SAMPLE
 from kernsel.numerics.blocks.features import Features
-from kernsel.numerics.blocks.sums import Sums, finish, part_sums
+from kernsel.numerics.blocks.sums import Sums, finish, segment_sums
 from kernsel.numerics.points import Points
 from kernsel.numerics.runtime.jit import one_blas_thread
 from kernsel.parts import read_learner
-from kernsel.representation.blocks import SAMPLE
 from kernsel.representation.ranks import LowRank
 from kernsel.search.candidate import Candidate
 from kernsel.selection.carry_out import carry_out, encode_arrays
@@ -177,7 +177,7 @@ def merge_facts(one: Facts, other: Facts) -> Facts:
 
 def sum_part(part: Encoded, features: Features) -> Sums:
     """Return the sums of a part by fold, before they are finished."""
-    return part_sums(features, part.X, part.Y, part.s, part.starts)
+    return segment_sums(features, part.X, part.Y, part.s, part.starts, finished=False)
 
 
 def hold_out_part(

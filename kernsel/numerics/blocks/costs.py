@@ -26,7 +26,7 @@ from kernsel.numerics.runtime.jit import threads
 from kernsel.numerics.whole.costs import Rates, Work
 
 SAMPLE = 10
-"""Rows for each landmark among which the landmarks are chosen."""
+"""Rows for each landmark, drawn at random, among which the landmarks are chosen."""
 
 SEGMENTS = 8
 """Segments beyond one a fold, at most."""

@@ -96,29 +96,15 @@ def statistics(features: Features, X: Points, Y: Array, s: Array | None) -> Sums
     """Return the sums over rows X (n, d) with targets Y (k, n), and weights s (n,) unless all are 1."""
     n = X.shape[0]
     bounds = np.linspace(0, n, min(PIECES, -(-n // LEAST_ROWS)) + 1).astype(np.int64)
-    sums = part_sums(features, X, Y, s, bounds)
+    sums = segment_sums(features, X, Y, s, bounds, finished=False)
     whole = sums.of(np.ones(len(bounds) - 1, np.bool_))
     finish(features, whole)
     return whole
 
 
-def part_sums(features: Features, X: Points, Y: Array, s: Array | None, bounds: Indices) -> Sums:
-    """Return the sums over segments of a part of the rows, which ``finish`` takes when those of all parts are merged.
-
-    Parameters
-    ----------
-    features : Features
-    X : (n, d) points
-    Y : (k, n) array
-    s : (n,) array or None
-        Sample weights, if not all are 1.
-    bounds : (m + 1,) array
-        Segment j holds the rows ``bounds[j]`` to below ``bounds[j + 1]``.
-    """
-    return _add_up(features, X, Y, s, bounds, finished=False)
-
-
-def segment_sums(features: Features, X: Points, Y: Array, s: Array | None, bounds: Indices) -> Sums:
+def segment_sums(
+    features: Features, X: Points, Y: Array, s: Array | None, bounds: Indices, finished: bool = True
+) -> Sums:
     """Return the sums over m segments of rows.
 
     Each segment is summed up by one thread, in order: the sums don't depend on the number of threads.
@@ -132,12 +118,9 @@ def segment_sums(features: Features, X: Points, Y: Array, s: Array | None, bound
         Sample weights, if not all are 1.
     bounds : (m + 1,) array
         Segment j holds the rows ``bounds[j]`` to below ``bounds[j + 1]``.
+    finished : bool
+        Whether the sums are of Z; else of the half-finished P, which ``finish`` takes when all are merged.
     """
-    return _add_up(features, X, Y, s, bounds, finished=True)
-
-
-def _add_up(features: Features, X: Points, Y: Array, s: Array | None, bounds: Indices, finished: bool) -> Sums:
-    """Return the sums over segments, of Z where they are to be finished, else of the half-finished P."""
     root = None if s is None else np.sqrt(s)
     Y = np.vstack([Y, np.ones(X.shape[0])])
     if root is not None:
