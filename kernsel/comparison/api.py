@@ -197,12 +197,18 @@ class Experiment:
             "command": "compare",
             "data": data,
             "options": methods | {"splits": f"{self.splits.count} ({drawn[:8]})"},
+            "steps": {"trial": self.total},
         }
+
+    @property
+    def total(self) -> int:
+        """How many trials there are: one for each table, case, split and method."""
+        return len(self.tables) * len(self.design.cases) * self.splits.count * len(self.design.names)
 
     def run(self, progress: Progress | None = None) -> Comparison:
         """Return the comparison."""
         names, cases = self.design.names, list(self.design.cases)
-        total, done = len(self.tables) * len(cases) * self.splits.count * len(names), 0
+        total, done = self.total, 0
         results, worked = [], set[str]()
         for table in self.tables:
             trials: dict[str, list[list[Trial]]] = {case: [] for case in cases}

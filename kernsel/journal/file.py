@@ -32,6 +32,9 @@ except ImportError:  # not on Windows: nothing keeps two runs apart there
 
 FORMAT, VERSION = "kernsel-journal", 1
 
+TOLD = 4
+"""Options that are told, of those that are others than before."""
+
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Errors of a disk that has no room left: a run goes on without a journal, as it would if the room ended later."""
 
@@ -269,7 +272,8 @@ def check_header(path: Path, found: Record | None, wanted: Record) -> None:
     before, after = found.get("options", {}), wanted["options"]
     changed = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     if changed:
-        listed = "; ".join(f"{name}: {before.get(name)}, now {after.get(name)}" for name in changed)
+        listed = "; ".join(f"{name}: {before.get(name)}, now {after.get(name)}" for name in changed[:TOLD])
+        listed += f"; and {len(changed) - TOLD} more" * (len(changed) > TOLD)
         raise OptionError(f"journal {path} is of a run with other options ({listed}); {instead}")
     if found.get("data", {}).get("fingerprint") != wanted["data"]["fingerprint"]:
         raise OptionError(f"journal {path} is of other data: the data have changed since; {instead}")

@@ -87,13 +87,18 @@ class Run:
             "stopped": f"stopped: {whose} is at it no longer; the same command goes on from here",
             "ended": f"ended {self.ended}",
         }
-        steps = ", ".join(f"{count} {stage}" for stage, count in self.standing.stages.items())
+        of = {stage: f" of {total}" for stage, total in self.header.get("steps", {}).items()}
+        steps = ", ".join(f"{count}{of.get(stage, '')} {stage}" for stage, count in self.standing.stages.items())
+        told = {name: value for name, value in self.header["options"].items() if value not in UNTOLD}
+        options = ", ".join(f"{name}={value}" for name, value in told.items())
+        if len(options) > LONG:
+            options = f"{len(told)} (--json prints them)"
         lines = [
             f"{self.header['command']} of {source}: {data['rows']} rows, {data['features']} features, target "
             f"{data['target']!r}, {data['task']}",
             f"  begun {first['begin']}{times}",
             f"  {states[self.state]}",
-            f"  options: {', '.join(f'{n}={v}' for n, v in self.header['options'].items() if v not in UNTOLD)}",
+            f"  options: {options}",
             f"  {self.standing.candidates} candidates scored; steps: {steps or 'none yet'}",
         ]
         if self.standing.best is not None:
@@ -138,6 +143,9 @@ class Run:
 
 UNTOLD = ("None", "()", "[]", "{}")
 """Options that are not told: they aren't given."""
+
+LONG = 800
+"""Letters of all options together; more of them, as those of a comparison's methods, would hide the rest."""
 
 
 def read_run(path: Path) -> Run:

@@ -1,6 +1,7 @@
 """``kernsel compare`` from tables to tables."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -49,7 +50,10 @@ def test_it_goes_on_from_a_journal(data, tmp_path):
     assert again.stdout == first.stdout  # times too, as they are kept
     assert "going on from" in again.stderr
     assert "8 trials are done" in again.stderr
-    assert "compare of first, second: 100 rows" in run("journal", tmp_path / "j").stdout
+    shown = run("journal", tmp_path / "j").stdout
+    assert "compare of first, second: 100 rows" in shown
+    trials = re.search(r"steps: (\d+) of (\d+) trial", shown)
+    assert trials is not None and trials[1] == trials[2]
 
 
 def test_a_protocol_says_what_its_paper_prints(data, tmp_path):

@@ -19,6 +19,7 @@ from kernsel.data import from_arrays
 from kernsel.errors import JournalWarning, OptionError
 from kernsel.journal import file as journal_file
 from kernsel.journal import journaling, remember, run_header
+from kernsel.journal.past import read_run
 from kernsel.search import board
 from kernsel.selection.carry_out import encode_arrays
 from kernsel.selection.plan import Plan
@@ -210,6 +211,13 @@ def test_another_option_is_refused_by_name(kept):
         replay(kept, a=2)
     with pytest.raises(OptionError, match=r"\(b: None, now 0\)"):
         replay(kept, a=1, b=0)
+    with pytest.raises(OptionError, match=r"\(b0: .*; b3: None, now 0; and 26 more\)"):
+        replay(kept, a=1, **{f"b{index}": 0 for index in range(30)})
+
+
+def test_many_options_do_not_hide_where_a_run_stands(tmp_path):
+    replay(tmp_path / "many", **{f"option{index}": "a long value" for index in range(50)})
+    assert "\n  options: 50 (--json prints them)\n" in read_run(tmp_path / "many").summary()
 
 
 def test_other_data_are_refused(kept):
