@@ -53,7 +53,8 @@ def test_it_goes_on_from_a_journal(data, tmp_path):
     shown = run("journal", tmp_path / "j").stdout
     assert "compare of first, second: 100 rows" in shown
     trials = re.search(r"steps: (\d+) of (\d+) trial", shown)
-    assert trials is not None and trials[1] == trials[2]
+    assert trials is not None
+    assert trials[1] == trials[2]
 
 
 def test_a_protocol_says_what_its_paper_prints(data, tmp_path):
