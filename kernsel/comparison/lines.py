@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.comparison.pictures import blank_figure
-from kernsel.report.style import check_plot, save_figure
+from kernsel.report.style import check_plot, drawn, legend_below, lines, save_figure, words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,27 +74,38 @@ class Curve:
         panels = list(dict.fromkeys(line.panel for line in self.lines))
         columns = min(len(panels), 3)
         rows = -(-len(panels) // columns)
-        figure = blank_figure(0.5 + 2.6 * rows, 1.0 + 3.4 * columns)
-        names = list(dict.fromkeys(line.name for line in self.lines))
-        all_axes = np.ravel(figure.subplots(rows, columns, squeeze=False))
-        for axes, panel in zip(all_axes, panels, strict=False):
-            for line in (line for line in self.lines if line.panel == panel):
-                color = f"C{names.index(line.name) % 10}"
-                x, y, spread = (np.array(values) for values in (line.x, line.y, line.spread))
-                axes.plot(x, y, "o-", markersize=3, color=color, label=line.name)
-                if np.isfinite(spread).all() and not self.log_y:
-                    axes.fill_between(x, y - spread, y + spread, color=color, alpha=0.15, linewidth=0)
-            axes.set_title(panel, loc="left", fontsize=10)
-            axes.set_xlabel(self.x_label)
-            axes.set_ylabel(self.y_label)
-            if self.log_x:
-                axes.set_xscale("log", base=self.log_x)
-            if self.log_y:
-                axes.set_yscale("log")
-        for axes in all_axes[len(panels) :]:
-            axes.axis("off")
-        all_axes[0].legend(frameon=False, fontsize=8)
-        save_figure(figure, path)
+
+        def draw(figure: Any) -> None:
+            names = list(dict.fromkeys(line.name for line in self.lines))
+            looks = dict(zip(names, lines(len(names)), strict=True))
+            handles: dict[str, Any] = {}
+            all_axes = np.ravel(figure.subplots(rows, columns, squeeze=False))
+            for axes, panel in zip(all_axes, panels, strict=False):
+                for line in (line for line in self.lines if line.panel == panel):
+                    handles[line.name] = self._draw_line(axes, line, looks[line.name])
+                self._label(axes, panel)
+            for axes in all_axes[len(panels) :]:
+                axes.axis("off")
+            legend_below(figure, list(handles.values()))
+
+        save_figure(drawn(draw, 1.0 + 3.4 * columns, 0.8 + 2.6 * rows), path)
+
+    def _draw_line(self, axes: Any, line: Line, look: dict[str, Any]) -> Any:
+        """Draw a line with its band, and return what stands for it in a legend."""
+        x, y, spread = (np.array(values) for values in (line.x, line.y, line.spread))
+        (handle,) = axes.plot(x, y, marker="o", markersize=3, label=words(line.name), **look)
+        if np.isfinite(spread).all() and not self.log_y:
+            axes.fill_between(x, y - spread, y + spread, color=look["color"], alpha=0.15, linewidth=0)
+        return handle
+
+    def _label(self, axes: Any, panel: str) -> None:
+        axes.set_title(words(panel))
+        axes.set_xlabel(self.x_label)
+        axes.set_ylabel(self.y_label)
+        if self.log_x:
+            axes.set_xscale("log", base=self.log_x)
+        if self.log_y:
+            axes.set_yscale("log")
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,15 +138,18 @@ class Surface:
     def plot(self, path: str | os.PathLike[str]) -> None:
         """Draw the contours to a PNG, SVG or PDF, with the least value."""
         check_plot(path)
-        figure = blank_figure(4.2, 5.6)
-        axes = figure.add_subplot()
-        drawn = axes.contourf(self.x, self.y, self.z.T, levels=20, cmap="viridis")
-        figure.colorbar(drawn, label=self.z_label)
-        i, j = np.unravel_index(np.nanargmin(self.z), self.z.shape)
-        axes.plot(self.x[i], self.y[j], "w*", markersize=12, label=f"least: {self.z[i, j]:.4g}")
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        axes.set_xlabel(self.x_label)
-        axes.set_ylabel(self.y_label)
-        axes.legend(loc="upper right")
-        save_figure(figure, path)
+
+        def draw(figure: Any) -> None:
+            axes = figure.add_subplot()
+            contours = axes.contourf(self.x, self.y, self.z.T, levels=20, cmap="viridis")
+            figure.colorbar(contours, label=self.z_label)
+            i, j = np.unravel_index(np.nanargmin(self.z), self.z.shape)
+            look: dict[str, Any] = {"markersize": 12, "markeredgecolor": "black", "clip_on": False}
+            (least,) = axes.plot(self.x[i], self.y[j], "w*", label=f"least: {self.z[i, j]:.4g}", **look)
+            axes.set_xscale("log")
+            axes.set_yscale("log")
+            axes.set_xlabel(self.x_label)
+            axes.set_ylabel(self.y_label)
+            legend_below(figure, [least])
+
+        save_figure(drawn(draw, 5.6, 4.4), path)

@@ -10,21 +10,14 @@ import numpy as np
 
 from kernsel.errors import OptionError
 from kernsel.evaluation.significance import groups_alike
-from kernsel.report.style import check_plot, save_figure
+from kernsel.report.style import COLOURS, INK, check_plot, drawn, save_figure, words
 
 if TYPE_CHECKING:
     from kernsel.comparison.result import Outcome
     from kernsel.evaluation.significance import Ranks
 
-WIDTH, ROW = 7.0, 0.28
-"""Of a diagram, and the height of a line in it, in inches."""
-
-
-def blank_figure(height: float, width: float = WIDTH) -> Any:
-    """Return a figure of a size in inches."""
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained")
+ROW = 0.28
+"""The height of a line of a diagram in inches."""
 
 
 def plot_differences(comparison: Outcome, path: str | os.PathLike[str]) -> None:
@@ -49,13 +42,14 @@ def plot_differences(comparison: Outcome, path: str | os.PathLike[str]) -> None:
         raise OptionError("a critical-difference diagram needs two tables or more, and two methods that succeed on all")
     most = max(len(ranked) for _, (_, ranked) in found)
     bars = max(len(groups_alike(each)) for _, (each, _) in found)
-    figure = blank_figure(len(found) * ROW * (3.5 + bars + (most + 1) // 2))
-    for axes, (case, (ranks, methods)) in zip(
-        np.ravel(figure.subplots(len(found), 1, squeeze=False)), found, strict=True
-    ):
-        _draw_differences(axes, ranks, [comparison.names[j] for j in methods])
-        axes.set_title(case, loc="left", fontsize=10)
-    save_figure(figure, path)
+
+    def draw(figure: Any) -> None:
+        all_axes = np.ravel(figure.subplots(len(found), 1, squeeze=False))
+        for axes, (case, (ranks, methods)) in zip(all_axes, found, strict=True):
+            _draw_differences(axes, ranks, [words(comparison.names[j]) for j in methods])
+            axes.set_title(case)
+
+    save_figure(drawn(draw, height=len(found) * ROW * (3.5 + bars + (most + 1) // 2)), path)
 
 
 def _draw_differences(axes: Any, ranks: Ranks, names: Sequence[str]) -> None:
@@ -63,7 +57,7 @@ def _draw_differences(axes: Any, ranks: Ranks, names: Sequence[str]) -> None:
     groups = groups_alike(ranks)
     order = np.argsort(ranks.mean_ranks, kind="stable")
     half = (k + 1) // 2
-    ink = {"color": "black", "linewidth": 1.0, "clip_on": False}
+    ink = {"color": INK, "linewidth": 1.0, "clip_on": False}
     axes.plot([1, k], [0, 0], **ink)
     for tick in range(1, k + 1):
         axes.plot([tick, tick], [0, 0.25], **ink)
@@ -74,7 +68,7 @@ def _draw_differences(axes: Any, ranks: Ranks, names: Sequence[str]) -> None:
     axes.text(1, top + 0.15, label, ha="left", va="bottom", fontsize=8)
     for place, group in enumerate(groups):
         ends = ranks.mean_ranks[[group[0], group[-1]]] + np.array([-0.03, 0.03])
-        axes.plot(ends, [-0.45 - 0.5 * place] * 2, color="tab:blue", linewidth=3.5, solid_capstyle="butt")
+        axes.plot(ends, [-0.45 - 0.5 * place] * 2, color=COLOURS[0], linewidth=3.5, solid_capstyle="butt")
     below = -0.6 - 0.5 * len(groups)
     for place, j in enumerate(order.tolist()):
         left = place < half
@@ -119,16 +113,20 @@ def plot_choices(comparison: Outcome, parameter: str, path: str | os.PathLike[st
             {name for each in comparison.results for j in range(len(comparison.names)) for name in each.chosen(j)}
         )
         raise OptionError(f"no method chose {parameter!r}; there are {', '.join(known) or 'no parameters'}")
-    figure = blank_figure(1.0 + sum(0.4 + ROW * len(each) for each in boxes if each))
-    drawn = [(result, each) for result, each in zip(comparison.results, boxes, strict=True) if each]
-    heights = [0.4 / ROW + len(each) for _, each in drawn]
-    all_axes = np.ravel(figure.subplots(len(drawn), 1, squeeze=False, sharex=True, height_ratios=heights))
-    for axes, (result, each) in zip(all_axes, drawn, strict=True):
-        places = list(range(len(each), 0, -1))
-        axes.boxplot([values for _, values in each], positions=places, orientation="horizontal", widths=0.6)
-        axes.set_yticks(places, [name for name, _ in each])
-        axes.set_title(" ".join(filter(None, [result.table, result.case])), loc="left", fontsize=10)
-        if min(min(values) for _, values in each) > 0:
-            axes.set_xscale("log")
-    all_axes[-1].set_xlabel(f"{parameter}, over {comparison.splits} splits")
-    save_figure(figure, path)
+    shown = [(result, each) for result, each in zip(comparison.results, boxes, strict=True) if each]
+    heights = [0.4 + ROW * len(each) for _, each in shown]
+
+    def draw(figure: Any) -> None:
+        all_axes = np.ravel(figure.subplots(len(shown), 1, squeeze=False, sharex=True, height_ratios=heights))
+        for axes, (result, each) in zip(all_axes, shown, strict=True):
+            places = list(range(len(each), 0, -1))
+            values = [values for _, values in each]
+            median = {"color": COLOURS[0], "linewidth": 2.0}
+            axes.boxplot(values, positions=places, orientation="horizontal", widths=0.6, medianprops=median)
+            axes.set_yticks(places, [words(name) for name, _ in each])
+            axes.set_title(words(" ".join(filter(None, [result.table, result.case]))))
+            if min(map(min, values)) > 0:
+                axes.set_xscale("log")
+        all_axes[-1].set_xlabel(f"{parameter}, over {comparison.splits} splits")
+
+    save_figure(drawn(draw, height=1.0 + sum(heights)), path)
