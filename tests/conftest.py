@@ -1,6 +1,8 @@
 """What all tests share: the profile of hypothesis, and which tests are slow."""
 
 import os
+from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
@@ -18,8 +20,51 @@ settings.register_profile(
 settings.load_profile("kernsel")
 
 
+SLOW = Path(__file__).with_name("slow.txt")
+"""The tests that are slow, as ``--find-slow`` has found them: a line for each function, whatever its parameters."""
+
+SECONDS = 0.1
+"""From so long on a test is slow; the thousands of others take less than a minute of two cores together."""
+
+
+def function_of(nodeid):
+    """Return the file and the name of a test, without its parameters: ``cli/test_select.py::test_help``."""
+    return nodeid.partition("[")[0].removeprefix("tests/")
+
+
+def pytest_addoption(parser):
+    """Add the option that measures which tests are slow."""
+    help_text = f"write to {SLOW.name} which of the tests that run take {SECONDS} s or more; on an idle machine"
+    parser.addoption("--find-slow", action="store_true", help=help_text)
+
+
+def pytest_configure(config):
+    """Measure the tests where that is asked for; of several processes the first one does."""
+    if config.getoption("find_slow") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Slowness())
+
+
 def pytest_collection_modifyitems(items):
-    """Mark as slow, beside what is marked itself, every law that hypothesis draws dozens of examples for."""
+    """Mark as slow what was found to be, and every law that hypothesis draws dozens of examples for."""
+    slow = set(SLOW.read_text().splitlines())
     for item in items:
-        if is_hypothesis_test(getattr(item, "obj", None)):
+        if function_of(item.nodeid) in slow or is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker(pytest.mark.slow)
+
+
+class Slowness:
+    """The seconds of each test that has run."""
+
+    def __init__(self):
+        self.seconds = Counter()
+
+    def pytest_runtest_logreport(self, report):
+        """Add the seconds of a part of a test: what it needs, itself, and what it leaves behind."""
+        self.seconds[report.nodeid] += report.duration
+
+    def pytest_sessionfinish(self):
+        """Write which tests are slow; of those that did not run the line stays as it is."""
+        ran = {function_of(nodeid) for nodeid in self.seconds}
+        slow = {function_of(nodeid) for nodeid, seconds in self.seconds.items() if seconds >= SECONDS}
+        kept = set(SLOW.read_text().splitlines()) - ran
+        SLOW.write_text("".join(f"{each}\n" for each in sorted(kept | slow)))

@@ -110,7 +110,6 @@ def test_every_block_runs(path, tmp_path, monkeypatch):
         del sys.modules[name]  # a module that the page has written
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("script", GALLERY, ids=lambda path: path.stem)
 def test_a_script_of_the_gallery_draws_its_picture(script, tmp_path, monkeypatch):
     import matplotlib

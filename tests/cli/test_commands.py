@@ -474,7 +474,6 @@ def test_an_output_that_is_full_is_one_line(args):
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="a pipe of the shell")
 def test_a_closed_pipe_ends_in_silence(tmp_path):
     path = tmp_path / "t.csv"

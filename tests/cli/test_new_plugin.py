@@ -35,7 +35,6 @@ def imported(tmp_path, monkeypatch):
         sys.modules.pop(name, None)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_new_package_passes_its_checks(kind, imported):
     module, tests = imported(kind)

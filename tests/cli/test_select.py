@@ -19,7 +19,6 @@ CANDIDATE = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "learner", "task"),
     [

@@ -10,8 +10,6 @@ import time
 
 import pytest
 
-pytestmark = pytest.mark.slow  # processes of their own that compile
-
 LIGHT = """
 import sys
 import kernsel.selection.api

@@ -25,7 +25,6 @@ def regression(n=40):
     return X, np.sin(X[:, 0]) + 0.1 * rng.normal(size=n)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_every_method_of_a_paper_runs(name):
     tables = {"heart": classes()}

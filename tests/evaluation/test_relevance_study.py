@@ -144,7 +144,6 @@ def test_what_can_not_be_studied():
         study_relevances(np.ones((9, 2)), np.arange(9.0))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
 def test_the_picture(study, tmp_path, ending):
     pytest.importorskip("matplotlib")

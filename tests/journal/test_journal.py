@@ -94,9 +94,7 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize(
-    "way", [*(way for way in WAYS if way not in SLOW), *(pytest.param(way, marks=pytest.mark.slow) for way in SLOW)]
-)
+@pytest.mark.parametrize("way", WAYS)
 def test_a_run_goes_on_and_ends_as_if_never_stopped(monkeypatch, tmp_path, way):
     plain, *others = stopped_everywhere(monkeypatch, tmp_path, WAYS[way], 4 if way in SLOW else 8)
     assert len(others) > 1

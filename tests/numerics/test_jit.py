@@ -15,8 +15,6 @@ import pytest
 from kernsel.numerics.runtime import jit
 from kernsel.numerics.smooth import newton
 
-pytestmark = pytest.mark.slow  # processes of their own that compile
-
 LOOPS = """
 from kernsel.numerics.runtime import jit
 

@@ -108,7 +108,6 @@ def test_they_are_for_any_folds_weights_widths_and_ranks(name, seed, sizes, weig
             np.testing.assert_allclose(one.f[:, k], other.f[:, k], rtol=0, atol=10 * SAME)
 
 
-@pytest.mark.slow
 def test_groups_of_fits_and_threads_change_nothing(monkeypatch):
     rows = tables.make_partition(0, (19, 17, 22, 14), 7, weighted=True)
     found = []

@@ -11,7 +11,7 @@ from joblib import Parallel, delayed
 
 from answers import TASKS, answer, send
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::kernsel.errors.SelectionWarning")]
+pytestmark = pytest.mark.filterwarnings("ignore::kernsel.errors.SelectionWarning")
 PATIENCE = 240  # seconds: a process that hangs fails its test
 
 

@@ -15,7 +15,6 @@ import pytest
 from kernsel.model.model import load
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.skipif(os.name != "posix", reason="signals"),
     pytest.mark.filterwarnings("ignore::kernsel.errors.SelectionWarning"),
 ]

@@ -272,7 +272,6 @@ SCRIPT = """
 """
 
 
-@pytest.mark.slow
 def test_one_and_two_threads_give_the_same():
     found = []
     for threads in ("1", "2"):
@@ -567,7 +566,6 @@ def test_seeds_that_make_no_sense(seed, kernel):
         tables.choose(X, y, seed=seed, kernel=kernel)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("blocks", [False, True], ids=["held", "in blocks"])
 @pytest.mark.parametrize("repeats", [1, 2])
 @pytest.mark.parametrize("learner", ["krr", "svm"])
