@@ -30,6 +30,8 @@ SIGN = "-"
 """A gap, unless there is a + in the same column: what it is can't be said while parsing."""
 BLOCK_FIELDS = 2**17
 """Fields that are parsed at once."""
+MANY_ROWS = 2**31 - 1
+"""More than any file has that is read as a whole."""
 
 
 @dataclass(frozen=True)
@@ -135,9 +137,8 @@ def _blocks(source: Source, layout: Layout, work: Callable[[Iterator[pd.DataFram
                 index_col=False,
                 skipinitialspace=True,
                 na_values=sorted(GAPS - {SIGN}),
-                # The text of a file, and where its fields are, take several times the room of its numbers.
-                chunksize=max(1, BLOCK_FIELDS // len(layout.names)),
                 low_memory=False,
+                **_faithful(pd.__version__, len(layout.names)),
                 **options,
             ) as blocks:
                 return work(blocks)
@@ -149,6 +150,18 @@ def _blocks(source: Source, layout: Layout, work: Callable[[Iterator[pd.DataFram
         raise DataError(_ragged(source, layout, *row) if row else f"{source.name} isn't a table: {reason}") from error
     except pd.errors.EmptyDataError:
         return work(iter(()))
+
+
+def _faithful(version: str, width: int) -> dict[str, Any]:
+    """Return how a version of pandas reads what is written, in blocks of rows of a width.
+
+    The text of a file, and where its fields are, take several times the room of its numbers. Before 3.1 pandas cuts a
+    row that is too long, in silence, where a block begins with it, so that all is one block there; and it takes a
+    number near to what is written unless it is asked for the nearest one.
+    """
+    if tuple(map(int, version.split(".")[:2])) < (3, 1):
+        return {"chunksize": MANY_ROWS, "float_precision": "round_trip"}
+    return {"chunksize": max(1, BLOCK_FIELDS // width)}
 
 
 def _first_ragged(source: Source, layout: Layout) -> tuple[int, int] | None:
