@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 import warnings
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -17,7 +18,13 @@ import kernsel
 import tolerances
 import twins.heldout
 from commandline import run
+from kernsel.criteria import CV
 from kernsel.errors import DataError, OptionError, SelectionWarning
+from kernsel.folds.partition import Partition
+from kernsel.heldout.errors import Errors
+from kernsel.heldout.standard_error import MeanSums, standard_error
+from kernsel.kernels import Statistics
+from kernsel.search.choice import Rule, choose
 from kernsel.selection import parts as spread
 from kernsel.selection.drivers import InProcess, OnDask, connected, tree
 from kernsel.selection.plan import Plan
@@ -87,13 +94,61 @@ def test_losses_and_model_are_those_of_refits_on_all_rows(small, kind):
     loss = ((held - Y) ** 2).mean(axis=0) @ s / s.sum()
     np.testing.assert_allclose(best.score, loss, rtol=0, atol=10 * atol)
     np.testing.assert_allclose(best.error, expected, rtol=0, atol=10 * atol * found.model.output_scale[0])
-    assert best.score == min(c.score for c in found.candidates)
+    rows = Partition(X, Y, starts, np.arange(N), Statistics(X), weights=None if kind != "weights" else s)
+    values = ((held - Y) ** 2).mean(axis=0)
+    np.testing.assert_allclose(best.score_se, standard_error(values, starts, s), rtol=1e-6)
+    _, error_se = Errors(kind == "classes", found.model.output_scale).mean(rows, held)
+    np.testing.assert_allclose(best.error_se, error_se, rtol=1e-6)
+    null = (Y**2).mean(axis=0) @ s / s.sum()
+    rule = replace(Rule.read(None, None, False, found.data["task"], CV()), null=null)
+    expected = choose(rule, sorted(found.candidates, key=lambda c: c.order), lambda c: c, 0)
+    assert best is expected.best
+    assert found.minimum is expected.lowest
+    assert found.data["tied"] == expected.tied
     a = twins.heldout.fit_square(K, Y, s, best.lam, 1)
     fit = a[:, :-1] @ K + a[:, -1:]
+    np.testing.assert_allclose(best.norm, np.vdot(a[:, :-1], a[:, :-1] @ K), rtol=1e-6)  # kappa = 1
     np.testing.assert_allclose(np.atleast_2d(found.model.decision(frame.iloc[:0]).T).shape, (len(Y), 0))
     magnified = 100 * tolerances.EPS * np.linalg.norm(known.T, 2)
     outputs = best.kernel(X, found.model.rows) @ found.model.coefficients.T + found.model.bias
     np.testing.assert_allclose(outputs.T, fit, rtol=0, atol=atol + magnified)
+
+
+@pytest.mark.parametrize("weights", ["ones", "counts", "shares"])
+def test_sums_of_parts_give_the_standard_error_of_all_rows(weights):
+    rng = np.random.default_rng(4)
+    starts, n = np.array([0, 30, 70, 120]), 120
+    values = rng.exponential(size=(2, n))
+    s = {"ones": np.ones(n), "counts": rng.integers(1, 4, n) * 1.0, "shares": rng.uniform(0.2, 2.0, n)}[weights]
+    half = rng.random(n) < 0.5
+    sums = []
+    for chosen in (half, ~half):
+        bounds = np.array([0, *(np.count_nonzero(chosen[:stop]) for stop in starts[1:])])
+        sums.append(MeanSums.of(values[:, chosen], bounds, s[chosen], weights != "shares"))
+    both = sums[0].merge(sums[1])
+    np.testing.assert_allclose(both.mean, values @ s / s.sum(), rtol=1e-12)
+    np.testing.assert_allclose(both.standard_error(weights != "shares"), standard_error(values, starts, s), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"), [({"choose": "minimum"}, "lowest cv"), ({"one_se": True}, "largest lambda")]
+)
+def test_another_rule_of_choice(small, options, words):
+    found = spread.select_parts(cut(*table()), InProcess(), replace(PLAN, **options))
+    assert found.data["choice"].startswith(words)
+    assert (found.best is found.minimum) == ("choose" in options)
+
+
+def test_a_journal_keeps_the_passes_over_all_rows(small, tmp_path, monkeypatch):
+    plan = replace(PLAN, journal=tmp_path / "run.journal")
+    first = spread.select_parts(cut(*table()), InProcess(), plan)
+    passes = []
+    sum_part = spread.sum_part
+    monkeypatch.setattr(spread, "sum_part", lambda *given: passes.append(given) or sum_part(*given))
+    again = spread.select_parts(cut(*table()), InProcess(), plan)
+    assert not passes
+    np.testing.assert_array_equal(again.model.coefficients, first.model.coefficients)
+    assert [c.score for c in again.candidates] == [c.score for c in first.candidates]
 
 
 def test_a_tree_merges_each_value_once_in_order():
