@@ -27,7 +27,7 @@ PATIENCE = 60.0
 GLANCE = 1.0
 """Seconds between two looks at whether there are workers."""
 
-LOST = "10min"
+LOST = "10 minutes"
 """Until a local worker that was lost is given up, not to be started anew. Dask's own 15 s are fewer than it takes to
 start one on a busy machine, and then there is none in the end."""
 
@@ -195,6 +195,6 @@ def local_client(workers: int) -> Iterator[Any]:
     make: Callable[..., Any] = Client
     with (
         dask.config.set({"distributed.deploy.lost-worker-timeout": LOST}),
-        make(dashboard_address=None, silence_logs=CRITICAL, **options) as client,
+        make(dashboard_address=":0", silence_logs=CRITICAL, **options) as client,
     ):
         yield client

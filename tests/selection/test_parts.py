@@ -19,14 +19,14 @@ import tolerances
 import twins.heldout
 from commandline import run
 from kernsel.criteria import CV
-from kernsel.errors import DataError, OptionError, SelectionWarning
+from kernsel.errors import DataError, OptionError, SelectionError, SelectionWarning
 from kernsel.folds.partition import Partition
 from kernsel.heldout.errors import Errors
 from kernsel.heldout.standard_error import MeanSums, standard_error
 from kernsel.kernels import Statistics
 from kernsel.search.choice import Rule, choose
 from kernsel.selection import parts as spread
-from kernsel.selection.drivers import InProcess, OnDask, connected, tree
+from kernsel.selection.drivers import InProcess, OnDask, connected, local_client, tree
 from kernsel.selection.plan import Plan
 
 N, PARTS, FOLDS = 600, 5, 4
@@ -186,8 +186,8 @@ def test_what_rows_in_parts_dont_have(small, options, message):
 
 @pytest.fixture(scope="module")
 def client():
-    distributed = pytest.importorskip("distributed")
-    with distributed.Client(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as made:
+    pytest.importorskip("distributed")
+    with local_client(2) as made:
         yield made
 
 
@@ -241,6 +241,29 @@ def test_what_a_lost_worker_had_is_done_again(client):
     assert [c.score for c in found.candidates] == [c.score for c in expected.candidates]
 
 
+def test_a_cluster_that_has_no_worker_is_given_up():
+    pytest.importorskip("distributed")
+    with local_client(0) as nobody:
+        driver = OnDask(nobody, patience=0.1)
+        with pytest.raises(SelectionError, match=r"no worker of Dask has been left at tcp://.* for 0.1 s; start one"):
+            driver.reduce(add, [driver.share(slow_rows, 1)], max, 1)
+
+
+def add(one, other):
+    """A sum, or for 13 the end of the process."""
+    return one + other if other != 13 else os._exit(1)
+
+
+def test_work_that_kills_workers_is_an_error():
+    dask = pytest.importorskip("dask")
+    pytest.importorskip("distributed")
+    with dask.config.set({"distributed.scheduler.allowed-failures": 0}), local_client(1) as one:
+        driver = OnDask(one)
+        with pytest.raises(SelectionError, match=r"workers of Dask die of the same work.*cut rows into smaller parts"):
+            driver.reduce(add, [driver.share(slow_rows, 1)], max, 13)
+        assert driver.reduce(add, [driver.share(slow_rows, 1)], max, 1) == 2
+
+
 def test_the_command_has_workers_read_the_files(tmp_path):
     pytest.importorskip("distributed")
     frame, y = table()
@@ -250,9 +273,15 @@ def test_the_command_has_workers_read_the_files(tmp_path):
     data = ["select", str(tmp_path / "part-*.csv"), "--dask"]
     model = tmp_path / "m.npz"
     command = [sys.executable, "-m", "kernsel", *data, "local", *told, "--model", str(model)]
+    command += ["--journal", str(tmp_path / "run.journal")]
     shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
     assert f"rank 20 of n = {N} in parts" in shown.stdout
     assert kernsel.load(model).provenance["rows"] == N
+    command[command.index(str(model))] = str(tmp_path / "again.npz")
+    again = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+    assert "steps are done" in again.stderr
+    coefficients = [kernsel.load(each).coefficients for each in (model, tmp_path / "again.npz")]
+    np.testing.assert_array_equal(*coefficients)
     refused = run(*data, "local", "--nested", 3, code=2)
     assert "--nested 3: rows in parts don't have that yet" in refused.stderr
 
