@@ -193,8 +193,9 @@ def local_client(workers: int) -> Iterator[Any]:
 
     options = {"n_workers": workers, "threads_per_worker": 1, "env": ONE_THREAD, "preload": [WORK]}
     make: Callable[..., Any] = Client
+    stay = {"distributed.scheduler.work-stealing": False}  # or parts of rows would go from one worker to another
     with (
-        dask.config.set({"distributed.deploy.lost-worker-timeout": LOST}),
+        dask.config.set({"distributed.deploy.lost-worker-timeout": LOST, **stay}),
         make(dashboard_address=":0", silence_logs=CRITICAL, **options) as client,
     ):
         yield client
