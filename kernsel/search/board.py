@@ -182,7 +182,7 @@ class Board:
             if self.progress is not None:
                 self.progress(done, total, short(kernel))
 
-    def compute_path(self, problem: Problem, learner: Learner, lams: Sequence[float]) -> ScoredPath:
+    def _compute_path(self, problem: Problem, learner: Learner, lams: Sequence[float]) -> ScoredPath:
         """Score one candidate for each lambda; where anything fails, candidates that have."""
         kernel, found = problem.kernel, ScoredPath()
 
@@ -203,7 +203,7 @@ class Board:
         kernel = problem.kernel
 
         def compute() -> ScoredPath:
-            return self.compute_path(problem, learner, lams) if known is None else known
+            return self._compute_path(problem, learner, lams) if known is None else known
 
         def about(found: ScoredPath) -> dict[str, Any]:
             scores = [(each["lam"], each["score"], each["failed"]) for each in found.figures]
@@ -368,4 +368,4 @@ def score_kernel(board: Board, item: PathsOfKernel) -> list[ScoredPath]:
     """Score the paths of a kernel, as a job in another process."""
     kernel, by_learner = item
     problem = board.problems.on(board.rows, kernel, board.rank)
-    return [board.compute_path(problem, learner, lams) for learner, lams in by_learner.items()]
+    return [board._compute_path(problem, learner, lams) for learner, lams in by_learner.items()]

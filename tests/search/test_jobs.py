@@ -23,8 +23,8 @@ def test_processes_score_as_threads_do(options, monkeypatch):
     options = {"kernel": "gaussian", "folds": 4, "grid": {"tau": [1.0, 4.0, 16.0], "lambda": [1e-3, 1e-1]}, **options}
     here = kernsel.select(X, y, **options)
     scored_here = []
-    compute = board.Board.compute_path
-    monkeypatch.setattr(board.Board, "compute_path", lambda *given: scored_here.append(given) or compute(*given))
+    compute = board.Board._compute_path
+    monkeypatch.setattr(board.Board, "_compute_path", lambda *given: scored_here.append(given) or compute(*given))
     with joblib.parallel_config("loky", n_jobs=2):
         assert jobs.in_force()
         there = kernsel.select(X, y, **options)
