@@ -22,10 +22,10 @@ LOCAL = "local"
 """In place of an address: workers on this machine, for as long as the work takes."""
 
 PATIENCE = 60.0
-"""Seconds that a cluster may be without any worker before work on it is given up."""
+"""Seconds that no worker of a cluster may be at work, or there, before what was asked of it is given up."""
 
 GLANCE = 1.0
-"""Seconds between two looks at whether there are workers."""
+"""Seconds between two looks at whether workers are at work."""
 
 LOST = "10 minutes"
 """Until a local worker that was lost is given up, not to be started anew. Dask's own 15 s are fewer than it takes to
@@ -88,7 +88,7 @@ class OnDask:
     ----------
     client : distributed.Client
     patience : float
-        Seconds that it may be without any worker.
+        Seconds that no worker may be at work.
     """
 
     client: Any
@@ -117,7 +117,8 @@ class OnDask:
         Raises
         ------
         SelectionError
-            There is no worker for longer than the patience, one task has killed several, or the scheduler is gone.
+            No worker is there, or does anything, for longer than the patience; one task has killed several of them; or
+            the scheduler is gone.
         """
         from distributed import wait
         from distributed.scheduler import KilledWorker
@@ -129,13 +130,13 @@ class OnDask:
                 look(future, timeout=GLANCE)
             if self.client.status != "running" or future.cancelled():
                 raise SelectionError("the scheduler of Dask is gone, and with it all that its workers had; begin again")
-            if self.client.scheduler_info()["workers"]:
+            if any(self.client.processing().values()):
                 seen = time.monotonic()
             elif time.monotonic() - seen > self.patience:
-                address = self.client.scheduler.address
-                raise SelectionError(
-                    f"no worker of Dask has been left at {address} for {self.patience:g} s; start one, and begin again"
-                )
+                address, there = self.client.scheduler.address, self.client.scheduler_info()["workers"]
+                what = "the workers of Dask have done nothing" if there else "no worker of Dask has been left"
+                next_step = "restart them" if there else "start one"
+                raise SelectionError(f"{what} at {address} for {self.patience:g} s; {next_step}, and begin again")
         try:
             return future.result()
         except KilledWorker as error:

@@ -249,6 +249,12 @@ def test_a_cluster_that_has_no_worker_is_given_up():
             driver.reduce(add, [driver.share(slow_rows, 1)], max, 1)
 
 
+def test_workers_that_do_nothing_are_given_up(client):
+    impossible = client.submit(slow_rows, 1, resources={"of which there is none": 1}, pure=False)
+    with pytest.raises(SelectionError, match=r"the workers of Dask have done nothing at tcp://.* for 0.1 s; restart"):
+        OnDask(client, patience=0.1).reduce(add, [impossible], max, 1)
+
+
 def add(one, other):
     """A sum, or for 13 the end of the process."""
     return one + other if other != 13 else os._exit(1)
