@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,7 @@ import typer
 from kernsel.cli import console
 from kernsel.cli.arguments import RESULTS, Asked, Data, Groups, Json, Output, Quiet, Target, Threads, Weights
 from kernsel.cli.reading import (
+    JournalPlace,
     announce,
     check_outputs,
     journaled,
@@ -114,7 +116,7 @@ def select(
         if dask is not None:
             refused = {"--groups": groups, "--fold-column": fold_column, "--nested": nested, "--report": report}
             refused |= {"--plot": ", ".join(plots) or None, "--compress": "" if compress else None}
-            _on_workers(data, asked, dask, target, weights, refused, output, model, json, quiet)
+            _on_workers(data, asked, dask, target, weights, refused, place, output, model, json, quiet)
             return
         outer = None if nested is None else check_text(nested)
         chatty = not (json or quiet)
@@ -191,6 +193,7 @@ def _on_workers(
     target: str | None,
     weights: str | None,
     refused: dict[str, Any],
+    place: JournalPlace,
     output: Path | None,
     model: Path | None,
     json: bool,
@@ -204,11 +207,17 @@ def _on_workers(
             raise OptionError(
                 f"{option} {given}".strip() + ": rows in parts don't have that yet; leave it out, or --dask"
             )
-    with console.progress(quiet) as report:
-        result = select_files(data, address, asked.plan(), target, weights, asked.reading, report)
-    document = result.to_json()
-    saving = [] if model is None else [lambda: result.model.save(model)]
-    deliver(document if json else result.summary(), document, output, *saving)
+    plan = asked.plan()
+    with ExitStack() as kept:
+
+        def begin(sample: Dataset) -> None:
+            kept.enter_context(journaled(place, "kernsel select --dask", sample, plan.options, quiet))
+
+        with console.progress(quiet) as report:
+            result = select_files(data, address, plan, target, weights, asked.reading, report, begin)
+        document = result.to_json()
+        saving = [] if model is None else [lambda: result.model.save(model)]
+        deliver(document if json else result.summary(), document, output, *saving)
     if not (json or quiet):
         say_written(result=output, model=model)
     for text in result.warnings:

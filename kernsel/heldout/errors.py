@@ -55,11 +55,14 @@ class Errors:
     def mean(self, rows: Partition, F: Array) -> tuple[Array, Array]:
         """Return the errors of held-out outputs F (k, ..., n), and their standard errors, NaN for one fold alone."""
         losses = self.by_row(rows, F)
+        return self.of_means(rows.mean(losses), standard_error(losses, rows.starts, rows.s))
+
+    def of_means(self, mean: Array, spread: Array) -> tuple[Array, Array]:
+        """Return the errors that means of 0-1 or squared errors of rows are, and the standard errors of both."""
         if self.classes:
-            return rows.mean(losses), standard_error(losses, rows.starts, rows.s)
+            return mean, spread
         with np.errstate(over="ignore", invalid="ignore"):  # the outputs of a fit that failed may be infinite
-            root = np.sqrt(rows.mean(losses))
-            spread = standard_error(losses, rows.starts, rows.s)
+            root = np.sqrt(mean)
             spread = np.where(root > 0, self.unit * spread / (2 * np.where(root > 0, root, 1.0)), 0.0 * spread)
         return root * self.unit, spread
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,7 +82,7 @@ def of_rows(values: Array, s: Array) -> Array:
     (...) array
         NaN for one row alone.
     """
-    counts, total = bool((s == np.round(s)).all()), float(s.sum())
+    counts, total = are_counts(s), float(s.sum())
     n = total if counts else float(s.size)
     if n <= 1:
         return np.full(values.shape[:-1], np.nan)
@@ -93,6 +94,11 @@ def of_rows(values: Array, s: Array) -> Array:
             chunk = slice(start, start + CHUNK)
             variance += (values[..., chunk] - mean[..., None]) ** 2 @ squared[chunk]
         return np.asarray(np.sqrt(n / (n - 1) * variance))
+
+
+def are_counts(s: Array) -> bool:
+    """Say whether weights are whole numbers, and so count how often a row is there."""
+    return bool((s == np.round(s)).all())
 
 
 def between_folds(values: Array, starts: Indices, s: Array) -> Array:
@@ -120,10 +126,84 @@ def between_folds(values: Array, starts: Indices, s: Array) -> Array:
     if weights.size == 1:
         return np.full(values.shape[:-1], np.nan)
     with np.errstate(over="ignore", invalid="ignore"):  # the outputs of a fit that failed may be infinite
-        sums = np.add.reduceat(values[..., :held] * s[:held], starts[:-1], axis=-1)
-        mean = sums.sum(axis=-1, keepdims=True) / weights.sum()
-        variance = ((sums / weights - mean) ** 2 / (weights.sum() / weights - 1)).mean(axis=-1)
-        return np.asarray(np.sqrt(variance))
+        return _between(np.add.reduceat(values[..., :held] * s[:held], starts[:-1], axis=-1), weights)
+
+
+def _between(sums: Array, weights: Array) -> Array:
+    """Return what ``between_folds`` does, from weighted sums (..., t) and weights (t,) of the folds."""
+    mean = sums.sum(axis=-1, keepdims=True) / weights.sum()
+    variance = ((sums / weights - mean) ** 2 / (weights.sum() / weights - 1)).mean(axis=-1)
+    return np.asarray(np.sqrt(variance))
+
+
+class MeanSums(NamedTuple):
+    """Sums over rows that weighted means, and their standard errors, are made of; those of parts of the rows add up.
+
+    With values ``v_i`` and weights ``s_i``, and ``q_i = s_i`` where weights are counts, else ``s_i^2``.
+
+    Parameters
+    ----------
+    rows : int
+    weights : (t,) array
+        Sums of ``s`` over the rows of each fold.
+    first : (..., t) array
+        Sums of ``s v`` over the rows of each fold.
+    spread : (3,) + (...) array
+        Sums of ``q``, ``q v`` and ``q v^2`` over all rows.
+    """
+
+    rows: int
+    weights: Array
+    first: Array
+    spread: Array
+
+    @classmethod
+    def of(cls, values: Array, starts: Indices, s: Array, counts: bool) -> Self:
+        """Sum up values (..., n) that are sorted by fold.
+
+        Parameters
+        ----------
+        values : (..., n) array
+        starts : (t + 1,) array
+            Bounds of the folds, some of which may be without rows here.
+        s : (n,) array
+        counts : bool
+            Whether all weights are whole numbers, these and those of other parts.
+        """
+        t = len(starts) - 1
+        weights, first = np.zeros(t), np.zeros((*values.shape[:-1], t))
+        for j in range(t):
+            fold = slice(starts[j], starts[j + 1])
+            weights[j], first[..., j] = s[fold].sum(), values[..., fold] @ s[fold]
+        q = s if counts else s**2
+        weighted = values * q
+        spread = [np.full(values.shape[:-1], q.sum()), weighted.sum(axis=-1), (weighted * values).sum(axis=-1)]
+        return cls(len(s), weights, first, np.stack(spread))
+
+    def merge(self, other: Self) -> Self:
+        """Return the sums of these rows and others."""
+        return type(self)(
+            self.rows + other.rows, self.weights + other.weights, self.first + other.first, self.spread + other.spread
+        )
+
+    @property
+    def mean(self) -> Array:
+        """The weighted means, (...)."""
+        return np.asarray(self.first.sum(axis=-1) / self.weights.sum())
+
+    def deviation(self) -> Array:
+        """Return the weighted standard deviations of single rows, (...)."""
+        mean, (q, first, second) = self.mean, self.spread
+        variance = np.maximum(second - mean * (2.0 * first - mean * q), 0.0)
+        return np.asarray(np.sqrt(variance / q))
+
+    def standard_error(self, counts: bool) -> Array:
+        """Return the standard errors of the means, as ``standard_error`` has them: (...)."""
+        total = float(self.weights.sum())
+        n = total if counts else float(self.rows)
+        with np.errstate(over="ignore", invalid="ignore"):  # the outputs of a fit that failed may be infinite
+            of_single = self.deviation() * np.sqrt(n / (n - 1) * self.spread[0]) / total
+            return np.asarray(np.maximum(_between(self.first, self.weights), of_single))
 
 
 def blocks_of(starts: Indices) -> Indices:

@@ -120,6 +120,12 @@ def remember(
     return outcome
 
 
+def is_kept() -> bool:
+    """Say whether a file keeps what is found out."""
+    step = _step.get()
+    return step is not None and step.journal.file is not None
+
+
 def run_header(command: str, dataset: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return what tells a run from others.
 

@@ -7,7 +7,7 @@ looked at is the matter of a search.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from kernsel.criteria.base import unless_finite
 from kernsel.folds.partition import Partition
 from kernsel.heldout.errors import Errors
 from kernsel.heldout.standard_error import standard_error
-from kernsel.journal import remember
+from kernsel.journal import is_kept, remember
 from kernsel.kernels import Kernel, Statistics, short
 from kernsel.numerics.runtime.jit import share_each, threads
 from kernsel.paths import Path, make_path
@@ -28,6 +28,7 @@ from kernsel.protocols import Criterion, Learner
 from kernsel.representation.features import Landmarks
 from kernsel.representation.problem import Problem, Problems
 from kernsel.representation.ranks import Full, LowRank, Rank, Whole
+from kernsel.search import jobs
 from kernsel.search.candidate import Candidate, Key, averaged, number_or_none
 from kernsel.search.deadline import NEVER, Deadline, TimeIsUp
 from kernsel.search.faults import check_diagonal, checked_scores, contained
@@ -63,6 +64,9 @@ class ScoredPath:
     figures: list[dict[str, Any]] = field(default_factory=list)
     losses: dict[float, dict[int, tuple[Losses, Losses]]] = field(default_factory=dict)
     near: dict[int, dict[float, Array]] = field(default_factory=dict)
+
+
+PathsOfKernel = tuple[Kernel, Mapping[Learner, list[float]]]
 
 
 @dataclass(eq=False)
@@ -150,37 +154,56 @@ class Board:
         work = sorted(lams.items(), key=lambda item: -sum(map(len, item[1].values())))
         total, done = sum(len(each) for paths in lams.values() for each in paths.values()), 0
 
-        def on_kernel(item: tuple[Kernel, Mapping[Learner, list[float]]]) -> tuple[Kernel, list[Candidate]]:
+        def on_kernel(item: PathsOfKernel) -> tuple[Kernel, list[Candidate]]:
             kernel, by_learner = item
             problem = (
                 self.problems.on(rows, kernel, rank) if landmarks is None else Problem(rows, kernel, rank, landmarks)
             )
-            return kernel, [c for learner, each in by_learner.items() for c in self._score_path(problem, learner, each)]
+            scored = [self._score_path(problem, learner, each) for learner, each in by_learner.items()]
+            return kernel, [c for candidates in scored for c in candidates]
+
+        def on_jobs(_: object, work: Sequence[PathsOfKernel]) -> Iterator[tuple[Kernel, list[Candidate]]]:
+            bare = replace(self, metrics=None, progress=None, deadline=NEVER, found={}, outputs={}, losses={}, near={},
+                           problems=Problems())  # fmt: skip
+            for (kernel, by_learner), paths in zip(work, jobs.spread(score_kernel, bare, work), strict=True):
+                problem, candidates = self.problems.on(rows, kernel, rank), []
+                for (learner, each), path in zip(by_learner.items(), paths, strict=True):
+                    candidates += self._score_path(problem, learner, each, path)
+                yield kernel, candidates
 
         # The whole kernel keeps all threads, and the memory, busy by itself.
+        each_kernel: Callable[..., Iterator[tuple[Kernel, list[Candidate]]]]
         each_kernel = map if isinstance(rank, Whole) else share_each
+        if landmarks is None and not isinstance(rank, Whole) and jobs.in_force() and not is_kept():
+            each_kernel = on_jobs
         for kernel, candidates in each_kernel(on_kernel, work):
             self.found.update({candidate.key: candidate for candidate in candidates})
             done += len(candidates)
             if self.progress is not None:
                 self.progress(done, total, short(kernel))
 
-    def _score_path(self, problem: Problem, learner: Learner, lams: Sequence[float]) -> list[Candidate]:
-        """Return one candidate for each lambda; where anything fails, candidates that have."""
+    def _compute_path(self, problem: Problem, learner: Learner, lams: Sequence[float]) -> ScoredPath:
+        """Score one candidate for each lambda; where anything fails, candidates that have."""
+        kernel, found = problem.kernel, ScoredPath()
+
+        def work() -> list[Candidate]:
+            check_diagonal(kernel, problem.rows)
+            return self._scored(make_path(problem, learner, lams), found)
+
+        def failed(reason: str) -> list[Candidate]:
+            return [Candidate(kernel, lam, learner=learner, failed=reason) for lam in lams]
+
+        found.figures += map(_figures, contained(work, failed, self.criterion, kernel, learner))
+        return found
+
+    def _score_path(
+        self, problem: Problem, learner: Learner, lams: Sequence[float], known: ScoredPath | None = None
+    ) -> list[Candidate]:
+        """Return one candidate for each lambda, and keep what scoring them leaves, which may be known already."""
         kernel = problem.kernel
 
         def compute() -> ScoredPath:
-            found = ScoredPath()
-
-            def work() -> list[Candidate]:
-                check_diagonal(kernel, problem.rows)
-                return self._scored(make_path(problem, learner, lams), found)
-
-            def failed(reason: str) -> list[Candidate]:
-                return [Candidate(kernel, lam, learner=learner, failed=reason) for lam in lams]
-
-            found.figures += map(_figures, contained(work, failed, self.criterion, kernel, learner))
-            return found
+            return self._compute_path(problem, learner, lams) if known is None else known
 
         def about(found: ScoredPath) -> dict[str, Any]:
             scores = [(each["lam"], each["score"], each["failed"]) for each in found.figures]
@@ -339,3 +362,10 @@ def _uniform_landmarks(rows: Partition, rank: int) -> Landmarks:
     """Return landmarks for all kernels at a lower rank than that in force: drawn uniformly, ever more of them."""
     drawn = np.random.default_rng(rows.seed).permutation(rows.n)[:rank]
     return Landmarks(drawn, Statistics(rows.X, rows.X[drawn]))
+
+
+def score_kernel(board: Board, item: PathsOfKernel) -> list[ScoredPath]:
+    """Score the paths of a kernel, as a job in another process."""
+    kernel, by_learner = item
+    problem = board.problems.on(board.rows, kernel, board.rank)
+    return [board._compute_path(problem, learner, lams) for learner, lams in by_learner.items()]

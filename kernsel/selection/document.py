@@ -136,7 +136,7 @@ def _data(setting: Setting, outcome: Outcome) -> dict[str, Any]:
     exact = f"mean held-out {measure} of exact refits"
     several = isinstance(dataset.target, list)
     errors = outcome.search.board.errors
-    choice = _describe_choice(rule, ranking.choice, criterion.name, ranking.verified)
+    choice = describe_choice(rule, ranking.choice, criterion.name, ranking.verified)
     other = ""
     if fitted.best.key != ranking.choice.best.key:
         other = (
@@ -230,7 +230,7 @@ def _unseen_classes(setting: Setting) -> list[str]:
     return [Caution("class-unseen", text)] if unseen else []
 
 
-def _describe_choice(rule: Rule, choice: Choice, criterion: str, verified: int) -> str:
+def describe_choice(rule: Rule, choice: Choice, criterion: str, verified: int) -> str:
     """Return how the choice was made, in words."""
     exact = ", verified by exact refits" * bool(verified)
     if rule.name == MINIMUM or choice.tied == 1:

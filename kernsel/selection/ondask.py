@@ -64,6 +64,7 @@ def select_files(
     weights: str | None = None,
     reading: Reading | None = None,
     progress: Any = None,
+    begin: Any = None,
 ) -> Selection:
     """Select on files that the workers read, one part each.
 
@@ -77,13 +78,14 @@ def select_files(
     target, weights : str, optional
         Names of columns.
     reading : Reading, optional
-    progress : callable, optional
+    progress, begin : callable, optional
+        See ``kernsel.selection.parts``.
     """
     names = [os.path.abspath(source.path) for source in find_sources(paths)]
     with connected(address) as client:
         read = partial(_read, target=target, weights=weights, reading=reading)
         parts = [client.submit(read, number, name, pure=False) for number, name in enumerate(names)]
-        return select_parts(parts, OnDask(client), plan, weights is not None, progress)
+        return select_parts(parts, OnDask(client), plan, weights is not None, progress, begin)
 
 
 def _read(number: int, path: str, target: str | None, weights: str | None, reading: Reading | None) -> Rows:

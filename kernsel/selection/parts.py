@@ -18,11 +18,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernsel.criteria import CV
 from kernsel.data import Dataset
 from kernsel.data.encoding import Encoder
 from kernsel.data.more import encode_more
 from kernsel.data.target import chosen_classes, class_codes
-from kernsel.errors import OptionError, SelectionWarning
+from kernsel.errors import OptionError, SelectionError, SelectionWarning
+from kernsel.heldout.errors import Errors
+from kernsel.heldout.standard_error import MeanSums, are_counts
+from kernsel.journal import journaling, remember, run_header
+from kernsel.journal.encoding import fingerprint
 from kernsel.kernels import Kernel
 from kernsel.model.extrapolation import reach
 from kernsel.model.sufficient import SufficientStatistics
@@ -35,7 +40,9 @@ from kernsel.numerics.runtime.jit import one_blas_thread
 from kernsel.parts import read_learner
 from kernsel.representation.ranks import LowRank
 from kernsel.search.candidate import Candidate
+from kernsel.search.choice import Rule, choose
 from kernsel.selection.carry_out import carry_out, encode_arrays
+from kernsel.selection.document import describe_choice
 from kernsel.selection.drivers import Driver
 from kernsel.selection.plan import WORDS, Plan
 from kernsel.selection.result import Selection
@@ -59,6 +66,7 @@ SMALLER = (0.25, 0.25**2, 0.25**3)
 
 UNDERSTOOD = {
     *("learner", "kernel", "relevances", "effort", "folds", "grid", "search", "verify", "rank", "seed", "extend"),
+    *("choose", "within", "one_se", "clip"),
     *("task", "standardize", "drop", "keep", "categorical", "numeric", "ordinal", "missing", "memory", "journal"),
 }
 """Options that rows in parts have; of others, everything but the default is refused."""
@@ -93,26 +101,44 @@ class Encoded(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """Number of rows, their weight, and least and largest target, (2, k)."""
+    """What is to be known of encoded rows before anything is fitted to them.
+
+    Parameters
+    ----------
+    rows : int
+    weight : float
+    limits : (2, k) array
+        Least and largest target.
+    counts : bool
+        Whether all weights are whole numbers.
+    digest : str
+        Of all values: other rows have another one.
+    """
 
     rows: int
     weight: float
     limits: Array
+    counts: bool
+    digest: str
 
 
-class FoldLosses(NamedTuple):
-    """Sums over rows by fold: weights (t,), and losses, their squares and errors, each (t, L)."""
+class HeldOutSums(NamedTuple):
+    """Sums over rows of their losses and errors by the fits without their fold, and the largest ``k(x, x)``.
 
-    weight: Array
-    loss: Array
-    square: Array
-    error: Array
+    Parameters
+    ----------
+    loss, error : MeanSums
+        Of L values of lambda.
+    kappa : float
+    """
 
-    def spread(self, k: int) -> tuple[float, float]:
-        """Return the mean loss over all rows with the k-th value of lambda, and the standard deviation."""
-        total = self.weight.sum()
-        mean = float(self.loss[:, k].sum() / total)
-        return mean, float(np.sqrt(max(self.square[:, k].sum() / total - mean**2, 0.0)))
+    loss: MeanSums
+    error: MeanSums
+    kappa: float
+
+    def merge(self, other: HeldOutSums) -> HeldOutSums:
+        """Return the sums of these rows and others."""
+        return HeldOutSums(self.loss.merge(other.loss), self.error.merge(other.error), max(self.kappa, other.kappa))
 
 
 def draw(rows: Rows, size: int, seed: int) -> Drawn:
@@ -165,14 +191,21 @@ def encode_part(rows: Rows, coding: Coding) -> Encoded:
 
 def find_facts(part: Encoded) -> Facts:
     """Return what a part has to say of its rows."""
-    return Facts(part.Y.shape[1], float(part.s.sum()), np.stack([part.Y.min(axis=1), part.Y.max(axis=1)]))
+    limits = np.stack([part.Y.min(axis=1), part.Y.max(axis=1)])
+    return Facts(part.Y.shape[1], float(part.s.sum()), limits, are_counts(part.s), fingerprint(part))
 
 
 def merge_facts(one: Facts, other: Facts) -> Facts:
     """Return what two parts have to say."""
     (low, high), (lower, higher) = one.limits, other.limits
     limits = np.stack([np.minimum(low, lower), np.maximum(high, higher)])
-    return Facts(one.rows + other.rows, one.weight + other.weight, limits)
+    return Facts(
+        one.rows + other.rows,
+        one.weight + other.weight,
+        limits,
+        one.counts and other.counts,
+        fingerprint((one.digest, other.digest)),
+    )
 
 
 def sum_part(part: Encoded, features: Features) -> Sums:
@@ -181,30 +214,26 @@ def sum_part(part: Encoded, features: Features) -> Sums:
 
 
 def hold_out_part(
-    part: Encoded, features: Features, w: Array, b: Array, limits: Array | None, classes: bool
-) -> FoldLosses:
-    """Return the losses of a part by fits without each fold: weights w (t, k, L, r) and biases b (t, k, L)."""
-    t, L = w.shape[0], w.shape[2]
+    part: Encoded,
+    features: Features,
+    kernel: Kernel,
+    w: Array,
+    b: Array,
+    limits: Array | None,
+    errors: Errors,
+    counts: bool,
+) -> HeldOutSums:
+    """Return the sums of a part's losses by fits without each fold: weights w (t, k, L, r) and biases b (t, k, L)."""
     f = streaming.outputs(features, part.X, part.starts, w, b)
     if limits is not None:
         f = np.clip(f, *limits[:, :, None, None])
     loss = ((f - part.Y[:, None]) ** 2).mean(axis=0)
     error = loss
-    if classes:
-        chosen = np.stack([chosen_classes(np.ascontiguousarray(f[:, k])) for k in range(L)])
+    if errors.classes:
+        chosen = np.stack([chosen_classes(np.ascontiguousarray(f[:, k])) for k in range(f.shape[1])])
         error = (chosen != class_codes(part.Y)).astype(np.float64)
-    found = np.zeros((3, t, L))
-    for j in range(t):
-        fold = slice(part.starts[j], part.starts[j + 1])
-        for into, each in zip(found, (loss, loss**2, error), strict=True):
-            into[j] = each[:, fold] @ part.s[fold]
-    weight = np.array([part.s[part.starts[j] : part.starts[j + 1]].sum() for j in range(t)])
-    return FoldLosses(weight, *found)
-
-
-def merge_losses(one: FoldLosses, other: FoldLosses) -> FoldLosses:
-    """Return the losses of two parts."""
-    return FoldLosses(*(each + another for each, another in zip(one, other, strict=True)))
+    losses, wrong = (MeanSums.of(each, part.starts, part.s, counts) for each in (loss, error))
+    return HeldOutSums(losses, wrong, float(kernel.diag(part.X).max()))
 
 
 def check_plan(plan: Plan) -> None:
@@ -219,7 +248,12 @@ def check_plan(plan: Plan) -> None:
 
 
 def select_parts(
-    parts: Sequence[Any], driver: Driver, plan: Plan, weighted: bool = False, progress: Callable[..., Any] | None = None
+    parts: Sequence[Any],
+    driver: Driver,
+    plan: Plan,
+    weighted: bool = False,
+    progress: Callable[..., Any] | None = None,
+    begin: Callable[[Dataset], object] | None = None,
 ) -> Selection:
     """Select on rows in parts.
 
@@ -232,6 +266,8 @@ def select_parts(
     weighted : bool
         Whether rows have weights.
     progress : callable, optional
+    begin : callable, optional
+        Called with the sample before anything is searched.
 
     Returns
     -------
@@ -249,22 +285,25 @@ def select_parts(
     dataset = encode_arrays(table, y.reset_index(drop=True), first, sample.weights)
     if plan.learner == "auto" or not read_learner(plan.learner, dataset.task).loss.square:
         raise OptionError(f"learner {plan.learner!r}: rows in parts are for krr and lssvm, whose fits are made of sums")
-    found = carry_out(dataset, first, progress)
-    t = int(plan.folds) if isinstance(plan.folds, int) else 0
-    coding = Coding(dataset.encoder, dataset.labels, dataset.output_shift, dataset.output_scale, t, plan.seed)
-    encoded = driver.each(encode_part, parts, driver.share(Coding, *coding))
-    facts: Facts = driver.reduce(find_facts, encoded, merge_facts)
-    limits = facts.limits if dataset.task == "regression" and plan.clip else None
-    everything = AllRows(driver, encoded, facts, dataset, found.best.learner, LowRank(rank), plan.seed, t, limits)
-    leading = list(dict.fromkeys(c.kernel for c in found.candidates if c.compares))[:LEADING]
-    scored: list[Scored] = []
-    for place, kernel in enumerate(leading):
-        if progress is not None:
-            progress(place, len(leading), f"all {facts.rows} rows")
-        scored += everything.score(kernel, _lambdas(found.candidates, kernel), weighted)
-    candidates = [each.candidate for each in scored]
-    best = min(scored, key=lambda each: each.candidate.score)
-    return _selection(found, candidates, best, facts, limits, dataset.X, t)
+    rule = Rule.read(plan.choose, plan.within, plan.one_se, dataset.task, CV())
+    if begin is not None:
+        begin(dataset)
+    header = partial(run_header, "select", dataset, plan.options)
+    with journaling(plan.journal, header):
+        found = carry_out(dataset, first, progress)
+        t = int(plan.folds) if isinstance(plan.folds, int) else 0
+        coding = Coding(dataset.encoder, dataset.labels, dataset.output_shift, dataset.output_scale, t, plan.seed)
+        encoded = driver.each(encode_part, parts, driver.share(Coding, *coding))
+        facts: Facts = driver.reduce(find_facts, encoded, merge_facts)
+        limits = facts.limits if dataset.task == "regression" and plan.clip else None
+        everything = AllRows(driver, encoded, facts, dataset, found.best.learner, LowRank(rank), plan.seed, t, limits)
+        leading = list(dict.fromkeys(c.kernel for c in found.candidates if c.compares))[:LEADING]
+        scored: list[Scored] = []
+        for place, kernel in enumerate(leading):
+            if progress is not None:
+                progress(place, len(leading), f"all {facts.rows} rows")
+            scored += everything.score(kernel, _lambdas(found.candidates, kernel), weighted)
+        return _selection(found, scored, rule, everything)
 
 
 class Scored(NamedTuple):
@@ -280,6 +319,23 @@ class Scored(NamedTuple):
     candidate: Candidate
     kept: SufficientStatistics
     features: Features
+
+
+class Passed(NamedTuple):
+    """What passes over all rows leave of a kernel with L values of lambda.
+
+    Parameters
+    ----------
+    whole : Sums
+        Over all rows.
+    held : HeldOutSums
+    failed : (L,) array
+        Which fits without a fold there are none of.
+    """
+
+    whole: Sums
+    held: HeldOutSums
+    failed: NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -314,52 +370,68 @@ class AllRows:
 
     def score(self, kernel: Kernel, lams: Array, weighted: bool) -> list[Scored]:
         """Score a kernel with values of lambda by exact refits without each fold, in two passes over the rows."""
-        driver, bias = self.driver, bool(self.learner.bias)
+        bias = bool(self.learner.bias)
         rows = self.sample.X[: SAMPLE * self.rank.largest]
         _, points, T, _ = self.rank.factor(kernel, rows, self.seed)
-        shared = driver.share(Features, kernel, points, T, rows)
-        sums: Sums = driver.reduce(sum_part, self.encoded, Sums.merge, shared)
         features = Features(kernel, points, T, rows)
-        finish(features, sums)
-        whole = sums.of(np.ones(self.folds, np.bool_))
-        w, failed = _without_folds(sums, whole, lams, bias)
-        r = features.rank
-        b = w[..., r] if w.shape[-1] > r else np.zeros(w.shape[:-1])
-        given = driver.share(_same, w[..., :r]), b, self.limits, self.sample.labels is not None
-        losses: FoldLosses = driver.reduce(hold_out_part, self.encoded, merge_losses, shared, *given)
+        given = kernel, points, T, lams, self.seed, self.folds, self.limits, self.facts, bias
+        known = remember("scored on all rows", given, lambda: self._pass_twice(kernel, features, lams))
+        w, status = streaming.solve(*known.whole.finish(bias), int(bias), known.whole.total * lams)
+        norms = known.held.kappa * (w[..., : features.rank] ** 2).sum(axis=(0, 2))
+        failed = known.failed | (status != 0)
+        means, deviations = known.held.loss.mean, known.held.loss.deviation()
         scored = []
-        for k, lam in enumerate(lams.tolist()):
-            mean, deviation = losses.spread(k)
-            candidate = self._candidate(kernel, lam, losses, k, bool(failed[k]))
-            held = self.facts.rows
+        for k, candidate in enumerate(self._candidates(kernel, lams, known.held, failed, norms)):
             kept = SufficientStatistics(
-                T=T, sums=whole, bias=bias, lam=lam, loss=mean, deviation=deviation, held=held, weighted=weighted
+                T=T,
+                sums=known.whole,
+                bias=bias,
+                lam=candidate.lam,
+                loss=float(means[k]),
+                deviation=float(deviations[k]),
+                held=self.facts.rows,
+                weighted=weighted,
             )
             scored.append(Scored(candidate, kept, features))
         return scored
 
-    def _candidate(self, kernel: Kernel, lam: float, losses: FoldLosses, k: int, failed: bool) -> Candidate:
-        """Return the k-th value of lambda as a candidate."""
-        mean, deviation = losses.spread(k)
-        if failed or not np.isfinite(mean):
-            why = "the ridge is below rounding"
-            return Candidate(kernel, lam, learner=self.learner, score=np.inf, loss=np.inf, exact=True, failed=why)
-        by_fold, error = losses.error[:, k] / losses.weight, float(losses.error[:, k].sum() / losses.weight.sum())
-        if self.sample.labels is None:
-            unit = float(self.sample.output_scale[0]) if self.sample.k == 1 else 1.0
-            by_fold, error = unit * np.sqrt(by_fold), unit * float(np.sqrt(error))
-        return Candidate(
-            kernel,
-            lam,
-            learner=self.learner,
-            score=mean,
-            loss=mean,
-            error=error,
-            error_se=float(by_fold.std(ddof=1) / np.sqrt(self.folds)),
-            exact=True,
-            verified=mean,
-            score_se=deviation / np.sqrt(self.facts.rows),
-        )
+    def _pass_twice(self, kernel: Kernel, features: Features, lams: Array) -> Passed:
+        """Sum up the products of features, and from these the losses of the fits without each fold."""
+        driver, bias, r = self.driver, bool(self.learner.bias), features.rank
+        shared = driver.share(_same, features)
+        sums: Sums = driver.reduce(sum_part, self.encoded, Sums.merge, shared)
+        finish(features, sums)
+        whole = sums.of(np.ones(self.folds, np.bool_))
+        w, failed = _without_folds(sums, whole, lams, bias)
+        b = w[..., r] if w.shape[-1] > r else np.zeros(w.shape[:-1])
+        given = driver.share(_same, w[..., :r]), b, self.limits, Errors.of(self.sample), self.facts.counts
+        held: HeldOutSums = driver.reduce(hold_out_part, self.encoded, HeldOutSums.merge, shared, kernel, *given)
+        return Passed(whole, held, failed)
+
+    def _candidates(
+        self, kernel: Kernel, lams: Array, held: HeldOutSums, failed: NDArray[np.bool_], norms: Array
+    ) -> list[Candidate]:
+        """Return the values of lambda as candidates with exact scores."""
+        mean, counts = held.loss.mean, self.facts.counts
+        errors, error_ses = Errors.of(self.sample).of_means(held.error.mean, held.error.standard_error(counts))
+        score_ses = held.loss.standard_error(counts)
+        found = []
+        for k, lam in enumerate(lams.tolist()):
+            candidate = Candidate(kernel, lam, learner=self.learner, exact=True, failed="the ridge is below rounding")
+            if not failed[k] and np.isfinite(mean[k]):
+                candidate = replace(
+                    candidate,
+                    failed=None,
+                    score=float(mean[k]),
+                    loss=float(mean[k]),
+                    verified=float(mean[k]),
+                    score_se=float(score_ses[k]),
+                    error=float(errors[k]),
+                    error_se=float(error_ses[k]),
+                    norm=float(norms[k]),
+                )
+            found.append(candidate)
+        return found
 
 
 def _same(value: Any) -> Any:
@@ -385,17 +457,16 @@ def _without_folds(sums: Sums, whole: Sums, lams: Array, bias: bool) -> tuple[Ar
     return np.stack(found), failed
 
 
-def _selection(
-    found: Selection,
-    candidates: list[Candidate],
-    chosen: Scored,
-    facts: Facts,
-    limits: Array | None,
-    X: Points,
-    t: int,
-) -> Selection:
-    """Return the selection on the sample with what was found on all rows in its place."""
-    best, kept, features = chosen
+def _selection(found: Selection, scored: list[Scored], rule: Rule, rows: AllRows) -> Selection:
+    """Return the selection on the sample with what was found on all rows in its place, chosen by the rule."""
+    facts, sample = rows.facts, rows.sample
+    candidates = sorted((each.candidate for each in scored), key=lambda each: each.order)
+    if candidates[0].failed is not None:
+        raise SelectionError(f"all {len(candidates)} candidates failed on all rows: {candidates[0].failed}")
+    targets = scored[0].kept.sums.targets
+    rule = replace(rule, null=float(targets.diagonal()[:-1].mean() / targets[-1, -1]))  # the loss of outputs of 0
+    choice = choose(rule, candidates, verify=_same, most=0)
+    best, kept, features = next(each for each in scored if each.candidate is choice.best)
     fit = kept.expansion()
     model = replace(
         found.model,
@@ -403,28 +474,47 @@ def _selection(
         rows=features.points,
         coefficients=np.ascontiguousarray(fit.coefficients),
         bias=fit.bias,
-        limits=limits,
+        limits=rows.limits,
         calibration=None,
         sufficient=kept,
-        reach=reach(best.kernel, X, features.points, None),
-        provenance={**found.model.provenance, "lambda": best.lam, "rows": facts.rows},
+        reach=reach(best.kernel, sample.X, features.points, None),
+        provenance={
+            **found.model.provenance,
+            "lambda": best.lam,
+            "rows": facts.rows,
+            "error": best.error,
+            "error_se": best.error_se,
+        },
     )
     note = f"rows in parts: encoding and kernels are of a random sample of {found.data['rows']} of {facts.rows} rows"
+    unknown = "error of the whole selection: not known, for losses of rows in parts are summed up where these are"
+    notes = [each for each in found.data["notes"] if not each.startswith(unknown.split(":")[0])]
     data = {
         **found.data,
         "rows": facts.rows,
         "weight": facts.weight,
-        "folds": t,
-        "holdout": f"{t} folds, dealt at random",
+        "folds": rows.folds,
+        "holdout": f"{rows.folds} folds, dealt at random",
         "representation": f"rank {features.rank} of n = {facts.rows} in parts",
         "rank": features.rank,
-        "choice": "lowest mean held-out loss of exact refits on all rows",
+        "choice": describe_choice(rule, choice, CV.name, len(candidates)),
+        "tied": choice.tied,
         "baseline": None,
-        "notes": [*found.data["notes"], note],
+        "notes": [*notes, note, unknown],
     }
-    candidates = sorted(candidates, key=lambda each: each.score)
     empty = np.zeros(0)
     return replace(
-        found, best=best, candidates=candidates, minimum=best, model=model, heldout=empty, outputs=empty,
-        probabilities=None, data=data, conversions=best.conversions(facts.weight), procedure=None,
-    )  # fmt: skip
+        found,
+        best=best,
+        candidates=[best, *(each for each in candidates if each is not best)],
+        minimum=choice.lowest,
+        criterion=CV.name,
+        model=model,
+        heldout=empty,
+        outputs=empty,
+        probabilities=None,
+        data=data,
+        conversions=best.conversions(facts.weight),
+        procedure=None,
+        comparison=None,
+    )

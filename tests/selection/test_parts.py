@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 import warnings
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -17,9 +18,15 @@ import kernsel
 import tolerances
 import twins.heldout
 from commandline import run
-from kernsel.errors import DataError, OptionError, SelectionWarning
+from kernsel.criteria import CV
+from kernsel.errors import DataError, OptionError, SelectionError, SelectionWarning
+from kernsel.folds.partition import Partition
+from kernsel.heldout.errors import Errors
+from kernsel.heldout.standard_error import MeanSums, standard_error
+from kernsel.kernels import Statistics
+from kernsel.search.choice import Rule, choose
 from kernsel.selection import parts as spread
-from kernsel.selection.drivers import InProcess, OnDask, connected, tree
+from kernsel.selection.drivers import InProcess, OnDask, connected, local_client, tree
 from kernsel.selection.plan import Plan
 
 N, PARTS, FOLDS = 600, 5, 4
@@ -87,13 +94,61 @@ def test_losses_and_model_are_those_of_refits_on_all_rows(small, kind):
     loss = ((held - Y) ** 2).mean(axis=0) @ s / s.sum()
     np.testing.assert_allclose(best.score, loss, rtol=0, atol=10 * atol)
     np.testing.assert_allclose(best.error, expected, rtol=0, atol=10 * atol * found.model.output_scale[0])
-    assert best.score == min(c.score for c in found.candidates)
+    rows = Partition(X, Y, starts, np.arange(N), Statistics(X), weights=None if kind != "weights" else s)
+    values = ((held - Y) ** 2).mean(axis=0)
+    np.testing.assert_allclose(best.score_se, standard_error(values, starts, s), rtol=1e-6)
+    _, error_se = Errors(kind == "classes", found.model.output_scale).mean(rows, held)
+    np.testing.assert_allclose(best.error_se, error_se, rtol=1e-6)
+    null = (Y**2).mean(axis=0) @ s / s.sum()
+    rule = replace(Rule.read(None, None, False, found.data["task"], CV()), null=null)
+    expected = choose(rule, sorted(found.candidates, key=lambda c: c.order), lambda c: c, 0)
+    assert best is expected.best
+    assert found.minimum is expected.lowest
+    assert found.data["tied"] == expected.tied
     a = twins.heldout.fit_square(K, Y, s, best.lam, 1)
     fit = a[:, :-1] @ K + a[:, -1:]
+    np.testing.assert_allclose(best.norm, np.vdot(a[:, :-1], a[:, :-1] @ K), rtol=1e-6)  # kappa = 1
     np.testing.assert_allclose(np.atleast_2d(found.model.decision(frame.iloc[:0]).T).shape, (len(Y), 0))
     magnified = 100 * tolerances.EPS * np.linalg.norm(known.T, 2)
     outputs = best.kernel(X, found.model.rows) @ found.model.coefficients.T + found.model.bias
     np.testing.assert_allclose(outputs.T, fit, rtol=0, atol=atol + magnified)
+
+
+@pytest.mark.parametrize("weights", ["ones", "counts", "shares"])
+def test_sums_of_parts_give_the_standard_error_of_all_rows(weights):
+    rng = np.random.default_rng(4)
+    starts, n = np.array([0, 30, 70, 120]), 120
+    values = rng.exponential(size=(2, n))
+    s = {"ones": np.ones(n), "counts": rng.integers(1, 4, n) * 1.0, "shares": rng.uniform(0.2, 2.0, n)}[weights]
+    half = rng.random(n) < 0.5
+    sums = []
+    for chosen in (half, ~half):
+        bounds = np.array([0, *(np.count_nonzero(chosen[:stop]) for stop in starts[1:])])
+        sums.append(MeanSums.of(values[:, chosen], bounds, s[chosen], weights != "shares"))
+    both = sums[0].merge(sums[1])
+    np.testing.assert_allclose(both.mean, values @ s / s.sum(), rtol=1e-12)
+    np.testing.assert_allclose(both.standard_error(weights != "shares"), standard_error(values, starts, s), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"), [({"choose": "minimum"}, "lowest cv"), ({"one_se": True}, "largest lambda")]
+)
+def test_another_rule_of_choice(small, options, words):
+    found = spread.select_parts(cut(*table()), InProcess(), replace(PLAN, **options))
+    assert found.data["choice"].startswith(words)
+    assert (found.best is found.minimum) == ("choose" in options)
+
+
+def test_a_journal_keeps_the_passes_over_all_rows(small, tmp_path, monkeypatch):
+    plan = replace(PLAN, journal=tmp_path / "run.journal")
+    first = spread.select_parts(cut(*table()), InProcess(), plan)
+    passes = []
+    sum_part = spread.sum_part
+    monkeypatch.setattr(spread, "sum_part", lambda *given: passes.append(given) or sum_part(*given))
+    again = spread.select_parts(cut(*table()), InProcess(), plan)
+    assert not passes
+    np.testing.assert_array_equal(again.model.coefficients, first.model.coefficients)
+    assert [c.score for c in again.candidates] == [c.score for c in first.candidates]
 
 
 def test_a_tree_merges_each_value_once_in_order():
@@ -131,8 +186,8 @@ def test_what_rows_in_parts_dont_have(small, options, message):
 
 @pytest.fixture(scope="module")
 def client():
-    distributed = pytest.importorskip("distributed")
-    with distributed.Client(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as made:
+    pytest.importorskip("distributed")
+    with local_client(2) as made:
         yield made
 
 
@@ -186,6 +241,35 @@ def test_what_a_lost_worker_had_is_done_again(client):
     assert [c.score for c in found.candidates] == [c.score for c in expected.candidates]
 
 
+def test_a_cluster_that_has_no_worker_is_given_up():
+    pytest.importorskip("distributed")
+    with local_client(0) as nobody:
+        driver = OnDask(nobody, patience=0.1)
+        with pytest.raises(SelectionError, match=r"no worker of Dask has been left at tcp://.* for 0.1 s; start one"):
+            driver.reduce(add, [driver.share(slow_rows, 1)], max, 1)
+
+
+def test_workers_that_do_nothing_are_given_up(client):
+    impossible = client.submit(slow_rows, 1, resources={"of which there is none": 1}, pure=False)
+    with pytest.raises(SelectionError, match=r"the workers of Dask have done nothing at tcp://.* for 0.1 s; restart"):
+        OnDask(client, patience=0.1).reduce(add, [impossible], max, 1)
+
+
+def add(one, other):
+    """A sum, or for 13 the end of the process."""
+    return one + other if other != 13 else os._exit(1)
+
+
+def test_work_that_kills_workers_is_an_error():
+    dask = pytest.importorskip("dask")
+    pytest.importorskip("distributed")
+    with dask.config.set({"distributed.scheduler.allowed-failures": 0}), local_client(1) as one:
+        driver = OnDask(one)
+        with pytest.raises(SelectionError, match=r"workers of Dask die of the same work.*cut rows into smaller parts"):
+            driver.reduce(add, [driver.share(slow_rows, 1)], max, 13)
+        assert driver.reduce(add, [driver.share(slow_rows, 1)], max, 1) == 2
+
+
 def test_the_command_has_workers_read_the_files(tmp_path):
     pytest.importorskip("distributed")
     frame, y = table()
@@ -195,9 +279,15 @@ def test_the_command_has_workers_read_the_files(tmp_path):
     data = ["select", str(tmp_path / "part-*.csv"), "--dask"]
     model = tmp_path / "m.npz"
     command = [sys.executable, "-m", "kernsel", *data, "local", *told, "--model", str(model)]
+    command += ["--journal", str(tmp_path / "run.journal")]
     shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
     assert f"rank 20 of n = {N} in parts" in shown.stdout
     assert kernsel.load(model).provenance["rows"] == N
+    command[command.index(str(model))] = str(tmp_path / "again.npz")
+    again = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+    assert "steps are done" in again.stderr
+    coefficients = [kernsel.load(each).coefficients for each in (model, tmp_path / "again.npz")]
+    np.testing.assert_array_equal(*coefficients)
     refused = run(*data, "local", "--nested", 3, code=2)
     assert "--nested 3: rows in parts don't have that yet" in refused.stderr
 

@@ -3,12 +3,13 @@
 With n rows of d features, k outputs, rank r, t folds in m segments, C kernels and L lambdas, for each kernel::
 
     stage      pairs     products                    in memory
-    landmarks  10 r^2    10 r^2 (d + r)              10 r (d + r)
+    landmarks  10 r^2    10 r^2 (d + r), slow ones   10 r (d + r)
     products   n r       n r (d + h) + n r^2 / 2     m r^2 sums, blocks of features
                .         + 2 m r^3                   (finishing them)
     solutions  .         t L r^3 / 6                 t L k r
     held out   n r       n r (d + h + k L)           n k L outputs
-    refit      n r       2 t r^3 / 6 + n r (d + k)   once, for the choice
+    refit      n r       2 t r^3 / 6                 once, for the choice
+               .         + n r (d + 2 h + k)
 
 Here h is the number of pivots that are eliminated from every block: see ``blocks.features``. Workers share what goes
 over rows; their sums are merged in a tree. A product is a multiplication and an addition; a pair is one evaluation of
@@ -29,13 +30,16 @@ SAMPLE = 10
 """Rows for each landmark, drawn at random, among which the landmarks are chosen."""
 
 SEGMENTS = 8
-"""Segments beyond one a fold, at most."""
+"""Segments at least, for threads to share: see ``representation.stream``."""
 
 PIVOTS = 1 / 16
 """Share of the pivots that are eliminated from blocks, as a rule: none of narrow kernels, an eighth of wide ones."""
 
-CHOLESKY = 0.5
-"""Of the rate of products: what a Cholesky factor of a thousand rows reaches."""
+LANDMARKS = 0.25
+"""Of the rate of products: what the choice of landmarks reaches, whose matrices are multiplied by few columns."""
+
+TRAFFIC = 4
+"""How often a block of features goes to or comes from memory where pivots are eliminated from it."""
 
 NETWORK = 1e9
 """Bytes a second between two workers: ten gigabit."""
@@ -68,8 +72,8 @@ class Sizes(NamedTuple):
 
     @property
     def segments(self) -> int:
-        """Segments of rows, whose products are held."""
-        return self.folds + SEGMENTS
+        """Segments of rows, whose products are held: as many for every fold."""
+        return self.folds * ceil(SEGMENTS / self.folds)
 
 
 @dataclass(frozen=True)
@@ -108,7 +112,7 @@ def stages(sizes: Sizes, workers: int = 1) -> list[Stage]:
     h, block = PIVOTS * r, BLOCK_BYTES * threads() * 2.0
     sums = 8.0 * sizes.segments * r**2
     depth = ceil(log2(workers)) if workers > 1 else 0
-    features = Work("features", products64=n * r * (d + h), pairs=n * r, bytes=8.0 * n * d)
+    features = Work("features", products64=n * r * (d + h), pairs=n * r, bytes=8.0 * n * (d + TRAFFIC * r))
     return [
         Stage(_landmarks(sizes), 8.0 * SAMPLE * r * (d + r), shared=False),
         Stage(
@@ -121,7 +125,7 @@ def stages(sizes: Sizes, workers: int = 1) -> list[Stage]:
             sums + block,
             sent=C * depth * sums,
         ),
-        Stage(Work("solutions", products64=C * t * L * r**3 / 6 / CHOLESKY), 8.0 * t * L * k * r, shared=False),
+        Stage(Work("solutions", products64=C * t * L * r**3 / 6), 8.0 * t * L * k * r, shared=False),
         Stage(
             Work(
                 "held out",
@@ -134,7 +138,9 @@ def stages(sizes: Sizes, workers: int = 1) -> list[Stage]:
         Stage(
             Work(
                 "refit",
-                products64=features.products64 + n * r * k + 2 * t * r**3 / 6 / CHOLESKY,
+                products64=features.products64
+                + n * r * (h + k)
+                + 2 * t * r**3 / 6,  # wide kernels are chosen more often
                 pairs=features.pairs,
                 bytes=features.bytes,
             ),
@@ -146,7 +152,7 @@ def stages(sizes: Sizes, workers: int = 1) -> list[Stage]:
 def _landmarks(sizes: Sizes) -> Work:
     rows = SAMPLE * sizes.rank
     products = rows * sizes.rank * (sizes.features + sizes.rank)
-    return Work("landmarks", products64=sizes.kernels * products, pairs=sizes.kernels * rows * sizes.rank)
+    return Work("landmarks", products64=sizes.kernels * products / LANDMARKS, pairs=sizes.kernels * rows * sizes.rank)
 
 
 def rows_bytes(sizes: Sizes, workers: int = 1) -> float:

@@ -18,6 +18,7 @@ Targets are rows: ``Y (k, n)``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from numba.core import types
@@ -62,15 +63,26 @@ class Features:
         if sample is None:
             return
         C, W, r = kernel(sample, points), kernel(points, points), len(T)
-        explained = float(((C @ T) ** 2).sum())
-        for share_of_pivots in (0, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1):
-            self.head = h = int(np.ceil(share_of_pivots * r))
-            self.first = T[:h, :h]
-            self.later = self.first.T @ W[:h, h:]
-            self.rest = T[h:, h:]
-            R = C[:, h:] - C[:, :h] @ self.first @ self.later
-            if (R**2).sum() * (self.rest**2).sum() <= MAGNIFIED * explained:
-                break
+        of_rows = (T**2).sum(axis=1)
+        with one_blas_thread():  # the same bits in every process
+            explained = float(((C @ T) ** 2).sum())
+            for share_of_pivots in (0, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1):
+                self._split(int(np.ceil(share_of_pivots * r)), W)
+                h = self.head
+                R = C[:, h:] - C[:, :h] @ self.first @ self.later
+                if (R**2).sum() * of_rows[h:].sum() <= MAGNIFIED * explained:  # T is triangular
+                    break
+
+    def _split(self, h: int, W: Array) -> None:
+        """Have the first h pivots eliminated from every block; W (r, r) is the kernel between landmarks."""
+        self.head = h
+        self.first = self.T[:h, :h]
+        self.later = self.first.T @ W[:h, h:]
+        self.rest = self.T[h:, h:]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel as what it was made from, with the number of pivots that was chosen."""
+        return _with_head, (self.kernel, self.points, self.T, self.head)
 
     @property
     def rank(self) -> int:
@@ -99,6 +111,16 @@ class Features:
         size = max(1, BLOCK_BYTES // (8 * max(1, self.rank)))
         for start in range(lo, hi, size):
             yield slice(start, min(start + size, hi))
+
+
+def _with_head(kernel: Kernel, points: Points, T: Array, head: int) -> Features:
+    """Return features of which so many pivots are eliminated from every block."""
+    features = Features(kernel, points, T, None)
+    if head < len(T):
+        W = kernel(points, points)
+        with one_blas_thread():
+            features._split(head, W)
+    return features
 
 
 @jit(types.void(f8_2, f8_2, i8, f8_1, f8_3, i8_1))

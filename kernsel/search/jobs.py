@@ -1,0 +1,45 @@
+"""Kernels of a search as jobs of joblib, where one of its backends is in force that has processes.
+
+Within ``joblib.parallel_config("loky", n_jobs=4)``, or with the backend of Dask or Ray, the kernels of a grid are
+scored by the processes of the backend. A job has all rows with it: that is for small data and slow learners. Every job
+computes what a thread of this process would, to the last bit.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from kernsel.memory import limited_memory, memory_limit
+from kernsel.numerics.runtime.jit import one_blas_thread
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def in_force() -> bool:
+    """Say whether a backend of joblib with several processes was chosen; without joblib's import none was."""
+    if "joblib" not in sys.modules:
+        return False
+    import joblib
+    from joblib.parallel import get_active_backend
+
+    backend, _ = get_active_backend()
+    return not getattr(backend, "uses_threads", False) and joblib.effective_n_jobs(None) > 1
+
+
+def spread(work: Callable[[Any, Item], Result], shared: Any, items: Sequence[Item]) -> Iterator[Result]:
+    """Yield ``work(shared, item)`` for each item, in their order."""
+    import joblib
+
+    limit = memory_limit()
+    yield from joblib.Parallel(return_as="generator")(
+        joblib.delayed(_alone)(work, shared, item, limit) for item in items
+    )
+
+
+def _alone(work: Callable[[Any, Item], Result], shared: Any, item: Item, limit: int | None) -> Result:
+    """Do a job with what is in force where it came from."""
+    with limited_memory(limit), one_blas_thread():
+        return work(shared, item)
