@@ -8,7 +8,7 @@ no component along it. Then ``<G, g - g*> >= 2 lam ||g - g*||^2`` whatever the b
 
     (g - g*)_j  in  G_j / (4 lam)  +-  ||k_j|| ||G|| / (4 lam).
 
-The sum ``sum_i s_i V'(g_i + b)`` ascends in b and in every ``g_i``, so that its roots at the lower and at the upper ends
+The sum ``sum_i s_i V'(g_i + b)`` ascends in b and in every ``g_i``: its roots at the lower and at the upper ends
 of these intervals enclose ``b*``: an interval in one dimension, which takes no curvature along b.
 
 *Ellipsoid.* Say that on a convex set R around the fit the slopes ``(V'(f_i) - V'(t)) / (f_i - t)`` of rows B are at
@@ -42,12 +42,10 @@ from kernsel.numerics.runtime.blas import (
     ridged_cholesky,
     solve_rows,
     sum_of,
-    times,
 )
 from kernsel.numerics.runtime.jit import (
     LOSS,
     Compiled,
-    f8,
     f8_1,
     f8_2,
     i8,
@@ -322,6 +320,10 @@ def in_kernel(K, objective, loss, bend, x, low, high):
     add_rows(K, rows, changed_rows(c, rows, steps), steps, Kc)
     slack += n * EPS * total
     norm = np.sqrt(max(inner(c, Kc), 0.0) + n * EPS * total * total)
+    if not np.isfinite(norm + slack):
+        fill(low, -np.inf)
+        fill(high, np.inf)
+        return
     for j in range(n):
         radius = lengths[j] * (0.5 * norm + slack) / double + error[j]
         low[j] = f[j] - 0.5 * Kc[j] / double - radius
@@ -389,6 +391,8 @@ def in_kernel(K, objective, loss, bend, x, low, high):
             if D[i] == 0.0:
                 others += off[i] * np.sqrt(spread[i])
         reach = 0.5 * np.sqrt(square) + np.sqrt(left) + np.sqrt(unsure) + others
+        if not np.isfinite(reach):
+            return
         for j in range(n):
             radius[j] = reach * np.sqrt(spread[j]) + error[j] + n * EPS * lengths[j] * size
             below[j], above[j] = f[j] - 0.5 * v[j] - radius[j], f[j] - 0.5 * v[j] + radius[j]
@@ -478,6 +482,10 @@ def in_features(Z, objective, loss, bend, x, low, high):
         G[ridged] = 0.0
     norm = np.sqrt(inner(G, G))
     rounding = n * EPS * total + FEW * EPS * double * size + r * EPS * norm
+    if not np.isfinite(rounding + slack):
+        fill(low, -np.inf)
+        fill(high, np.inf)
+        return
     multiply(Z, G, middle)
     for j in range(n):
         middle[j] *= 0.5 / double
@@ -488,7 +496,14 @@ def in_features(Z, objective, loss, bend, x, low, high):
     if narrow(f, low, high):
         return
     D, spread, below, above = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    H, R, v, Hv, unit, rows = np.empty((r, r)), np.empty((r, r)), np.empty(r), np.empty(r), np.empty(r), np.empty(n, np.int64)  # noqa: E501
+    H, R, v, Hv, unit, rows = (
+        np.empty((r, r)),
+        np.empty((r, r)),
+        np.empty(r),
+        np.empty(r),
+        np.empty(r),
+        np.empty(n, np.int64),
+    )
     for i in range(n):
         D[i] = (1.0 if bend.in_pieces else GUESS) * d2[i] / N
     for _ in range(ROUNDS):
@@ -536,6 +551,8 @@ def in_features(Z, objective, loss, bend, x, low, high):
             else:
                 others += off[j] * np.sqrt(spread[j])
         reach = 0.5 * np.sqrt(square) + left + np.sqrt(unsure) + others
+        if not np.isfinite(reach):
+            return
         for j in range(n):
             middle[j] *= 0.5
             radius[j] = reach * np.sqrt(spread[j]) + error[j] + r * EPS * lengths[j] * np.sqrt(inner(v, v))
