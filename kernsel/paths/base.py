@@ -45,7 +45,7 @@ class Path(ABC):
 
     representation: Representation
     keeps_folds = False
-    """Whether fits without each fold are kept along with Newton steps, to be ``enclosed``: set before anything is asked."""
+    """Whether fits without each fold are kept along with Newton steps, to be ``enclosed``: set before any is asked."""
 
     def __init__(
         self,

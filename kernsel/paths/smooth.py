@@ -253,9 +253,9 @@ class SmoothPath(Path):
         for first in range(0, len(jobs), step):
             group = jobs[first : first + step]
             x = np.stack([ends[job] for job in group])
-            for (c, l, fold), *ranges in zip(group, *self._enclose(group, x), strict=True):
+            for (c, lam, fold), *ranges in zip(group, *self._enclose(group, x), strict=True):
                 held = slice(self.rows.starts[fold], self.rows.starts[fold + 1])
-                low[c, l, held], high[c, l, held] = (each[held] for each in ranges)
+                low[c, lam, held], high[c, lam, held] = (each[held] for each in ranges)
         return Enclosed(low, high, refitted)
 
     def refit_enclosed(self, k: int, folds: Sequence[int]) -> Enclosed:
@@ -281,7 +281,7 @@ class SmoothPath(Path):
         )
 
     def influence(self, order: int) -> HeldOut:
-        f, status, rho = self._influence(order)
+        f, status, rho, _ = self._influence(order)
         if not routes.by_leverages(self.rows):
             self.ratio = rho.max(axis=(0, 2))  # no term of the series changes it
         return HeldOut.of(f, status.max(axis=2), exact=False)

@@ -19,6 +19,7 @@ from kernsel.criteria import HeldOutCriterion, Scores
 from kernsel.criteria.base import unless_finite
 from kernsel.folds.partition import Partition
 from kernsel.heldout.errors import Errors
+from kernsel.heldout.ranges import FoldRanges, add_by_fold, range_folds
 from kernsel.heldout.standard_error import standard_error
 from kernsel.journal import remember
 from kernsel.kernels import Kernel, Statistics, short
@@ -58,11 +59,14 @@ class ScoredPath:
         As those of a board, by lambda and the number of the deal.
     near : dict
         By the number of the deal, as those of a board.
+    enclosed : dict
+        By lambda and the number of the deal, as those of a board.
     """
 
     figures: list[dict[str, Any]] = field(default_factory=list)
     losses: dict[float, dict[int, tuple[Losses, Losses]]] = field(default_factory=dict)
     near: dict[int, dict[float, Array]] = field(default_factory=dict)
+    enclosed: dict[float, dict[int, FoldRanges]] = field(default_factory=dict)
 
 
 @dataclass(eq=False)
@@ -90,6 +94,10 @@ class Board:
         By key, then by the number of the deal: what the score is the mean of, and the errors, both (held,).
     near : dict
         By deal, kernel and learner, then by lambda: solutions (k, .) that later fits start from: ``Path.settled``.
+    encloses : bool
+        Whether intervals are made that contain exact scores.
+    enclosed : dict
+        By key, then by the number of the deal: these intervals.
     """
 
     deals: list[Partition]
@@ -104,6 +112,8 @@ class Board:
     losses: dict[Key, dict[int, tuple[Losses, Losses]]] = field(default_factory=dict)
     near: dict[tuple[Partition, Kernel, Any], dict[float, Array]] = field(default_factory=dict)
     problems: Problems = field(default_factory=Problems)
+    encloses: bool = False
+    enclosed: dict[Key, dict[int, FoldRanges]] = field(default_factory=dict)
 
     @property
     def rows(self) -> Partition:
@@ -190,9 +200,11 @@ class Board:
                     "learner": learner.name, "criterion": self.criterion.name, "board": board}  # fmt: skip
 
         given = (self.deals, problem.rows, problem.rank, problem.landmarks is None, self.criterion, self.errors)
-        found = remember("scored", (*given, kernel, learner, list(lams)), compute, about)
+        found = remember("scored", (*given, *["enclosed"] * self.encloses, kernel, learner, list(lams)), compute, about)
         for lam, deals in found.losses.items():
             self.losses.setdefault((kernel, learner, lam), {}).update(deals)
+        for lam, ranges in found.enclosed.items():
+            self.enclosed.setdefault((kernel, learner, lam), {}).update(ranges)
         for number, near in found.near.items():
             self.near.setdefault((self.deals[number], kernel, learner), {}).update(near)
         return [Candidate(kernel=kernel, learner=learner, **figures) for figures in found.figures]
@@ -200,6 +212,8 @@ class Board:
     def _scored(self, path: Path, found: ScoredPath) -> list[Candidate]:
         """Return one candidate for each lambda of a path on the first deal; what else is kept of them goes to found."""
         others = [make_path(self._on_deal(path.problem, rows), path.learner, path.lams) for rows in self.deals[1:]]
+        for each in (path, *others):
+            each.keeps_folds = self.encloses
         deals = [
             self._scored_on_deal(number, each, checked_scores(self.criterion, each), found)
             for number, each in enumerate((path, *others))
@@ -254,6 +268,8 @@ class Board:
             norms[usable] = float(problem.kernel.diag(path.rows.X).max()) * path.norms(usable, scores.norms)
             columns["norm"] = norms
             kept.near[number] = path.settled()
+            if self.encloses:
+                self._enclose(number, path, scores, kept)
         lists = {name: np.asarray(column).tolist() for name, column in columns.items() if column is not None}
         found = []
         for k, lam in enumerate(path.lams.tolist()):
@@ -263,6 +279,17 @@ class Board:
                 figures["terms"] = {name: float(term[k]) for name, term in scores.terms.items()}
             found.append(Candidate(problem.kernel, lam, learner=path.learner, rank=rank, **figures))
         return found
+
+    def _enclose(self, number: int, path: Path, scores: Scores, kept: ScoredPath) -> None:
+        """Keep intervals of what each fold adds to the exact scores of a path."""
+        assert scores.values is not None
+        found, loss = path.enclosed, path.learner.loss
+        low, high = range_folds(path.rows, loss, found.low, found.high)
+        expected, refits = add_by_fold(path.rows, scores.values), found.refitted.sum(axis=0)
+        for k, lam in enumerate(path.lams.tolist()):
+            if scores.failed[k] is None:
+                ranges = FoldRanges(low[k], high[k], np.clip(expected[k], low[k], high[k]), refits[k])
+                kept.enclosed.setdefault(lam, {})[number] = ranges
 
     def verified(self, leading: Sequence[Candidate]) -> list[Candidate]:
         """Return candidates, in their order, scored again by exact refits at the representation in force."""

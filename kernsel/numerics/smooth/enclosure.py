@@ -143,7 +143,7 @@ def end_of_roots(loss, parameters, y, s, f, reach, side):
         if abs(outer - inner_end) <= ROOT_WIDTH * max(abs(outer), reach):
             break
         middle = outer + (inner_end - outer) * at_outer / (at_outer - at_inner)
-        if k % 2 or middle == outer or middle == inner_end:
+        if k % 2 or middle in (outer, inner_end):
             middle = 0.5 * (outer + inner_end)
         here = side * pull_at(loss, parameters, y, s, f, middle) - sure
         if here > 0.0:
@@ -435,8 +435,8 @@ def sharpen_left_out(K, s, rows, root, S, trace, double, reach, spread, radius):
 def in_features(Z, objective, loss, bend, x, low, high):
     """Enclose the outputs of the exact fit, from weights of features.
 
-    With ``G = (1/N) sum_i s_i V'(f_i) z_i + 2 lam w`` and ``H = 2 lam I + sum_B D_i z_i z_i'``, where the column of ones
-    of a bias has no ridge.
+    With ``G = (1/N) sum_i s_i V'(f_i) z_i + 2 lam w`` and ``H = 2 lam I + sum_B D_i z_i z_i'``, where the column of
+    ones of a bias has no ridge.
 
     Parameters
     ----------
