@@ -220,7 +220,7 @@ class Plan:
         "number",
         "SHARE",
         "Prove by exact refits that no candidate's exact score is below the lowest by more than this share [default: "
-        "no; without a value 0.01].",
+        "no; alone 0.01].",
         of="choice",
         alone="0.01",
     )
