@@ -103,8 +103,12 @@ class Path(ABC):
         """Intervals around the outputs of exact fits without each fold, from Newton steps; None of them is refitted."""
         raise self._not_enclosed()
 
-    def refit_enclosed(self, k: int, folds: Sequence[int]) -> Enclosed:
-        """Intervals (outputs, folds, n) around outputs of exact fits for lambda number k, from refits without folds."""
+    def refit_enclosed(self, k: int, folds: Sequence[int], at: Sequence[float] | None = None) -> Enclosed:
+        """Intervals around outputs of exact fits without some folds, from refits for lambda number ``k``.
+
+        What is ``enclosed`` are the fits for that lambda, or for others ``at`` which the refits are not exact. Outputs
+        of other folds are not set.
+        """
         raise self._not_enclosed()
 
     def _not_enclosed(self) -> IncompatibleError:

@@ -253,28 +253,32 @@ class SmoothPath(Path):
         for first in range(0, len(jobs), step):
             group = jobs[first : first + step]
             x = np.stack([ends[job] for job in group])
-            for (c, lam, fold), *ranges in zip(group, *self._enclose(group, x), strict=True):
+            for (c, lam, fold), *ranges in zip(group, *self._enclose(group, x, self.lams), strict=True):
                 held = slice(self.rows.starts[fold], self.rows.starts[fold + 1])
                 low[c, lam, held], high[c, lam, held] = (each[held] for each in ranges)
         return Enclosed(low, high, refitted)
 
-    def refit_enclosed(self, k: int, folds: Sequence[int]) -> Enclosed:
-        rows = self.rows
-        outputs = len(rows.Y)
-        jobs = [(c, int(fold)) for fold in folds for c in range(outputs)]
+    def refit_enclosed(self, k: int, folds: Sequence[int], at: Sequence[float] | None = None) -> Enclosed:
+        rows, outputs = self.rows, len(self.rows.Y)
+        lams = self.lams[[k]] if at is None else np.array(at)
+        jobs = [(c, int(fold)) for c in range(outputs) for fold in folds]
         x = self._refit(jobs, np.array([k])).x[:, 0]
-        low, high = self._enclose([(c, k, fold) for c, fold in jobs], x)
-        low, high = (each.reshape(len(folds), outputs, rows.n).transpose(1, 0, 2) for each in (low, high))
-        return Enclosed(low, high, np.ones((outputs, 1, len(folds)), np.bool_))
+        low, high = np.zeros((2, outputs, lams.size, rows.n))
+        for number in range(lams.size):
+            ranges = zip(*self._enclose([(c, number, fold) for c, fold in jobs], x, lams), strict=True)
+            for (c, fold), (below, above) in zip(jobs, ranges, strict=True):
+                held = slice(rows.starts[fold], rows.starts[fold + 1])
+                low[c, number, held], high[c, number, held] = below[held], above[held]
+        return Enclosed(low, high, np.ones((outputs, lams.size, len(folds)), np.bool_))
 
-    def _enclose(self, jobs: Sequence[tuple[int, int, int]], x: Array) -> tuple[Array, Array]:
+    def _enclose(self, jobs: Sequence[tuple[int, int, int]], x: Array, lams: Array) -> tuple[Array, Array]:
         """Return intervals (q, n) for outputs of the exact fits numbered (output, lambda, fold), from solutions."""
         rows, loss = self.rows, self.learner.loss
         outputs, which, folds = (np.array(numbers) for numbers in zip(*jobs, strict=True))
         weights = np.tile(rows.s, (len(jobs), 1))
         for job, fold in enumerate(folds):
             weights[job, ~rows.kept(fold)] = 0.0
-        objective = Objective(rows.Y[outputs], weights, self.lams, np.array(loss.parameters), int(self.bias))
+        objective = Objective(rows.Y[outputs], weights, lams, np.array(loss.parameters), int(self.bias))
         bend = enclosure.Bend(int(getattr(loss, "bends_once", False)), int(loss.piecewise_quadratic))
         return enclosure.enclose_fits(
             self.enclose, self._matrix, objective, which, loss.pointer, bend, np.ascontiguousarray(x)
