@@ -48,6 +48,11 @@ off; with 1 (the objective of the fold doesn't fall) 6 % and 15 %.
 """
 
 
+FIRST_ROUNDS = 1
+"""Guesses of the curvature for an interval from a Newton step, where few rows have some. Where all have, a guess costs
+as much as a refit, which makes the interval narrow."""
+
+
 class SmoothPath(Path):
     """A smooth loss by damped Newton on a Gram matrix or features in memory."""
 
@@ -84,6 +89,10 @@ class SmoothPath(Path):
         other = super()._in_folds(rows)
         other.fits = self.fits
         return other
+
+    def with_fits(self, fits: Fits) -> Self:
+        self.fits = fits
+        return self
 
     def exact(self, which: Sequence[int] | None = None) -> HeldOut:
         held = self._exact(np.arange(self.lams.size) if which is None else np.asarray(list(which)))
@@ -248,12 +257,14 @@ class SmoothPath(Path):
         low, high = np.empty((k, L, n)), np.empty((k, L, n))
         _, _, ends, refitted = self._stepped
         assert ends is not None
+        of_steps = FIRST_ROUNDS if self.learner.loss.piecewise_quadratic else 0
         jobs = list(np.ndindex(k, L, self.rows.left.size))
         step = max(1, REFIT_BYTES // (32 * n))
         for first in range(0, len(jobs), step):
             group = jobs[first : first + step]
             x = np.stack([ends[job] for job in group])
-            for (c, lam, fold), *ranges in zip(group, *self._enclose(group, x, self.lams), strict=True):
+            rounds = np.array([enclosure.ROUNDS if refitted[job] else of_steps for job in group])
+            for (c, lam, fold), *ranges in zip(group, *self._enclose(group, x, self.lams, rounds), strict=True):
                 held = slice(self.rows.starts[fold], self.rows.starts[fold + 1])
                 low[c, lam, held], high[c, lam, held] = (each[held] for each in ranges)
         return Enclosed(low, high, refitted)
@@ -264,15 +275,21 @@ class SmoothPath(Path):
         jobs = [(c, int(fold)) for c in range(outputs) for fold in folds]
         x = self._refit(jobs, np.array([k])).x[:, 0]
         low, high = np.zeros((2, outputs, lams.size, rows.n))
+        rounds = np.full(len(jobs), enclosure.ROUNDS)
         for number in range(lams.size):
-            ranges = zip(*self._enclose([(c, number, fold) for c, fold in jobs], x, lams), strict=True)
+            ranges = zip(*self._enclose([(c, number, fold) for c, fold in jobs], x, lams, rounds), strict=True)
             for (c, fold), (below, above) in zip(jobs, ranges, strict=True):
                 held = slice(rows.starts[fold], rows.starts[fold + 1])
                 low[c, number, held], high[c, number, held] = below[held], above[held]
         return Enclosed(low, high, np.ones((outputs, lams.size, len(folds)), np.bool_))
 
-    def _enclose(self, jobs: Sequence[tuple[int, int, int]], x: Array, lams: Array) -> tuple[Array, Array]:
-        """Return intervals (q, n) for outputs of the exact fits numbered (output, lambda, fold), from solutions."""
+    def _enclose(
+        self, jobs: Sequence[tuple[int, int, int]], x: Array, lams: Array, rounds: Indices
+    ) -> tuple[Array, Array]:
+        """Return intervals (q, n) for outputs of the exact fits numbered (output, lambda, fold), from solutions.
+
+        Each may take so many ``rounds`` of guesses.
+        """
         rows, loss = self.rows, self.learner.loss
         outputs, which, folds = (np.array(numbers) for numbers in zip(*jobs, strict=True))
         weights = np.tile(rows.s, (len(jobs), 1))
@@ -281,7 +298,7 @@ class SmoothPath(Path):
         objective = Objective(rows.Y[outputs], weights, lams, np.array(loss.parameters), int(self.bias))
         bend = enclosure.Bend(int(getattr(loss, "bends_once", False)), int(loss.piecewise_quadratic))
         return enclosure.enclose_fits(
-            self.enclose, self._matrix, objective, which, loss.pointer, bend, np.ascontiguousarray(x)
+            self.enclose, self._matrix, objective, which, loss.pointer, bend, rounds, np.ascontiguousarray(x)
         )
 
     def influence(self, order: int) -> HeldOut:

@@ -24,7 +24,7 @@ from kernsel.heldout.standard_error import standard_error
 from kernsel.journal import remember
 from kernsel.kernels import Kernel, Statistics, short
 from kernsel.numerics.runtime.jit import share_each, threads
-from kernsel.paths import Path, make_path
+from kernsel.paths import Fits, Path, make_path
 from kernsel.protocols import Criterion, Learner
 from kernsel.representation.features import Landmarks
 from kernsel.representation.problem import Problem, Problems
@@ -98,6 +98,8 @@ class Board:
         Whether intervals are made that contain exact scores.
     enclosed : dict
         By key, then by the number of the deal: these intervals.
+    fits : dict
+        By the number of the deal, kernel and learner: lambda, and the fits along it that intervals were made of.
     """
 
     deals: list[Partition]
@@ -114,6 +116,7 @@ class Board:
     problems: Problems = field(default_factory=Problems)
     encloses: bool = False
     enclosed: dict[Key, dict[int, FoldRanges]] = field(default_factory=dict)
+    fits: dict[tuple[int, Kernel, Any], tuple[Array, Fits]] = field(default_factory=dict)
 
     @property
     def rows(self) -> Partition:
@@ -281,8 +284,10 @@ class Board:
         return found
 
     def _enclose(self, number: int, path: Path, scores: Scores, kept: ScoredPath) -> None:
-        """Keep intervals of what each fold adds to the exact scores of a path."""
+        """Keep intervals of what each fold adds to the exact scores of a path, and its fits."""
         assert scores.values is not None
+        if not path.learner.loss.square:
+            self.fits[number, path.problem.kernel, path.learner] = path.lams, path.fits
         found, loss = path.enclosed, path.learner.loss
         low, high = range_folds(path.rows, loss, found.low, found.high)
         expected, refits = add_by_fold(path.rows, scores.values), found.refitted.sum(axis=0)
@@ -302,6 +307,16 @@ class Board:
         """Return a path at the representation in force, from where the fits of the search are."""
         near = self.near.get((rows, kernel, learner))
         return make_path(self.problems.on(rows, kernel, self.rank), learner, lams, lead_in, near)
+
+    def scored_path(self, number: int, kernel: Kernel, learner: Any, lam: float) -> tuple[Path, int]:
+        """Return the path that a candidate was scored on, at one of the deals, and the number of its lambda there."""
+        lams, fits = self.fits.get((number, kernel, learner), (np.array([lam]), None))
+        if lam not in lams:
+            lams, fits = np.array([lam]), None
+        path = self.path(self.deals[number], kernel, learner, lams.tolist(), lead_in=fits is None)
+        if fits is not None:
+            path = path.with_fits(fits)
+        return path, int(np.flatnonzero(path.lams == lam)[0])
 
     def _verified_on_deal(self, rows: Partition, leading: Sequence[Candidate]) -> list[Candidate]:
         # A mean over exact held-out outputs is what verification would find; the outputs are wanted for metrics only.

@@ -13,7 +13,7 @@ folds those that are expected to add the most to it, as many as are needed to br
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -21,19 +21,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.heldout.ranges import FoldRanges, range_folds
-from kernsel.paths import Path
 from kernsel.search.board import Board
 from kernsel.search.candidate import Candidate, Key
 from kernsel.search.deadline import Deadline
 
 Array = NDArray[np.float64]
 
-PATHS = 4
-"""Paths that are kept, each with its Gram matrix."""
-
-PIECES = 8
+PIECES = 4
 """Between two values of lambda fits are made at so many less one, each of which encloses the scores half way to the
-next: with values four times apart these are 9 % away."""
+next: with values four times apart these are 19 % away."""
+
+NOTHING = 0.995
+"""A score that may be lower by such a share may be anything."""
 
 RESIDUALS = 4.0
 """By so many widths of the interval at a refit's own lambda those at others are widened: see ``Proof.between``."""
@@ -98,9 +97,12 @@ class Certificate:
         """Return it in words."""
         between = ""
         if self.between is not None:
+            where = "between its lambda and the next values of the grid"
+            known = self.between < NOTHING
             between = (
-                "; between its lambda and the next values of the grid no exact score is lower by more than "
-                f"{_percent(self.between)}"
+                f"; {where} no exact score is lower by more than {_percent(self.between)}"
+                if known
+                else f"; {where}, which are too far apart, nothing is proved"
             )
         return self._describe_grid() + between
 
@@ -149,7 +151,6 @@ class Proof:
     board: Board
     share: float
     until: Deadline
-    paths: dict[tuple[int, Any, Any], Path] = field(default_factory=dict)
 
     def keys(self) -> list[Key]:
         """Return the candidates with intervals, in the order of their kernels."""
@@ -269,8 +270,7 @@ class Proof:
     def _narrow(self, key: Key, number: int, folds: list[int]) -> None:
         """Refit folds of one deal, and put their intervals in the place of those before."""
         rows, before = self.board.deals[number], self.board.enclosed[key][number]
-        path = self._path(key, number)
-        k = int(np.flatnonzero(path.lams == key[2])[0])
+        path, k = self.board.scored_path(number, *key)
         found = path.refit_enclosed(k, folds)
         low, high, expected = (each.copy() for each in (before.low, before.high, before.expected))
         refits = before.refits.copy()
@@ -280,18 +280,6 @@ class Proof:
             expected[fold] = 0.5 * (low[fold] + high[fold])
             refits[fold] = len(rows.Y)
         self.board.enclosed[key][number] = FoldRanges(low, high, expected, refits)
-
-    def _path(self, key: Key, number: int) -> Path:
-        """Return the path of a candidate's kernel and learner on a deal, along all lambda of theirs."""
-        kernel, learner, _ = key
-        path = self.paths.pop((number, kernel, learner), None)
-        if path is None or key[2] not in path.lams:
-            lams = [each[2] for each in self.keys() if each[:2] == (kernel, learner)]
-            path = self.board.path(self.board.deals[number], kernel, learner, lams)
-        self.paths[number, kernel, learner] = path
-        for oldest in list(self.paths)[:-PATHS]:
-            del self.paths[oldest]
-        return path
 
 
 def _excess(score: float, least: float) -> float:

@@ -230,7 +230,7 @@ class Selection:
             *[f"  held-out error of the choice itself: {own} ({holdout})"] * known,
             *self._unseen(),
             *[f"  how sure: {told}" for told in [self.equivalents()] if told],
-            *([] if self.certificate is None else [f"  certificate: {self.certificate.describe()}"]),
+            *self._proved(),
             *self._by_target(),
             *([] if self.model.threshold is None else [f"  {self.model.threshold.describe()}"]),
             *(f"  held-out {name}: {_figure(metric)}" for name, metric in self.best.metrics.items()),
@@ -321,6 +321,12 @@ class Selection:
             return []
         ends = f"{100 * known.level:g} %: {self.figure(known.low)} to {self.figure(known.high)}"
         return [f"  error of the whole selection: {self.figure(known.error)} {self.measure()} ({ends})"]
+
+    def _proved(self) -> list[str]:
+        """What is proved of the lowest exact score."""
+        if self.certificate is None:
+            return []
+        return textwrap.wrap(f"certificate: {self.certificate.describe()}", WIDTH, **_INDENTED)
 
     def equivalents(self) -> str:
         """Say how many candidates can't be told from the lowest, and among how many; nothing if it isn't known."""

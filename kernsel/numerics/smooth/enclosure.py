@@ -72,8 +72,8 @@ FEW = 8.0
 SAME_SLOPE = 1e-12
 """Two slopes of one quadratic piece agree to this share of what they are made of."""
 
-NARROW = 1e-9
-"""Intervals narrower than this share of the outputs are as good as the fit: no ellipsoid is sought."""
+NARROW = 1e-4
+"""Intervals narrower than this share of the largest output are narrow enough for any use: no ellipsoid is sought."""
 
 ROUNDS = 8
 """Guesses of the curvature at the most."""
@@ -84,12 +84,15 @@ GUESS = 0.9
 SHRINK = 0.7
 """A row that leaves its range is guessed to have this share of the least slope over what it reached."""
 
-ROOT_STEPS, DOUBLINGS = 200, 100
-"""Steps of a search for a bias, every other of which halves its bracket, and steps to find one, each four times as
-long as the last."""
+ROOT_STEPS, WIDER_STEPS, WIDER = 200, 60, 16.0
+"""Steps of a search for a root, every fourth of which halves its bracket, and steps to find a bracket, each so many
+times as wide as the last."""
 
-ROOT_WIDTH = 1e-14
-"""A bias is enclosed to this share of its size, or of the outputs'."""
+ROOT, NEAR_ROOT = 1e-13, 1e-8
+"""Shares of the largest output: to which the bias of a fit is known, and which it may be expected to be off."""
+
+END, NEAR_END = 1e-6, 1e-2
+"""The same for the ends of the range of a bias, which are rounded outward."""
 
 
 class Bend(NamedTuple):
@@ -110,46 +113,52 @@ class Bend(NamedTuple):
 
 BEND = record(Bend, i8, i8)
 
-ENCLOSE = types.FunctionType(types.void(f8_2, OBJECTIVE, LOSS, BEND, f8_1, f8_1, f8_1))
-"""``(K or Z, objective, loss, bend, a or w, low, high)``: see ``in_kernel`` and ``in_features``."""
+ENCLOSE = types.FunctionType(types.void(f8_2, OBJECTIVE, LOSS, BEND, i8, f8_1, f8_1, f8_1))
+"""``(K or Z, objective, loss, bend, rounds, a or w, low, high)``: see ``in_kernel`` and ``in_features``."""
 
 
 @inline
-def end_of_roots(loss, parameters, y, s, f, reach, side):
+def end_of_roots(loss, parameters, y, s, f, reach, width, side):
     """Return a shift beyond all roots of ``sum_i s_i V'(y_i, f_i + shift)``, to the left (side -1) or right (side 1).
 
-    The sum ascends. The shift is the nearest one where its sign is sure in spite of rounding; infinite without any.
+    The sum ascends. The shift is within ``width`` of the nearest one where its sign is sure in spite of rounding, found
+    by regula falsi in its Illinois form from a first bracket of ``reach``; infinite without any.
     """
     sure = FEW * y.size * EPS * sum_of(s)
     outer, inner_end, at_outer, at_inner = side * reach, -side * reach, -1.0, 1.0
-    for _ in range(DOUBLINGS):
+    for _ in range(WIDER_STEPS):
         at_outer = side * pull_at(loss, parameters, y, s, f, outer) - sure
         if at_outer > 0.0:
             break
         inner_end, at_inner = outer, at_outer
-        outer *= 4.0
+        outer *= WIDER
     if not at_outer > 0.0:
         return side * np.inf
     if at_inner > 0.0:
-        for _ in range(DOUBLINGS):
+        for _ in range(WIDER_STEPS):
             at_inner = side * pull_at(loss, parameters, y, s, f, inner_end) - sure
             if at_inner <= 0.0:
                 break
             outer, at_outer = inner_end, at_inner
-            inner_end *= 4.0
+            inner_end *= WIDER
         if at_inner > 0.0:
             return side * np.inf
+    moved = 0
     for k in range(ROOT_STEPS):
-        if abs(outer - inner_end) <= ROOT_WIDTH * max(abs(outer), reach):
+        if abs(outer - inner_end) <= width:
             break
         middle = outer + (inner_end - outer) * at_outer / (at_outer - at_inner)
-        if k % 2 or middle in (outer, inner_end):
+        if k % 4 == 3 or middle in (outer, inner_end):
             middle = 0.5 * (outer + inner_end)
         here = side * pull_at(loss, parameters, y, s, f, middle) - sure
         if here > 0.0:
             outer, at_outer = middle, here
+            at_inner *= 0.5 if moved == 1 else 1.0
+            moved = 1
         else:
             inner_end, at_inner = middle, here
+            at_outer *= 0.5 if moved == -1 else 1.0
+            moved = -1
     return outer
 
 
@@ -171,9 +180,9 @@ def move_bias(loss, objective, f):
     Infinity where there is no such shift, as where one class is left.
     """
     y, s, _, parameters, _ = objective
-    reach = 1e-3 * size_of(f)
-    low = end_of_roots(loss, parameters, y, s, f, reach, -1.0)
-    high = end_of_roots(loss, parameters, y, s, f, reach, 1.0)
+    size = size_of(f)
+    low = end_of_roots(loss, parameters, y, s, f, NEAR_ROOT * size, ROOT * size, -1.0)
+    high = end_of_roots(loss, parameters, y, s, f, NEAR_ROOT * size, ROOT * size, 1.0)
     if not (np.isfinite(low) and np.isfinite(high)):
         return np.inf
     shift = min(max(0.0, low), high)
@@ -186,9 +195,9 @@ def move_bias(loss, objective, f):
 def add_bias_range(loss, objective, low, high):
     """Widen intervals of ``g_i`` by what the bias of an exact fit may be: see the module."""
     y, s, _, parameters, _ = objective
-    reach = 1e-3 * max(size_of(low), size_of(high))
-    left = end_of_roots(loss, parameters, y, s, high, reach, -1.0)
-    right = end_of_roots(loss, parameters, y, s, low, reach, 1.0)
+    size = max(size_of(low), size_of(high))
+    left = end_of_roots(loss, parameters, y, s, high, NEAR_END * size, END * size, -1.0)
+    right = end_of_roots(loss, parameters, y, s, low, NEAR_END * size, END * size, 1.0)
     for i in range(low.size):
         low[i] += left
         high[i] += right
@@ -261,7 +270,7 @@ def intersect(f, middle, radius, low, high):
 
 
 @pointer(ENCLOSE)
-def in_kernel(K, objective, loss, bend, x, low, high):
+def in_kernel(K, objective, loss, bend, rounds, x, low, high):
     """Enclose the outputs of the exact fit, from coefficients of the Gram matrix.
 
     With ``G = sum_i c_i k_i``, ``c_i = s_i V'(f_i) / N + 2 lam a_i``, the curved rows B and
@@ -281,6 +290,8 @@ def in_kernel(K, objective, loss, bend, x, low, high):
         Rows with ``s_i = 0`` are left out.
     loss : pointer of type ``LOSS``
     bend : Bend
+    rounds : int
+        Guesses of the curvature at the most; with 0 there is the ball alone.
     x : (n + bias,) array
         Coefficients of any fit, a bias last.
     low, high : (n,) arrays
@@ -336,7 +347,7 @@ def in_kernel(K, objective, loss, bend, x, low, high):
     below, above, through = np.empty(n), np.empty(n), np.empty(n)
     for i in range(n):
         D[i] = (1.0 if bend.in_pieces else GUESS) * d2[i] / N
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         m = curved_rows(D, rows)
         if m == 0:
             return
@@ -432,7 +443,7 @@ def sharpen_left_out(K, s, rows, root, S, trace, double, reach, spread, radius):
 
 
 @pointer(ENCLOSE)
-def in_features(Z, objective, loss, bend, x, low, high):
+def in_features(Z, objective, loss, bend, rounds, x, low, high):
     """Enclose the outputs of the exact fit, from weights of features.
 
     With ``G = (1/N) sum_i s_i V'(f_i) z_i + 2 lam w`` and ``H = 2 lam I + sum_B D_i z_i z_i'``, where the column of
@@ -446,6 +457,8 @@ def in_features(Z, objective, loss, bend, x, low, high):
         Rows with ``s_i = 0`` are left out.
     loss : pointer of type ``LOSS``
     bend : Bend
+    rounds : int
+        Guesses of the curvature at the most; with 0 there is the ball alone.
     x : (r,) array
         Weights of any fit.
     low, high : (n,) arrays
@@ -506,7 +519,7 @@ def in_features(Z, objective, loss, bend, x, low, high):
     )
     for i in range(n):
         D[i] = (1.0 if bend.in_pieces else GUESS) * d2[i] / N
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         m = curved_rows(D, rows)
         if m == 0:
             return
@@ -562,15 +575,22 @@ def in_features(Z, objective, loss, bend, x, low, high):
             return
 
 
-@jit((i8, i8, ENCLOSE, f8_2, STACK, i8_1, LOSS, BEND, f8_2, f8_2, f8_2))
-def _enclose(first, step, enclose, G, stack, which, loss, bend, x, low, high):
+@jit((i8, i8, ENCLOSE, f8_2, STACK, i8_1, LOSS, BEND, i8_1, f8_2, f8_2, f8_2))
+def _enclose(first, step, enclose, G, stack, which, loss, bend, rounds, x, low, high):
     for j in range(first, x.shape[0], step):
         objective = Objective(stack.y[j], stack.s[j], stack.lam[which[j]], stack.parameters, stack.bias)
-        enclose(G, objective, loss, bend, x[j], low[j], high[j])
+        enclose(G, objective, loss, bend, rounds[j], x[j], low[j], high[j])
 
 
 def enclose_fits(
-    enclose: Compiled, G: Array, objective: Objective, which: Indices, loss: Compiled, bend: Bend, x: Array
+    enclose: Compiled,
+    G: Array,
+    objective: Objective,
+    which: Indices,
+    loss: Compiled,
+    bend: Bend,
+    rounds: Indices,
+    x: Array,
 ) -> tuple[Array, Array]:
     """Return intervals ``low, high (q, n)`` that contain the outputs of q exact fits.
 
@@ -587,12 +607,14 @@ def enclose_fits(
     loss : pointer of type ``LOSS``
     bend : Bend
         Of the loss.
+    rounds : (q,) array of int
+        Guesses of the curvature that each may take at the most.
     x : (q, n + bias) or (q, r) array
         Approximate fits: coefficients and a bias last, or weights.
     """
     low, high = np.empty(objective.y.shape), np.empty(objective.y.shape)
     loop = _enclose.code  # compiled here, not by several threads at once
-    job = (enclose.code, G, objective, which, loss.code, bend, x, low, high)
+    job = (enclose.code, G, objective, which, loss.code, bend, rounds, x, low, high)
     with one_blas_thread():
         share(lambda first, step: loop(first, step, *job), x.shape[0])
     return low, high
