@@ -94,11 +94,9 @@ def test_no_exact_output_is_outside_from_whatever_fit(way, p, name, bias, rounds
 def test_the_interval_of_an_exact_fit_is_narrow(way, p, name, bias):
     case = Case(way, p, name, bias)
     assume(case.determined)
+    assume(not bias or name == "logistic")  # a bias that rests on an edge of a parabola isn't determined
     x, exact = case.fit()
     low, high = case.enclose(x)
-    assume(not bias or np.isfinite(low).all())
-    _, d1, d2 = case.loss.expand(case.y[None], case.s, exact[None, None])
-    assume(not bias or d2.any())  # else the bias isn't determined
     assert (high - low).max() <= enclosure.NARROW * max(1.0, np.abs(exact).max()) * tolerances.SLACK
 
 
@@ -146,7 +144,8 @@ def test_where_one_class_is_left_the_bias_may_be_anything(way):
     p = problems.make(0, n=12, starts=[0, 6, 12])
     p.y[:6], p.y[6:] = -1.0, 1.0
     low, high = (Case(way, p, "logistic", 1)).enclose(np.zeros(13 if way == "kernel" else p.Z.shape[1] + 1))
-    assert np.isneginf(low).all() and np.isposinf(high).all()
+    assert np.isneginf(low).all()
+    assert np.isposinf(high).all()
 
 
 @ways
@@ -154,7 +153,8 @@ def test_a_fit_that_is_not_finite_says_nothing(way):
     p = problems.make(0, n=12)
     case = Case(way, p, "hinge", 0)
     low, high = case.enclose(np.full(case.width, np.nan))
-    assert np.isneginf(low).all() and np.isposinf(high).all()
+    assert np.isneginf(low).all()
+    assert np.isposinf(high).all()
 
 
 def twin_of(name):
