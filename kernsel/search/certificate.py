@@ -113,9 +113,10 @@ class Certificate:
             done = "without a refit, for exact scores of the square loss have a closed form"
         else:
             done = f"at {100 * self.refits / max(self.exhaustive, 1):.0f} % of exhaustive work"
+        if not math.isfinite(self.lowest):
+            return f"nothing is proved of the {self.candidates} candidates, for a fold of some has no bound, {done}"
         if not self.proved:
-            reached = f"within {_percent(self.lowest)}" if math.isfinite(self.lowest) else "within no bound"
-            return f"the lowest exact score is proved {reached} of {among} so far, {done}"
+            return f"the lowest exact score is proved within {_percent(self.lowest)} of {among} so far, {done}"
         if self.within <= self.share:
             return f"proved within {_percent(self.share)} of {among}, {done}"
         return (
