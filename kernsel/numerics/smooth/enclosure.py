@@ -66,6 +66,10 @@ Indices = NDArray[np.int64]
 EPS = 2.3e-16
 """Above twice the rounding error of one operation in double precision."""
 
+HALF_EPS = 1.2e-16
+"""Above the rounding error of one operation. A row of ``systems.add_rows`` is a sum of n / 4 sums of four, so that its
+error is below ``(n / 4 + 4) HALF_EPS`` times the sum of sizes."""
+
 FEW = 8.0
 """Operations in a row that a loss and its derivative take, about."""
 
@@ -299,6 +303,7 @@ def in_kernel(K, objective, loss, bend, rounds, x, low, high):
     """
     y, s, lam, parameters, bias = objective
     n, N, double = y.size, sum_of(s), 2.0 * lam
+    depth = (0.25 * n + 4.0) * HALF_EPS
     f, c, Kc, lengths, error, off = np.empty(n), np.empty(n), np.zeros(n), np.empty(n), np.empty(n), np.zeros(n)
     rows, steps, d1, d2 = np.empty(n, np.int64), np.empty(n), np.empty(n), np.empty(n)
     size = 0.0
@@ -309,7 +314,7 @@ def in_kernel(K, objective, loss, bend, rounds, x, low, high):
         f[i] = x[n] if bias else 0.0
     add_rows(K, rows, changed_rows(c, rows, steps), steps, f)
     for i in range(n):
-        error[i] = n * EPS * lengths[i] * size + FEW * EPS * abs(f[i])
+        error[i] = depth * lengths[i] * size + FEW * EPS * abs(f[i])
     unsure = move_bias(loss, objective, f) if bias else 0.0
     if unsure == np.inf:
         fill(low, -np.inf)
@@ -329,7 +334,7 @@ def in_kernel(K, objective, loss, bend, rounds, x, low, high):
         slack += off[i] * lengths[i]
         total += abs(c[i]) * lengths[i]
     add_rows(K, rows, changed_rows(c, rows, steps), steps, Kc)
-    slack += n * EPS * total
+    slack += depth * total
     norm = np.sqrt(max(inner(c, Kc), 0.0) + n * EPS * total * total)
     if not np.isfinite(norm + slack):
         fill(low, -np.inf)
@@ -394,7 +399,7 @@ def in_kernel(K, objective, loss, bend, rounds, x, low, high):
         for i in range(m):
             k = rows[i]
             square += D[k] * v[k] * v[k]
-            rounding = n * EPS * lengths[k] * size + FEW * EPS * abs(eb)
+            rounding = depth * lengths[k] * size + FEW * EPS * abs(eb)
             left += (abs(w[i] - D[k] * v[k]) + D[k] * rounding) ** 2 / D[k]
             unsure += off[k] * off[k] / D[k]
             spread[k] = min(spread[k], 1.0 / D[k])
@@ -405,7 +410,7 @@ def in_kernel(K, objective, loss, bend, rounds, x, low, high):
         if not np.isfinite(reach):
             return
         for j in range(n):
-            radius[j] = reach * np.sqrt(spread[j]) + error[j] + n * EPS * lengths[j] * size
+            radius[j] = reach * np.sqrt(spread[j]) + error[j] + depth * lengths[j] * size
             below[j], above[j] = f[j] - 0.5 * v[j] - radius[j], f[j] - 0.5 * v[j] + radius[j]
         if holds(loss, objective, bend, N, f, below, above, D):
             for j in range(n):
