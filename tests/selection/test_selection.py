@@ -52,7 +52,7 @@ DOCUMENT = {
     "cautions",
     "nested",
     "minimum",
-    *("procedure", "equivalent", "compared", "threshold"),
+    *("procedure", "equivalent", "compared", "threshold", "certificate"),
 }
 DATA = {
     *("rows", "features", "task", "target", "labels", "source", "notes", "folds", "representation", "rank"),
