@@ -54,6 +54,10 @@ class Certificate:
     within : float
         The same of the choice, which a rule may have taken in place of the lowest.
     candidates : int
+        Of which that is proved.
+    open : int
+        Others, whose exact score can't be told although all their folds are refitted: lambda is so small that rounding
+        errors decide, or a fold's fit sees one class, whose bias may be anything.
     refits : int
         Fits without a fold that were made.
     exhaustive : int
@@ -69,6 +73,7 @@ class Certificate:
     lowest: float
     within: float
     candidates: int
+    open: int
     refits: int
     exhaustive: int
     closed_form: bool
@@ -87,6 +92,7 @@ class Certificate:
             "lowest_within": self.lowest if math.isfinite(self.lowest) else None,
             "choice_within": self.within if math.isfinite(self.within) else None,
             "candidates": self.candidates,
+            "open": self.open,
             "refits": self.refits,
             "exhaustive": self.exhaustive,
             "closed_form": self.closed_form,
@@ -104,7 +110,10 @@ class Certificate:
                 if known
                 else f"; {where}, which are too far apart, nothing is proved"
             )
-        return self._describe_grid() + between
+        left = ""
+        if self.open:
+            left = f"; {self.open} more have a score that rounding errors, or a fold of one class, leave open"
+        return self._describe_grid() + left + between
 
     def _describe_grid(self) -> str:
         """Say what is proved of the candidates."""
@@ -114,7 +123,7 @@ class Certificate:
         else:
             done = f"at {100 * self.refits / max(self.exhaustive, 1):.0f} % of exhaustive work"
         if not math.isfinite(self.lowest):
-            return f"nothing is proved of the {self.candidates} candidates, for a fold of some has no bound, {done}"
+            return f"nothing is proved yet of {self.candidates} candidates, {done}"
         if not self.proved:
             return f"the lowest exact score is proved within {_percent(self.lowest)} of {among} so far, {done}"
         if self.within <= self.share:
@@ -180,9 +189,12 @@ class Proof:
         if choice in keys and self._unsettled(choice):
             self._refit(choice, math.inf)
         ranges = {key: self._score(key) for key in keys}
-        least = min((low for low, _, _ in ranges.values()), default=0.0)
         best = min(keys, key=lambda key: ranges[key].high, default=None)
         lowest = math.inf if best is None else ranges[best].high
+        limit = lowest / (1.0 + self.share)
+        left = {key for key in keys if key not in (best, choice) and ranges[key].low < limit}
+        left -= {key for key in left if self._unsettled(key)}
+        least = min((ranges[key].low for key in keys if key not in left), default=0.0)
         folds = [each for key in keys for each in self.board.enclosed[key].values()]
         outputs = len(self.board.rows.Y)
         square = all(key[1].loss.square for key in keys)
@@ -190,7 +202,8 @@ class Proof:
             self.share,
             _excess(lowest, least),
             _excess(ranges[choice].high if choice in ranges else math.inf, least),
-            len(keys),
+            len(keys) - len(left),
+            len(left),
             int(sum(each.refits.sum() for each in folds)),
             0 if square else outputs * sum(each.refits.size for each in folds),
             square,

@@ -122,7 +122,7 @@ def test_the_square_loss_is_proved_without_a_refit(learner):
     found = select_dataset(table, learner=learner, certify=True, **FIXED)
     assert found.certificate.to_dict() | {"choice_within": None} == {
         "share": 0.01, "proved": True, "lowest_within": found.certificate.lowest, "choice_within": None,
-        "candidates": 24, "refits": 0, "exhaustive": 0, "closed_form": True, "between": None,
+        "candidates": 24, "open": 0, "refits": 0, "exhaustive": 0, "closed_form": True, "between": None,
     }  # fmt: skip
     assert found.certificate.lowest < 1e-10
     assert "closed form" in found.summary()
@@ -148,13 +148,13 @@ def test_without_time_it_says_how_far_the_proof_got():
         (0.005, 0.005, "proved within 1 % of the best of all 121 candidates, at 24 % of exhaustive work"),
         (0.005, 0.03, "the choice, which the rule took in its place, within 3 %"),
         (0.034, 0.034, "proved within 3.4 % of the best of all 121 candidates so far"),
-        (np.inf, np.inf, "nothing is proved of the 121 candidates"),
+        (np.inf, np.inf, "nothing is proved yet of 121 candidates"),
         (20.0, 20.0, "within 21 times"),
     ],
 )
 def test_a_certificate_is_said_in_words(lowest, within, text):
-    assert text in Certificate(0.01, lowest, within, 121, 290, 1210, False, None).describe()
-    assert "nothing is proved" in Certificate(0.01, lowest, within, 121, 290, 1210, False, 1.0).describe()
+    assert text in Certificate(0.01, lowest, within, 121, 0, 290, 1210, False, None).describe()
+    assert "nothing is proved" in Certificate(0.01, lowest, within, 121, 0, 290, 1210, False, 1.0).describe()
 
 
 def test_a_certificate_changes_no_score_and_is_the_same_again():
@@ -218,3 +218,21 @@ def test_newton_cv_is_the_criterion_that_is_certified_by_default():
     walk, setting = walk_of(dataset("svm"), learner="svm")
     assert isinstance(setting.criterion, NewtonCV)
     assert walk.board.encloses
+
+
+def test_where_rounding_errors_decide_it_says_so():
+    grid = {"tau": [2.0], "lambda": [1e-13, 1e-12, 1e-3, 1e-2]}
+    found = select_dataset(dataset("svr"), learner="svr", certify=True, **FIXED | {"grid": grid}).certificate
+    assert found.proved
+    assert found.open > 0
+    assert found.candidates + found.open == 4
+    assert f"{found.open} more have a score that rounding errors" in found.describe()
+
+
+def test_where_a_fold_sees_one_class_it_says_so():
+    X, y = tables.circles(n=60)
+    y = np.where(np.arange(60) == 0, "third", y)  # a row that one fold alone has
+    grid = {"tau": [2.0], "lambda": [1e-3, 1e-2]}
+    found = select_dataset(tables.from_arrays(X, y), learner="klr", certify=True, **FIXED | {"grid": grid})
+    assert not found.certificate.proved
+    assert "nothing is proved" in found.certificate.describe()
