@@ -211,3 +211,5 @@ def test_what_is_proved_is_on_the_page():
     words = " ".join(Outline(make_page(selection)).words)
     assert "Certificate" in words
     assert selection.certificate.describe() in words
+    assert "True" not in command(selection)
+    assert "--certify" in shlex.split(command(selection))
