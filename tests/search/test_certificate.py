@@ -176,13 +176,15 @@ def test_a_certificate_changes_no_score_and_is_the_same_again():
         ({"criterion": "eloo"}, "use newton-cv"),
         ({"criterion": "cv"}, "leave certify out"),
         ({"search": "halving"}, "use search grid"),
+        ({"rank": "whole"}, "in memory: give a lower rank"),
     ],
 )
 def test_what_cant_be_certified_is_refused_with_what_to_do(options, words):
-    learner = "lssvm" if options.get("criterion") == "eloo" else "svm"
+    learner = "lssvm" if {"criterion", "rank"} & options.keys() and options.get("criterion") != "cv" else "svm"
+    options = {"learner": learner} | options
     X, y = tables.circles(n=1050 if "search" in options else 60)
     with pytest.raises(OptionError, match=words):
-        kernsel.select(X, y, learner=learner, **FIXED | {"certify": True} | options)
+        kernsel.select(X, y, **FIXED | {"certify": True} | options)
 
 
 class Shifted(Learner):
