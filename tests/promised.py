@@ -118,7 +118,7 @@ def documents():
     """Give the keys of each kind of document."""
     X, y = rows()
     fixed = {"kernel": "gaussian(tau=1)", "grid": {"lambda": [0.1]}, "extend": False}
-    classes = kernsel.select(*rows(classes=True), **fixed, metric="accuracy", threshold_for="f1")
+    classes = kernsel.select(*rows(classes=True), **fixed, metric="accuracy", threshold_for="f1", certify=True)
     yield from described("selection", kernsel.select(X, y, **fixed).to_json(), classes.to_json())
     yield from described("relevance", kernsel.study_relevances(X, y, kernel="ard", resamples=2).to_json())
     yield from described("mkl", kernsel.learn_mkl(X, y, ["gaussian(tau=1)", "linear"]).to_json())

@@ -33,6 +33,13 @@ SLACK = 1 + 1e-9
 LOW_RANK = 1e-3
 """Relative, on sums over a spectrum of which 25 of 30 eigenvalues are kept, at a width where the others are small."""
 
+ENCLOSED = 1e-7
+"""Relative, on exact outputs that intervals are to contain: a fit solved to a share 1e-22 of J is off by the root of it
+times a condition of up to 1e4."""
+
+OUTWARD = 3e-6
+"""Relative, on the ends of intervals, which rounding errors move outward: the end of a bias' range by 1e-6."""
+
 LBFGS = 2e-4
 """On probabilities: scikit-learn's sigmoid stops at a gradient of 1e-6 a row, in outputs that are not scaled."""
 

@@ -94,7 +94,16 @@ _READING: dict[str, Any] = {
 
 
 class Command(TyperCommand):
-    """A command whose help has its options under headings."""
+    """A command whose help has its options under headings, and some of whose options have a value without one."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Give options of numbers that stand alone, without a number after them, the value that they then have."""
+        for name, words in WORDS.items():
+            flag = f"--{name.replace('_', '-')}"
+            for place in (i for i, arg in enumerate(args) if words.alone is not None and arg == flag):
+                if not _is_number(args[place + 1 : place + 2]):
+                    args[place] = f"{flag}={words.alone}"
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments, then the options under each heading."""
@@ -110,6 +119,14 @@ class Command(TyperCommand):
             if records:
                 with formatter.section(heading):
                     formatter.write_dl(records)
+
+
+def _is_number(args: list[str]) -> bool:
+    """Tell whether there is an argument, and it is a number."""
+    try:
+        return [float(arg) for arg in args] != []
+    except ValueError:
+        return False
 
 
 @dataclass(frozen=True)

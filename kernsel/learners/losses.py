@@ -52,6 +52,8 @@ class Loss:
         The power p if it is ``(1 - y f)_+^p``, but for a smooth kink, as criteria from margins need it; 0 if it isn't.
     measure : Measure or None
         What ``values`` and ``value`` give, if not the loss itself.
+    bends_once : bool
+        Whether ``dV/df`` is convex up to some f and concave from there on, or one of these throughout.
     """
 
     name: str
@@ -62,6 +64,7 @@ class Loss:
     smoothing: int | None = None
     hinge: int = 0
     measure: Measure | None = None
+    bends_once: bool = False
 
     @property
     def scored_by(self) -> str:
@@ -166,8 +169,8 @@ ABSOLUTE_ERROR = Measure("absolute error", _absolute_error)
 SQUARED_ERROR = Measure("squared error", _squared_error)
 
 SQUARE = Loss("square", square, square=True)
-HUBER_HINGE = Loss("huber-hinge", huber_hinge, smoothing=0, hinge=1)
-SQUARED_HINGE = Loss("squared-hinge", squared_hinge, hinge=2)
-LOGISTIC = Loss("logistic", logistic, piecewise_quadratic=False)
+HUBER_HINGE = Loss("huber-hinge", huber_hinge, smoothing=0, hinge=1, bends_once=True)
+SQUARED_HINGE = Loss("squared-hinge", squared_hinge, hinge=2, bends_once=True)
+LOGISTIC = Loss("logistic", logistic, piecewise_quadratic=False, bends_once=True)
 HUBER_INSENSITIVE = Loss("huber-epsilon-insensitive", huber_insensitive, smoothing=1)
 SQUARED_INSENSITIVE = Loss("squared-epsilon-insensitive", squared_insensitive)

@@ -13,7 +13,7 @@ from kernsel.errors import IncompatibleError
 from kernsel.folds.partition import Partition
 from kernsel.numerics.blocks.sums import Sums
 from kernsel.numerics.runtime.once import once
-from kernsel.paths.outputs import Fits, HeldOut, Spectral
+from kernsel.paths.outputs import Enclosed, Fits, HeldOut, Spectral
 from kernsel.paths.routes import Sizes
 from kernsel.protocols import Learner
 from kernsel.representation.base import Representation
@@ -44,6 +44,8 @@ class Path(ABC):
     """
 
     representation: Representation
+    keeps_folds = False
+    """Whether fits without each fold are kept along with Newton steps, to be ``enclosed``: set before any is asked."""
 
     def __init__(
         self,
@@ -95,6 +97,28 @@ class Path(ABC):
     @abstractmethod
     def newton_step(self) -> HeldOut:
         """Held-out outputs by one Newton step from the fit; exact for the square loss."""
+
+    def with_fits(self, fits: Fits) -> Self:
+        """Return the path with the fits that it was found to have before, where these take steps."""
+        return self
+
+    @property
+    def enclosed(self) -> Enclosed:
+        """Intervals around the outputs of exact fits without each fold, from Newton steps; None of them is refitted."""
+        raise self._not_enclosed()
+
+    def refit_enclosed(self, k: int, folds: Sequence[int], at: Sequence[float] | None = None) -> Enclosed:
+        """Intervals around outputs of exact fits without some folds, from refits for lambda number ``k``.
+
+        What is ``enclosed`` are the fits for that lambda, or for others ``at`` which the refits are not exact. Outputs
+        of other folds are not set.
+        """
+        raise self._not_enclosed()
+
+    def _not_enclosed(self) -> IncompatibleError:
+        return IncompatibleError(
+            "a certificate needs the Gram matrix or features in memory: give a lower rank, or leave out certify"
+        )
 
     @abstractmethod
     def influence(self, order: int) -> HeldOut:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +63,21 @@ class Fits:
     x: Array
     f: Array
     status: NDArray[np.int64]
+
+
+class Enclosed(NamedTuple):
+    """Intervals that contain the outputs of exact fits at rows that they have not seen.
+
+    Parameters
+    ----------
+    low, high : (k, L, n) array
+    refitted : (k, L, t) array of bool
+        Whether they are made from a refit without the fold.
+    """
+
+    low: Array
+    high: Array
+    refitted: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

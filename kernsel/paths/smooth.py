@@ -10,14 +10,16 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from kernsel.errors import check_memory
 from kernsel.folds.partition import Partition
 from kernsel.numerics.runtime.jit import Compiled
 from kernsel.numerics.runtime.once import once
-from kernsel.numerics.smooth import newton
+from kernsel.numerics.smooth import enclosure, newton
+from kernsel.numerics.smooth.objective import Objective
 from kernsel.numerics.square import spectral
 from kernsel.paths import routes
 from kernsel.paths.base import Path
-from kernsel.paths.outputs import Fits, HeldOut
+from kernsel.paths.outputs import Enclosed, Fits, HeldOut
 from kernsel.paths.updates import Updated, update_folds
 from kernsel.representation.base import Held, Representation
 
@@ -46,6 +48,11 @@ off; with 1 (the objective of the fold doesn't fall) 6 % and 15 %.
 """
 
 
+FIRST_ROUNDS = 1
+"""Guesses of the curvature for an interval from a Newton step, where few rows have some. Where all have, a guess costs
+as much as a refit, which makes the interval narrow."""
+
+
 class SmoothPath(Path):
     """A smooth loss by damped Newton on a Gram matrix or features in memory."""
 
@@ -56,6 +63,8 @@ class SmoothPath(Path):
     """Newton steps for folds."""
     series: ClassVar[Compiled]
     """The influence series for folds."""
+    enclose: ClassVar[Compiled]
+    """Encloses the outputs of exact fits: see ``numerics.smooth.enclosure``."""
 
     @property
     @abstractmethod
@@ -81,12 +90,19 @@ class SmoothPath(Path):
         other.fits = self.fits
         return other
 
+    def with_fits(self, fits: Fits) -> Self:
+        self.fits = fits
+        return self
+
     def exact(self, which: Sequence[int] | None = None) -> HeldOut:
         held = self._exact(np.arange(self.lams.size) if which is None else np.asarray(list(which)))
         return HeldOut.of(held.f, held.status, exact=True)
 
-    def _exact(self, chosen: Indices) -> Fits:
-        """Return held-out outputs (k, l, n) of refits for the lambda numbered ``chosen``, and the worst statuses."""
+    def _exact(self, chosen: Indices, ends: Array | None = None) -> Fits:
+        """Return held-out outputs (k, l, n) of refits for the lambda numbered ``chosen``, and the worst statuses.
+
+        Solutions go to ``ends (k, l, t, .)``, if they are wanted.
+        """
         rows, fits = self.rows, self.fits
         k, folds = len(rows.Y), rows.left.size
         out, status = fits.f[:, chosen].copy(), fits.status[:, chosen].copy()
@@ -98,6 +114,8 @@ class SmoothPath(Path):
                 held = slice(rows.starts[fold], rows.starts[fold + 1])
                 out[c, :, held] = refitted.f[job, :, held]
                 status[c] = np.maximum(status[c], refitted.status[job])
+                if ends is not None:
+                    ends[c, :, fold] = refitted.x[job]
         return Fits(fits.x[:, chosen], out, status)
 
     def _refit(self, jobs: Sequence[tuple[int, int]], which: Indices) -> Fits:
@@ -169,31 +187,44 @@ class SmoothPath(Path):
         return whole and self.representation.in_force and not routes.by_leverages(self.rows)
 
     @once
-    def _stepped(self) -> tuple[HeldOut, Array]:
-        """Held-out outputs by Newton steps, and ratios (L,) if these compute any, else NaN."""
-        if not self.rows.updated:
-            return self.exact(), np.full(self.lams.size, np.nan)
-        refits = self._cheaply_refitted()
+    def _stepped(self) -> tuple[HeldOut, Array, Array | None, NDArray[np.bool_]]:
+        """Held-out outputs by Newton steps, and ratios (L,) if these compute any, else NaN.
+
+        Also solutions (k, L, t, .) without each fold if ``keeps_folds``, and which are refits, (k, L, t).
+        """
+        (k, L, n), t = self.fits.f.shape, self.rows.left.size
+        ends = self._room_for_folds() if self.keeps_folds else None
+        refits = self._cheaply_refitted() if self.rows.updated else np.ones(L, np.bool_)
+        again = np.broadcast_to(refits[:, None], (k, L, t)).copy()
         steps = ~refits
-        k, L, n = self.fits.f.shape
         f, status = np.empty((k, L, n)), np.zeros((k, L), np.int64)
         refitted, rho = np.zeros(L, np.int64), np.full(L, np.nan)
         if refits.any():
-            held = self._exact(np.flatnonzero(refits))
+            room = None if ends is None else ends[:, refits]
+            held = self._exact(np.flatnonzero(refits), room)
             f[:, refits], status[:, refits] = held.f, held.status
+            if ends is not None:
+                ends[:, refits] = room
         if steps.any():
-            f[:, steps], status[:, steps], refitted[steps], rho[steps] = self._steps(steps)
-        everywhere = refitted == k * self.rows.left.size
-        return replace(HeldOut.of(f, status, exact=False, refitted=refitted), exact=refits | everywhere), rho
+            f[:, steps], status[:, steps], again[:, steps], rho[steps], room = self._steps(steps)
+            refitted[steps] = again[:, steps].sum(axis=(0, 2))
+            if ends is not None:
+                ends[:, steps] = room
+        everywhere = refitted == k * t
+        held_out = replace(HeldOut.of(f, status, exact=False, refitted=refitted), exact=refits | everywhere)
+        return held_out, rho, ends, again
 
     def _cheaply_refitted(self) -> NDArray[np.bool_]:
         """Say for which lambda all folds are refitted, (L,)."""
         return np.zeros(self.lams.size, np.bool_)
 
-    def _steps(self, which: NDArray[np.bool_]) -> tuple[Array, NDArray[np.int64], NDArray[np.int64], Array]:
-        """Return outputs (k, l, n), statuses (k, l), numbers of refitted folds and ratios (l,) for some lambda."""
-        order = int(self._ratio_by_steps)
-        f, status, rho = update_folds(self, self.representation, self.step, order, trust=TRUST, which=which)
+    def _steps(
+        self, which: NDArray[np.bool_]
+    ) -> tuple[Array, NDArray[np.int64], NDArray[np.bool_], Array, Array | None]:
+        """Return outputs (k, l, n), statuses (k, l), which folds are refits (k, l, t), ratios (l,) and solutions."""
+        order, keep = int(self._ratio_by_steps), self.keeps_folds
+        updated = update_folds(self, self.representation, self.step, order, trust=TRUST, which=which, solutions=keep)
+        f, status, rho, ends = updated
         fitted = self.fits.status[:, which, None]
         in_force = self.representation.in_force
         distrusted = (newton.SINGULAR, newton.ASTRAY) if in_force else (newton.SINGULAR,)
@@ -207,10 +238,71 @@ class SmoothPath(Path):
                 held = slice(self.rows.starts[fold], self.rows.starts[fold + 1])
                 f[c, k, held] = refitted.f[job, 0, held]
                 status[c, k, fold] = refitted.status[job, 0]
-        return f, status.max(axis=2), again.sum(axis=(0, 2)), rho.max(axis=(0, 2))
+                if ends is not None:
+                    ends[c, k, fold] = refitted.x[job, 0]
+        return f, status.max(axis=2), again, rho.max(axis=(0, 2)), ends
+
+    def _room_for_folds(self) -> Array:
+        shape = (*self.fits.f.shape[:2], self.rows.left.size, self._width)
+        check_memory(
+            8 * int(np.prod(shape)),
+            f"holding the fits without each of {shape[2]} folds for a certificate",
+            "give fewer folds, or leave out certify",
+        )
+        return np.empty(shape)
+
+    @once
+    def enclosed(self) -> Enclosed:
+        k, L, n = self.fits.f.shape
+        low, high = np.empty((k, L, n)), np.empty((k, L, n))
+        _, _, ends, refitted = self._stepped
+        assert ends is not None
+        of_steps = FIRST_ROUNDS if self.learner.loss.piecewise_quadratic else 0
+        jobs = list(np.ndindex(k, L, self.rows.left.size))
+        step = max(1, REFIT_BYTES // (32 * n))
+        for first in range(0, len(jobs), step):
+            group = jobs[first : first + step]
+            x = np.stack([ends[job] for job in group])
+            rounds = np.array([enclosure.ROUNDS if refitted[job] else of_steps for job in group])
+            for (c, lam, fold), *ranges in zip(group, *self._enclose(group, x, self.lams, rounds), strict=True):
+                held = slice(self.rows.starts[fold], self.rows.starts[fold + 1])
+                low[c, lam, held], high[c, lam, held] = (each[held] for each in ranges)
+        return Enclosed(low, high, refitted)
+
+    def refit_enclosed(self, k: int, folds: Sequence[int], at: Sequence[float] | None = None) -> Enclosed:
+        rows, outputs = self.rows, len(self.rows.Y)
+        lams = self.lams[[k]] if at is None else np.array(at)
+        jobs = [(c, int(fold)) for c in range(outputs) for fold in folds]
+        x = self._refit(jobs, np.array([k])).x[:, 0]
+        low, high = np.zeros((2, outputs, lams.size, rows.n))
+        rounds = np.full(len(jobs), enclosure.ROUNDS)
+        for number in range(lams.size):
+            ranges = zip(*self._enclose([(c, number, fold) for c, fold in jobs], x, lams, rounds), strict=True)
+            for (c, fold), (below, above) in zip(jobs, ranges, strict=True):
+                held = slice(rows.starts[fold], rows.starts[fold + 1])
+                low[c, number, held], high[c, number, held] = below[held], above[held]
+        return Enclosed(low, high, np.ones((outputs, lams.size, len(folds)), np.bool_))
+
+    def _enclose(
+        self, jobs: Sequence[tuple[int, int, int]], x: Array, lams: Array, rounds: Indices
+    ) -> tuple[Array, Array]:
+        """Return intervals (q, n) for outputs of the exact fits numbered (output, lambda, fold), from solutions.
+
+        Each may take so many ``rounds`` of guesses.
+        """
+        rows, loss = self.rows, self.learner.loss
+        outputs, which, folds = (np.array(numbers) for numbers in zip(*jobs, strict=True))
+        weights = np.tile(rows.s, (len(jobs), 1))
+        for job, fold in enumerate(folds):
+            weights[job, ~rows.kept(fold)] = 0.0
+        objective = Objective(rows.Y[outputs], weights, lams, np.array(loss.parameters), int(self.bias))
+        bend = enclosure.Bend(int(getattr(loss, "bends_once", False)), int(loss.piecewise_quadratic))
+        return enclosure.enclose_fits(
+            self.enclose, self._matrix, objective, which, loss.pointer, bend, rounds, np.ascontiguousarray(x)
+        )
 
     def influence(self, order: int) -> HeldOut:
-        f, status, rho = self._influence(order)
+        f, status, rho, _ = self._influence(order)
         if not routes.by_leverages(self.rows):
             self.ratio = rho.max(axis=(0, 2))  # no term of the series changes it
         return HeldOut.of(f, status.max(axis=2), exact=False)

@@ -13,7 +13,7 @@ from kernsel.numerics.runtime.jit import one_blas_thread, share_each
 from kernsel.numerics.runtime.once import once
 from kernsel.numerics.square import heldout, spectral
 from kernsel.paths.base import Path
-from kernsel.paths.outputs import Fits, HeldOut, LeftOver
+from kernsel.paths.outputs import Enclosed, Fits, HeldOut, LeftOver
 from kernsel.representation.base import Held
 
 Array = NDArray[np.float64]
@@ -32,6 +32,11 @@ class SquarePath(Path):
 
     def newton_step(self) -> HeldOut:
         return self.exact()
+
+    @property
+    def enclosed(self) -> Enclosed:
+        f = self.exact().f
+        return Enclosed(f, f, np.zeros((*f.shape[:2], self.rows.left.size), np.bool_))
 
 
 class HeldSquarePath(SquarePath):

@@ -20,11 +20,12 @@ Array = NDArray[np.float64]
 
 
 class Updated(NamedTuple):
-    """Held-out outputs f (k, L, n), and the status and ratio of every fold, both (k, L, t)."""
+    """Held-out outputs f (k, L, n), the status and ratio of every fold, both (k, L, t), and solutions (k, L, t, .)."""
 
     f: Array
     status: NDArray[np.int64]
     rho: Array
+    x: Array | None = None
 
 
 def update_folds(
@@ -35,6 +36,7 @@ def update_folds(
     V: Array | None = None,
     trust: float = np.inf,
     which: NDArray[np.bool_] | slice = slice(None),
+    solutions: bool = False,
 ) -> Updated:
     """Apply a fold update of ``numerics.smooth`` to the fits ``which`` of a path.
 
@@ -51,6 +53,8 @@ def update_folds(
         The share of what a Newton step promises by which it may stray.
     which : (L,) array of bool, optional
         Numbers of lambda; all without it.
+    solutions : bool
+        Whether those that Newton steps end at are wanted.
     """
     rows, loss, fits = path.rows, path.learner.loss, path.fits
     x, at = (np.ascontiguousarray(each[:, which]) for each in (fits.x, fits.f))
@@ -58,12 +62,13 @@ def update_folds(
     f, rho = at.copy(), np.zeros((*at.shape[:2], rows.left.size))
     if V is None:
         V = np.zeros((rows.n, 0))
+    ends = np.zeros((*rho.shape, x.shape[2])) if solutions else None
     status = heldout.update_folds(
         update, representation.matrix(path.bias), int(path.bias), V, x, at, d1, d2, path.lams[which], rows.starts,
         rows.left, order, loss.pointer, np.array(loss.parameters), rows.Y, rows.s, trust, f, rho,
-        rows.away,
+        rows.away, ends,
     )  # fmt: skip
-    return Updated(np.asarray(f), np.maximum(status, fits.status[:, which, None]), np.asarray(rho))
+    return Updated(np.asarray(f), np.maximum(status, fits.status[:, which, None]), np.asarray(rho), ends)
 
 
 def nystrom_influence(path: Path, representation: Gram, share: float) -> HeldOut:

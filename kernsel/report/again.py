@@ -88,6 +88,8 @@ def _words_of(name: str, value: Any) -> list[str] | None:
     option = f"--{name.replace('_', '-')}"
     if WORDS[name].kind == "flag":
         return _flag(name, value)
+    if value is True:  # what an option has that stands alone
+        return [option]
     if value is None or (isinstance(value, Mapping) and name not in ("grid", "ordinal")):
         return None
     if isinstance(value, Mapping):

@@ -106,6 +106,8 @@ def _answer(selection: Selection) -> str:
     if equal := selection.equivalents():
         count, _of, rest = equal.partition(" do")
         shown.append(("How sure", count, f"do{rest}"))
+    if (proof := selection.certificate) is not None:
+        shown.append(("Certificate", "proved" if proof.proved else "not proved", proof.describe()))
     shown += [
         (f"Held-out {name}", _number(m.value), f"standard error {_number(m.se)}") for name, m in best.metrics.items()
     ]

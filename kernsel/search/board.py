@@ -19,11 +19,12 @@ from kernsel.criteria import HeldOutCriterion, Scores
 from kernsel.criteria.base import unless_finite
 from kernsel.folds.partition import Partition
 from kernsel.heldout.errors import Errors
+from kernsel.heldout.ranges import FoldRanges, add_by_fold, range_folds
 from kernsel.heldout.standard_error import standard_error
 from kernsel.journal import is_kept, remember
 from kernsel.kernels import Kernel, Statistics, short
 from kernsel.numerics.runtime.jit import share_each, threads
-from kernsel.paths import Path, make_path
+from kernsel.paths import Fits, Path, make_path
 from kernsel.protocols import Criterion, Learner
 from kernsel.representation.features import Landmarks
 from kernsel.representation.problem import Problem, Problems
@@ -59,11 +60,14 @@ class ScoredPath:
         As those of a board, by lambda and the number of the deal.
     near : dict
         By the number of the deal, as those of a board.
+    enclosed : dict
+        By lambda and the number of the deal, as those of a board.
     """
 
     figures: list[dict[str, Any]] = field(default_factory=list)
     losses: dict[float, dict[int, tuple[Losses, Losses]]] = field(default_factory=dict)
     near: dict[int, dict[float, Array]] = field(default_factory=dict)
+    enclosed: dict[float, dict[int, FoldRanges]] = field(default_factory=dict)
 
 
 PathsOfKernel = tuple[Kernel, Mapping[Learner, list[float]]]
@@ -94,6 +98,12 @@ class Board:
         By key, then by the number of the deal: what the score is the mean of, and the errors, both (held,).
     near : dict
         By deal, kernel and learner, then by lambda: solutions (k, .) that later fits start from: ``Path.settled``.
+    encloses : bool
+        Whether intervals are made that contain exact scores.
+    enclosed : dict
+        By key, then by the number of the deal: these intervals.
+    fits : dict
+        By the number of the deal, kernel and learner: lambda, and the fits along it that intervals were made of.
     """
 
     deals: list[Partition]
@@ -108,6 +118,9 @@ class Board:
     losses: dict[Key, dict[int, tuple[Losses, Losses]]] = field(default_factory=dict)
     near: dict[tuple[Partition, Kernel, Any], dict[float, Array]] = field(default_factory=dict)
     problems: Problems = field(default_factory=Problems)
+    encloses: bool = False
+    enclosed: dict[Key, dict[int, FoldRanges]] = field(default_factory=dict)
+    fits: dict[tuple[int, Kernel, Any], tuple[Array, Fits]] = field(default_factory=dict)
 
     @property
     def rows(self) -> Partition:
@@ -213,9 +226,11 @@ class Board:
                     "learner": learner.name, "criterion": self.criterion.name, "board": board}  # fmt: skip
 
         given = (self.deals, problem.rows, problem.rank, problem.landmarks is None, self.criterion, self.errors)
-        found = remember("scored", (*given, kernel, learner, list(lams)), compute, about)
+        found = remember("scored", (*given, *["enclosed"] * self.encloses, kernel, learner, list(lams)), compute, about)
         for lam, deals in found.losses.items():
             self.losses.setdefault((kernel, learner, lam), {}).update(deals)
+        for lam, ranges in found.enclosed.items():
+            self.enclosed.setdefault((kernel, learner, lam), {}).update(ranges)
         for number, near in found.near.items():
             self.near.setdefault((self.deals[number], kernel, learner), {}).update(near)
         return [Candidate(kernel=kernel, learner=learner, **figures) for figures in found.figures]
@@ -223,6 +238,8 @@ class Board:
     def _scored(self, path: Path, found: ScoredPath) -> list[Candidate]:
         """Return one candidate for each lambda of a path on the first deal; what else is kept of them goes to found."""
         others = [make_path(self._on_deal(path.problem, rows), path.learner, path.lams) for rows in self.deals[1:]]
+        for each in (path, *others):
+            each.keeps_folds = self.encloses
         deals = [
             self._scored_on_deal(number, each, checked_scores(self.criterion, each), found)
             for number, each in enumerate((path, *others))
@@ -277,6 +294,8 @@ class Board:
             norms[usable] = float(problem.kernel.diag(path.rows.X).max()) * path.norms(usable, scores.norms)
             columns["norm"] = norms
             kept.near[number] = path.settled()
+            if self.encloses:
+                self._enclose(number, path, scores, kept)
         lists = {name: np.asarray(column).tolist() for name, column in columns.items() if column is not None}
         found = []
         for k, lam in enumerate(path.lams.tolist()):
@@ -286,6 +305,19 @@ class Board:
                 figures["terms"] = {name: float(term[k]) for name, term in scores.terms.items()}
             found.append(Candidate(problem.kernel, lam, learner=path.learner, rank=rank, **figures))
         return found
+
+    def _enclose(self, number: int, path: Path, scores: Scores, kept: ScoredPath) -> None:
+        """Keep intervals of what each fold adds to the exact scores of a path, and its fits."""
+        assert scores.values is not None
+        if not path.learner.loss.square:
+            self.fits[number, path.problem.kernel, path.learner] = path.lams, path.fits
+        found, loss = path.enclosed, path.learner.loss
+        low, high = range_folds(path.rows, loss, found.low, found.high)
+        expected, refits = add_by_fold(path.rows, scores.values), found.refitted.sum(axis=0)
+        for k, lam in enumerate(path.lams.tolist()):
+            if scores.failed[k] is None:
+                ranges = FoldRanges(low[k], high[k], np.clip(expected[k], low[k], high[k]), refits[k])
+                kept.enclosed.setdefault(lam, {})[number] = ranges
 
     def verified(self, leading: Sequence[Candidate]) -> list[Candidate]:
         """Return candidates, in their order, scored again by exact refits at the representation in force."""
@@ -298,6 +330,16 @@ class Board:
         """Return a path at the representation in force, from where the fits of the search are."""
         near = self.near.get((rows, kernel, learner))
         return make_path(self.problems.on(rows, kernel, self.rank), learner, lams, lead_in, near)
+
+    def scored_path(self, number: int, kernel: Kernel, learner: Any, lam: float) -> tuple[Path, int]:
+        """Return the path that a candidate was scored on, at one of the deals, and the number of its lambda there."""
+        lams, fits = self.fits.get((number, kernel, learner), (np.array([lam]), None))
+        if lam not in lams:
+            lams, fits = np.array([lam]), None
+        path = self.path(self.deals[number], kernel, learner, lams.tolist(), lead_in=fits is None)
+        if fits is not None:
+            path = path.with_fits(fits)
+        return path, int(np.flatnonzero(path.lams == lam)[0])
 
     def _verified_on_deal(self, rows: Partition, leading: Sequence[Candidate]) -> list[Candidate]:
         # A mean over exact held-out outputs is what verification would find; the outputs are wanted for metrics only.

@@ -10,6 +10,7 @@ from kernsel.kernels import Kernel
 from kernsel.protocols import Learner
 from kernsel.search.board import Board
 from kernsel.search.candidate import Candidate, Key
+from kernsel.search.certificate import Proof
 from kernsel.search.choice import MOST, Choice, choose
 from kernsel.search.deadline import Deadline
 from kernsel.search.faults import contained
@@ -42,7 +43,7 @@ class Ranking:
         return self.choice.best
 
 
-def rank(search: Walk, leaders: int, comparable: bool, until: Deadline) -> Ranking:
+def rank(search: Walk, leaders: int, comparable: bool, until: Deadline, proof: Proof | None = None) -> Ranking:
     """Verify the leading candidates of a search, go on while that overturns their order, and choose.
 
     Parameters
@@ -55,6 +56,8 @@ def rank(search: Walk, leaders: int, comparable: bool, until: Deadline) -> Ranki
         Whether scores and exact scores are of one kind: means over held-out rows.
     until : Deadline
         When there is no time left to go on around the choice.
+    proof : Proof, optional
+        That no exact score is much below the lowest: what it finds is verified as well.
     """
     board, checked = search.board, dict[Key, Candidate]()
 
@@ -74,8 +77,12 @@ def rank(search: Walk, leaders: int, comparable: bool, until: Deadline) -> Ranki
         first = _verify_leaders(search, check, checked, leaders)
         choice = _choose(search, check, checked, leaders, comparable)
         # The choice may have better neighbours, or lie on an edge, as well.
-        if not (until.left and search.explore(choice.best)):
+        if until.left and search.explore(choice.best):
+            continue
+        lowest = None if proof is None else proof.run()
+        if lowest is None or not leaders or lowest.key in checked:
             break
+        check([lowest])
     found = [checked.get(c.key, c) for c in board.candidates()]
     verified = sorted((c for c in found if c.key in checked), key=lambda c: c.order)
     others = [c for c in found if c.key not in checked]

@@ -58,6 +58,7 @@ def select(
     order: float | None = None,
     eta: float | str | None = None,
     metric: str | Sequence[str] = (),
+    certify: bool | float | None = None,
     choose: str | None = None,
     within: float | None = None,
     one_se: bool = False,
@@ -193,6 +194,10 @@ def select(
     metric : str or list of str
         Names of scikit-learn scorers, such as ``"roc_auc"``: further figures from the exact held-out predictions of the
         verified candidates. They don't take part in the choice. The second of two labels is the positive one.
+    certify : bool or float, optional
+        Prove that no candidate's exact score is below the lowest one by more than this share of it, 0.01 if True:
+        intervals that contain exact scores are narrowed by refits without folds until that is so, or until ``time`` is
+        over. Every candidate is scored at one rank then. For ``newton-cv`` and other mean held-out losses.
     choose : {"safest", "minimum", "one-se"}, optional
         What to take among candidates whose exact scores can't be told from the lowest. ``safest``, the default: of
         classes the least held-out error, then the least ``kappa ||f||^2`` with ``kappa = max_x k(x, x)``, which bounds

@@ -16,6 +16,7 @@ from kernsel.errors import Caution
 from kernsel.representation.ranks import LowRank
 from kernsel.search.axes import Axes
 from kernsel.search.candidate import Candidate
+from kernsel.search.certificate import Certificate
 from kernsel.search.choice import MINIMUM, ONE_SE, SAFEST, Choice, Rule
 from kernsel.search.ranking import Ranking
 from kernsel.search.walk import Walk
@@ -47,6 +48,8 @@ class Outcome:
     notes : list of str
     times : list of float
         When the selection, its verification and its last fit began: ``time.perf_counter``, in seconds.
+    certificate : Certificate or None
+        What is proved of the lowest exact score, if that was asked for.
     """
 
     search: Walk
@@ -57,6 +60,7 @@ class Outcome:
     fitted: Fitted
     notes: list[str]
     times: list[float]
+    certificate: Certificate | None = None
 
 
 def make_selection(setting: Setting, outcome: Outcome) -> Selection:
@@ -92,6 +96,7 @@ def make_selection(setting: Setting, outcome: Outcome) -> Selection:
         environment=environment(),
         procedure=procedure if isinstance(procedure, Procedure) else None,
         comparison=outcome.comparison,
+        certificate=outcome.certificate,
         observed=Observed.of(dataset),
     )
 
@@ -189,6 +194,7 @@ def _options(setting: Setting) -> dict[str, Any]:
         "copies": dataset.copies,
         "extend": plan.extend,
         "verify": plan.verify,
+        "certify": setting.certify,
         "metrics": [] if setting.metrics is None else list(setting.metrics.scorers),
         "choose": rule.name,
         "within": rule.within,

@@ -36,6 +36,8 @@ class Words(NamedTuple):
         Of a whole number.
     of : str
         What the option is about: a key of ``HEADINGS``.
+    alone : str or None
+        The value of an option that may be given without one.
     """
 
     kind: str
@@ -43,6 +45,7 @@ class Words(NamedTuple):
     help: str
     least: int | None = None
     of: str = "search"
+    alone: str | None = None
 
 
 HEADINGS = {
@@ -211,6 +214,15 @@ class Plan:
         "NAME",
         "A scikit-learn scorer to report of held-out predictions; repeatable.",
         of="score",
+    )
+    certify: bool | float | None = _option(
+        None,
+        "number",
+        "SHARE",
+        "Prove by exact refits that no candidate's exact score is below the lowest by more than this share [default: "
+        "no; alone 0.01].",
+        of="choice",
+        alone="0.01",
     )
     choose: str | None = _option(
         None,

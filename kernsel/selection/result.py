@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from kernsel.heldout.metrics import MetricValue
+    from kernsel.search.certificate import Certificate
     from kernsel.selection.observed import Observed
     from kernsel.selection.procedure import Comparison, Procedure
 
@@ -83,6 +84,8 @@ class Selection:
         where losses of others are not known; None where neither is.
     observed : Observed or None
         The targets beside which held-out predictions are read, and their weights.
+    certificate : Certificate or None
+        What is proved of the lowest exact score, if ``certify`` was asked for.
     """
 
     best: Candidate
@@ -104,6 +107,7 @@ class Selection:
     procedure: Procedure | None = None
     comparison: Comparison | None = None
     observed: Observed | None = field(default=None, repr=False)
+    certificate: Certificate | None = None
 
     @cached_property
     def table(self) -> pd.DataFrame:
@@ -178,6 +182,7 @@ class Selection:
             "procedure": None if self.procedure is None else self.procedure.to_dict(),
             "equivalent": None if self.comparison is None else self.comparison.equivalent,
             "compared": None if self.comparison is None else self.comparison.compared,
+            "certificate": None if self.certificate is None else self.certificate.to_dict(),
             "threshold": None if self.model.threshold is None else self.model.threshold.to_json(),
         }
 
@@ -225,6 +230,7 @@ class Selection:
             *[f"  held-out error of the choice itself: {own} ({holdout})"] * known,
             *self._unseen(),
             *[f"  how sure: {told}" for told in [self.equivalents()] if told],
+            *self._proved(),
             *self._by_target(),
             *([] if self.model.threshold is None else [f"  {self.model.threshold.describe()}"]),
             *(f"  held-out {name}: {_figure(metric)}" for name, metric in self.best.metrics.items()),
@@ -315,6 +321,12 @@ class Selection:
             return []
         ends = f"{100 * known.level:g} %: {self.figure(known.low)} to {self.figure(known.high)}"
         return [f"  error of the whole selection: {self.figure(known.error)} {self.measure()} ({ends})"]
+
+    def _proved(self) -> list[str]:
+        """What is proved of the lowest exact score."""
+        if self.certificate is None:
+            return []
+        return textwrap.wrap(f"certificate: {self.certificate.describe()}", WIDTH, **_INDENTED)
 
     def equivalents(self) -> str:
         """Say how many candidates can't be told from the lowest, and among how many; nothing if it isn't known."""

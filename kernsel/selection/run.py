@@ -10,7 +10,8 @@ from kernsel.errors import OptionError, SelectionError
 from kernsel.kernels import Kernel
 from kernsel.numerics.runtime.jit import one_blas_thread
 from kernsel.search.board import Board
-from kernsel.search.deadline import NEVER, TimeIsUp
+from kernsel.search.certificate import Proof
+from kernsel.search.deadline import NEVER, TimeIsUp, deadline_in_force
 from kernsel.search.ranking import rank
 from kernsel.search.refine import refined
 from kernsel.search.scales import Family
@@ -23,6 +24,9 @@ from kernsel.selection.result import Selection
 from kernsel.selection.setting import Setting, resolve
 from kernsel.selection.unseen import Unseen, rerank
 from kernsel.types import Progress
+
+CERTIFY = 0.7
+"""Share of the time left after the search that exact refits for a certificate may take: the last fit follows."""
 
 TIME = "time: "
 """How notes on what there was no time for begin."""
@@ -65,12 +69,14 @@ def run(
     board = search.board
     until, searched = board.deadline, _search(search, setting)
     times.append(time.perf_counter())
-    ranking = rank(search, plan.verify, setting.comparable, until)
+    proof = None if setting.certify is None else Proof(board, setting.certify, deadline_in_force().share(CERTIFY))
+    ranking = rank(search, plan.verify, setting.comparable, until, proof)
     _check_any(board, setting.search.name)
     reranked = rerank(unseen, ranking.candidates, board, setting.rule)
     candidates = reranked.candidates
     procedure = whole_selection(board, dataset, candidates, setting.rule, setting.folds[0], reranked.outputs, unseen)
     times.append(time.perf_counter())
+    certificate = None if proof is None else proof.certificate(candidates[0].key)
     fitted = fit_choice(setting, board, candidates[0], reranked.outputs)
     before = candidates[0].error
     if setting.calibration == "softmax" and isinstance(procedure, Procedure) and before is not None:
@@ -80,7 +86,8 @@ def run(
         compared = compare_verified(board, dataset, candidates, setting.folds[0])
     candidates = [fitted.best, *candidates[1:]]
     notes = [*setting.notes, *searched, *reranked.notes]
-    return make_selection(setting, Outcome(search, ranking, candidates, procedure, compared, fitted, notes, times))
+    outcome = Outcome(search, ranking, candidates, procedure, compared, fitted, notes, times, certificate)
+    return make_selection(setting, outcome)
 
 
 def _search(search: Walk, setting: Setting) -> list[str]:

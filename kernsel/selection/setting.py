@@ -33,6 +33,7 @@ from kernsel.search.sample import make_designs
 from kernsel.search.scales import Family
 from kernsel.search.walk import Walk
 from kernsel.selection.cautions import weights_note
+from kernsel.selection.certify import read_certify
 from kernsel.selection.eta import choose_eta, describe_eta
 from kernsel.selection.plan import Plan
 from kernsel.types import Progress
@@ -71,6 +72,8 @@ class Setting:
         What is kept of the fits without a fold.
     measure : Measure or None
         What a threshold is to be best for.
+    certify : float or None
+        The share within which the lowest score is to be proved.
     etas : dict of float to float
         Held-out errors by the weight of a penalty, where that was chosen.
     notes : list of str
@@ -93,6 +96,7 @@ class Setting:
     metrics: Metrics | None
     intervals: str
     measure: Measure | None
+    certify: float | None
     etas: dict[float, float]
     notes: list[str]
 
@@ -105,6 +109,7 @@ class Setting:
         """Return the search under way, on a board of its own."""
         until = deadline_in_force().share(SEARCH)
         board = Board(self.deals, self.criterion, Errors.of(self.dataset), self.rank, self.metrics, progress, until)
+        board.encloses = self.certify is not None
         walk = self.search.begin(board, list(self.grids), self.plan.extend, self.rule)
         if not isinstance(walk, Walk):
             raise PluginFailure(
@@ -150,8 +155,12 @@ def resolve(
     refine = read_method(plan.refine, plan.budget, criterion, learner, kernels, rank)
     budget = Budget.read(plan.budget)
     rule = Rule.read(plan.choose, plan.within, plan.one_se, dataset.task, criterion)
-    search = read_search(plan.search, dataset.n, len(dataset.Y), rank, rule.name == ONE_SE)
+    certify = read_certify(plan.certify, criterion, learner, rank, deals[0])
+    wanted = "grid" if certify is not None and plan.search == "auto" else plan.search
+    search = read_search(wanted, dataset.n, len(dataset.Y), rank, rule.name == ONE_SE)
     ranks = search.ranks(dataset.n, rank) if hasattr(search, "ranks") else ()
+    if certify is not None and ranks:
+        raise OptionError(f"certify needs all candidates at one rank: use search grid with it, not {search.name}")
     compile_updates(learner, isinstance(rank, Full) and not ranks)
     calibration = _read_calibration(plan, learner, dataset, folds[0])
     if rule.name == ONE_SE:
@@ -180,6 +189,7 @@ def resolve(
         metrics=metrics,
         intervals=_read_intervals(plan, dataset, rank),
         measure=_read_measure(plan, dataset),
+        certify=certify,
         etas=etas,
         notes=notes,
     )

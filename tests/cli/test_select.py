@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import kernsel
+import tables
 from commandline import run
 
 CANDIDATE = {
@@ -238,3 +239,26 @@ def test_copies_are_said_and_may_be_apart(tmp_path):
 def test_a_misspelt_part_is_named_before_the_table_is_read(tmp_path, option):
     done = run("select", tmp_path / "missing.csv", f"--{option}", "gausian", code=2)
     assert f"no {option} is called 'gausian'" in done.stderr
+
+
+def test_certify_has_a_value_without_one(tmp_path):
+    data = tmp_path / "data.csv"
+    X, y = tables.circles(n=50)
+    pd.DataFrame(X, columns=["a", "b"]).assign(target=y).to_csv(data, index=False)
+    fixed = (
+        "--learner",
+        "svm",
+        "--kernel",
+        "gaussian(tau=1)",
+        "--grid",
+        "lambda=0.001,0.01,0.1",
+        "--folds",
+        3,
+        "--json",
+    )
+    shares = [
+        json.loads(run("select", *words, *fixed, "--no-extend").stdout)["certificate"]
+        for words in ([data, "--certify"], ["--certify", data], [data, "--certify", 0.05], [data])
+    ]
+    assert [each and each["share"] for each in shares] == [0.01, 0.01, 0.05, None]
+    assert shares[0]["proved"]

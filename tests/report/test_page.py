@@ -203,3 +203,13 @@ def test_a_report_takes_the_place_of_reports_alone(tmp_path):
     assert "whose name ends with .html" in run(*fixed, "--report", tmp_path / "r.pdf", code=2).stderr
     with pytest.raises(kernsel.errors.OptionError, match=r"whose name ends with \.html"):
         kernsel.write_report(kernsel.select(X, y, kernel="gaussian(tau=2)", extend=False), tmp_path / "r.txt")
+
+
+def test_what_is_proved_is_on_the_page():
+    X, y = tables.circles()
+    selection = kernsel.select(X, y, learner="svm", kernel="gaussian", certify=True, **QUICK)
+    words = " ".join(Outline(make_page(selection)).words)
+    assert "Certificate" in words
+    assert selection.certificate.describe() in words
+    assert "True" not in command(selection)
+    assert "--certify" in shlex.split(command(selection))

@@ -52,7 +52,7 @@ DOCUMENT = {
     "cautions",
     "nested",
     "minimum",
-    *("procedure", "equivalent", "compared", "threshold"),
+    *("procedure", "equivalent", "compared", "threshold", "certificate"),
 }
 DATA = {
     *("rows", "features", "task", "target", "labels", "source", "notes", "folds", "representation", "rank"),
@@ -76,7 +76,7 @@ OPTIONS = {
     ),
     *("choose", "within", "clip", "memory", "time"),
     *("metrics", "one_se", "calibration", "weights", "groups", "fold_column", "class_weight", "eta"),
-    *("refine", "budget", "copies", "near", "asked", "intervals", "threshold_for"),
+    *("refine", "budget", "copies", "near", "asked", "intervals", "threshold_for", "certify"),
 }
 QUICK = {"grid": tables.SMALL, "folds": 5, "extend": False}
 FEW = {"grid": {"tau": [1.0], "lambda": [1e-2, 1e-1]}, "folds": 3, "extend": False}

@@ -103,16 +103,19 @@ class HeldOut(NamedTuple):
         The ratio of the influence series of each fold.
     status : (t,) array of int
         0, or a key of ``convergence.REASONS``.
+    x : (t, n + bias), (t, r) or (0, 0) array
+        The solutions that Newton steps end at, as those of the fit; left as they are where a step failed.
     """
 
     out: Array
     rho: Array
     status: Indices
+    x: Array
 
 
 FIT, FITS = record(Fit, *4 * [f8_1]), record(Fit, *4 * [f8_3])
 FOLDS = record(Folds, i8_1, i8_1, i8_1, f8_1, f8)
-HELD, HELDS = record(HeldOut, f8_1, f8_1, i8_1), record(HeldOut, f8_3, f8_3, i8[:, :, ::1])
+HELD, HELDS = record(HeldOut, f8_1, f8_1, i8_1, f8_2), record(HeldOut, f8_3, f8_3, i8[:, :, ::1], f8[:, :, :, ::1])
 
 UPDATE = types.FunctionType(types.void(f8_2, f8_2, OBJECTIVE, LOSS, FIT, FOLDS, i8, f8, HELD))
 """``(K or Z, V, objective, loss, fit, folds, order, trust, held)``: see ``update_folds`` for V, order and trust."""
@@ -159,7 +162,7 @@ def _updates(first, step, update, G, V, stack, loss, fits, folds, order, trust, 
         j, k = job // L, job % L
         objective = Objective(stack.y[j], stack.s[0], stack.lam[k], stack.parameters, stack.bias)
         fit = Fit(fits.x[j, k], fits.f[j, k], fits.d1[j, k], fits.d2[j, k])
-        of_fit = HeldOut(held.out[j, k], held.rho[j, k], held.status[j, k])
+        of_fit = HeldOut(held.out[j, k], held.rho[j, k], held.status[j, k], held.x[j, k])
         update(G, V, objective, loss, fit, folds, order, trust, of_fit)
 
 
@@ -184,6 +187,7 @@ def update_folds(
     out: np.ndarray,
     rho: np.ndarray,
     away: LeftOut | None = None,
+    ends: np.ndarray | None = None,
 ) -> np.ndarray:
     """Apply ``update`` to the fits of ``q`` outputs and ``L`` values of ``lam``, side by side.
 
@@ -212,6 +216,8 @@ def update_folds(
         Overwritten: held-out outputs, and the ratio of the series a fold.
     away : LeftOut, optional
         What the fits leave out, for Newton steps; by default the fold's own rows.
+    ends : (q, L, t, .) array, optional
+        Overwritten by the solutions that Newton steps end at.
 
     Returns
     -------
@@ -222,7 +228,7 @@ def update_folds(
     loop = _updates.code  # compiled here, not by several threads at once
     stack, fits = Objective(Y, s[None], lams, parameters, int(bias)), Fit(x, f, d1, d2)
     folds = Folds(starts, *(own_rows(starts) if away is None else away), left, float(s.sum()))
-    held = HeldOut(out, rho, status)
+    held = HeldOut(out, rho, status, np.empty((*f.shape[:2], 0, 0)) if ends is None else ends)
     job = (update.code, G, V, stack, loss.code, fits, folds, order, trust, held)
     with one_blas_thread():
         share(lambda first, step: loop(first, step, *job), f.shape[0] * f.shape[1])

@@ -67,7 +67,7 @@ def newton_step(Z, V, objective, loss, fit, folds, order, trust, held):
     held : HeldOut
         Overwritten.
     """
-    (w, _, d1, d2), (starts, gone, bounds, left, N), (out, rho, status) = fit, folds, held
+    (w, _, d1, d2), (starts, gone, bounds, left, N), (out, rho, status, ends) = fit, folds, held
     lam, bias = objective.lam, objective.bias
     n, r = Z.shape
     H = np.zeros((r, r))
@@ -111,6 +111,8 @@ def newton_step(Z, V, objective, loss, fit, folds, order, trust, held):
                 continue
         for j in range(r):
             delta[j] += w[j]
+            if ends.size > 0:
+                ends[fold, j] = delta[j]
         multiply(Z, delta, end)
         climb = mu * (inner(w[: r - bias], delta) - norm)
         status[fold] = CONVERGED
@@ -186,7 +188,7 @@ def influence(Z, V, objective, loss, fit, folds, order, trust, held):
     held : HeldOut
         Overwritten.
     """
-    (w, _, d1, d2), (starts, _, _, left, N), (out, rho, status) = fit, folds, held
+    (w, _, d1, d2), (starts, _, _, left, N), (out, rho, status, _) = fit, folds, held
     lam, bias = objective.lam, objective.bias
     n, r = Z.shape
     H, R, e, total = np.zeros((r, r)), np.empty((r, r)), np.empty(r), np.empty(r)

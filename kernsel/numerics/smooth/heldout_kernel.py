@@ -14,6 +14,7 @@ from kernsel.numerics.runtime.blas import (
     add_products,
     damped_cholesky,
     damped_solve,
+    fill,
     inner,
     inverse,
     ridged_cholesky,
@@ -118,7 +119,7 @@ def newton_step(K, V, objective, loss, fit, folds, order, trust, held):
     held : HeldOut
         Overwritten.
     """
-    (a, f, d1, d2), (starts, gone, bounds, left, N), (out, rho, status) = fit, folds, held
+    (a, f, d1, d2), (starts, gone, bounds, left, N), (out, rho, status, ends) = fit, folds, held
     lam, bias, n = objective.lam, objective.bias, f.size
     rows, straight, coefficients = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
     places = np.empty(n, np.int64)
@@ -180,12 +181,29 @@ def newton_step(K, V, objective, loss, fit, folds, order, trust, held):
         for p in range(lost):
             x[places[p]] = 0.0
         add_rows(K, rows, count, x, h)
+        if ends.size > 0:
+            place_step(straight[:m], coefficients, mu, away, rows[:count], x, ends[fold])
         climb = mu * (inner_above(a, h, b) - norm)
         status[fold] = CONVERGED
         if strays(loss, objective, fit, h, away, climb, 0.5 * mu * norm, trust):
             status[fold] = ASTRAY
         for j in range(lo, hi):
             out[j] = h[j]
+
+
+@inline
+def place_step(straight, coefficients, mu, away, rows, x, end):
+    """Fill ``end (n + bias,)`` with a step's coefficients: those of straight rows over mu, of curved ones ``x``, whose
+    last entry is a bias if there is one."""
+    fill(end, 0.0)
+    for i in range(straight.size):
+        end[straight[i]] = coefficients[i] / mu
+    for i in away:
+        end[i] = 0.0
+    for i in range(rows.size):
+        end[rows[i]] = x[i]
+    if x.size > rows.size:
+        end[end.size - 1] = x[rows.size]
 
 
 @inline
@@ -262,7 +280,7 @@ def influence(K, V, objective, loss, fit, folds, order, trust, held):
     held : HeldOut
         Overwritten.
     """
-    (a, f, d1, d2), (starts, _, _, left, N), (out, rho, status) = fit, folds, held
+    (a, f, d1, d2), (starts, _, _, left, N), (out, rho, status, _) = fit, folds, held
     lam, bias, n = objective.lam, objective.bias, f.size
     mu = 2.0 * N * lam
     rows, fold_rows, kappa = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
@@ -383,7 +401,7 @@ def nystrom_influence(K, V, objective, loss, fit, folds, order, trust, held):
     held : HeldOut
         Overwritten.
     """
-    (a, f, d1, d2), (starts, _, _, left, N), (out, _, status) = fit, folds, held
+    (a, f, d1, d2), (starts, _, _, left, N), (out, _, status, _) = fit, folds, held
     lam, bias = objective.lam, objective.bias
     n, c = V.shape
     mu = 2.0 * N * lam

@@ -1,0 +1,303 @@
+"""The proof that no candidate's exact score is much below the lowest one found, with as few refits as possible.
+
+Every candidate c has an interval ``[L_c, U_c]`` that contains its exact score: that of fits without each fold that are
+solved to optimality. The lowest score found is within a share of the best of all as soon as
+
+    min_c U_c  <=  (1 + share) min_c L_c.
+
+Intervals are made of intervals of folds. Those of the search are from Newton steps; a refit without a fold makes the
+fold's interval as narrow as its rounding errors. *Best first:* the candidate of the least ``L_c`` is next, and of its
+folds those that are expected to add the most to it, as many as are needed to bring ``L_c`` to the limit.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernsel.heldout.ranges import FoldRanges, range_folds
+from kernsel.search.board import Board
+from kernsel.search.candidate import Candidate, Key
+from kernsel.search.deadline import Deadline
+
+Array = NDArray[np.float64]
+
+PIECES = 4
+"""Between two values of lambda fits are made at so many less one, each of which encloses the scores half way to the
+next: with values four times apart these are 19 % away."""
+
+NOTHING = 0.995
+"""A score that may be lower by such a share may be anything."""
+
+RESIDUALS = 4.0
+"""By so many widths of the interval at a refit's own lambda those at others are widened: see ``Proof.between``."""
+
+STEPS = 20
+"""The least score counts in so many steps up to the limit: within a step candidates of one kernel come together."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How much of the best of all candidates a choice is proved to be.
+
+    Parameters
+    ----------
+    share : float
+        What was asked for.
+    lowest : float
+        The share within which the lowest exact score is proved to be of the best one of all candidates.
+    within : float
+        The same of the choice, which a rule may have taken in place of the lowest.
+    candidates : int
+        Of which that is proved.
+    open : int
+        Others, whose exact score can't be told although all their folds are refitted: lambda is so small that rounding
+        errors decide, or a fold's fit sees one class, whose bias may be anything.
+    refits : int
+        Fits without a fold that were made.
+    exhaustive : int
+        Fits that exact cross-validation of all candidates takes.
+    closed_form : bool
+        Whether exact scores have a closed form, which takes no refits.
+    between : float or None
+        The share by which an exact score may be below the lowest one for a lambda between that of the lowest and the
+        next values of the grid; None where that isn't known.
+    """
+
+    share: float
+    lowest: float
+    within: float
+    candidates: int
+    open: int
+    refits: int
+    exhaustive: int
+    closed_form: bool
+    between: float | None
+
+    @property
+    def proved(self) -> bool:
+        """Whether the lowest exact score is proved to be within the share that was asked for."""
+        return self.lowest <= self.share
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what JSON holds of it."""
+        return {
+            "share": self.share,
+            "proved": self.proved,
+            "lowest_within": self.lowest if math.isfinite(self.lowest) else None,
+            "choice_within": self.within if math.isfinite(self.within) else None,
+            "candidates": self.candidates,
+            "open": self.open,
+            "refits": self.refits,
+            "exhaustive": self.exhaustive,
+            "closed_form": self.closed_form,
+            "between": self.between,
+        }
+
+    def describe(self) -> str:
+        """Return it in words."""
+        between = ""
+        if self.between is not None:
+            where = "between its lambda and the next values of the grid"
+            known = self.between < NOTHING
+            between = (
+                f"; {where} no exact score is lower by more than {_percent(self.between)}"
+                if known
+                else f"; {where}, which are too far apart, nothing is proved"
+            )
+        left = ""
+        if self.open:
+            left = f"; {self.open} more have a score that rounding errors, or a fold of one class, leave open"
+        return self._describe_grid() + left + between
+
+    def _describe_grid(self) -> str:
+        """Say what is proved of the candidates."""
+        among = f"the best of all {self.candidates} candidates"
+        if self.closed_form:
+            done = "without a refit, for exact scores of the square loss have a closed form"
+        else:
+            done = f"at {100 * self.refits / max(self.exhaustive, 1):.0f} % of exhaustive work"
+        if not math.isfinite(self.lowest):
+            return f"nothing is proved yet of {self.candidates} candidates, {done}"
+        if not self.proved:
+            return f"the lowest exact score is proved within {_percent(self.lowest)} of {among} so far, {done}"
+        if self.within <= self.share:
+            return f"proved within {_percent(self.share)} of {among}, {done}"
+        return (
+            f"the lowest exact score is proved within {_percent(self.share)} of {among}, and the choice, which the "
+            f"rule took in its place, within {_percent(self.within)}, {done}"
+        )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %" if share < 10 else f"{1 + share:.3g} times"
+
+
+class Range(NamedTuple):
+    """The ends of an interval that contains an exact score, and an estimate of it."""
+
+    low: float
+    high: float
+    expected: float
+
+
+@dataclass(eq=False)
+class Proof:
+    """A proof under way: intervals of all candidates of a board, narrowed by refits.
+
+    Parameters
+    ----------
+    board : Board
+        That ``encloses`` what it scores.
+    share : float
+    until : Deadline
+    """
+
+    board: Board
+    share: float
+    until: Deadline
+
+    def keys(self) -> list[Key]:
+        """Return the candidates with intervals, in the order of their kernels."""
+        found = self.board.found
+        return [key for key in self.board.enclosed if key in found and found[key].compares]
+
+    def run(self) -> Candidate | None:
+        """Refit until the lowest score is proved, or there is no time; return the candidate of the lowest upper end."""
+        keys = self.keys()
+        if not keys:
+            return None
+        ranges = {key: self._score(key) for key in keys}
+        while True:
+            best = min(keys, key=lambda key: ranges[key].high)
+            limit = ranges[best].high / (1.0 + self.share)
+            open_keys = [key for key in keys if ranges[key].low < limit and self._unsettled(key)]
+            if not open_keys or not self.until.left:
+                return self.board.found[best]
+            first = self._next(open_keys, keys, ranges, limit)
+            self._refit(first, limit)
+            ranges[first] = self._score(first)
+
+    def certificate(self, choice: Key) -> Certificate:
+        """Return what is proved of a choice by now, whose own folds are refitted first."""
+        keys = self.keys()
+        if choice in keys and self._unsettled(choice):
+            self._refit(choice, math.inf)
+        ranges = {key: self._score(key) for key in keys}
+        best = min(keys, key=lambda key: ranges[key].high, default=None)
+        lowest = math.inf if best is None else ranges[best].high
+        limit = lowest / (1.0 + self.share)
+        left = {key for key in keys if key not in (best, choice) and ranges[key].low < limit}
+        left -= {key for key in left if self._unsettled(key)}
+        least = min((ranges[key].low for key in keys if key not in left), default=0.0)
+        folds = [each for key in keys for each in self.board.enclosed[key].values()]
+        outputs = len(self.board.rows.Y)
+        square = all(key[1].loss.square for key in keys)
+        return Certificate(
+            self.share,
+            _excess(lowest, least),
+            _excess(ranges[choice].high if choice in ranges else math.inf, least),
+            len(keys) - len(left),
+            len(left),
+            int(sum(each.refits.sum() for each in folds)),
+            0 if square else outputs * sum(each.refits.size for each in folds),
+            square,
+            None if best is None or square else self.between(best, lowest),
+        )
+
+    def between(self, key: Key, lowest: float) -> float | None:
+        """Return by which share a score for a lambda between that of a candidate and the next may be below the lowest.
+
+        A fit for one lambda has the gradient ``2 (lam' - lam) g`` for another one: with it the same ball or ellipsoid
+        encloses the fit for lam'. It contains those for all lambda in between: where ``h <= 1`` is how far
+        ``lam'' - lam`` is of ``lam' - lam``, ``2 lam'' ||e||^2 + <e, D e> <= h 2 (lam' - lam) <g, e>`` and
+        ``lam' h <= lam''`` give it for lam'. What is left of the gradient for lam itself moves centre and radius by at
+        most ``(1 + |lam' - lam| / lam') (lam / lam')^(1/2) <= 4`` times what it does for lam, with ratios up to 2.
+        """
+        kernel, learner, lam = key
+        lams = np.unique([each[2] for each in self.keys() if each[:2] == (kernel, learner)])
+        place = int(np.searchsorted(lams, lam))
+        near = lams[max(place - 1, 0) : place + 2]
+        if near.size < 2 or (near[1:] / near[:-1]).max() > 4.0**PIECES or not self.until.left:
+            return None
+        points = np.unique([np.geomspace(a, b, PIECES + 1) for a, b in pairwise(near.tolist())])
+        least = np.zeros(2 * (points.size - 1))
+        for rows in self.board.deals:
+            path = self.board.path(rows, kernel, learner, points.tolist())
+            for number, point in enumerate(points):
+                sides = [each for each in (number - 1, number + 1) if 0 <= each < points.size]
+                at = [point, *(math.sqrt(point * points[side]) for side in sides)]
+                found = path.refit_enclosed(points.size - 1 - number, range(rows.left.size), at)
+                widest = RESIDUALS * (found.high[:, :1] - found.low[:, :1])
+                low, _ = range_folds(rows, learner.loss, found.low - widest, found.high + widest)
+                for side, score in zip(sides, low[1:].sum(axis=1), strict=True):
+                    least[2 * number - (side < number)] += score / len(self.board.deals)
+        return float(max(1.0 - least.min() / lowest, 0.0)) if lowest > 0.0 else 0.0
+
+    def _score(self, key: Key) -> Range:
+        """Return the ends of the interval of a candidate's score, and its estimate: means over the deals."""
+        deals = list(self.board.enclosed[key].values())
+        low, high, expected = (
+            sum(float(getattr(each, name).sum()) for each in deals) / len(deals) for name in ("low", "high", "expected")
+        )
+        return Range(low, high, expected)
+
+    def _unsettled(self, key: Key) -> bool:
+        """Say whether any fold could still be refitted."""
+        return not key[1].loss.square and any((~self._done(each)).any() for each in self.board.enclosed[key].values())
+
+    def _done(self, each: FoldRanges) -> NDArray[np.bool_]:
+        return np.asarray(each.refits >= len(self.board.rows.Y))
+
+    def _next(self, open_keys: list[Key], keys: list[Key], ranges: dict[Key, Range], limit: float) -> Key:
+        """Return whose folds are refitted next: what is expected to be lowest until it is known, then the least low."""
+        hopeful = min(keys, key=lambda key: ranges[key].expected)
+        if hopeful in open_keys and ranges[hopeful].expected < limit:
+            return hopeful
+        place = {key: number for number, key in enumerate(keys)}
+        return min(open_keys, key=lambda key: (math.floor(STEPS * ranges[key].low / limit), place[key]))
+
+    def _refit(self, key: Key, limit: float) -> None:
+        """Refit folds of a candidate until its lower end is expected to be at the limit, or it is known."""
+        low, _, expected = self._score(key)
+        deals = self.board.enclosed[key]
+        gains = [
+            (float(each.expected[fold] - each.low[fold]) / len(deals), number, int(fold))
+            for number, each in deals.items()
+            for fold in np.flatnonzero(~self._done(each))
+        ]
+        gains.sort(key=lambda gain: (-gain[0], *gain[1:]))
+        chosen: dict[int, list[int]] = {}
+        for gain, number, fold in gains:
+            chosen.setdefault(number, []).append(fold)
+            low += max(gain, 0.0)
+            if low >= limit and expected >= limit:
+                break
+        for number, folds in chosen.items():
+            self._narrow(key, number, sorted(folds))
+
+    def _narrow(self, key: Key, number: int, folds: list[int]) -> None:
+        """Refit folds of one deal, and put their intervals in the place of those before."""
+        rows, before = self.board.deals[number], self.board.enclosed[key][number]
+        path, k = self.board.scored_path(number, *key)
+        found = path.refit_enclosed(k, folds)
+        low, high, expected = (each.copy() for each in (before.low, before.high, before.expected))
+        refits = before.refits.copy()
+        below, above = range_folds(rows, path.learner.loss, found.low, found.high)
+        for fold in folds:
+            low[fold], high[fold] = max(low[fold], below[0, fold]), min(high[fold], above[0, fold])
+            expected[fold] = 0.5 * (low[fold] + high[fold])
+            refits[fold] = len(rows.Y)
+        self.board.enclosed[key][number] = FoldRanges(low, high, expected, refits)
+
+
+def _excess(score: float, least: float) -> float:
+    """Return the share by which a score is above the least one that another may have."""
+    if score <= least:
+        return 0.0
+    return score / least - 1.0 if least > 0.0 else math.inf
