@@ -5,12 +5,13 @@ from __future__ import annotations
 import fnmatch
 import glob
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kernsel.data.names import check_column, listed
 from kernsel.errors import OptionError
 
 MISSING = ("impute", "drop", "refuse")
+ONE_HOT, HAMMING = CODINGS = ("onehot", "hamming")
 Names = str | int | Sequence[str | int]
 
 
@@ -32,6 +33,9 @@ class Choices:
         ``"impute"``: a mean, or the most frequent level, takes the place of what is missing; ``"drop"``: rows in which
         something is missing are left out; ``"refuse"``: they are an error. Rows without a target are left out unless
         they are refused.
+    categories : str
+        ``"onehot"``: each category is a feature; ``"hamming"``: all categories of a column share one relevance, rare
+        ones are one, and one that is new differs from all others.
     """
 
     drop: tuple[str, ...] = ()
@@ -40,6 +44,7 @@ class Choices:
     numeric: tuple[str, ...] = ()
     ordinal: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     missing: str = "impute"
+    categories: str = ONE_HOT
 
     @property
     def named(self) -> bool:
@@ -76,7 +81,7 @@ class Choices:
             both = sorted(roles[one] & roles[other])
             if both:
                 raise OptionError(f"{one} and {other} both name {listed(both)}; a column can be one of them")
-        return Choices(**found, ordinal=self.ordinal, missing=self.missing)
+        return replace(self, **found)
 
 
 def make_choices(
@@ -86,6 +91,7 @@ def make_choices(
     numeric: Names = (),
     ordinal: Mapping[str, Sequence[str]] | None = None,
     missing: str = "impute",
+    categories: str = ONE_HOT,
 ) -> Choices:
     """Check what is said about columns as far as that doesn't need a table.
 
@@ -94,7 +100,7 @@ def make_choices(
     drop, keep, categorical, numeric : str, int or list of them
         Names of columns, or patterns such as ``id*``; numbers are those of an array's columns, from 0.
     ordinal : mapping of str to list, optional
-    missing : str
+    missing, categories : str
         As in `Choices`.
 
     Raises
@@ -102,8 +108,9 @@ def make_choices(
     OptionError
         Something can't be as it is said.
     """
-    if missing not in MISSING:
-        raise OptionError(f"missing {missing!r} is unknown; it is one of {', '.join(MISSING)}")
+    for option, word, known in (("missing", missing, MISSING), ("categories", categories, CODINGS)):
+        if word not in known:
+            raise OptionError(f"{option} {word!r} is unknown; it is one of {', '.join(known)}")
     levels: dict[str, tuple[str, ...]] = {}
     for name, given in (ordinal or {}).items():
         texts = tuple(str(level) for level in given) if not isinstance(given, str) else ()
@@ -112,7 +119,7 @@ def make_choices(
                 f"ordinal {name!r} needs at least two levels, each once, from the least to the greatest, such as S<M<L"
             )
         levels[str(name)] = texts
-    return Choices(_names(drop), _names(keep), _names(categorical), _names(numeric), levels, missing)
+    return Choices(_names(drop), _names(keep), _names(categorical), _names(numeric), levels, missing, categories)
 
 
 def read_ordinal(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:

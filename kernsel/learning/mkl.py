@@ -175,7 +175,7 @@ def learn_mkl_on_dataset(
     named = [read_kernel(each) for each in (kernel if isinstance(kernel, list | tuple) else [kernel])]
     if not named:
         raise OptionError("no kernel is given: name at least one, such as gaussian")
-    kernels = family_of(named, family, dataset.X.shape[1])
+    kernels = [each.tied(dataset.encoder.groups) for each in family_of(named, family, dataset.X.shape[1])]
     if not isinstance(rows, numbers.Integral) or rows < 2:
         raise OptionError(f"rows is the number of rows to learn on, a whole number from 2, not {rows!r}")
     sample = subsample(dataset, rows, seed)

@@ -74,6 +74,7 @@ def select(
     numeric: Names = (),
     ordinal: Mapping[str, Sequence[str]] | None = None,
     missing: str = "impute",
+    categories: str = "onehot",
     seed: int = 0,
     journal: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
@@ -242,6 +243,10 @@ def select(
         A column's mean or most frequent category takes the place of a missing value, with a 0/1 column beside it that
         says where, if at least 5 % are missing; or the row is left out; or that is an error. A row without a target is
         left out or an error.
+    categories : {"onehot", "hamming"}
+        Each category is a 0/1 column, and has a relevance where features have some; or all categories of a column share
+        one, with the factor ``exp(-2 theta [x is not z])`` in Gaussian and Laplacian kernels. With ``hamming`` rare
+        categories are one, and one that the table didn't have differs from all others.
     seed : int
         Of folds and landmarks.
     journal : path, optional

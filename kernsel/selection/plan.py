@@ -281,6 +281,14 @@ class Plan:
         None, "texts", "COL=A<B<C", "A column of ordered levels; repeatable.", of="columns"
     )
     missing: str = _option("impute", "text", "impute|drop|refuse", "What becomes of missing values.", of="columns")
+    categories: str = _option(
+        "onehot",
+        "text",
+        "onehot|hamming",
+        "Whether ard and auto learn a relevance for each category or one for each column; with hamming new categories "
+        "differ from all others.",
+        of="columns",
+    )
     seed: int = _option(0, "whole", "N", "Seed of the folds and landmarks.", 0, of="folds")
     journal: str | os.PathLike[str] | None = _option(
         None,
