@@ -42,6 +42,7 @@ OPTIONS: Mapping[str, str] = {
     "param_grid": "grid",
     "random_state": "seed",
     "sample_weight": "weights",
+    "scoring": "select_by",
 }
 """Options of other libraries, each with the option here that means the same."""
 
@@ -49,8 +50,6 @@ _LAMBDA = "the regularisation is lambda, which is searched; to search values of 
 _WIDTH = "the kernel's parameters are searched; to fix one, give"
 
 ELSEWHERE: Mapping[str, str] = {
-    "scoring": "candidates are compared by held-out losses, see 'criterion'; metric='roc_auc' reports scikit-learn's "
-    "scorers for the best of them",
     "n_jobs": "all cores are used; set the environment variable NUMBA_NUM_THREADS for fewer",
     "C": f"{_LAMBDA} grid={{'C': [0.1, 1, 10]}}, with lambda = 1 / (2 n C)",
     "alpha": f"{_LAMBDA} grid={{'alpha': [0.1, 1, 10]}}, with lambda = alpha / n",

@@ -6,6 +6,7 @@ import fnmatch
 import glob
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from kernsel.data.names import check_column, listed
 from kernsel.errors import OptionError
@@ -68,7 +69,7 @@ class Choices:
         OptionError
             A name or pattern matches no column, or two options name one column.
         """
-        found = {
+        found: dict[str, Any] = {
             role: _expanded(getattr(self, role), columns, others, where, role)
             for role in ("drop", "keep", "categorical", "numeric")
         }

@@ -1,9 +1,11 @@
 """Kernels with a relevance for each feature: automatic relevance determination (ARD).
 
-A relevance of 0 takes the feature out. Features may share one: those of a group, such as the 0/1 columns of one column
-of categories. On these r^2 and r are ``2 theta [x is not z]``, the Hamming distance. Nothing but the points themselves is shared between two vectors of relevances:
-the columns are scaled (by the roots of relevances, or by these themselves where differences are absolute), those of
-relevance 0 left out, and the compiled tiles do the rest.
+A relevance of 0 takes the feature out. The features of a group share one: on 0/1 columns that are the categories of a
+column, ``r^2`` and the sum of absolute differences are ``2 theta [x is not z]``, the Hamming distance.
+
+Nothing but the points themselves is shared between two vectors of relevances: the columns are scaled (by the roots of
+relevances, or by these themselves where differences are absolute), those of relevance 0 left out, and the compiled
+tiles do the rest.
 
 The relevances theta of a kernel, with ``sigma_r`` or ``ell_r`` the width of the isotropic kernel on feature r alone::
 
@@ -16,11 +18,10 @@ The relevances theta of a kernel, with ``sigma_r`` or ``ell_r`` the width of the
 from __future__ import annotations
 
 import math
-import numbers
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from os.path import commonprefix
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Self
@@ -53,7 +54,7 @@ class _Relevances(Kernel):
     def _read(self, name: str, value: Any) -> Value:
         if name == "groups":
             sizes = tuple(value) if isinstance(value, Iterable) else (value,)
-            if not all(isinstance(size, numbers.Integral) and size >= 1 for size in sizes):
+            if not all(isinstance(size, int | np.integer) and size >= 1 for size in sizes):
                 raise OptionError(
                     f"kernel '{self.name}': groups must be whole numbers of at least 1, how many features share each "
                     f"relevance, such as (1, 1, 3), not {value!r}"
@@ -89,8 +90,8 @@ class _Relevances(Kernel):
         """Return a name for each relevance: that of the feature, or what the names of a group's features begin with."""
         if not self.groups:
             return list(features)
-        starts = accumulate(self.groups, initial=0)
-        return [commonprefix(features[lo : lo + size]) for lo, size in zip(starts, self.groups, strict=False)]
+        names = (features[lo:hi] for lo, hi in pairwise(accumulate(self.groups, initial=0)))
+        return [commonprefix(each) for each in names]  # noqa: RUF071  # the names are no paths
 
     @staticmethod
     def factors(theta: Array) -> Array:

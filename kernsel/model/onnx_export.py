@@ -129,9 +129,7 @@ def _encoded(graph: _Graph, model: Expansion) -> str:
     return graph.add("Concat", *parts, axis=1) if len(parts) > 1 else parts[0]
 
 
-def _categories(
-    graph: _Graph, column: str, known: Sequence[str], rare: Sequence[str], hamming: bool
-) -> list[str]:
+def _categories(graph: _Graph, column: str, known: Sequence[str], rare: Sequence[str], hamming: bool) -> list[str]:
     """Add a column of text and its coding: the categories, whether it is a rare one, and whether it is a new one."""
     text = graph.input(column, "STRING", 1)
 

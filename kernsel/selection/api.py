@@ -59,6 +59,7 @@ def select(
     eta: float | str | None = None,
     metric: str | Sequence[str] = (),
     certify: bool | float | None = None,
+    select_by: str | None = None,
     choose: str | None = None,
     within: float | None = None,
     one_se: bool = False,

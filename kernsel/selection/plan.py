@@ -224,6 +224,13 @@ class Plan:
         of="choice",
         alone="0.01",
     )
+    select_by: str | None = _option(
+        None,
+        "text",
+        "NAME",
+        "A scikit-learn scorer that decides among verified candidates whose scores can't be told from the best.",
+        of="choice",
+    )
     choose: str | None = _option(
         None,
         "text",
@@ -236,8 +243,8 @@ class Plan:
         None,
         "number",
         "S",
-        "Standard errors above the best that --choose looks at [default: 0.2 of a regression, 0.5 of classes; one-se "
-        "1].",
+        "Standard errors above the best that --choose looks at [default: 0.2 of a regression, 0.5 of classes; 1 of "
+        "one-se and --select-by].",
         of="choice",
     )
     one_se: bool = _option(False, "flag", "--one-se", "Short for --choose one-se.", of="choice")
