@@ -30,11 +30,15 @@ def numbers():
 def test_the_choice_has_the_highest_metric_of_those_within_the_limit(classes, metric):
     found = kernsel.select(*classes, select_by=metric, **QUICK)
     lowest = found.minimum
-    tied = [c for c in found.candidates if metric in c.metrics and c.value <= lowest.value + BY_METRIC * lowest.score_se]
+    tied = [
+        c for c in found.candidates if metric in c.metrics and c.value <= lowest.value + BY_METRIC * lowest.score_se
+    ]
     assert 2 < len(tied) <= MOST
     values = [c.metrics[metric].value for c in tied]
     assert found.best.metrics[metric].value == max(values) > min(values)
-    assert f"highest {metric} ({max(values):.5g}) among {len(tied)} candidates within 1 standard errors" in found.summary()
+    assert (
+        f"highest {metric} ({max(values):.5g}) among {len(tied)} candidates within 1 standard errors" in found.summary()
+    )
     assert found.to_dict()["options"]["select_by"] == metric
     assert found.procedure is None
     assert any(f"{metric} decides, which is known of verified candidates only" in n for n in found.data["notes"])
