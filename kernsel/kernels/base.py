@@ -99,7 +99,10 @@ class Kernel(Parametric, ABC):
         return {}
 
     def tied(self, groups: Sequence[int]) -> Self:
-        """The kernel whose relevances, if it has any, are one for each of these numbers of features, in their order."""
+        """The kernel whose relevances, if it has any, are one for each of these numbers of features, in their order.
+
+        Without groups each feature has its own, as ever.
+        """
         return self
 
     def __add__(self, other: object) -> Kernel:
@@ -535,6 +538,8 @@ class On(Combined):
 
     def tied(self, groups: Sequence[int]) -> Self:
         """The kernel whose relevances are one for each group of the features seen: those of one that are neighbours."""
+        if not groups:
+            return self
         numbers_of = np.repeat(np.arange(len(groups)), groups)
         _check_features(self.features, numbers_of.size)
         ends = np.flatnonzero(np.diff(numbers_of[list(self.features)], append=-1))

@@ -76,6 +76,8 @@ def test_parts_are_tied_each_to_the_features_that_it_sees():
 def test_a_kernel_that_has_groups_or_no_relevances_stays():
     assert ARD(groups=(2, 4)).tied(GROUPS).groups == (2, 4)
     assert Gaussian().tied(GROUPS) == Gaussian()
+    whole = ARD() + On((0, 2), ARD())
+    assert whole.tied(()) == whole
     assert check_learnable(ARD().tied(GROUPS), read_learner("krr", "regression")).theta is None
 
 
