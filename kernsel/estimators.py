@@ -20,6 +20,7 @@ from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _check_y, check_is_fitted, validate_data
 
+from kernsel.data.tables import as_pandas
 from kernsel.errors import DataError, OptionError, SelectionWarning
 from kernsel.kernels import is_precomputed
 from kernsel.report.cv_results import cv_results
@@ -119,7 +120,8 @@ class _KernelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         return y
 
     def _checked(self, X: Any, reset: bool, **target: Any) -> Any:
-        """Check features; a DataFrame of pandas stays one, for it may have columns of text."""
+        """Check features; a DataFrame stays one, as of pandas, for it may have columns of text."""
+        X = as_pandas(X)
         if hasattr(X, "iloc") and hasattr(X, "columns"):
             checked = validate_data(self, X, reset=reset, skip_check_array=True, **target)
             return checked[0] if target else checked
