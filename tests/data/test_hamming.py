@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import json
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import kernsel
+from commandline import run
 from kernsel.data import Encoder, make_choices, prepare
 from kernsel.errors import OptionError, SelectionWarning
 from kernsel.kernels import ARD, ARDLaplacian, Metric, parse
@@ -130,6 +132,15 @@ def test_what_auto_compares_has_a_relevance_for_each_column():
         assert len(each.theta) == 4
     turned = Learnt(LearntMetric(Metric.of(np.eye(data.d)), (), 0.0), 1.0, 0.0)
     assert turned.names(data.encoder.features) == data.encoder.features
+
+
+def test_commands_name_columns(tmp_path):
+    frame = table(80)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    run("relevance", tmp_path / "t.csv", "--categories", "hamming", "--resamples", 2, "--output", tmp_path / "r.json")
+    assert list(json.loads((tmp_path / "r.json").read_text())["relevances"]) == ["a", "b", "city", "size"]
+    told = ["mkl", tmp_path / "t.csv", "--family", "products", "--method", "infinite", "--categories", "hamming"]
+    assert "groups=(1, 1, 6, 3)" in run(*told).stdout
 
 
 def test_names_of_categories_do_not_count():
