@@ -251,11 +251,11 @@ class ARD(_Relevances):
         The relevance of each feature, of at least 0, in inverse squared units of it: ``1 / (2 length_scale^2)`` of
         scikit-learn's anisotropic ``RBF``, and ``1 / length_scale^2`` of its ``Matern`` for the other profiles. Text
         has it as ``ard(theta=(0.5, 0.1, 0))``.
-    groups : tuple of int
-        How many features, one after another, share each relevance; nothing where each has its own.
     profile : str
         gaussian: ``exp(-r^2)``; exponential: ``exp(-r)``; matern32: ``(1 + u) exp(-u)``, u = sqrt(3) r; matern52:
         ``(1 + u + u^2/3) exp(-u)``, u = sqrt(5) r; rational-quadratic: ``1 / (1 + r^2 / 2)``.
+    groups : tuple of int
+        How many features, one after another, share each relevance; nothing where each has its own.
 
     Notes
     -----
@@ -363,12 +363,12 @@ class ARDPolynomial(_Relevances):
     ----------
     theta : tuple of float or None
         The relevance of each feature, of at least 0, in inverse squared units of it.
-    groups : tuple of int
-        How many features, one after another, share each relevance; nothing where each has its own.
     degree : int or None
         At least 1.
     coef0 : float
         At least 0: below 0 the function is not positive semidefinite.
+    groups : tuple of int
+        How many features, one after another, share each relevance; nothing where each has its own.
 
     Notes
     -----
