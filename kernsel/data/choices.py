@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import glob
+import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -35,8 +36,10 @@ class Choices:
         something is missing are left out; ``"refuse"``: they are an error. Rows without a target are left out unless
         they are refused.
     categories : str
-        ``"onehot"``: each category is a feature; ``"hamming"``: all categories of a column share one relevance, rare
-        ones are one, and one that is new differs from all others.
+        ``"onehot"``: each category is a feature; ``"hamming"``: all categories of a column share one relevance, and one
+        that is new differs from all others.
+    rare : int
+        Categories of fewer rows than this are one.
     """
 
     drop: tuple[str, ...] = ()
@@ -46,6 +49,7 @@ class Choices:
     ordinal: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     missing: str = "impute"
     categories: str = ONE_HOT
+    rare: int = 1
 
     @property
     def named(self) -> bool:
@@ -93,6 +97,7 @@ def make_choices(
     ordinal: Mapping[str, Sequence[str]] | None = None,
     missing: str = "impute",
     categories: str = ONE_HOT,
+    rare: int = 1,
 ) -> Choices:
     """Check what is said about columns as far as that doesn't need a table.
 
@@ -102,6 +107,7 @@ def make_choices(
         Names of columns, or patterns such as ``id*``; numbers are those of an array's columns, from 0.
     ordinal : mapping of str to list, optional
     missing, categories : str
+    rare : int
         As in `Choices`.
 
     Raises
@@ -112,6 +118,8 @@ def make_choices(
     for option, word, known in (("missing", missing, MISSING), ("categories", categories, CODINGS)):
         if word not in known:
             raise OptionError(f"{option} {word!r} is unknown; it is one of {', '.join(known)}")
+    if isinstance(rare, bool) or not isinstance(rare, numbers.Integral) or rare < 1:
+        raise OptionError(f"rare is a number of rows, of which fewer make a category rare: at least 1, not {rare!r}")
     levels: dict[str, tuple[str, ...]] = {}
     for name, given in (ordinal or {}).items():
         texts = tuple(str(level) for level in given) if not isinstance(given, str) else ()
@@ -120,7 +128,9 @@ def make_choices(
                 f"ordinal {name!r} needs at least two levels, each once, from the least to the greatest, such as S<M<L"
             )
         levels[str(name)] = texts
-    return Choices(_names(drop), _names(keep), _names(categorical), _names(numeric), levels, missing, categories)
+    return Choices(
+        _names(drop), _names(keep), _names(categorical), _names(numeric), levels, missing, categories, int(rare)
+    )
 
 
 def read_ordinal(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:

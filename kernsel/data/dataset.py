@@ -268,6 +268,7 @@ def from_arrays(
     ordinal: Mapping[str, Sequence[str]] | None = None,
     missing: str = "impute",
     categories: str = ONE_HOT,
+    rare: int = 1,
     gram: bool = False,
 ) -> Dataset:
     """Turn features and target given apart into a data set.
@@ -294,6 +295,7 @@ def from_arrays(
     missing : {"impute", "drop", "refuse"}
         What becomes of missing values: see `kernsel.data.choices.Choices`.
     categories : {"onehot", "hamming"}
+    rare : int
         How columns of categories are coded: see `kernsel.data.choices.Choices`.
     gram : bool
         Whether X is a Gram matrix (n, n), for the kernel ``precomputed``: it is taken as it is.
@@ -304,7 +306,7 @@ def from_arrays(
         They can't be used; the message names the column.
     """
     X, y = as_pandas(X), as_pandas(y)
-    choices = make_choices(drop, keep, categorical, numeric, ordinal, missing, categories)
+    choices = make_choices(drop, keep, categorical, numeric, ordinal, missing, categories, rare)
     if gram:
         X, standardize, choices = read_gram(X, choices), False, Choices(missing="refuse")
     table = as_table(X)

@@ -9,7 +9,7 @@ a category. It isn't scaled, and no category is dropped: two rows that differ in
 Coded by *hamming*, they are so in new rows, too: a category that the encoder never saw has a 0/1 column of its own, and
 is at distance 2 from all others. All 0/1 columns of one column are a group of features that share a relevance theta, so
 that kernels of weighted distances have for it the factor ``exp(-2 theta [x is not z])``, and Gaussian and Laplacian
-kernels are products of these and of a kernel of the numbers. Rare categories are one.
+kernels are products of these and of a kernel of the numbers.
 
 Where a number is missing, its mean given the other numbers of the row takes its place (``kernsel.data.imputing``), or
 the column's mean where there is no such law; for a category the most frequent one does. A column in which that was

@@ -28,9 +28,6 @@ MAX_ENCODED_BYTES = 8 * 2**30
 """One-hot columns that would need more than this are refused."""
 COMMON = 0.05
 """A column in which at least this share of the values is missing has a 0/1 column beside it that says where."""
-RARE = 3
-"""Coded by hamming, categories of fewer rows than this are one: where a fold holds such a row out, next to nothing is
-known of its category."""
 PLAIN_REASONS = ("constant", "without values")
 """Why a column is left out whatever is said about its type."""
 MOST_NAMED = 60
@@ -102,8 +99,8 @@ class Fit:
             self.reasons[name] = "constant" if len(levels) else "without values"
             return
         counts = np.bincount(codes, None if self.weights is None else self.weights[~holes])
-        rare = np.bincount(codes) < RARE
-        if self.choices.categories == HAMMING and rare.sum() > 1 and not rare.all():
+        rare = np.bincount(codes) < self.choices.rare
+        if rare.sum() > 1 and not rare.all():
             self.pooled[name] = tuple(levels[rare].tolist())
             levels, counts = levels[~rare], counts[~rare]
         self.categories[name] = tuple(levels.tolist())
@@ -162,7 +159,7 @@ class Fit:
         out = [described] if described else []
         if self.pooled:
             each = [f"{name!r} {len(rare)}" for name, rare in self.pooled.items()]
-            out.append(f"rare categories: those of fewer than {RARE} rows are one ({some(each)})")
+            out.append(f"rare categories: those of fewer than {self.choices.rare} rows are one ({some(each)})")
         reasons: dict[str, list[str]] = {}
         for name, reason in [*((e.name, e.reason) for e in self.found if e.reason), *self.reasons.items()]:
             if reason is not None and name not in self.common:

@@ -22,8 +22,8 @@ WITHIN = {"regression": 0.2, "classification": 0.5}
 candidates, so that their differences are known far better than either; mistakes are few, and known much worse."""
 
 BY_METRIC = 1.0
-"""Standard errors of the best score within which a metric decides. On six tables of at most 300 rows the candidates that
-are verified at the most were used up within half of one, so that half, one and two chose the same."""
+"""Standard errors of the best score within which a metric decides. On two tables of 300 rows more candidates than are
+verified lay within half of one already, so that half, one and two chose the same."""
 
 MOST = 30
 """Candidates that are verified for the rule at the most."""

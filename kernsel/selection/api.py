@@ -76,6 +76,7 @@ def select(
     ordinal: Mapping[str, Sequence[str]] | None = None,
     missing: str = "impute",
     categories: str = "onehot",
+    rare: int = 1,
     seed: int = 0,
     journal: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
@@ -246,8 +247,10 @@ def select(
         left out or an error.
     categories : {"onehot", "hamming"}
         Each category is a 0/1 column, and has a relevance where features have some; or all categories of a column share
-        one, with the factor ``exp(-2 theta [x is not z])`` in Gaussian and Laplacian kernels. With ``hamming`` rare
-        categories are one, and one that the table didn't have differs from all others.
+        one, with the factor ``exp(-2 theta [x is not z])`` in Gaussian and Laplacian kernels. With ``hamming`` a
+        category that the table didn't have differs from all others.
+    rare : int
+        Categories of fewer rows than this are one, where a column has at least two of them.
     seed : int
         Of folds and landmarks.
     journal : path, optional

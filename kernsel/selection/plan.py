@@ -296,6 +296,7 @@ class Plan:
         "differ from all others.",
         of="columns",
     )
+    rare: int = _option(1, "whole", "N", "Make one of all categories of fewer than N rows.", 1, of="columns")
     seed: int = _option(0, "whole", "N", "Seed of the folds and landmarks.", 0, of="folds")
     journal: str | os.PathLike[str] | None = _option(
         None,

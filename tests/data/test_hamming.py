@@ -66,7 +66,7 @@ def test_kernels_are_products_over_columns_and_a_new_category_differs_from_all(k
 def test_rare_categories_are_one_and_said():
     frame = table()
     frame.loc[:4, "city"] = ["x", "x", "y", "z", "z"]
-    data = coded(frame)
+    data = coded(frame, rare=3)
     encoder = data.encoder
     assert encoder.pooled == {"city": ("x", "y", "z")}
     assert "rare categories: those of fewer than 3 rows are one ('city' 3)" in data.notes
@@ -84,14 +84,20 @@ def test_rare_categories_are_one_and_said():
     np.testing.assert_array_equal(again.transform(frame), data.X)
     assert again.groups == encoder.groups
     assert prepare(frame).encoder.groups == ()
-    assert not prepare(frame).encoder.pooled
+    assert not coded(frame).encoder.pooled
+    plain = prepare(frame, choices=make_choices(rare=3)).encoder
+    assert plain.pooled == encoder.pooled
+    assert plain.features == [name for name in encoder.features if not name.endswith("is new")]
+    np.testing.assert_array_equal(Encoder.from_json(plain.to_json()).transform(frame), plain.transform(frame))
+    rows = frame.drop(columns="y")[:1].assign(city="never seen")
+    assert not plain.transform(rows)[:, 2 : 2 + len(encoder.categories["city"]) + 1].any()
 
 
 def test_one_rare_category_or_none_but_rare_ones_stay():
     frame = table()
     frame.loc[0, "city"] = "x"
     pairs = pd.DataFrame({"pairs": [f"p{i // 2}" for i in range(N)]})
-    encoder = coded(pairs.join(frame), categorical="pairs").encoder
+    encoder = coded(pairs.join(frame), categorical="pairs", rare=3).encoder
     assert not encoder.pooled
     assert "x" in encoder.categories["city"]
 
@@ -159,7 +165,8 @@ def test_the_graph_of_onnx_knows_new_and_rare_categories():
     frame = table()
     frame.loc[:2, "city"] = ["x", "x", "y"]
     X = frame.drop(columns="y")
-    model = kernsel.select(X, frame.y, kernel="ard-laplacian", categories="hamming", **QUICK).model
+    model = kernsel.select(X, frame.y, kernel="ard-laplacian", categories="hamming", rare=3, **QUICK).model
+    assert model.encoder.pooled
     X.loc[3, "city"] = "never seen"
     session = onnxruntime.InferenceSession(model.to_onnx().SerializeToString())
     inputs = {name: X[[name]].to_numpy(dtype=object) for name in ("city", "size")}
@@ -173,5 +180,8 @@ def test_where_it_changes_nothing_that_is_said_and_other_words_are_refused():
     assert note not in coded(table()).notes
     with pytest.raises(OptionError, match="categories 'gower' is unknown; it is one of onehot, hamming"):
         make_choices(categories="gower")
+    for rare in (0, 1.5, True):
+        with pytest.raises(OptionError, match="rare is a number of rows"):
+            make_choices(rare=rare)
     with pytest.raises(OptionError, match="theta has 9 relevances, and there are 4 groups"):
         kernsel.select(table(), table().y, drop="y", kernel=ARD((0.1,) * 9), categories="hamming", **QUICK)
