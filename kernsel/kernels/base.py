@@ -99,10 +99,7 @@ class Kernel(Parametric, ABC):
         return {}
 
     def tied(self, groups: Sequence[int]) -> Self:
-        """The kernel whose relevances, if it has any, are one for each of these numbers of features, in their order.
-
-        Without groups each feature has its own, as ever.
-        """
+        """The kernel whose relevances, if it has any, are one for each of these numbers of features, in their order."""
         return self
 
     def __add__(self, other: object) -> Kernel:
@@ -538,8 +535,6 @@ class On(Combined):
 
     def tied(self, groups: Sequence[int]) -> Self:
         """The kernel whose relevances are one for each group of the features seen: those of one that are neighbours."""
-        if not groups:
-            return self
         numbers_of = np.repeat(np.arange(len(groups)), groups)
         _check_features(self.features, numbers_of.size)
         ends = np.flatnonzero(np.diff(numbers_of[list(self.features)], append=-1))
@@ -566,6 +561,11 @@ class On(Combined):
     def __str__(self) -> str:
         inner = f"({self.part})" if isinstance(self.part, Sum | Product | Scale) else str(self.part)
         return f"{inner}[{', '.join(map(str, self.features))}]"
+
+
+def with_groups(kernel: Any, groups: Sequence[int]) -> Any:
+    """Return a kernel with one relevance for each of these numbers of features; without groups, as it is."""
+    return kernel.tied(groups) if groups and isinstance(kernel, Kernel) else kernel
 
 
 def names_of(kernel: Any, features: Sequence[str]) -> list[str]:

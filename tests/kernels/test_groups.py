@@ -8,7 +8,7 @@ import pytest
 from kernsel import kernels
 from kernsel.errors import OptionError
 from kernsel.kernels import ARD, ARDLaplacian, ARDPolynomial, Gaussian, On
-from kernsel.kernels.base import names_of
+from kernsel.kernels.base import names_of, with_groups
 from kernsel.learning.start import check_learnable
 from kernsel.parts import read_learner
 
@@ -77,7 +77,9 @@ def test_a_kernel_that_has_groups_or_no_relevances_stays():
     assert ARD(groups=(2, 4)).tied(GROUPS).groups == (2, 4)
     assert Gaussian().tied(GROUPS) == Gaussian()
     whole = ARD() + On((0, 2), ARD())
-    assert whole.tied(()) == whole
+    assert with_groups(whole, ()) is whole
+    foreign = object()  # of a plugin that has what a kernel needs without being derived from one
+    assert with_groups(foreign, GROUPS) is foreign
     assert check_learnable(ARD().tied(GROUPS), read_learner("krr", "regression")).theta is None
 
 
