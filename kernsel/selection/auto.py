@@ -26,7 +26,7 @@ from kernsel.errors import OptionError, SelectionError
 from kernsel.folds.partition import Partition
 from kernsel.journal import remember
 from kernsel.kernels import Kernel, Statistics, parse, short
-from kernsel.kernels.base import names_of, with_groups
+from kernsel.kernels.base import names_of
 from kernsel.learners import Krr, Lssvm
 from kernsel.learning.metric import LearntMetric, turned
 from kernsel.learning.profile import LearntProfile, learn_profile
@@ -230,9 +230,7 @@ def candidates(dataset: Dataset, learner: Any, effort: str, priors: Sequence[flo
     rows = _alone(some, seed)
     square = square_loss(dataset.task)
     few = rows if rows.n <= 1.5 * FIRST else _alone(subsample(some, FIRST, seed), seed)
-    found, notes = _learn(
-        few, rows, square, [(with_groups(parse(text), groups), priors[0], None) for text in profiles], seed
-    )
+    found, notes = _learn(few, rows, square, [(parse(text).tied(groups), priors[0], None) for text in profiles], seed)
     leading = sorted(found, key=lambda each: each.loss)[:LEADERS]
     more, failed = _learn(few, rows, square, [(k.profile.kernel, s, None) for k in leading for s in priors[1:]], seed)
     best = sorted([*found, *more], key=lambda each: each.loss)[:KEPT]
