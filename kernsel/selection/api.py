@@ -201,6 +201,10 @@ def select(
         Prove that no candidate's exact score is below the lowest one by more than this share of it, 0.01 if True:
         intervals that contain exact scores are narrowed by refits without folds until that is so, or until ``time`` is
         over. Every candidate is scored at one rank then. For ``newton-cv`` and other mean held-out losses.
+    select_by : str, optional
+        The name of a scikit-learn scorer (``scoring`` is another word for it) that decides among the candidates within
+        ``within`` standard errors of the lowest score: at most 30 are verified, and the one with the highest value over
+        all held-out rows is taken. ``r2`` and negative squared errors leave the rule of choice with a square loss.
     choose : {"safest", "minimum", "one-se"}, optional
         What to take among candidates whose exact scores can't be told from the lowest. ``safest``, the default: of
         classes the least held-out error, then the least ``kappa ||f||^2`` with ``kappa = max_x k(x, x)``, which bounds
@@ -208,7 +212,7 @@ def select(
         kernel.
     within : float, optional
         How many standard errors above the lowest score candidates count as no worse: for ``safest`` 0.2 of a
-        regression and 0.5 of classes by default, for ``one-se`` 1.
+        regression and 0.5 of classes by default, for ``one-se`` and ``select_by`` 1.
     one_se : bool
         Short for ``choose="one-se"``.
     clip : bool
