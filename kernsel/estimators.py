@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.metrics import get_scorer
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _check_y, check_is_fitted, validate_data
 
+from kernsel.data.tables import as_pandas
 from kernsel.errors import DataError, OptionError, SelectionWarning
 from kernsel.kernels import is_precomputed
 from kernsel.report.cv_results import cv_results
@@ -29,7 +31,7 @@ from kernsel.words import unknown_option
 if TYPE_CHECKING:
     pass
 
-_ALIASES = {"cv": "folds", "random_state": "seed"}
+_ALIASES = {"cv": "folds", "random_state": "seed", "scoring": "select_by"}
 """Parameters that are scikit-learn's words for another one."""
 
 
@@ -81,7 +83,7 @@ class _KernelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             value, default = options.pop(word), getattr(Plan, own)
             if value is None:
                 continue
-            if not (isinstance(options[own], int) and options[own] == default):
+            if not (isinstance(options[own], int | None) and options[own] == default):
                 raise OptionError(f"{type(self).__name__}: {word!r} and {own!r} are one option; give one of them")
             options[own] = value
         if isinstance(options["seed"], np.random.RandomState):
@@ -112,11 +114,14 @@ class _KernelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         self.selection_ = selection
         self.cv_results_, self.best_index_ = cv_results(selection)
         self.best_params_ = self.cv_results_["params"][self.best_index_]
-        self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
+        by = options["select_by"]
+        column = "mean_test_score" if by is None else f"mean_test_{by}"
+        self.best_score_ = float(self.cv_results_[column][self.best_index_])
         return y
 
     def _checked(self, X: Any, reset: bool, **target: Any) -> Any:
-        """Check features; a DataFrame of pandas stays one, for it may have columns of text."""
+        """Check features; a DataFrame stays one, as of pandas, for it may have columns of text."""
+        X = as_pandas(X)
         if hasattr(X, "iloc") and hasattr(X, "columns"):
             checked = validate_data(self, X, reset=reset, skip_check_array=True, **target)
             return checked[0] if target else checked
@@ -148,7 +153,25 @@ class _KernelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         return tags
 
 
-class KernelClassifier(ClassifierMixin, _KernelEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class _ScoredByPlan:
+    """What stands before scikit-learn's mixins: ``score`` is the scorer that decides a selection, if one does."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the scorer of ``scoring`` or ``select_by`` for rows with a known target; else accuracy or R^2.
+
+        Parameters
+        ----------
+        X : (n, d) array, sparse matrix or DataFrame
+        y : (n,) or (n, k) array
+        sample_weight : (n,) array, optional
+        """
+        by = self._options()["select_by"]  # type: ignore[attr-defined]  # of the estimators below
+        if by is None:
+            return float(super().score(X, y, sample_weight))  # type: ignore[misc]  # the mixins'
+        return float(get_scorer(by)(self, X, y, **({} if sample_weight is None else {"sample_weight": sample_weight})))
+
+
+class KernelClassifier(_ScoredByPlan, ClassifierMixin, _KernelEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """A classifier that selects kernel, parameters and lambda when it is fitted, see :func:`kernsel.select`.
 
     Parameters
@@ -158,6 +181,8 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):  # type: ignore[misc]
         Another word for ``folds``.
     random_state : int or RandomState, optional
         Another word for ``seed``; without it 0, so that fits are repeatable.
+    scoring : str, optional
+        Another word for ``select_by``; ``score`` computes it, and ``best_score_`` is its held-out value.
     progress : optional
         As in :func:`kernsel.select`.
 
@@ -175,7 +200,7 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):  # type: ignore[misc]
     best_params_ : dict
         Kernel, its parameters and lambda.
     best_score_ : float
-        The negative held-out loss of the choice, by exact refits.
+        The negative held-out loss of the choice, by exact refits; the metric of ``scoring``, if given.
     best_index_ : int
         Its place in ``cv_results_``.
 
@@ -239,7 +264,7 @@ class KernelClassifier(ClassifierMixin, _KernelEstimator):  # type: ignore[misc]
         return self.selection_.model.predict_proba(X)
 
 
-class KernelRegressor(RegressorMixin, _KernelEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class KernelRegressor(_ScoredByPlan, RegressorMixin, _KernelEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """A regressor that selects kernel, parameters and lambda when it is fitted, see :func:`kernsel.select`.
 
     Parameters
@@ -249,6 +274,8 @@ class KernelRegressor(RegressorMixin, _KernelEstimator):  # type: ignore[misc]  
         Another word for ``folds``.
     random_state : int or RandomState, optional
         Another word for ``seed``; without it 0, so that fits are repeatable.
+    scoring : str, optional
+        Another word for ``select_by``; ``score`` computes it, and ``best_score_`` is its held-out value.
     progress : optional
         As in :func:`kernsel.select`.
 
@@ -265,7 +292,8 @@ class KernelRegressor(RegressorMixin, _KernelEstimator):  # type: ignore[misc]  
     best_params_ : dict
         Kernel, its parameters and lambda.
     best_score_ : float
-        The negative held-out loss of the choice, by exact refits, for the standardised target.
+        The negative held-out loss of the choice, by exact refits, for the standardised target; the metric of
+        ``scoring``, if given.
     best_index_ : int
         Its place in ``cv_results_``.
 

@@ -21,7 +21,7 @@ from typing import Any, Literal
 from kernsel import protocols
 from kernsel import text as parameters
 from kernsel.errors import AmbiguousPlugin, BrokenPlugin, OptionError, PluginWarning, UnknownPlugin
-from kernsel.words import own_name
+from kernsel.words import NO_PARTS, own_name
 
 GROUPS = {
     "kernel": "kernsel.kernels",
@@ -156,6 +156,8 @@ def get(kind: str, name: str) -> type[Any]:
     matching = [c for c in known if c.name == bare and _same(distribution or c.distribution, c.distribution)]
     if not matching and (own := own_name(kind, name)) != name:  # only where no plugin has the name
         return get(kind, own)
+    if not matching and any(c.builtin and c.name == name.lower() for c in known):  # SVR, as scikit-learn writes it
+        return get(kind, name.lower())
     if not matching:
         raise UnknownPlugin(_unknown(kind, name, known))
     winner, *rivals = matching
@@ -379,6 +381,8 @@ def _unknown(kind: str, name: str, known: list[Claim]) -> str:
     for other in GROUPS:
         if other != kind and name in names(other):
             return f"{name!r} is a {other}, not a {kind}; {kind} can be {parameters.listing(names(kind), 'or')}"
+    if instead := NO_PARTS.get(kind, {}).get(name.lower()):
+        return f"no {kind} is called {name!r}: {instead}"
     available = {address for c in known for address in (c.name, f"{c.distribution}:{c.name}")}
     meant = parameters.meant(name, available) or f"; there are {', '.join(sorted({c.name for c in known}))}"
     if not any(c.builtin for c in known):

@@ -24,6 +24,7 @@ PARTS: Mapping[str, Mapping[str, str]] = {
         "poly": "polynomial",
         "laplace": "laplacian",
         "matern12": "exponential",
+        "rationalquadratic": "rational-quadratic",
     },
     "learner": {
         "svc": "svm",
@@ -37,11 +38,32 @@ PARTS: Mapping[str, Mapping[str, str]] = {
 }
 """Names of parts elsewhere, by the kind of part."""
 
+NO_PARTS: Mapping[str, Mapping[str, str]] = {
+    "kernel": {
+        "matern": "exponential, matern32 and matern52 are those of nu = 0.5, 1.5 and 2.5",
+        "sigmoid": "it is not positive definite; polynomial or gaussian take its place",
+        "cosine": "it is linear of rows of length 1: scale them so",
+        "chi2": "write it as a plugin, see the guide on plugins, or give its Gram matrix to the kernel precomputed",
+    },
+    "learner": {
+        "nusvc": "svm has lambda in place of nu, which is searched",
+        "nusvr": "svr has epsilon and lambda in place of nu, which are searched",
+        "linearsvc": "it is l2svm with the kernel linear",
+        "linearsvr": "it is svr with the kernel linear",
+        "ridge": "it is krr with the kernel linear",
+        "logisticregression": "it is klr with the kernel linear",
+        "gaussianprocessregressor": "its mean is krr; relevances='evidence' learns a kernel as it does",
+        "gaussianprocessclassifier": "klr has its link",
+    },
+}
+"""Parts elsewhere that are none here, each with what takes its place."""
+
 OPTIONS: Mapping[str, str] = {
     "cv": "folds",
     "param_grid": "grid",
     "random_state": "seed",
     "sample_weight": "weights",
+    "scoring": "select_by",
 }
 """Options of other libraries, each with the option here that means the same."""
 
@@ -49,8 +71,6 @@ _LAMBDA = "the regularisation is lambda, which is searched; to search values of 
 _WIDTH = "the kernel's parameters are searched; to fix one, give"
 
 ELSEWHERE: Mapping[str, str] = {
-    "scoring": "candidates are compared by held-out losses, see 'criterion'; metric='roc_auc' reports scikit-learn's "
-    "scorers for the best of them",
     "n_jobs": "all cores are used; set the environment variable NUMBA_NUM_THREADS for fewer",
     "C": f"{_LAMBDA} grid={{'C': [0.1, 1, 10]}}, with lambda = 1 / (2 n C)",
     "alpha": f"{_LAMBDA} grid={{'alpha': [0.1, 1, 10]}}, with lambda = alpha / n",
@@ -69,6 +89,13 @@ ELSEWHERE: Mapping[str, str] = {
     "n_iter": "points at random are a grid: grid='random:50'",
     "n_components": "the number of landmarks is called rank",
     "verbose": "progress=print is called with what is done",
+    "nu": "the regularisation is lambda, which is searched",
+    "shuffle": "folds=10 deals rows at random, classes in their shares; folds='blocks:10' in their order",
+    "n_splits": "the number of folds is folds=10",
+    "stratify": "folds keep the shares of classes always",
+    "return_train_score": "candidates are scored on held-out rows only",
+    "error_score": "candidates that fail come last, and are counted",
+    "decision_function_shape": "of several classes each has an output, for it against the rest",
     "tol": "fits are exact to rounding; there is no tolerance",
     "max_iter": "fits are exact to rounding; there is no number of iterations",
 }
@@ -86,6 +113,11 @@ def own_name(kind: str, name: str) -> str:
     return current(kind, PARTS.get(kind, {}).get(name.lower(), name))
 
 
+def instead_of(name: str) -> str | None:
+    """Return what takes the place of an option of another library, or what it is called; None for any other name."""
+    return f"it is called {OPTIONS[name]!r} here" if name in OPTIONS else ELSEWHERE.get(name)
+
+
 def unknown_option(who: str, name: str, known: Iterable[str]) -> OptionError:
     """Return the error for an option that is none of the known ones.
 
@@ -96,8 +128,8 @@ def unknown_option(who: str, name: str, known: Iterable[str]) -> OptionError:
     name : str
     known : iterable of str
     """
-    if name in ELSEWHERE:
-        return OptionError(f"{who} has no option {name!r}: {ELSEWHERE[name]}")
+    if instead := instead_of(name):
+        return OptionError(f"{who} has no option {name!r}: {instead}")
     hint = meant(name, [*known, *OPTIONS]) or f"; its options are {', '.join(known)}"
     return OptionError(f"{who} has no option {name!r}{hint}")
 

@@ -100,7 +100,7 @@ def test_its_parameters_are_the_options_of_select(estimator, lacks):
         if name not in OF_DATA | lacks
     }
     own = estimator().get_params()
-    assert {own.pop("cv"), own.pop("random_state")} == {None}
+    assert {own.pop("cv"), own.pop("random_state"), own.pop("scoring")} == {None}
     assert own == options
 
 
@@ -174,7 +174,6 @@ def test_random_state_is_the_seed(numbers):
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"scoring": "f1"}, r"KernelClassifier has no option 'scoring': .*metric='roc_auc' reports"),
         ({"n_jobs": 2}, "NUMBA_NUM_THREADS"),
         ({"C": 1.0}, "lambda = 1 / "),
         ({"lerner": "svm"}, "did you mean 'learner'"),
@@ -361,3 +360,24 @@ def test_a_subclass_keeps_the_constructor_that_it_has():
     assert Ridge().learner == "krr"
     assert Ridge._get_param_names() == ["folds"]
     assert "kernel" in type("Same", (KernelRegressor,), {})._get_param_names()
+
+
+def test_frames_of_polars_with_text_are_those_of_pandas():
+    polars = pytest.importorskip("polars")
+    rng = np.random.default_rng(0)
+    columns = {"a": rng.normal(size=60), "c": rng.choice(list("uvw"), 60)}
+    y = columns["a"] + (columns["c"] == "u")
+    first = KernelRegressor(**QUICK).fit(pd.DataFrame(columns), y)
+    frame = polars.DataFrame(columns)
+    second = KernelRegressor(**QUICK).fit(frame, polars.Series("y", y))
+    np.testing.assert_array_equal(first.predict(pd.DataFrame(columns)), second.predict(frame))
+    np.testing.assert_array_equal(second.feature_names_in_, ["a", "c"])
+
+
+def test_skops_loads_a_pipeline_with_nothing_to_trust(numbers):
+    skops = pytest.importorskip("skops.io")
+    X, y = numbers
+    model = KernelRegressor(clip=False, **QUICK).fit(X, y).selection_.model
+    written = skops.dumps(model.to_sklearn())
+    assert skops.get_untrusted_types(data=written) == []
+    np.testing.assert_allclose(skops.loads(written).predict(X), model.predict(X), rtol=1e-9)

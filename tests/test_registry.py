@@ -251,7 +251,7 @@ def test_a_format_may_have_nothing_to_say_of_a_file(faulty):
     ("kind", "name", "message"),
     [
         ("kernel", "gausian", "no kernel is called 'gausian'; did you mean 'gaussian'?"),
-        ("kernel", "Gaussian", "did you mean 'gaussian'?"),
+        ("kernel", "Gausian", "did you mean 'gaussian'?"),
         ("criterion", "kernsel:newtoncv", "did you mean 'kernsel:newton-cv'?"),
         ("criterion", "zzz", "; there are alignment, b"),
         ("kernel", "svm", "'svm' is a learner, not a kernel; kernel can be ard, "),

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 import kernsel
+from commandline import run
 from kernsel import registry
-from kernsel.errors import OptionError
+from kernsel.errors import OptionError, UnknownPlugin
 from kernsel.kernels import Gaussian, parse
 from kernsel.learners import Krr, Svm
 from kernsel.search.converting import in_own_words
-from kernsel.words import ELSEWHERE, OPTIONS, PARTS, read_options
+from kernsel.words import ELSEWHERE, NO_PARTS, OPTIONS, PARTS, read_options
 
 QUICK = {"kernel": "gaussian", "grid": {"tau": [1.0, 2.0], "lambda": [1e-2, 1e-1]}, "extend": False}
 
@@ -108,3 +109,55 @@ def test_grids_in_scikit_learns_terms():
 def test_grids_that_cannot_be(table, grid, kernel, learner, match):
     with pytest.raises(OptionError, match=match):
         kernsel.select(*table, grid=grid, kernel=kernel, learner=learner, folds=3)
+
+
+@pytest.mark.parametrize(("kind", "word"), [(kind, word) for kind, words in NO_PARTS.items() for word in words])
+def test_parts_that_are_none_here_are_answered(kind, word):
+    with pytest.raises(UnknownPlugin, match=f"no {kind} is called '{word}': ") as caught:
+        registry.get(kind, word)
+    assert NO_PARTS[kind][word] in str(caught.value)
+
+
+def test_names_of_classes_are_understood():
+    for kind, word in (
+        ("learner", "SVR"),
+        ("learner", "KernelRidge"),
+        ("kernel", "RBF"),
+        ("kernel", "RationalQuadratic"),
+    ):
+        assert registry.get(kind, word) is registry.get(kind, registry.get(kind, word).name)
+
+
+def test_grids_of_pipelines_are_understood(table):
+    options = {"kernel": "rbf", "learner": "svc", "folds": 3, "extend": False}
+    words = kernsel.select(*table, param_grid={"svc__C": [1.0, 10.0], "svc__gamma": [0.1]}, **options)
+    own = kernsel.select(*table, grid={"C": [1.0, 10.0], "gamma": [0.1]}, **options)
+    np.testing.assert_array_equal(words.outputs, own.outputs)
+    with pytest.raises(OptionError, match="grid: svc__C, C name one parameter twice"):
+        kernsel.select(*table, grid={"svc__C": [1.0], "C": [10.0]}, **options)
+    with pytest.raises(OptionError, match="grid: kernels are given by kernel"):
+        kernsel.select(*table, grid={"kernel": ["rbf", "poly"]}, **options)
+
+
+def test_estimators_answer_words_that_they_lack():
+    for name, message in (
+        ("param_grid", "it is called 'grid' here"),
+        ("n_jobs", "NUMBA_NUM_THREADS"),
+        ("C", "the regularisation is lambda"),
+    ):
+        with pytest.raises(OptionError, match=f"KernelClassifier has no option '{name}': .*{message}"):
+            kernsel.KernelClassifier(**{name: 1})
+
+
+def test_the_command_answers_words_of_python(tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text("a,y\n1,2\n")
+    for words, message in (
+        (["--cv", "5"], "No such option: --cv"),
+        (["--scoring", "f1"], "it is --select-by here"),
+        (["--random-state", "1"], "it is --seed here"),
+        (["-C", "1"], "the regularisation is lambda"),
+        (["--n-jobs", "2"], "set the environment variable NUMBA_NUM_THREADS"),
+        (["--zzz", "2"], "select --help says what there is"),
+    ):
+        assert message in run("select", file, *words, code=2).stderr

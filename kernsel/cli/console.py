@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 
 from kernsel import errors, interrupts
 from kernsel.memory import addresses_left
+from kernsel.words import OPTIONS, instead_of
 
 LEAST_ADDRESSES = 7 * 2**28
 """Python with NumPy, SciPy, LLVM and their threads takes 1.1 GB of addresses, compiling some hundreds of MB more."""
@@ -113,7 +114,10 @@ class Group(TyperGroup):
         except USAGE_ERROR as error:
             context = getattr(error, "ctx", None)
             help_of = context.command_path if context is not None else "kernsel"
-            say(f"error: {error.format_message().rstrip('.')} ({help_of} --help says what there is)")
+            word = str(getattr(error, "option_name", "")).lstrip("-").replace("-", "_")
+            own = f"it is --{OPTIONS[word].replace('_', '-')} here" if word in OPTIONS else instead_of(word)
+            what = own or f"{help_of} --help says what there is"
+            say(f"error: {error.format_message().rstrip('.')} ({what})")
             sys.exit(2)
         sys.exit(code)
 

@@ -60,7 +60,7 @@ def relevance(
     """Learn how relevant each feature of a table is.
 
     Relevances are those of the encoded features: numeric columns in units of their standard deviations, and one 0/1
-    column for each value of a text column.
+    column for each value of a text column, or the column itself with --categories hamming.
     """
     with console.guarded():
         check_outputs(data, {"--output": output, "--plot": plot})

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import fnmatch
 import glob
+import numbers
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from kernsel.data.names import check_column, listed
 from kernsel.errors import OptionError
 
 MISSING = ("impute", "drop", "refuse")
+ONE_HOT, HAMMING = CODINGS = ("onehot", "hamming")
 Names = str | int | Sequence[str | int]
 
 
@@ -32,6 +35,11 @@ class Choices:
         ``"impute"``: a mean, or the most frequent level, takes the place of what is missing; ``"drop"``: rows in which
         something is missing are left out; ``"refuse"``: they are an error. Rows without a target are left out unless
         they are refused.
+    categories : str
+        ``"onehot"``: each category is a feature; ``"hamming"``: all categories of a column share one relevance, and one
+        that is new differs from all others.
+    rare : int
+        Categories of fewer rows than this are one.
     """
 
     drop: tuple[str, ...] = ()
@@ -40,6 +48,8 @@ class Choices:
     numeric: tuple[str, ...] = ()
     ordinal: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     missing: str = "impute"
+    categories: str = ONE_HOT
+    rare: int = 1
 
     @property
     def named(self) -> bool:
@@ -63,7 +73,7 @@ class Choices:
         OptionError
             A name or pattern matches no column, or two options name one column.
         """
-        found = {
+        found: dict[str, Any] = {
             role: _expanded(getattr(self, role), columns, others, where, role)
             for role in ("drop", "keep", "categorical", "numeric")
         }
@@ -76,7 +86,7 @@ class Choices:
             both = sorted(roles[one] & roles[other])
             if both:
                 raise OptionError(f"{one} and {other} both name {listed(both)}; a column can be one of them")
-        return Choices(**found, ordinal=self.ordinal, missing=self.missing)
+        return replace(self, **found)
 
 
 def make_choices(
@@ -86,6 +96,8 @@ def make_choices(
     numeric: Names = (),
     ordinal: Mapping[str, Sequence[str]] | None = None,
     missing: str = "impute",
+    categories: str = ONE_HOT,
+    rare: int = 1,
 ) -> Choices:
     """Check what is said about columns as far as that doesn't need a table.
 
@@ -94,7 +106,8 @@ def make_choices(
     drop, keep, categorical, numeric : str, int or list of them
         Names of columns, or patterns such as ``id*``; numbers are those of an array's columns, from 0.
     ordinal : mapping of str to list, optional
-    missing : str
+    missing, categories : str
+    rare : int
         As in `Choices`.
 
     Raises
@@ -102,8 +115,11 @@ def make_choices(
     OptionError
         Something can't be as it is said.
     """
-    if missing not in MISSING:
-        raise OptionError(f"missing {missing!r} is unknown; it is one of {', '.join(MISSING)}")
+    for option, word, known in (("missing", missing, MISSING), ("categories", categories, CODINGS)):
+        if word not in known:
+            raise OptionError(f"{option} {word!r} is unknown; it is one of {', '.join(known)}")
+    if isinstance(rare, bool) or not isinstance(rare, numbers.Integral) or rare < 1:
+        raise OptionError(f"rare is a number of rows, of which fewer make a category rare: at least 1, not {rare!r}")
     levels: dict[str, tuple[str, ...]] = {}
     for name, given in (ordinal or {}).items():
         texts = tuple(str(level) for level in given) if not isinstance(given, str) else ()
@@ -112,7 +128,9 @@ def make_choices(
                 f"ordinal {name!r} needs at least two levels, each once, from the least to the greatest, such as S<M<L"
             )
         levels[str(name)] = texts
-    return Choices(_names(drop), _names(keep), _names(categorical), _names(numeric), levels, missing)
+    return Choices(
+        _names(drop), _names(keep), _names(categorical), _names(numeric), levels, missing, categories, int(rare)
+    )
 
 
 def read_ordinal(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:

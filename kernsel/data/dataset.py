@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from kernsel.data.choices import Choices, Names, make_choices
+from kernsel.data.choices import HAMMING, ONE_HOT, Choices, Names, make_choices
 from kernsel.data.columns import Floats, as_dense, is_text, missing_values
 from kernsel.data.copies import TOGETHER, Copies, check_copies, find_copies
 from kernsel.data.encoding import Encoder
@@ -267,6 +267,8 @@ def from_arrays(
     numeric: Names = (),
     ordinal: Mapping[str, Sequence[str]] | None = None,
     missing: str = "impute",
+    categories: str = ONE_HOT,
+    rare: int = 1,
     gram: bool = False,
 ) -> Dataset:
     """Turn features and target given apart into a data set.
@@ -292,6 +294,9 @@ def from_arrays(
         Levels of columns, from the least to the greatest.
     missing : {"impute", "drop", "refuse"}
         What becomes of missing values: see `kernsel.data.choices.Choices`.
+    categories : {"onehot", "hamming"}
+    rare : int
+        How columns of categories are coded: see `kernsel.data.choices.Choices`.
     gram : bool
         Whether X is a Gram matrix (n, n), for the kernel ``precomputed``: it is taken as it is.
 
@@ -301,7 +306,7 @@ def from_arrays(
         They can't be used; the message names the column.
     """
     X, y = as_pandas(X), as_pandas(y)
-    choices = make_choices(drop, keep, categorical, numeric, ordinal, missing)
+    choices = make_choices(drop, keep, categorical, numeric, ordinal, missing, categories, rare)
     if gram:
         X, standardize, choices = read_gram(X, choices), False, Choices(missing="refuse")
     table = as_table(X)
@@ -488,6 +493,8 @@ def _encoded(
         else:
             encoder, X = fit_matrix(fit, table, aside)
         notes += fit.notes()
+    if choices.categories == HAMMING and not encoder.groups:
+        notes.append("categories: no column has any, so that hamming changes nothing")
     if not encoder.features:
         raise DataError("no column is left to learn from: all are constant or differ in every row; add features")
     return encoder, X, document

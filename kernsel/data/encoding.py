@@ -6,6 +6,11 @@ whose levels are numbered, and the parts of a date. A column of text, truth valu
 a category. It isn't scaled, and no category is dropped: two rows that differ in such a column are at squared distance
 2, however many categories there are.
 
+Coded by *hamming*, they are so in new rows, too: a category that the encoder never saw has a 0/1 column of its own, and
+is at distance 2 from all others. All 0/1 columns of one column are a group of features that share a relevance theta, so
+that kernels of weighted distances have for it the factor ``exp(-2 theta [x is not z])``, and Gaussian and Laplacian
+kernels are products of these and of a kernel of the numbers.
+
 Where a number is missing, its mean given the other numbers of the row takes its place (``kernsel.data.imputing``), or
 the column's mean where there is no such law; for a category the most frequent one does. A column in which that was
 common has another one beside it, 1 where a value was missing and 0 elsewhere.
@@ -21,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from kernsel.data.choices import HAMMING, ONE_HOT
 from kernsel.data.columns import (
     FILL_IN,
     Floats,
@@ -73,6 +79,10 @@ class Encoder:
     missing : str
         What is done about missing values of a later table: ``"impute"`` them, ``"refuse"`` them, or impute them with a
         warning, ``"drop"``, as rows with missing values were left out of the table that it was fitted on.
+    coding : str
+        How categories are coded: ``"onehot"`` or ``"hamming"``.
+    pooled : dict of str to tuple of str
+        The rare categories of a column, which are coded as one.
     similarities : bool
         Whether the columns are a kernel's values with the rows that it was fitted on. The number of the row itself,
         that of a new one, then stands before them: see `kernsel.kernels.given.Precomputed`.
@@ -89,25 +99,40 @@ class Encoder:
     gaps: tuple[str, ...] = ()
     law: NormalLaw | None = None
     missing: str = "refuse"
+    coding: str = ONE_HOT
+    pooled: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     similarities: bool = False
 
     @property
     def features(self) -> list[str]:
         """Names of the columns of the encoded matrix."""
-        one_hot = (f"{name}={value}" for name, values in self.categories.items() for value in values)
-        return [*self.numeric, *one_hot, *(f"{name} is missing" for name in self.gaps)]
+        coded = (feature for name in self.categories for feature in self._coded(name))
+        return [*self.numeric, *coded, *(f"{name} is missing" for name in self.gaps)]
+
+    @property
+    def groups(self) -> tuple[int, ...]:
+        """How many features, one after another, share each relevance; nothing where each feature has its own."""
+        if self.coding == ONE_HOT or not self.categories:
+            return ()
+        coded = (len(self._coded(name)) for name in self.categories)
+        return (*[1] * len(self.numeric), *coded, *[1] * len(self.gaps))
+
+    def _coded(self, name: str) -> list[str]:
+        """Return the names of the 0/1 columns that a column of categories becomes."""
+        others = [f"{name} is rare"] * (name in self.pooled) + [f"{name} is new"] * (self.coding == HAMMING)
+        return [*(f"{name}={value}" for value in self.categories[name]), *others]
 
     def categories_of(self, X: Points) -> npt.NDArray[np.int64]:
         """Return the numbers of the categories of encoded rows (n, d), column by column of ``categories``: (c, n).
 
-        They are those in ``categories``; -1 stands for a category that isn't among them.
+        They are those in ``categories``; -1 stands for a category that isn't among them, new or rare.
         """
         found = np.full((len(self.categories), X.shape[0]), -1)
         place = len(self.numeric) + self.similarities
-        for each, values in zip(found, self.categories.values(), strict=True):
+        for each, (name, values) in zip(found, self.categories.items(), strict=True):
             part = points.dense(X[:, place : place + len(values)])
             each[:] = np.where(part.any(axis=1), part.argmax(axis=1), -1)
-            place += len(values)
+            place += len(self._coded(name))
         return found
 
     @property
@@ -273,7 +298,7 @@ class Encoder:
             X[:, j] /= self.scale[j]
 
     def _one_hot(self, texts: Mapping[str, npt.NDArray[np.object_]], X: Floats) -> None:
-        """Write one 0/1 column for each category, column after column."""
+        """Write the 0/1 columns of categories, column after column."""
         import pandas as pd
 
         start = 0
@@ -282,18 +307,22 @@ class Encoder:
             holes = absent(text)
             if holes.any():
                 text = np.where(holes, self.fills[name], text)
-            codes = pd.Index(known, dtype=object).get_indexer(text)
-            new = sorted(set(text[codes < 0]))
+            width = len(self._coded(name))
+            codes = pd.Index([*known, *self.pooled.get(name, ())], dtype=object).get_indexer(text)
+            unknown = codes < 0
+            codes = np.minimum(codes, len(known))  # where those that are rare are one
+            new = sorted(set(text[unknown]))
             if new:
-                rows = int((codes < 0).sum())
+                codes[unknown] = width - 1 if self.coding == HAMMING else -1
+                rows = int(unknown.sum())
                 warnings.warn(
                     f"column {name!r} has values that the model never saw ({listed(new, 3)}) in {rows} "
                     f"row{'s' * (rows != 1)}; they count as none of the known ones",
                     SelectionWarning,
                     stacklevel=4,
                 )
-            X[:, start : start + len(known)] = codes[:, None] == np.arange(len(known))
-            start += len(known)
+            X[:, start : start + width] = codes[:, None] == np.arange(width)
+            start += width
 
     def _with_gaps(self, X: Floats, holes: Mapping[str, npt.NDArray[np.bool_]]) -> Floats:
         """Write the 0/1 columns that say where a value was missing, the last ones of X."""
@@ -330,6 +359,8 @@ class Encoder:
             "gaps": list(self.gaps),
             "law": None if self.law is None else self.law.to_json(),
             "missing": self.missing,
+            "coding": self.coding,
+            "pooled": {name: list(values) for name, values in self.pooled.items()},
             "similarities": self.similarities,
         }
 
@@ -349,6 +380,8 @@ class Encoder:
             gaps=tuple(document.get("gaps", ())),
             law=NormalLaw.from_json(document["law"]) if document.get("law") else None,
             missing=document.get("missing", "refuse"),
+            coding=document.get("coding", ONE_HOT),  # as all files of before there was another one
+            pooled={name: tuple(values) for name, values in document.get("pooled", {}).items()},
             similarities=document.get("similarities", False),
         )
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from kernsel.data.choices import Choices
+from kernsel.data.choices import HAMMING, Choices
 from kernsel.data.columns import Floats, absent, as_text, check_sparse_values, check_values
 from kernsel.data.encoding import Encoder, refused
 from kernsel.data.gaps import share
 from kernsel.data.imputing import MOST_FEATURES, MOST_ROWS, NormalLaw, fit_normal, spread
-from kernsel.data.kinds import CATEGORY, PLAIN, Found, Kind, describe_columns, find_kinds, read_numbers
+from kernsel.data.kinds import CATEGORY, PLAIN, Found, Kind, describe_columns, find_kinds, read_numbers, some
 from kernsel.data.names import check_unique, listed
 from kernsel.data.tables import SparseTable, Table, array_names, is_frame, take
 from kernsel.data.target import mean_and_scale
@@ -56,6 +56,7 @@ class Fit:
         self.standardize, self.weights = standardize, weights
         self.numeric: dict[str, tuple[float, float]] = {}
         self.categories: dict[str, tuple[str, ...]] = {}
+        self.pooled: dict[str, tuple[str, ...]] = {}
         self.kinds: dict[str, Kind] = {}
         self.fills: dict[str, float | str] = {}
         self.gaps: dict[str, int] = {}
@@ -98,6 +99,10 @@ class Fit:
             self.reasons[name] = "constant" if len(levels) else "without values"
             return
         counts = np.bincount(codes, None if self.weights is None else self.weights[~holes])
+        rare = np.bincount(codes) < self.choices.rare
+        if rare.sum() > 1 and not rare.all():
+            self.pooled[name] = tuple(levels[rare].tolist())
+            levels, counts = levels[~rare], counts[~rare]
         self.categories[name] = tuple(levels.tolist())
         self.fills[name] = str(levels[int(counts.argmax())])
 
@@ -130,6 +135,8 @@ class Fit:
             fills=self.fills,
             gaps=self.common,
             missing=self.choices.missing,
+            coding=self.choices.categories,
+            pooled=self.pooled,
         )
 
     def with_law(self, encoder: Encoder, table: Table) -> Encoder:
@@ -146,15 +153,22 @@ class Fit:
 
     def notes(self) -> list[str]:
         """Say what became of the columns."""
-        levels = {name: len(values) for name, values in self.categories.items()}
+        levels = {name: self._count(name) for name in self.categories}
         features = [each for each in self.found if self.reasons.get(each.name) is None and each.reason is None]
-        described = describe_columns(features, levels)
+        described = describe_columns(features, levels, self.choices.categories == HAMMING)
         out = [described] if described else []
+        if self.pooled:
+            each = [f"{name!r} {len(rare)}" for name, rare in self.pooled.items()]
+            out.append(f"rare categories: those of fewer than {self.choices.rare} rows are one ({some(each)})")
         reasons: dict[str, list[str]] = {}
         for name, reason in [*((e.name, e.reason) for e in self.found if e.reason), *self.reasons.items()]:
             if reason is not None and name not in self.common:
                 reasons.setdefault(reason, []).append(name)
         return [*out, *(_left_out(reason, names) for reason, names in reasons.items()), *self._notes_on_gaps()]
+
+    def _count(self, name: str) -> int:
+        """Return how many categories a column has, rare ones too."""
+        return len(self.categories[name]) + len(self.pooled.get(name, ()))
 
     def _notes_on_gaps(self) -> list[str]:
         if not self.gaps:
@@ -179,7 +193,9 @@ class Fit:
                 "left_out": reason,
             }
             if each.name in self.categories:
-                entry["levels"] = len(self.categories[each.name])
+                entry["levels"] = self._count(each.name)
+                if each.name in self.pooled:
+                    entry["pooled"] = len(self.pooled[each.name])
             elif each.kind.levels:
                 entry["levels"] = list(each.kind.levels)
             out.append(entry)

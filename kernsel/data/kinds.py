@@ -202,27 +202,29 @@ def _is_identifier(name: str) -> bool:
     ) or bool(re.fullmatch(r".*[a-z](Id|ID)", name))
 
 
-def describe_columns(found: Sequence[Found], levels: Mapping[str, int]) -> str | None:
-    """Say in one line what the features are; None if all of them are numbers."""
+def describe_columns(found: Sequence[Found], levels: Mapping[str, int], hamming: bool) -> str | None:
+    """Say in one line what the features are, and whether categories are coded by hamming; None for numbers alone."""
     used = [each for each in found if each.reason is None]
     of = {kind: [each for each in used if each.kind.type == kind] for kind in (NUMBER, CATEGORY, ORDINAL, DATE)}
     if len(of[NUMBER]) == len(used):
         return None
     parts = [f"{len(of[NUMBER])} number{'s' * (len(of[NUMBER]) != 1)}"] if of[NUMBER] else []
     if of[CATEGORY]:
-        counts = _some([f"{each.name} {levels[each.name]}" for each in of[CATEGORY] if each.name in levels])
-        parts.append(f"{len(of[CATEGORY])} with categories, a 0/1 column for each ({counts})")
+        counts = some([f"{each.name} {levels[each.name]}" for each in of[CATEGORY] if each.name in levels])
+        how = "with one relevance for each column" if hamming else "a 0/1 column for each"
+        parts.append(f"{len(of[CATEGORY])} with categories, {how} ({counts})")
     if of[ORDINAL]:
         parts.append(
-            f"{len(of[ORDINAL])} ordinal ({_some([f'{e.name} ' + '<'.join(e.kind.levels) for e in of[ORDINAL]])})"
+            f"{len(of[ORDINAL])} ordinal ({some([f'{e.name} ' + '<'.join(e.kind.levels) for e in of[ORDINAL]])})"
         )
     if of[DATE]:
         parts.append(
-            f"{len(of[DATE])} with dates, as days, month, weekday and hour ({_some([each.name for each in of[DATE]])}; "
+            f"{len(of[DATE])} with dates, as days, month, weekday and hour ({some([each.name for each in of[DATE]])}; "
             "to predict what comes later, hold out in the order of time: --folds time:10)"
         )
     return f"columns: {'; '.join(parts)}"
 
 
-def _some(texts: Sequence[str], most: int = 12) -> str:
+def some(texts: Sequence[str], most: int = 12) -> str:
+    """Return the first of some texts, and how many more there are."""
     return ", ".join(texts) if len(texts) <= most else f"{', '.join(texts[:most])} and {len(texts) - most} more"

@@ -258,10 +258,10 @@ def study_on_dataset(
         done.append(result)
         if progress is not None:
             progress(number, resamples, "resamples")
-    features = list(learned.features)
+    names = learned.relevances.index
     return RelevanceStudy(
         learned=learned,
-        samples=pd.DataFrame([relevances for relevances, *_ in done], columns=features),
+        samples=pd.DataFrame([relevances for relevances, *_ in done], columns=names),
         errors=pd.DataFrame([errors for _, *errors in done], columns=["with", "without"]),
         task=dataset.task,
         target=dataset.target,

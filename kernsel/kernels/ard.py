@@ -1,8 +1,11 @@
 """Kernels with a relevance for each feature: automatic relevance determination (ARD).
 
-A relevance of 0 takes the feature out. Nothing but the points themselves is shared between two vectors of relevances:
-the columns are scaled (by the roots of relevances, or by these themselves where differences are absolute), those of
-relevance 0 left out, and the compiled tiles do the rest.
+A relevance of 0 takes the feature out. The features of a group share one: on 0/1 columns that are the categories of a
+column, ``r^2`` and the sum of absolute differences are ``2 theta [x is not z]``, the Hamming distance.
+
+Nothing but the points themselves is shared between two vectors of relevances: the columns are scaled (by the roots of
+relevances, or by these themselves where differences are absolute), those of relevance 0 left out, and the compiled
+tiles do the rest.
 
 The relevances theta of a kernel, with ``sigma_r`` or ``ell_r`` the width of the isotropic kernel on feature r alone::
 
@@ -16,8 +19,10 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from itertools import accumulate, pairwise
+from os.path import commonprefix
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -44,11 +49,26 @@ class _Relevances(Kernel):
     learnt: ClassVar[tuple[str, ...]] = ("theta",)
 
     theta: tuple[float, ...] | None = None
+    groups: tuple[int, ...] = field(default=(), kw_only=True)
 
     def _read(self, name: str, value: Any) -> Value:
+        if name == "groups":
+            sizes = tuple(value) if isinstance(value, Iterable) else (value,)
+            if not all(isinstance(size, int | np.integer) and size >= 1 for size in sizes):
+                raise OptionError(
+                    f"kernel '{self.name}': groups must be whole numbers of at least 1, how many features share each "
+                    f"relevance, such as (1, 1, 3), not {value!r}"
+                )
+            return tuple(map(int, sizes))
         if name != "theta":
             return super()._read(name, value)
         return self._read_numbers(name, value, 0.0, " of at least 0, one for each feature, such as (0.5, 0.1, 0)")
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The relevances, if they have values, and what isn't as it is by default."""
+        plain = {each.name: each.default for each in fields(self) if each.name in ("profile", "groups")}
+        return {name: value for name, value in super().parameters.items() if plain.get(name) != value}
 
     @abstractmethod
     def formula(self) -> gram.Formula:
@@ -61,7 +81,17 @@ class _Relevances(Kernel):
 
     def from_isotropic(self, kernel: Any, d: int) -> Self:
         """Return the kernel of d equal relevances that equals an ``isotropic`` one with a value."""
-        return self.with_theta(kernel.scales * d)
+        return self.with_theta(kernel.scales * (len(self.groups) or d))
+
+    def tied(self, groups: Sequence[int]) -> Self:
+        return self if self.groups else replace(self, groups=tuple(groups))
+
+    def theta_names(self, features: Sequence[str]) -> list[str]:
+        """Return a name for each relevance: that of the feature, or what the names of a group's features begin with."""
+        if not self.groups:
+            return list(features)
+        names = (features[lo:hi] for lo, hi in pairwise(accumulate(self.groups, initial=0)))
+        return [commonprefix(each) for each in names]  # noqa: RUF071  # the names are no paths
 
     @staticmethod
     def factors(theta: Array) -> Array:
@@ -84,7 +114,20 @@ class _Relevances(Kernel):
     def column_factors(self) -> Array:
         """What the columns are multiplied by before the statistic, (d,)."""
         self.require_fixed()
-        return self.factors(np.array(self.theta))
+        return self.factors(self._of_features)
+
+    @property
+    def _of_features(self) -> Array:
+        """The relevance of each feature, (d,)."""
+        theta = np.array(self.theta)
+        if not self.groups:
+            return theta
+        if theta.size != len(self.groups):
+            raise OptionError(
+                f"kernel '{self.name}': theta has {theta.size} relevances, and there are {len(self.groups)} groups of "
+                "features: columns, and those of categories count once; give one for each of these"
+            )
+        return np.repeat(theta, self.groups)
 
     def require_fixed(self) -> None:
         if self.theta is None:
@@ -101,7 +144,7 @@ class _Relevances(Kernel):
     def _scaled(self, X: ArrayLike) -> Points:
         """Return the relevant columns of X (n, d) times their factors; one column of zeros if none is."""
         self.require_fixed()
-        rows, theta = as_points(X), np.array(self.theta)
+        rows, theta = as_points(X), self._of_features
         if rows.shape[1] != theta.size:
             raise OptionError(
                 f"kernel '{self.name}': theta has {theta.size} relevances, and the rows have {rows.shape[1]} features "
@@ -111,7 +154,7 @@ class _Relevances(Kernel):
         return columns(rows, used, self.factors(theta[used])) if used.size else np.zeros((rows.shape[0], 1))
 
     def theta_vjp(self, X: ArrayLike, W: Array, K: Array | None = None, Z: ArrayLike | None = None) -> Array:
-        """Return ``sum_ij W_ij dk(x_i, z_j)/dtheta_r`` for each r, (d,).
+        """Return ``sum_ij W_ij dk(x_i, z_j)/dtheta_r`` for each r, (p,): the sum of those of a group's features.
 
         Parameters
         ----------
@@ -123,11 +166,12 @@ class _Relevances(Kernel):
         Z : (m, d) points, optional
             The second points; X without.
         """
-        return self._theta_vjp(as_points(X), W, K, None if Z is None else as_points(Z))
+        slopes = self._theta_vjp(as_points(X), W, K, None if Z is None else as_points(Z))
+        return np.add.reduceat(slopes, np.cumsum((0, *self.groups[:-1]))) if self.groups else slopes
 
     @abstractmethod
     def _theta_vjp(self, X: Points, W: Array, K: Array | None, Z: Points | None) -> Array:
-        """Return the derivatives of ``theta_vjp`` for points as they are worked on."""
+        """Return the derivatives by the relevance of each feature, (d,), for points as they are worked on."""
 
     def evaluate(self, stats: Statistics) -> Array:
         self.require_fixed()
@@ -210,6 +254,8 @@ class ARD(_Relevances):
     profile : str
         gaussian: ``exp(-r^2)``; exponential: ``exp(-r)``; matern32: ``(1 + u) exp(-u)``, u = sqrt(3) r; matern52:
         ``(1 + u + u^2/3) exp(-u)``, u = sqrt(5) r; rational-quadratic: ``1 / (1 + r^2 / 2)``.
+    groups : tuple of int
+        How many features, one after another, share each relevance; nothing where each has its own.
 
     Notes
     -----
@@ -233,11 +279,6 @@ class ARD(_Relevances):
     words: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({"profile": tuple(_PROFILES)})
 
     profile: str = "gaussian"
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The relevances, if they have values, and the profile, if it isn't gaussian."""
-        return {name: value for name, value in super().parameters.items() if (name, value) != ("profile", "gaussian")}
 
     def formula(self) -> gram.Formula:
         return _PROFILES[self.profile].formula
@@ -272,6 +313,8 @@ class ARDLaplacian(_Relevances):
     ----------
     theta : tuple of float or None
         The relevance of each feature, of at least 0, in inverse units of it.
+    groups : tuple of int
+        How many features, one after another, share each relevance; nothing where each has its own.
 
     Notes
     -----
@@ -324,6 +367,8 @@ class ARDPolynomial(_Relevances):
         At least 1.
     coef0 : float
         At least 0: below 0 the function is not positive semidefinite.
+    groups : tuple of int
+        How many features, one after another, share each relevance; nothing where each has its own.
 
     Notes
     -----
@@ -363,7 +408,7 @@ class ARDPolynomial(_Relevances):
         return Polynomial(self.degree, None, self.coef0)
 
     def from_isotropic(self, kernel: Any, d: int) -> Self:
-        return replace(self, theta=kernel.scales * d, degree=kernel.degree)
+        return replace(super().from_isotropic(kernel, d), degree=kernel.degree)
 
     def _theta_vjp(self, X: Points, W: Array, K: Array | None, Z: Points | None) -> Array:
         """Return ``sum_ij W_ij degree (...)^(degree - 1) x_ir z_jr`` for each r.

@@ -98,6 +98,10 @@ class Kernel(Parametric, ABC):
         """The parameters in the conventions of other libraries, such as scikit-learn's ``gamma``."""
         return {}
 
+    def tied(self, groups: Sequence[int]) -> Self:
+        """The kernel whose relevances, if it has any, are one for each of these numbers of features, in their order."""
+        return self
+
     def __add__(self, other: object) -> Kernel:
         if isinstance(other, Kernel):
             return Sum((self, other))
@@ -208,6 +212,9 @@ class Combined(Kernel):
         ]
         changed = self.with_parts(parts)
         return replace(changed, **given) if given else changed
+
+    def tied(self, groups: Sequence[int]) -> Self:
+        return self.with_parts([part.tied(groups) for part in self.parts])
 
     def axes(self, X: ArrayLike) -> dict[str, NDArray[Any]]:
         return self._merged(lambda part: part.axes(X))
@@ -526,6 +533,13 @@ class On(Combined):
     def diag(self, X: ArrayLike) -> Array:
         return self.part.diag(self._columns(X))
 
+    def tied(self, groups: Sequence[int]) -> Self:
+        """The kernel whose relevances are one for each group of the features seen: those of one that are neighbours."""
+        numbers_of = np.repeat(np.arange(len(groups)), groups)
+        _check_features(self.features, numbers_of.size)
+        ends = np.flatnonzero(np.diff(numbers_of[list(self.features)], append=-1))
+        return super().tied(np.diff(ends, prepend=-1).tolist())
+
     def axes(self, X: ArrayLike) -> dict[str, NDArray[Any]]:
         return super().axes(self._columns(X))
 
@@ -547,6 +561,11 @@ class On(Combined):
     def __str__(self) -> str:
         inner = f"({self.part})" if isinstance(self.part, Sum | Product | Scale) else str(self.part)
         return f"{inner}[{', '.join(map(str, self.features))}]"
+
+
+def with_groups(kernel: Any, groups: Sequence[int]) -> Any:
+    """Return a kernel with one relevance for each of these numbers of features; without groups, as it is."""
+    return kernel.tied(groups) if groups and isinstance(kernel, Kernel) else kernel
 
 
 def names_of(kernel: Any, features: Sequence[str]) -> list[str]:

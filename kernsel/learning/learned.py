@@ -114,5 +114,6 @@ class LearnedKernel:
         return pd.DataFrame([vars(step) for step in self.steps])
 
     def __repr__(self) -> str:
-        used = f"{len(self.features) - len(self.zero)} of {len(self.features)} features in use"
+        count = len(self.relevances)
+        used = f"{count - len(self.zero)} of {count} features in use"
         return f"<LearnedKernel: {self.kernel.name}, {used}, {self.criterion} = {self.value:.5g}>"

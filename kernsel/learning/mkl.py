@@ -20,6 +20,7 @@ from kernsel.folds import make_folds
 from kernsel.folds.partition import Partition
 from kernsel.journal import remember
 from kernsel.kernels import Kernel
+from kernsel.kernels.base import with_groups
 from kernsel.learning.families import family_of, on_grid
 from kernsel.learning.infinite import Infinite
 from kernsel.learning.methods import KKS, Alignment, Easy, Lp, Method, Simple, Uniform, Weights
@@ -175,7 +176,7 @@ def learn_mkl_on_dataset(
     named = [read_kernel(each) for each in (kernel if isinstance(kernel, list | tuple) else [kernel])]
     if not named:
         raise OptionError("no kernel is given: name at least one, such as gaussian")
-    kernels = family_of(named, family, dataset.X.shape[1])
+    kernels = [with_groups(each, dataset.encoder.groups) for each in family_of(named, family, dataset.X.shape[1])]
     if not isinstance(rows, numbers.Integral) or rows < 2:
         raise OptionError(f"rows is the number of rows to learn on, a whole number from 2, not {rows!r}")
     sample = subsample(dataset, rows, seed)

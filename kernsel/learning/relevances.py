@@ -13,6 +13,7 @@ from kernsel.data import Dataset, from_arrays
 from kernsel.errors import IncompatibleError, OptionError, PluginError
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel
+from kernsel.kernels.base import with_groups
 from kernsel.learning import descent, flkl
 from kernsel.learning.descent import Array, DescentPoint, logarithm
 from kernsel.learning.learned import LearnedKernel, LearningStep, Learnt
@@ -159,7 +160,7 @@ def learn_on_dataset(
         if not isinstance(value, numbers.Integral) or value < least:
             raise OptionError(f"{name} must be a whole number of at least {least}, not {value!r}")
     square = read_learner(LEARNERS[dataset.task] if learner is None else learner, dataset.task)
-    template = check_learnable(read_kernel(kernel), square)
+    template = check_learnable(with_groups(read_kernel(kernel), dataset.encoder.groups), square)
     scorer = None if criterion == FIRST_LEVEL else read_gradient(criterion)
     largest = flkl.MOST_ROWS if scorer is None else FULL_RANK_ROWS
     small, large = (subsample(dataset, most, seed).dense("a search for relevances") for most in (rows, largest))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kernsel.data.choices import CODINGS, MISSING
 from kernsel.data.encoding import Encoder
 from kernsel.data.imputing import NormalLaw
 from kernsel.data.kinds import CATEGORY, DATE, NUMBER, ORDINAL, Kind
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from kernsel.model.expansion import Expansion
     from kernsel.model.sufficient import SufficientStatistics
 
-MISSING = ("impute", "refuse", "drop")
 LABEL_KINDS, LABEL_BYTES = "biufOUT", 16
 """The kinds of types that labels may have, and the largest number of bytes of one: ``U1000000000`` is 4 GB a label."""
 
@@ -132,6 +132,8 @@ def _check_encoder(encoder: Encoder) -> None:
     _need(not fills or {*encoder.numeric, *encoder.categories} <= set(fills), "features that can't be filled in")
     _need(all(_is_finite(fills[name]) for name in encoder.numeric if fills), "numbers that can't be filled in")
     _need(all(fills[name] in values for name, values in encoder.categories.items() if fills), "an unknown category")
+    _need(encoder.coding in CODINGS and set(encoder.pooled) <= set(encoder.categories), "an unknown coding")
+    _need(all(values and _all_text(values) for values in encoder.pooled.values()), "rare categories that aren't text")
     if encoder.law is not None:
         _check_law(encoder.law, m)
 

@@ -6,12 +6,13 @@ With the m rows r_j of the model, every kernel is a profile of one of the statis
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from kernsel.data.choices import HAMMING
 from kernsel.errors import ModelError, OptionError
 from kernsel.heldout.calibration import Isotonic, Sigmoid
 from kernsel.heldout.vennabers import VennAbers
@@ -123,12 +124,29 @@ def _encoded(graph: _Graph, model: Expansion) -> str:
             X = graph.add("Gather", X, graph.constant(places), axis=1)
         centred = graph.add("Sub", X, graph.constant(encoder.mean))
         parts.append(graph.add("Div", centred, graph.constant(encoder.scale)))
-    for column, values in encoder.categories.items():
-        text = graph.input(column, "STRING", 1)
+    for column, known in encoder.categories.items():
+        parts += _categories(graph, column, known, encoder.pooled.get(column, ()), encoder.coding == HAMMING)
+    return graph.add("Concat", *parts, axis=1) if len(parts) > 1 else parts[0]
+
+
+def _categories(graph: _Graph, column: str, known: Sequence[str], rare: Sequence[str], hamming: bool) -> list[str]:
+    """Add a column of text and its coding: the categories, whether it is a rare one, and whether it is a new one."""
+    text = graph.input(column, "STRING", 1)
+
+    def among(values: Sequence[str]) -> str:
         coded = graph.add("OneHotEncoder", text, domain="ai.onnx.ml", cats_strings=list(values), zeros=1)
         flat = graph.add("Reshape", coded, graph.constant(np.array([-1, len(values)], dtype=np.int64)))
-        parts.append(graph.cast(flat, "DOUBLE"))
-    return graph.add("Concat", *parts, axis=1) if len(parts) > 1 else parts[0]
+        return graph.cast(flat, "DOUBLE")
+
+    def any_of(coded: str) -> str:
+        return graph.add("ReduceSum", coded, graph.constant(np.array([1])), keepdims=1)
+
+    parts = [among(known)]
+    if rare:
+        parts.append(any_of(among(rare)))
+    if hamming:
+        parts.append(graph.add("Sub", graph.constant(1.0), any_of(among([*known, *rare]))))
+    return parts
 
 
 def _kernel(graph: _Graph, kernel: Kernel, X: str, rows: Array) -> str:

@@ -188,7 +188,14 @@ def make_grids(kernels: Sequence[Kernel], grid: Grid, rows: Partition, learner: 
         raise OptionError(
             f"grid {style!r} is unknown: use {', '.join(STYLES)}, sobol:N, random:N, or a dictionary of values"
         )
-    values = in_own_words({name: read_axis(name, each) for name, each in given.items()}, kernels, rows.total, learner)
+    if "kernel" in given:
+        raise OptionError(
+            "grid: kernels are given by kernel, such as kernel=['gaussian', 'polynomial']; leave it out here"
+        )
+    named = [(name.rpartition("__")[2], each) for name, each in given.items()]  # C for svc__C, of a step of a pipeline
+    if len(dict(named)) < len(named):
+        raise OptionError(f"grid: {', '.join(given)} name one parameter twice; give it once")
+    values = in_own_words({name: read_axis(name, each) for name, each in named}, kernels, rows.total, learner)
     free = list(dict.fromkeys(name for kernel in kernels for name in kernel.free))
     known = [*free, "lambda", *getattr(learner, "searchable", ())]
     for name in values:

@@ -21,6 +21,10 @@ WITHIN = {"regression": 0.2, "classification": 0.5}
 """Standard errors of the best score within which ``safest`` looks. Squared errors of one row are much the same for all
 candidates, so that their differences are known far better than either; mistakes are few, and known much worse."""
 
+BY_METRIC = 1.0
+"""Standard errors of the best score within which a metric decides. On two tables of 300 rows more candidates than are
+verified lay within half of one already, so that half, one and two chose the same."""
+
 MOST = 30
 """Candidates that are verified for the rule at the most."""
 
@@ -41,30 +45,39 @@ class Rule:
     null : float
         The score of outputs that are all 0. What can't be told apart by its standard error may still be told by what it
         gains on that: an outlier that no candidate predicts widens the standard error of all.
+    metric : str or None
+        A metric of exact held-out outputs that ``safest`` takes the highest of, before anything else.
     """
 
     name: str
     within: float
     errors: bool = False
     null: float = math.inf
+    metric: str | None = None
 
     @classmethod
-    def read(cls, choose: str | None, within: float | None, one_se: bool, task: str, criterion: Criterion) -> Rule:
+    def read(
+        cls, choose: str | None, within: float | None, one_se: bool, task: str, criterion: Criterion,
+        metric: str | None = None,
+    ) -> Rule:  # fmt: skip
         """Return the rule of an option, for which ``one_se`` is short; OptionError if there is none such."""
         if one_se and choose not in (None, ONE_SE):
             raise OptionError(f"choose {choose!r} and one_se: give one of them")
         name = ONE_SE if one_se else choose or SAFEST
         if name not in RULES:
             raise OptionError(f"choose {choose!r} is unknown: use {', '.join(RULES)}")
+        if metric is not None and name != SAFEST:
+            raise OptionError(f"choose {name!r} and select_by {metric!r}: each says what decides; give one of them")
         if name == MINIMUM:
             if within is not None:
                 raise OptionError(f"within {within}: the minimum is the minimum; use it with choose safest or one-se")
             return cls(name, 0.0)
         if within is None:
-            within = WITHIN[task] if name == SAFEST else 1.0
+            within = BY_METRIC if metric is not None else WITHIN[task] if name == SAFEST else 1.0
         if isinstance(within, bool) or not isinstance(within, int | float) or not 0 <= within < math.inf:
             raise OptionError(f"within is a number of standard errors, at least 0, not {within!r}")
-        return cls(name, float(within), task == "classification" and not hasattr(criterion, "measure"))
+        errors = task == "classification" and not hasattr(criterion, "measure")
+        return cls(name, float(within), errors, metric=metric)
 
     def limit(self, lowest: Candidate) -> float:
         """Return the score up to which a candidate can't be told from the one with the lowest."""
@@ -93,7 +106,17 @@ class Rule:
             return candidate.order
         return math.inf if candidate.norm is None else candidate.norm, *candidate.order
 
+    def value(self, candidate: Candidate) -> float:
+        """Return what decides between verified candidates, the less the better: the score, or the metric's negative."""
+        if self.metric is None:
+            return candidate.value
+        found = candidate.metrics[self.metric].value
+        return math.inf if found is None else -found
+
     def _key(self, candidate: Candidate) -> tuple[float, ...]:
+        if self.metric is not None:  # what isn't verified comes first, and is verified then
+            known = self.metric in candidate.metrics
+            return (self.value(candidate), *self.among_equals(candidate)) if known else (-math.inf, *candidate.order)
         error = candidate.error if self.name == SAFEST and self.errors and candidate.error is not None else 0.0
         return error, *self.among_equals(candidate)
 

@@ -143,4 +143,8 @@ def _choose(
     found = search.board.candidates()
     if checked and not comparable:
         found = [c for c in found if c.key in checked]
+    if search.rule.metric is not None and checked:  # all that it compares: those of one kernel share its fits
+        lowest = min(checked.values(), key=lambda c: c.order)
+        unknown = [c for c in search.rule.tied(found, search.rule.limit(lowest)) if c.key not in checked]
+        check(unknown[: MOST - len(checked)])
     return choose(search.rule, [checked.get(c.key, c) for c in found], exact, MOST - len(checked) if leaders else 0)

@@ -59,6 +59,7 @@ def select(
     eta: float | str | None = None,
     metric: str | Sequence[str] = (),
     certify: bool | float | None = None,
+    select_by: str | None = None,
     choose: str | None = None,
     within: float | None = None,
     one_se: bool = False,
@@ -74,6 +75,8 @@ def select(
     numeric: Names = (),
     ordinal: Mapping[str, Sequence[str]] | None = None,
     missing: str = "impute",
+    categories: str = "onehot",
+    rare: int = 1,
     seed: int = 0,
     journal: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
@@ -198,6 +201,10 @@ def select(
         Prove that no candidate's exact score is below the lowest one by more than this share of it, 0.01 if True:
         intervals that contain exact scores are narrowed by refits without folds until that is so, or until ``time`` is
         over. Every candidate is scored at one rank then. For ``newton-cv`` and other mean held-out losses.
+    select_by : str, optional
+        The name of a scikit-learn scorer (``scoring`` is another word for it) that decides among the candidates within
+        ``within`` standard errors of the lowest score: at most 30 are verified, and the one with the highest value over
+        all held-out rows is taken. ``r2`` and negative squared errors leave the rule of choice with a square loss.
     choose : {"safest", "minimum", "one-se"}, optional
         What to take among candidates whose exact scores can't be told from the lowest. ``safest``, the default: of
         classes the least held-out error, then the least ``kappa ||f||^2`` with ``kappa = max_x k(x, x)``, which bounds
@@ -205,7 +212,7 @@ def select(
         kernel.
     within : float, optional
         How many standard errors above the lowest score candidates count as no worse: for ``safest`` 0.2 of a
-        regression and 0.5 of classes by default, for ``one-se`` 1.
+        regression and 0.5 of classes by default, for ``one-se`` and ``select_by`` 1.
     one_se : bool
         Short for ``choose="one-se"``.
     clip : bool
@@ -242,6 +249,12 @@ def select(
         A column's mean or most frequent category takes the place of a missing value, with a 0/1 column beside it that
         says where, if at least 5 % are missing; or the row is left out; or that is an error. A row without a target is
         left out or an error.
+    categories : {"onehot", "hamming"}
+        Each category is a 0/1 column, and has a relevance where features have some; or all categories of a column share
+        one, with the factor ``exp(-2 theta [x is not z])`` in Gaussian and Laplacian kernels. With ``hamming`` a
+        category that the table didn't have differs from all others.
+    rare : int
+        Categories of fewer rows than this are one, where a column has at least two of them.
     seed : int
         Of folds and landmarks.
     journal : path, optional

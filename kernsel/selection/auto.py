@@ -26,6 +26,7 @@ from kernsel.errors import OptionError, SelectionError
 from kernsel.folds.partition import Partition
 from kernsel.journal import remember
 from kernsel.kernels import Kernel, Statistics, parse, short
+from kernsel.kernels.base import names_of
 from kernsel.learners import Krr, Lssvm
 from kernsel.learning.metric import LearntMetric, turned
 from kernsel.learning.profile import LearntProfile, learn_profile
@@ -133,6 +134,10 @@ class Learnt:
         """Its relevances."""
         return tuple(self.factor * theta for theta in self.profile.theta)
 
+    def names(self, features: Sequence[str]) -> list[str]:
+        """Return a name for each relevance, by the names of the features (d,)."""
+        return list(features) if isinstance(self.profile, LearntMetric) else names_of(self.kernel, features)
+
     @property
     def freedom(self) -> int:
         """1 with relevances, 2 with a metric: what is learnt with more freedom is the more over-rated."""
@@ -203,14 +208,15 @@ def candidates(dataset: Dataset, learner: Any, effort: str, priors: Sequence[flo
     """
     started = time.perf_counter()
     widths, profiles = [parse(text) for text in WIDTHS[effort]], profiles_of(effort, dataset.task)
-    least = min(dataset.n, ROWS[effort])
+    least, groups = min(dataset.n, ROWS[effort]), dataset.encoder.groups
+    count = len(groups) or dataset.d
     reason = (
         None
         if not profiles
         else "there is one feature only"
-        if dataset.d == 1
+        if count == 1
         else f"there are more than {FEATURES} features"
-        if dataset.d > FEATURES
+        if count > FEATURES
         else "the rows are sparse"
         if is_sparse(dataset.X)
         else f"there are fewer than {FEWEST} rows"
@@ -224,7 +230,7 @@ def candidates(dataset: Dataset, learner: Any, effort: str, priors: Sequence[flo
     rows = _alone(some, seed)
     square = square_loss(dataset.task)
     few = rows if rows.n <= 1.5 * FIRST else _alone(subsample(some, FIRST, seed), seed)
-    found, notes = _learn(few, rows, square, [(parse(text), priors[0], None) for text in profiles], seed)
+    found, notes = _learn(few, rows, square, [(parse(text).tied(groups), priors[0], None) for text in profiles], seed)
     leading = sorted(found, key=lambda each: each.loss)[:LEADERS]
     more, failed = _learn(few, rows, square, [(k.profile.kernel, s, None) for k in leading for s in priors[1:]], seed)
     best = sorted([*found, *more], key=lambda each: each.loss)[:KEPT]

@@ -197,6 +197,7 @@ def _options(setting: Setting) -> dict[str, Any]:
         "certify": setting.certify,
         "metrics": [] if setting.metrics is None else list(setting.metrics.scorers),
         "choose": rule.name,
+        "select_by": rule.metric,
         "within": rule.within,
         "one_se": rule.name == ONE_SE,
         "clip": plan.clip,
@@ -242,7 +243,11 @@ def describe_choice(rule: Rule, choice: Choice, criterion: str, verified: int) -
     if rule.name == MINIMUM or choice.tied == 1:
         return f"lowest {criterion}{exact}"
     lowest = choice.lowest
-    order = "least error, then least norm" if rule.errors else "least norm"
+    if rule.metric is not None:
+        value = choice.best.metrics[rule.metric].value
+        order = f"highest {rule.metric} ({'undefined' if value is None else f'{value:.5g}'})"
+    else:
+        order = "least error, then least norm" if rule.errors else "least norm"
     what = order if rule.name == SAFEST else "largest lambda"
     return (
         f"{what} among {choice.tied} candidates within {rule.within:g} standard errors "

@@ -16,6 +16,7 @@ from kernsel.data.names import listed
 from kernsel.errors import Caution, IncompatibleError, OptionError
 from kernsel.journal import remember
 from kernsel.kernels import Kernel
+from kernsel.kernels.base import with_groups
 from kernsel.learning.learned import LearnedKernel
 from kernsel.numerics.runtime.jit import one_blas_thread
 from kernsel.parts import has_square_loss, read_criterion, read_kernel, read_learner
@@ -127,7 +128,7 @@ def kernels_of(dataset: Dataset, plan: Plan) -> KernelSource:
         if len(given) > 1:
             raise OptionError("kernel 'auto' chooses among many: leave the others out")
         return _chosen(dataset, plan, _priors(plan, dataset.task))
-    kernels = [read_kernel(each) for each in given]
+    kernels = [with_groups(read_kernel(each), dataset.encoder.groups) for each in given]
     if any(kernel.unlearnt for kernel in kernels):
         return _learnt(dataset, plan, kernels, _checked(plan))
     if plan.relevances is not None:
@@ -233,7 +234,7 @@ class _Chosen(KernelSource):
         data: dict[str, Any] = {"compared": compared}
         best = self.candidates.find(result.best.kernel)
         if best is not None:
-            theta = dict(zip(self.dataset.encoder.features, best.theta, strict=True))
+            theta = dict(zip(best.names(self.dataset.encoder.features), best.theta, strict=True))
             criterion, n = automatic.learnt_by(best), self.dataset.n
             notes.append(f"relevances: learnt by {criterion} on {best.rows or self.candidates.rows} of {n} rows")
             unseen = self.unseen is not None and self.unseen.has_seen(result.best.kernel, n)

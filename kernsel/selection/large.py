@@ -130,7 +130,7 @@ def select_large(dataset: Dataset, plan: Plan, progress: Progress | None = None)
     few = subsample(dataset, ROWS, seed)
     with limited_time(_before_the_last_fit(dataset, plan)):
         source = kernels_of(few, plan)
-        first = run(few, replace(plan, rank=None, metric=()), source.kernels, progress=progress)
+        first = run(few, replace(plan, rank=None, metric=(), select_by=None), source.kernels, progress=progress)
         if plan.rank is None and _is_finite(_leading(first, few)[0].kernel, few):
             return None
         chosen = _choose(dataset, few, first, source, plan, progress)

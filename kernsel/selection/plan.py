@@ -224,6 +224,13 @@ class Plan:
         of="choice",
         alone="0.01",
     )
+    select_by: str | None = _option(
+        None,
+        "text",
+        "NAME",
+        "A scikit-learn scorer that decides among verified candidates whose scores can't be told from the best.",
+        of="choice",
+    )
     choose: str | None = _option(
         None,
         "text",
@@ -236,8 +243,8 @@ class Plan:
         None,
         "number",
         "S",
-        "Standard errors above the best that --choose looks at [default: 0.2 of a regression, 0.5 of classes; one-se "
-        "1].",
+        "Standard errors above the best that --choose looks at [default: 0.2 of a regression, 0.5 of classes; 1 of "
+        "one-se and --select-by].",
         of="choice",
     )
     one_se: bool = _option(False, "flag", "--one-se", "Short for --choose one-se.", of="choice")
@@ -281,6 +288,15 @@ class Plan:
         None, "texts", "COL=A<B<C", "A column of ordered levels; repeatable.", of="columns"
     )
     missing: str = _option("impute", "text", "impute|drop|refuse", "What becomes of missing values.", of="columns")
+    categories: str = _option(
+        "onehot",
+        "text",
+        "onehot|hamming",
+        "Whether ard and auto learn a relevance for each category or one for each column; with hamming new categories "
+        "differ from all others.",
+        of="columns",
+    )
+    rare: int = _option(1, "whole", "N", "Make one of all categories of fewer than N rows.", 1, of="columns")
     seed: int = _option(0, "whole", "N", "Seed of the folds and landmarks.", 0, of="folds")
     journal: str | os.PathLike[str] | None = _option(
         None,

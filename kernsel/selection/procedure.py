@@ -194,6 +194,8 @@ def whole_selection(
         Knows which kernels were learnt on rows that are held out.
     """
     rows = board.rows
+    if rule.metric is not None:
+        return f"{rule.metric} decides, which is known of verified candidates only"
     if rows.held > KEPT_ROWS:
         return f"losses of all candidates are kept of {KEPT_ROWS} rows at most, and {rows.held} are held out"
     if not board.losses:

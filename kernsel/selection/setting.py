@@ -41,6 +41,9 @@ from kernsel.types import Progress
 if TYPE_CHECKING:
     from kernsel.heldout.metrics import Metrics
 
+SQUARES = ("r2", "neg_mean_squared_error", "neg_root_mean_squared_error")
+"""scikit-learn's scorers that are functions of the mean squared error of one target."""
+
 
 @dataclass(frozen=True, eq=False)
 class Setting:
@@ -154,7 +157,8 @@ def resolve(
     rank = read_rank(plan.rank, dataset.n, plan.landmarks, learner)
     refine = read_method(plan.refine, plan.budget, criterion, learner, kernels, rank)
     budget = Budget.read(plan.budget)
-    rule = Rule.read(plan.choose, plan.within, plan.one_se, dataset.task, criterion)
+    metric = _read_select_by(plan, learner, dataset, criterion, notes)
+    rule = Rule.read(plan.choose, plan.within, plan.one_se, dataset.task, criterion, metric)
     certify = read_certify(plan.certify, criterion, learner, rank, deals[0])
     wanted = "grid" if certify is not None and plan.search == "auto" else plan.search
     search = read_search(wanted, dataset.n, len(dataset.Y), rank, rule.name == ONE_SE)
@@ -250,12 +254,39 @@ def _read_measure(plan: Plan, dataset: Dataset) -> Measure | None:
     return measure
 
 
+def _read_select_by(
+    plan: Plan, learner: Learner, dataset: Dataset, criterion: Criterion, notes: list[str]
+) -> str | None:
+    """Return the metric that decides, None where none does; a note says where that is what decides anyway."""
+    metric = plan.select_by
+    if metric is None:
+        return None
+    if not isinstance(metric, str):
+        raise OptionError(
+            f"select_by (or scoring) is the name of one of scikit-learn's scorers, such as 'roc_auc', not {metric!r}; "
+            "metric reports several"
+        )
+    if plan.verify == 0:
+        raise OptionError(f"select_by {metric!r} compares verified candidates: let verify be at least 1")
+    squares = learner.loss.square and len(dataset.Y) == 1 and dataset.task == "regression"
+    held_out = isinstance(criterion, HeldOutCriterion) and not isinstance(criterion, SupportsMeasure)
+    if metric in SQUARES and squares and held_out:
+        notes.append(
+            f"select by {metric}: it puts candidates in the order of the square loss; the rule of choice stays"
+        )
+        return None
+    return metric
+
+
 def _read_metrics(plan: Plan, rows: Partition, dataset: Dataset, calibration: str | None) -> Metrics | None:
-    if not plan.metric:
+    names = [plan.metric] if isinstance(plan.metric, str) else [*plan.metric]
+    if plan.select_by is not None:
+        names.append(plan.select_by)
+    if not names:
         return None
     from kernsel.heldout.metrics import Metrics  # imports scikit-learn, which takes longer than a small selection
 
-    return Metrics.of(plan.metric, rows, dataset, calibration)
+    return Metrics.of(list(dict.fromkeys(names)), rows, dataset, calibration)
 
 
 def _check_one_se(criterion: Criterion, verify: int, rows: Partition) -> None:

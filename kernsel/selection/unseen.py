@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, cast
 
 import numpy as np
@@ -76,12 +76,12 @@ def rerank(unseen: Unseen | None, candidates: list[Candidate], board: Board, rul
         if each.failed is None:
             kinds.setdefault(unseen.freedom(each.kernel), []).append(each)
     most = unseen.freedom(best.kernel)
-    first, outputs = _score_unseen(unseen, best, board)
+    first, outputs = _score_unseen(unseen, best, board, rule)
     value = first
     for kind in sorted((kind for kind in kinds if kind < most), reverse=True):
         other = choose(rule, kinds[kind], lambda c: board.verified([c])[0], MOST).best
-        if other.value < value:  # what has seen the rows has no less where it hasn't
-            score, theirs = _score_unseen(unseen, other, board)
+        if rule.value(other) < value:  # what has seen the rows has no less where it hasn't
+            score, theirs = _score_unseen(unseen, other, board, rule)
             if score < value:
                 best, value, outputs = other, score, theirs
     if best.key == candidates[0].key:
@@ -93,13 +93,16 @@ def rerank(unseen: Unseen | None, candidates: list[Candidate], board: Board, rul
     return Reranked([best, *(c for c in candidates if c.key != best.key)], outputs, [note])
 
 
-def _score_unseen(unseen: Unseen, candidate: Candidate, board: Board) -> tuple[float, Array | None]:
-    """Return the score of a candidate where its kernel hasn't seen the rows, and its outputs if that was learnt."""
+def _score_unseen(unseen: Unseen, candidate: Candidate, board: Board, rule: Rule) -> tuple[float, Array | None]:
+    """Return what decides of a candidate where its kernel hasn't seen the rows, and its outputs if that was learnt."""
     if not unseen.freedom(candidate.kernel):
-        return candidate.value, None
+        return rule.value(candidate), None
     path = refit(candidate, board.rows, board)
     try:
         outputs = unseen.outputs(candidate, board.rows, board.rank)
+        if board.metrics is not None and rule.metric is not None:
+            figures = board.metrics.evaluate(board.rows, outputs)
+            return rule.value(replace(candidate, metrics=figures)), outputs
         return float(board.rows.mean(cast(HeldOutCriterion, board.criterion).values(path, outputs))), outputs
     except SelectionError:
         return math.inf, None

@@ -26,7 +26,7 @@ def test_the_signature_of_select_is_that_of_the_plan():
 @pytest.mark.parametrize("estimator", [kernsel.KernelClassifier, kernsel.KernelRegressor])
 def test_an_estimator_has_the_options_of_the_plan_but_those_of_the_other_task(estimator):
     parameters = inspect.signature(estimator).parameters
-    expected = set(WORDS) - {"task", *estimator._foreign} | {"cv", "random_state", "progress"}
+    expected = set(WORDS) - {"task", *estimator._foreign} | {"cv", "random_state", "scoring", "progress"}
     assert set(parameters) == expected
     assert all(parameters[name].default == getattr(Plan, name) for name in expected & set(WORDS))
     assert estimator().get_params(deep=False) == {name: p.default for name, p in parameters.items()}

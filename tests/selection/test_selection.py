@@ -75,7 +75,7 @@ OPTIONS = {
         "folds",
     ),
     *("choose", "within", "clip", "memory", "time"),
-    *("metrics", "one_se", "calibration", "weights", "groups", "fold_column", "class_weight", "eta"),
+    *("metrics", "one_se", "select_by", "calibration", "weights", "groups", "fold_column", "class_weight", "eta"),
     *("refine", "budget", "copies", "near", "asked", "intervals", "threshold_for", "certify"),
 }
 QUICK = {"grid": tables.SMALL, "folds": 5, "extend": False}

@@ -1,0 +1,187 @@
+"""Categories that are coded by hamming: distances, new and rare ones, and the relevance of a column."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import kernsel
+from commandline import run
+from kernsel.data import Encoder, make_choices, prepare
+from kernsel.errors import OptionError, SelectionWarning
+from kernsel.kernels import ARD, ARDLaplacian, Metric, parse
+from kernsel.learners import Krr
+from kernsel.learning.metric import LearntMetric
+from kernsel.selection.auto import Learnt, candidates
+
+pytestmark = pytest.mark.filterwarnings("ignore::kernsel.errors.SelectionWarning")
+
+N = 60
+THETA = {"a": 0.3, "city": 0.7, "size": 0.2, "b": 0.0}
+QUICK = {"folds": 3, "extend": False, "grid": "coarse"}
+
+
+def table(n=N, seed=0):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"a": rng.normal(size=n), "b": rng.normal(2, 3, n)})
+    frame["city"] = rng.choice(list("abcde"), n)
+    frame["size"] = rng.choice(["S", "L"], n)
+    effect = {"a": 0.0, "b": 2.0, "c": -1.0, "d": 0.5, "e": 1.0}
+    return frame.assign(y=np.sin(2 * frame.a) + frame.city.map(effect) + 0.1 * rng.normal(size=n))
+
+
+def coded(frame, **said):
+    return prepare(frame, choices=make_choices(categories="hamming", **said))
+
+
+def slow_kernel(one, other, scale, power):
+    """The product over columns: exp(-theta |x - z|^power) of numbers, exp(-2 theta [x is not z]) of categories."""
+    K = np.ones((len(one), len(other)))
+    for (i, x), (j, z) in itertools.product(enumerate(one.itertuples()), enumerate(other.itertuples())):
+        for name, theta in THETA.items():
+            left, right = getattr(x, name), getattr(z, name)
+            far = 2.0 * (left != right) if isinstance(left, str) else (abs(left - right) / scale[name]) ** power
+            K[i, j] *= np.exp(-theta * far)
+    return K
+
+
+@pytest.mark.parametrize(("kernel", "power"), [(ARD, 2), (ARDLaplacian, 1)])
+def test_kernels_are_products_over_columns_and_a_new_category_differs_from_all(kernel, power):
+    frame = table(40)
+    data = coded(frame)
+    new = table(9, seed=1)
+    new.loc[0, "city"] = "never seen"
+    with pytest.warns(SelectionWarning, match="values that the model never saw"):
+        Z = data.encoder.transform(new.drop(columns="y"))
+    tied = kernel(tuple(THETA[name] for name in ("a", "b", "city", "size"))).tied(data.encoder.groups)
+    scale = frame[["a", "b"]].std(ddof=0)
+    np.testing.assert_allclose(tied(data.X), slow_kernel(frame, frame, scale, power), rtol=1e-12)
+    np.testing.assert_allclose(tied(Z, data.X), slow_kernel(new, frame, scale, power), rtol=1e-12)
+
+
+def test_rare_categories_are_one_and_said():
+    frame = table()
+    frame.loc[:4, "city"] = ["x", "x", "y", "z", "z"]
+    data = coded(frame, rare=3)
+    encoder = data.encoder
+    assert encoder.pooled == {"city": ("x", "y", "z")}
+    assert "rare categories: those of fewer than 3 rows are one ('city' 3)" in data.notes
+    assert [entry.get("pooled") for entry in data.columns] == [None, None, 3, None]
+    assert "columns: 2 numbers; 2 with categories, with one relevance for each column (city 8, size 2)" in data.notes
+    rare = encoder.features.index("city is rare")
+    np.testing.assert_array_equal(data.X[:, rare], frame.city.isin(["x", "y", "z"]))
+    assert not data.X[:, encoder.features.index("city is new")].any()
+    assert sum(encoder.groups) == data.d
+    places = encoder.categories_of(data.X)
+    known = encoder.categories["city"]
+    assert [known[j] if j >= 0 else None for j in places[0]] == [c if c in known else None for c in frame.city]
+    assert [encoder.categories["size"][j] for j in places[1]] == frame["size"].tolist()
+    again = Encoder.from_json(encoder.to_json())
+    np.testing.assert_array_equal(again.transform(frame), data.X)
+    assert again.groups == encoder.groups
+    assert prepare(frame).encoder.groups == ()
+    assert not coded(frame).encoder.pooled
+    plain = prepare(frame, choices=make_choices(rare=3)).encoder
+    assert plain.pooled == encoder.pooled
+    assert plain.features == [name for name in encoder.features if not name.endswith("is new")]
+    np.testing.assert_array_equal(Encoder.from_json(plain.to_json()).transform(frame), plain.transform(frame))
+    rows = frame.drop(columns="y")[:1].assign(city="never seen")
+    assert not plain.transform(rows)[:, 2 : 2 + len(encoder.categories["city"]) + 1].any()
+
+
+def test_one_rare_category_or_none_but_rare_ones_stay():
+    frame = table()
+    frame.loc[0, "city"] = "x"
+    pairs = pd.DataFrame({"pairs": [f"p{i // 2}" for i in range(N)]})
+    encoder = coded(pairs.join(frame), categorical="pairs", rare=3).encoder
+    assert not encoder.pooled
+    assert "x" in encoder.categories["city"]
+
+
+def test_missing_categories_are_filled_in_as_ever():
+    frame = table()
+    frame.loc[:9, "city"] = None
+    data = coded(frame)
+    assert data.encoder.groups == (1, 1, 6, 3, 1)
+    assert data.encoder.features[-1] == "city is missing"
+
+
+@pytest.mark.parametrize("kernel", ["ard", "ard-laplacian"])
+def test_a_selection_has_a_relevance_for_each_column(kernel, tmp_path):
+    frame = table(80)
+    X, y = frame.drop(columns="y"), frame.y
+    found = kernsel.select(X, y, kernel=kernel, categories="hamming", **QUICK)
+    assert list(found.relevances.index) == ["a", "b", "city", "size"]
+    assert found.relevances["city"] > found.relevances["size"]
+    file = tmp_path / "m.npz"
+    found.model.save(file)
+    loaded = kernsel.load(file)
+    new = X[:5].copy()
+    new.loc[0, "city"] = "never seen"
+    np.testing.assert_array_equal(loaded.predict(new), found.model.predict(new))
+    repeated = kernsel.select(X, y, kernel=parse(str(found.best.kernel)), categories="hamming", **QUICK)
+    assert repeated.best.kernel == found.best.kernel
+
+
+def test_what_auto_compares_has_a_relevance_for_each_column():
+    data = coded(table())
+    found = candidates(data, Krr(), "normal", (1.0,), 0)
+    assert found.learnt
+    profiles = [each for each in found.learnt if not isinstance(each.profile, LearntMetric)]
+    assert profiles
+    for each in profiles:
+        assert each.names(data.encoder.features) == ["a", "b", "city", "size"]
+        assert len(each.theta) == 4
+    turned = Learnt(LearntMetric(Metric.of(np.eye(data.d)), (), 0.0), 1.0, 0.0)
+    assert turned.names(data.encoder.features) == data.encoder.features
+
+
+def test_commands_name_columns(tmp_path):
+    frame = table(80)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    run("relevance", tmp_path / "t.csv", "--categories", "hamming", "--resamples", 2, "--output", tmp_path / "r.json")
+    assert list(json.loads((tmp_path / "r.json").read_text())["relevances"]) == ["a", "b", "city", "size"]
+    told = ["mkl", tmp_path / "t.csv", "--family", "products", "--method", "infinite", "--categories", "hamming"]
+    assert "groups=(1, 1, 6, 3)" in run(*told).stdout
+
+
+def test_names_of_categories_do_not_count():
+    frame = table()
+    names = {"a": "Z", "b": "q", "c": "A", "d": "=", "e": "is new"}
+    kernel = ARD((0.3, 0.1, 0.2, 0.1))
+    first, second = (
+        kernsel.select(each, frame.y, kernel=kernel, categories="hamming", **QUICK)
+        for each in (frame.drop(columns="y"), frame.drop(columns="y").assign(city=frame.city.map(names)))
+    )
+    np.testing.assert_allclose(first.outputs, second.outputs, rtol=1e-9)
+
+
+def test_the_graph_of_onnx_knows_new_and_rare_categories():
+    onnxruntime = pytest.importorskip("onnxruntime")
+    frame = table()
+    frame.loc[:2, "city"] = ["x", "x", "y"]
+    X = frame.drop(columns="y")
+    model = kernsel.select(X, frame.y, kernel="ard-laplacian", categories="hamming", rare=3, **QUICK).model
+    assert model.encoder.pooled
+    X.loc[3, "city"] = "never seen"
+    session = onnxruntime.InferenceSession(model.to_onnx().SerializeToString())
+    inputs = {name: X[[name]].to_numpy(dtype=object) for name in ("city", "size")}
+    (found,) = session.run(["predictions"], {"X": X[["a", "b"]].to_numpy(), **inputs})
+    np.testing.assert_allclose(found[:, 0], model.predict(X), rtol=0, atol=1e-9)
+
+
+def test_where_it_changes_nothing_that_is_said_and_other_words_are_refused():
+    note = "categories: no column has any, so that hamming changes nothing"
+    assert note in coded(table()[["a", "b", "y"]]).notes
+    assert note not in coded(table()).notes
+    with pytest.raises(OptionError, match="categories 'gower' is unknown; it is one of onehot, hamming"):
+        make_choices(categories="gower")
+    for rare in (0, 1.5, True):
+        with pytest.raises(OptionError, match="rare is a number of rows"):
+            make_choices(rare=rare)
+    with pytest.raises(OptionError, match="theta has 9 relevances, and there are 4 groups"):
+        kernsel.select(table(), table().y, drop="y", kernel=ARD((0.1,) * 9), categories="hamming", **QUICK)
