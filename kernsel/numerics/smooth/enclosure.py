@@ -228,6 +228,38 @@ def add_uncertain_slopes(loss, objective, N, f, error, out):
 
 
 @inline
+def settle(loss, objective, N, f, error, off, d1, d2):
+    """Move the bias of outputs to where their losses don't pull along it; return whether it has bounds.
+
+    To ``error (n,)`` is added how far outputs may be off then, to ``off (n,)`` how far their slopes may be; ``d1`` and
+    ``d2 (n,)`` become the derivatives of the losses.
+    """
+    y, s, _, parameters, bias = objective
+    unsure = move_bias(loss, objective, f) if bias else 0.0
+    if unsure == np.inf:
+        return False
+    derivatives(loss, parameters, y, s, f, d1, d2)
+    for i in range(f.size):
+        error[i] += unsure
+    add_uncertain_slopes(loss, objective, N, f, error, off)
+    return True
+
+
+@inline
+def give_up(low, high):
+    """Make intervals contain everything."""
+    fill(low, -np.inf)
+    fill(high, np.inf)
+
+
+@inline
+def guess_curvature(bend, N, d2, D):
+    """Guess least slopes ``D (n,)`` around a fit from the curvatures ``d2 (n,)`` there."""
+    for i in range(D.size):
+        D[i] = (1.0 if bend.in_pieces else GUESS) * d2[i] / N
+
+
+@inline
 def holds(loss, objective, bend, N, f, low, high, D):
     """Say whether all slopes within intervals are at least what was guessed; where they aren't, guess less."""
     y, s, _, parameters, _ = objective
@@ -301,7 +333,7 @@ def in_kernel(K, objective, loss, bend, rounds, x, low, high):
     low, high : (n,) arrays
         Overwritten by the ends of the intervals.
     """
-    y, s, lam, parameters, bias = objective
+    y, s, lam, _, bias = objective
     n, N, double = y.size, sum_of(s), 2.0 * lam
     depth = (0.25 * n + 4.0) * HALF_EPS
     f, c, Kc, lengths, error, off = np.empty(n), np.empty(n), np.zeros(n), np.empty(n), np.empty(n), np.zeros(n)
@@ -315,15 +347,9 @@ def in_kernel(K, objective, loss, bend, rounds, x, low, high):
     add_rows(K, rows, changed_rows(c, rows, steps), steps, f)
     for i in range(n):
         error[i] = depth * lengths[i] * size + FEW * EPS * abs(f[i])
-    unsure = move_bias(loss, objective, f) if bias else 0.0
-    if unsure == np.inf:
-        fill(low, -np.inf)
-        fill(high, np.inf)
+    if not settle(loss, objective, N, f, error, off, d1, d2):
+        give_up(low, high)
         return
-    derivatives(loss, parameters, y, s, f, d1, d2)
-    for i in range(n):
-        error[i] += unsure
-    add_uncertain_slopes(loss, objective, N, f, error, off)
     slack, total = 0.0, 0.0
     for i in range(n):
         c[i] = d1[i] / N + double * x[i]
@@ -337,8 +363,7 @@ def in_kernel(K, objective, loss, bend, rounds, x, low, high):
     slack += depth * total
     norm = np.sqrt(max(inner(c, Kc), 0.0) + n * EPS * total * total)
     if not np.isfinite(norm + slack):
-        fill(low, -np.inf)
-        fill(high, np.inf)
+        give_up(low, high)
         return
     for j in range(n):
         radius = lengths[j] * (0.5 * norm + slack) / double + error[j]
@@ -350,8 +375,7 @@ def in_kernel(K, objective, loss, bend, rounds, x, low, high):
         return
     D, p, v, spread, radius = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     below, above, through = np.empty(n), np.empty(n), np.empty(n)
-    for i in range(n):
-        D[i] = (1.0 if bend.in_pieces else GUESS) * d2[i] / N
+    guess_curvature(bend, N, d2, D)
     for _ in range(rounds):
         m = curved_rows(D, rows)
         if m == 0:
@@ -469,7 +493,7 @@ def in_features(Z, objective, loss, bend, rounds, x, low, high):
     low, high : (n,) arrays
         Overwritten by the ends of the intervals.
     """
-    y, s, lam, parameters, bias = objective
+    _, s, lam, _, bias = objective
     (n, r), N, double = Z.shape, sum_of(s), 2.0 * lam
     ridged = r - bias
     f, G, lengths, error, off = np.empty(n), np.empty(r), np.empty(n), np.empty(n), np.zeros(n)
@@ -479,15 +503,9 @@ def in_features(Z, objective, loss, bend, rounds, x, low, high):
     for i in range(n):
         lengths[i] = np.sqrt(inner(Z[i, :ridged], Z[i]))
         error[i] = r * EPS * (lengths[i] * size + abs(f[i]))
-    unsure = move_bias(loss, objective, f) if bias else 0.0
-    if unsure == np.inf:
-        fill(low, -np.inf)
-        fill(high, np.inf)
+    if not settle(loss, objective, N, f, error, off, d1, d2):
+        give_up(low, high)
         return
-    derivatives(loss, parameters, y, s, f, d1, d2)
-    for i in range(n):
-        error[i] += unsure
-    add_uncertain_slopes(loss, objective, N, f, error, off)
     slack, total = 0.0, 0.0
     for i in range(n):
         d1[i] /= N
@@ -501,8 +519,7 @@ def in_features(Z, objective, loss, bend, rounds, x, low, high):
     norm = np.sqrt(inner(G, G))
     rounding = n * EPS * total + FEW * EPS * double * size + r * EPS * norm
     if not np.isfinite(rounding + slack):
-        fill(low, -np.inf)
-        fill(high, np.inf)
+        give_up(low, high)
         return
     multiply(Z, G, middle)
     for j in range(n):
@@ -522,8 +539,7 @@ def in_features(Z, objective, loss, bend, rounds, x, low, high):
         np.empty(r),
         np.empty(n, np.int64),
     )
-    for i in range(n):
-        D[i] = (1.0 if bend.in_pieces else GUESS) * d2[i] / N
+    guess_curvature(bend, N, d2, D)
     for _ in range(rounds):
         m = curved_rows(D, rows)
         if m == 0:
