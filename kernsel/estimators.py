@@ -168,7 +168,35 @@ class _ScoredByPlan:
         by = self._options()["select_by"]  # type: ignore[attr-defined]  # of the estimators below
         if by is None:
             return float(super().score(X, y, sample_weight))  # type: ignore[misc]  # the mixins'
-        return float(get_scorer(by)(self, X, y, **({} if sample_weight is None else {"sample_weight": sample_weight})))
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        if not hasattr(self, "classes_"):
+            return float(get_scorer(by)(self, X, y, **weights))
+        return float(get_scorer(by)(_Numbered(self), X, _numbers(self.classes_, y), **weights))
+
+
+class _Numbered(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """A fitted classifier whose classes are numbers, so that a scorer takes the second of two as the positive one."""
+
+    def __init__(self, fitted: Any) -> None:
+        self.fitted = fitted
+        self.classes_ = np.arange(len(fitted.classes_))
+
+    def predict(self, X: Any) -> Any:
+        return _numbers(self.fitted.classes_, self.fitted.predict(X))
+
+    def decision_function(self, X: Any) -> Any:
+        return self.fitted.decision_function(X)
+
+    def predict_proba(self, X: Any) -> Any:
+        return self.fitted.predict_proba(X)
+
+
+def _numbers(classes: Any, labels: Any) -> Any:
+    """Return the places of labels among the classes (c,); c for one that isn't there."""
+    import pandas as pd
+
+    places = pd.Index(classes).get_indexer(np.ravel(labels))
+    return np.where(places < 0, len(classes), places)
 
 
 class KernelClassifier(_ScoredByPlan, ClassifierMixin, _KernelEstimator):  # type: ignore[misc]  # scikit-learn has no types

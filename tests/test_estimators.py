@@ -218,6 +218,15 @@ def test_thresholds_and_calibration_around_it(classes):
     np.testing.assert_allclose(calibrated.predict_proba(X).sum(axis=1), 1.0)
 
 
+@pytest.mark.parametrize("scoring", ["f1", "precision", "roc_auc", "neg_log_loss"])
+def test_a_scorer_takes_the_second_class_whatever_it_is_called(classes, scoring):
+    X, y = classes
+    numbers = KernelClassifier(**QUICK, scoring=scoring).fit(X, y)
+    names = KernelClassifier(**QUICK, scoring=scoring).fit(X, np.array(["no", "yes"])[y])
+    assert names.score(X, np.array(["no", "yes"])[y]) == numbers.score(X, y)
+    assert names.best_score_ == numbers.best_score_
+
+
 def test_metadata_are_routed(classes):
     X, y = classes
     groups, weight = np.arange(120) % 12, 1.0 + np.arange(120) % 3

@@ -122,9 +122,9 @@ class Command(TyperCommand):
 
 
 def _is_number(args: list[str]) -> bool:
-    """Tell whether there is an argument, and it is a number."""
+    """Tell whether there is an argument, and it is a number, or meant to be a share in per cent."""
     try:
-        return [float(arg) for arg in args] != []
+        return [float(arg.removesuffix("%")) for arg in args] != []
     except ValueError:
         return False
 

@@ -57,6 +57,7 @@ class Fit:
         self.numeric: dict[str, tuple[float, float]] = {}
         self.categories: dict[str, tuple[str, ...]] = {}
         self.pooled: dict[str, tuple[str, ...]] = {}
+        self.all_rare: list[str] = []
         self.kinds: dict[str, Kind] = {}
         self.fills: dict[str, float | str] = {}
         self.gaps: dict[str, int] = {}
@@ -100,7 +101,9 @@ class Fit:
             return
         counts = np.bincount(codes, None if self.weights is None else self.weights[~holes])
         rare = np.bincount(codes) < self.choices.rare
-        if rare.sum() > 1 and not rare.all():
+        if rare.all() and self.choices.rare > 1:
+            self.all_rare.append(name)
+        elif rare.sum() > 1:
             self.pooled[name] = tuple(levels[rare].tolist())
             levels, counts = levels[~rare], counts[~rare]
         self.categories[name] = tuple(levels.tolist())
@@ -160,6 +163,10 @@ class Fit:
         if self.pooled:
             each = [f"{name!r} {len(rare)}" for name, rare in self.pooled.items()]
             out.append(f"rare categories: those of fewer than {self.choices.rare} rows are one ({some(each)})")
+        if self.all_rare:
+            out.append(
+                f"rare categories: all of {listed(self.all_rare)} are of fewer than {self.choices.rare} rows, and stay"
+            )
         reasons: dict[str, list[str]] = {}
         for name, reason in [*((e.name, e.reason) for e in self.found if e.reason), *self.reasons.items()]:
             if reason is not None and name not in self.common:

@@ -144,7 +144,7 @@ class Run:
 UNTOLD = ("None", "()", "[]", "{}")
 """Options that are not told: they aren't given."""
 
-LONG = 800
+LONG = 400
 """Letters of all options together; more of them, as those of a comparison's methods, would hide the rest."""
 
 

@@ -94,7 +94,7 @@ class LearnedKernel:
         import pandas as pd
 
         theta, names = np.array(self.kernel.theta), list(self.features)
-        if len(theta) == 1:
+        if len(theta) == 1 and not getattr(self.kernel, "groups", ()):
             theta = np.broadcast_to(theta, len(names))
         else:
             names = names_of(self.kernel, names)

@@ -187,7 +187,8 @@ class Board:
         # The whole kernel keeps all threads, and the memory, busy by itself.
         each_kernel: Callable[..., Iterator[tuple[Kernel, list[Candidate]]]]
         each_kernel = map if isinstance(rank, Whole) else share_each
-        if landmarks is None and not isinstance(rank, Whole) and jobs.in_force() and not is_kept():
+        alone = is_kept() or self.encloses  # a journal, and fits that a proof goes on from, are of this process
+        if landmarks is None and not isinstance(rank, Whole) and jobs.in_force() and not alone:
             each_kernel = on_jobs
         for kernel, candidates in each_kernel(on_kernel, work):
             self.found.update({candidate.key: candidate for candidate in candidates})

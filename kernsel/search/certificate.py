@@ -55,6 +55,8 @@ class Certificate:
         The same of the choice, which a rule may have taken in place of the lowest.
     candidates : int
         Of which that is proved.
+    unseen : int
+        Others of the grid, which there was no time to score.
     open : int
         Others, whose exact score can't be told although all their folds are refitted: lambda is so small that rounding
         errors decide, or a fold's fit sees one class, whose bias may be anything.
@@ -73,6 +75,7 @@ class Certificate:
     lowest: float
     within: float
     candidates: int
+    unseen: int
     open: int
     refits: int
     exhaustive: int
@@ -92,6 +95,7 @@ class Certificate:
             "lowest_within": self.lowest if math.isfinite(self.lowest) else None,
             "choice_within": self.within if math.isfinite(self.within) else None,
             "candidates": self.candidates,
+            "unseen": self.unseen,
             "open": self.open,
             "refits": self.refits,
             "exhaustive": self.exhaustive,
@@ -118,6 +122,8 @@ class Certificate:
     def _describe_grid(self) -> str:
         """Say what is proved of the candidates."""
         among = f"the best of all {self.candidates} candidates"
+        if self.unseen:
+            among = f"the best of the {self.candidates} candidates that were scored ({self.unseen} were not)"
         if self.closed_form:
             done = "without a refit, for exact scores of the square loss have a closed form"
         else:
@@ -125,7 +131,8 @@ class Certificate:
         if not math.isfinite(self.lowest):
             return f"nothing is proved yet of {self.candidates} candidates, {done}"
         if not self.proved:
-            return f"the lowest exact score is proved within {_percent(self.lowest)} of {among} so far, {done}"
+            so_far = " so far" if self.refits < self.exhaustive else ""
+            return f"the lowest exact score is proved within {_percent(self.lowest)} of {among}{so_far}, {done}"
         if self.within <= self.share:
             return f"proved within {_percent(self.share)} of {among}, {done}"
         return (
@@ -135,7 +142,12 @@ class Certificate:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %" if share < 10 else f"{1 + share:.3g} times"
+    """Return a bound as text: two digits, rounded up, for less isn't proved."""
+    if share <= 0.0:
+        return "0 %"
+    digit = 10.0 ** (math.floor(math.log10(share)) - 1)
+    above = math.ceil(share / digit * (1.0 - 1e-12)) * digit
+    return f"{100 * above:.3g} %" if share < 1.0 else f"{1 + above:.3g} times"
 
 
 class Range(NamedTuple):
@@ -183,8 +195,15 @@ class Proof:
             self._refit(first, limit)
             ranges[first] = self._score(first)
 
-    def certificate(self, choice: Key) -> Certificate:
-        """Return what is proved of a choice by now, whose own folds are refitted first."""
+    def certificate(self, choice: Key, unseen: int) -> Certificate:
+        """Return what is proved of a choice by now, whose own folds are refitted first.
+
+        Parameters
+        ----------
+        choice : tuple
+        unseen : int
+            Candidates that there was no time to score.
+        """
         keys = self.keys()
         if choice in keys and self._unsettled(choice):
             self._refit(choice, math.inf)
@@ -203,6 +222,7 @@ class Proof:
             _excess(lowest, least),
             _excess(ranges[choice].high if choice in ranges else math.inf, least),
             len(keys) - len(left),
+            unseen,
             len(left),
             int(sum(each.refits.sum() for each in folds)),
             0 if square else outputs * sum(each.refits.size for each in folds),

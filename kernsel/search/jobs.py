@@ -1,8 +1,8 @@
 """Kernels of a search as jobs of joblib, where one of its backends is in force that has processes.
 
-Within ``joblib.parallel_config("loky", n_jobs=4)``, or with the backend of Dask or Ray, the kernels of a grid are
-scored by the processes of the backend. A job has all rows with it: that is for small data and slow learners. Every job
-computes what a thread of this process would, to the last bit.
+Within ``joblib.parallel_config("loky", n_jobs=4)``, or another backend of processes, the kernels of a grid are scored
+by these. A job has all rows with it: that is for small data and slow learners. Every job computes what a thread of this
+process would, to the last bit.
 """
 
 from __future__ import annotations

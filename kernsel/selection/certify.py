@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -38,8 +37,8 @@ def read_certify(given: Any, criterion: Criterion, learner: Learner, rank: Rank,
     if given is None or given is False:
         return None
     share = SHARE if given is True else given
-    if not isinstance(share, int | float | np.floating) or not 0 < share < math.inf:
-        raise OptionError(f"certify is a share of the lowest score, greater than 0, such as 0.01, not {given!r}")
+    if not isinstance(share, int | float | np.floating) or not 0 < share < 1:
+        raise OptionError(f"certify is a share of the lowest score, between 0 and 1, such as 0.01, not {given!r}")
     plain = isinstance(criterion, HeldOutCriterion) and type(criterion).values is HeldOutCriterion.values
     if not plain or hasattr(criterion, "measure"):
         raise OptionError(

@@ -69,7 +69,7 @@ def make_selection(setting: Setting, outcome: Outcome) -> Selection:
     rows, best = setting.deals[0], fitted.best
     notes = list(outcome.notes)
     if not isinstance(procedure, Procedure):
-        notes.append(f"error of the whole selection: not known, for {procedure}; give nested")
+        notes.append(f"error of the whole selection: not known, for {procedure}; nested tells")
     least_error = min(best.error or 0.0, fitted.raw_error)
     examined = examine(dataset, setting.folds[0], setting.deals, fitted.outputs, least_error)
     indefinite = examine_kernel(best.kernel, rows.X, setting.plan.seed)
@@ -250,7 +250,7 @@ def describe_choice(rule: Rule, choice: Choice, criterion: str, verified: int) -
         order = "least error, then least norm" if rule.errors else "least norm"
     what = order if rule.name == SAFEST else "largest lambda"
     return (
-        f"{what} among {choice.tied} candidates within {rule.within:g} standard errors "
+        f"{what} among {choice.tied} candidates within {rule.within:g} standard error{'s' * (rule.within != 1)} "
         f"({choice.limit - lowest.value:.2g}) of the lowest {criterion}{exact}: {lowest.value:.5g} by "
         f"{describe_candidate(lowest)}"
     )

@@ -10,6 +10,7 @@ from kernsel.errors import OptionError, SelectionError
 from kernsel.kernels import Kernel
 from kernsel.numerics.runtime.jit import one_blas_thread
 from kernsel.search.board import Board
+from kernsel.search.candidate import Key
 from kernsel.search.certificate import Proof
 from kernsel.search.deadline import NEVER, TimeIsUp, deadline_in_force
 from kernsel.search.ranking import rank
@@ -76,7 +77,7 @@ def run(
     candidates = reranked.candidates
     procedure = whole_selection(board, dataset, candidates, setting.rule, setting.folds[0], reranked.outputs, unseen)
     times.append(time.perf_counter())
-    certificate = None if proof is None else proof.certificate(candidates[0].key)
+    certificate = None if proof is None else proof.certificate(candidates[0].key, len(_unseen(search)))
     fitted = fit_choice(setting, board, candidates[0], reranked.outputs)
     before = candidates[0].error
     if setting.calibration == "softmax" and isinstance(procedure, Procedure) and before is not None:
@@ -106,13 +107,18 @@ def _search(search: Walk, setting: Setting) -> list[str]:
 
 def _describe_unseen(search: Walk) -> str:
     """Say how many candidates of its grids a search has not come to."""
-    found, keys = search.board.found, [key for axes in search.grids for key in axes.points()]
-    unseen, lower = sum(key not in found for key in keys), sum(not each.in_force for each in found.values())
+    found, unseen = search.board.found, len(_unseen(search))
+    total, lower = sum(len(list(axes.points())) for axes in search.grids), sum(not e.in_force for e in found.values())
     return (
-        f"{TIME}it ended with {unseen} of {len(keys)} candidates unseen"
+        f"{TIME}it ended with {unseen} of {total} candidates unseen"
         + f", and {lower} seen at a lower rank only" * bool(lower)
         + "; the choice depends on the machine"
     )
+
+
+def _unseen(search: Walk) -> list[Key]:
+    """Return the candidates of the grids of a search that it has not come to."""
+    return [key for axes in search.grids for key in axes.points() if key not in search.board.found]
 
 
 def _check_any(board: Board, search: str) -> None:

@@ -185,3 +185,15 @@ def test_where_it_changes_nothing_that_is_said_and_other_words_are_refused():
             make_choices(rare=rare)
     with pytest.raises(OptionError, match="theta has 9 relevances, and there are 4 groups"):
         kernsel.select(table(), table().y, drop="y", kernel=ARD((0.1,) * 9), categories="hamming", **QUICK)
+
+
+def test_one_column_of_categories_alone_has_one_relevance():
+    frame = table()
+    found = kernsel.select(frame[["city"]], frame.y, kernel="ard", categories="hamming", folds=3)
+    assert found.relevances.index.tolist() == ["city"]
+
+
+def test_a_column_of_rare_categories_alone_stays_and_is_said():
+    data = prepare(table(), choices=make_choices(rare=1000))
+    assert not data.encoder.pooled
+    assert any("all of 'city', 'size' are of fewer than 1000 rows, and stay" in note for note in data.notes)

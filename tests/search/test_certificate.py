@@ -1,5 +1,6 @@
 """Certificates: what is proved of the lowest exact score, against exhaustive exact cross-validation."""
 
+import joblib
 import numpy as np
 import pytest
 
@@ -122,7 +123,7 @@ def test_the_square_loss_is_proved_without_a_refit(learner):
     found = select_dataset(table, learner=learner, certify=True, **FIXED)
     assert found.certificate.to_dict() | {"choice_within": None} == {
         "share": 0.01, "proved": True, "lowest_within": found.certificate.lowest, "choice_within": None,
-        "candidates": 24, "open": 0, "refits": 0, "exhaustive": 0, "closed_form": True, "between": None,
+        "candidates": 24, "unseen": 0, "open": 0, "refits": 0, "exhaustive": 0, "closed_form": True, "between": None,
     }  # fmt: skip
     assert found.certificate.lowest < 1e-10
     assert "closed form" in found.summary()
@@ -134,7 +135,7 @@ def test_without_time_it_says_how_far_the_proof_got():
     proof = Proof(walk.board, 0.01, Deadline.within(0.0))
     before = sum(int(each[0].refits.sum()) for each in walk.board.enclosed.values())
     assert proof.run().key == key
-    certificate = proof.certificate(key)
+    certificate = proof.certificate(key, 0)
     assert not certificate.proved
     assert certificate.lowest > 0.01
     assert certificate.between is None
@@ -153,8 +154,23 @@ def test_without_time_it_says_how_far_the_proof_got():
     ],
 )
 def test_a_certificate_is_said_in_words(lowest, within, text):
-    assert text in Certificate(0.01, lowest, within, 121, 0, 290, 1210, False, None).describe()
-    assert "nothing is proved" in Certificate(0.01, lowest, within, 121, 0, 290, 1210, False, 1.0).describe()
+    assert text in Certificate(0.01, lowest, within, 121, 0, 0, 290, 1210, False, None).describe()
+    assert "nothing is proved" in Certificate(0.01, lowest, within, 121, 0, 0, 290, 1210, False, 1.0).describe()
+
+
+def test_a_bound_is_rounded_up_and_what_was_not_scored_is_said():
+    made = Certificate(0.03, 0.0201, 0.026464, 12, 420, 0, 60, 60, False, None)
+    assert "within 2.7 % of the best" not in made.describe()
+    assert "proved within 3 % of the best of the 12 candidates that were scored (420 were not)" in made.describe()
+    far = Certificate(0.01, 0.026401, 0.03, 12, 0, 0, 60, 60, False, None).describe()
+    assert "within 2.7 % of the best of all 12 candidates, at 100 % of exhaustive work" in far
+
+
+def test_within_processes_of_joblib_a_certificate_is_that_of_this_process():
+    table = dataset("svm")
+    here = select_dataset(table, learner="svm", certify=0.01, **FIXED)
+    with joblib.parallel_config("loky", n_jobs=2):
+        assert select_dataset(table, learner="svm", certify=0.01, **FIXED).certificate == here.certificate
 
 
 def test_a_certificate_changes_no_score_and_is_the_same_again():
@@ -170,7 +186,8 @@ def test_a_certificate_changes_no_score_and_is_the_same_again():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"certify": -0.1}, "greater than 0"),
+        ({"certify": -0.1}, "between 0 and 1"),
+        ({"certify": 2}, "between 0 and 1"),
         ({"certify": "much"}, "share of the lowest score"),
         ({"criterion": "cvks"}, "use newton-cv"),
         ({"criterion": "eloo"}, "use newton-cv"),

@@ -37,7 +37,7 @@ def test_the_choice_has_the_highest_metric_of_those_within_the_limit(classes, me
     values = [c.metrics[metric].value for c in tied]
     assert found.best.metrics[metric].value == max(values) > min(values)
     assert (
-        f"highest {metric} ({max(values):.5g}) among {len(tied)} candidates within 1 standard errors" in found.summary()
+        f"highest {metric} ({max(values):.5g}) among {len(tied)} candidates within 1 standard error " in found.summary()
     )
     assert found.to_dict()["options"]["select_by"] == metric
     assert found.procedure is None
