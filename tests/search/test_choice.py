@@ -91,7 +91,7 @@ def test_a_selection_by_one_standard_error(data, criterion):
             assert each.verified > limit or each.score > limit
     said = "choice: largest lambda among"
     assert said in result.summary()
-    assert f"within 1 standard errors ({lowest.best.score_se:.2g}) of the lowest {criterion}" in " ".join(
+    assert f"within 1 standard error ({lowest.best.score_se:.2g}) of the lowest {criterion}" in " ".join(
         result.summary().split()
     )
     assert result.options["one_se"]
