@@ -44,12 +44,10 @@ def test_threads_and_single_processes_are_none(backend, n_jobs):
 
 
 def test_a_job_is_in_another_process():
+    def place(_, number):  # a local function: other processes have the tests on no path
+        return number, os.getpid()
+
     with joblib.parallel_config("loky", n_jobs=2):
         places = list(jobs.spread(place, "of", [1, 2, 3]))
     assert [number for number, _ in places] == [1, 2, 3]
     assert os.getpid() not in {process for _, process in places}
-
-
-def place(shared, number):
-    """The number, and the process that is given it."""
-    return number, os.getpid()
