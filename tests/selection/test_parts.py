@@ -217,13 +217,28 @@ def test_workers_of_dask_give_the_same_bits(client):
 PATIENCE = 120  # seconds until a selection that lost a worker is given up
 
 
-def slow_rows(rows):
-    """A part that takes a while, so that a worker can be lost in the middle."""
-    time.sleep(0.3)
-    return rows
+@pytest.fixture
+def slow_rows():
+    """A part that takes a while, so that a worker can be lost in the middle; workers have the tests on no path."""
+
+    def slow(rows):
+        time.sleep(0.3)
+        return rows
+
+    return slow
 
 
-def test_what_a_lost_worker_had_is_done_again(client):
+@pytest.fixture
+def add():
+    """A sum, or for 13 the end of the process."""
+
+    def work(one, other):
+        return one + other if other != 13 else os._exit(1)
+
+    return work
+
+
+def test_what_a_lost_worker_had_is_done_again(client, slow_rows):
     expected = spread.select_parts(cut(*table()), InProcess(), PLAN)
     parts = [client.submit(slow_rows, part, pure=False) for part in cut(*table())]
     (victim, *_) = client.run(os.getpid).values()
@@ -241,7 +256,7 @@ def test_what_a_lost_worker_had_is_done_again(client):
     assert [c.score for c in found.candidates] == [c.score for c in expected.candidates]
 
 
-def test_a_cluster_that_has_no_worker_is_given_up():
+def test_a_cluster_that_has_no_worker_is_given_up(slow_rows, add):
     pytest.importorskip("distributed")
     with local_client(0) as nobody:
         driver = OnDask(nobody, patience=0.1)
@@ -249,18 +264,13 @@ def test_a_cluster_that_has_no_worker_is_given_up():
             driver.reduce(add, [driver.share(slow_rows, 1)], max, 1)
 
 
-def test_workers_that_do_nothing_are_given_up(client):
+def test_workers_that_do_nothing_are_given_up(client, slow_rows, add):
     impossible = client.submit(slow_rows, 1, resources={"of which there is none": 1}, pure=False)
     with pytest.raises(SelectionError, match=r"the workers of Dask have done nothing at tcp://.* for 0.1 s; restart"):
         OnDask(client, patience=0.1).reduce(add, [impossible], max, 1)
 
 
-def add(one, other):
-    """A sum, or for 13 the end of the process."""
-    return one + other if other != 13 else os._exit(1)
-
-
-def test_work_that_kills_workers_is_an_error():
+def test_work_that_kills_workers_is_an_error(slow_rows, add):
     dask = pytest.importorskip("dask")
     pytest.importorskip("distributed")
     with dask.config.set({"distributed.scheduler.allowed-failures": 0}), local_client(1) as one:
