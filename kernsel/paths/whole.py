@@ -18,7 +18,7 @@ from kernsel.folds.partition import Partition
 from kernsel.numerics.points import Points, as_points, is_sparse
 from kernsel.numerics.runtime.once import once
 from kernsel.numerics.whole import costs as whole_costs
-from kernsel.numerics.whole.preconditioners import Factored, Refused
+from kernsel.numerics.whole.preconditioners import FLOOR, FLOOR_OF_FOLDS, Factored, Refused
 from kernsel.numerics.whole.solver import Fit, WholeKernel
 from kernsel.numerics.whole.solver import HeldOut as WithoutFolds
 from kernsel.numerics.whole.tiles import CallableMatrix, CrossMatrix, FormulaMatrix, KernelMatrix, Span
@@ -166,7 +166,8 @@ class WholePath(Path):
     def _try(self, lam: float, dtype: type) -> Solved | Refused:
         """Fit, and hold out the folds, with a factor of some precision."""
         whole, folds, route = self._whole, self._folds, self.route
-        factored = whole.factorise(lam, () if route == "one fold" else folds, dtype)
+        floor = FLOOR_OF_FOLDS if route == "folds" else FLOOR
+        factored = whole.factorise(lam, () if route == "one fold" else folds, dtype, floor)
         if isinstance(factored, Refused):
             return factored
         fit = whole.fit(factored, lam)
@@ -253,7 +254,8 @@ class WholePath(Path):
     def _by_columns(self, lam: float) -> tuple[Array, Array]:
         """Return coefficients and biases of the fits without each of many folds, by a system for each."""
         whole, folds = self._whole, self._folds
-        factored = whole.factorise(lam, folds, np.float64 if self.rows.n <= DOUBLE else np.float32)
+        dtype = np.float64 if self.rows.n <= DOUBLE else np.float32
+        factored = whole.factorise(lam, folds, dtype, FLOOR_OF_FOLDS)
         prepared = factored if isinstance(factored, Refused) else factored.hold_out(folds)
         found = prepared if isinstance(prepared, Refused) else whole.hold_out(prepared, lam, folds)
         if isinstance(found, Refused):

@@ -140,7 +140,6 @@ def select_large(dataset: Dataset, plan: Plan, progress: Progress | None = None)
     one = final is None or final.route == "one fold"
     moved = source.moved(dataset, best.origin, best.kernel, first.candidates)
     wanted = replace(plan, rank=reading.WHOLE, folds=_only_first(held, dataset) if one else folds)
-    seconds = time.perf_counter() - started - source.seconds  # which the source itself tells
     if progress is not None:
         progress(0, 1, f"the whole kernel of {dataset.n} rows: {short(best.kernel)}")
     result = None
@@ -158,6 +157,7 @@ def select_large(dataset: Dataset, plan: Plan, progress: Progress | None = None)
         for s, gain in zip(chosen.steps, _gains(chosen.steps), strict=True)
     ]
     notes = [*_cut_off(first), chosen.text]
+    seconds = time.perf_counter() - started - result.timing["total"] - source.seconds  # which the source itself tells
     if one:
         notes.append(f"folds: one of {folds} is held out, for the others would take too long")
     return moved.describe(with_notes(result, seconds, notes, climb=climb))

@@ -16,7 +16,7 @@ from kernsel.numerics import gram
 from kernsel.numerics.whole import conjugate_gradients
 from kernsel.numerics.whole import costs as whole_costs
 from kernsel.numerics.whole import solver as whole
-from kernsel.numerics.whole.preconditioners import ALL, Factored, LowRank, Refused, factorise
+from kernsel.numerics.whole.preconditioners import ALL, FLOOR_OF_FOLDS, Factored, LowRank, Refused, factorise
 from kernsel.numerics.whole.solver import WholeKernel, predict
 from kernsel.numerics.whole.tiles import CallableMatrix, FormulaMatrix, rounds
 from kernsel.numerics.whole.triangle import Triangle
@@ -252,6 +252,16 @@ def test_unequal_folds_of_many_rows_are_held_out_exactly(name, weighted, bias):
     np.testing.assert_allclose(one.outputs[50:200], expected[50:200], rtol=0, atol=1e-7)
     assert one.folds == [(50, 200)]
     assert not one.outputs[:50].any()
+
+
+def test_folds_are_held_out_for_their_own_ridge_by_a_factor_whose_ridge_is_raised():
+    there, K = problem("gaussian", 500, 64)
+    folds, lam = even(500, 10), 1e-5 / 500
+    factored = there.factorise(lam, folds, floor=FLOOR_OF_FOLDS)
+    assert factored.jitter > lam * 500
+    held = there.hold_out(factored.hold_out(folds), lam, folds)
+    expected = twins.whole.held_out(K, there.Y, there.s, lam, folds, False)
+    np.testing.assert_allclose(held.outputs, expected, rtol=0, atol=1e-7)
 
 
 @pytest.mark.parametrize("bias", [False, True])

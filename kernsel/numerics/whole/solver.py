@@ -21,7 +21,7 @@ import numpy as np
 
 from kernsel.numerics.runtime.jit import one_blas_thread
 from kernsel.numerics.whole.conjugate_gradients import PASSES, Indices, Solution, conjugate_gradients
-from kernsel.numerics.whole.preconditioners import ALL, Factored, Preconditioner, Refused, factorise
+from kernsel.numerics.whole.preconditioners import ALL, FLOOR, Factored, Preconditioner, Refused, factorise
 from kernsel.numerics.whole.tiles import Array, KernelMatrix, Span
 
 ENOUGH = 1e-9
@@ -92,7 +92,9 @@ class WholeKernel:
         """Roots of the weights."""
         return np.sqrt(self.s)
 
-    def factorise(self, lam: float, folds: Sequence[Span] = (), dtype: type = np.float32) -> Factored | Refused:
+    def factorise(
+        self, lam: float, folds: Sequence[Span] = (), dtype: type = np.float32, floor: float = FLOOR
+    ) -> Factored | Refused:
         """Return a factor, the preconditioner of the fit and of all folds.
 
         Parameters
@@ -103,9 +105,11 @@ class WholeKernel:
             Folds that will be held out: the factor then has their ``common_ridge``, and ``N lam`` without. The fit
             takes a few passes more with a ridge near its own.
         dtype : numpy.float32 or numpy.float64
+        floor : float
+            ``FLOOR``, or ``FLOOR_OF_FOLDS`` where folds will be held out by a column of their own.
         """
         ridge = self.common_ridge(lam, folds) if folds else float(self.s.sum()) * lam
-        return factorise(self.matrix, ridge, self.root, dtype)
+        return factorise(self.matrix, ridge, self.root, dtype, floor)
 
     def fit(
         self,
