@@ -126,6 +126,12 @@ def is_kept() -> bool:
     return step is not None and step.journal.file is not None
 
 
+def seconds_before() -> float:
+    """Return the seconds of earlier runs that the one in force goes on from; 0 in a step, whose time they are not."""
+    step = _step.get()
+    return 0.0 if step is None or step.depth or step.journal.file is None else step.journal.file.before
+
+
 def run_header(command: str, dataset: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return what tells a run from others.
 

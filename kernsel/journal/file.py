@@ -97,6 +97,12 @@ def now() -> str:
     return datetime.now().astimezone().isoformat(timespec="seconds")
 
 
+def _stamp(record: Record) -> datetime | None:
+    """Return when a record was written; the header doesn't say."""
+    told = next((record[name] for name in ("begin", "time", "end") if name in record), None)
+    return None if told is None else datetime.fromisoformat(told)
+
+
 class JournalFile:
     """A journal that is written: lines wait in memory for some seconds if they may, and are appended from then on.
 
@@ -116,6 +122,8 @@ class JournalFile:
         self._stream: IO[bytes] | None = None
         self._waiting: list[bytes] | None = [line_of(self.header)]
         self._begun, self._synced, self._delay = time.monotonic(), 0.0, delay
+        self.before = 0.0
+        """Seconds of the runs that were stopped, each until its last step was done."""
         check_writable(path)
         if path.exists() and not path.is_file():
             raise OptionError(f"journal {path} is no file; choose another name")
@@ -155,6 +163,7 @@ class JournalFile:
     def _read(self, stream: IO[bytes]) -> None:
         """Find the records of a file that is there; it has the header of this run, or OptionError is raised."""
         place = kept = damaged = 0
+        last: datetime | None = None
         for end, record in records(stream):
             if place == 0:
                 check_header(self.path, record, self.header)
@@ -162,6 +171,10 @@ class JournalFile:
                 self._places[record["key"]] = place, end - place
             if record is not None:
                 kept = end
+                stamp = _stamp(record)
+                if stamp and last and "begin" not in record:
+                    self.before += (stamp - last).total_seconds()
+                last = stamp or last
             else:
                 damaged += 1
             place = end

@@ -280,6 +280,7 @@ class Selection:
             f"{len(self.candidates)} candidate{'s' * (len(self.candidates) > 1)}"
             + (f", {failed} of them failed" if failed else "")
             + f", in {self.timing['total']:.2f} s"
+            + (f", {before:.0f} s of it before this run" if (before := self.timing.get("before")) else "")
         )
 
     def choice(self) -> str:

@@ -112,6 +112,20 @@ def test_what_is_done_is_not_done_again(tmp_path, monkeypatch):
         assert found.known > 2
 
 
+def test_the_time_of_a_run_that_goes_on_is_that_of_all_its_runs(tmp_path):
+    path = tmp_path / "j"
+    assert "before" not in kernsel.select(X, Y, journal=path, **GRID).timing
+    header, _, *steps, _ = (journal_file.record_of(line) for line in path.read_bytes().splitlines(keepends=True))
+    at = "2026-11-29T{}+00:00".format
+    legs = [{"begin": at("10:00:00")}, *({**step, "time": at("10:00:30")} for step in steps[:2])]
+    legs += [{"begin": at("23:00:00")}, *({**step, "time": at("23:00:12")} for step in steps[2:])]
+    path.write_bytes(b"".join(map(journal_file.line_of, [header, *legs])))
+    result = kernsel.select(X, Y, journal=path, **GRID)
+    assert result.timing["before"] == 42
+    assert 42 < result.timing["total"] < 142
+    assert ", 42 s of it before this run" in result.summary()
+
+
 def test_steps_are_told_apart_by_what_they_are_in_and_how_often_they_were(tmp_path):
     def steps():
         calls = iter(range(100))
