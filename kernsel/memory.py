@@ -42,6 +42,12 @@ def memory_limit() -> int | None:
     return min((limit for limit in found if limit is not None), default=None)
 
 
+def has_memory(needed: float, share: float = 1.0) -> bool:
+    """Tell whether so many bytes are no more than a share of the memory that the process may have."""
+    limit = memory_limit()
+    return limit is None or needed <= share * limit
+
+
 def addresses_left() -> int | None:
     """Return what is left of a limit on the addresses of the process (``ulimit -v``); None without one."""
     with suppress(ImportError, ValueError, OSError):

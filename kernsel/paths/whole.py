@@ -1,6 +1,7 @@
 """Paths of the square loss with the whole kernel in tiles, for more rows than a Gram matrix is held of.
 
-Every lambda costs a factor; that of the fit serves its folds as well (see ``numerics.whole``). What is known of a
+Every lambda costs a factor, or landmarks where few of them leave little of the kernel; those of the fit serve its folds
+as well (see ``numerics.whole``). What is known of a
 lambda is kept with the problem, for it takes seconds to minutes, and no more than a few numbers a row.
 """
 
@@ -15,10 +16,11 @@ from numpy.typing import NDArray
 
 from kernsel.errors import IncompatibleError, SelectionError, check_memory
 from kernsel.folds.partition import Partition
+from kernsel.memory import has_memory
 from kernsel.numerics.points import Points, as_points, is_sparse
 from kernsel.numerics.runtime.once import once
 from kernsel.numerics.whole import costs as whole_costs
-from kernsel.numerics.whole.preconditioners import FLOOR, FLOOR_OF_FOLDS, Factored, Refused
+from kernsel.numerics.whole.preconditioners import FLOOR, FLOOR_OF_FOLDS, LowRank, Refused
 from kernsel.numerics.whole.solver import Fit, WholeKernel
 from kernsel.numerics.whole.solver import HeldOut as WithoutFolds
 from kernsel.numerics.whole.tiles import CallableMatrix, CrossMatrix, FormulaMatrix, KernelMatrix, Span
@@ -148,20 +150,42 @@ class WholePath(Path):
         return found
 
     def _solve(self, lam: float) -> Solved | Refused:
-        n, d = self.rows.X.shape
+        """Fit, and hold out the folds: by a low rank where it is near enough, else by a factor if memory holds it."""
+        whole, folds, route = self._whole, self._folds, self.route
+        low = None if route == "blocks" else whole.approximate(lam, folds)
+        if low is not None:
+            return _together(whole.fit_and_hold_out(low, lam, folds))
         found: Solved | Refused = Refused("")
-        for dtype in dtypes(n, self.route == "blocks"):
+        for dtype in dtypes(self.rows.n, route == "blocks"):
             size = np.dtype(dtype).itemsize
-            costs = whole_costs.costs(n, d, len(self.rows.Y), self.bias, self._folds, self.route, itemsize=size)
+            costs = whole_costs.costs(*self._sizes, folds, route, itemsize=size)
+            if route != "blocks" and not has_memory(costs.memory):
+                return self._beyond_memory(lam)
             check_memory(
                 costs.memory,
-                f"the whole kernel of {n} rows",
+                f"the whole kernel of {self.rows.n} rows",
                 "give fewer folds, or a number of landmarks such as 1000 in place of whole",
             )
             found = self._try(lam, dtype)
             if not isinstance(found, Refused):
                 break
         return found
+
+    @property
+    def _sizes(self) -> tuple[int, int, int, bool]:
+        """Rows, features, outputs, and whether there is a bias."""
+        return *self.rows.X.shape, len(self.rows.Y), self.bias
+
+    def _beyond_memory(self, lam: float) -> Solved | Refused:
+        """Fit with a preconditioner of low rank, whatever that leaves: there may be many passes."""
+        whole, folds = self._whole, self._folds
+        check_memory(
+            whole_costs.costs(*self._sizes, folds, "folds", rank=whole_costs.BEYOND_MEMORY).memory,
+            f"the whole kernel of {self.rows.n} rows",
+            "give a number of landmarks such as 1000 in place of whole",
+        )
+        low = LowRank(whole.matrix, whole_costs.BEYOND_MEMORY, whole.root, folds)
+        return _together(whole.fit_and_hold_out(low, lam, folds))
 
     def _try(self, lam: float, dtype: type) -> Solved | Refused:
         """Fit, and hold out the folds, with a factor of some precision."""
@@ -170,20 +194,20 @@ class WholePath(Path):
         factored = whole.factorise(lam, () if route == "one fold" else folds, dtype, floor)
         if isinstance(factored, Refused):
             return factored
+        if route == "folds":
+            prepared = factored.hold_out(folds)
+            return (
+                prepared if isinstance(prepared, Refused) else _together(whole.fit_and_hold_out(prepared, lam, folds))
+            )
         fit = whole.fit(factored, lam)
         if isinstance(fit, Refused):
             return fit
         if route == "one fold":
             del factored  # the memory is for the next one
-            return _together(fit, whole.hold_out_one(lam, folds[0], dtype))
-        return _together(fit, self._without(factored, lam))
-
-    def _without(self, factored: Factored, lam: float) -> WithoutFolds | Refused:
-        whole, folds = self._whole, self._folds
-        if self.route == "blocks":
-            return whole.hold_out_by_blocks(factored, lam, folds)
-        prepared = factored.hold_out(folds)
-        return prepared if isinstance(prepared, Refused) else whole.hold_out(prepared, lam, folds)
+            held = whole.hold_out_one(lam, folds[0], dtype)
+        else:
+            held = whole.hold_out_by_blocks(factored, lam, folds)
+        return held if isinstance(held, Refused) else _together((fit, held))
 
     @once
     def fits(self) -> Fits:
@@ -271,7 +295,8 @@ class WholePath(Path):
         return self.representation.describe() + (f", outputs to {worst:.0e}" if worst > EXACT else "")
 
 
-def _together(fit: Fit, held: WithoutFolds | Refused) -> Solved | Refused:
-    if isinstance(held, Refused):
-        return held
+def _together(found: tuple[Fit, WithoutFolds] | Refused) -> Solved | Refused:
+    if isinstance(found, Refused):
+        return found
+    fit, held = found
     return Solved(fit.a, fit.b, fit.f, held.outputs, max(held.error, fit.residual), held.a, held.b)

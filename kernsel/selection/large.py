@@ -367,8 +367,11 @@ def subset_sizes(few: int, inside: int) -> list[int]:
 
 
 def _fit(whole: WholeKernel, ridge: float) -> Fit | Refused:
-    """Fit with a factor in float32, or in float64 where that is refused and rows are few."""
+    """Fit with a low rank where it is near enough, else a factor in float32, or in float64 if rows are few."""
     lam = ridge / float(whole.s.sum())
+    low = whole.approximate(lam)
+    if low is not None:
+        return whole.fit(low, lam)
     fit: Fit | Refused = Refused("")
     for dtype in dtypes(whole.matrix.n):
         factored = whole.factorise(lam, dtype=dtype)

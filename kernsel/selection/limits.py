@@ -14,7 +14,7 @@ import numpy as np
 
 from kernsel import parts as reading
 from kernsel.data import Dataset
-from kernsel.memory import memory_limit
+from kernsel.memory import has_memory
 from kernsel.numerics.points import is_sparse
 from kernsel.numerics.whole import costs as whole_costs
 from kernsel.numerics.whole.solver import COLUMNS
@@ -100,21 +100,31 @@ def final_fit(dataset: Dataset, plan: Plan, limits: Limits) -> FinalFit | None:
 
     Where it is asked for, it takes what it takes, all the memory at most; with a deadline fewer folds are held out.
     """
-    asked, there = plan.rank is not None, memory_limit()
-    columns = int(plan.folds) * (dataset.k + has_bias(dataset))
-    for route in ("folds" if columns <= COLUMNS else "blocks", "one fold"):
-        costs = route_costs(dataset, plan, route)
-        fits = (there is None or costs.memory <= MEMORY * there) and costs.seconds(limits.rates) <= limits.final
-        if fits or (asked and (route == "one fold" or not limits.deadline.is_set)):
+    asked, by_columns = plan.rank is not None, int(plan.folds) * (dataset.k + has_bias(dataset)) <= COLUMNS
+    ways: list[tuple[str, int | None]] = [("folds" if by_columns else "blocks", None), ("one fold", None)]
+    ways += [(route, whole_costs.BEYOND_MEMORY) for route in ["folds"] * by_columns + ["one fold"]]
+    for route, rank in ways:
+        costs = route_costs(dataset, plan, route, rank)
+        last = route == "one fold" or not limits.deadline.is_set
+        in_time = costs.seconds(limits.rates) <= limits.final or (asked and last)
+        if in_time and has_memory(costs.memory, 1.0 if asked else MEMORY):
             return FinalFit(route, costs)
     return None
 
 
-def route_costs(dataset: Dataset, plan: Plan, route: str) -> whole_costs.Costs:
-    """Return what one fit to all rows takes with the held-out outputs of a route."""
+def least_costs(dataset: Dataset, plan: Plan) -> whole_costs.Costs:
+    """Return what one fit to all rows takes with one fold held out, by a factor if memory holds it."""
+    factor = route_costs(dataset, plan, "one fold")
+    return factor if has_memory(factor.memory) else route_costs(dataset, plan, "one fold", whole_costs.BEYOND_MEMORY)
+
+
+def route_costs(dataset: Dataset, plan: Plan, route: str, rank: int | None = None) -> whole_costs.Costs:
+    """Return what one fit to all rows takes with the held-out outputs of a route, by a factor or by a low rank."""
     n, folds = dataset.n, int(plan.folds)
     bounds = [(n * i // folds, n * (i + 1) // folds) for i in range(folds)]
-    return whole_costs.costs(n, dataset.d, dataset.k, has_bias(dataset), bounds, route)
+    if rank is not None:  # which knows folds as columns only
+        bounds, route = bounds[: 1 if route == "one fold" else folds], "folds"
+    return whole_costs.costs(n, dataset.d, dataset.k, has_bias(dataset), bounds, route, rank=rank)
 
 
 def has_bias(dataset: Dataset) -> bool:

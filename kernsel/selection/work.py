@@ -22,8 +22,8 @@ from kernsel.selection.limits import (
     final_fit,
     has_bias,
     is_large,
+    least_costs,
     machine_rates,
-    route_costs,
 )
 from kernsel.selection.plan import Plan
 from kernsel.selection.run import TIME
@@ -117,4 +117,4 @@ def whole_left_out(dataset: Dataset, plan: Plan) -> list[str]:
 
 def _one_fit(dataset: Dataset, plan: Plan) -> str:
     """Return what one fit to all rows takes, with one fold held out, at the fixed rates."""
-    return route_costs(dataset, plan, "one fold").describe(RATES)
+    return least_costs(dataset, plan).describe(RATES)

@@ -1,6 +1,7 @@
 """The whole kernel in mixed precision against dense float64 systems and brute-force refits."""
 
 import itertools
+from dataclasses import replace
 
 import numba
 import numpy as np
@@ -252,6 +253,25 @@ def test_unequal_folds_of_many_rows_are_held_out_exactly(name, weighted, bias):
     np.testing.assert_allclose(one.outputs[50:200], expected[50:200], rtol=0, atol=1e-7)
     assert one.folds == [(50, 200)]
     assert not one.outputs[:50].any()
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_low_rank_serves_fit_and_folds_in_few_passes_where_it_leaves_less_than_the_ridge(weighted, bias):
+    rough, _ = problem("exponential", 500, 64, weighted, bias)
+    X, formula = rough.matrix.points(np.arange(500)), gram.exponential(0.03)
+    there = replace(rough, matrix=FormulaMatrix("sqdist", X, formula, 64))
+    K, folds, lam = gram.gram("sqdist", X, None, formula), [(0, 50), (50, 200), (200, 430)], 0.05 / 500
+    low = there.approximate(lam, folds)
+    assert low.lost <= there.common_ridge(lam, folds)
+    assert low.F.shape[1] <= 50
+    fit, held = there.fit_and_hold_out(low, lam, folds)
+    assert max(fit.passes, held.passes) <= 20  # a condition number of at most 2
+    expected = twins.whole.held_out(K, there.Y, there.s, lam, folds, bias)
+    np.testing.assert_allclose(held.outputs, expected, rtol=0, atol=1e-7)
+    plain = there.fit(there.factorise(lam, dtype=np.float64), lam)
+    np.testing.assert_allclose(fit.f, plain.f, rtol=0, atol=1e-7)
+    assert rough.approximate(lam, folds) is None
 
 
 def test_folds_are_held_out_for_their_own_ridge_by_a_factor_whose_ridge_is_raised():

@@ -16,7 +16,9 @@ from kernsel.heldout.intervals import Intervals
 from kernsel.kernels import Exponential, Gaussian, parse
 from kernsel.learners import Krr, Lssvm
 from kernsel.numerics.whole import costs as whole_costs
+from kernsel.numerics.whole.solver import WholeKernel
 from kernsel.paths import make_path
+from kernsel.paths import whole as whole_paths
 from kernsel.paths.whole import WholePath, cross_matrix, kernel_matrix
 from kernsel.representation.problem import Problem
 from kernsel.representation.ranks import Whole
@@ -42,6 +44,12 @@ def both(rows, learner, kernel=None, lams=LAMS):
 
 def close(found, expected, slack=1.0):
     np.testing.assert_allclose(found, expected, rtol=0, atol=slack * tolerances.FITTED)
+
+
+def agree(whole, full):
+    """Compare fits and held-out outputs."""
+    close(whole.exact().f[..., : whole.rows.held], full.exact().f[..., : whole.rows.held])
+    close(whole.fits.f, full.fits.f)
 
 
 FOLDS = {"five": [60] * 5, "unequal": [40, 100, 3, 157], "one": [70], "not all": [50, 80]}
@@ -71,6 +79,19 @@ def test_a_path_of_the_whole_kernel_is_that_of_the_gram_matrix(learner, sizes, w
     assert whole.representation.rank == N
     assert whole.representation.lost == 0.0
     assert whole.representation.points is rows.X
+
+
+@pytest.mark.parametrize("sizes", FOLDS.values(), ids=FOLDS.keys())
+def test_a_kernel_of_which_few_landmarks_leave_nothing_needs_no_factor(monkeypatch, sizes):
+    monkeypatch.setattr(WholeKernel, "factorise", None)
+    agree(*both(make_rows(sizes), Lssvm(), Gaussian(50.0)))
+
+
+@pytest.mark.parametrize("sizes", FOLDS.values(), ids=FOLDS.keys())
+def test_beyond_memory_a_low_rank_takes_the_place_of_the_factor(monkeypatch, sizes):
+    monkeypatch.setattr(WholeKernel, "factorise", None)
+    monkeypatch.setattr(whole_paths, "has_memory", lambda needed: False)
+    agree(*both(make_rows(sizes), Krr()))
 
 
 def rows_kernel(rows):

@@ -11,6 +11,7 @@ from commandline import run
 from kernsel import parts as reading
 from kernsel.data import from_arrays
 from kernsel.kernels import Gaussian, Laplacian, parse
+from kernsel.memory import limited_memory
 from kernsel.numerics.whole.costs import Costs, Work
 from kernsel.search.deadline import Deadline, limited_time
 from kernsel.selection import auto as automatic
@@ -126,10 +127,11 @@ def test_a_kernel_of_few_dimensions_is_left_to_landmarks(low):
 
 def test_what_takes_too_long_or_too_much_memory_is_left_to_landmarks_and_one_fold_comes_before(low, monkeypatch):
     data = from_arrays(*rough(), standardize=True)
-    costs = {"folds": 1.0, "one fold": 1.0}
+    costs = {"folds": 1.0, "one fold": 1.0, "low rank, 4": 1.0, "low rank, 1": 1.0}
 
-    def made(n, d, outputs, bias, folds=(), route="fit"):
-        return Costs((Work("all", products32=costs.get(route, 0.0) * limits.RATES.products32),), 10)
+    def made(n, d, outputs, bias, folds=(), route="fit", rank=None):
+        seconds = costs[route if rank is None else f"low rank, {len(folds)}"]
+        return Costs((Work("all", products32=seconds * limits.RATES.products32),), 10 if rank is None else 4)
 
     monkeypatch.setattr(limits.whole_costs, "costs", made)
     monkeypatch.setattr(limits, "machine_rates", lambda: limits.RATES)
@@ -139,16 +141,24 @@ def test_what_takes_too_long_or_too_much_memory_is_left_to_landmarks_and_one_fol
             plan = Plan(effort=effort, rank=rank, folds=4)
             return limits.final_fit(data, plan, limits.Limits.of(effort)).route
 
+    def is_large(effort):
+        return limits.is_large(data, Plan(effort=effort, folds=4))
+
     assert route() == route(within=500.0) == "folds"
     costs["folds"] = 1e3
     assert route() == route("thorough") == "one fold"
     assert route(rank="whole") == "folds"
     assert route(rank="whole", within=500.0) == "one fold"
-    costs["one fold"] = 500.0
-    assert not limits.is_large(data, Plan())
-    assert limits.is_large(data, Plan(effort="thorough"))
-    monkeypatch.setattr(limits, "memory_limit", lambda: 5)
-    assert not limits.is_large(data, Plan(effort="thorough"))
+    costs |= {"one fold": 500.0, "low rank, 4": 1e3, "low rank, 1": 500.0}
+    assert not is_large("normal")
+    assert is_large("thorough")
+    with limited_memory(9):  # of a factor no more, but of a low rank
+        assert is_large("thorough")
+        assert route(rank="whole") == "folds"
+        costs["low rank, 1"] = 1e3
+        assert not is_large("thorough")
+    with limited_memory(3):
+        assert not limits.is_large(data, Plan(rank="whole", folds=4))
 
 
 @pytest.mark.parametrize("classes", [False, True], ids=["krr", "lssvm"])

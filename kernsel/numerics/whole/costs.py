@@ -33,6 +33,13 @@ PASSES = 8
 """Passes of conjugate gradients that are expected: 3 to 10 where float32 bears the ridge, up to 100 elsewhere."""
 
 
+BEYOND_MEMORY = 2000
+"""Columns of a preconditioner of low rank where memory doesn't hold a factor."""
+
+MORE_PASSES = 30
+"""Passes that are expected with it: 6 to 40 on rough kernels."""
+
+
 @dataclass(frozen=True)
 class Rates:
     """What the machine does a second, on all threads; build it by :func:`measure_rates`."""
@@ -103,7 +110,7 @@ def costs(
     bias: bool = False,
     folds: Sequence[Span] = (),
     route: str = "fit",
-    passes: int = PASSES,
+    passes: int | None = None,
     rank: int | None = None,
     itemsize: int = 4,
     columns: int = 128,
@@ -118,16 +125,17 @@ def costs(
     route : {"fit", "folds", "blocks", "one fold"}
         The fit alone, or with held-out outputs by one of the methods of ``whole.WholeKernel``: ``hold_out``,
         ``hold_out_by_blocks``, ``hold_out_one`` (of the largest fold).
-    passes : int
-        Expected for each block of columns.
+    passes : int, optional
+        Expected for each block of columns: ``PASSES``, or ``MORE_PASSES`` with a low rank, unless given.
     rank : int, optional
-        Of a low-rank preconditioner, in place of the factor.
+        Of a low-rank preconditioner, in place of the factor: the route is "fit" or "folds".
     itemsize : {4, 8}
         Bytes of a number of the factor.
     columns : int
         Of one block of conjugate gradients, at most.
     """
     each, t = outputs + bias, len(folds)
+    passes = passes or (MORE_PASSES if rank else PASSES)
     of_folds = {"fit": 0, "folds": t * each, "blocks": 0, "one fold": 0}[route]
     triangle = triangle_bytes(n, itemsize)
     memory, steps = 0, []
@@ -165,8 +173,10 @@ def costs(
             memory += kept(triangle_bytes(hi - lo, itemsize) for lo, hi in folds) + itemsize * n * BLOCK
             work = sum((hi - lo) ** 2 * (n - lo) / 2 + (hi - lo) ** 3 / 6 for lo, hi in folds)
             steps.append(_dense("blocks", work, itemsize))
-    iterate("fit", n, each, 2)
-    iterate("held out", n, of_folds, 4)
+    if of_folds:
+        iterate("fit and held out", n, each + of_folds, 4)
+    else:
+        iterate("fit", n, each, 2)
     if route == "blocks" and folds:
         iterate("folds checked", n, min(8, t) * each, 4)
         memory += 16 * max(hi - lo for lo, hi in folds) ** 2
@@ -175,7 +185,8 @@ def costs(
         factor(rows, " without a fold")
         iterate("fit without a fold", rows, each, 2)
         memory += triangle_bytes(rows, itemsize)
-    width = max(each, min(of_folds, columns))
+    width = min(each + of_folds, max(each, columns))
+    memory += 16 * n * of_folds
     memory += 8 * n * (8 * width + 2 * d) + threads() * 8 * 2 * BLOCK**2
     return Costs(tuple(steps), int(memory))
 

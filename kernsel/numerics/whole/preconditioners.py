@@ -8,9 +8,9 @@ with T the other rows, ``P_TT^-1 r`` is what conjugate gradients need for the sy
     ``(P^-1)_TT - (P^-1)_TS ((P^-1)_SS)^-1 (P^-1)_ST``: two solves and one block of the inverse. One factor thus serves
     the fit, all folds, and ridges near its own.
 :class:`LowRank`
-    ``P = F F' + ridge I`` with F (n, r), for more rows than memory holds: ``P_TT^-1 r = (r - F_T (F_T' F_T + ridge
-    I)^-1 F_T' r) / ridge`` (Woodbury), with the exact ridge of each column. F comes from a randomly pivoted Cholesky
-    factorisation (Diaz, Epperly, Frangella, Tropp and Webber 2023).
+    ``P = F F' + ridge I`` with F (n, r), where that leaves little of K, or where memory doesn't hold a factor:
+    ``P_TT^-1 r = (r - F_T (F_T' F_T + ridge I)^-1 F_T' r) / ridge`` (Woodbury), with the exact ridge of each column. F
+    comes from a randomly pivoted Cholesky factorisation (Diaz, Epperly, Frangella, Tropp and Webber 2023).
 
 Weights enter as ``root K root`` with ``root = sqrt(s)``: a row of weight 0 is then a row of the ridge alone.
 """
@@ -231,6 +231,9 @@ def factorise(
 class LowRank:
     """``F F' + ridge I`` with a randomly pivoted Cholesky factor F (n, r) of ``root K root``.
 
+    What F leaves of the matrix has a trace of ``lost``, so that the condition number of the preconditioned system is at
+    most ``1 + lost / ridge``.
+
     Parameters
     ----------
     matrix : KernelMatrix
@@ -239,6 +242,8 @@ class LowRank:
     root : (n,) array, optional
     folds : sequence of (lo, hi)
     seed : int
+    lost : float
+        Trace that may be left: the rank ends there.
     """
 
     def __init__(
@@ -248,6 +253,7 @@ class LowRank:
         root: Array | None = None,
         folds: Sequence[Span] = (),
         seed: int = 0,
+        lost: float = 0.0,
     ) -> None:
         n = matrix.n
         root = np.ones(n) if root is None else root
@@ -267,7 +273,9 @@ class LowRank:
             return C
 
         with one_blas_thread():
-            self.F, *_, self.lost = pivoted_cholesky(columns, root**2 * matrix.diag(), rank, seed)
+            diag = root**2 * matrix.diag()
+            tol = lost / float(diag.sum())
+            self.F, *_, self.lost = pivoted_cholesky(columns, diag, rank, seed, tol)
             self.G = self._products(self.F)
         self._factors: dict[tuple[int, float], Array] = {}
 
