@@ -13,7 +13,8 @@ kernels are products of these and of a kernel of the numbers.
 
 Where a number is missing, its mean given the other numbers of the row takes its place (``kernsel.data.imputing``), or
 the column's mean where there is no such law; for a category the most frequent one does. A column in which that was
-common has another one beside it, 1 where a value was missing and 0 elsewhere.
+common has another one beside it, 1 where a value was missing and 0 elsewhere; if it is of numbers, only where the
+target differs with that.
 """
 
 from __future__ import annotations
