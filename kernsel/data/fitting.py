@@ -263,8 +263,9 @@ def fit_frame(fit: Fit, frame: pd.DataFrame, found: list[Found], aside: tuple[st
         if each.kind != PLAIN:
             fit.kinds[each.name] = each.kind
         fit.add_numbers(each.name, each.kind.features(each.name), read_numbers(column, each.kind))
+    numbers = [each for each in found if each.reason is None and each.kind.type != CATEGORY]
+    check_unique([feature for each in numbers for feature in each.kind.features(each.name)], "the parts of dates")
     encoder = fit.encoder(aside)
-    check_unique(encoder.features, "the encoded features")
     size = len(frame) * len(encoder.features) * 8
     if size > MAX_ENCODED_BYTES:
         categories = encoder.categories
