@@ -175,7 +175,7 @@ def test_what_is_missing_with_a_column_always_tells_nothing_of_it():
 
 
 @given(st.integers(0, 10_000), st.floats(0.01, 0.6), st.integers(2, 6))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_weight_two_is_a_row_twice_and_order_does_not_matter(seed, share, d):
     _, X = rows_with_gaps(n=30, d=d, share=share, seed=seed)
     X[0] = np.nan_to_num(X[0])  # no column is without numbers
