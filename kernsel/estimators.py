@@ -10,7 +10,8 @@ from __future__ import annotations
 import inspect
 import textwrap
 import warnings
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,10 +27,21 @@ from kernsel.kernels import is_precomputed
 from kernsel.report.cv_results import cv_results
 from kernsel.selection.carry_out import carry_out, encode_arrays
 from kernsel.selection.plan import WORDS, Plan
+from kernsel.types import Progress
 from kernsel.words import unknown_option
 
-if TYPE_CHECKING:
-    pass
+if TYPE_CHECKING or find_spec("sklearn.callback") is None:  # before scikit-learn 1.9
+
+    class CallbackSupportMixin:
+        """An estimator that knows no callbacks."""
+
+    Method = TypeVar("Method")
+
+    def with_callbacks(method: Method) -> Method:
+        """Return the method as it is."""
+        return method
+else:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
 
 _ALIASES = {"cv": "folds", "random_state": "seed", "scoring": "select_by"}
 """Parameters that are scikit-learn's words for another one."""
@@ -38,7 +50,7 @@ _ALIASES = {"cv": "folds", "random_state": "seed", "scoring": "select_by"}
 _AS_SELECT = "        As in :func:`kernsel.select`."
 
 
-class _KernelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class _KernelEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """What the classifier and the regressor share: their parameters are the options of a plan."""
 
     _task: ClassVar[str]
@@ -90,8 +102,15 @@ class _KernelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             options["seed"] = int(check_random_state(options["seed"]).randint(np.iinfo(np.int32).max))
         return options
 
-    def _select(self, X: Any, y: Any, sample_weight: Any, groups: Any, several: bool) -> Any:
-        """Check the data, select, and keep what came out; return the checked target."""
+    def _select(self, X: Any, y: Any, sample_weight: Any, groups: Any, several: bool) -> None:
+        """Select, and warn whoever called ``fit``."""
+        self._carry_out(X, y, sample_weight, groups, several)
+        for text in self.selection_.warnings:
+            warnings.warn(text, SelectionWarning, stacklevel=3)
+
+    @with_callbacks
+    def _carry_out(self, X: Any, y: Any, sample_weight: Any, groups: Any, several: bool) -> None:
+        """Check the data, select, and keep what came out."""
         y_numeric = self._task == "regression"
         if y is None:
             raise DataError(f"{type(self).__name__} requires y to be passed, but the target y is None")
@@ -108,16 +127,18 @@ class _KernelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             if not sample_weight.any():
                 raise DataError("sample_weight is zero for all rows: no row counts; give some a weight greater than 0")
         dataset = encode_arrays(X, y, plan, sample_weight, groups)
-        selection = carry_out(dataset, plan, progress)
-        for text in selection.warnings:
-            warnings.warn(text, SelectionWarning, stacklevel=3)
+        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+        task = _Task(self, {"X": X, "y": y, "metadata": metadata}, progress)
+        selection = carry_out(dataset, plan, task.progress)
         self.selection_ = selection
         self.cv_results_, self.best_index_ = cv_results(selection)
         self.best_params_ = self.cv_results_["params"][self.best_index_]
         by = options["select_by"]
         column = "mean_test_score" if by is None else f"mean_test_{by}"
         self.best_score_ = float(self.cv_results_[column][self.best_index_])
-        return y
+        if not y_numeric:
+            self.classes_ = np.array(selection.model.labels, dtype=y.dtype)
+        task.end()
 
     def _checked(self, X: Any, reset: bool, **target: Any) -> Any:
         """Check features; a DataFrame stays one, as of pandas, for it may have columns of text."""
@@ -151,6 +172,40 @@ class _KernelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = is_precomputed(self.kernel)
         return tags
+
+
+class _Task:
+    """A fit as scikit-learn's callbacks see it: a task, and in it one for each step of the search that has ended.
+
+    Parameters
+    ----------
+    estimator : _KernelEstimator
+    data : dict
+        ``X``, ``y`` and ``metadata``, for the callbacks.
+    progress : callable or None
+        The user's own.
+    """
+
+    def __init__(self, estimator: Any, data: dict[str, Any], progress: Progress | None) -> None:
+        self.user, self.progress = progress, progress
+        self.data = {"estimator": estimator, **data}
+        self.context: Any = None
+        if hasattr(estimator, "_skl_callbacks"):
+            self.progress = self._step
+            self.context = estimator._init_callback_context(max_subtasks=None)
+            self.context.call_on_fit_task_begin(**self.data)
+
+    def _step(self, done: int, total: int, text: str) -> None:
+        step = self.context.subcontext(task_name=text)
+        step.call_on_fit_task_begin(**self.data)
+        step.call_on_fit_task_end(**self.data)
+        if self.user is not None:
+            self.user(done, total, text)
+
+    def end(self) -> None:
+        """Tell that the estimator is fitted."""
+        if self.context is not None:
+            self.context.call_on_fit_task_end(**self.data, reconstruction_attributes={})
 
 
 class _ScoredByPlan:
@@ -267,8 +322,7 @@ class KernelClassifier(_ScoredByPlan, ClassifierMixin, _KernelEstimator):  # typ
         DataError, OptionError, IncompatibleError, PluginError, SelectionError
             As from :func:`kernsel.select`; the first two are ValueErrors.
         """
-        y = self._select(X, y, sample_weight, groups, several=False)
-        self.classes_ = np.array(self.selection_.model.labels, dtype=y.dtype)
+        self._select(X, y, sample_weight, groups, several=False)
         return self
 
     def decision_function(self, X: Any) -> npt.NDArray[np.float64]:

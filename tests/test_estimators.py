@@ -390,3 +390,65 @@ def test_skops_loads_a_pipeline_with_nothing_to_trust(numbers):
     written = skops.dumps(model.to_sklearn())
     assert skops.get_untrusted_types(data=written) == []
     np.testing.assert_allclose(skops.loads(written).predict(X), model.predict(X), rtol=1e-9)
+
+
+class Steps:
+    """A callback that keeps what it is told."""
+
+    def __init__(self):
+        self.told, self.scores = [], []
+
+    def setup(self, estimator, context):
+        self.told.append("setup")
+
+    def teardown(self, estimator, context):
+        self.told.append("teardown")
+
+    def on_fit_task_begin(self, estimator, context, *, X, y, metadata):
+        self.told.append(("begin", context.task_name))
+        self.rows, self.weights = len(X), metadata["sample_weight"]
+
+    def on_fit_task_end(self, estimator, context, *, X, y, fitted_estimator):
+        self.told.append(("end", context.task_name))
+        if fitted_estimator is not None:
+            self.scores.append(fitted_estimator.score(X, y))
+
+
+class HandedOn(Steps):
+    """One that a pipeline hands on to its steps."""
+
+    max_propagation_depth = None
+
+    def on_fit_task_begin(self, estimator, context):
+        self.told.append(("begin", type(estimator).__name__))
+
+    def on_fit_task_end(self, estimator, context):
+        self.told.append(("end", type(estimator).__name__))
+
+
+@pytest.mark.parametrize("made", [KernelClassifier, KernelRegressor])
+def test_callbacks_of_scikit_learn_see_the_steps_of_the_search(made, classes):
+    pytest.importorskip("sklearn.callback")
+    X, y = classes
+    seen, steps = [], Steps()
+    model = clone(made(progress=lambda *step: seen.append(step[2]), **QUICK).set_callbacks(steps))
+    model.fit(X, y, sample_weight=np.ones(len(y)))
+    inner = [(what, text) for text in seen for what in ("begin", "end")]
+    assert steps.told == ["setup", ("begin", "fit"), *inner, ("end", "fit"), "teardown"]
+    assert len(inner) > 4
+    assert steps.rows == len(X)
+    np.testing.assert_array_equal(steps.weights, 1)
+    assert steps.scores == [model.score(X, y)]
+    plain = made(**QUICK).fit(X, y, sample_weight=np.ones(len(y)))
+    np.testing.assert_array_equal(plain.predict(X), model.predict(X))
+    with pytest.raises(ValueError, match="y is None"):
+        model.fit(X, None)
+
+
+def test_pipelines_hand_callbacks_on(classes):
+    pytest.importorskip("sklearn.callback")
+    steps = HandedOn()
+    pipeline = make_pipeline(StandardScaler(), KernelClassifier(**QUICK)).set_callbacks(steps)
+    pipeline.fit(*classes)
+    assert steps.told.count(("end", "KernelClassifier")) == steps.told.count(("begin", "KernelClassifier")) > 4
+    assert steps.told.count("setup") == steps.told.count("teardown") == 1

@@ -32,9 +32,9 @@ class Choices:
     ordinal : mapping of str to tuple of str
         Levels from the least to the greatest.
     missing : str
-        ``"impute"``: a mean, or the most frequent level, takes the place of what is missing; ``"drop"``: rows in which
-        something is missing are left out; ``"refuse"``: they are an error. Rows without a target are left out unless
-        they are refused.
+        ``"impute"``: the mean given the others of the row, or the most frequent level, takes the place of what is
+        missing; ``"drop"``: rows in which something is missing are left out; ``"refuse"``: they are an error. Rows
+        without a target are left out unless they are refused.
     categories : str
         ``"onehot"``: each category is a feature; ``"hamming"``: all categories of a column share one relevance, and one
         that is new differs from all others.

@@ -370,7 +370,8 @@ def encode(X: pd.DataFrame | npt.ArrayLike | Table, standardize: bool = True) ->
     """
     table = as_table(X)
     _check_rows(len(table))
-    return _encoded(table, (), standardize, None, Choices(), find(table, Choices(), np.arange(len(table))), [])[1]
+    found = find(table, Choices(), np.arange(len(table)))
+    return _encoded(table, (), standardize, None, None, Choices(), found, [])[1]
 
 
 def _dataset(
@@ -416,7 +417,7 @@ def _dataset(
             f"weights: {sample.places.size} rows weigh {sample.weights.sum():.6g} together; every mean over rows is "
             "weighted, that of the errors too"
         )
-    encoder, X, document = _encoded(table, aside, standardize, sample.weights, choices, found, notes)
+    encoder, X, document = _encoded(table, aside, standardize, sample.weights, target.Y, choices, found, notes)
     return Dataset(
         X=X,
         Y=target.Y,
@@ -477,6 +478,7 @@ def _encoded(
     aside: tuple[str, ...],
     standardize: bool,
     weights: Floats | None,
+    Y: Floats | None,
     choices: Choices,
     found: list[Any] | None,
     notes: list[str],
@@ -486,7 +488,7 @@ def _encoded(
     if isinstance(table, SparseTable):
         encoder, X = fit_sparse(table, aside, standardize, weights, choices, notes)
     else:
-        fit = Fit(names_in(table), choices, len(table), standardize, weights)
+        fit = Fit(names_in(table), choices, len(table), standardize, weights, Y)
         if found is not None:
             encoder, X = fit_frame(fit, table, found, aside)
             document = fit.document()

@@ -13,7 +13,8 @@ kernels are products of these and of a kernel of the numbers.
 
 Where a number is missing, its mean given the other numbers of the row takes its place (``kernsel.data.imputing``), or
 the column's mean where there is no such law; for a category the most frequent one does. A column in which that was
-common has another one beside it, 1 where a value was missing and 0 elsewhere.
+common has another one beside it, 1 where a value was missing and 0 elsewhere; if it is of numbers, only where the
+target differs with that.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from kernsel.data.columns import (
 from kernsel.data.gaps import share
 from kernsel.data.imputing import NormalLaw
 from kernsel.data.kinds import DATE, PLAIN, Kind, read_numbers
-from kernsel.data.names import check_unique, listed
+from kernsel.data.names import check_unique, listed, told_apart
 from kernsel.data.tables import SparseTable, Table, array_names, as_pandas, as_table, is_frame
 from kernsel.errors import DataError, SelectionWarning
 from kernsel.numerics import points
@@ -105,9 +106,9 @@ class Encoder:
 
     @property
     def features(self) -> list[str]:
-        """Names of the columns of the encoded matrix."""
+        """Names of the columns of the encoded matrix; one that is made of a column's gives way to the columns'."""
         coded = (feature for name in self.categories for feature in self._coded(name))
-        return [*self.numeric, *coded, *(f"{name} is missing" for name in self.gaps)]
+        return told_apart([*self.numeric, *coded, *(f"{name} is missing" for name in self.gaps)])
 
     @property
     def groups(self) -> tuple[int, ...]:

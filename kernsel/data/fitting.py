@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 MAX_ENCODED_BYTES = 8 * 2**30
 """One-hot columns that would need more than this are refused."""
 COMMON = 0.05
-"""A column in which at least this share of the values is missing has a 0/1 column beside it that says where."""
+"""A column in which at least this share of the values is missing has a 0/1 column beside it that says where, if it has
+categories or but one value, or if the target tells."""
+TELLING = 3.0
+"""The target tells if it differs by more than so many standard errors where numbers are missing. Elsewhere such a
+column is noise, and all of them together cost up to a tenth of the error."""
 PLAIN_REASONS = ("constant", "without values")
 """Why a column is left out whatever is said about its type."""
 MOST_NAMED = 60
@@ -46,14 +50,22 @@ class Fit:
         Number of rows.
     standardize : bool
     weights : (n,) array or None
+    Y : (k, n) array or None
+        The encoded target, if there is one.
     """
 
     def __init__(
-        self, names: tuple[str, ...], choices: Choices, n: int, standardize: bool, weights: Floats | None
+        self,
+        names: tuple[str, ...],
+        choices: Choices,
+        n: int,
+        standardize: bool,
+        weights: Floats | None,
+        Y: Floats | None,
     ) -> None:
         check_unique(names, "the table")
         self.names, self.choices, self.n = names, choices, n
-        self.standardize, self.weights = standardize, weights
+        self.standardize, self.weights, self.Y = standardize, weights, Y
         self.numeric: dict[str, tuple[float, float]] = {}
         self.categories: dict[str, tuple[str, ...]] = {}
         self.pooled: dict[str, tuple[str, ...]] = {}
@@ -63,6 +75,7 @@ class Fit:
         self.gaps: dict[str, int] = {}
         self.reasons: dict[str, str] = {}
         self.found: list[Found] = []
+        self.common: list[str] = []  # those with a 0/1 column that says where a value was missing
         self.joint: NormalLaw | None = None
 
     def add_numbers(self, name: str, features: Sequence[str], values: Floats) -> None:
@@ -71,7 +84,7 @@ class Fit:
         holes = np.isnan(values[:, 0])
         for feature, column in zip(features, values.T, strict=True):
             kept += self._add_feature(feature, column, holes)
-        self._add_gaps(name, holes)
+        self._add_gaps(name, holes, always=not kept)
         if not kept:
             self.reasons[name] = "without values" if holes.all() else "constant"
 
@@ -95,7 +108,7 @@ class Fit:
         """Add a column of categories (n,), None where one is missing."""
         holes = absent(texts)
         levels, codes = np.unique(texts[~holes].astype(str), return_inverse=True)
-        self._add_gaps(name, holes)
+        self._add_gaps(name, holes, always=True)
         if len(levels) < 2:
             self.reasons[name] = "constant" if len(levels) else "without values"
             return
@@ -109,19 +122,23 @@ class Fit:
         self.categories[name] = tuple(levels.tolist())
         self.fills[name] = str(levels[int(counts.argmax())])
 
-    def _add_gaps(self, name: str, holes: npt.NDArray[np.bool_]) -> None:
+    def _add_gaps(self, name: str, holes: npt.NDArray[np.bool_], always: bool) -> None:
         count = int(holes.sum())
         if count and self.choices.missing == "refuse":
             raise DataError(refused({name: holes}))
         if count and count < len(holes):
             self.gaps[name] = count
+            if self.choices.missing == "impute" and count >= COMMON * self.n and (always or self._tell(holes)):
+                self.common.append(name)
 
-    @property
-    def common(self) -> tuple[str, ...]:
-        """Columns with a 0/1 column that says where a value was missing."""
-        if self.choices.missing != "impute":
-            return ()
-        return tuple(name for name, count in self.gaps.items() if count >= COMMON * self.n)
+    def _tell(self, holes: npt.NDArray[np.bool_]) -> bool:
+        """Say whether the target differs where values are missing; without a target it may."""
+        if self.Y is None:
+            return True
+        s = np.full(self.n, 1.0 / self.n) if self.weights is None else self.weights / self.weights.sum()
+        h, Y = holes - s @ holes, self.Y - (self.Y @ s)[:, None]
+        largest = (Y**2 @ s) * (s @ h**2)
+        return bool((self.n * (Y @ (s * h)) ** 2 > TELLING**2 * largest).any())
 
     def encoder(self, aside: tuple[str, ...]) -> Encoder:
         """Return the encoder."""
@@ -136,7 +153,7 @@ class Fit:
             ignored=aside,
             kinds=self.kinds,
             fills=self.fills,
-            gaps=self.common,
+            gaps=tuple(self.common),
             missing=self.choices.missing,
             coding=self.choices.categories,
             pooled=self.pooled,
@@ -183,7 +200,7 @@ class Fit:
         each = [f"{name!r} {share(count, self.n)}" for name, count in self.gaps.items()]
         more = f" and {len(each) - MOST_NAMED} more columns" * (len(each) > MOST_NAMED)
         named = f"missing values: {', '.join(each[:MOST_NAMED])}{more} of {self.n} rows"
-        beside = f"; from {100 * COMMON:g} % on a 0/1 column says where" if self.common else ""
+        beside = f"; 0/1 columns say where of {listed(self.common)}" if self.common else ""
         mean = "the mean" if self.joint is None else "the mean given the row's other numbers"
         return [f"{named}; {mean}, or the most frequent category, takes their place, as all rows tell it{beside}"]
 
@@ -246,8 +263,9 @@ def fit_frame(fit: Fit, frame: pd.DataFrame, found: list[Found], aside: tuple[st
         if each.kind != PLAIN:
             fit.kinds[each.name] = each.kind
         fit.add_numbers(each.name, each.kind.features(each.name), read_numbers(column, each.kind))
+    numbers = [each for each in found if each.reason is None and each.kind.type != CATEGORY]
+    check_unique([feature for each in numbers for feature in each.kind.features(each.name)], "the parts of dates")
     encoder = fit.encoder(aside)
-    check_unique(encoder.features, "the encoded features")
     size = len(frame) * len(encoder.features) * 8
     if size > MAX_ENCODED_BYTES:
         categories = encoder.categories

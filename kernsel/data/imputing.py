@@ -1,13 +1,19 @@
 """Numbers in the place of missing ones: their mean, given the other numbers of the row.
 
-Under a normal law with mean m and covariance S, the missing numbers x_u of a row have, given the others x_o, the mean
+A row x has, beside its numbers, their hinges ``max(x_j - q, 0)`` at a few quantiles q of the column j, so that what is
+linear in the features z = (x, hinges) is a sum of curves, one a column, in x. Under a normal law of z with mean m and
+covariance S, the missing features z_u of a row have, given the others z_o, the mean
 
-    m_u + S_uo (S_oo + r I)^-1 (x_o - m_o),
+    m_u + S_uo (S_oo + r_u I)^-1 (z_o - m_o),
 
-with a small ridge r for columns that repeat each other. m and S are fitted by the EM algorithm, which takes that mean
-for what is missing, and adds its covariance ``S_uu - S_uo (S_oo + r I)^-1 S_ou`` to S, until S stays.
+with a ridge r_u for each feature. m and S are fitted by the EM algorithm, which takes that mean for what is missing,
+and adds the covariance of what it leaves, ``(I, -B') S (I, -B')'`` with ``B = (S_oo + r_u I)^-1 S_ou``, to S, until S
+stays. The ridge of a feature is the one of the least generalised cross-validation, from S alone: the mean squared
+residual of the feature given all features of other columns over ``(1 - degrees of freedom / n)^2``. A feature that no
+other tells of gets the largest, and so its mean, nearly.
 
-Source: Little & Rubin, *Statistical Analysis with Missing Data*, section 11.2.
+Sources: Little & Rubin, *Statistical Analysis with Missing Data*, section 11.2; Golub, Heath & Wahba (1979),
+*Generalized cross-validation as a method for choosing a good ridge parameter*.
 """
 
 from __future__ import annotations
@@ -18,36 +24,44 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import solve
 
 Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
 
-RIDGE = 1e-3
-"""Variance that is added to each standardised number before the others are predicted by it."""
+RIDGES = (100.0, 10.0, 1.0, 0.1, 0.01, 1e-3)
+"""Variance that is added to each standardised feature before others are predicted by it: from next to the mean, to what
+columns that repeat each other need."""
 STEPS, TOLERANCE = 10, 1e-3
-"""EM stops after so many steps, or when no entry of S (of standardised numbers) changes by more."""
+"""EM stops after so many steps, or when no entry of S (of standardised features) changes by more."""
 BLOCK_ROWS = 2**15
 """Rows that are filled in at once."""
-MOST_ROWS, MOST_FEATURES = 2000, 64
-"""The law is fitted on so many rows, and not to more features: for those, means have to do."""
+MOST_ROWS, MOST_FEATURES, MOST_KNOTS = 2000, 64, 3
+"""The law is fitted on so many rows, and not to more features: columns beyond have to do with means, and hinges are so
+many a column at most, as far as they are no more than that with the columns."""
 
 
 @dataclass(frozen=True, eq=False)
 class NormalLaw:
-    """A normal law of standardised numbers.
+    """A normal law of the standardised numbers of d columns, and of their hinges: p features.
 
     Parameters
     ----------
-    shift, scale : (d,) arrays
-        A number x is standardised as ``(x - shift) / scale``.
-    mean : (d,) array
-    covariance : (d, d) array
+    knots : tuple of d tuples of float
+        Where the hinges of each column begin. The features are the columns, and then the hinges, column by column.
+    shift, scale : (p,) arrays
+        A feature z is standardised as ``(z - shift) / scale``.
+    mean : (p,) array
+    covariance : (p, p) array
+    ridge : (p,) array
+        What is added to the variances of others where the feature is predicted.
     """
 
+    knots: tuple[tuple[float, ...], ...]
     shift: Floats
     scale: Floats
     mean: Floats
     covariance: Floats
+    ridge: Floats
 
     def fill(self, X: Floats) -> None:
         """Put numbers in the place of NaN in rows X (n, d), in place."""
@@ -56,24 +70,32 @@ class NormalLaw:
                 self._fill(X[start : start + BLOCK_ROWS])
 
     def _fill(self, X: Floats) -> None:
-        holes = np.isnan(X)
-        for members, unknown, known in _patterns(holes):
-            places = np.ix_(members, unknown)
-            Z = np.broadcast_to(self.mean[unknown], (members.size, unknown.size))
-            if known.size:
-                B = solve(*_system(self.covariance, known, unknown), assume_a="pos", check_finite=False)
-                given = (X[np.ix_(members, known)] - self.shift[known]) / self.scale[known]
-                Z = self.mean[unknown] + (given - self.mean[known]) @ B
-            X[places] = Z * self.scale[unknown] + self.shift[unknown]
+        rows = np.flatnonzero(np.isnan(X).any(axis=1))
+        if not rows.size:
+            return
+        Z = (_with_hinges(X[rows], self.knots) - self.shift) / self.scale
+        inverses = _inverses(self.covariance, self.ridge)
+        for members, unknown, known in _patterns(np.isnan(Z)):
+            lost = unknown[unknown < X.shape[1]]  # the columns, in their order, before their hinges
+            B = _coefficients(inverses, self.ridge, known, unknown)[:, : lost.size]
+            found = self.mean[lost] + (Z[np.ix_(members, known)] - self.mean[known]) @ B
+            X[np.ix_(rows[members], lost)] = found * self.scale[lost] + self.shift[lost]
 
     def to_json(self) -> dict[str, Any]:
         """Return the law as a dictionary that JSON holds without loss."""
-        return {name: getattr(self, name).tolist() for name in ("shift", "scale", "mean", "covariance")}
+        arrays = {name: getattr(self, name).tolist() for name in ("shift", "scale", "mean", "covariance", "ridge")}
+        return {"knots": [list(each) for each in self.knots], **arrays}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> NormalLaw:
         """Build the law back from ``to_json()``."""
-        return cls(*(np.array(document[name], dtype=np.float64) for name in ("shift", "scale", "mean", "covariance")))
+        shift, scale, mean, covariance = (
+            np.array(document[name], dtype=np.float64) for name in ("shift", "scale", "mean", "covariance")
+        )
+        # Files of before there were hinges have one ridge for all, the least.
+        knots = document.get("knots", [()] * shift.size)
+        ridge = np.array(document.get("ridge", [min(RIDGES)] * shift.size), dtype=np.float64)
+        return cls(tuple(tuple(map(float, each)) for each in knots), shift, scale, mean, covariance, ridge)
 
 
 def fit_normal(X: Floats, weights: Floats | None = None) -> NormalLaw | None:
@@ -87,7 +109,7 @@ def fit_normal(X: Floats, weights: Floats | None = None) -> NormalLaw | None:
     Returns
     -------
     NormalLaw or None
-        None for more than 64 features, where rows are no more than features, or a column has no number.
+        None for more than 64 columns, where rows are no more than columns, or a column has no number.
     """
     n, d = X.shape
     if d > MOST_FEATURES or d < 2 or n <= d:
@@ -98,53 +120,122 @@ def fit_normal(X: Floats, weights: Floats | None = None) -> NormalLaw | None:
     if np.isnan(X).all(axis=0).any():
         return None
     s = np.full(len(X), 1.0 / len(X)) if weights is None else weights / weights.sum()
-    holes = np.isnan(X)
+    knots = tuple(_knots(column, s, min(MOST_KNOTS, MOST_FEATURES // d - 1)) for column in X.T)
+    Z = _with_hinges(X, knots)
+    holes = np.isnan(Z)
     there = np.where(holes, 0.0, s[:, None])
     total = there.sum(axis=0)
-    shift = np.where(holes, 0.0, X * there).sum(axis=0) / total
-    off = np.where(holes, 0.0, X - shift)
+    shift = np.where(holes, 0.0, Z * there).sum(axis=0) / total
+    off = np.where(holes, 0.0, Z - shift)
     largest = np.maximum(np.abs(off).max(axis=0), np.finfo(float).tiny)  # nothing over- or underflows
     scale = largest * np.sqrt((there * (off / largest) ** 2).sum(axis=0) / total)
     scale[scale == 0] = 1.0
+    distinct = len(np.unique(np.nan_to_num(off / scale), axis=0))  # neither copies nor weights tell more
     with _one_thread():
-        mean, S = _expectation_maximisation(off / scale, holes, s)
-    return NormalLaw(shift, scale, mean, S)
+        mean, S, ridge = _expectation_maximisation(off / scale, holes, s, _columns(knots), distinct * total)
+    return NormalLaw(knots, shift, scale, mean, S, ridge)
 
 
-def _expectation_maximisation(Z: Floats, holes: npt.NDArray[np.bool_], s: Floats) -> tuple[Floats, Floats]:
-    """Return mean and covariance of standardised rows Z (n, d), 0 where one is missing, of weights s with the sum 1."""
-    d = Z.shape[1]
+def _knots(column: Floats, s: Floats, most: int) -> tuple[float, ...]:
+    """Return quantiles of a column with gaps, of weights s, that lie within its range: at most so many."""
+    order = np.argsort(column)[: int((~np.isnan(column)).sum())]  # NaN comes last
+    values, up_to = column[order], np.cumsum(s[order])
+    at = np.arange(1, most + 1) / (most + 1) * up_to[-1] * (1 - 1e-12)  # whatever the rounding of the sums
+    found = np.unique(values[np.searchsorted(up_to, at)])
+    return tuple(found[(found > values[0]) & (found < values[-1])].tolist())
+
+
+def _with_hinges(X: Floats, knots: tuple[tuple[float, ...], ...]) -> Floats:
+    """Return rows X (n, d) with their hinges, (n, p); NaN where the column lacks its number."""
+    return np.column_stack([X, *(np.maximum(X[:, j] - q, 0.0) for j, each in enumerate(knots) for q in each)])
+
+
+def _columns(knots: tuple[tuple[float, ...], ...]) -> Indices:
+    """Return which column each feature is of, (p,)."""
+    d = len(knots)
+    return np.concatenate([np.arange(d), np.repeat(np.arange(d), [len(each) for each in knots])])
+
+
+def _expectation_maximisation(
+    Z: Floats, holes: npt.NDArray[np.bool_], s: Floats, own: Indices, counts: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Return mean, covariance and ridges of standardised rows Z (n, p), 0 where one is missing.
+
+    The rows have weights s with the sum 1, the features are of the columns ``own``, and as many rows as ``counts`` (p,)
+    have each.
+    """
+    p = Z.shape[1]
     patterns = list(_patterns(holes))
-    mean, S = np.zeros(d), (s[:, None] * Z).T @ Z
+    # What is missing with a column in all its rows, as the other parts of a date are, tells nothing of it.
+    joint = np.array([holes[:, j].any() * (holes == holes[:, [j]]).all(axis=0) for j in range(p)], dtype=bool)
+    apart = ~(joint | (own[:, None] == own))
+    mean, S = np.zeros(p), (s[:, None] * Z).T @ Z
     for _ in range(STEPS):
-        C = np.zeros((d, d))
+        ridge = _choose_ridges(S, apart, counts)
+        inverses = _inverses(S, ridge)
+        C = np.zeros((p, p))
         filled = Z.copy()
         for members, unknown, known in patterns:
-            share = s[members].sum()
-            block = np.ix_(unknown, unknown)
-            if not known.size:
-                filled[np.ix_(members, unknown)] = mean[unknown]
-                C[block] += share * S[block]
-                continue
-            B = solve(*_system(S, known, unknown), assume_a="pos", check_finite=False)
+            B = _coefficients(inverses, ridge, known, unknown)
             filled[np.ix_(members, unknown)] = mean[unknown] + (Z[np.ix_(members, known)] - mean[known]) @ B
-            C[block] += share * (S[block] - S[np.ix_(unknown, known)] @ B)
+            across = B.T @ S[np.ix_(known, unknown)]
+            left = S[np.ix_(unknown, unknown)] - across - across.T + B.T @ S[np.ix_(known, known)] @ B
+            C[np.ix_(unknown, unknown)] += s[members].sum() * left
         mean = s @ filled
         centred = filled - mean
-        before, S = S, (s[:, None] * centred).T @ centred + (C + C.T) / 2
+        new = (s[:, None] * centred).T @ centred + C
+        before, S = S, (new + new.T) / 2
         if np.abs(S - before).max() <= TOLERANCE:
             break
-    return mean, S
+    return mean, S, _choose_ridges(S, apart, counts)
 
 
-def spread(n: int, most: int) -> npt.NDArray[np.int64]:
+def _choose_ridges(S: Floats, apart: npt.NDArray[np.bool_], counts: Floats) -> Floats:
+    """Return the ridge (p,) of the least generalised cross-validation for each feature.
+
+    It is predicted by the features ``apart`` (p, p) from it, as ``counts`` (p,) rows of covariance S (p, p) tell.
+    """
+    chosen = np.full(len(S), max(RIDGES))
+    r = np.array(RIDGES)[:, None]
+    for others in np.unique(apart, axis=0):
+        if not others.any():
+            continue
+        targets = np.flatnonzero((apart == others).all(axis=1))
+        w, U = np.linalg.eigh(S[np.ix_(others, others)])
+        w = np.maximum(w, 0.0)
+        products = U.T @ S[np.ix_(others, targets)]
+        freedom = 1.0 + (w / (w + r)).sum(axis=1)
+        for j, c in zip(targets, products.T, strict=True):
+            b = c / (w + r)
+            residual = S[j, j] - 2 * b @ c + (b * b) @ w
+            left = 1.0 - freedom / counts[j]
+            score = np.full(len(RIDGES), np.inf)
+            np.divide(residual, left**2, out=score, where=left > 0)
+            chosen[j] = RIDGES[int(score.argmin())]
+    return chosen
+
+
+def spread(n: int, most: int) -> Indices:
     """Return at most so many of n rows, evenly spread."""
     return np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.int64))
 
 
-def _system(S: Floats, known: npt.NDArray[np.int64], unknown: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Return the matrix and the right-hand sides that predict the unknown numbers by the known ones."""
-    return S[np.ix_(known, known)] + RIDGE * np.eye(known.size), S[np.ix_(known, unknown)]
+def _inverses(S: Floats, ridge: Floats) -> dict[float, Floats]:
+    """Return ``(S + r I)^-1`` by ridge r."""
+    return {float(r): np.linalg.inv(S + r * np.eye(len(S))) for r in np.unique(ridge)}
+
+
+def _coefficients(inverses: Mapping[float, Floats], ridge: Floats, known: Indices, unknown: Indices) -> Floats:
+    """Return how the unknown features are predicted by the known ones, which are all others: (known, unknown).
+
+    With ``P = (S + r I)^-1``, they are ``(S_oo + r I)^-1 S_ou = -P_ou P_uu^-1``: where few are unknown, a small system.
+    """
+    B = np.zeros((known.size, unknown.size))
+    for r, P in inverses.items():
+        these = ridge[unknown] == r
+        if these.any():
+            B[:, these] = -np.linalg.solve(P[np.ix_(unknown, unknown)], P[np.ix_(unknown, known)])[these].T
+    return B
 
 
 def _one_thread() -> Any:
@@ -154,9 +245,7 @@ def _one_thread() -> Any:
     return one_blas_thread()
 
 
-def _patterns(
-    holes: npt.NDArray[np.bool_],
-) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+def _patterns(holes: npt.NDArray[np.bool_]) -> Iterator[tuple[Indices, Indices, Indices]]:
     """Yield the rows that lack the same columns, these columns, and the others; rows that lack none are left out."""
     rows = np.flatnonzero(holes.any(axis=1))
     if not rows.size:

@@ -18,6 +18,17 @@ def check_unique(columns: Sequence[str], where: str) -> None:
         raise DataError(f"{where}: the header repeats {listed(twice)}; every column needs its own name")
 
 
+def told_apart(names: Iterable[str]) -> list[str]:
+    """Return names of which each that was there before has a number behind it, the least that makes it another one."""
+    found: dict[str, None] = {}
+    for name in names:
+        other, number = name, 2
+        while other in found:
+            other, number = f"{name} ({number})", number + 1
+        found[other] = None
+    return list(found)
+
+
 def check_column(columns: Iterable[object], name: str, where: str) -> None:
     """Raise a DataError with a suggestion if ``name`` isn't one of ``columns``."""
     names = [str(column) for column in columns]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -23,7 +25,8 @@ from kernsel.kernels import is_precomputed
 from kernsel.selection.api import select
 from kernsel.selection.carry_out import carry_out, encode_arrays
 from kernsel.selection.plan import Plan
-from kernsel.selection.result import describe_candidate
+from kernsel.selection.result import describe_candidate, finite_or_none
+from kernsel.selection.setting import read_metrics
 from kernsel.types import Progress
 from kernsel.words import understands
 
@@ -49,11 +52,14 @@ class OuterFold:
         What was chosen without them; its ``error`` is the one that the selection itself reports.
     error : float
         Of the held-out rows.
+    metrics : dict of str to float
+        Of the held-out rows; NaN where one isn't defined.
     """
 
     rows: int
     best: Candidate
     error: float
+    metrics: dict[str, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +96,21 @@ class Nested:
         """By how much the selections' own figures are too good."""
         return self.error - self.reported
 
+    @property
+    def metrics(self) -> dict[str, dict[str, float | None]]:
+        """Of each metric the mean over outer folds of ``value`` on their rows, its standard error ``se``, and of what
+        the selections ``reported``; None where there is none."""
+        names = self.folds[0].metrics
+        own = {name: [f.best.metrics[name].value for f in self.folds if name in f.best.metrics] for name in names}
+        return {
+            name: {
+                "value": _mean([f.metrics[name] for f in self.folds]),
+                "se": _standard_error([f.metrics[name] for f in self.folds]),
+                "reported": _mean([math.nan if value is None else value for value in own[name]]),
+            }
+            for name in names
+        }
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the predictions, as JSON can hold it."""
         return {
@@ -99,9 +120,11 @@ class Nested:
             "reported": self.reported,
             "optimism": self.optimism,
             "baseline": {"error": self.baseline, "error_se": self.baseline_se},
+            "metrics": self.metrics,
             "folds": [
                 {"rows": f.rows, "error": f.error, "kernel": f.best.kernel.spec(), "lambda": f.best.lam,
-                 "reported": f.best.error}
+                 "reported": f.best.error,
+                 "metrics": {name: finite_or_none(value) for name, value in f.metrics.items()}}
                 for f in self.folds
             ],
         }  # fmt: skip
@@ -115,6 +138,11 @@ class Nested:
                 f"nested estimate over {self.holdout}: error {self.error:.4g}{se} of rows that had no part in a choice",
                 f"  without features, by the largest class or the mean: {self.baseline:.4g} +- {self.baseline_se:.2g}",
                 f"  the selections themselves reported {self.reported:.4g}: an optimism of {self.optimism:.2g}",
+                *(
+                    f"  {name}: {_figure(each['value'])} +- {_figure(each['se'], 2)}, the mean over outer folds; the "
+                    f"selections themselves reported {_figure(each['reported'])}"
+                    for name, each in self.metrics.items()
+                ),
                 f"  {len(choices)} different choices in {len(self.folds)} folds: {'; '.join(choices)}",
             ]
         )
@@ -149,7 +177,7 @@ def nested(
         Called as ``progress(done, total, text)`` after each outer fold.
     **options
         What else :func:`kernsel.select` is told; ``folds`` are the inner folds, of which an array has that of each of
-        the n rows.
+        the n rows. The scorers of ``metric`` and ``select_by`` are computed on the rows of each outer fold.
 
     Returns
     -------
@@ -211,9 +239,10 @@ def _estimate(
     if isinstance(folds, list | tuple) and len(folds) != whole.given:
         raise OptionError("nested: inner folds as pairs of rows are of all rows; give a number of folds or a splitter")
     places, order, starts = whole.places, dealt.order, dealt.starts
-    found, predicted = [], []
+    metrics = read_metrics(plan, Partition.of(whole, dealt, seed), whole, None)
+    found, predicted, judged = [], [], []
 
-    def select_without(train: Indices, test: Indices) -> tuple[NDArray[Any], Candidate]:
+    def select_without(train: Indices, test: Indices, of: Indices) -> tuple[NDArray[Any], Candidate, dict[str, float]]:
         dataset = encode_arrays(
             _rows(X, train, train, gram),
             take(y, train),
@@ -223,14 +252,17 @@ def _estimate(
         )
         inner = take(folds, train) if np.ndim(folds) == 1 and not isinstance(folds, str) else folds
         result = carry_out(dataset, replace(plan, folds=inner))
-        return np.asarray(result.model.predict(_rows(X, test, train, gram))), result.best
+        rows = _rows(X, test, train, gram)
+        values = {} if metrics is None else metrics.judge(result.model, rows, of)
+        return np.asarray(result.model.predict(rows)), result.best, values
 
     for fold, (low, high) in enumerate(pairwise(starts)):
         kept = dealt.number != fold if dealt.training is None else dealt.training[fold]
-        given = places[kept], places[order[low:high]]
-        outputs, best = remember("outer fold", (whole, plan.options, *given), partial(select_without, *given))
+        given = places[kept], places[order[low:high]], order[low:high]
+        outputs, best, values = remember("outer fold", (whole, plan.options, *given), partial(select_without, *given))
         predicted.append(outputs)
         found.append(best)
+        judged.append(values)
         if progress is not None:
             progress(fold + 1, starts.size - 1, "outer folds")
     predictions, held = np.concatenate(predicted), order[: starts[-1]]
@@ -246,7 +278,10 @@ def _estimate(
         error=error,
         error_se=spread if whole.task == "classification" else spread / (2 * error) if error else 0.0,
         reported=float(np.mean([best.error for best in found])),
-        folds=tuple(OuterFold(int(n), best, e) for n, best, e in zip(np.diff(starts), found, errors, strict=True)),
+        folds=tuple(
+            OuterFold(int(n), best, e, values)
+            for n, best, e, values in zip(np.diff(starts), found, errors, judged, strict=True)
+        ),
         predictions=placed,
         holdout=dealt.text,
         baseline=baseline,
@@ -285,3 +320,19 @@ def row_losses(dataset: Dataset, Y: Array, predictions: NDArray[Any]) -> Array:
 def _error(dataset: Dataset, losses: Array, weight: Array) -> float:
     mean = float(losses @ weight / weight.sum())
     return mean if dataset.task == "classification" else float(np.sqrt(mean))
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    """Return the mean of the values that are defined, if there are any."""
+    defined = [value for value in values if math.isfinite(value)]
+    return float(np.mean(defined)) if defined else None
+
+
+def _standard_error(values: Sequence[float]) -> float | None:
+    """Return the standard error of the mean of the values that are defined, if there are two."""
+    defined = [value for value in values if math.isfinite(value)]
+    return float(np.std(defined, ddof=1) / math.sqrt(len(defined))) if len(defined) > 1 else None
+
+
+def _figure(value: float | None, digits: int = 4) -> str:
+    return "unknown" if value is None else f"{value:.{digits}g}"

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernsel.data import Dataset, from_arrays
+from kernsel.data.choices import ONE_HOT
 from kernsel.data.names import listed
 from kernsel.errors import OptionError
 from kernsel.folds import Folds, make_folds
@@ -174,6 +175,7 @@ def study_relevances(
     groups: npt.ArrayLike | None = None,
     task: str = "auto",
     standardize: bool = True,
+    categories: str = ONE_HOT,
     **options: Any,
 ) -> RelevanceStudy:
     """Learn relevances on all rows and on resamples, and compare the held-out error with and without them.
@@ -194,6 +196,8 @@ def study_relevances(
         What to learn.
     standardize : bool
         Centre and scale the numeric features.
+    categories : {"onehot", "hamming"}
+        Whether each category of a column has a relevance, or the column.
     **options : optional
         The others of :func:`kernsel.learn_relevances`.
 
@@ -210,7 +214,7 @@ def study_relevances(
     ----------
     The box plots of relevances over realisations are those of Cawley & Talbot 2014, Section 3.4.
     """
-    dataset = from_arrays(X, y, task, standardize, weights=weights, groups=groups)
+    dataset = from_arrays(X, y, task, standardize, weights=weights, groups=groups, categories=categories)
     return study_on_dataset(dataset, resamples=resamples, folds=folds, **options)
 
 

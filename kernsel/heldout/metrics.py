@@ -11,9 +11,10 @@ import difflib
 import math
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -84,15 +85,35 @@ class Metrics:
                 reason = " ".join(str(error).split())
                 if heldout.weights is not None and "sample_weight" in reason:
                     reason = "it takes no sample weights"
-                raise OptionError(
-                    f"metric {name!r} can't be computed here ({reason}); leave it out or use another one"
-                ) from error
+                others = heldout.defined(other for other in get_scorer_names() if other.startswith(f"{name}_"))
+                instead = f"use {listing(others, 'or')}" if others else "leave it out or use another one"
+                raise OptionError(f"metric {name!r} can't be computed here ({reason}); {instead}") from error
         return metrics
 
     def evaluate(self, rows: Partition, F: Array) -> dict[str, MetricValue]:
         """Return each metric of held-out outputs ``F (k, n)`` of rows that are sorted by fold."""
         heldout = self._heldout(rows, F)
         return {name: heldout.value(scorer) for name, scorer in self.scorers.items()}
+
+    def judge(self, model: Any, X: Any, rows: Indices) -> dict[str, float]:
+        """Return each metric of a model on rows (m,) of the data set that it hasn't seen; NaN where it isn't defined.
+
+        Parameters
+        ----------
+        model : Model
+            Of the data set's classes it may know some only.
+        X : table of m rows
+        rows : (m,) array
+        """
+        dataset, Y = self.dataset, self.dataset.Y[:, rows]
+        plain = dataset.sample.plain
+        weights = None if plain is None else plain[rows]
+        starts = np.array([0, len(rows)])
+        if dataset.labels is None:
+            heldout = _HeldOut(_Values(np.asarray(model.predict(X))), self._in_units(Y), weights, starts)
+        else:
+            heldout = _HeldOut(_Judged(model, X, dataset.labels), chosen_classes(Y), weights, starts)
+        return {name: heldout.score_or_nan(scorer, np.arange(len(rows))) for name, scorer in self.scorers.items()}
 
     def _heldout(self, rows: Partition, F: Array) -> _HeldOut:
         F, Y = F[:, : rows.held], rows.Y[:, : rows.held]
@@ -122,17 +143,27 @@ class _HeldOut:
     starts: Indices
 
     def value(self, scorer: Any) -> MetricValue:
-        def score(which: Indices) -> float:
-            try:
-                return self.score(scorer, which)
-            except ValueError:  # such as one class only, without some block of folds
-                return math.nan
-
-        value = score(np.arange(len(self.truth)))
+        value = self.score_or_nan(scorer, np.arange(len(self.truth)))
         if not math.isfinite(value):
             return MetricValue(None, None)
         s = np.ones(len(self.truth)) if self.weights is None else self.weights
-        return MetricValue(value, jackknife(score, self.starts, s))
+        return MetricValue(value, jackknife(partial(self.score_or_nan, scorer), self.starts, s))
+
+    def score_or_nan(self, scorer: Any, which: Indices) -> float:
+        try:
+            return self.score(scorer, which)
+        except ValueError:  # such as one class only, without some block of folds
+            return math.nan
+
+    def defined(self, names: Iterable[str]) -> list[str]:
+        """Return the names of the scorers that can be computed."""
+        which = np.arange(len(self.truth))
+        found = []
+        for name in names:
+            with suppress(TypeError, ValueError):
+                self.score(get_scorer(name), which)
+                found.append(name)
+        return found
 
     def score(self, scorer: Any, which: Indices) -> float:
         options = {} if self.weights is None else {"sample_weight": self.weights[which]}
@@ -164,6 +195,37 @@ class _Values(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-le
 
     def predict(self, which: Indices) -> Array:
         return np.asarray(self.values[which])
+
+
+class _Judged(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """A model on rows X (m,), with all classes of a data set, of which it may know some only."""
+
+    def __init__(self, model: Any, X: Any, labels: Sequence[Any]) -> None:
+        self.model, self.X, self.labels = model, X, labels
+        self.places = [labels.index(label) for label in model.labels]
+        self.classes_ = np.arange(len(labels))
+
+    @cached_property
+    def _F(self) -> Array:
+        return np.asarray(self.model.decision(self.X))
+
+    def predict(self, which: Indices) -> Indices:
+        codes = {label: code for code, label in enumerate(self.labels)}
+        return np.array([codes[label] for label in self.model.outputs_to_predictions(self._F).tolist()])[which]
+
+    def decision_function(self, which: Indices) -> Array:
+        F = self._F
+        if len(self.labels) == 2:
+            return F[which]
+        return self._of_all(np.column_stack([-F, F]) if F.ndim == 1 else F, np.finfo(float).min)[which]
+
+    def predict_proba(self, which: Indices) -> Array:
+        return self._of_all(self.model.outputs_to_probabilities(self._F), 0.0)[which]
+
+    def _of_all(self, known: Array, unknown: float) -> Array:
+        out = np.full((len(known), len(self.labels)), unknown)
+        out[:, self.places] = known
+        return out
 
 
 class _Classes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types

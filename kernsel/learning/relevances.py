@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kernsel import registry
 from kernsel.criteria import HeldOutCriterion, Slopes
 from kernsel.data import Dataset, from_arrays
+from kernsel.data.choices import ONE_HOT
 from kernsel.errors import IncompatibleError, OptionError, PluginError
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel
@@ -61,6 +62,7 @@ def learn_relevances(
     groups: npt.ArrayLike | None = None,
     task: str = "auto",
     standardize: bool = True,
+    categories: str = ONE_HOT,
     seed: int = 0,
 ) -> LearnedKernel:
     """Learn how much each feature counts: the theta_r of ``k(x, z) = exp(-sum_r theta_r (x_r - z_r)^2)``.
@@ -73,7 +75,7 @@ def learn_relevances(
     Parameters
     ----------
     X : (n, d) array, sparse matrix or DataFrame
-        Features; text columns of a DataFrame are encoded one-hot, and each of these columns has its relevance.
+        Features; text columns of a DataFrame are encoded as ``categories`` says.
     y : (n,) or (n, k) array
         Target: numbers, or labels of any kind, which are coded -1 and +1.
     criterion : str or Criterion
@@ -98,6 +100,8 @@ def learn_relevances(
         What to learn.
     standardize : bool
         Centre and scale the numeric features; relevances are then in units of their standard deviations.
+    categories : {"onehot", "hamming"}
+        Whether each category of a column has a relevance, or the column: as in :func:`kernsel.select`.
     seed : int
         Of the folds and the part of the rows.
 
@@ -117,7 +121,7 @@ def learn_relevances(
     2006, equation 5.9 (of the evidence); Cawley & Talbot 2007 (``br``) and 2014 (``flkl``).
     """
     return learn_on_dataset(
-        from_arrays(X, y, task, standardize, weights=weights, groups=groups),
+        from_arrays(X, y, task, standardize, weights=weights, groups=groups, categories=categories),
         criterion=criterion,
         learner=learner,
         kernel=kernel,

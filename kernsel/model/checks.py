@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from itertools import chain
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -145,12 +146,15 @@ def _check_kind(kind: Kind) -> None:
 
 
 def _check_law(law: NormalLaw, m: int) -> None:
-    _need(
-        law.shift.shape == law.scale.shape == law.mean.shape == (m,) and law.covariance.shape == (m, m),
-        "a law of others",
-    )
-    _need(all(map(_finite, (law.shift, law.scale, law.mean, law.covariance))), "a law that isn't finite")
-    _need(bool((law.scale > 0).all()), "a law without scales")
+    p = m + sum(map(len, law.knots))
+    _need(p > 0, "a law of nothing")
+    _need(len(law.knots) == m and all(map(_is_finite, chain(*law.knots))), "a law with knots of others")
+    vectors = (law.shift, law.scale, law.mean, law.ridge)
+    _need(all(each.shape == (p,) for each in vectors) and law.covariance.shape == (p, p), "a law of others")
+    _need(all(map(_finite, (*vectors, law.covariance))), "a law that isn't finite")
+    _need(bool((law.scale > 0).all() and (law.ridge > 0).all()), "a law without scales")
+    S = law.covariance
+    _need(bool((S == S.T).all()) and np.linalg.eigvalsh(S)[0] + law.ridge.min() > 0, "a law without a covariance")
 
 
 def _need(holds: bool, otherwise: str) -> None:

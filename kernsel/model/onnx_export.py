@@ -49,7 +49,8 @@ def to_graph(model: Expansion) -> Any:
     OptionError
         The package onnx is not installed.
     ModelError
-        A part of the model has no graph: a kernel that says no formula, or labels of mixed types.
+        A part of the model has no graph: a kernel that says no formula, labels of mixed types, or what fills in missing
+        values where the model's table had some.
     """
     try:
         import onnx
@@ -115,6 +116,11 @@ def _encoded(graph: _Graph, model: Expansion) -> str:
     encoder = model.encoder
     if encoder is None:
         return graph.input("X", "DOUBLE", model.rows.shape[1])
+    if encoder.law is not None or encoder.gaps:
+        raise ModelError(
+            "what fills in missing values, given the others of a row, has no graph in ONNX: select with missing='drop' "
+            "or fill them in before"
+        )
     columns = encoder.numeric if encoder.categories else encoder.columns
     parts = []
     if encoder.numeric:
@@ -122,6 +128,9 @@ def _encoded(graph: _Graph, model: Expansion) -> str:
         if tuple(columns) != tuple(encoder.numeric):
             places = np.array([columns.index(name) for name in encoder.numeric], dtype=np.int64)
             X = graph.add("Gather", X, graph.constant(places), axis=1)
+        if encoder.fills and encoder.missing != "refuse":
+            means = graph.constant(np.array([encoder.fills[name] for name in encoder.numeric], dtype=np.float64))
+            X = graph.add("Where", graph.add("IsNaN", X), means, X)
         centred = graph.add("Sub", X, graph.constant(encoder.mean))
         parts.append(graph.add("Div", centred, graph.constant(encoder.scale)))
     for column, known in encoder.categories.items():

@@ -246,9 +246,9 @@ def select(
     ordinal : mapping of str to list, optional
         Levels of columns, from the least to the greatest.
     missing : {"impute", "drop", "refuse"}
-        A column's mean or most frequent category takes the place of a missing value, with a 0/1 column beside it that
-        says where, if at least 5 % are missing; or the row is left out; or that is an error. A row without a target is
-        left out or an error.
+        The mean given the other numbers of the row, or a column's most frequent category, takes the place of a missing
+        value; a 0/1 column beside says where, if at least 5 % are missing, and for numbers if the target differs there.
+        Or the row is left out; or that is an error. A row without a target is left out or an error.
     categories : {"onehot", "hamming"}
         Each category is a 0/1 column, and has a relevance where features have some; or all categories of a column share
         one, with the factor ``exp(-2 theta [x is not z])`` in Gaussian and Laplacian kernels. With ``hamming`` a

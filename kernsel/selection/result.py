@@ -233,8 +233,17 @@ class Selection:
             *self._proved(),
             *self._by_target(),
             *([] if self.model.threshold is None else [f"  {self.model.threshold.describe()}"]),
-            *(f"  held-out {name}: {_figure(metric)}" for name, metric in self.best.metrics.items()),
+            *(
+                f"  held-out {name}: {_figure(metric)}{self._of_many(name)}"
+                for name, metric in self.best.metrics.items()
+            ),
         ]
+
+    def _of_many(self, name: str) -> str:
+        """Say of the metric that decided that its value is the highest of many."""
+        known = sum(name in candidate.metrics for candidate in self.candidates)
+        decided = self.options["select_by"] == name and known > 1
+        return f", the highest of {known}, so a little too high; nested tells an honest one" if decided else ""
 
     def _notes(self) -> list[str]:
         """Say what the table is, what was inferred, and how the choice was made."""

@@ -169,7 +169,7 @@ def resolve(
     calibration = _read_calibration(plan, learner, dataset, folds[0])
     if rule.name == ONE_SE:
         _check_one_se(criterion, plan.verify, deals[0])
-    metrics = _read_metrics(plan, deals[0], dataset, calibration)
+    metrics = read_metrics(plan, deals[0], dataset, calibration)
     etas: dict[float, float] = {}
     if getattr(criterion, "eta", 1.0) is None:
         at = LowRank(ranks[-1]) if ranks else rank
@@ -278,7 +278,8 @@ def _read_select_by(
     return metric
 
 
-def _read_metrics(plan: Plan, rows: Partition, dataset: Dataset, calibration: str | None) -> Metrics | None:
+def read_metrics(plan: Plan, rows: Partition, dataset: Dataset, calibration: str | None) -> Metrics | None:
+    """Return the metrics that are reported, and the one that decides; None where there are none."""
     names = [plan.metric] if isinstance(plan.metric, str) else [*plan.metric]
     if plan.select_by is not None:
         names.append(plan.select_by)

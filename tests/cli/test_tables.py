@@ -46,7 +46,7 @@ def test_a_messy_table_from_end_to_end(messy, tmp_path):
         *("select", messy, "--target", "Ziel", "--ordinal", "Größe=S<M<L", *QUICK),
         *("--model", model, "--output", document),
     )
-    notes = result.stdout[result.stdout.index(f"{messy}: 39 rows, 8 features\n") :]
+    notes = result.stdout[result.stdout.index(f"{messy}: 39 rows, 6 features\n") :]
     lines = notes.replace("\n    ", " ").replace("\n  ", "\n").splitlines()  # long ones are wrapped
     assert lines[1] == (
         "reading: encoded in cp1252, as it isn't UTF-8; columns are separated by ';'; 1 line above the table left out; "
@@ -61,7 +61,7 @@ def test_a_messy_table_from_end_to_end(messy, tmp_path):
         *("ordinal", "number", "category", "date"),
     ]
     assert columns["Nr"]["left_out"] == "counting the rows"
-    assert columns["Preis"]["was_missing"]
+    assert not columns["Preis"]["was_missing"]  # at random
     written = run("predict", model, messy).stdout
     predicted = pd.read_csv(io.StringIO(written))
     assert len(predicted) == N

@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kernsel.data import Encoder, from_arrays, make_choices, prepare
-from kernsel.data.fitting import COMMON
+from kernsel.data.fitting import COMMON, TELLING
 from kernsel.data.kinds import Kind
 from kernsel.errors import DataError, OptionError, SelectionWarning
 
@@ -175,7 +175,9 @@ def test_dates_of_pandas_and_dates_that_can_be_read_in_two_ways():
     np.testing.assert_array_equal(prepare(frame(t=dates.date)).X[:, 1:], prepare(frame(t=dates)).X[:, 1:])
     np.testing.assert_array_equal(prepare(frame(t=dates.tz_localize("UTC"))).X[:, 1:], prepare(frame(t=dates)).X[:, 1:])
     holes = pd.Series(dates.strftime("%Y-%m-%d")).mask(PLACES < 6, "?")
-    assert prepare(frame(t=holes)).encoder.gaps == ("t",)
+    table = frame(t=holes)
+    assert prepare(table).encoder.gaps == ()
+    assert prepare(table.assign(y=table["y"] + 5.0 * (PLACES < 6))).encoder.gaps == ("t",)
     with pytest.raises(
         DataError, match=r"column 't' holds dates such as '01/02/2020', which may begin with the day or"
     ):
@@ -252,7 +254,12 @@ def test_means_take_the_place_of_what_is_missing(X):
     np.testing.assert_array_equal(data.X[:, :width][~holes], X[~holes])
     alone = from_arrays(X[:, :1], np.arange(12) / 7)  # there is nothing else to tell by
     np.testing.assert_allclose(alone.X[:, :1], SimpleImputer().fit_transform(X[:, :1]), rtol=1e-12, atol=1e-9)
-    gaps = [f"x{j}" for j in range(3) if holes[:, j].mean() >= COMMON]
+    y = np.arange(12) / 7
+    gaps = [
+        f"x{j}"
+        for j in range(3)
+        if holes[:, j].mean() >= COMMON and abs(np.corrcoef(holes[:, j], y)[0, 1]) * np.sqrt(12) > TELLING
+    ]
     assert data.encoder.gaps == tuple(gaps)
     np.testing.assert_array_equal(data.X[:, width:], holes[:, [int(name[1]) for name in gaps]])
     scaled = from_arrays(X, np.arange(12) / 7, standardize=True)
@@ -273,9 +280,11 @@ def test_without_gaps_nothing_changes():
 
 
 def gappy():
+    """A table whose target is another one where a and c are missing."""
     table = frame(c=np.array(["u", "v", None], dtype=object)[np.minimum(PLACES % 4, 2)], few=RNG.normal(size=N))
     table.loc[[3, 4, 5, 6], "a"] = np.nan
     table.loc[7, "few"] = np.nan
+    table["y"] += 3.0 * table["c"].isna() + 5.0 * table["a"].isna()
     table.loc[[8, 9], "y"] = np.nan
     return table
 

@@ -11,8 +11,9 @@ import pytest
 
 import kernsel
 from commandline import run
-from kernsel.data import Encoder, make_choices, prepare
-from kernsel.errors import OptionError, SelectionWarning
+from kernsel import learn_relevances, study_relevances
+from kernsel.data import Encoder, from_arrays, make_choices, prepare
+from kernsel.errors import DataError, OptionError, SelectionWarning
 from kernsel.kernels import ARD, ARDLaplacian, Metric, parse
 from kernsel.learners import Krr
 from kernsel.learning.metric import LearntMetric
@@ -197,3 +198,39 @@ def test_a_column_of_rare_categories_alone_stays_and_is_said():
     data = prepare(table(), choices=make_choices(rare=1000))
     assert not data.encoder.pooled
     assert any("all of 'city', 'size' are of fewer than 1000 rows, and stay" in note for note in data.notes)
+
+
+@pytest.mark.parametrize("categories", ["onehot", "hamming"])
+def test_columns_named_as_features_of_others_are_told_apart(categories):
+    frame = (
+        table(80).drop(columns="y").assign(**{"city is new": np.cos(np.arange(80.0)), "city=a": np.arange(80.0) ** 2})
+    )
+    data = from_arrays(frame, np.arange(80) % 7 / 7.0, standardize=True, categories=categories)
+    features = data.encoder.features
+    assert len(set(features)) == len(features) == data.X.shape[1]
+    np.testing.assert_allclose(data.X[:, features.index("city is new")], scale_of(frame["city is new"]))
+    assert ("city is new (2)" in features) == (categories == "hamming")
+    learnt = learn_relevances(frame, np.sin(frame["city=a"]), rows=80, folds=3, categories=categories)
+    assert learnt.relevances.index.is_unique
+    assert ("city" in learnt.relevances) == (categories == "hamming")
+    again = Encoder.from_json(json.loads(json.dumps(data.encoder.to_json())))
+    np.testing.assert_array_equal(again.transform(frame), data.X)
+
+
+def scale_of(column):
+    return (column - column.mean()) / column.std(ddof=0)
+
+
+def test_a_study_has_a_relevance_for_each_column():
+    frame = table(80).drop(columns="y")
+    study = study_relevances(frame, np.sin(np.arange(80.0)), resamples=1, rows=80, folds=3, categories="hamming")
+    assert len(study.table) == frame.shape[1] == study.samples.shape[1]
+    with pytest.raises(OptionError, match="categories 'odd' is unknown"):
+        study_relevances(frame, np.arange(80.0), categories="odd")
+
+
+def test_parts_of_dates_that_are_columns_too_are_refused():
+    dates = pd.date_range("2020-01-01", periods=80).strftime("%Y-%m-%d")
+    part = prepare(pd.DataFrame({"t": dates, "y": np.arange(80.0)})).encoder.numeric[0]
+    with pytest.raises(DataError, match="the parts of dates: the header repeats"):
+        prepare(pd.DataFrame({"t": dates, part: np.arange(80.0) ** 2, "y": np.arange(80.0)}))

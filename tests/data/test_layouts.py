@@ -181,7 +181,7 @@ def test_what_stands_for_a_gap_is_none_of_the_categories(tmp_path):
     data = prepare(read_table(path))
     assert [entry["missing"] for entry in data.columns] == pytest.approx([0.5, 1 / 3, 1 / 3])
     assert data.encoder.numeric == ("a", "b")
-    assert data.encoder.gaps == ("a", "b", "c")
+    assert data.encoder.gaps == ("c",)
     assert not {"?", "-", ".", "na"} & set(data.encoder.categories["c"])
 
 

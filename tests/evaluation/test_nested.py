@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import get_scorer
 
 import kernsel
 import tables
@@ -94,6 +95,61 @@ def test_several_targets_count_in_their_own_units():
     Y = np.column_stack([y, 1000 * y])
     one, two = nested(X, y, outer=4, **FEW), nested(X, Y, outer=4, **FEW)
     assert two.error == pytest.approx(one.error / y.std(), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("data", "names"),
+    [
+        (tables.circles, ["roc_auc", "f1", "neg_log_loss"]),
+        (tables.waves, ["neg_mean_absolute_error", "r2"]),
+        (lambda: tables.wine(), ["roc_auc_ovr", "top_k_accuracy", "f1_macro"]),
+    ],
+    ids=["two", "values", "three"],
+)
+def test_metrics_are_those_of_the_rows_of_each_outer_fold_by_the_model_without_them(data, names):
+    X, y = data()
+    number = np.arange(len(X)) % 3
+    result = nested(X, y, outer=number, metric=names[1:], select_by=names[0], **FEW)
+    estimator = kernsel.KernelRegressor if y.dtype.kind == "f" else kernsel.KernelClassifier
+    expected = {name: [] for name in names}
+    for fold in range(3):
+        out = number == fold
+        numbers = y if y.dtype.kind == "f" else np.unique(y, return_inverse=True)[1]
+        fitted = estimator(metric=names[1:], select_by=names[0], **FEW).fit(X[~out], numbers[~out])
+        for name in names:
+            expected[name].append(get_scorer(name)(fitted, X[out], numbers[out]))
+            assert result.folds[fold].metrics[name] == pytest.approx(expected[name][-1], rel=1e-9)
+    assert list(result.metrics) == [*names[1:], names[0]]
+    for name, values in expected.items():
+        reported = np.mean([fold.best.metrics[name].value for fold in result.folds])
+        assert result.metrics[name] == pytest.approx(
+            {"value": np.mean(values), "se": np.std(values, ddof=1) / 3**0.5, "reported": reported}, rel=1e-9
+        )
+        assert f"  {name}: {np.mean(values):.4g} +- " in result.summary()
+    assert result.to_dict()["metrics"] == result.metrics
+
+
+def test_a_metric_of_rows_that_have_no_value_of_it_is_unknown():
+    X, y = tables.circles(40)
+    of_one_class = 2 * (y == y[0]) + np.arange(40) % 2
+    result = nested(X, y, outer=of_one_class, metric="roc_auc", **FEW)
+    assert result.metrics["roc_auc"]["value"] is result.metrics["roc_auc"]["se"] is None
+    assert result.metrics["roc_auc"]["reported"] > 0
+    assert "  roc_auc: unknown +- unknown" in result.summary()
+    assert result.to_dict()["folds"][0]["metrics"] == {"roc_auc": None}
+    with pytest.raises(OptionError, match="metric 'r2' is for a regression"):
+        nested(X, y, outer=3, metric="r2", **FEW)
+
+
+def test_a_class_that_an_outer_fold_leaves_out_whole_is_none_of_the_model():
+    X, y = tables.wine()
+    number = np.where(y == np.unique(y)[2], 0, np.arange(len(y)) % 3)
+    result = nested(X, y, outer=number, metric=["top_k_accuracy", "neg_log_loss"], **FEW)
+    known = (y != np.unique(y)[2])[number == 0]
+    assert result.folds[0].metrics["top_k_accuracy"] == pytest.approx(
+        known.mean()
+    )  # the two others are all that it says
+    assert result.folds[0].metrics["neg_log_loss"] < -1  # certain of what isn't so
 
 
 def test_pairs_of_rows_cannot_be_inner_folds():

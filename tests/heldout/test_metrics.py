@@ -236,6 +236,19 @@ def test_every_scorer_is_for_classes_or_for_a_regression():
     assert fits["regression"] > 10
 
 
+@pytest.mark.parametrize(
+    ("name", "others"),
+    [
+        ("roc_auc", "roc_auc_ovo, roc_auc_ovo_weighted, roc_auc_ovr or roc_auc_ovr_weighted"),
+        ("f1", "f1_macro, f1_micro or f1_weighted"),
+    ],
+)
+def test_a_metric_of_two_classes_names_those_of_more(name, others):
+    X, y = tables.wine()
+    with pytest.raises(OptionError, match=rf"metric '{name}' can't be computed here \(.*\); use {others}$"):
+        tables.choose(X, y, select_by=name, **FEW)
+
+
 def test_the_summary_and_the_table_have_them():
     result = tables.choose(*tables.circles(), metric=["roc_auc", "accuracy"], verify=2, **FEW)
     value, se = result.best.metrics["roc_auc"]

@@ -92,6 +92,15 @@ def test_several_targets_text_and_sparse_rows(table):
     np.testing.assert_allclose(run(thin, X=rows)["predictions"][:, 0], thin.predict(rows), rtol=0, atol=ATOL)
 
 
+def test_gaps_are_filled_in_by_means_where_the_table_had_none(table):
+    X, y = table
+    model = kernsel.select(X, y, kernel="gaussian", **FEW).model
+    gaps = np.where(np.arange(X.size).reshape(X.shape) % 5 == 0, np.nan, X)
+    np.testing.assert_allclose(run(model, X=gaps)["predictions"][:, 0], model.predict(gaps), rtol=0, atol=ATOL)
+    with pytest.raises(ModelError, match="given the others of a row, has no graph in ONNX: select with missing='drop'"):
+        kernsel.select(gaps, y, kernel="gaussian", **FEW).model.to_onnx()
+
+
 def test_models_without_a_graph(table, monkeypatch):
     pytest.importorskip("onnx")
     X, y = table

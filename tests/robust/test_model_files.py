@@ -165,6 +165,7 @@ def changed(document, path, value):
 
 
 ENCODER = ("columns", "numeric", "mean", "scale", "categories", "kinds", "fills", "gaps", "law", "missing", "ignored")
+LAW = ("shift", "scale", "mean", "covariance", "ridge")
 HEADERS = [
     *((("kernel",), value) for value in (KeyError, None, "gaussian", {"kernel": "nonesuch"}, {"kernel": 3})),
     *((("kernel", "parameters"), value) for value in ({}, {"tau": "x"}, {"sigma": 1}, [1], {"tau": -1.0})),
@@ -189,6 +190,12 @@ HEADERS = [
     (("encoder", "kinds"), {"a": {"type": "ordinal", "levels": [1], "format": None, "loose": False}}),
     (("encoder", "kinds"), {"a": {"type": "odd", "levels": [], "format": None, "loose": False}}),
     (("encoder", "fills"), {"a": 1.0}),
+    *((("encoder", "law", name), [1.0]) for name in LAW),
+    *((("encoder", "law", name), KeyError) for name in LAW),
+    *((("encoder", "law", name, 0), value) for name in LAW for value in ("x", float("nan"), -1.0)),
+    *((("encoder", "law", "covariance", 0, 1), value) for value in (0.5, float("inf"), 1e9)),
+    *((("encoder", "law", "covariance", 0, 0), value) for value in (-1.0, 0.0)),
+    *((("encoder", "law", "knots"), value) for value in ([], [["x"], [], []], [[float("inf")], [], []], [1, 2, 3])),
 ]
 
 

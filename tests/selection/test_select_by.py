@@ -40,6 +40,8 @@ def test_the_choice_has_the_highest_metric_of_those_within_the_limit(classes, me
         f"highest {metric} ({max(values):.5g}) among {len(tied)} candidates within 1 standard error " in found.summary()
     )
     assert found.to_dict()["options"]["select_by"] == metric
+    known = sum(metric in c.metrics for c in found.candidates)
+    assert f", the highest of {known}, so a little too high; nested tells an honest one\n" in found.summary()
     assert found.procedure is None
     assert any(f"{metric} decides, which is known of verified candidates only" in n for n in found.data["notes"])
 
