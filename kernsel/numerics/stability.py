@@ -56,7 +56,8 @@ Array = NDArray[np.float64]
 
 NORMS = ("spectral", "trace", "frobenius")
 
-_BLOCK = 1 << 18  # elements of a block of rows: 2 MB stay in the cache
+BLOCK = 1 << 18
+"""Elements of a block of rows: 2 MB stay in the cache."""
 
 
 class Scan(NamedTuple):

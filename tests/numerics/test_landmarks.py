@@ -61,11 +61,11 @@ def test_leverages_of_nothing_are_drawn_uniformly():
     assert len(set(found)) == 10
 
 
-def test_centres_are_those_of_scikit_learn(monkeypatch):
+@pytest.mark.parametrize("n", [300, landmarks.BLOCK + 7], ids=["one block", "two blocks"])
+def test_centres_are_those_of_scikit_learn(n):
     """From the same points, with as many steps; blocks change nothing."""
-    X = points(300)
-    monkeypatch.setattr(landmarks, "BLOCK", 7)
-    start = X[landmarks.uniform_landmarks(300, 12, 5)]
+    X = points(n)
+    start = X[landmarks.uniform_landmarks(n, 12, 5)]
     expected = KMeans(12, init=start, n_init=1, max_iter=landmarks.LLOYD_STEPS, tol=0).fit(X).cluster_centers_
     np.testing.assert_allclose(landmarks.kmeans_centres(X, 12, 5), expected, rtol=0, atol=1e-12)
 

@@ -46,13 +46,11 @@ def test_the_ratio_of_a_single_row_is_its_leverage_but_for_its_share_of_the_weig
     ids=lambda each: each.name,
 )
 @pytest.mark.parametrize("rank", [None, 8], ids=["full", "rank 8"])
-def test_a_path_of_many_single_rows_takes_ratios_from_leverages(monkeypatch, learner, rank):
-    rows = tables.make_rows(sizes=(1,) * 28)
-    slow = tables.path_on(rows, learner, (1.0, 0.01), rank=rank).ratio
-    monkeypatch.setattr(routes, "SINGLE_ROWS", 20)
-    np.testing.assert_allclose(
-        tables.path_on(rows, learner, (1.0, 0.01), rank=rank).ratio, slow, rtol=tolerances.RHO, atol=1 / 29
-    )
+def test_a_path_of_many_single_rows_takes_ratios_from_leverages(learner, rank):
+    few, many = (tables.make_rows(n=60, sizes=(1,) * held) for held in (routes.SINGLE_ROWS - 1, routes.SINGLE_ROWS))
+    assert [routes.by_leverages(rows) for rows in (few, many)] == [False, True]
+    slow, fast = (tables.path_on(rows, learner, (1.0, 0.01), rank=rank).ratio for rows in (few, many))
+    np.testing.assert_allclose(fast, slow, rtol=tolerances.RHO, atol=1 / 59)
     assert slow[1] > 0.1
 
 

@@ -23,7 +23,7 @@ ACCURACY = 1e-11
 
 def heldout_krylov(
     K: np.ndarray, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray, left: np.ndarray, total: float,
-    away: LeftOut | None = None,
+    away: LeftOut | None = None, steps: int = STEPS,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """Return held-out outputs ``(k, L, n)`` of the square loss, the squared norms ``a' K a (L,)`` of the fits on all
     rows, summed over outputs, and for which of ``lams``, descending, both converged.
@@ -40,6 +40,8 @@ def heldout_krylov(
         What ``left`` is where no fold is left out.
     away : LeftOut, optional
         What the fits leave out; by default the fold's own rows.
+    steps : int
+        Products with all folds, at most.
     """
     n, t, L = len(K), len(left), lams.size
     kept = np.ones((t + 1, n))  # the last one is the fit on all rows
@@ -56,7 +58,7 @@ def heldout_krylov(
     before, now = np.ones((L, *size.shape)), np.ones((L, *size.shape))  # residuals relative to those of the least
     square, last_step, last_ratio = size**2, np.ones_like(size), np.zeros_like(size)
     first = 0  # larger ridges converge first
-    for _ in range(STEPS):
+    for _ in range(steps):
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):  # 0 / 0 where a residual has vanished
             p = directions[-1]
             product = (p.reshape(-1, n) @ K).reshape(p.shape) * kept + ridges[-1][:, None] * p
