@@ -4,6 +4,7 @@ import os
 from collections import Counter
 from pathlib import Path
 
+import numba
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
@@ -18,6 +19,12 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("kernsel")
+
+
+@pytest.fixture
+def use_threads(monkeypatch):
+    """Return a function that gives kernsel so many threads, until the test is over."""
+    return lambda count: monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", count)
 
 
 SLOW = Path(__file__).with_name("slow.txt")

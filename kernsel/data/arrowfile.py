@@ -15,9 +15,6 @@ from kernsel.errors import DataError, check_memory
 if TYPE_CHECKING:
     import pandas as pd
 
-BLOCK_BYTES = 2**24
-"""Columns are read together up to this."""
-
 
 @dataclass(frozen=True)
 class Parquet:
@@ -38,7 +35,7 @@ class Parquet:
             with source.open() as stream, ParquetFile(stream) as file:
                 n, schema = file.metadata.num_rows, file.schema_arrow
                 check_memory(8 * n * len(schema.names), f"{source.name}, a table of {n} rows,", "give a part of it")
-                return _column_blocks(schema, n, lambda part: file.read(part, use_pandas_metadata=True))
+                return _column_blocks(schema, n, source.at_once, lambda part: file.read(part, use_pandas_metadata=True))
 
         return _frame(source, "Parquet", read)
 
@@ -69,7 +66,7 @@ class Feather:
                     table = read_table(stream)
                 else:
                     table = pyarrow.ipc.open_stream(stream).read_all()
-            return _column_blocks(table.schema, table.num_rows, table.select)
+            return _column_blocks(table.schema, table.num_rows, source.at_once, table.select)
 
         return _frame(source, "Feather", read)
 
@@ -96,11 +93,16 @@ def _frame(source: Source, what: str, read: Callable[[], tuple[list[pd.DataFrame
     return frame
 
 
-def _column_blocks(schema: Any, n: int, read: Callable[[Sequence[str]], Any]) -> tuple[list[pd.DataFrame], list[str]]:
-    """Read columns in blocks, but not those of an index; name those left out, which hold structures, lists and such."""
+def _column_blocks(
+    schema: Any, n: int, size: int, read: Callable[[Sequence[str]], Any]
+) -> tuple[list[pd.DataFrame], list[str]]:
+    """Read columns in blocks of so many bytes, but not those of an index.
+
+    Named are those left out, which hold structures, lists and such.
+    """
     index = (schema.pandas_metadata or {}).get("index_columns", [])
     names = [field.name for field in schema if field.name not in index and not _is_odd(field.type)]
-    some = max(1, BLOCK_BYTES // (8 * max(n, 1)))
+    some = max(1, size // (8 * max(n, 1)))
     parts = [names[start : start + some] for start in range(0, len(names), some)]
     odd = [field.name for field in schema if _is_odd(field.type)]
     return [_as_text(read(part)).to_pandas() for part in parts], odd

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 SIGN = "-"
 """A gap, unless there is a + in the same column: what it is can't be said while parsing."""
-BLOCK_FIELDS = 2**17
-"""Fields that are parsed at once."""
+FIELD_BYTES = 32
+"""What a field takes while it is parsed: its text, its place and its number."""
 MANY_ROWS = 2**31 - 1
 """More than any file has that is read as a whole."""
 
@@ -138,7 +138,7 @@ def _blocks(source: Source, layout: Layout, work: Callable[[Iterator[pd.DataFram
                 skipinitialspace=True,
                 na_values=sorted(GAPS - {SIGN}),
                 low_memory=False,
-                **_faithful(pd.__version__, len(layout.names)),
+                **_faithful(pd.__version__, len(layout.names), source.at_once),
                 **options,
             ) as blocks:
                 return work(blocks)
@@ -152,8 +152,8 @@ def _blocks(source: Source, layout: Layout, work: Callable[[Iterator[pd.DataFram
         return work(iter(()))
 
 
-def _faithful(version: str, width: int) -> dict[str, Any]:
-    """Return how a version of pandas reads what is written, in blocks of rows of a width.
+def _faithful(version: str, width: int, size: int) -> dict[str, Any]:
+    """Return how a version of pandas reads what is written, in blocks of rows of a width that take so many bytes.
 
     The text of a file, and where its fields are, take several times the room of its numbers. Before 3.1 pandas cuts a
     row that is too long, in silence, where a block begins with it, so that all is one block there; and it takes a
@@ -161,7 +161,7 @@ def _faithful(version: str, width: int) -> dict[str, Any]:
     """
     if tuple(map(int, version.split(".")[:2])) < (3, 1):
         return {"chunksize": MANY_ROWS, "float_precision": "round_trip"}
-    return {"chunksize": max(1, BLOCK_FIELDS // width)}
+    return {"chunksize": max(1, size // (FIELD_BYTES * width))}
 
 
 def _first_ragged(source: Source, layout: Layout) -> tuple[int, int] | None:

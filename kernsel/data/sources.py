@@ -33,6 +33,9 @@ ZIP = b"PK\x03\x04"
 SMALL, RATIO, BUFFER = 2**26, 200, 2**16
 """A file may unpack to 64 MiB, and 200 times its own size more; it is unpacked in pieces of 64 KiB."""
 
+AT_ONCE = 2**22
+"""Bytes of a table that are read at once: 4 MiB."""
+
 _piped: list[Any] = []
 """Copies of what was piped in; they last as long as the process."""
 
@@ -68,10 +71,16 @@ class Source:
         For messages.
     path : Path
         Where its bytes are.
+    small : int
+        Bytes that it may unpack to, beside ``RATIO`` times its size.
+    at_once : int
+        Bytes that are read at once, by a format that reads in blocks.
     """
 
     name: str
     path: Path
+    small: int = SMALL
+    at_once: int = AT_ONCE
 
     def open(self) -> BinaryIO:
         """Open the file, unpacked, at its start."""
@@ -91,7 +100,7 @@ class Source:
     @property
     def most(self) -> int:
         """The bytes that the file may unpack to."""
-        return SMALL + RATIO * self.path.stat().st_size
+        return self.small + RATIO * self.path.stat().st_size
 
     def too_long(self) -> DataError:
         """Return the error for a file that unpacks to more than that."""

@@ -22,8 +22,6 @@ from kernsel.numerics.points import Points, as_points
 SUFFIXES = (".svmlight", ".libsvm", ".svm")
 TEXT = (".csv", ".tsv", ".tab", ".psv")
 """Files of these names are never taken for svmlight."""
-BLOCK = 2**22
-"""Bytes of a file that are read at once."""
 TARGET = 2**31 - 2
 """The column of the target until it is known how many features a file has."""
 SAMPLE = 2**16
@@ -67,7 +65,7 @@ def read_svmlight(source: Source, expected: Iterable[str] | None) -> SparseTable
     values, columns, lengths = np.empty(0), np.empty(0, np.int32), np.empty(0, np.int64)
     try:
         with source.open() as stream:
-            while lines := stream.read(BLOCK):
+            while lines := stream.read(source.at_once):
                 block = _rows(lines + stream.readline())
                 values, columns = grown(values, block.data), grown(columns, block.indices)
                 lengths = grown(lengths, np.diff(block.indptr))

@@ -196,7 +196,9 @@ def search(score: CrossValidation, lam: float, penalty: float, evaluations: int)
     return trials
 
 
-def learn_first_level(first: Partition, last: Partition, start: Start, learner: Learner, evaluations: int) -> Learnt:
+def learn_first_level(
+    first: Partition, last: Partition, start: Start, learner: Learner, evaluations: int, most: int = FULL_RANK_ROWS
+) -> Learnt:
     """Select lambda and penalty on the first rows, and learn the relevances with them on the last ones.
 
     Parameters
@@ -207,6 +209,8 @@ def learn_first_level(first: Partition, last: Partition, start: Start, learner: 
     learner : Learner
     evaluations : int
         At most so many pairs of lambda and penalty are tried.
+    most : int
+        Of more rows landmarks stand for all.
     """
     score = CrossValidation(first, start.kernel, learner, start.box(first, 0.0))
     criterion = FirstLevel(start.kernel, learner, first.X, first.Y, first.s)
@@ -214,16 +218,16 @@ def learn_first_level(first: Partition, last: Partition, start: Start, learner: 
     trials = search(score, start.best.lam, penalty, evaluations)
     best = min(trials, key=lambda trial: trial.value)
     kept = first.total / last.total
-    found = _on(last, start.kernel, learner).minimise(
+    found = _on(last, start.kernel, learner, most).minimise(
         best.theta, best.lam * kept, best.penalty * kept, start.box(last, 0.0), FINE
     )
     steps = tuple(LearningStep(first.n, trial.value, trial.lam, trial.penalty) for trial in trials)
     return Learnt(found.theta, found.lam, best.penalty * kept, best.value, steps)
 
 
-def _on(rows: Partition, kernel: SupportsRelevances, learner: Learner) -> TrainingCriterion:
+def _on(rows: Partition, kernel: SupportsRelevances, learner: Learner, most: int) -> TrainingCriterion:
     """Return the criterion on rows: on landmarks among them where they are too many."""
-    if rows.n <= FULL_RANK_ROWS:
+    if rows.n <= most:
         return FirstLevel(kernel, learner, rows.X, rows.Y, rows.s)
     landmarks = rows.X[uniform_landmarks(rows.n, LANDMARKS, rows.seed)]
     return OnLandmarks(kernel, learner, rows.X, rows.Y, rows.s, landmarks)

@@ -130,7 +130,12 @@ class LearntMetric:
 
 
 def learn_metric(
-    rows: Partition, learner: Learner, profile: str = "gaussian", rounds: int = ROUNDS, bound: float = math.inf
+    rows: Partition,
+    learner: Learner,
+    profile: str = "gaussian",
+    rounds: int = ROUNDS,
+    bound: float = math.inf,
+    gain: float = GAIN,
 ) -> LearntMetric:
     """Learn a metric, beginning with that of the features as they are.
 
@@ -146,6 +151,8 @@ def learn_metric(
         At the most.
     bound : float
         Loss that another kernel has: where two rounds don't come near there are no others.
+    gain : float
+        Share of its loss that each round from the third on must gain.
 
     Returns
     -------
@@ -173,7 +180,7 @@ def learn_metric(
         found.append(LearntMetric(path.problem.kernel, tuple(done), loss))
         least = min(each.loss for each in found)
         before = found[0].loss if number == 3 else min((each.loss for each in found[:-1]), default=math.inf)
-        if (number == 2 and least > HOPE * bound) or (number > 2 and least > (1 - GAIN) * before):
+        if (number == 2 and least > HOPE * bound) or (number > 2 and least > (1 - gain) * before):
             break
         if number == rounds:
             break
@@ -257,9 +264,9 @@ def turned(
     return min(better, key=lambda each: each.loss, default=None)
 
 
-def _polished(rows: Partition, found: LearntMetric, learner: Learner) -> LearntMetric:
-    """Return a metric polished, if its entries are few and leave-one-out has nothing against it."""
-    if found.kernel.array.size > POLISHED * rows.n:
+def _polished(rows: Partition, found: LearntMetric, learner: Learner, entries: float = POLISHED) -> LearntMetric:
+    """Return a metric polished, if it has few entries for each row and leave-one-out has nothing against it."""
+    if found.kernel.array.size > entries * rows.n:
         return found
     kernel = polish(rows, found.kernel, learner, found.ridge)
     loss = min(_fit(rows, kernel, learner, RIDGES)[1])
@@ -296,8 +303,8 @@ def _of_spread(rows: Partition, L: Array, spread: float, profile: str) -> Metric
     return Metric.of(L * math.sqrt(spread / mean), profile)
 
 
-def _next(path: Path, k: int) -> Array:
-    """Return L of the metric that the gradients of a fit give, to a factor."""
+def _next(path: Path, k: int, share: float = SHARE) -> Array:
+    """Return L of the metric that the gradients of a fit give, to a factor, without directions of less than a share."""
     kernel, rows = path.problem.kernel, path.rows
     products = np.zeros((rows.X.shape[1],) * 2)
     for a in path.coefficients(k):
@@ -307,5 +314,5 @@ def _next(path: Path, k: int) -> Array:
     if not values[-1] > 0:
         raise SelectionError("a metric can't be learnt: the fit doesn't depend on any feature")
     values = np.maximum(values / values[-1], 0.0) ** (1.0 if kernel.profile == "gaussian" else 0.5)
-    kept = np.flatnonzero(values > SHARE)[-LARGEST:]
+    kept = np.flatnonzero(values > share)[-LARGEST:]
     return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))

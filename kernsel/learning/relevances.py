@@ -145,6 +145,7 @@ def learn_on_dataset(
     polish: int = 5,
     evaluations: int = 40,
     seed: int = 0,
+    most: int = FULL_RANK_ROWS,
 ) -> LearnedKernel:
     """Do what :func:`learn_relevances` does, on a data set that is already encoded.
 
@@ -154,6 +155,8 @@ def learn_on_dataset(
         From ``kernsel.data``.
     criterion, learner, kernel, folds, rows, polish, evaluations, seed : optional
         As in :func:`learn_relevances`.
+    most : int
+        Rows that relevances are learnt on by a gradient, at most.
 
     Returns
     -------
@@ -166,8 +169,8 @@ def learn_on_dataset(
     square = read_learner(LEARNERS[dataset.task] if learner is None else learner, dataset.task)
     template = check_learnable(with_groups(read_kernel(kernel), dataset.encoder.groups), square)
     scorer = None if criterion == FIRST_LEVEL else read_gradient(criterion)
-    largest = flkl.MOST_ROWS if scorer is None else FULL_RANK_ROWS
-    small, large = (subsample(dataset, most, seed).dense("a search for relevances") for most in (rows, largest))
+    largest = flkl.MOST_ROWS if scorer is None else most
+    small, large = (subsample(dataset, count, seed).dense("a search for relevances") for count in (rows, largest))
     first = deal_rows(small, folds, seed)
     last = first if large.n == small.n else deal_rows(large, folds, seed)
     start = choose_start(small, first, template, square)

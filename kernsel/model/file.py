@@ -77,12 +77,16 @@ _MEMBERS: dict[str, tuple[tuple[str, ...], int]] = {
 _OF_SPARSE = ("data", "indices", "indptr", "shape")
 
 
-def write_arrays(stream: BinaryIO, header: Mapping[str, Any], arrays: Arrays) -> None:
-    """Write a header and arrays, with a checksum over all of it; what would look like a bomb is not compressed."""
+def write_arrays(stream: BinaryIO, header: Mapping[str, Any], arrays: Arrays, small: int = SMALL) -> None:
+    """Write a header and arrays, with a checksum over all of it.
+
+    What would look like a bomb, as it unpacks to more than ``small`` bytes and ``RATIO`` times its size, is not
+    compressed.
+    """
     contents: dict[str, Any] = {"header": np.array(json.dumps(header)), **arrays}
     contents["checksum"] = np.array(_checksum(contents))
     np.savez_compressed(stream, **contents)  # NumPy 2.0 has no allow_pickle
-    if stream.seekable() and sum(each.nbytes for each in contents.values()) > SMALL + RATIO * stream.tell():
+    if stream.seekable() and sum(each.nbytes for each in contents.values()) > small + RATIO * stream.tell():
         stream.seek(0)
         stream.truncate()
         np.savez(stream, **contents)  # NumPy 2.0 would take allow_pickle for an array

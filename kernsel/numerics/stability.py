@@ -166,7 +166,9 @@ def _scan_tiles(pairs, statistic, formula, shrink, s, first, step, sums):
                     sums[j0 + j] += columns[j]
 
 
-def scan_rows(block: Callable[[int, int], Array], diag: Array, weights: Array | None = None) -> Scan:
+def scan_rows(
+    block: Callable[[int, int], Array], diag: Array, weights: Array | None = None, elements: int = BLOCK
+) -> Scan:
     """Scan any symmetric matrix by blocks of its rows, of which only what lies below the diagonal is asked for.
 
     Parameters
@@ -175,10 +177,12 @@ def scan_rows(block: Callable[[int, int], Array], diag: Array, weights: Array | 
         ``block(lo, hi) -> K[lo:hi, :hi]``.
     diag : (n,) array
     weights : (n,) array, optional
+    elements : int
+        Of a block, at most.
     """
     n = len(diag)
     shrink, s = _shrink(diag), np.ones(n) if weights is None else weights
-    sums, height = np.zeros(n), max(1, _BLOCK // max(n, 1))
+    sums, height = np.zeros(n), max(1, elements // max(n, 1))
     for lo in range(0, n, height):
         hi = min(lo + height, n)
         squares = block(lo, hi) * shrink
@@ -189,7 +193,7 @@ def scan_rows(block: Callable[[int, int], Array], diag: Array, weights: Array | 
     return _scan(diag, sums, shrink, weights)
 
 
-def scan_gram(K: Array, weights: Array | None = None) -> Scan:
+def scan_gram(K: Array, weights: Array | None = None, elements: int = BLOCK) -> Scan:
     """Scan a stored Gram matrix (n, n), definite or not.
 
     Parameters
@@ -197,11 +201,15 @@ def scan_gram(K: Array, weights: Array | None = None) -> Scan:
     K : (n, n) array
         Symmetric; only what lies below the diagonal is read.
     weights : (n,) array, optional
+    elements : int
+        Of a block of rows, at most.
     """
-    return scan_rows(lambda lo, hi: K[lo:hi, :hi], np.diagonal(K).copy(), weights)
+    return scan_rows(lambda lo, hi: K[lo:hi, :hi], np.diagonal(K).copy(), weights, elements)
 
 
-def scan_features(features: Callable[[slice], Array], G: Array, n: int, weights: Array | None = None) -> Scan:
+def scan_features(
+    features: Callable[[slice], Array], G: Array, n: int, weights: Array | None = None, elements: int = BLOCK
+) -> Scan:
     """Scan ``K = Z Z'`` in O(n r^2), from features that may be computed block by block.
 
     Parameters
@@ -213,10 +221,12 @@ def scan_features(features: Callable[[slice], Array], G: Array, n: int, weights:
     n : int
         Number of rows.
     weights : (n,) array, optional
+    elements : int
+        Of a block of features, at most.
     """
     r = len(G)
     shrink = _shrink(np.diagonal(G))
-    diag, sums, height = np.empty(n), np.empty(n), max(1, _BLOCK // max(r, 1))
+    diag, sums, height = np.empty(n), np.empty(n), max(1, elements // max(r, 1))
     blocks = [slice(lo, min(lo + height, n)) for lo in range(0, n, height)]
 
     def work(first: int, step: int) -> None:

@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 REFIT_BYTES = 2**28
-"""Refits of folds are done in groups whose outputs fit in this."""
+"""Room for the outputs of a group of refits."""
 
 SMOOTHING = 4.0
 """Where a fit with a narrow kink doesn't converge, the kink is made this much wider at each step of a detour."""
@@ -57,6 +57,10 @@ class SmoothPath(Path):
     """A smooth loss by damped Newton on a Gram matrix or features in memory."""
 
     representation: Held
+    trust = TRUST
+    """Share of its promise that the Newton step of a fold may stray by: set before any is asked."""
+    room = REFIT_BYTES
+    """Refits of folds are done in groups whose outputs fit in this."""
     solver: ClassVar[Compiled]
     """Minimises J: see ``numerics.smooth.newton``."""
     step: ClassVar[Compiled]
@@ -87,7 +91,7 @@ class SmoothPath(Path):
 
     def _in_folds(self, rows: Partition) -> Self:
         other = super()._in_folds(rows)
-        other.fits = self.fits
+        other.fits, other.trust, other.room = self.fits, self.trust, self.room
         return other
 
     def with_fits(self, fits: Fits) -> Self:
@@ -106,7 +110,7 @@ class SmoothPath(Path):
         rows, fits = self.rows, self.fits
         k, folds = len(rows.Y), rows.left.size
         out, status = fits.f[:, chosen].copy(), fits.status[:, chosen].copy()
-        group = max(1, REFIT_BYTES // (16 * k * chosen.size * rows.n))
+        group = max(1, self.room // (16 * k * chosen.size * rows.n))
         for first in range(0, folds, group):
             jobs = [(c, fold) for c in range(k) for fold in range(first, min(first + group, folds))]
             refitted = self._refit(jobs, chosen)
@@ -169,7 +173,7 @@ class SmoothPath(Path):
         return result
 
     def newton_step(self) -> HeldOut:
-        """Folds whose system is singular, or whose step strays by more than ``TRUST`` allows, are refitted.
+        """Folds whose system is singular, or whose step strays by more than ``trust`` allows, are refitted.
 
         At a provisional rank steps are believed: what the rank leaves out is more, and most folds would be refitted.
         All folds of a fit are refitted where that costs less than the steps. A fit all of whose folds are is exact.
@@ -223,7 +227,9 @@ class SmoothPath(Path):
     ) -> tuple[Array, NDArray[np.int64], NDArray[np.bool_], Array, Array | None]:
         """Return outputs (k, l, n), statuses (k, l), which folds are refits (k, l, t), ratios (l,) and solutions."""
         order, keep = int(self._ratio_by_steps), self.keeps_folds
-        updated = update_folds(self, self.representation, self.step, order, trust=TRUST, which=which, solutions=keep)
+        updated = update_folds(
+            self, self.representation, self.step, order, trust=self.trust, which=which, solutions=keep
+        )
         f, status, rho, ends = updated
         fitted = self.fits.status[:, which, None]
         in_force = self.representation.in_force
@@ -259,7 +265,7 @@ class SmoothPath(Path):
         assert ends is not None
         of_steps = FIRST_ROUNDS if self.learner.loss.piecewise_quadratic else 0
         jobs = list(np.ndindex(k, L, self.rows.left.size))
-        step = max(1, REFIT_BYTES // (32 * n))
+        step = max(1, self.room // (32 * n))
         for first in range(0, len(jobs), step):
             group = jobs[first : first + step]
             x = np.stack([ends[job] for job in group])

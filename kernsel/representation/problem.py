@@ -95,13 +95,19 @@ class Problem:
 
 
 class Problems:
-    """The last low-rank problems of a search with all that they know, within ``KEPT_BYTES``.
+    """The last low-rank problems of a search with all that they know, as long as there is room.
 
     They belong to the search, not to the rows that they refer to: when it is done, they are gone. What a problem knows
     is the same whenever it is computed, so that results don't depend on what is kept.
+
+    Parameters
+    ----------
+    room : int
+        Bytes that their arrays may take together.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, room: int = KEPT_BYTES) -> None:
+        self.room = room
         self.kept: dict[tuple[Partition, Kernel, Rank], Problem] = {}
 
     def on(self, rows: Partition, kernel: Kernel, rank: Rank) -> Problem:
@@ -111,6 +117,6 @@ class Problems:
         problem = self.kept.pop((rows, kernel, rank), None) or Problem(rows, kernel, rank)
         self.kept[rows, kernel, rank] = problem
         others = list(self.kept)[:-1]
-        while others and sum(each.nbytes for each in list(self.kept.values())) > KEPT_BYTES:
+        while others and sum(each.nbytes for each in list(self.kept.values())) > self.room:
             self.kept.pop(others.pop(0), None)  # another thread may have done so
         return problem

@@ -104,6 +104,10 @@ class Board:
         By key, then by the number of the deal: these intervals.
     fits : dict
         By the number of the deal, kernel and learner: lambda, and the fits along it that intervals were made of.
+    kept_rows : int
+        Held-out losses of all candidates are kept of so many rows, at most.
+    few_rows : int
+        At a lower rank candidates are scored on so many rows, at most.
     """
 
     deals: list[Partition]
@@ -121,6 +125,8 @@ class Board:
     encloses: bool = False
     enclosed: dict[Key, dict[int, FoldRanges]] = field(default_factory=dict)
     fits: dict[tuple[int, Kernel, Any], tuple[Array, Fits]] = field(default_factory=dict)
+    kept_rows: int = KEPT_ROWS
+    few_rows: int = FEW_ROWS
 
     @property
     def rows(self) -> Partition:
@@ -251,12 +257,12 @@ class Board:
     def _few(self) -> Partition:
         """The rows that candidates are scored on at a lower rank than that in force: one share of every fold."""
         rows = self.rows
-        if rows.n <= FEW_ROWS:
+        if rows.n <= self.few_rows:
             return rows
         bounds = np.append(rows.starts, rows.n)  # the last part is of rows that no fold holds out
         fold = np.searchsorted(rows.starts, np.arange(rows.n), side="right") - 1
         shuffled = np.lexsort((np.random.default_rng(rows.seed).random(rows.n), fold))
-        quota = -(-np.diff(bounds) * FEW_ROWS // rows.n)
+        quota = -(-np.diff(bounds) * self.few_rows // rows.n)
         chosen = np.zeros(rows.n, np.bool_)
         chosen[shuffled[np.arange(rows.n) - bounds[fold] < quota[fold]]] = True
         return rows.restricted(chosen)
@@ -286,7 +292,7 @@ class Board:
         if scores.values is not None and held is not None and rank is None:
             errors = self.errors.by_row(path.rows, held.f)
             for k, lam in enumerate(path.lams.tolist()):
-                if failed[k] is None and path.rows.held <= KEPT_ROWS:
+                if failed[k] is None and path.rows.held <= self.kept_rows:
                     losses = round_losses(path.rows, scores.values[k], errors[k])
                     kept.losses.setdefault(lam, {})[number] = losses
         if rank is None:

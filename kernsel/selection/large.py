@@ -4,7 +4,7 @@ A low rank can't represent a rough or narrow kernel of so many rows, and so neve
 rows is nearly right for more: the shape of the kernel and the ridge ``N lambda`` stay, smooth kernels become narrower.
 So the choice goes
 
-1. by the search of every other selection on ``ROWS`` rows, in full; the best kernel of each kind goes on, and with
+1. by the search of every other selection on some of the rows, in full; the best kernel of each kind goes on, and with
    relevances beside it what is learnt anew on all these rows,
 2. up nested subsets of twice the rows, each fitted in full and scored on rows outside of them: there the better half
    goes on, the best with half its width, a quarter and four times its ridge if those are better; as long as the last
@@ -39,7 +39,7 @@ from kernsel.representation.ranks import LowRank
 from kernsel.search.deadline import Deadline, limited_time
 from kernsel.selection.auto import kind_of
 from kernsel.selection.kernel_source import KernelSource, kernels_of, with_notes
-from kernsel.selection.limits import Limits, at_least_normal, final_fit
+from kernsel.selection.limits import SIZES, Limits, Sizes, at_least_normal, final_fit
 from kernsel.selection.plan import Plan
 from kernsel.selection.result import Selection
 from kernsel.selection.run import TIME, run
@@ -48,14 +48,8 @@ from kernsel.types import Progress
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-ROWS = 2000
-"""Rows that the search is done on."""
-
 OUTSIDE, SHARE = 5000, 3
 """Rows that subsets are scored on, at most, and at most one in so many of the others."""
-
-SCORED = 100
-"""Fewer rows outside than these say nothing: then the choice is that of the search, as it is of as many rows as its."""
 
 KINDS = 3
 """Kernels that go on from the search: the best of each kind."""
@@ -77,9 +71,6 @@ RAISE, RAISED = 16.0, 4
 
 TRIED = 3
 """Fits to a subset that a climb is expected to try."""
-
-FINITE = 200
-"""A kernel that so many landmarks represent to rounding is fitted faster by these."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +107,9 @@ class ClimbStep:
 
 
 @one_blas_thread()
-def select_large(dataset: Dataset, plan: Plan, progress: Progress | None = None) -> Selection | None:
+def select_large(
+    dataset: Dataset, plan: Plan, progress: Progress | None = None, sizes: Sizes = SIZES
+) -> Selection | None:
     """Select on few rows, climb, and fit the whole kernel; None where that is not the way for what was found.
 
     Parameters
@@ -124,16 +117,17 @@ def select_large(dataset: Dataset, plan: Plan, progress: Progress | None = None)
     dataset : Dataset
     plan : Plan
     progress : callable, optional
+    sizes : Sizes
     """
     started = time.perf_counter()
     plan, seed, folds = replace(plan, effort=at_least_normal(plan.effort)), int(plan.seed), int(plan.folds)
-    few = subsample(dataset, ROWS, seed)
+    few = subsample(dataset, sizes.few, seed)
     with limited_time(_before_the_last_fit(dataset, plan)):
         source = kernels_of(few, plan)
         first = run(few, replace(plan, rank=None, metric=(), select_by=None), source.kernels, progress=progress)
-        if plan.rank is None and _is_finite(_leading(first, few)[0].kernel, few):
+        if plan.rank is None and _is_finite(_leading(first, few)[0].kernel, few, sizes.finite):
             return None
-        chosen = _choose(dataset, few, first, source, plan, progress)
+        chosen = _choose(dataset, few, first, source, plan, sizes, progress)
     source, best = chosen.source, chosen.best
     held = make_folds(folds, dataset, seed)
     final = final_fit(dataset, plan, Limits.of(plan.effort, share=1.0))
@@ -173,10 +167,16 @@ class _Choice(NamedTuple):
 
 
 def _choose(
-    dataset: Dataset, few: Dataset, first: Selection, source: KernelSource, plan: Plan, progress: Progress | None
+    dataset: Dataset,
+    few: Dataset,
+    first: Selection,
+    source: KernelSource,
+    plan: Plan,
+    sizes: Sizes,
+    progress: Progress | None,
 ) -> _Choice:
     """Choose by a climb from what the search on few rows found; where there are few others, what it chose itself."""
-    if count_outside(dataset.n, few.n) < SCORED:
+    if count_outside(dataset.n, few.n) < sizes.scored:
         best = ClimbStep(first.best.kernel, first.best.lam * few.total, first.best.kernel)
         text = (
             f"whole kernel: chosen on {few.n} rows in full, for there are few others to choose by; then fitted to all"
@@ -208,9 +208,9 @@ def _leading(first: Selection, few: Dataset) -> list[ClimbStep]:
     return [ClimbStep(c.kernel, c.lam * few.total, c.kernel) for c in list(best.values())[:KINDS]]
 
 
-def _is_finite(kernel: Kernel, few: Dataset) -> bool:
-    """Tell whether few landmarks represent a kernel to rounding, such as that of a polynomial."""
-    found = LowRank(min(FINITE, few.n)).factor(kernel, few.X, 0)
+def _is_finite(kernel: Kernel, few: Dataset, landmarks: int) -> bool:
+    """Tell whether so few landmarks represent a kernel to rounding, such as that of a polynomial."""
+    found = LowRank(min(landmarks, few.n)).factor(kernel, few.X, 0)
     return bool(found.residual <= 1e-9 * float(kernel.diag(few.X).sum()))
 
 

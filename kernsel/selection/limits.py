@@ -40,6 +40,33 @@ MEMORY = 0.6
 
 
 @dataclass(frozen=True)
+class Sizes:
+    """Numbers of rows that decide how the whole kernel is chosen.
+
+    Parameters
+    ----------
+    full : int
+        Of more rows it is chosen on a part of them.
+    few : int
+        Rows that the search is done on.
+    scored : int
+        Fewer rows outside of subsets say nothing: then the choice is that of the search, as it is of as many rows as
+        its.
+    finite : int
+        A kernel that so many landmarks represent to rounding is fitted faster by these.
+    """
+
+    full: int = reading.FULL_RANK_ROWS
+    few: int = 2000
+    scored: int = 100
+    finite: int = 200
+
+
+SIZES = Sizes()
+"""Those of every selection."""
+
+
+@dataclass(frozen=True)
 class Limits:
     """What the whole kernel may take.
 
@@ -132,24 +159,26 @@ def has_bias(dataset: Dataset) -> bool:
     return dataset.task == "classification"
 
 
-def is_large(dataset: Dataset, plan: Plan) -> bool:
+def is_large(dataset: Dataset, plan: Plan, sizes: Sizes = SIZES) -> bool:
     """Tell whether a selection goes by the whole kernel: it can, and that is within its limits.
 
     Parameters
     ----------
     dataset : Dataset
     plan : Plan
+    sizes : Sizes
     """
-    return can_be_large(dataset, plan) and final_fit(dataset, plan, Limits.of(plan.effort)) is not None
+    return can_be_large(dataset, plan, sizes) and final_fit(dataset, plan, Limits.of(plan.effort)) is not None
 
 
-def can_be_large(dataset: Dataset, plan: Plan) -> bool:
+def can_be_large(dataset: Dataset, plan: Plan, sizes: Sizes = SIZES) -> bool:
     """Tell whether a selection could go this way: by default, and nothing is asked for that it hasn't.
 
     Parameters
     ----------
     dataset : Dataset
     plan : Plan
+    sizes : Sizes
     """
     learner = reading.read_learner(plan.learner, dataset.task)
     rank, folds, criterion, effort = plan.rank, plan.folds, plan.criterion, plan.effort
@@ -157,7 +186,7 @@ def can_be_large(dataset: Dataset, plan: Plan) -> bool:
     # Relevances that are named are learnt on all rows.
     named = [reading.read_kernel(each) for each in given if each != AUTO]
     return bool(
-        dataset.n > reading.FULL_RANK_ROWS
+        dataset.n > sizes.full
         and (rank == reading.WHOLE or (rank is None and effort != "quick"))
         and effort in (*CLIMB, "quick")
         and reading.has_square_loss(learner)

@@ -35,7 +35,7 @@ from kernsel.folds.holdouts import keeps_copies
 from kernsel.folds.partition import Partition
 from kernsel.heldout.standard_error import standard_error
 from kernsel.kernels import Kernel
-from kernsel.search.board import KEPT_ROWS, Board, Losses
+from kernsel.search.board import Board, Losses
 from kernsel.search.candidate import Candidate, Key
 from kernsel.search.choice import MINIMUM, SAFEST, Rule
 from kernsel.selection.unseen import Unseen
@@ -196,8 +196,8 @@ def whole_selection(
     rows = board.rows
     if rule.metric is not None:
         return f"{rule.metric} decides, which is known of verified candidates only"
-    if rows.held > KEPT_ROWS:
-        return f"losses of all candidates are kept of {KEPT_ROWS} rows at most, and {rows.held} are held out"
+    if rows.held > board.kept_rows:
+        return f"losses of all candidates are kept of {board.kept_rows} rows at most, and {rows.held} are held out"
     if not board.losses:
         return f"scores of {board.criterion.name} are no means of losses at the rows that folds hold out"
     usable = [c for c in candidates if c.compares and len(board.losses.get(c.key, ())) == len(board.deals)]

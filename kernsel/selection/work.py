@@ -17,7 +17,9 @@ from kernsel.selection.kernel_source import AUTO, kernels_given
 from kernsel.selection.limits import (
     CLIMB,
     RATES,
+    SIZES,
     Limits,
+    Sizes,
     can_be_large,
     final_fit,
     has_bias,
@@ -29,26 +31,27 @@ from kernsel.selection.plan import Plan
 from kernsel.selection.run import TIME
 
 SEARCHED = {"quick": 1e11, "normal": 5e11, "thorough": 1.5e12}
-"""What the search on ``large.ROWS`` rows takes with the learning of relevances, in products of float64: measured on
+"""What the search on ``Sizes.few`` rows takes with the learning of relevances, in products of float64: measured on
 tables of 8 to 12 features, and mostly factors of a thousand rows or two."""
 
 LIBRARIES = 4e8
 """Bytes that Python takes with its libraries, and with compiled loops."""
 
 
-def foretell(dataset: Dataset, plan: Plan) -> str | None:
+def foretell(dataset: Dataset, plan: Plan, sizes: Sizes = SIZES) -> str | None:
     """Return what a selection will take as a person would say it; None where the whole kernel is out of the question.
 
     Parameters
     ----------
     dataset : Dataset
     plan : Plan
+    sizes : Sizes
     """
-    if not any(can_be_large(dataset, replace(plan, effort=effort)) for effort in CLIMB):
+    if not any(can_be_large(dataset, replace(plan, effort=effort), sizes) for effort in CLIMB):
         return None
     efforts = [plan.effort, *(effort for effort in CLIMB if effort != plan.effort)]
     with limited_time(Deadline.read(plan.time)):
-        said = [_expected(dataset, replace(plan, effort=effort)) for effort in efforts]
+        said = [_expected(dataset, replace(plan, effort=effort), sizes) for effort in efforts]
     others = [f"--effort {effort}: {text}" for effort, text in zip(efforts[1:], said[1:], strict=True) if text]
     rows = f"the whole kernel of {dataset.n} rows"
     first = f"{said[0]} for {rows}" if said[0] else f"a low rank is taken; {rows} takes {_one_fit(dataset, plan)}"
@@ -56,27 +59,27 @@ def foretell(dataset: Dataset, plan: Plan) -> str | None:
     return f"work{given}: {'; '.join([first, *others])}"
 
 
-def _expected(dataset: Dataset, plan: Plan) -> str | None:
+def _expected(dataset: Dataset, plan: Plan, sizes: Sizes) -> str | None:
     """Return time and memory of a selection by the whole kernel; None where that is not taken."""
-    if not can_be_large(dataset, plan):
+    if not can_be_large(dataset, plan, sizes):
         return None
     limits, rates = Limits.of(plan.effort), machine_rates()
     final = final_fit(dataset, plan, limits)
     if final is None:
         return None
     spent = 0.0
-    for rows in large.subset_sizes(large.ROWS, dataset.n - large.count_outside(dataset.n, large.ROWS)):
+    for rows in large.subset_sizes(sizes.few, dataset.n - large.count_outside(dataset.n, sizes.few)):
         one = costs(rows, dataset.d, dataset.k, has_bias(dataset)).seconds(limits.rates)
         if 2 * large.TRIED * one > limits.climb - spent:
             break
         spent += 2 * large.TRIED * one
     climb = spent * limits.rates.products64 / rates.products64
     seconds = SEARCHED[plan.effort] / rates.products64 + climb + final.costs.seconds(rates)
-    memory = max(final.costs.memory, GRAM_BYTES * large.ROWS**2) + LIBRARIES
+    memory = max(final.costs.memory, GRAM_BYTES * sizes.few**2) + LIBRARIES
     return f"{spoken(min(seconds, limits.deadline.left))}, {memory / 1e9:.1f} GB"
 
 
-def affordable(dataset: Dataset, plan: Plan) -> tuple[Plan, list[str]]:
+def affordable(dataset: Dataset, plan: Plan, sizes: Sizes = SIZES) -> tuple[Plan, list[str]]:
     """Return a plan whose effort has the time that is given, with a note if that is less than was asked for.
 
     The learning of relevances is not cut off: it is done or not.
@@ -85,11 +88,12 @@ def affordable(dataset: Dataset, plan: Plan) -> tuple[Plan, list[str]]:
     ----------
     dataset : Dataset
     plan : Plan
+    sizes : Sizes
     """
     deadline = deadline_in_force()
     if not deadline.is_set or AUTO not in kernels_given(plan) or plan.effort not in SEARCHED:
         return plan, []
-    share = min(1.0, dataset.n / large.ROWS) ** 3 / machine_rates().products64
+    share = min(1.0, dataset.n / sizes.few) ** 3 / machine_rates().products64
     efforts = list(SEARCHED)[: list(SEARCHED).index(plan.effort) + 1]
     effort = next((e for e in reversed(efforts) if SEARCHED[e] * share <= SEARCH * deadline.left), efforts[0])
     if effort == plan.effort:
@@ -98,15 +102,16 @@ def affordable(dataset: Dataset, plan: Plan) -> tuple[Plan, list[str]]:
     return replace(plan, effort=effort), [f"{TIME}effort {effort}, for the search of {plan.effort} takes {takes}"]
 
 
-def whole_left_out(dataset: Dataset, plan: Plan) -> list[str]:
+def whole_left_out(dataset: Dataset, plan: Plan, sizes: Sizes = SIZES) -> list[str]:
     """Return a note on what the whole kernel would have taken where it was left to a low rank.
 
     Parameters
     ----------
     dataset : Dataset
     plan : Plan
+    sizes : Sizes
     """
-    if not can_be_large(dataset, plan) or is_large(dataset, plan):
+    if not can_be_large(dataset, plan, sizes) or is_large(dataset, plan, sizes):
         return []
     why = "the time that is given" if deadline_in_force().is_set else f"effort {plan.effort}"
     return [

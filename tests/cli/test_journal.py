@@ -3,13 +3,16 @@
 import json
 import os
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from commandline import run
-from kernsel.journal import journaling
-from kernsel.journal.file import JournalFile, line_of
+from kernsel.cli.reading import JournalPlace, journaled, place_journal
+from kernsel.data import prepare, read_table
+from kernsel.journal import LONG, journaling, remember
+from kernsel.journal.file import line_of
 from kernsel.journal.past import read_run
 from kernsel.model.model import Model
 from kernsel.selection import again
@@ -124,18 +127,26 @@ def test_the_file_for_optuna_overwrites_nothing_else(kept, table):
     assert "is the journal itself" in run("journal", kept, "--optuna", kept, code=2).stderr
 
 
-def test_the_journal_of_a_long_run_is_beside_its_output_until_that_is_written(table, monkeypatch):
-    seen = []
-    opened = JournalFile._open
-    monkeypatch.setattr("kernsel.journal.LONG", 0.0)
-    monkeypatch.setattr(JournalFile, "_open", lambda file: seen.append(str(file.path)) or opened(file))
-    run("select", "t.csv", *OPTIONS, "--output", "r.json")
-    assert seen == ["r.journal"]
-    assert not (table.parent / "r.journal").exists()
-    run("select", "t.csv", *OPTIONS, "--output", "r.json", "--journal", "none")
-    run("select", "t.csv", *OPTIONS, "--output", "r2.json", "--model", "r2.journal")
-    run("select", "t.csv", *OPTIONS)
-    assert seen == ["r.journal"]
+def test_the_journal_of_a_long_run_is_beside_its_output(table):
+    data, output = [table], Path("r.json")
+    assert place_journal(None, data, output, {}) == JournalPlace(Path("r.journal"), LONG, keep=False)
+    assert place_journal("j", data, output, {}) == JournalPlace(Path("j"), 0.0, keep=True)
+    for asked, at, others in (
+        ("none", output, {}),
+        (None, None, {}),
+        (None, output, {"--model": Path("r.journal")}),
+        (None, Path("nowhere") / "r.json", {}),
+    ):
+        assert place_journal(asked, data, at, others) == JournalPlace(None)
+
+
+def test_the_journal_of_a_long_run_is_there_until_all_is_written(table):
+    dataset = prepare(read_table(table), "y")
+    for delay, is_there in ((LONG, False), (0.0, True)):
+        with journaled(JournalPlace(Path("r.journal"), delay, keep=False), "kernsel select", dataset, {}, True):
+            assert remember("step", (), lambda: 1) == 1
+            assert Path("r.journal").exists() == is_there
+        assert not Path("r.journal").exists()
 
 
 def test_a_journal_is_none_of_the_other_files(table):

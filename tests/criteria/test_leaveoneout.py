@@ -18,7 +18,7 @@ from kernsel.errors import IncompatibleError
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Gaussian, Laplacian, Linear, Matern52, Polynomial, Statistics
 from kernsel.learners import Krr, L2Svm, Lssvm, Svm
-from kernsel.paths import make_path, routes, smooth
+from kernsel.paths import make_path, routes
 from kernsel.representation import blocks as streaming
 from kernsel.representation.blocks import Blocks
 from kernsel.representation.gram import Gram
@@ -105,9 +105,9 @@ def test_loo_of_the_square_loss_is_brute_force_whatever_the_folds(path_for, lear
 @pytest.mark.parametrize("rank", [None, 8], ids=["full", "rank 8"])
 @weights
 def test_loo_of_another_loss_is_one_dense_newton_step_a_row(monkeypatch, path_for, learner, rank, weighted):
-    monkeypatch.setattr(smooth, "TRUST", np.inf)
     monkeypatch.setattr(routes, "refits_are_cheaper", lambda curved, *_: np.zeros(curved.size, np.bool_))
     path = path_for(learner, rank, weighted, real=False)
+    path.trust = np.inf
     twin = twins.losses.squared_hinge if isinstance(learner, L2Svm) else twins.losses.huber_hinge(0.5)
     rows, bias = path.rows, int(path.bias)
     Z = np.column_stack([tables.slow_features(path), np.ones((rows.n, bias))])
@@ -124,9 +124,9 @@ def test_loo_of_another_loss_is_one_dense_newton_step_a_row(monkeypatch, path_fo
     assert scores.reliability[1] > 0
 
 
-def test_a_row_whose_newton_step_goes_too_far_is_refitted(monkeypatch, path_for):
-    monkeypatch.setattr(smooth, "TRUST", -1.0)
+def test_a_row_whose_newton_step_goes_too_far_is_refitted(path_for):
     path = path_for(Svm(h=0.5, bias=False), real=False)
+    path.trust = -1.0
     exact = CV().score(path.one_by_one)
     np.testing.assert_allclose(LOO().score(path).score, exact.score, rtol=1e-6)
 

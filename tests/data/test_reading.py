@@ -12,6 +12,11 @@ from scipy.sparse import csr_matrix, random_array
 from sklearn.datasets import dump_svmlight_file
 
 from kernsel.data import prepare, read_table
+from kernsel.data.arrowfile import Parquet
+from kernsel.data.csvfile import FIELD_BYTES, Text
+from kernsel.data.layout import Reading
+from kernsel.data.sources import Source
+from kernsel.data.svmlight import Svmlight
 from kernsel.data.tables import column_of
 from kernsel.errors import DataError
 
@@ -95,13 +100,17 @@ BAD_TABLES = {
 }
 
 
-@pytest.mark.parametrize("case", BAD_TABLES)
-def test_bad_tables_are_refused_in_one_line(tmp_path, case):
+def check_refused(tmp_path, case, read):
     rows, header, message = BAD_TABLES[case]
     with pytest.raises(DataError) as caught:
-        prepare(read_table(table(tmp_path / "t.csv", rows, header)))
+        prepare(read(table(tmp_path / "t.csv", rows, header)))
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("case", BAD_TABLES)
+def test_bad_tables_are_refused_in_one_line(tmp_path, case):
+    check_refused(tmp_path, case, read_table)
 
 
 BAD_FILES = {
@@ -182,44 +191,42 @@ def test_a_sparse_file_of_too_many_features_is_refused(tmp_path):
         read_table(path)
 
 
-@pytest.fixture
-def small_blocks(monkeypatch):
-    """Whatever is read is read three rows, some lines, or one column, at a time."""
-    monkeypatch.setattr("kernsel.data.svmlight.BLOCK", 20)
-    monkeypatch.setattr("kernsel.data.csvfile.BLOCK_FIELDS", 3 * len(HEADER))
-    monkeypatch.setattr("kernsel.data.arrowfile.BLOCK_BYTES", 1)
+def read_in_blocks(path, rows=3):
+    """Read so many rows of text at a time, as much of svmlight, or one column."""
+    part = {".csv": Text, ".svmlight": Svmlight, ".parquet": Parquet}[path.suffix]()
+    return part.read(Source(path.name, path, at_once=rows * FIELD_BYTES * len(HEADER)), Reading(), None)
 
 
-def test_blocks_of_rows_are_the_whole_file(tmp_path, small_blocks):
+def test_blocks_of_rows_are_the_whole_file(tmp_path):
     path = tmp_path / "t.csv"
     rows = [[str(i), f"{i / 7!r}" if i > 20 else str(i), f"k{i % 3}"] for i in range(41)]
-    frame, whole = read_table(table(path, rows)), pd.read_csv(table(path, rows))
+    frame, whole = read_in_blocks(table(path, rows)), pd.read_csv(path)
     pd.testing.assert_frame_equal(frame, whole)
     assert [dtype.kind for dtype in frame.dtypes[:2]] == ["i", "f"]
 
 
-def test_categories_are_the_same_in_all_blocks(tmp_path, small_blocks):
+def test_categories_are_the_same_in_all_blocks(tmp_path):
     path = table(tmp_path / "t.csv", [[code, str(i), "1"] for i, code in enumerate(["01", "02", "1", "b", "", "01"])])
-    frame = read_table(path)  # the first block holds numbers alone
+    frame = read_in_blocks(path)  # the first block holds numbers alone
     assert frame["a"].tolist()[:4] == ["01", "02", "1", "b"]
     assert frame["a"].isna().tolist() == [False] * 4 + [True, False]
     assert frame["b"].dtype.kind == "i"
 
 
-@pytest.mark.parametrize("case", ["a short row", "a long row", "no numbers", "no targets", "no rows", "infinities"])
-def test_bad_tables_are_refused_in_one_line_whatever_the_block(tmp_path, case, small_blocks):
-    test_bad_tables_are_refused_in_one_line(tmp_path, case)
+@pytest.mark.parametrize("case", ["a short row", "a long row", "no numbers", "no targets", "infinities"])
+def test_bad_tables_are_refused_in_one_line_whatever_the_block(tmp_path, case):
+    check_refused(tmp_path, case, read_in_blocks)
 
 
-def test_lines_of_svmlight_are_read_once_whatever_the_block(tmp_path, small_blocks):
+def test_lines_of_svmlight_are_read_once_whatever_the_block(tmp_path):
     X = random_array((60, 40), density=0.2, rng=0, format="csr")
     y, path = np.arange(60) / 7, tmp_path / "t.svmlight"
     dump_svmlight_file(csr_matrix(X), y, str(path), comment="a comment")
-    table = read_table(path)
+    table = read_in_blocks(path)
     np.testing.assert_allclose(table.X.toarray(), np.column_stack([X.toarray(), y]), rtol=1e-15)
     path.write_text(path.read_text() + "1 2:three\n")
     with pytest.raises(DataError, match="isn't an svmlight file"):
-        read_table(path)
+        read_in_blocks(path)
 
 
 def test_arrays_of_numpy(tmp_path):
@@ -247,7 +254,7 @@ def test_a_pipe_is_not_read(tmp_path):
         read_table(path)
 
 
-def test_parquet(tmp_path, small_blocks):
+def test_parquet(tmp_path):
     path = tmp_path / "t.parquet"
     try:
         import pyarrow  # noqa: F401  # only whether it is there
@@ -261,7 +268,8 @@ def test_parquet(tmp_path, small_blocks):
     frame["whole"] = pd.array(frame.index, dtype="Int64")
     frame.index = frame.index + 7
     frame.to_parquet(path)
-    pd.testing.assert_frame_equal(read_table(path), frame.reset_index(drop=True))
+    for found in (read_table(path), read_in_blocks(path)):
+        pd.testing.assert_frame_equal(found, frame.reset_index(drop=True))
     path.write_bytes(b"PAR1")
     with pytest.raises(DataError, match="isn't a Parquet file"):
         read_table(path)

@@ -117,10 +117,10 @@ def test_classes_by_flkl_and_one_resample():
     assert "mu = " in study.summary()
 
 
-def test_the_number_of_threads_changes_nothing(monkeypatch, study):
+def test_the_number_of_threads_changes_nothing(use_threads, study):
     X, y = table()
     dataset = from_arrays(X, y, standardize=True)
-    monkeypatch.setattr(jit, "threads", lambda: 1)
+    use_threads(1)
     calls = []
     alone = study_on_dataset(dataset, resamples=2, progress=lambda *call: calls.append(call))
     pd.testing.assert_frame_equal(alone.samples, study.samples[:2])

@@ -141,12 +141,10 @@ def test_steps_are_told_apart_by_what_they_are_in_and_how_often_they_were(tmp_pa
     assert calls == [0, 1, 2, 3, 4]
 
 
-def test_steps_in_other_threads_are_kept_too(tmp_path, monkeypatch):
-    import numba
-
+def test_steps_in_other_threads_are_kept_too(tmp_path, use_threads):
     from kernsel.numerics.runtime import jit
 
-    monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", 2)
+    use_threads(2)
     for _ in range(2):
         with journaling(tmp_path / "j", header()) as found:
             done = list(jit.share_each(lambda i: remember("a", (i,), lambda: i), list(range(5))))

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 import pandas as pd
 import pytest
@@ -155,11 +154,11 @@ def test_a_constant_column_more(given):
 
 
 @cases
-def test_the_same_again_and_with_another_number_of_threads(given, monkeypatch):
+def test_the_same_again_and_with_another_number_of_threads(given, use_threads):
     X, y = given.data(N)
     found = []
     for count in (1, 2, 2):
-        monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", count)
+        use_threads(count)
         found.append(select(given, X, y))
     for other in found[1:]:
         np.testing.assert_array_equal(figures(other), figures(found[0]))

@@ -18,7 +18,6 @@ from kernsel.learning.descent import Box
 from kernsel.learning.flkl import CrossValidation, FirstLevel, OnLandmarks
 from kernsel.learning.start import choose_start
 from kernsel.numerics.landmarks import uniform_landmarks
-from kernsel.numerics.runtime import jit
 from kernsel.numerics.square import firstlevel
 from kernsel.paths import make_path
 from kernsel.representation.problem import Problem
@@ -129,15 +128,15 @@ def test_the_gradient_on_landmarks_is_the_difference(kernel, learner):
     np.testing.assert_allclose(criterion.slopes(theta, 1e-2, 0.1).theta, expected, rtol=1e-5, atol=1e-9)
 
 
-def test_more_rows_than_a_gram_matrix_is_made_of_are_learnt_on_landmarks(monkeypatch):
-    monkeypatch.setattr(flkl, "FULL_RANK_ROWS", 100)
-    monkeypatch.setattr(flkl, "LANDMARKS", 30)
-    X, y = noisy(n=300, d=6)
+def test_more_rows_than_a_gram_matrix_is_made_of_are_learnt_on_landmarks():
+    n = flkl.LANDMARKS + 100
+    X, y = noisy(n=n, d=6)
     dataset, rows = rows_on(X, y)
     first = Partition.of(small := dataset.take(np.arange(80)), make_folds(4, small), 0)
     start = choose_start(small, first, ARD(), Lssvm())
-    learnt = flkl.learn_first_level(first, rows, start, Lssvm(), 5)
-    criterion = OnLandmarks(start.kernel, Lssvm(), rows.X, rows.Y, rows.s, rows.X[uniform_landmarks(300, 30, 0)])
+    learnt = flkl.learn_first_level(first, rows, start, Lssvm(), 5, most=n - 1)
+    landmarks = rows.X[uniform_landmarks(n, flkl.LANDMARKS, 0)]
+    criterion = OnLandmarks(start.kernel, Lssvm(), rows.X, rows.Y, rows.s, landmarks)
     slopes = criterion.slopes(learnt.theta, learnt.lam, learnt.mu)
     units = np.maximum(learnt.theta, learnt.theta.max() / 100) / (2 * slopes.value)
     inside = learnt.theta > 0
@@ -207,13 +206,13 @@ def test_the_search_keeps_its_budget_and_its_best():
     assert learnt.value <= learnt.steps[0].value
 
 
-def test_the_number_of_threads_changes_nothing(monkeypatch):
+def test_the_number_of_threads_changes_nothing(use_threads):
     X, y = noisy()
     dataset, rows = rows_on(X, y)
     start = choose_start(dataset, rows, ARD(), Lssvm())
     results = []
     for count in (1, 2, 3):
-        monkeypatch.setattr(jit, "threads", lambda count=count: count)
+        use_threads(count)
         results.append(flkl.learn_first_level(rows, rows, start, Lssvm(), 5))
     assert all(np.array_equal(each.theta, results[0].theta) for each in results)
     assert len({each.steps for each in results}) == 1

@@ -71,14 +71,13 @@ def slow_next(kernel, rows, a, power):
 
 @pytest.mark.parametrize(("profile", "power"), [("gaussian", 1.0), ("matern32", 0.5), ("exponential", 0.5)])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_a_round_is_the_average_outer_product_of_gradients(profile, power, weighted, monkeypatch):
-    monkeypatch.setattr(metric, "SHARE", 0.0)
+def test_a_round_is_the_average_outer_product_of_gradients(profile, power, weighted):
     rows = alone(*ridge(25, 3), weights=np.random.default_rng(1).uniform(0.5, 2.0, 25) if weighted else None)
     kernel = metric._of_spread(rows, turn(3, 5)[:, :2], 1.5, profile)
     differences = (rows.X[:, None] - rows.X[None]) @ kernel.array
     assert (differences**2).sum(axis=2).mean() == pytest.approx(1.5)
     a = np.linalg.solve(kernel(rows.X) + 0.3 * np.diag(1 / rows.s), rows.Y[0])
-    L = metric._next(metric._path(rows, kernel, Krr(), [0.3]), 0)
+    L = metric._next(metric._path(rows, kernel, Krr(), [0.3]), 0, share=0.0)
     expected = slow_next(kernel, rows, a, power)
     M = L @ L.T
     np.testing.assert_allclose(M / np.trace(M), expected / np.trace(expected), atol=1e-8)
@@ -132,13 +131,12 @@ def test_a_polish_goes_down_the_evidence():
     assert min(values) < value - 0.1
 
 
-def test_metrics_of_many_entries_are_not_polished(monkeypatch):
+def test_metrics_of_many_entries_are_not_polished():
     rows = alone(*ridge(150))
     found = replace(learn_metric(rows, Krr()), loss=np.inf)
     assert metric._polished(rows, found, Krr()).polished
     assert not metric._polished(rows, replace(found, loss=0.0), Krr()).polished  # leave-one-out is against it
-    monkeypatch.setattr(metric, "POLISHED", (found.kernel.array.size - 1) / rows.n)
-    assert metric._polished(rows, found, Krr()) is found
+    assert metric._polished(rows, found, Krr(), entries=(found.kernel.array.size - 1) / rows.n) is found
 
 
 def test_rounds_end_early_where_they_lead_nowhere(monkeypatch):
@@ -149,8 +147,7 @@ def test_rounds_end_early_where_they_lead_nowhere(monkeypatch):
     learn_metric(rows, Krr(), rounds=4)
     assert len(lengths) == 4
     lengths.clear()
-    monkeypatch.setattr(metric, "GAIN", 0.9)  # other scales gain some of it by chance
-    learn_metric(rows, Krr())
+    learn_metric(rows, Krr(), gain=0.9)  # other scales gain some of it by chance
     assert len(lengths) == 3
     lengths.clear()
     learn_metric(rows, Krr(), bound=1e-3)

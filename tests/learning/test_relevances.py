@@ -22,7 +22,7 @@ from kernsel.kernels import ARD, ARDPolynomial, Gaussian
 from kernsel.learners import Krr, Lssvm
 from kernsel.learning import PUBLISHED, descent
 from kernsel.learning.descent import Box, DescentPoint
-from kernsel.learning.relevances import Objective
+from kernsel.learning.relevances import Objective, learn_on_dataset
 from kernsel.paths import make_path
 from kernsel.representation.problem import Problem
 
@@ -143,10 +143,8 @@ def test_many_rows_are_learnt_on_in_part_first(criterion):
         assert 0.1 < learnt.lam / everything.lam < 10
 
 
-def test_rows_beyond_the_most_that_are_learnt_on(monkeypatch):
-    monkeypatch.setattr("kernsel.learning.relevances.FULL_RANK_ROWS", 100)
-    X, y = waves(150)
-    learnt = learn_relevances(X, y, rows=50)
+def test_rows_beyond_the_most_that_are_learnt_on():
+    learnt = learn_on_dataset(from_arrays(*waves(150), standardize=True), rows=50, most=100)
     assert learnt.notes[-1] == "learnt on 50 of 150 rows, then on 100 (the most that are learnt on)"
     assert learnt.lam == pytest.approx(learnt.steps[-1].lam * 100 / 150)
 

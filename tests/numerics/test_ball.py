@@ -7,14 +7,13 @@ from hypothesis import strategies as st
 
 import problems
 import twins.margins
-from kernsel.numerics.smooth import ball
 from kernsel.numerics.smooth.ball import GAP, squared_radius
 from kernsel.numerics.smooth.newton import CONVERGED, UNFINISHED
 
 
-def radius(G, full=True, ridge=0.0):
+def radius(G, full=True, ridge=0.0, **options):
     n = len(G)
-    value, status = squared_radius(G, full, np.full(n, float(ridge)), np.full(n, 1 / n))
+    value, status = squared_radius(G, full, np.full(n, float(ridge)), np.full(n, 1 / n), **options)
     assert status == CONVERGED
     return value
 
@@ -50,11 +49,10 @@ def test_the_centre_is_a_mixture_whose_distances_bound_the_radius(p):
 
 
 @pytest.mark.parametrize("ridge", [0.0, 0.1, 10.0])
-def test_some_rows_at_a_time(monkeypatch, ridge):
+def test_some_rows_at_a_time(ridge):
     p = problems.make(0, n=60, tau=4.0)
     whole = radius(p.K, ridge=ridge)
-    monkeypatch.setattr(ball, "WORKING", 6)
-    assert radius(p.Z, full=False, ridge=ridge) == pytest.approx(whole, rel=2 * GAP)
+    assert radius(p.Z, full=False, ridge=ridge, working=6) == pytest.approx(whole, rel=2 * GAP)
 
 
 def test_what_has_no_ball_is_not_finished():

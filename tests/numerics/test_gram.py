@@ -2,7 +2,6 @@
 
 import threading
 
-import numba
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
@@ -145,11 +144,11 @@ def test_fused_equals_mapped(name, statistic):
 
 
 @pytest.mark.parametrize("statistic", gram.STATISTICS)
-def test_the_number_of_threads_does_not_change_a_bit(statistic, monkeypatch):
+def test_the_number_of_threads_does_not_change_a_bit(statistic, use_threads):
     X = points(500, 30)
     formula = gram.exponential(0.01)
     many, mapped = gram.gram(statistic, X, None, formula), gram.apply(formula, X[:, :1] @ X[:, :1].T)
-    monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", 1)
+    use_threads(1)
     assert np.array_equal(many, gram.gram(statistic, X, None, formula))
     assert np.array_equal(mapped, gram.apply(formula, X[:, :1] @ X[:, :1].T))
 

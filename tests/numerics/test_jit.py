@@ -8,7 +8,6 @@ import threading
 import time
 from pathlib import Path
 
-import numba
 import numpy as np
 import pytest
 
@@ -150,16 +149,16 @@ wrong(1.0)
     assert "CompilationWarning" not in done.stderr
 
 
-def test_work_is_shared_out_once_and_not_again_by_its_workers(monkeypatch):
-    monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", 3)
+def test_work_is_shared_out_once_and_not_again_by_its_workers(use_threads):
+    use_threads(3)
     seen = []
     jit.share(lambda first, step: seen.extend((job, jit.threads()) for job in range(first, 10, step)), 10)
     assert sorted(seen) == [(job, 1) for job in range(10)]
     assert jit.threads() == 3
 
 
-def test_an_error_in_a_worker_reaches_the_caller(monkeypatch):
-    monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", 2)
+def test_an_error_in_a_worker_reaches_the_caller(use_threads):
+    use_threads(2)
 
     def work(first, step):
         if first == 1:
@@ -188,22 +187,22 @@ def test_a_second_process_compiles_what_will_be_needed(tmp_path):
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 7])
-def test_whole_tasks_are_shared_out_in_order(monkeypatch, count):
-    monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", 2)
+def test_whole_tasks_are_shared_out_in_order(use_threads, count):
+    use_threads(2)
     done = list(jit.share_each(lambda item: (item, jit.threads()), list(range(count))))
     assert [item for item, _ in done] == list(range(count))
     assert all(threads == (1 if count >= 2 else 2) for _, threads in done)
     assert jit.threads() == 2
 
 
-def test_a_task_that_fails_ends_the_sharing(monkeypatch):
-    monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", 2)
+def test_a_task_that_fails_ends_the_sharing(use_threads):
+    use_threads(2)
     with pytest.raises(ZeroDivisionError):
         list(jit.share_each(lambda item: 1 / item, [1, 0, 2]))
 
 
-def test_what_runs_is_waited_for_when_a_task_fails(monkeypatch):
-    monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", 2)
+def test_what_runs_is_waited_for_when_a_task_fails(use_threads):
+    use_threads(2)
     begun, done = threading.Event(), []
 
     def work(item):

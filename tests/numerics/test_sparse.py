@@ -1,6 +1,5 @@
 """Sparse rows: their forms, their Gram matrices against SciPy's and the dense ones, and their deviations."""
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -64,10 +63,10 @@ def test_distances_keep_their_digits_far_from_the_origin(statistic):
     assert (sparse.gram(statistic, points.as_points(scipy_sparse.csr_array(A)))[60:, :30].diagonal() == 0).all()
 
 
-def test_the_number_of_threads_does_not_change_a_bit(monkeypatch):
+def test_the_number_of_threads_does_not_change_a_bit(use_threads):
     X, _ = rows(300, 200, 0.05)
     many = sparse.gram("sqdist", X, None, gram.exponential(0.1))
-    monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", 1)
+    use_threads(1)
     assert np.array_equal(many, sparse.gram("sqdist", X, None, gram.exponential(0.1)))
 
 

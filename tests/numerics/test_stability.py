@@ -2,7 +2,6 @@
 
 import tracemalloc
 
-import numba
 import numpy as np
 import pytest
 
@@ -12,23 +11,22 @@ from kernsel.numerics import stability
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(2.0), Linear(), Gaussian(2.0) + Linear()], ids=str)
-def test_memory_is_that_of_the_points(kernel, monkeypatch):
-    monkeypatch.setattr(stability, "_BLOCK", 1 << 14)
-    X = np.random.default_rng(0).normal(size=(2000, 5))
+def test_memory_is_that_of_the_points(kernel):
+    X = np.random.default_rng(0).normal(size=(6000, 5))
     kernel.scan(X[:200])  # what is imported and compiled isn't counted
     tracemalloc.start()
     kernel.scan(X)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 8 * 2000**2 / 20
+    assert peak < 8 * 6000**2 / 20
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(2.0), Laplacian(3.0)], ids=str)
-def test_the_number_of_threads_changes_the_order_of_sums_only(kernel, monkeypatch):
+def test_the_number_of_threads_changes_the_order_of_sums_only(kernel, use_threads):
     X = np.random.default_rng(0).normal(size=(500, 4))
     found = {}
     for threads in (1, 2, 3):
-        monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", threads)
+        use_threads(threads)
         found[threads] = kernel.scan(X).rest
     np.testing.assert_allclose(found[1], found[2], rtol=tolerances.SCAN)
     np.testing.assert_allclose(found[1], found[3], rtol=tolerances.SCAN)
@@ -36,13 +34,15 @@ def test_the_number_of_threads_changes_the_order_of_sums_only(kernel, monkeypatc
 
 @pytest.mark.parametrize("block", [1, 60, 210, 1500])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_blocks_make_no_difference(block, weighted, monkeypatch):
+def test_blocks_make_no_difference(block, weighted):
     rng = np.random.default_rng(0)
     Z, s = rng.normal(size=(30, 4)), rng.exponential(size=30) if weighted else None
     K, G = Z @ Z.T, Z.T @ (Z if s is None else s[:, None] * Z)
     whole = stability.scan_gram(K, s)
-    monkeypatch.setattr(stability, "_BLOCK", block)
-    for found in (stability.scan_gram(K, s), stability.scan_features(lambda rows: Z[rows], G, 30, s)):
+    for found in (
+        stability.scan_gram(K, s, elements=block),
+        stability.scan_features(lambda rows: Z[rows], G, 30, s, elements=block),
+    ):
         np.testing.assert_allclose(found.diag, whole.diag, rtol=tolerances.SCAN)
         np.testing.assert_allclose(found.rest, whole.rest, rtol=tolerances.SCAN)
 

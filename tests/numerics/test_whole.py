@@ -3,7 +3,6 @@
 import itertools
 from dataclasses import replace
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import given
@@ -387,12 +386,12 @@ def test_targets_of_zero_and_constant_targets():
 
 
 @pytest.mark.parametrize("kind", ["factor", "rank"])
-def test_the_result_is_the_same_for_any_number_of_threads(monkeypatch, kind):
+def test_the_result_is_the_same_for_any_number_of_threads(use_threads, kind):
     there, _ = problem("exponential", 400, 48, weighted=True, bias=True)
     folds, found = even(400, 5), []
     Z = np.random.default_rng(1).normal(size=(130, 3))
     for workers in (1, 2, 3):
-        monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", workers)
+        use_threads(workers)
         if kind == "factor":
             preconditioner = there.factorise(1e-3, folds).hold_out(folds)
         else:

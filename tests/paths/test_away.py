@@ -16,7 +16,6 @@ from kernsel.learners.klr import Klr
 from kernsel.learners.krr import Krr, Lssvm
 from kernsel.learners.svm import L2Svm, Svm
 from kernsel.learners.svr import Qsvr
-from kernsel.paths import routes
 from kernsel.paths.smooth import SmoothPath
 from kernsel.paths.square import HeldSquarePath
 from kernsel.representation import blocks, stream
@@ -87,9 +86,8 @@ def test_every_route_of_the_square_loss_is_brute_force(monkeypatch, learner, rou
         return  # that way knows no bias
     no_refits(monkeypatch)
     rank = 10 if route == "products" else None
-    monkeypatch.setattr(routes, "square_in_gram", lambda sizes: route)
-    monkeypatch.setattr(routes, "square_in_features", lambda sizes: route)
     path = tables.path_on(near_rows(never=5, weighted=True), learner, LAMS, rank=rank)
+    path.route = route
     rows, K, held = path.rows, kernel_of(path), path.exact()
     for k, lam in enumerate(path.lams):
         expected = twins.heldout.refits_square(K, rows.Y, lam, rows.starts, rows.s, int(path.bias), rows.training)
@@ -127,8 +125,8 @@ def test_newton_steps_are_brute_force(monkeypatch, learner, twin, rank, weighted
     """Each step is the formula itself; those that can't be trusted are refitted, to the tolerance of the solver."""
     rows = near_rows(weighted=weighted, never=4)
     rows = rows if "regression" in learner.tasks else as_classes(rows)
-    monkeypatch.setattr("kernsel.paths.smooth.TRUST", np.inf)
     path = tables.path_on(rows, learner, LAMS, rank=rank)
+    path.trust = np.inf
     Z, bias = np.column_stack([tables.slow_features(path), np.ones((rows.n, int(path.bias)))]), int(path.bias)
     monkeypatch.setattr(type(path), "_cheaply_refitted", lambda path: np.zeros(path.lams.size, bool))
     held = path.newton_step()

@@ -1,6 +1,5 @@
 """Smooth losses on features that are never held together have the outputs of those that are."""
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -45,10 +44,10 @@ def two(monkeypatch, rows, learner, tau=1.0, rank=RANK, lams=LAMS):
 
 
 @pytest.fixture(autouse=True)
-def small_blocks(monkeypatch):
+def small_blocks(monkeypatch, use_threads):
     """Landmarks are chosen among four rows each; seventeen rows are a block; threads would only wait for each other."""
     monkeypatch.setattr(numerics, "BLOCK_BYTES", 17 * 8 * RANK)
-    monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", 1)
+    use_threads(1)
     monkeypatch.setattr(streaming, "SAMPLE", 4)
 
 
@@ -108,11 +107,11 @@ def test_they_are_for_any_folds_weights_widths_and_ranks(name, seed, sizes, weig
             np.testing.assert_allclose(one.f[:, k], other.f[:, k], rtol=0, atol=10 * SAME)
 
 
-def test_groups_of_fits_and_threads_change_nothing(monkeypatch):
+def test_groups_of_fits_and_threads_change_nothing(monkeypatch, use_threads):
     rows = tables.make_partition(0, (19, 17, 22, 14), 7, weighted=True)
     found = []
     for count in (1, 2):
-        monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", count)
+        use_threads(count)
         blocked, _ = two(monkeypatch, rows, Svm(h=0.3, bias=True))
         found.append((blocked.newton_step().f, blocked.exact().f))
     monkeypatch.setattr(smooth_blocks, "STATE_BYTES", 1)

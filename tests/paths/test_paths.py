@@ -143,9 +143,9 @@ def steps_only(monkeypatch):
 @learners
 @ranks
 @weights
-def test_the_newton_step_is_the_dense_one(monkeypatch, steps_only, learner, twin, curvature, rank, weighted):
-    monkeypatch.setattr(smooth, "TRUST", np.inf)
+def test_the_newton_step_is_the_dense_one(steps_only, learner, twin, curvature, rank, weighted):
     path = make_path_for(learner, rank, weighted)
+    path.trust = np.inf
     held, rows, bias = path.newton_step(), path.rows, int(path.bias)
     assert held.exact.all() == learner.loss.square
     step = twins.heldout.newton_step
@@ -158,12 +158,12 @@ def test_the_newton_step_is_the_dense_one(monkeypatch, steps_only, learner, twin
 
 
 @ranks
-def test_folds_whose_step_strays_too_much_are_refitted(monkeypatch, steps_only, rank):
+def test_folds_whose_step_strays_too_much_are_refitted(steps_only, rank):
     exact = make_path_for(Svm(h=0.2, bias=False), rank).exact()
     refitted, errors = [], []
     for trust in (0.0, 0.3, 0.6, np.inf):
-        monkeypatch.setattr(smooth, "TRUST", trust)
         path = make_path_for(Svm(h=0.2, bias=False), rank)
+        path.trust = trust
         held = path.newton_step()
         np.testing.assert_array_equal(held.exact, held.refitted == len(path.rows.Y) * path.rows.left.size)
         refitted.append(int(held.refitted[1]))
@@ -259,37 +259,45 @@ def test_the_coefficients_are_those_of_the_fit(learner, twin, curvature, rank, w
 
 @pytest.mark.parametrize("learner", [Krr(), BiasedKrr()], ids=["krr", "krr and bias"])
 @weights
-def test_a_factorisation_a_ridge_gives_what_one_spectrum_gives(monkeypatch, learner, weighted):
-    decomposed = make_path_for(learner, None, weighted)
-    _ = decomposed.fits
-    monkeypatch.setattr(routes, "FACTORED_ROWS", 0)
-    factorised = make_path_for(learner, None, weighted)
-    np.testing.assert_allclose(factorised.exact([1]).f, decomposed.exact([1]).f, atol=1e-11)
-    np.testing.assert_allclose(factorised.coefficients(1), decomposed.coefficients(1), atol=1e-9)
-    np.testing.assert_allclose(factorised.intercepts(1), decomposed.intercepts(1), atol=1e-10)
-    for fast, slow in zip(factorised.refits(1), decomposed.refits(1), strict=True):
-        np.testing.assert_allclose(fast, slow, atol=1e-9)
-    assert not {"_plain_spectrum", "_spectrum_with_bias"} & vars(factorised.representation).keys()
+def test_a_factorisation_a_ridge_gives_what_dense_systems_give(learner, weighted):
+    n = routes.FACTORED_ROWS
+    rows = tables.make_partition(0, (n // 3, n // 4), never=n - n // 3 - n // 4, weighted=weighted)
+    path = tables.path_on(rows, learner, LAMS)
+    K, lam, bias = path.problem.gram, path.lams[1], int(path.bias)
+    assert path.route == "factors"
+    expected = twins.heldout.refits_square(K, rows.Y, lam, rows.starts, rows.s, bias)
+    np.testing.assert_allclose(path.exact([1]).f[:, 0], expected, atol=1e-10)
+    a, b = path.refits(1)
+    for c, y in enumerate(rows.Y):
+        fit = twins.heldout.fit_square(K, y, rows.s, lam, bias)
+        np.testing.assert_allclose(path.coefficients(1)[c], fit[:-1], atol=1e-9)
+        np.testing.assert_allclose(path.intercepts(1)[c], fit[-1], atol=1e-10)
+        for fold, (lo, hi) in enumerate(pairwise(rows.starts)):
+            np.testing.assert_allclose(K[lo:hi] @ a[fold, c] + b[fold, c], expected[c, lo:hi], atol=1e-9)
+            assert not a[fold, c, lo:hi].any()
+    assert not {"_plain_spectrum", "_spectrum_with_bias"} & vars(path.representation).keys()
 
 
 @weights
-def test_conjugate_gradients_give_what_one_spectrum_gives(monkeypatch, weighted):
-    lams = 2.0 ** np.arange(4, -24, -2)  # the last ones don't converge
-    slow = make_path(make_path_for(Krr(), None, weighted).problem, Krr(), lams).exact()
-    monkeypatch.setattr(routes, "KRYLOV_ROWS", 0)
-    monkeypatch.setattr(krylov, "STEPS", 10)
-    fast = make_path(make_path_for(Krr(), None, weighted).problem, Krr(), lams).exact()
+def test_conjugate_gradients_give_what_one_spectrum_gives(weighted):
+    lams = 2.0 ** np.arange(4, -24, -2)
+    rows = tables.make_partition(0, (40, 25, 35), never=20, weighted=weighted)
+    paths = [tables.path_on(rows, Krr(), lams, tau=0.05) for _ in range(2)]
+    for path, route in zip(paths, ("spectrum", "krylov"), strict=True):
+        path.route = route
+    slow, fast = (path.exact() for path in paths)
+    left = (paths[1].representation.weighted, rows.Y * np.sqrt(rows.s), lams, rows.starts, rows.left, rows.total)
+    assert 0 < np.count_nonzero(krylov.heldout_krylov(*left)[2]) < lams.size  # the last ones don't converge
     assert fast.failed == slow.failed
     np.testing.assert_allclose(fast.f, slow.f, rtol=0, atol=1e-8)
 
 
 @ranks
-def test_groups_of_refits_do_not_change_them(monkeypatch, rank):
+def test_groups_of_refits_do_not_change_them(rank):
     rows = tables.make_rows()
-    whole = tables.path_on(rows, Svm(bias=False), LAMS, rank=rank).exact()
-    monkeypatch.setattr(smooth, "REFIT_BYTES", 1)
-    one_by_one = tables.path_on(rows, Svm(bias=False), LAMS, rank=rank).exact()
-    np.testing.assert_array_equal(one_by_one.f, whole.f)
+    whole, one_by_one = (tables.path_on(rows, Svm(bias=False), LAMS, rank=rank) for _ in range(2))
+    one_by_one.room = 1
+    np.testing.assert_array_equal(one_by_one.exact().f, whole.exact().f)
 
 
 @pytest.mark.parametrize("lam", [1e-12, 1e-16, 1e-20, 1e-300])

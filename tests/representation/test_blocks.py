@@ -2,7 +2,6 @@
 
 from itertools import pairwise
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -21,7 +20,7 @@ from kernsel.numerics.blocks import features as numerics
 from kernsel.numerics.blocks.sums import segment_sums
 from kernsel.paths.square_blocks import BlocksSquarePath
 from kernsel.representation import blocks as streaming
-from kernsel.representation import problem, stream
+from kernsel.representation import stream
 from kernsel.representation.gram import Gram
 from kernsel.representation.problem import Problem, Problems
 from kernsel.representation.ranks import LowRank
@@ -120,10 +119,10 @@ def test_the_newton_step_is_exact_and_one_lambda_is_one_of_all():
     np.testing.assert_allclose(path.exact([1]).f[:, 0], held[:, 1], rtol=0, atol=1e-13)
 
 
-def test_the_number_of_threads_changes_no_bit(monkeypatch):
+def test_the_number_of_threads_changes_no_bit(use_threads):
     found = []
     for count in (1, 2, 5):
-        monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", count)
+        use_threads(count)
         found.append(path_on(tables.make_partition(0, (5, 9, 2, 14), 7, weighted=True), Lssvm()).exact().f)
     assert np.array_equal(found[0], found[1])
     assert np.array_equal(found[0], found[2])
@@ -272,13 +271,13 @@ def test_the_representation_in_words():
     assert path.representation.rank == 2
 
 
-def test_a_pass_is_kept_for_the_refit_while_there_is_room(monkeypatch):
+def test_a_pass_is_kept_for_the_refit_while_there_is_room():
     rows, problems, rank = tables.make_partition(0, (5, 9, 2, 14)), Problems(), LowRank(RANK)
     kernels = [Gaussian(tau) for tau in (0.5, 1.0, 2.0)]
     first = [problems.on(rows, kernel, rank).blocks.stream for kernel in kernels]
     again = [problems.on(rows, kernel, rank).blocks.stream for kernel in kernels]
     assert all(one is other for one, other in zip(first, again, strict=True))
-    monkeypatch.setattr(problem, "KEPT_BYTES", int(2.5 * problems.on(rows, kernels[0], rank).nbytes))
+    problems.room = int(2.5 * problems.on(rows, kernels[0], rank).nbytes)
     last = problems.on(rows, Gaussian(4.0), rank).blocks.stream
     assert problems.on(rows, kernels[0], rank).blocks.stream is first[0]
     assert problems.on(rows, Gaussian(4.0), rank).blocks.stream is last

@@ -10,7 +10,6 @@ from kernsel.kernels import Gaussian
 from kernsel.learners import Krr, Svm
 from kernsel.numerics.runtime.once import once
 from kernsel.paths import make_path
-from kernsel.representation import problem
 from kernsel.representation.problem import Problem, Problems
 from kernsel.representation.ranks import Full, LowRank
 
@@ -40,7 +39,7 @@ def test_what_a_path_computes_holds_up_no_other_thread(learner, rank):
         assert isinstance(vars(next(c for c in type(path).__mro__ if name in vars(c)))[name], once)
 
 
-def test_low_rank_problems_are_kept_within_bounds(monkeypatch):
+def test_low_rank_problems_are_kept_within_bounds():
     rows, problems, rank = tables.make_rows(), Problems(), LowRank(8)
     kernels = [Gaussian(tau=2.0**power) for power in range(6)]
     made = {kernel: problems.on(rows, kernel, rank) for kernel in kernels}
@@ -49,7 +48,7 @@ def test_low_rank_problems_are_kept_within_bounds(monkeypatch):
         features = each.held
         held = [features.factor.Z, features.factor.T, features.factor.points, features.products, features.weighted]
         assert each.nbytes == sum(array.nbytes for array in held)
-    monkeypatch.setattr(problem, "KEPT_BYTES", int(3.5 * made[kernels[0]].nbytes))
+    problems.room = int(3.5 * made[kernels[0]].nbytes)
     problems.on(rows, kernels[0], rank)  # the last that was asked for is the last to go
     assert [kernel for _, kernel, _ in problems.kept] == [*kernels[-2:], kernels[0]]
     assert problems.on(rows, kernels[1], rank) is not made[kernels[1]]

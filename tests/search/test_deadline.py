@@ -11,7 +11,7 @@ import tables
 from commandline import run as run_command
 from kernsel.data import from_arrays
 from kernsel.errors import OptionError
-from kernsel.search import board, deadline
+from kernsel.search import deadline
 from kernsel.search.deadline import NEVER, Deadline, deadline_in_force, limited_time
 from kernsel.selection.carry_out import select_dataset
 from kernsel.selection.plan import Plan
@@ -33,10 +33,10 @@ class Clock:
 
 
 @pytest.fixture
-def ticking(monkeypatch):
+def ticking(monkeypatch, use_threads):
     clock = Clock()
     monkeypatch.setattr(deadline, "time", clock)
-    monkeypatch.setattr(board, "threads", lambda: 1)
+    use_threads(1)
     return clock
 
 

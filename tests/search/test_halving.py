@@ -10,8 +10,9 @@ import tables
 from kernsel.errors import OptionError, UnknownPlugin
 from kernsel.parts import read_search
 from kernsel.representation.ranks import Full, LowRank
-from kernsel.search import board
+from kernsel.search.board import Board
 from kernsel.search.grid import FINALISTS
+from kernsel.search.strategies import Halving
 
 GRID = {"tau": 2.0 ** np.arange(-4, 12), "lambda": 2.0 ** np.arange(-17, 4, 2)}
 
@@ -144,10 +145,9 @@ def test_all_deals_of_repeats_have_the_same_landmarks():
     assert np.median([abs(b - a) / a for a, b in both]) < 0.05
 
 
-def test_of_very_many_rows_lower_ranks_see_the_same_share_of_every_fold(monkeypatch):
-    monkeypatch.setattr(board, "FEW_ROWS", 60)
+def test_of_very_many_rows_lower_ranks_see_the_same_share_of_every_fold():
     rows = tables.make_rows(n=130, sizes=(50, 25, 40))
-    few = board.Board([rows], None, None, LowRank(100))._few
+    few = Board([rows], None, None, LowRank(100), few_rows=60)._few
     assert np.diff(few.starts).tolist() == [24, 12, 19]  # 60 of 130, rounded up
     assert few.n == 62
     places = [rows.order.tolist().index(row) for row in few.order]
@@ -158,11 +158,18 @@ def test_of_very_many_rows_lower_ranks_see_the_same_share_of_every_fold(monkeypa
     assert np.bincount(fold).tolist() == [24, 12, 19]
 
 
-def test_the_choice_is_scored_on_all_rows(monkeypatch):
-    monkeypatch.setattr(board, "FEW_ROWS", 300)
+class OnFewRows(Halving):
+    """Lower ranks see 300 of 500 rows."""
+
+    def begin(self, board, grids, extend, rule):
+        board.few_rows = 300
+        return super().begin(board, grids, extend, rule)
+
+
+def test_the_choice_is_scored_on_all_rows():
     X, y = data("krr", 500)
     options = {"learner": "krr", "rank": 120, "folds": 5, "extend": False, "repeats": 2}
-    whole, halved = (tables.choose(X, y, search=search, **options) for search in ("grid", "halving"))
+    whole, halved = (tables.choose(X, y, search=search, **options) for search in ("grid", OnFewRows()))
     scores = {candidate.key: candidate.score for candidate in whole.candidates}
     in_force = [candidate for candidate in halved.candidates if candidate.rank is None]
     np.testing.assert_allclose([c.score for c in in_force], [scores[c.key] for c in in_force], rtol=1e-12)

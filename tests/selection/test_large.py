@@ -1,4 +1,4 @@
-"""Many rows: chosen on few of them in full, and the whole kernel fitted to all; thresholds are lowered here."""
+"""Many rows: chosen on few of them in full, and the whole kernel fitted to all; numbers of rows are lowered here."""
 
 import json
 import math
@@ -7,20 +7,19 @@ import numpy as np
 import pytest
 
 import tolerances
-from commandline import run
 from kernsel import parts as reading
 from kernsel.data import from_arrays
 from kernsel.kernels import Gaussian, Laplacian, parse
 from kernsel.memory import limited_memory
 from kernsel.numerics.whole.costs import Costs, Work
 from kernsel.search.deadline import Deadline, limited_time
-from kernsel.selection import auto as automatic
 from kernsel.selection import large, limits
 from kernsel.selection.carry_out import select_dataset
 from kernsel.selection.large import ClimbStep, narrower
 from kernsel.selection.plan import Plan
 
 N, FEW = 420, 60
+LOW = limits.Sizes(full=200, few=FEW, scored=10, finite=5)
 NAMED = {"kernel": ["gaussian", "exponential"], "folds": 4}
 
 
@@ -32,15 +31,8 @@ def rough(n=N, seed=0, classes=False):
     return X, np.where(y > y.mean(), "up", "down") if classes else 3 * y + 5
 
 
-@pytest.fixture
-def low(monkeypatch):
-    """Thresholds of a few hundred rows."""
-    monkeypatch.setattr(reading, "FULL_RANK_ROWS", 200)
-    monkeypatch.setattr(large, "ROWS", FEW)
-    monkeypatch.setattr(large, "SCORED", 10)
-    monkeypatch.setattr(large, "FINITE", 5)
-    for name, rows in (("normal", 40), ("thorough", 60)):
-        monkeypatch.setitem(automatic.ROWS, name, rows)
+def choose(data, sizes=LOW, **options):
+    return large.select_large(data, Plan(**options), sizes=sizes)
 
 
 def direct(result, data):
@@ -57,10 +49,10 @@ def direct(result, data):
 
 @pytest.mark.parametrize("classes", [False, True], ids=["krr", "lssvm"])
 @pytest.mark.parametrize("options", [{}, NAMED], ids=["auto", "named"])
-def test_many_rows_are_fitted_with_the_whole_kernel_that_few_of_them_chose(low, classes, options):
+def test_many_rows_are_fitted_with_the_whole_kernel_that_few_of_them_chose(classes, options):
     X, y = rough(classes=classes)
     data = from_arrays(X, y, standardize=True)
-    result = select_dataset(data, **options)
+    result = choose(data, **options)
     assert result.options["rank"] == "whole"
     assert result.data["representation"] == f"whole kernel in tiles, n = {N}"
     assert result.data["rank"] == N
@@ -81,15 +73,15 @@ def test_many_rows_are_fitted_with_the_whole_kernel_that_few_of_them_chose(low, 
     assert climb[0]["gain"] is None
     assert any(note.startswith(f"whole kernel: chosen on {FEW} rows in full") for note in result.data["notes"])
     assert climb[-1]["ridge"] == pytest.approx(result.best.lam * N)
+    assert f"whole kernel in tiles, n = {N}" in result.summary()
     json.loads(result.to_json())
 
 
-def test_reported_outputs_of_learnt_relevances_are_by_others_learnt_without_the_rows(low, monkeypatch):
+def test_reported_outputs_of_learnt_relevances_are_by_others_learnt_without_the_rows():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(N, 5))
     y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=N)
-    monkeypatch.setattr(automatic, "OFTEN", 100)
-    result = select_dataset(from_arrays(X, y, standardize=True), folds=4)
+    result = choose(from_arrays(X, y, standardize=True), folds=4)
     assert result.best.kernel.name.startswith("ard")
     assert result.data["relevances"]["unseen"]
     assert set(result.relevances.nlargest(2).index) == {"x0", "x1"}
@@ -104,28 +96,28 @@ def test_reported_outputs_of_learnt_relevances_are_by_others_learnt_without_the_
     ],
     ids=lambda options: next(iter(options)),
 )
-def test_what_is_asked_for_otherwise_goes_the_other_way(low, options):
+def test_what_is_asked_for_otherwise_goes_the_other_way(options):
     data = from_arrays(*rough(), standardize=True)
-    assert not limits.is_large(data, Plan(**{"learner": "krr", **options}))
-    assert limits.is_large(data, Plan(learner="krr"))
+    assert not limits.is_large(data, Plan(**{"learner": "krr", **options}), LOW)
+    assert limits.is_large(data, Plan(learner="krr"), LOW)
 
 
-def test_few_rows_groups_and_sparse_rows_go_the_other_way(low):
+def test_few_rows_groups_and_sparse_rows_go_the_other_way():
     X, y = rough()
-    assert not limits.is_large(from_arrays(X[:200], y[:200]), Plan())
-    assert not limits.is_large(from_arrays(X, y, groups=np.arange(N) // 2), Plan())
-    assert not limits.is_large(from_arrays(X, y), Plan(kernel="ard"))
-    assert limits.is_large(from_arrays(X, y), Plan(kernel="gaussian", effort="quick", rank="whole"))
-    assert not limits.is_large(from_arrays(X, y), Plan(kernel="gaussian(tau=1)", rank="whole"))
+    assert not limits.is_large(from_arrays(X[:200], y[:200]), Plan(), LOW)
+    assert not limits.is_large(from_arrays(X, y, groups=np.arange(N) // 2), Plan(), LOW)
+    assert not limits.is_large(from_arrays(X, y), Plan(kernel="ard"), LOW)
+    assert limits.is_large(from_arrays(X, y), Plan(kernel="gaussian", effort="quick", rank="whole"), LOW)
+    assert not limits.is_large(from_arrays(X, y), Plan(kernel="gaussian(tau=1)", rank="whole"), LOW)
 
 
-def test_a_kernel_of_few_dimensions_is_left_to_landmarks(low):
-    X, y = rough()
-    result = select_dataset(from_arrays(X, y, standardize=True), kernel="linear", rank=None)
-    assert result.options["rank"] != "whole"
+def test_a_kernel_of_few_dimensions_is_left_to_landmarks():
+    data = from_arrays(*rough(), standardize=True)
+    assert limits.is_large(data, Plan(kernel="linear"), LOW)
+    assert choose(data, kernel="linear") is None
 
 
-def test_what_takes_too_long_or_too_much_memory_is_left_to_landmarks_and_one_fold_comes_before(low, monkeypatch):
+def test_what_takes_too_long_or_too_much_memory_is_left_to_landmarks_and_one_fold_comes_before(monkeypatch):
     data = from_arrays(*rough(), standardize=True)
     costs = {"folds": 1.0, "one fold": 1.0, "low rank, 4": 1.0, "low rank, 1": 1.0}
 
@@ -142,7 +134,7 @@ def test_what_takes_too_long_or_too_much_memory_is_left_to_landmarks_and_one_fol
             return limits.final_fit(data, plan, limits.Limits.of(effort)).route
 
     def is_large(effort):
-        return limits.is_large(data, Plan(effort=effort, folds=4))
+        return limits.is_large(data, Plan(effort=effort, folds=4), LOW)
 
     assert route() == route(within=500.0) == "folds"
     costs["folds"] = 1e3
@@ -158,15 +150,15 @@ def test_what_takes_too_long_or_too_much_memory_is_left_to_landmarks_and_one_fol
         costs["low rank, 1"] = 1e3
         assert not is_large("thorough")
     with limited_memory(3):
-        assert not limits.is_large(data, Plan(rank="whole", folds=4))
+        assert not limits.is_large(data, Plan(rank="whole", folds=4), LOW)
 
 
 @pytest.mark.parametrize("classes", [False, True], ids=["krr", "lssvm"])
-def test_one_fold_is_held_out_where_the_others_would_cost_too_much(low, monkeypatch, classes):
+def test_one_fold_is_held_out_where_the_others_would_cost_too_much(monkeypatch, classes):
     free = large.final_fit
     monkeypatch.setattr(large, "final_fit", lambda *args: free(*args)._replace(route="one fold"))
     data = from_arrays(*rough(classes=classes), standardize=True)
-    result = select_dataset(data, **NAMED)
+    result = choose(data, **NAMED)
     assert result.data["folds"] == 1
     assert np.isfinite(result.outputs).sum() == N // 4
     assert any("one of 4 is held out" in note for note in result.data["notes"])
@@ -188,14 +180,11 @@ def test_one_fold_is_held_out_where_the_others_would_cost_too_much(low, monkeypa
 
 
 @pytest.mark.parametrize("more", [1, 2, 3, 200])
-def test_with_few_rows_more_than_the_search_takes_its_choice_is_taken(low, more):
+def test_with_few_rows_more_than_the_search_takes_its_choice_is_taken(more):
     data = from_arrays(*rough(201 + more), standardize=True)
     few = large.subsample(data, 201, 0)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(large, "ROWS", 201)
-        patch.setattr(large, "SCORED", 100)
-        result = select_dataset(data, **NAMED)
-        chosen = select_dataset(few, **NAMED, rank="full").best
+    result = choose(data, limits.Sizes(full=200, few=201), **NAMED)
+    chosen = select_dataset(few, **NAMED, rank="full").best
     assert result.options["rank"] == "whole"
     assert result.data["climb"] == []
     assert result.best.kernel == chosen.kernel
@@ -204,9 +193,9 @@ def test_with_few_rows_more_than_the_search_takes_its_choice_is_taken(low, more)
     assert result.to_json()
 
 
-def test_the_climb_ends_with_the_budget(low, monkeypatch):
+def test_the_climb_ends_with_the_budget(monkeypatch):
     monkeypatch.setitem(limits.CLIMB, "normal", 0.0)
-    result = select_dataset(from_arrays(*rough(), standardize=True), **NAMED)
+    result = choose(from_arrays(*rough(), standardize=True), **NAMED)
     assert [step["rows"] for step in result.data["climb"]] == [FEW]
 
 
@@ -263,12 +252,3 @@ def test_half_the_width_is_that_of_a_stretched_table_and_rough_kernels_keep_thei
     for text in ("laplacian(sigma=1)", "exponential(ell=1)", "linear", "ard-laplacian(theta=(1,2))"):
         assert narrower(parse(text)) is None
     assert narrower(Laplacian(1.0) + Gaussian(1.0)) is None
-
-
-def test_the_command_says_what_was_chosen_where(low, tmp_path):
-    X, y = rough()
-    path = tmp_path / "rough.csv"
-    np.savetxt(path, np.column_stack([X, y]), delimiter=",", header="a,b,y", comments="")
-    done = run("select", path, "--kernel", "gaussian", "--kernel", "exponential", "--folds", "4")
-    assert f"whole kernel in tiles, n = {N}" in done.stdout
-    assert f"chosen on {FEW} rows in full" in done.stdout

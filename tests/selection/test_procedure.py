@@ -18,10 +18,10 @@ from kernsel.heldout.errors import Errors
 from kernsel.heldout.standard_error import of_rows
 from kernsel.kernels import Gaussian
 from kernsel.learners import Krr
-from kernsel.search import board
 from kernsel.search.board import Board, round_losses
 from kernsel.search.candidate import Candidate
 from kernsel.search.choice import Rule
+from kernsel.search.strategies import Grid
 from kernsel.selection import procedure
 from kernsel.selection.procedure import (
     LossTable,
@@ -329,7 +329,15 @@ def test_candidates_that_could_not_be_compared_are_counted():
     assert "of 5 candidates that could be compared, of 9, do as well" in changed.equivalents()
 
 
-def test_it_is_said_where_it_is_not_known(monkeypatch):
+class OfFewRows(Grid):
+    """Held-out losses are kept of fewer rows than there are."""
+
+    def begin(self, board, grids, extend, rule):
+        board.kept_rows = 59
+        return super().begin(board, grids, extend, rule)
+
+
+def test_it_is_said_where_it_is_not_known():
     result = tables.choose(*tables.waves(), criterion="evidence", verify=0, **GRID)
     document = json.loads(result.to_json())
     assert document["procedure"] is document["equivalent"] is document["best"]["difference_se"] is None
@@ -337,9 +345,7 @@ def test_it_is_said_where_it_is_not_known(monkeypatch):
     assert "how sure" not in result.summary()
     assert any("scores of evidence are no means of losses" in note for note in result.data["notes"])
     assert "  error of the whole selection" not in result.summary(notes=False)
-    monkeypatch.setattr(board, "KEPT_ROWS", 59)
-    monkeypatch.setattr(procedure, "KEPT_ROWS", 59)
-    result = tables.choose(*tables.waves(), **GRID)
+    result = tables.choose(*tables.waves(), search=OfFewRows(), **GRID)
     assert result.procedure is None
     assert any("of 59 rows at most, and 60 are held out" in note for note in result.data["notes"])
 

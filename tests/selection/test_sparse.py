@@ -11,13 +11,14 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.sparse import csc_array, csr_array, csr_matrix, random_array
+from scipy.sparse import csc_array, csr_array, csr_matrix, eye_array, random_array
 from sklearn.datasets import dump_svmlight_file
 
 import commandline
 import kernsel
 import tolerances
 from kernsel.data import from_arrays, prepare, read_table
+from kernsel.data.columns import MAX_DENSE_BYTES
 from kernsel.data.tables import SparseTable
 from kernsel.errors import DataError
 from kernsel.kernels import Kernel
@@ -226,17 +227,21 @@ class Own(Kernel):
         return np.einsum("ij,ij->i", X, X)
 
 
-def test_a_kernel_that_takes_no_sparse_rows_gets_dense_ones(rows, target, monkeypatch):
+def test_a_kernel_that_takes_no_sparse_rows_gets_dense_ones(rows, target):
     options = {"kernel": Own(), "grid": {"lambda": GRID["lambda"]}}
     ours = select(rows, target, **options)
     assert not is_sparse(ours.model.rows)
     A = rows / rows.toarray().std(axis=0)
     np.testing.assert_allclose(ours.outputs, select(A.toarray(), target, standardize=False, **options).outputs)
     np.testing.assert_allclose(ours.model.predict(rows), ours.model.predict(rows.toarray()))
-    monkeypatch.setattr("kernsel.data.columns.MAX_DENSE_BYTES", 1000)
+
+
+def test_sparse_rows_that_are_too_many_for_dense_ones_are_refused():
+    n = int(np.sqrt(MAX_DENSE_BYTES / 8)) + 1
+    data = from_arrays(csr_array(eye_array(n)), np.arange(n) % 7)
     for kernel in (Own(), Own() + kernsel.kernels.Gaussian(1.0)):
-        with pytest.raises(DataError, match="can't take sparse rows, and as a dense matrix of 120 x 30 values X takes"):
-            select(rows, target, kernel=kernel, grid={"lambda": [0.1]})
+        with pytest.raises(DataError, match=f"can't take sparse rows, and as a dense matrix of {n} x {n} values X takes"):
+            select_dataset(data, kernel=kernel, grid={"lambda": [0.1]})
 
 
 def test_what_learns_kernels_makes_its_rows_dense(rows, target):

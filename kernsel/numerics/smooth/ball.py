@@ -59,7 +59,7 @@ def _exchange(K, v, beta, enough, steps):
             v[j] -= 2.0 * step * (K[far, j] - K[near, j])
 
 
-def squared_radius(G: Array, full: bool, ridge: Array, beta: Array) -> tuple[float, int]:
+def squared_radius(G: Array, full: bool, ridge: Array, beta: Array, working: int = WORKING) -> tuple[float, int]:
     """Return R^2 of the smallest ball around the rows of ``K + diag(ridge)``, and 0 or a key of ``REASONS``.
 
     Parameters
@@ -71,6 +71,8 @@ def squared_radius(G: Array, full: bool, ridge: Array, beta: Array) -> tuple[flo
         Every row has a coordinate of its own, of this squared length: the slack of the squared hinge.
     beta : (n,) array
         Weights to start from, overwritten by those of the centre.
+    working : int
+        Rows that are worked on at a time where features are given.
     """
     diag = (G.diagonal() if full else np.einsum("ij,ij->i", G, G)) + ridge
     for _ in range(ROUNDS):
@@ -81,7 +83,7 @@ def squared_radius(G: Array, full: bool, ridge: Array, beta: Array) -> tuple[flo
         enough = GAP * upper + ROUNDING * diag[far]
         if gap <= enough:
             return upper - gap, CONVERGED
-        W, mass = (np.arange(beta.size), 1.0) if full else _promising(v, beta)
+        W, mass = (np.arange(beta.size), 1.0) if full else _promising(v, beta, working)
         part, pushed = beta[W], v[W]
         K = G.copy() if full else G[W] @ G[W].T
         K[np.diag_indices(W.size)] += ridge[W]
@@ -92,12 +94,12 @@ def squared_radius(G: Array, full: bool, ridge: Array, beta: Array) -> tuple[flo
     return float("nan"), UNFINISHED
 
 
-def _promising(v: Array, beta: Array) -> tuple[NDArray[np.int64], float]:
+def _promising(v: Array, beta: Array, working: int) -> tuple[NDArray[np.int64], float]:
     """Return the rows farthest away and the nearest ones with weight, and the weight of the latter.
 
     The mean of ``v_far - v_i`` over these is no less than that over all: there is always something to gain.
     """
-    far = np.argsort(-v, kind="stable")[: WORKING // 2]
+    far = np.argsort(-v, kind="stable")[: working // 2]
     held = np.flatnonzero(beta > 0)
-    near = held[np.argsort(v[held], kind="stable")[: WORKING // 2]]
+    near = held[np.argsort(v[held], kind="stable")[: working // 2]]
     return np.unique(np.concatenate([far, near])), float(beta[near].sum())
