@@ -16,7 +16,8 @@ from kernsel.heldout.intervals import Intervals
 from kernsel.kernels import Gaussian
 from kernsel.learners import Klr, Krr, L2Svm, Lssvm, Svm
 from kernsel.numerics.blocks import features as numerics
-from kernsel.paths import make_path, routes
+from kernsel.paths import make_path
+from kernsel.paths.routes import Thresholds
 from kernsel.representation import blocks, problem
 from kernsel.representation.problem import Problem
 from kernsel.representation.ranks import Whole
@@ -89,12 +90,9 @@ def answer(path, question):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def every_route():
-    """Small rows take the routes of large ones, and features in blocks of seventeen rows."""
+def small_blocks():
+    """Features are in blocks of seventeen rows."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(routes, "FACTORED_ROWS", 20)
-        patch.setattr(routes, "KRYLOV_ROWS", 30)
-        patch.setattr(routes, "SINGLE_ROWS", 20)
         patch.setattr(numerics, "BLOCK_BYTES", 17 * 8 * 8)
         patch.setattr(numba.config, "NUMBA_NUM_THREADS", 1)  # they would only wait for each other
         yield
@@ -107,6 +105,13 @@ def make_problem(learner, representation, weighted, patch):
         rows = replace(rows, weights=np.random.default_rng(1).integers(1, 4, rows.n).astype(float))
     patch.setattr(blocks, "FEATURES_BYTES", 0 if representation == "blocks" else 2**28)
     return Problem(rows, Gaussian(1.0), REPRESENTATIONS[representation])
+
+
+def path_of(problem, learner, lams):
+    """The path of a learner, on which few rows take the routes of many."""
+    path = make_path(problem, LEARNERS[learner], lams)
+    path.thresholds = Thresholds(factored=20, krylov=30, single=20)
+    return path
 
 
 KINDS = [
@@ -122,7 +127,7 @@ kinds = pytest.mark.parametrize(("learner", "representation"), KINDS, ids=lambda
 def alone(learner, representation, weighted, lams, question):
     """The answer to a question that is the first one of its problem."""
     with pytest.MonkeyPatch.context() as patch:
-        path = make_path(make_problem(learner, representation, weighted, patch), LEARNERS[learner], lams)
+        path = path_of(make_problem(learner, representation, weighted, patch), learner, lams)
         return answer(path, question)
 
 
@@ -134,7 +139,7 @@ def test_the_order_of_questions_changes_no_bit(learner, representation, order, w
     lams = LAMS[2:4] if few or (representation == "blocks" and learner not in SQUARE) else LAMS
     with pytest.MonkeyPatch.context() as patch:
         shared = make_problem(learner, representation, weighted, patch)
-        other, path = (make_path(shared, LEARNERS[learner], each) for each in (LAMS[1:3], lams))
+        other, path = (path_of(shared, learner, each) for each in (LAMS[1:3], lams))
         for number, question in enumerate(order[:ASKED] if representation == "blocks" else order):
             if number % 5 == 0:
                 _ = answer(other, question)

@@ -14,7 +14,7 @@ from kernsel.folds.partition import Partition
 from kernsel.numerics.blocks.sums import Sums
 from kernsel.numerics.runtime.once import once
 from kernsel.paths.outputs import Enclosed, Fits, HeldOut, Spectral
-from kernsel.paths.routes import Sizes
+from kernsel.paths.routes import Sizes, Thresholds
 from kernsel.protocols import Learner
 from kernsel.representation.base import Representation
 from kernsel.representation.problem import Problem
@@ -44,6 +44,8 @@ class Path(ABC):
     """
 
     representation: Representation
+    thresholds = Thresholds()
+    """Rows from which routes are taken: set before any is."""
     keeps_folds = False
     """Whether fits without each fold are kept along with Newton steps, to be ``enclosed``: set before any is asked."""
 
@@ -73,7 +75,9 @@ class Path(ABC):
 
     def _in_folds(self, rows: Partition) -> Self:
         """Return the path of the same fits in other folds."""
-        return type(self)(self.problem, self.representation, self.learner, self.lams, rows, self.lead_in, self.near)
+        other = type(self)(self.problem, self.representation, self.learner, self.lams, rows, self.lead_in, self.near)
+        other.thresholds = self.thresholds
+        return other
 
     @property
     def bias(self) -> bool:
@@ -83,7 +87,7 @@ class Path(ABC):
     @property
     def sizes(self) -> Sizes:
         """What routes are decided by."""
-        return Sizes(self.rows, self.lams.size, self.problem.width, self.bias)
+        return Sizes(self.rows, self.lams.size, self.problem.width, self.bias, self.thresholds)
 
     @property
     @abstractmethod

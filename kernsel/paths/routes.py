@@ -6,8 +6,8 @@ but for rounding; only what they cost differs.
 ========================  ==================================================  ==========================================
 representation            route                                               taken
 ========================  ==================================================  ==========================================
-the square loss, Gram     a factorisation of each ridge                       from ``FACTORED_ROWS``, for few ridges
-                          conjugate gradients for all ridges and folds        from ``KRYLOV_ROWS``, few folds, no bias
+the square loss, Gram     a factorisation of each ridge                       from ``factored`` rows, for few ridges
+                          conjugate gradients for all ridges and folds        from ``krylov`` rows, few folds, no bias
                           one eigendecomposition                              otherwise
 the square loss, features products of features without those of a fold        where these take fewer multiplications
                           one eigendecomposition                              otherwise
@@ -36,11 +36,8 @@ from kernsel.numerics.whole.solver import COLUMNS
 
 Array = NDArray[np.float64]
 
-FACTORED_ROWS = 300
-"""Rows from which a few ridges are factorised; below, an eigendecomposition takes milliseconds."""
-
-KRYLOV_ROWS, KRYLOV_SYSTEMS = 700, 100
-"""Rows from which, and folds times outputs up to which, conjugate gradients beat an eigendecomposition."""
+KRYLOV_SYSTEMS = 100
+"""Folds times outputs up to which conjugate gradients beat an eigendecomposition."""
 
 GRAM_OF_FEATURES, DECOMPOSITION = 4.0, 10.0
 """An eigendecomposition of features (n, r) takes ``4 n r^2 + 10 r^3`` multiplications: products there and back, and an
@@ -49,11 +46,26 @@ eigendecomposition (r, r)."""
 STEPS = 3
 """Newton steps that a refit without a fold takes from the fit on all rows, where it doesn't keep its curved rows."""
 
-SINGLE_ROWS = 50
-"""From so many folds of one row on, ratios are taken from the rows' leverages."""
-
 Square = Literal["spectrum", "factors", "krylov", "products"]
 Whole = Literal["one fold", "folds", "blocks"]
+
+
+class Thresholds(NamedTuple):
+    """Rows from which a route is taken.
+
+    Parameters
+    ----------
+    factored : int
+        A few ridges are factorised; below, an eigendecomposition takes milliseconds.
+    krylov : int
+        Conjugate gradients beat an eigendecomposition.
+    single : int
+        Of so many folds of one row, ratios are taken from the rows' leverages.
+    """
+
+    factored: int = 300
+    krylov: int = 700
+    single: int = 50
 
 
 class Sizes(NamedTuple):
@@ -68,12 +80,14 @@ class Sizes(NamedTuple):
     rank : int
         Columns of the Gram matrix, or of the features at most.
     bias : bool
+    thresholds : Thresholds
     """
 
     rows: Partition
     lams: int
     rank: int
     bias: bool
+    thresholds: Thresholds = Thresholds()
 
     @property
     def systems(self) -> int:
@@ -81,17 +95,17 @@ class Sizes(NamedTuple):
         return int(self.rows.left.size) * len(self.rows.Y)
 
 
-def few_ridges(rows: Partition, lams: int) -> bool:
+def few_ridges(rows: Partition, lams: int, thresholds: Thresholds) -> bool:
     """Tell whether so few ridges are wanted of so large a Gram matrix that each has a factorisation of its own."""
-    return rows.n >= FACTORED_ROWS and factors_are_cheaper(np.empty(lams), rows.left)
+    return rows.n >= thresholds.factored and factors_are_cheaper(np.empty(lams), rows.left)
 
 
 def square_in_gram(sizes: Sizes) -> Square:
     """Return the route to held-out outputs of the square loss with a Gram matrix."""
     rows = sizes.rows
-    if few_ridges(rows, sizes.lams):
+    if few_ridges(rows, sizes.lams, sizes.thresholds):
         return "factors"
-    large = rows.n >= KRYLOV_ROWS
+    large = rows.n >= sizes.thresholds.krylov
     few = factors_are_cheaper(np.empty(sizes.lams), rows.left)
     return "krylov" if large and not few and not sizes.bias and sizes.systems <= KRYLOV_SYSTEMS else "spectrum"
 
@@ -112,9 +126,9 @@ def whole_in_tiles(sizes: Sizes) -> Whole:
     return "folds" if t * (len(sizes.rows.Y) + sizes.bias) <= COLUMNS else "blocks"
 
 
-def by_leverages(rows: Partition) -> bool:
+def by_leverages(rows: Partition, thresholds: Thresholds) -> bool:
     """Tell whether every fold is one row, and there are many: their ratios are taken from the rows' leverages."""
-    return rows.one_by_one is rows and rows.held >= SINGLE_ROWS
+    return rows.one_by_one is rows and rows.held >= thresholds.single
 
 
 def refits_are_cheaper(

@@ -188,7 +188,7 @@ class SmoothPath(Path):
     def _ratio_by_steps(self) -> bool:
         """Whether Newton steps compute ratios as well."""
         whole = self.rows.training is None
-        return whole and self.representation.in_force and not routes.by_leverages(self.rows)
+        return whole and self.representation.in_force and not routes.by_leverages(self.rows, self.thresholds)
 
     @once
     def _stepped(self) -> tuple[HeldOut, Array, Array | None, NDArray[np.bool_]]:
@@ -309,14 +309,14 @@ class SmoothPath(Path):
 
     def influence(self, order: int) -> HeldOut:
         f, status, rho, _ = self._influence(order)
-        if not routes.by_leverages(self.rows):
+        if not routes.by_leverages(self.rows, self.thresholds):
             self.ratio = rho.max(axis=(0, 2))  # no term of the series changes it
         return HeldOut.of(f, status.max(axis=2), exact=False)
 
     @once
     def ratio(self) -> Array:
         """The largest ratio rho of the influence series over folds and outputs, (L,)."""
-        if routes.by_leverages(self.rows):
+        if routes.by_leverages(self.rows, self.thresholds):
             return self._ratio_of_single_rows()
         return np.asarray(self._influence(0).rho.max(axis=(0, 2)))
 

@@ -47,7 +47,7 @@ class GramSquarePath(HeldSquarePath):
             f, norms, status = all_f[:, chosen], all_norms[chosen], np.zeros(len(chosen), np.int64)
             if (slow := ~done[chosen]).any():
                 left = self.lams[chosen][slow]
-                direct = self._direct(left, routes.few_ridges(self.rows, left.size))
+                direct = self._direct(left, routes.few_ridges(self.rows, left.size, self.thresholds))
                 f[:, slow], norms[slow], status[slow] = direct
         return replace(HeldOut.of(f / self._root, status, exact=True), norms=norms)
 
@@ -79,7 +79,7 @@ class GramSquarePath(HeldSquarePath):
     def _fit_on(self, kept: NDArray[np.bool_], lams: Array) -> Array:
         rows = self.rows
         ridges, root = rows.s[kept].sum() * lams, np.sqrt(rows.s[kept])
-        if routes.few_ridges(rows, lams.size):
+        if routes.few_ridges(rows, lams.size, self.thresholds):
             return self._solved(ridges, np.broadcast_to(kept, (lams.size, rows.n)).copy())
         weighted = self.representation.weighted[np.ix_(kept, kept)]
         spectrum = spectral.spectrum_of_gram(weighted, root if self.bias else None)
@@ -99,7 +99,7 @@ class GramSquarePath(HeldSquarePath):
     def _coefficients(self, lams: Array) -> Array:
         """Return coefficients (k, l, n), and the bias last, of fits on all rows."""
         rows, every = self.rows, np.ones(self.rows.n, np.bool_)
-        if routes.few_ridges(rows, lams.size):
+        if routes.few_ridges(rows, lams.size, self.thresholds):
             return self._solved(rows.total * lams, np.tile(every, (lams.size, 1)))
         a = spectral.coefficients(*self._spectrum, self._targets, rows.total * lams)
         return self._with_intercepts(a * self._root, every)
@@ -123,7 +123,7 @@ class GramSquarePath(HeldSquarePath):
 
     def _refitted(self, k: int) -> Array:
         rows = self.rows
-        if not routes.few_ridges(rows, 1):
+        if not routes.few_ridges(rows, 1, self.thresholds):
             return super()._refitted(k)
         kept = np.stack([rows.kept(fold) for fold in range(rows.left.size)])
         return self._solved(rows.left * self.lams[k], kept).swapaxes(0, 1)

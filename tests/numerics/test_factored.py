@@ -36,9 +36,8 @@ def test_norms_of_fits_on_all_rows_come_from_the_same_factors(bias, p):
     K, Y, free = p.K * root * root[:, None], p.Y * root, root if bias else None
     lams = calling.array(p.lam, p.lam / 3)
     starts, _, left = calling.folds(p.starts, p.s)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(factored, "STEP_ROWS", 0.0)  # however few rows
-        _, norms, status = factored.heldout_factored(K, free, Y, lams, starts, left, p.s.sum())
+    # However few rows.
+    _, norms, status = factored.heldout_factored(K, free, Y, lams, starts, left, p.s.sum(), step_rows=0.0)
     a = factored.coefficients_factored(K, free, Y, p.s.sum() * lams, np.ones((2, p.n), bool))
     exact, settled = np.einsum("cqi,ij,cqj->q", a, K, a), status == newton.CONVERGED
     atol = tolerances.weighted(p.s) * tolerances.exact(p.K, p.lam / 3) * (1 + np.abs(Y).max()) ** 2

@@ -240,7 +240,9 @@ def test_sparse_rows_that_are_too_many_for_dense_ones_are_refused():
     n = int(np.sqrt(MAX_DENSE_BYTES / 8)) + 1
     data = from_arrays(csr_array(eye_array(n)), np.arange(n) % 7)
     for kernel in (Own(), Own() + kernsel.kernels.Gaussian(1.0)):
-        with pytest.raises(DataError, match=f"can't take sparse rows, and as a dense matrix of {n} x {n} values X takes"):
+        with pytest.raises(
+            DataError, match=f"can't take sparse rows, and as a dense matrix of {n} x {n} values X takes"
+        ):
             select_dataset(data, kernel=kernel, grid={"lambda": [0.1]})
 
 

@@ -142,7 +142,7 @@ def _ridges(first, step, system, lams, starts, away, bounds, left, different, to
 
 def heldout_factored(
     K: np.ndarray, root: np.ndarray | None, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray, left: np.ndarray,
-    total: float, away: LeftOut | None = None,
+    total: float, away: LeftOut | None = None, step_rows: float = STEP_ROWS,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """Return the exact held-out outputs ``(k, L, n)`` of the square loss, squared norms and a status for every ``lam``.
 
@@ -161,11 +161,13 @@ def heldout_factored(
         What ``left`` is where no fold is left out.
     away : LeftOut, optional
         What the fits leave out; by default the fold's own rows.
+    step_rows : float
+        Rows that a step for the norms is worth, for each output.
     """
     rows, bounds = own_rows(starts) if away is None else away
     different = np.unique(left)
     rounds = _rounds((total - different[-1]) / different[-1])
-    if rounds * len(Y) * STEP_ROWS > len(K):
+    if rounds * len(Y) * step_rows > len(K):
         rounds = 0
     out = np.zeros((Y.shape[0], lams.size, len(K)))
     norms, status = np.zeros(lams.size), np.zeros((lams.size, different.size), np.int64)
