@@ -123,9 +123,9 @@ class LearntMetric:
         """Return the metric that the same rounds, with their scales and ridges, learn on other rows."""
         L = np.eye(rows.X.shape[1])
         for at in self.rounds[:-1]:
-            kernel = _of_spread(rows, L, at.spread, self.kernel.profile)
-            L = _next(_path(rows, kernel, learner, [at.ridge]), 0)
-        kernel = _of_spread(rows, L, self.rounds[-1].spread, self.kernel.profile)
+            kernel = scale_to_spread(rows, L, at.spread, self.kernel.profile)
+            L = average_gradients(fit_ridges(rows, kernel, learner, [at.ridge]), 0)
+        kernel = scale_to_spread(rows, L, self.rounds[-1].spread, self.kernel.profile)
         return polish(rows, kernel, learner, self.ridge) if self.polished else kernel
 
 
@@ -169,8 +169,8 @@ def learn_metric(
     for number in range(rounds + 1):
         fits = []
         for spread in spreads:
-            kernel = _of_spread(rows, L, spread, profile)
-            path, losses = _fit(rows, kernel, learner, RIDGES)
+            kernel = scale_to_spread(rows, L, spread, profile)
+            path, losses = score_ridges(rows, kernel, learner, RIDGES)
             best = int(np.argmin(losses))
             fits.append((losses[best], float(spread), path, best))
         loss, spread, path, best = min(fits, key=lambda fit: fit[0])
@@ -184,7 +184,7 @@ def learn_metric(
             break
         if number == rounds:
             break
-        L, spreads = _next(path, best), spread * NEARBY
+        L, spreads = average_gradients(path, best), spread * NEARBY
     return min(found, key=lambda each: each.loss)
 
 
@@ -230,7 +230,7 @@ def turned(
     shuffled = np.random.default_rng(seed).permutation(rows.n)
     some, others = np.sort(shuffled[:count]), np.sort(shuffled[count:])
     few = rows.taken(some, np.arange(count + 1))
-    path, losses = _fit(few, kernel, learner, RIDGES)
+    path, losses = score_ridges(few, kernel, learner, RIDGES)
     bound, best = min(losses), int(np.argmin(losses))
     X, Y, s = rows.X[others], np.ascontiguousarray(rows.Y[:, others]), rows.s[others]
 
@@ -249,40 +249,40 @@ def turned(
     def learnt(profile: str) -> LearntMetric | None:
         found = learn_metric(few, learner, profile, bound=bound)
         if found.loss < NEAR * bound:
-            found = _polished(few, found, learner)
+            found = polish_if_better(few, found, learner)
         if not found.loss < bound:
             return None
-        fit, each = _fit(few, found.kernel, learner, RIDGES)
+        fit, each = score_ridges(few, found.kernel, learner, RIDGES)
         own = residuals_of(fit, int(np.argmin(each)))
         if not is_less(own[0], theirs[0], CLEAR) or (classes and not is_less(own[1], theirs[1], 1.0)):
             return None
         whole = replace(found, polished=False).anew(rows, learner)
-        loss = min(_fit(rows, whole, learner, RIDGES)[1])
-        return _polished(rows, replace(found, kernel=whole, loss=loss, polished=False), learner)
+        loss = min(score_ridges(rows, whole, learner, RIDGES)[1])
+        return polish_if_better(rows, replace(found, kernel=whole, loss=loss, polished=False), learner)
 
     better = [found for found in share_each(learnt, profiles) if found is not None]
     return min(better, key=lambda each: each.loss, default=None)
 
 
-def _polished(rows: Partition, found: LearntMetric, learner: Learner, entries: float = POLISHED) -> LearntMetric:
+def polish_if_better(rows: Partition, found: LearntMetric, learner: Learner, entries: float = POLISHED) -> LearntMetric:
     """Return a metric polished, if it has few entries for each row and leave-one-out has nothing against it."""
     if found.kernel.array.size > entries * rows.n:
         return found
     kernel = polish(rows, found.kernel, learner, found.ridge)
-    loss = min(_fit(rows, kernel, learner, RIDGES)[1])
+    loss = min(score_ridges(rows, kernel, learner, RIDGES)[1])
     return replace(found, kernel=kernel, loss=loss, polished=True) if loss < found.loss else found
 
 
-def _path(rows: Partition, kernel: Kernel, learner: Learner, ridges: Sequence[float] | Array) -> Path:
+def fit_ridges(rows: Partition, kernel: Kernel, learner: Learner, ridges: Sequence[float] | Array) -> Path:
     """Return fits of all rows."""
     return make_path(Problem(rows, kernel, None), learner, np.asarray(ridges) / rows.total)
 
 
-def _fit(
+def score_ridges(
     rows: Partition, kernel: Kernel, learner: Learner, ridges: Sequence[float] | Array
 ) -> tuple[Path, list[float]]:
     """Return fits, and their mean held-out losses, infinite where there are none."""
-    path = _path(rows, kernel, learner, ridges)
+    path = fit_ridges(rows, kernel, learner, ridges)
     held = path.exact().clipped(rows)
     losses = rows.mean(learner.loss.values(rows.Y, held.f).mean(axis=0))
     return path, [math.inf if failed else float(loss) for loss, failed in zip(losses, held.failed, strict=True)]
@@ -294,7 +294,7 @@ def _outputs(path: Path, k: int, X: Any) -> Array:
     return np.asarray(a @ path.problem.kernel(path.rows.X, X) + np.asarray(b)[:, None])
 
 
-def _of_spread(rows: Partition, L: Array, spread: float, profile: str) -> Metric:
+def scale_to_spread(rows: Partition, L: Array, spread: float, profile: str) -> Metric:
     """Return the kernel of a multiple of a metric, with a mean of r^2 over the pairs of rows."""
     U = rows.X @ L
     mean = 2.0 * float(U.var(axis=0).sum())
@@ -303,7 +303,7 @@ def _of_spread(rows: Partition, L: Array, spread: float, profile: str) -> Metric
     return Metric.of(L * math.sqrt(spread / mean), profile)
 
 
-def _next(path: Path, k: int, share: float = SHARE) -> Array:
+def average_gradients(path: Path, k: int, share: float = SHARE) -> Array:
     """Return L of the metric that the gradients of a fit give, to a factor, without directions of less than a share."""
     kernel, rows = path.problem.kernel, path.rows
     products = np.zeros((rows.X.shape[1],) * 2)

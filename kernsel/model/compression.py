@@ -187,11 +187,11 @@ def compress(model: M, within: float, table: Any = None) -> M:
     if isinstance(within, bool) or not isinstance(within, Real) or not 0 < within < np.inf:
         raise OptionError(f"within is a share of the standard error, above 0, not {within!r}; 0.1 is usual")
     allowed = within * _standard_error(model)
-    X, A = model.rows, _coefficients(model)
+    X, A = model.rows, stack_coefficients(model)
     n = X.shape[0]
     F = model.raw_outputs(X, A)
     ridge = RIDGE * float(model.provenance.get("lambda", 0.0)) * float(model.provenance.get("rows", n))
-    parts, new = _parts(model, A), None
+    parts, new = choose_parts(model, A), None
     if table is not None:
         parts, new = [Part(np.zeros(0, np.int64), slice(len(model.bias)), model.bias)], model.encoded(table)[:NEW]
         if not new.shape[0]:
@@ -201,7 +201,7 @@ def compress(model: M, within: float, table: Any = None) -> M:
     while tried:
         projection = Projection.of(model, F, A, tried, ridge, parts)
         ranks = _between(tried, projection.rank)
-        difference = _differences(model, projection, parts, ranks, new)
+        difference = compare_outputs(model, projection, parts, ranks, new)
         near = np.flatnonzero(difference <= allowed)
         if near.size:
             return _on_landmarks(model, projection, ranks[near[0]], float(difference[near[0]]))
@@ -236,7 +236,7 @@ def _standard_error(model: Expansion) -> float:
     return 2.0 * error * se / scale**2  # the error is the root of the mean
 
 
-def _coefficients(model: Expansion) -> Array:
+def stack_coefficients(model: Expansion) -> Array:
     """Return the coefficients (c, m) of all functions: k outputs, those without each fold, and the scales of these."""
     intervals = model.intervals
     if intervals is None:
@@ -245,7 +245,7 @@ def _coefficients(model: Expansion) -> Array:
     return np.vstack([model.coefficients, *intervals.coefficients, *scales])
 
 
-def _parts(model: Expansion, A: Array) -> list[Part]:
+def choose_parts(model: Expansion, A: Array) -> list[Part]:
     """Return rows at which the small model is compared with the large one, and the functions that haven't seen them."""
     n, k = A.shape[1], len(model.bias)
     wanted = int(np.ceil(COMPARED * n))
@@ -263,7 +263,7 @@ def _parts(model: Expansion, A: Array) -> list[Part]:
     return [Part(rows, slice(k), model.bias)]
 
 
-def _differences(
+def compare_outputs(
     model: Expansion, projection: Projection, parts: Sequence[Part], ranks: Sequence[int], new: Points | None = None
 ) -> Array:
     """Return the mean losses of predictions by numbers of landmarks, with the model's in the place of the truth.
@@ -342,4 +342,4 @@ def _seconds(model: Expansion, X: Points) -> float:
 def _bytes(model: Expansion) -> int:
     """Return the size of what grows with the rows: these, and the coefficients."""
     rows = model.rows
-    return 8 * (int(rows.nnz if is_sparse(rows) else np.size(rows)) + _coefficients(model).size)
+    return 8 * (int(rows.nnz if is_sparse(rows) else np.size(rows)) + stack_coefficients(model).size)

@@ -84,7 +84,7 @@ def write_arrays(stream: BinaryIO, header: Mapping[str, Any], arrays: Arrays, sm
     compressed.
     """
     contents: dict[str, Any] = {"header": np.array(json.dumps(header)), **arrays}
-    contents["checksum"] = np.array(_checksum(contents))
+    contents["checksum"] = np.array(checksum(contents))
     np.savez_compressed(stream, **contents)  # NumPy 2.0 has no allow_pickle
     if stream.seekable() and sum(each.nbytes for each in contents.values()) > small + RATIO * stream.tell():
         stream.seek(0)
@@ -115,7 +115,7 @@ def read_arrays(path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]
             _check_sizes(path, archive)
             header = _header(path, archive)
             contents = {name: _read(archive, name) for name in _names(path, archive)}
-            told, found = str(contents.pop("checksum")), _checksum(contents)
+            told, found = str(contents.pop("checksum")), checksum(contents)
     except PermissionError as error:
         raise ModelError(f"can't read {path}: {error.strerror}; check its permissions") from error
     except ModelError:
@@ -255,7 +255,7 @@ def _read(archive: zipfile.ZipFile, name: str) -> npt.NDArray[Any]:
     return np.asarray(array)
 
 
-def _checksum(contents: Arrays) -> str:
+def checksum(contents: Arrays) -> str:
     """SHA-256 over names, types, shapes and bytes of all arrays, in the order of their names."""
     digest = hashlib.sha256()
     for name in sorted(contents):

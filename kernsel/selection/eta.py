@@ -94,8 +94,8 @@ def choose_eta(
             "on all other rows; give a number"
         )
     errors_of, found = Errors.of(dataset), []
-    for held in _thirds(rows, dataset):
-        inner, whole = _without(rows, held), _holding(rows, held)
+    for held in deal_parts(rows, dataset):
+        inner, whole = leave_out(rows, held), hold_out(rows, held)
         board = Board([inner], replace(criterion, eta=1.0), errors_of, rank.within(inner.n), progress=progress)
         winners = _winners(board, kernels, grid, learner)
         judged = {}
@@ -114,7 +114,7 @@ def describe_eta(eta: float, errors: Mapping[float, float]) -> str:
     return f"eta: {eta:g}, by the held-out error of what it selects, on {PARTS} folds ({listed})"
 
 
-def _thirds(rows: Partition, dataset: Dataset) -> list[NDArray[np.bool_]]:
+def deal_parts(rows: Partition, dataset: Dataset) -> list[NDArray[np.bool_]]:
     """Deal the rows, or whole groups of them, to three parts that are independent of the folds."""
     try:
         number = make_folds(PARTS, dataset, (rows.seed, 0, 1)).number[rows.order]
@@ -123,7 +123,7 @@ def _thirds(rows: Partition, dataset: Dataset) -> list[NDArray[np.bool_]]:
     return [number == part for part in range(PARTS)]
 
 
-def _without(rows: Partition, held: NDArray[np.bool_]) -> Partition:
+def leave_out(rows: Partition, held: NDArray[np.bool_]) -> Partition:
     """Return the rows but those that are held out, in the folds they were in."""
     kept = np.flatnonzero(~held)
     starts = np.unique(np.searchsorted(kept, rows.starts))
@@ -132,7 +132,7 @@ def _without(rows: Partition, held: NDArray[np.bool_]) -> Partition:
     return rows.taken(kept, starts)
 
 
-def _holding(rows: Partition, held: NDArray[np.bool_]) -> Partition:
+def hold_out(rows: Partition, held: NDArray[np.bool_]) -> Partition:
     """Return all rows, of which those that are held out are the only fold."""
     return rows.taken(np.argsort(~held, kind="stable"), np.array([0, np.count_nonzero(held)]))
 

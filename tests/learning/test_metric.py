@@ -73,11 +73,11 @@ def slow_next(kernel, rows, a, power):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_round_is_the_average_outer_product_of_gradients(profile, power, weighted):
     rows = alone(*ridge(25, 3), weights=np.random.default_rng(1).uniform(0.5, 2.0, 25) if weighted else None)
-    kernel = metric._of_spread(rows, turn(3, 5)[:, :2], 1.5, profile)
+    kernel = metric.scale_to_spread(rows, turn(3, 5)[:, :2], 1.5, profile)
     differences = (rows.X[:, None] - rows.X[None]) @ kernel.array
     assert (differences**2).sum(axis=2).mean() == pytest.approx(1.5)
     a = np.linalg.solve(kernel(rows.X) + 0.3 * np.diag(1 / rows.s), rows.Y[0])
-    L = metric._next(metric._path(rows, kernel, Krr(), [0.3]), 0, share=0.0)
+    L = metric.average_gradients(metric.fit_ridges(rows, kernel, Krr(), [0.3]), 0, share=0.0)
     expected = slow_next(kernel, rows, a, power)
     M = L @ L.T
     np.testing.assert_allclose(M / np.trace(M), expected / np.trace(expected), atol=1e-8)
@@ -103,7 +103,10 @@ def test_directions_are_found():
     assert abs(vectors[:, -1] @ scaled) / np.linalg.norm(scaled) > 0.99
     assert values[-1] > 0.95 * values.sum()
     assert found.kernel.rank < 6
-    assert found.loss < 0.5 * metric._fit(rows, metric._of_spread(rows, np.eye(6), 1.0, "gaussian"), Krr(), [0.1])[1][0]
+    assert (
+        found.loss
+        < 0.5 * metric.score_ridges(rows, metric.scale_to_spread(rows, np.eye(6), 1.0, "gaussian"), Krr(), [0.1])[1][0]
+    )
 
 
 def test_the_rounds_lead_to_the_same_metric_on_the_same_rows():
@@ -115,7 +118,7 @@ def test_the_rounds_lead_to_the_same_metric_on_the_same_rows():
 
 def test_a_polish_goes_down_the_evidence():
     rows = alone(*ridge(60, 4))
-    kernel = metric._of_spread(rows, np.array([[1.0, 0.2], [0.3, 0.1], [0.5, -1.0], [0.2, 0.4]]), 1.5, "matern32")
+    kernel = metric.scale_to_spread(rows, np.array([[1.0, 0.2], [0.3, 0.1], [0.5, -1.0], [0.2, 0.4]]), 1.5, "matern32")
     objective = polish.Objective(rows, kernel, 0, 0.3)
     x = np.append(kernel.array.ravel() / 0.3, np.log(0.2))
     value, gradient = objective(x)
@@ -134,16 +137,16 @@ def test_a_polish_goes_down_the_evidence():
 def test_metrics_of_many_entries_are_not_polished():
     rows = alone(*ridge(150))
     found = replace(learn_metric(rows, Krr()), loss=np.inf)
-    assert metric._polished(rows, found, Krr()).polished
-    assert not metric._polished(rows, replace(found, loss=0.0), Krr()).polished  # leave-one-out is against it
-    assert metric._polished(rows, found, Krr(), entries=(found.kernel.array.size - 1) / rows.n) is found
+    assert metric.polish_if_better(rows, found, Krr()).polished
+    assert not metric.polish_if_better(rows, replace(found, loss=0.0), Krr()).polished  # leave-one-out is against it
+    assert metric.polish_if_better(rows, found, Krr(), entries=(found.kernel.array.size - 1) / rows.n) is found
 
 
 def test_rounds_end_early_where_they_lead_nowhere(monkeypatch):
     rng = np.random.default_rng(0)
     rows = alone(rng.normal(size=(80, 4)), rng.normal(size=80))
     lengths = []
-    monkeypatch.setattr(metric, "_next", lambda path, k: lengths.append(k) or np.eye(4))
+    monkeypatch.setattr(metric, "average_gradients", lambda path, k: lengths.append(k) or np.eye(4))
     learn_metric(rows, Krr(), rounds=4)
     assert len(lengths) == 4
     lengths.clear()
@@ -176,7 +179,7 @@ def test_noise_is_not_turned():
     found = []
     for _ in range(10):
         rows = alone(rng.normal(size=(120, 5)), rng.normal(size=120))
-        found.append(turned(rows, metric._of_spread(rows, np.eye(5), 1.0, "gaussian"), Krr(), ["gaussian"], 60))
+        found.append(turned(rows, metric.scale_to_spread(rows, np.eye(5), 1.0, "gaussian"), Krr(), ["gaussian"], 60))
     assert sum(each is not None for each in found) <= 2  # two standard errors are passed by chance in 2 %
 
 

@@ -60,14 +60,14 @@ def test_new_rows_are_compared_as_they_are_predicted(smooth):
 
 @pytest.mark.parametrize("within", [0.1, 0.001])
 def test_it_is_the_least_number_that_is_tried(smooth, monkeypatch, within):
-    tried, inner = {}, compression._differences
+    tried, inner = {}, compression.compare_outputs
 
     def recorded(model, projection, parts, ranks, new):
         found = inner(model, projection, parts, ranks, new)
         tried.update(zip(ranks, found, strict=True))
         return found
 
-    monkeypatch.setattr(compression, "_differences", recorded)
+    monkeypatch.setattr(compression, "compare_outputs", recorded)
     r = smooth.model.compress(within).rows.shape[0]
     allowed = within * standard_error(smooth)
     assert tried[r] <= allowed
@@ -82,9 +82,9 @@ def test_more_likeness_is_more_rows(smooth):
 
 
 def projection_of(model, rank, ridge, parts=None):
-    A = compression._coefficients(model)
+    A = compression.stack_coefficients(model)
     F = model.raw_outputs(model.rows, A)
-    parts = compression._parts(model, A) if parts is None else parts
+    parts = compression.choose_parts(model, A) if parts is None else parts
     return Projection.of(model, F, A, rank, ridge, parts), A, F
 
 
@@ -107,8 +107,8 @@ def test_coefficients_are_those_of_brute_force(smooth):
 def test_differences_are_those_of_refits_without_each_fold(smooth):
     model, ranks, ridge = smooth.model, [10, 20], 0.3
     found, A, F = projection_of(model, 32, ridge)
-    parts = compression._parts(model, A)
-    differences = compression._differences(model, found, parts, ranks)
+    parts = compression.choose_parts(model, A)
+    differences = compression.compare_outputs(model, found, parts, ranks)
     K = model.kernel(model.rows, model.rows)
     for r, value in zip(ranks, differences, strict=True):
         total, count, chosen = 0.0, 0, found.landmarks[:r]
@@ -126,7 +126,7 @@ def test_differences_are_those_of_refits_without_each_fold(smooth):
 def test_parts_are_folds_and_hold_no_landmark(folds, parts):
     model = tables.choose(*tables.waves(N), folds=folds).model
     found, A, F = projection_of(model, 64, 0.1)
-    compared = compression._parts(model, A)
+    compared = compression.choose_parts(model, A)
     assert len(compared) == parts
     rows = np.concatenate([part.rows for part in compared])
     assert rows.size == len(set(rows)) == N * parts // folds
@@ -141,7 +141,7 @@ def test_parts_are_folds_and_hold_no_landmark(folds, parts):
 @pytest.mark.parametrize("change", [{"folds": "loo"}, {"rank": 60}])
 def test_without_fits_of_folds_a_part_of_the_rows_is_left_out(change):
     model = tables.choose(*tables.waves(N // 4), **change).model
-    (part,) = compression._parts(model, compression._coefficients(model))
+    (part,) = compression.choose_parts(model, compression.stack_coefficients(model))
     assert part.columns == slice(1)
     assert len(part.rows) == int(np.ceil(0.2 * model.rows.shape[0]))
     assert part.bias == model.bias

@@ -56,4 +56,5 @@ def test_a_path_of_many_single_rows_takes_ratios_from_leverages(learner, rank):
 
 def test_a_ridge_below_rounding_is_the_least_sure():
     path = tables.path_on(tables.make_rows(sizes=(1,) * 30), L2Svm(bias=False), (1e-30,), tau=1e9)
-    assert path._ratio_of_single_rows().tolist() == [np.inf]
+    path.thresholds = Thresholds(single=30)
+    assert path.ratio.tolist() == [np.inf]

@@ -78,7 +78,7 @@ def forge(path, header, contents):
     """Write a model file with a right checksum over anything."""
     contents = {"header": np.array(json.dumps(header)), **contents}
     pickled = any(array.dtype == object for array in contents.values())
-    checksum = "" if pickled else modelfile._checksum(contents)
+    checksum = "" if pickled else modelfile.checksum(contents)
     np.savez_compressed(path, **contents, checksum=np.array(checksum))
 
 
@@ -325,5 +325,5 @@ def test_headers_that_are_no_json_of_ours(tmp_path, text):
     save(tmp_path / "m.npz")
     _, contents = contents_of(tmp_path / "m.npz")
     contents = {"header": np.array(text), **contents}
-    np.savez(tmp_path / "m.npz", **contents, checksum=np.array(modelfile._checksum(contents)))
+    np.savez(tmp_path / "m.npz", **contents, checksum=np.array(modelfile.checksum(contents)))
     refused(tmp_path / "m.npz")

@@ -16,16 +16,16 @@ from kernsel.numerics.runtime import jit
 
 
 def blas_threads():
-    return [library.num_threads for libraries in jit._blas_libraries() for library in libraries]
+    return [library.num_threads for libraries in jit.blas_libraries() for library in libraries]
 
 
 @pytest.fixture
 def _two_threads():
     """Let BLAS have two threads, whatever the machine has."""
-    whole, own = jit._blas_libraries()
-    before = jit._limit([*whole, *own], [2] * len([*whole, *own]))
+    whole, own = jit.blas_libraries()
+    before = jit.limit_threads([*whole, *own], [2] * len([*whole, *own]))
     yield
-    jit._limit([*whole, *own], before)
+    jit.limit_threads([*whole, *own], before)
 
 
 @pytest.mark.usefixtures("_two_threads")
@@ -81,7 +81,7 @@ def test_an_interrupt_that_is_lost_in_a_callback_is_raised_afterwards():
             pass
 
     def interrupted():
-        with jit._keeping_interrupts():
+        with jit.keep_interrupts():
             callback()
             after.append("went on")
 

@@ -40,7 +40,7 @@ def slow(criterion, dataset, folds):
     """For every third and eta: score each candidate on the other rows, refit the best, and predict the third."""
     rows, found = rows_of(dataset, folds), {eta: [] for eta in ETAS}
     fold = np.searchsorted(rows.starts, np.arange(rows.n), side="right") - 1
-    for held in tradeoff._thirds(rows, dataset):
+    for held in tradeoff.deal_parts(rows, dataset):
         X, Y, kept = rows.X, rows.Y, ~held
         starts = np.r_[0, np.cumsum(np.bincount(fold[kept]))]
         inner = Partition(X[kept], Y[:, kept], starts, np.arange(kept.sum()), Statistics(X[kept]))
@@ -113,10 +113,10 @@ def test_groups_stay_whole_and_weights_go_along():
     groups, weights = np.arange(36) // 3, np.random.default_rng(0).exponential(size=36)
     dataset = from_arrays(X, y, "auto", False, groups=groups, weights=weights)
     rows = rows_of(dataset, 4)
-    for held in tradeoff._thirds(rows, dataset):
+    for held in tradeoff.deal_parts(rows, dataset):
         apart = set(dataset.groups[rows.order[held]]) & set(dataset.groups[rows.order[~held]])
         assert not apart
-        inner, whole = tradeoff._without(rows, held), tradeoff._holding(rows, held)
+        inner, whole = tradeoff.leave_out(rows, held), tradeoff.hold_out(rows, held)
         np.testing.assert_array_equal(inner.weights, dataset.weights[inner.order])
         np.testing.assert_array_equal(whole.weights, dataset.weights[whole.order])
         np.testing.assert_array_equal(inner.X, dataset.X[inner.order])

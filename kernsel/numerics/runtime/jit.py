@@ -166,7 +166,7 @@ def pointer(kind: types.FunctionType) -> Callable[[Any], Pointer]:
 
 
 @contextmanager
-def _keeping_interrupts() -> Iterator[None]:
+def keep_interrupts() -> Iterator[None]:
     """Raise at the end of the block a KeyboardInterrupt that was lost in it: LLVM calls back, and drops what is raised.
 
     It is raised where it comes, too, as always, so that nobody waits for the end of a compilation.
@@ -190,7 +190,7 @@ def _keeping_interrupts() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
-@_keeping_interrupts()
+@keep_interrupts()
 def _compile(function: Any, signature: Any, options: dict[str, Any]) -> Dispatcher:
     global _uncached
     try:
@@ -419,25 +419,25 @@ def one_blas_thread() -> Iterator[None]:
     if getattr(_worker, "limited", False):  # of blocks within blocks the outermost counts
         yield
         return
-    whole, own = _blas_libraries()
+    whole, own = blas_libraries()
     with _blas.lock:
         if _blas.blocks == 0:
-            _blas.before = _limit(whole, [1] * len(whole))
+            _blas.before = limit_threads(whole, [1] * len(whole))
         _blas.blocks += 1
-    before = _limit(own, [1] * len(own))
+    before = limit_threads(own, [1] * len(own))
     _worker.limited = True
     try:
         yield
     finally:
         _worker.limited = False
-        _limit(own, before)
+        limit_threads(own, before)
         with _blas.lock:
             _blas.blocks -= 1
             if _blas.blocks == 0:
-                _limit(whole, _blas.before)
+                limit_threads(whole, _blas.before)
 
 
-def _limit(libraries: Sequence[Any], numbers: Sequence[int]) -> list[int]:
+def limit_threads(libraries: Sequence[Any], numbers: Sequence[int]) -> list[int]:
     """Set the numbers of threads of libraries, and return what they were."""
     before = [library.num_threads for library in libraries]
     for library, number in zip(libraries, numbers, strict=True):
@@ -459,7 +459,7 @@ if hasattr(os, "register_at_fork"):
 
 
 @functools.cache
-def _blas_libraries() -> tuple[list[Any], list[Any]]:
+def blas_libraries() -> tuple[list[Any], list[Any]]:
     """Return the BLAS libraries of the process: those with one limit for all threads, and those with one for each.
 
     Searching for them takes 2 ms, so it is done once.
