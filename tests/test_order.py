@@ -3,7 +3,6 @@
 import functools
 from dataclasses import replace
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
@@ -94,8 +93,13 @@ def small_blocks():
     """Features are in blocks of seventeen rows."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(numerics, "BLOCK_BYTES", 17 * 8 * 8)
-        patch.setattr(numba.config, "NUMBA_NUM_THREADS", 1)  # they would only wait for each other
         yield
+
+
+@pytest.fixture(autouse=True)
+def one_thread(use_threads):
+    """Several would only wait for each other."""
+    use_threads(1)
 
 
 def make_problem(learner, representation, weighted, patch):

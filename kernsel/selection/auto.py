@@ -238,7 +238,7 @@ def candidates(dataset: Dataset, learner: Any, effort: str, priors: Sequence[flo
         ends = [each.profile for each in best if isinstance(each.profile, LearntProfile)]
         best, _ = _learn(rows, rows, square, [(end.kernel, end.sigma, end.descent) for end in ends], seed)
     if best and METRICS[effort]:
-        best += _turned(rows, best[0], square, effort, seed)
+        best += learn_turned(rows, best[0], square, effort, seed)
     same = has_square_loss(learner)
     families, learnt = [], []
     for each in best:
@@ -313,7 +313,7 @@ def _learn(
     return found, failed
 
 
-def _turned(rows: Partition, best: Learnt, learner: Any, effort: str, seed: int) -> list[Learnt]:
+def learn_turned(rows: Partition, best: Learnt, learner: Any, effort: str, seed: int) -> list[Learnt]:
     """Return a metric that turns axes if it is better than the best relevances on rows it wasn't learnt on."""
     d, classes = rows.X.shape[1], isinstance(learner, Lssvm)
     if d > TURNED_FEATURES or rows.n < max(TURNED_ROWS, ROWS_EACH * d):

@@ -187,7 +187,7 @@ def _choose(
         source, more = source.relearnt(step.kernel, int(plan.seed)) if again < AGAIN[plan.effort] else (source, [])
         again += bool(more)
         leading += [ClimbStep(found, ridge, found) for found, ridge in more]
-    ladder = _Ladder.of(dataset, few, first.best.learner, bool(plan.clip), int(plan.seed))
+    ladder = Ladder.of(dataset, few, first.best.learner, bool(plan.clip), int(plan.seed))
     steps, ended = ladder.climb(leading, Limits.of(plan.effort), progress)
     return _Choice(source, steps[-1], steps, _describe_climb(steps, ladder, ended))
 
@@ -236,7 +236,7 @@ def narrower(kernel: Any) -> Kernel | None:
 
 
 @dataclass(frozen=True, eq=False)
-class _Ladder:
+class Ladder:
     """Nested subsets of the rows, and rows outside of them all.
 
     Parameters
@@ -258,7 +258,7 @@ class _Ladder:
     clip: bool
 
     @classmethod
-    def of(cls, dataset: Dataset, few: Dataset, learner: Any, clip: bool, seed: int) -> _Ladder:
+    def of(cls, dataset: Dataset, few: Dataset, learner: Any, clip: bool, seed: int) -> Ladder:
         """Make it; copies of a row are in the subsets or outside of them, and the few first rows in every subset."""
         number = dataset.copied.number
         rank = np.random.default_rng((seed, 1)).permutation(int(number.max()) + 1).astype(np.int64)
@@ -404,7 +404,7 @@ def _cut_off(first: Selection) -> list[str]:
     return [note for note in first.data["notes"] if note.startswith(TIME)]
 
 
-def _describe_climb(steps: Sequence[ClimbStep], ladder: _Ladder, ended: str) -> str:
+def _describe_climb(steps: Sequence[ClimbStep], ladder: Ladder, ended: str) -> str:
     """Say what the climb found, what its last doubling gained, and what another one would cost."""
     losses = ", ".join(f"{step.rows}: {step.loss:.4g} ({kind_of(step.kernel)})" for step in steps)
     gain = _gains(steps)[-1]

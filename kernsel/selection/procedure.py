@@ -210,7 +210,7 @@ def whole_selection(
     if not usable:
         return UNKNOWN
     usable.sort(key=rule.among_equals)
-    values, errors = (np.stack(each) for each in zip(*(_of_all_deals(board, c.key) for c in usable), strict=True))
+    values, errors = (np.stack(each) for each in zip(*(average_deals(board, c.key) for c in usable), strict=True))
     finite = np.isfinite(values).all(axis=1) & np.isfinite(errors).all(axis=1)
     if not finite.all():
         values, errors = values[finite], errors[finite]
@@ -289,7 +289,7 @@ def _learnt_on(unseen: Unseen | None, kernel: Kernel, n: int) -> int:
     return unseen.freedom(kernel) if unseen is not None and unseen.has_seen(kernel, n) else 0
 
 
-def _of_all_deals(board: Board, key: Key) -> tuple[Losses, Losses]:
+def average_deals(board: Board, key: Key) -> tuple[Losses, Losses]:
     """Return the losses (held,) of a candidate in the order of the first deal, means over the deals."""
     deals = board.losses[key]
     if len(board.deals) == 1:

@@ -269,4 +269,4 @@ def test_a_metric_is_offered_to_few_features_of_many_rows(n, d, effort, monkeypa
     if effort == "quick":
         assert not automatic.METRICS[effort]
     else:
-        assert automatic._turned(rows, best, Krr(), effort, 0) == []
+        assert automatic.learn_turned(rows, best, Krr(), effort, 0) == []

@@ -195,10 +195,13 @@ def test_with_few_rows_more_than_the_search_takes_its_choice_is_taken(more):
     assert result.to_json()
 
 
-def test_the_climb_ends_with_the_budget(monkeypatch):
-    monkeypatch.setitem(limits.CLIMB, "normal", 0.0)
-    result = choose(from_arrays(*rough(), standardize=True), **NAMED)
-    assert [step["rows"] for step in result.data["climb"]] == [FEW]
+def test_the_climb_ends_with_the_budget():
+    data = from_arrays(*rough(200), standardize=False)
+    ladder = large.Ladder.of(data, data.take(np.arange(50)), parse_learner(), True, 0)
+    steps, ended = ladder.climb([ClimbStep(Gaussian(0.5), 0.02, Gaussian(0.5))], limits.Limits(0.0, 0.0), None)
+    assert [step.rows for step in steps] == [50]
+    assert ended.startswith("100 rows would take")
+    assert ended.endswith("more, which is not in the budget")
 
 
 def test_rows_outside_are_in_no_subset_nor_are_copies_of_them():
@@ -206,7 +209,7 @@ def test_rows_outside_are_in_no_subset_nor_are_copies_of_them():
     X[100:150] = X[50:100]
     data = from_arrays(X, y, standardize=False)
     few = data.take(np.arange(30, 60))
-    ladder = large._Ladder.of(data, few, parse_learner(), True, 0)
+    ladder = large.Ladder.of(data, few, parse_learner(), True, 0)
     assert set(ladder.order[:30]) == set(range(30, 60))
     assert np.array_equal(np.sort(np.append(ladder.order, ladder.outside)), np.arange(200))
     inside = set(map(tuple, data.X[ladder.order]))
@@ -222,7 +225,7 @@ def test_a_step_is_scored_by_the_fit_on_a_subset_with_the_same_ridge():
     X, y = rough(200)
     w = np.random.default_rng(0).exponential(size=200) + 0.1
     data = from_arrays(X, y, standardize=False, weights=w)
-    ladder = large._Ladder.of(data, data.take(np.arange(50)), parse_learner(), True, 0)
+    ladder = large.Ladder.of(data, data.take(np.arange(50)), parse_learner(), True, 0)
     scored = ladder.scored(ClimbStep(Gaussian(0.5), 0.02, Gaussian(0.5)), 80)
     rows, outside, k, s = ladder.order[:80], ladder.outside, Gaussian(0.5), data.weights
     a = np.linalg.solve(k(X[rows]) + 0.02 * np.diag(1 / s[rows]), data.Y[0, rows])
@@ -237,7 +240,7 @@ def test_a_step_is_scored_by_the_fit_on_a_subset_with_the_same_ridge():
 
 def test_a_ridge_that_is_lost_in_rounding_is_raised_and_what_is_lost_still_is_out():
     data = from_arrays(*rough(200), standardize=False)
-    ladder = large._Ladder.of(data, data.take(np.arange(50)), parse_learner(), True, 0)
+    ladder = large.Ladder.of(data, data.take(np.arange(50)), parse_learner(), True, 0)
     near, far = (ladder.scored(ClimbStep(Gaussian(1e4), ridge, Gaussian(1e4)), 80) for ridge in (1e-10, 1e-40))
     assert near.ridge in 1e-10 * large.RAISE ** np.arange(1, large.RAISED + 1)
     assert np.isfinite(near.loss)

@@ -283,7 +283,7 @@ def test_repeated_deals_are_averaged():
         number: round_losses(rows, losses[rows.order], losses[rows.order])
         for number, (rows, losses) in enumerate(zip(deals, by_row, strict=True))
     }
-    values, errors = procedure._of_all_deals(found, result.best.key)
+    values, errors = procedure.average_deals(found, result.best.key)
     np.testing.assert_allclose(values, by_row.mean(axis=0)[deals[0].order], rtol=1e-6)
     assert (values == errors).all()
 

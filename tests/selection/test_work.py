@@ -97,7 +97,7 @@ def test_with_time_enough_the_choice_is_that_of_a_climb_to_the_end(known):
 
 def test_the_climb_ends_with_the_time_and_says_what_the_next_doubling_would_take(known, monkeypatch):
     data = from_arrays(*rough(), standardize=True)
-    monkeypatch.setattr(large._Ladder, "cost", lambda self, n, rates: 1e4)
+    monkeypatch.setattr(large.Ladder, "cost", lambda self, n, rates: 1e4)
     result = choose(data, 3600.0)
     assert [step["rows"] for step in result.data["climb"]] == [FEW]
     note = next(note for note in result.data["notes"] if note.startswith("whole kernel: "))
