@@ -15,6 +15,9 @@ from kernsel.errors import DataError, check_memory
 if TYPE_CHECKING:
     import pandas as pd
 
+PLAIN = 4
+"""Numbers take no more room while they are read than after: so many times as much is read at once as of text."""
+
 
 @dataclass(frozen=True)
 class Parquet:
@@ -96,13 +99,13 @@ def _frame(source: Source, what: str, read: Callable[[], tuple[list[pd.DataFrame
 def _column_blocks(
     schema: Any, n: int, size: int, read: Callable[[Sequence[str]], Any]
 ) -> tuple[list[pd.DataFrame], list[str]]:
-    """Read columns in blocks of so many bytes, but not those of an index.
+    """Read columns in blocks of ``PLAIN`` times so many bytes, but not those of an index.
 
     Named are those left out, which hold structures, lists and such.
     """
     index = (schema.pandas_metadata or {}).get("index_columns", [])
     names = [field.name for field in schema if field.name not in index and not _is_odd(field.type)]
-    some = max(1, size // (8 * max(n, 1)))
+    some = max(1, PLAIN * size // (8 * max(n, 1)))
     parts = [names[start : start + some] for start in range(0, len(names), some)]
     odd = [field.name for field in schema if _is_odd(field.type)]
     return [_as_text(read(part)).to_pandas() for part in parts], odd

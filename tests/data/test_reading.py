@@ -192,7 +192,7 @@ def test_a_sparse_file_of_too_many_features_is_refused(tmp_path):
 
 
 def read_in_blocks(path, rows=3):
-    """Read so many rows of text at a time, as much of svmlight, or one column."""
+    """Read so many rows of text at a time, as much of svmlight, or three columns."""
     part = {".csv": Text, ".svmlight": Svmlight, ".parquet": Parquet}[path.suffix]()
     return part.read(Source(path.name, path, at_once=rows * FIELD_BYTES * len(HEADER)), Reading(), None)
 
