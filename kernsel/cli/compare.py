@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kernsel.cli import console
-from kernsel.cli.arguments import RESULTS, Asked, Json, Output, Quiet, Target, Threads
+from kernsel.cli.arguments import RESULTS, Asked, Groups, Json, Output, Quiet, Target, Threads
 from kernsel.cli.reading import announce, check_outputs, place_journal, set_threads
 from kernsel.cli.writing import deliver, say_written
 from kernsel.errors import OptionError
@@ -37,6 +37,7 @@ def compare(
     data: Tables,
     asked: Asked,
     target: Target = None,
+    groups: Groups = None,
     criteria: Annotated[str | None, _varied("criteria", "'cv,gcv,cvks(eta=1)'")] = None,
     learners: Annotated[str | None, _varied("learners", "svm,lssvm")] = None,
     kernels: Annotated[str | None, _varied("kernels", "'gaussian,laplacian,auto'")] = None,
@@ -134,8 +135,10 @@ def compare(
         options = _given(asked)
         jit.announce = None if quiet else console.say
         jit.ahead = True
+        given, grouped = read_tables(data, asked.reading, target, groups)
         experiment = plan_experiment(
-            _read(data, asked.reading, target),
+            given,
+            groups=grouped,
             protocol=protocol,
             lists={name: split_list(text or "") for name, text in lists.items()},
             methods=_methods(method or []),
@@ -188,15 +191,19 @@ def _methods(texts: list[str]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _read(data: list[Path], reading: Reading, target: str | None) -> dict[str, tuple[Any, Any]]:
-    """Return features and target of each table by its name."""
+def read_tables(
+    data: list[Path], reading: Reading, target: str | None, groups: str | None
+) -> tuple[dict[str, tuple[Any, Any]], dict[str, Any]]:
+    """Return features and target of each table by its name, and the groups of its rows, where a column has them."""
     from kernsel.data import assign_roles, read_table
 
     found: dict[str, tuple[Any, Any]] = {}
+    grouped = {}
     places = [path.resolve() for path in data]
     for path in data:
         if places.count(path.resolve()) > 1:
             raise OptionError(f"{path} is given twice; give each table once")
-        roles = assign_roles(read_table([path], reading=reading), target)
-        found[path.stem if path.stem not in found else str(path)] = roles.split()
-    return found
+        roles = assign_roles(read_table([path], reading=reading), target, groups=groups)
+        name = path.stem if path.stem not in found else str(path)
+        found[name], grouped[name] = roles.split(), roles.groups
+    return found, grouped

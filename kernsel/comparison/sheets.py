@@ -56,6 +56,7 @@ def sheets(comparison: Outcome) -> list[Sheet]:
         for task in dict.fromkeys(each.task for each in comparison.of_case(case))
     ]
     found += [_chosen(comparison, case) for case in comparison.cases]
+    found += [sheet for case in comparison.cases if (sheet := _proofs(comparison, case)) is not None]
     found.append(_times(comparison))
     if comparison.published:
         found.append(_published(comparison))
@@ -142,6 +143,23 @@ def words_of_choices(result: TableResult, j: int) -> str:
         middle, low, high = (f"{value:.3g}" for value in (np.median(values), min(values), max(values)))
         words.append(f"{name} {middle}" if low == high else f"{name} {middle} [{low}, {high}]")
     return ", ".join(words) or "-"
+
+
+def _proofs(comparison: Outcome, case: str) -> Sheet | None:
+    """Return what was proved of the choices, and at what work; None where no selection certifies."""
+    rows = []
+    for each in comparison.of_case(case):
+        cells = []
+        for j in range(len(comparison.names)):
+            found = [(t.proved, t.work) for split in each.trials if (t := split[j]).proved is not None]
+            proved, work = np.median(np.array(found, float), axis=0) if found else (np.nan, np.nan)
+            told = "-" if not found else f"{100 * proved:.2g} % at {100 * work:.0f} %" if proved < 1 else "nothing"
+            cells.append(Cell(told))
+        rows.append((Cell(each.table), *cells))
+    if all(cell.text == "-" for row in rows for cell in row[1:]):
+        return None
+    what = "the lowest exact score is proved within a share of the best, at a share of exhaustive work (medians)"
+    return Sheet(f"{case}: {what}" if case else what, ("", *comparison.names), tuple(rows))
 
 
 def _times(comparison: Outcome) -> Sheet:
