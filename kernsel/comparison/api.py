@@ -159,19 +159,8 @@ def compare(
 
 OWN_OPTIONS = (
     *VARIED,
-    *(
-        "groups",
-        "protocol",
-        "methods",
-        "against",
-        "splits",
-        "train",
-        "test_rows",
-        "split_files",
-        "test",
-        "level",
-        "measure",
-    ),
+    *("groups", "protocol", "methods", "against"),
+    *("splits", "train", "test_rows", "split_files", "test", "level", "measure"),
 )
 """The options of `compare` itself, for a hint where another one is misspelt."""
 

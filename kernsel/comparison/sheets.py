@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -46,6 +46,33 @@ class Sheet:
     head: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Pages:
+    """What is printed of a comparison or a curve, in whatever form.
+
+    Parameters
+    ----------
+    head : tuple of str
+        The first lines.
+    sheets : tuple of Sheet
+    legend : mapping of str to str
+        What each mark means; empty without marks.
+    """
+
+    head: tuple[str, ...]
+    sheets: tuple[Sheet, ...]
+    legend: Mapping[str, str] = field(default_factory=dict)
+
+
+def pages_of(comparison: Outcome) -> Pages:
+    """Return all that is printed of a comparison."""
+    found = sheets(comparison)
+    if len({each.table for each in comparison.results}) > 1:
+        found += [duels_sheet(comparison, case) for case in comparison.cases]
+    meant = legend(comparison) if comparison.splits > 1 else {}  # one split alone has no tests
+    return Pages(tuple(head_of(comparison)), (*found, methods_sheet(comparison)), meant)
 
 
 def sheets(comparison: Outcome) -> list[Sheet]:
@@ -153,8 +180,8 @@ def _proofs(comparison: Outcome, case: str) -> Sheet | None:
         for j in range(len(comparison.names)):
             found = [(t.proved, t.work) for split in each.trials if (t := split[j]).proved is not None]
             proved, work = np.median(np.array(found, float), axis=0) if found else (np.nan, np.nan)
-            told = "-" if not found else f"{100 * proved:.2g} % at {100 * work:.0f} %" if proved < 1 else "nothing"
-            cells.append(Cell(told))
+            told = f"{100 * proved:.2f} %" if proved < 1 else "nothing"
+            cells.append(Cell(f"{told} at {100 * work:.0f} %" if found else "-"))
         rows.append((Cell(each.table), *cells))
     if all(cell.text == "-" for row in rows for cell in row[1:]):
         return None
