@@ -25,7 +25,7 @@ from kernsel.comparison.methods import (
 )
 from kernsel.comparison.protocols import Protocol, read_protocol
 from kernsel.comparison.result import TableResult
-from kernsel.comparison.tables import Split, Splits, Table, read_tables
+from kernsel.comparison.tables import Split, Splits, Table, describe_data, read_tables
 from kernsel.comparison.trials import Trial, run_trial
 from kernsel.errors import OptionError, SelectionError
 from kernsel.journal import journaling, remember
@@ -184,14 +184,6 @@ class Experiment:
 
     def header(self) -> dict[str, Any]:
         """Return what tells it from others."""
-        data = {
-            "fingerprint": fingerprint([[table.dataset, table.name] for table in self.tables]),
-            "rows": sum(table.dataset.n for table in self.tables),
-            "features": max(table.dataset.d for table in self.tables),
-            "source": ", ".join(table.name for table in self.tables),
-            "target": str(self.tables[0].dataset.target),
-            "task": ", ".join(dict.fromkeys(table.dataset.task for table in self.tables)),
-        }
         methods = {
             f"{case} {task} {method.name}".strip(): f"{method.against or words_of_options(method.options)}"
             for case in self.design.cases
@@ -201,7 +193,7 @@ class Experiment:
         first = fingerprint([part for table in self.tables for part in table.splits[0]])  # more splits may be asked for
         return {
             "command": "compare",
-            "data": data,
+            "data": describe_data({table.name: table.dataset for table in self.tables}),
             "options": methods | {"rows of the first split": first[:8]},
             "steps": {"trial": self.total},
         }

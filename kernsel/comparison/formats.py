@@ -37,7 +37,9 @@ def _signed(cell: Cell) -> str:
 def as_markdown(pages: Pages) -> str:
     """Return the tables in Markdown: the best in bold, what isn't significantly worse underlined."""
     styles = {BEST: "**{}**", SAME: "<u>{}</u>", MAYBE: "*{}*"}
-    lines = [*pages.head, "", _words(pages, "bold", "underlined", "in italics")]
+    lines = list(pages.head)
+    if words := _words(pages, "bold", "underlined", "in italics"):
+        lines += ["", words]
     for sheet in pages.sheets:
         rows = [
             [styles.get(cell.mark or "", "{}").format(cell.text.replace("|", "\\|")) for cell in r] for r in sheet.rows
@@ -102,8 +104,8 @@ def as_html(pages: Pages) -> str:
     """Return the tables as one page that needs nothing else."""
     title = html.escape(pages.head[0])
     lines = [f"<!doctype html><meta charset='utf-8'><title>{title}</title><style>{STYLE}</style>", f"<h1>{title}</h1>"]
-    lines += [f"<p>{html.escape(line)}</p>" for line in pages.head[1:]]
-    lines.append(f"<p>{html.escape(_words(pages, 'Bold', 'underlined', 'italic'))}</p>")
+    told = [*pages.head[1:], _words(pages, "Bold", "underlined", "italic")]
+    lines += [f"<p>{html.escape(line)}</p>" for line in told if line]
     for sheet in pages.sheets:
         head = "".join(f"<th>{html.escape(each)}</th>" for each in sheet.head)
         rows = ("".join(_html(cell) for cell in row) for row in sheet.rows)

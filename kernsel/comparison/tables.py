@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from kernsel.data import Dataset
 from kernsel.data.tables import take
 from kernsel.errors import DataError, OptionError
+from kernsel.journal.encoding import fingerprint
 from kernsel.selection.carry_out import encode_arrays
 from kernsel.selection.plan import Plan
 from kernsel.text import meant
@@ -184,6 +185,32 @@ def read_tables(tables: Any, plan: Plan, splits: Splits, groups: Any = None) -> 
     return [
         Table.of(name, X, y, plan, splits, grouped) for name, (X, y, grouped) in named_tables(tables, groups).items()
     ]
+
+
+def encode_tables(tables: Any, plan: Plan, groups: Any = None) -> dict[str, Dataset]:
+    """Return the data set of each table by its name.
+
+    Parameters
+    ----------
+    tables, groups : optional
+        As :func:`read_tables` takes them.
+    plan : Plan
+        What is said of columns and targets.
+    """
+    named = named_tables(tables, groups)
+    return {name: encode_arrays(X, y, plan, groups=grouped) for name, (X, y, grouped) in named.items()}
+
+
+def describe_data(datasets: Mapping[str, Dataset]) -> dict[str, Any]:
+    """Return what a journal says of some tables by their names."""
+    return {
+        "fingerprint": fingerprint([[dataset, name] for name, dataset in datasets.items()]),
+        "rows": sum(dataset.n for dataset in datasets.values()),
+        "features": max(dataset.d for dataset in datasets.values()),
+        "source": ", ".join(datasets),
+        "target": str(next(iter(datasets.values())).target),
+        "task": ", ".join(dict.fromkeys(dataset.task for dataset in datasets.values())),
+    }
 
 
 def named_tables(tables: Any, groups: Any = None) -> dict[str, tuple[Any, Any, Any]]:
