@@ -192,10 +192,11 @@ def encode_tables(tables: Any, plan: Plan, groups: Any = None) -> dict[str, Data
 
     Parameters
     ----------
-    tables, groups : optional
-        As :func:`read_tables` takes them.
+    tables : mapping of str to pair, or pair
     plan : Plan
         What is said of columns and targets.
+    groups : array or mapping of str to array, optional
+        The group of each row, of the only table, or by the table's name.
     """
     named = named_tables(tables, groups)
     return {name: encode_arrays(X, y, plan, groups=grouped) for name, (X, y, grouped) in named.items()}
@@ -218,8 +219,9 @@ def named_tables(tables: Any, groups: Any = None) -> dict[str, tuple[Any, Any, A
 
     Parameters
     ----------
-    tables, groups : optional
-        As :func:`read_tables` takes them.
+    tables : mapping of str to pair, or pair
+    groups : array or mapping of str to array, optional
+        The group of each row, of the only table, or by the table's name.
 
     Raises
     ------
