@@ -72,6 +72,8 @@ def test_it_goes_on_from_a_journal(data, tmp_path):
     trials = re.search(r"steps: (\d+) of (\d+) trial", shown)
     assert trials is not None
     assert trials[1] == trials[2]
+    run(*asked, "--splits", 3)
+    assert "steps: 12 of 12 trial" in run("journal", tmp_path / "j").stdout
 
 
 def test_a_protocol_says_what_its_paper_prints(data, tmp_path):
