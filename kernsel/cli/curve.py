@@ -95,7 +95,7 @@ def curve(
         datasets = encode_tables(given, replace(asked.plan(), standardize=False), grouped)
         if not (json or quiet):
             announce_tables(datasets)
-        told = {key: str(value) for key, value in own.items()}
+        told = {key: str(value) for key, value in own.items() if key != "splits"}  # it goes on with more of them
         header = {"command": f"curve {name}", "data": describe_data(datasets), "options": told}
         with journaling(place.path, lambda: header, place.delay, place.keep) as journal:
             if journal.known and not quiet:
