@@ -15,7 +15,7 @@ Boxes of what was chosen over splits (FLKL, Figure 4) are drawn by ``Comparison.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +25,7 @@ import numpy.typing as npt
 from kernsel.comparison.api import compare
 from kernsel.comparison.comparison import Comparison
 from kernsel.comparison.lines import Curve, Line, Surface
+from kernsel.comparison.result import TableResult
 from kernsel.comparison.tables import encode_tables
 from kernsel.comparison.trials import Trial
 from kernsel.data import Dataset
@@ -188,10 +189,12 @@ def eta_sweep(
         criteria = {f"{k}-CVKS": {"criterion": "cvks", "folds": k} for k in counts}
     if not isinstance(criteria, Mapping):
         criteria = {str(each): {"criterion": each} for each in criteria}
-    methods = {
-        f"{name} eta={float(eta)!r}": {**each, "eta": float(eta)} for name, each in criteria.items() for eta in etas
+    lines = {
+        name: {f"{name} eta={float(eta)!r}": {**each, "eta": float(eta)} for eta in etas}
+        for name, each in criteria.items()
     }
-    return _swept(compare(tables, methods=methods, **options), list(criteria), etas, "eta")
+    methods = {name: method for line in lines.values() for name, method in line.items()}
+    return _swept(compare(tables, methods=methods, **options), lines, etas, "eta")
 
 
 def rank_sweep(tables: Any, *, ranks: Sequence[int | float] = (25, 50, 100, 200, 400), **options: Any) -> Curve:
@@ -213,12 +216,14 @@ def rank_sweep(tables: Any, *, ranks: Sequence[int | float] = (25, 50, 100, 200,
         that was tried.
     """
     _check_values(ranks, "ranks", options, "rank")
-    comparison = compare(tables, methods={f"rank {rank}": {"rank": rank} for rank in ranks}, **options)
-    curve = _swept(comparison, ["test error"], ranks, "rank")
+    line = {f"rank {rank}": {"rank": rank} for rank in ranks}
+    comparison = compare(tables, methods=line, **options)
+    places = [list(comparison.names).index(method) for method in line]
     reported = []
     for each in comparison.results:
-        errors = np.array([[_reported(trial) for trial in split] for split in each.trials])
-        reported.append(_line(each.table, "held-out error, as reported", ranks, errors))
+        errors = np.array([[_reported(split[j]) for j in places] for split in each.trials])
+        reported.append(_line(_panel(each), "held-out error, as reported", ranks, errors))
+    curve = _swept(comparison, {"test error": line}, ranks, "rank")
     return replace(curve, lines=(*curve.lines, *reported))
 
 
@@ -293,6 +298,8 @@ def flkl_surface(
         z.append(_scores(rows, start, learner, lam, mus))
         if progress is not None:
             progress(done, len(lambdas), f"lambda = {lam:g}")
+    if np.isnan(z).all():
+        raise SelectionError("first-level learning could be scored nowhere here: give larger values of lambda")
     return Surface(
         np.array(lambdas), np.array(mus), np.array(z), "lambda", "mu", f"mean squared error over {folds} folds"
     )
@@ -310,14 +317,18 @@ def _scores(rows: Partition, start: Start, learner: Learner, lam: float, mus: Se
     return found
 
 
-def _swept(comparison: Comparison, names: Sequence[str], values: Sequence[float], label: str) -> Curve:
-    """Return the errors of methods, for each name all values in turn, as lines over the values."""
-    lines = []
+def _swept(comparison: Comparison, lines: Mapping[str, Iterable[str]], values: Sequence[float], label: str) -> Curve:
+    """Return the errors of methods as lines; those of a line are named by it, one for each value."""
+    drawn = []
     for each in comparison.results:
-        panel = " ".join(filter(None, [each.table, each.case]))
-        for errors, name in zip(np.split(each.errors, len(names), axis=1), names, strict=True):
-            lines.append(_line(panel, name, values, errors))
-    return Curve(tuple(lines), label, "test error", log_x=2, comparison=comparison)
+        for name, line in lines.items():
+            places = [list(comparison.names).index(method) for method in line]
+            drawn.append(_line(_panel(each), name, values, each.errors[:, places]))
+    return Curve(tuple(drawn), label, "test error", log_x=2, comparison=comparison)
+
+
+def _panel(result: TableResult) -> str:
+    return " ".join(filter(None, [result.table, result.case]))
 
 
 def _line(panel: str, name: str, x: Sequence[float], values: Array) -> Line:
