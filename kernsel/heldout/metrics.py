@@ -28,7 +28,7 @@ from kernsel.folds.partition import Partition
 from kernsel.heldout.calibration import cross_fitted
 from kernsel.heldout.coupling import cross_coupled
 from kernsel.heldout.standard_error import jackknife
-from kernsel.text import meant
+from kernsel.text import listing, meant
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
