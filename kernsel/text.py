@@ -106,11 +106,22 @@ def make(who: str, part: type[Part], values: Mapping[str, Any]) -> Part:
         raise OptionError(f"{who} refuses its parameters: {first_line(error)}") from error
 
 
-def meant(name: str, available: Iterable[str]) -> str:
-    """Return "; did you mean ...?" for the nearest of the available names, or nothing."""
+def split_list(text: str) -> list[str]:
+    """Return the parts of a text at its commas, but those in parentheses."""
+    parts, depth, start = [], 0, 0
+    for place, letter in enumerate(text):
+        depth += (letter in "([{") - (letter in ")]}")
+        if letter == "," and depth == 0:
+            parts.append(text[start:place])
+            start = place + 1
+    return [part.strip() for part in [*parts, text[start:]] if part.strip()]
+
+
+def meant(name: str, available: Iterable[str], most: int = 1) -> str:
+    """Return "; did you mean ...?" for the nearest of the available names, or so many of them, or nothing."""
     lower = {each.lower(): each for each in available}
-    close = difflib.get_close_matches(name.lower(), lower, n=1)
-    return f"; did you mean {lower[close[0]]!r}?" if close else ""
+    close = difflib.get_close_matches(name.lower(), lower, n=most)
+    return f"; did you mean {listing([repr(lower[each]) for each in close], 'or')}?" if close else ""
 
 
 def listing(words: Iterable[str], last: str = "and") -> str:

@@ -15,6 +15,7 @@ from kernsel import interrupts
 from kernsel.cli.arguments import Command, with_options
 from kernsel.cli.compare import compare
 from kernsel.cli.console import Group
+from kernsel.cli.curve import curve
 from kernsel.cli.estimate import estimate
 from kernsel.cli.example import example
 from kernsel.cli.guide import guide
@@ -44,6 +45,7 @@ for _command in (
     with_options(relevance, ["task", "standardize", "journal", *COLUMNS]),
     with_options(mkl, ["task", "folds", "class_weight", "seed", "journal", "standardize", *COLUMNS]),
     with_options(compare, WORDS),
+    with_options(curve, WORDS),
     with_options(stability, ["task", "rank", "seed", "standardize", *COLUMNS]),
     with_options(estimate, ["task", *COLUMNS]),
     example,

@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from kernsel.cli import console
-from kernsel.cli.arguments import RESULTS, Asked, Json, Output, Quiet, Target, Threads
-from kernsel.cli.reading import announce, check_outputs, place_journal, set_threads
-from kernsel.cli.writing import deliver, say_written
+from kernsel.cli.arguments import RESULTS, Asked, Groups, Json, Output, Quiet, Target, Threads
+from kernsel.cli.comparing import TablesRead, TablesWritten, announce_tables, begin, finish, given_options, read_tables
+from kernsel.cli.reading import read_plots
 from kernsel.errors import OptionError
-from kernsel.selection.plan import WORDS, Plan
-
-if TYPE_CHECKING:
-    from kernsel.data import Reading
-
-WHOLE = "encoding: fitted once"
-"""How a note of a table begins that is true of selections on all of its rows only."""
-
-Tables = Annotated[
-    list[Path],
-    typer.Argument(metavar="DATA", readable=False, help="The tables, each a file of its own, in any form of select."),
-]
+from kernsel.text import parse, split_list
 
 
 def _varied(what: str, example: str) -> Any:
@@ -34,9 +21,10 @@ def _varied(what: str, example: str) -> Any:
 
 
 def compare(
-    data: Tables,
+    data: TablesRead,
     asked: Asked,
     target: Target = None,
+    groups: Groups = None,
     criteria: Annotated[str | None, _varied("criteria", "'cv,gcv,cvks(eta=1)'")] = None,
     learners: Annotated[str | None, _varied("learners", "svm,lssvm")] = None,
     kernels: Annotated[str | None, _varied("kernels", "'gaussian,laplacian,auto'")] = None,
@@ -86,11 +74,13 @@ def compare(
     measure: Annotated[
         str | None, typer.Option(metavar="rmse|mse", help="The error of a regression [default: rmse].")
     ] = None,
-    tables: Annotated[
-        list[Path] | None,
+    tables: TablesWritten = None,
+    chosen: Annotated[
+        list[str] | None,
         typer.Option(
-            metavar="FILE",
-            help="Write the tables to this .txt, .md, .csv (every trial), .tex, .html or .json file; repeatable.",
+            metavar="NAME=FILE",
+            help="Draw boxes of the values of tau, lambda or another parameter that each method chose over the splits; "
+            "repeatable.",
             rich_help_panel=RESULTS,
         ),
     ] = None,
@@ -112,30 +102,20 @@ def compare(
     Every method chooses and fits a model on the same training rows of each split, and predicts the others.
     """
     with console.guarded():
-        places = {"--output": output, "--plot": plot, **{f"--tables {path}": path for path in tables or ()}}
-        check_outputs(data, places)
-        place = place_journal(asked.given["journal"], data, output, {k: v for k, v in places.items() if v != output})
-        set_threads(threads)
+        boxes = read_plots(chosen or [], "--chosen", "tau=boxes.png")
+        pictures = {"--plot": plot, **{f"--chosen {name}": path for name, path in boxes.items()}}
+        if plot is not None and len(data) < 2:
+            raise OptionError(f"--plot {plot}: ranks are over tables, and there is one only; give two or more")
+        place = begin(data, asked, output, tables or (), pictures, threads, quiet)
         from kernsel.comparison.api import plan_experiment
-        from kernsel.comparison.formats import check_table
-        from kernsel.comparison.methods import split_list
         from kernsel.journal import journaling
-        from kernsel.numerics.runtime import jit
 
-        for path in tables or ():
-            check_table(path)
-        if plot is not None:
-            from kernsel.report.style import check_plot
-
-            check_plot(plot)
-            if len(data) < 2:
-                raise OptionError(f"--plot {plot}: ranks are over tables, and there is one only; give two or more")
         lists = {"criteria": criteria, "learners": learners, "kernels": kernels, "searches": searches, "rules": rules}
-        options = _given(asked)
-        jit.announce = None if quiet else console.say
-        jit.ahead = True
+        options = given_options(asked)
+        given, grouped = read_tables(data, asked.reading, target, groups)
         experiment = plan_experiment(
-            _read(data, asked.reading, target),
+            given,
+            groups=grouped,
             protocol=protocol,
             lists={name: split_list(text or "") for name, text in lists.items()},
             methods=_methods(method or []),
@@ -145,58 +125,24 @@ def compare(
             seed=options.pop("seed", 0),
             options=options,
         )
-        for table in experiment.tables if not (json or quiet) else ():
-            notes = [note for note in table.dataset.notes if not note.startswith(WHOLE)]
-            announce(replace(table.dataset, source=table.name, notes=notes))
+        if not (json or quiet):
+            announce_tables({table.name: table.dataset for table in experiment.tables})
         with journaling(place.path, experiment.header, place.delay, place.keep) as journal:
             if journal.known and not quiet:
                 console.say(f"going on from {place.path}: {journal.known} trials are done")
             with console.progress(quiet) as report:
                 found = experiment.run(report)
-            document = found.to_json()
-            saving: list[Callable[[], object]] = [partial(found.save, path) for path in tables or ()]
-            if plot is not None:
-                saving.append(partial(found.plot, plot))
-            deliver(document if json else found.summary(), document, output, *saving)
-        if not (json or quiet):
-            say_written(result=output, picture=plot)
-            for path in tables or ():
-                say_written(tables=path)
-
-
-def _given(asked: Asked) -> dict[str, Any]:
-    """Return the options of a selection that are given, by their values."""
-    plan = asked.plan()
-    found = {}
-    for name, words in WORDS.items():
-        given = asked.given.get(name)
-        if name != "journal" and (given != getattr(Plan, name) if words.kind == "flag" else given not in (None, [])):
-            found[name] = getattr(plan, name)
-    return found
+            draws: dict[Path, Any] = {path: partial(found.plot_choices, name) for name, path in boxes.items()}
+            draws |= {} if plot is None else {plot: found.plot}
+            finish(found, output, tables or (), draws, json, quiet)
 
 
 def _methods(texts: list[str]) -> dict[str, dict[str, Any]]:
     """Read ``--method 'NAME(OPTION=V, ...)'``."""
-    from kernsel.text import parse
-
     found: dict[str, dict[str, Any]] = {}
     for text in texts:
         name, options = parse(f"--method {text!r}", text)
         if name in found:
             raise OptionError(f"--method {name} is given twice; give each method a name of its own")
         found[name] = options
-    return found
-
-
-def _read(data: list[Path], reading: Reading, target: str | None) -> dict[str, tuple[Any, Any]]:
-    """Return features and target of each table by its name."""
-    from kernsel.data import assign_roles, read_table
-
-    found: dict[str, tuple[Any, Any]] = {}
-    places = [path.resolve() for path in data]
-    for path in data:
-        if places.count(path.resolve()) > 1:
-            raise OptionError(f"{path} is given twice; give each table once")
-        roles = assign_roles(read_table([path], reading=reading), target)
-        found[path.stem if path.stem not in found else str(path)] = roles.split()
     return found

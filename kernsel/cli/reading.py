@@ -67,15 +67,15 @@ def check_outputs(data: Sequence[Path], places: Mapping[str, Path | None]) -> No
             raise OptionError(f"{one} and {other} are both {path}; choose two files")
 
 
-def read_plots(texts: Sequence[str]) -> dict[str, Path]:
+def read_plots(texts: Sequence[str], option: str = "--plot", example: str = "criterion=picture.png") -> dict[str, Path]:
     """Read ``--plot NAME=FILE``: the files by the names of their pictures; an error where none can be drawn."""
     plots: dict[str, Path] = {}
     for text in texts:
         name, _, place = text.partition("=")
         if not name or not place:
-            raise OptionError(f"--plot {text}: write NAME=FILE, such as criterion=picture.png")
+            raise OptionError(f"{option} {text}: write NAME=FILE, such as {example}")
         if name in plots:
-            raise OptionError(f"--plot {name} is given twice; give each picture once")
+            raise OptionError(f"{option} {name} is given twice; give each picture once")
         plots[name] = Path(place)
     if plots:
         from kernsel.report.style import check_plot

@@ -25,7 +25,7 @@ from kernsel.comparison.methods import (
 )
 from kernsel.comparison.protocols import Protocol, read_protocol
 from kernsel.comparison.result import TableResult
-from kernsel.comparison.tables import Split, Splits, Table, read_tables
+from kernsel.comparison.tables import Split, Splits, Table, describe_data, read_tables
 from kernsel.comparison.trials import Trial, run_trial
 from kernsel.errors import OptionError, SelectionError
 from kernsel.journal import journaling, remember
@@ -47,6 +47,7 @@ SHARED = ("task", "standardize", "class_weight", "copies", "when", "coordinates"
 def compare(
     tables: Any,
     *,
+    groups: Any = None,
     protocol: str | None = None,
     criteria: Sequence[Any] = (),
     learners: Sequence[Any] = (),
@@ -77,6 +78,9 @@ def compare(
     ----------
     tables : mapping of str to pair, or pair
         ``(X, y)`` of each table by its name, as :func:`kernsel.select` takes them; or of one table.
+    groups : (n,) array, or mapping of str to array, optional
+        The group of each row, by the table's name where there are several tables. Rows of one group are never on both
+        sides of a split, nor in two folds of a selection.
     protocol : {"ks14", "ksj", "fbif18", "bif14", "flkl", "flkl-mkl"}, optional
         The experiment of a paper: methods, learner, grids, folds, splits and test are its; what is given besides
         counts in their place. Its printed results stand beside those found.
@@ -139,6 +143,7 @@ def compare(
     """
     experiment = plan_experiment(
         tables,
+        groups=groups,
         protocol=protocol,
         lists=dict(zip(VARIED, (criteria, learners, kernels, searches, rules), strict=True)),
         methods=methods,
@@ -154,7 +159,8 @@ def compare(
 
 OWN_OPTIONS = (
     *VARIED,
-    *("protocol", "methods", "against", "splits", "train", "test_rows", "split_files", "test", "level", "measure"),
+    *("groups", "protocol", "methods", "against"),
+    *("splits", "train", "test_rows", "split_files", "test", "level", "measure"),
 )
 """The options of `compare` itself, for a hint where another one is misspelt."""
 
@@ -178,25 +184,17 @@ class Experiment:
 
     def header(self) -> dict[str, Any]:
         """Return what tells it from others."""
-        data = {
-            "fingerprint": fingerprint([[table.dataset, table.name] for table in self.tables]),
-            "rows": sum(table.dataset.n for table in self.tables),
-            "features": max(table.dataset.d for table in self.tables),
-            "source": ", ".join(table.name for table in self.tables),
-            "target": str(self.tables[0].dataset.target),
-            "task": ", ".join(dict.fromkeys(table.dataset.task for table in self.tables)),
-        }
         methods = {
             f"{case} {task} {method.name}".strip(): f"{method.against or words_of_options(method.options)}"
             for case in self.design.cases
             for task in self.design.methods
             for method in self.design.of(case, task)
         }
-        drawn = fingerprint([part for table in self.tables for split in table.splits for part in split])
+        first = fingerprint([part for table in self.tables for part in table.splits[0]])  # more splits may be asked for
         return {
             "command": "compare",
-            "data": data,
-            "options": methods | {"splits": f"{self.splits.count} ({drawn[:8]})"},
+            "data": describe_data({table.name: table.dataset for table in self.tables}),
+            "options": methods | {"rows of the first split": first[:8]},
             "steps": {"trial": self.total},
         }
 
@@ -258,6 +256,7 @@ class Experiment:
 def plan_experiment(
     tables: Any,
     *,
+    groups: Any = None,
     protocol: str | None = None,
     lists: Mapping[str, Sequence[Any]],
     methods: Mapping[str, Mapping[str, Any]] | None = None,
@@ -271,7 +270,7 @@ def plan_experiment(
 
     Parameters
     ----------
-    tables, protocol : optional
+    tables, groups, protocol : optional
         As in :func:`compare`.
     lists : mapping of str to sequence
         Values by a name of ``VARIED``.
@@ -297,7 +296,7 @@ def plan_experiment(
             check_names(Plan(**{name: value for name, value in method.options.items() if name in WORDS}))
     of_table = {name: value for name, value in asked.items() if name in SHARED or WORDS[name].of == "columns"}
     parts = Splits(**how)
-    read = read_tables(tables, Plan(**of_table), parts)
+    read = read_tables(tables, Plan(**of_table), parts, groups)
     for table in read:
         if table.dataset.task not in made.methods:
             raise OptionError(
@@ -345,15 +344,15 @@ def _all_methods(design: Design) -> list[Method]:
 def _result(table: Table, case: str, trials: list[list[Trial]], measure: str) -> TableResult:
     losses = np.array([[trial.loss for trial in row] for row in trials])
     squared = not table.classes and measure == "rmse"
-    train, test = table.splits[0]
+    train, test = (round(np.mean([part.size for part in parts])) for parts in zip(*table.splits, strict=True))
     return TableResult(
         case=case,
         table=table.name,
         task=table.dataset.task,
         target=str(table.dataset.target),
         rows=table.dataset.n,
-        train=train.size,
-        test=test.size,
+        train=train,
+        test=test,
         trials=trials,
         errors=np.sqrt(losses) if squared else losses,
     )

@@ -1,4 +1,4 @@
-"""The curves that the papers draw, on one's own tables: each a function that returns a table and can be drawn.
+"""The curves that the papers draw, on one's own tables: each a function whose result is printed, written and drawn.
 
 =========================  =============================================================================
 :func:`bif_order`          how far outputs of the influence series of order r are from exact refits (BIF14, Figure 1)
@@ -15,9 +15,9 @@ Boxes of what was chosen over splits (FLKL, Figure 4) are drawn by ``Comparison.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,9 @@ import numpy.typing as npt
 from kernsel.comparison.api import compare
 from kernsel.comparison.comparison import Comparison
 from kernsel.comparison.lines import Curve, Line, Surface
+from kernsel.comparison.result import TableResult
+from kernsel.comparison.tables import encode_tables
+from kernsel.comparison.trials import Trial
 from kernsel.data import Dataset
 from kernsel.errors import OptionError, SelectionError
 from kernsel.folds import make_folds
@@ -37,12 +40,11 @@ from kernsel.parts import read_kernel, read_learner
 from kernsel.paths import HeldOut, Path, make_path
 from kernsel.protocols import Learner
 from kernsel.representation.problem import Problem
-from kernsel.selection.carry_out import carry_out, encode_arrays
-from kernsel.selection.plan import Plan
-from kernsel.selection.result import Selection
-
-if TYPE_CHECKING:
-    import pandas as pd
+from kernsel.selection.carry_out import carry_out
+from kernsel.selection.plan import OF_TABLE, WORDS, Plan
+from kernsel.text import listing
+from kernsel.types import Progress
+from kernsel.words import read_options
 
 Array = npt.NDArray[np.float64]
 
@@ -56,14 +58,15 @@ SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 
 def bif_order(
-    X: pd.DataFrame | npt.ArrayLike,
-    y: npt.ArrayLike,
+    tables: Any,
     *,
     orders: Sequence[int] = tuple(range(1, 11)),
-    folds: Sequence[int] = (5, 10, 20),
+    folds: int | Sequence[int] = (5, 10, 20),
     splits: int = 10,
-    share: float = 0.5,
+    train: float = 0.5,
+    groups: Any = None,
     seed: int = 0,
+    progress: Progress | None = None,
     **options: Any,
 ) -> Curve:
     """Measure how far the influence series of order r is from exact refits, at the parameters that these choose.
@@ -73,17 +76,21 @@ def bif_order(
 
     Parameters
     ----------
-    X, y : table and target
-        As :func:`kernsel.select` takes them.
+    tables : mapping of str to pair, or pair
+        As :func:`kernsel.compare` takes them; each is a panel.
     orders : sequence of int
         Orders of the series. Above 1 they need a loss that is piecewise quadratic.
-    folds : sequence of int
+    folds : int or sequence of int
         Each number of folds is a line.
     splits : int
         How often a share of the rows is drawn.
-    share : float
-        BIF14 takes half of the rows.
+    train : float
+        That share; BIF14 takes half of the rows.
+    groups : array, or mapping of str to array, optional
+        The group of each row, as :func:`kernsel.compare` takes them: folds hold whole groups out.
     seed : int
+    progress : callable, optional
+        Called as ``progress(done, total, text)``.
     **options : optional
         Of :func:`kernsel.select`.
 
@@ -92,91 +99,105 @@ def bif_order(
     Curve
         Means over the draws, and standard deviations.
     """
-    lines = []
-    for k in folds:
-        found = [
-            [_distance(path, exact, path.influence(order)) for order in orders]
-            for path, exact in _chosen_paths(X, y, k, splits, share, seed, options)
-        ]
-        lines.append(_line("", f"{k} folds", orders, np.array(found)))
-    return Curve(tuple(lines), "order r", "mean square discrepancy", log_y=True)
+    if any(isinstance(order, bool) or order != int(order) or order < 1 for order in orders):
+        raise OptionError(f"orders are whole numbers from 1, not {listing(map(str, orders))}")
+    draws = _Draws(tables, groups, folds, splits, train, seed, options, progress)
+    lines = draws.lines(orders, lambda path, order: path.influence(int(order)))
+    return Curve(lines, "order r", "mean square discrepancy", log_y=True)
 
 
 def fbif_landmarks(
-    X: pd.DataFrame | npt.ArrayLike,
-    y: npt.ArrayLike,
+    tables: Any,
     *,
     shares: Sequence[float] = SHARES,
-    folds: Sequence[int] = (5, 10),
+    folds: int | Sequence[int] = (5, 10),
     splits: int = 10,
-    share: float = 0.7,
+    train: float = 0.7,
+    groups: Any = None,
     seed: int = 0,
+    progress: Progress | None = None,
     **options: Any,
 ) -> Curve:
     """Measure how far the first-order series with a Nystrom inverse is from exact refits, against its landmarks c.
 
     Parameters
     ----------
-    X, y : table and target
+    tables : mapping of str to pair, or pair
+        As :func:`kernsel.compare` takes them; each is a panel.
     shares : sequence of float
         Values of c as shares of the rows; FBIF18 takes 0.1.
-    folds, splits, share, seed : optional
-        As in :func:`bif_order`.
+    folds : int or sequence of int
+        Each number of folds is a line.
+    splits : int
+        How often a share of the rows is drawn.
+    train : float
+        That share.
+    groups : array, or mapping of str to array, optional
+        The group of each row, as :func:`kernsel.compare` takes them: folds hold whole groups out.
+    seed : int
+    progress : callable, optional
+        Called as ``progress(done, total, text)``.
     **options : optional
         Of :func:`kernsel.select`.
 
     Returns
     -------
     Curve
+        Means over the draws, and standard deviations.
     """
-    lines = []
-    for k in folds:
-        found = [
-            [_distance(path, exact, path.nystrom_influence(c)) for c in shares]
-            for path, exact in _chosen_paths(X, y, k, splits, share, seed, options)
-        ]
-        lines.append(_line("", f"{k} folds", shares, np.array(found)))
-    return Curve(tuple(lines), "landmarks, as a share of the rows", "mean square discrepancy", log_x=10, log_y=True)
+    if not all(0 < share <= 1 for share in shares):
+        raise OptionError(f"shares are landmarks as shares of the rows, above 0 to 1, not {listing(map(str, shares))}")
+    draws = _Draws(tables, groups, folds, splits, train, seed, options, progress)
+    lines = draws.lines(shares, lambda path, share: path.nystrom_influence(share))
+    return Curve(lines, "landmarks, as a share of the rows", "mean square discrepancy", log_x=10, log_y=True)
 
 
 def eta_sweep(
     tables: Any,
     *,
-    criteria: Mapping[str, Mapping[str, Any]] | None = None,
+    criteria: Sequence[Any] | Mapping[str, Mapping[str, Any]] = (),
     etas: Sequence[float] = ETAS,
     **options: Any,
-) -> tuple[Curve, Comparison]:
+) -> Curve:
     """Measure the test error of what a penalised criterion chooses, against the weight eta of its penalty.
 
     Parameters
     ----------
     tables : mapping of str to pair, or pair
         As :func:`kernsel.compare` takes them; each is a panel.
-    criteria : mapping of str to mapping
-        Options of a selection by the name of each line: by default ``cvks`` over 5 and over 10 folds.
+    criteria : sequence, or mapping of str to mapping
+        Each is a line; of a mapping, options of a selection by the line's name. By default ``cvks`` over 5 and over 10
+        folds, or over those of ``folds``.
     etas : sequence of float
     **options : optional
         Of :func:`kernsel.compare`.
 
     Returns
     -------
-    curve : Curve
-    comparison : Comparison
-        Of all that was tried.
+    Curve
+        Its ``comparison`` has all that was tried.
 
     References
     ----------
     KS14, Figure 1; KSJ, Figure 2.
     """
-    lines = criteria or {f"{k}-CVKS": {"criterion": "cvks", "folds": k} for k in (5, 10)}
-    methods = {f"{name} eta={eta:g}": {**each, "eta": float(eta)} for name, each in lines.items() for eta in etas}
-    comparison = compare(tables, methods=methods, **options)
-    return _swept(comparison, list(lines), etas, "eta", 2), comparison
+    _check_values(etas, "etas", options, "eta")
+    if "criterion" in options:
+        criteria = [options.pop("criterion"), *criteria]
+    if not criteria:
+        counts = [options.pop("folds")] if "folds" in options else (5, 10)
+        criteria = {f"{k}-CVKS": {"criterion": "cvks", "folds": k} for k in counts}
+    if not isinstance(criteria, Mapping):
+        criteria = {str(each): {"criterion": each} for each in criteria}
+    lines = {
+        name: {f"{name} eta={float(eta)!r}": {**each, "eta": float(eta)} for eta in etas}
+        for name, each in criteria.items()
+    }
+    methods = {name: method for line in lines.values() for name, method in line.items()}
+    return _swept(compare(tables, methods=methods, **options), lines, etas, "eta")
 
 
-def rank_sweep(
-    tables: Any, *, ranks: Sequence[int | float] = (25, 50, 100, 200, 400), **options: Any
-) -> tuple[Curve, Comparison]:
+def rank_sweep(tables: Any, *, ranks: Sequence[int | float] = (25, 50, 100, 200, 400), **options: Any) -> Curve:
     """Measure the test error of a selection against the rank of its kernel matrix, beside the score that it reports.
 
     Parameters
@@ -190,48 +211,62 @@ def rank_sweep(
 
     Returns
     -------
-    curve : Curve
-        Two lines a table: the test error, and the held-out error that selections report.
-    comparison : Comparison
+    Curve
+        Two lines a table: the test error, and the held-out error that selections report. Its ``comparison`` has all
+        that was tried.
     """
-    comparison = compare(tables, methods={f"test error rank={rank:g}": {"rank": rank} for rank in ranks}, **options)
-    tested = _swept(comparison, ["test error"], ranks, "rank", 2)
-    reported = [
-        _line(
-            each.table,
-            "held-out error, as reported",
-            ranks,
-            np.array(
-                [[trial.reported if trial.reported is not None else math.nan for trial in s] for s in each.trials]
-            ),
-        )
-        for each in comparison.results
-    ]
-    return replace(tested, lines=(*tested.lines, *reported)), comparison
+    _check_values(ranks, "ranks", options, "rank")
+    line = {f"rank {rank}": {"rank": rank} for rank in ranks}
+    comparison = compare(tables, methods=line, **options)
+    places = [list(comparison.names).index(method) for method in line]
+    reported = []
+    for each in comparison.results:
+        errors = np.array([[_reported(split[j]) for j in places] for split in each.trials])
+        reported.append(_line(_panel(each), "held-out error, as reported", ranks, errors))
+    curve = _swept(comparison, {"test error": line}, ranks, "rank")
+    return replace(curve, lines=(*curve.lines, *reported))
+
+
+def _check_values(values: Sequence[float], axis: str, options: Mapping[str, Any], name: str) -> None:
+    """Raise OptionError where a curve would have one point only, or its option is fixed as well."""
+    if name in options:
+        raise OptionError(f"{name}={options[name]!r}: the curve is over {name}; give several, {axis} or --values")
+    if len(set(values)) < max(len(values), 2):
+        raise OptionError(f"{axis} {listing(map(str, values))}: give two values or more, none twice")
+
+
+def _reported(trial: Trial) -> float:
+    return math.nan if trial.reported is None else trial.reported
 
 
 def flkl_surface(
-    X: pd.DataFrame | npt.ArrayLike,
-    y: npt.ArrayLike,
+    table: Any,
     *,
     lambdas: Sequence[float] = LAMBDAS,
     mus: Sequence[float] = MUS,
-    kernel: str = "ard",
+    kernel: str | Sequence[str] = "ard",
     folds: int = 5,
+    groups: Any = None,
     seed: int = 0,
+    progress: Progress | None = None,
     **options: Any,
 ) -> Surface:
     """Compute the k-fold cross-validation of first-level learning over lambda and the penalty mu of the relevances.
 
     Parameters
     ----------
-    X, y : table and target
+    table : pair, or mapping of str to pair
+        Features and target of one table, as :func:`kernsel.compare` takes it.
     lambdas, mus : sequences of float
         In kernsel's units: FLKL's are n times as large.
     kernel : str
         ``ard``, or ``gaussian`` with one relevance for all features.
     folds : int
+    groups : array, or mapping of str to array, optional
+        The group of each row, as :func:`kernsel.compare` takes them: folds hold whole groups out.
     seed : int
+    progress : callable, optional
+        Called as ``progress(done, total, text)``.
     **options : optional
         Of a table, as :func:`kernsel.select` has them.
 
@@ -243,12 +278,31 @@ def flkl_surface(
     ----------
     Cawley & Talbot 2014, Figure 1 (b).
     """
-    dataset = encode_arrays(X, y, Plan.read("flkl_surface", options))
+    known = [name for name, words in WORDS.items() if words.of in OF_TABLE]
+    plan = Plan(**read_options("flkl_surface", options, known))
+    datasets = list(encode_tables(table, plan, groups).values())
+    if len(datasets) > 1:
+        raise OptionError(f"a surface is of one table, and there are {len(datasets)}; give one")
+    (dataset,) = datasets
+    if not all(value > 0 and math.isfinite(value) for value in (*lambdas, *mus)):
+        raise OptionError("a surface is over positive values of lambda and mu; its axes are logarithmic")
     learner = read_learner(LEARNERS[dataset.task], dataset.task)
+    if not isinstance(kernel, str):
+        if len(kernel) != 1:
+            raise OptionError(f"a surface is of one kernel, not {len(kernel)}: ard, or gaussian")
+        (kernel,) = kernel
     rows = deal_rows(dataset.dense("a surface over lambda and mu"), folds, seed)
     start = choose_start(dataset, rows, check_learnable(read_kernel(kernel), learner), learner)
-    z = np.array([_scores(rows, start, learner, lam, mus) for lam in lambdas])
-    return Surface(np.array(lambdas), np.array(mus), z, "lambda", "mu", f"mean squared error over {folds} folds")
+    z = []
+    for done, lam in enumerate(lambdas, 1):
+        z.append(_scores(rows, start, learner, lam, mus))
+        if progress is not None:
+            progress(done, len(lambdas), f"lambda = {lam:g}")
+    if np.isnan(z).all():
+        raise SelectionError("first-level learning could be scored nowhere here: give larger values of lambda")
+    return Surface(
+        np.array(lambdas), np.array(mus), np.array(z), "lambda", "mu", f"mean squared error over {folds} folds"
+    )
 
 
 def _scores(rows: Partition, start: Start, learner: Learner, lam: float, mus: Sequence[float]) -> list[float]:
@@ -263,15 +317,18 @@ def _scores(rows: Partition, start: Start, learner: Learner, lam: float, mus: Se
     return found
 
 
-def _swept(comparison: Comparison, names: Sequence[str], values: Sequence[float], label: str, base: float) -> Curve:
-    """Return the errors of methods ``NAME label=value`` as lines over the values."""
-    lines = []
+def _swept(comparison: Comparison, lines: Mapping[str, Iterable[str]], values: Sequence[float], label: str) -> Curve:
+    """Return the errors of methods as lines; those of a line are named by it, one for each value."""
+    drawn = []
     for each in comparison.results:
-        panel = " ".join(filter(None, [each.table, each.case]))
-        for name in names:
-            places = [list(comparison.names).index(f"{name} {label}={value:g}") for value in values]
-            lines.append(_line(panel, name, values, each.errors[:, places]))
-    return Curve(tuple(lines), label, "test error", log_x=base)
+        for name, line in lines.items():
+            places = [list(comparison.names).index(method) for method in line]
+            drawn.append(_line(_panel(each), name, values, each.errors[:, places]))
+    return Curve(tuple(drawn), label, "test error", log_x=2, comparison=comparison)
+
+
+def _panel(result: TableResult) -> str:
+    return " ".join(filter(None, [result.table, result.case]))
 
 
 def _line(panel: str, name: str, x: Sequence[float], values: Array) -> Line:
@@ -280,32 +337,64 @@ def _line(panel: str, name: str, x: Sequence[float], values: Array) -> Line:
     return Line(panel, name, tuple(map(float, x)), tuple(values.mean(axis=0).tolist()), tuple(spread.tolist()))
 
 
-def _distance(path: Path, exact: HeldOut, held: HeldOut) -> float:
+class _Draws:
+    """Draws of rows of some tables, at whose choice by exact cross-validation approximations are looked at.
+
+    Parameters
+    ----------
+    tables, groups, folds, splits, train, seed, options, progress : optional
+        As in :func:`bif_order`.
+    """
+
+    def __init__(
+        self,
+        tables: Any,
+        groups: Any,
+        folds: int | Sequence[int],
+        splits: int,
+        train: float,
+        seed: int,
+        options: Mapping[str, Any],
+        progress: Progress | None,
+    ) -> None:
+        if splits < 1 or not 0 < train <= 1:
+            raise OptionError(f"splits is a number from 1 and train a share of the rows, not {splits!r} and {train!r}")
+        self.folds: list[int] = np.atleast_1d(np.asarray(folds)).tolist()
+        if not all(isinstance(k, int) and k >= 2 for k in self.folds):
+            raise OptionError(f"folds of this curve are whole numbers from 2, not {folds!r}")
+        asked = {"criterion": "cv", "choose": "minimum", "kernel": "gaussian", "rank": "full", **options}
+        self.plan = Plan.read("kernsel.comparison", {**asked, "seed": seed})
+        self.datasets = encode_tables(tables, self.plan, groups)
+        self.splits, self.train, self.progress = splits, train, progress
+
+    @one_blas_thread()
+    def lines(self, values: Sequence[Any], approximate: Callable[[Path, Any], HeldOut]) -> tuple[Line, ...]:
+        """Return, for each table and number of folds, how far approximations of each value are from exact refits."""
+        found, done = [], 0
+        total = len(self.datasets) * len(self.folds) * self.splits
+        for name, whole in self.datasets.items():
+            for k in self.folds:
+                distances = []
+                for number in range(self.splits):
+                    path = self._chosen_path(whole, k, number)
+                    exact = path.exact()
+                    distances.append([_distance(exact, approximate(path, value)) for value in values])
+                    done += 1
+                    if self.progress is not None:
+                        self.progress(done, total, f"{name} {k} folds")
+                found.append(_line(name, f"{k} folds", values, np.array(distances)))
+        return tuple(found)
+
+    def _chosen_path(self, whole: Dataset, folds: int, number: int) -> Path:
+        """Return the fit that exact cross-validation chooses on one draw of the rows."""
+        plan = replace(self.plan, folds=folds)
+        order = np.random.default_rng((plan.seed, number)).permutation(whole.n)
+        dataset = whole.take(np.sort(order[: max(round(self.train * whole.n), 2 * folds)]))
+        best = carry_out(dataset, plan).best
+        rows = Partition.of(dataset, make_folds(folds, dataset, plan.seed), plan.seed)
+        return make_path(Problem(rows, best.kernel), best.learner, [best.lam])
+
+
+def _distance(exact: HeldOut, held: HeldOut) -> float:
     """Return the mean square difference of held-out outputs, per output."""
     return float(((held.f[:, 0] - exact.f[:, 0]) ** 2).mean())
-
-
-@one_blas_thread()
-def _chosen_paths(
-    X: Any, y: Any, folds: int, splits: int, share: float, seed: int, options: Mapping[str, Any]
-) -> list[tuple[Path, HeldOut]]:
-    """Return, for some draws of rows, the fit that exact cross-validation chooses, and its exact held-out outputs."""
-    if splits < 1 or not 0 < share <= 1:
-        raise OptionError(f"splits is a number from 1 and share a share of the rows, not {splits!r} and {share!r}")
-    asked = {"criterion": "cv", "choose": "minimum", "kernel": "gaussian", "rank": "full", **options}
-    plan = Plan.read("curves", {**asked, "folds": folds, "seed": seed})
-    whole = encode_arrays(X, y, plan)
-    found = []
-    for number in range(splits):
-        order = np.random.default_rng((seed, number)).permutation(whole.n)
-        rows = np.sort(order[: max(round(share * whole.n), 2 * folds)])
-        dataset = whole.take(rows)
-        found.append(_path_of(dataset, carry_out(dataset, plan), folds, seed))
-    return found
-
-
-def _path_of(dataset: Dataset, chosen: Selection, folds: int, seed: int) -> tuple[Path, HeldOut]:
-    """Return the path of one fit, and its outputs by exact refits."""
-    rows = Partition.of(dataset, make_folds(folds, dataset, seed), seed)
-    path = make_path(Problem(rows, chosen.best.kernel), chosen.best.learner, [chosen.best.lam])
-    return path, path.exact()

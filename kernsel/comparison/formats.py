@@ -1,4 +1,4 @@
-"""A comparison as text, Markdown, CSV, LaTeX, HTML or JSON."""
+"""A comparison or a curve as text, Markdown, CSV, LaTeX, HTML or JSON."""
 
 from __future__ import annotations
 
@@ -6,30 +6,25 @@ import html
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
-from kernsel.comparison.result import BEST, MAYBE, SAME, Outcome
-from kernsel.comparison.sheets import Cell, Sheet, duels_sheet, head_of, legend, methods_sheet, sheets
+from kernsel.comparison.result import BEST, MAYBE, SAME
+from kernsel.comparison.sheets import Cell, Pages
 from kernsel.data.files import atomic_write, check_writable
 from kernsel.errors import OptionError
 from kernsel.text import aligned, listing
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SIGNS = {BEST: "*", SAME: "=", MAYBE: "~"}
 """Signs of marks in plain text."""
 
 
-def _all_sheets(comparison: Outcome) -> list[Sheet]:
-    found = sheets(comparison)
-    if len({each.table for each in comparison.results}) > 1:
-        found += [duels_sheet(comparison, case) for case in comparison.cases]
-    return [*found, methods_sheet(comparison)]
-
-
-def as_text(comparison: Outcome) -> str:
+def as_text(pages: Pages) -> str:
     """Return the tables as aligned text; a sign after an error is its mark."""
-    lines = list(head_of(comparison))
-    if comparison.splits > 1:
-        lines += [f"{SIGNS[mark]} {words}" for mark, words in legend(comparison).items()]
-    for sheet in _all_sheets(comparison):
+    lines = [*pages.head, *(f"{SIGNS[mark]} {words}" for mark, words in pages.legend.items())]
+    for sheet in pages.sheets:
         rows = [tuple(sheet.head), *(tuple(map(_signed, row)) for row in sheet.rows)]
         lines += ["", sheet.title, *(f"  {line}" for line in aligned(rows)), *(f"  {note}" for note in sheet.notes)]
     return "\n".join(lines)
@@ -39,11 +34,13 @@ def _signed(cell: Cell) -> str:
     return f"{cell.text} {SIGNS[cell.mark]}" if cell.mark in SIGNS else cell.text
 
 
-def as_markdown(comparison: Outcome) -> str:
+def as_markdown(pages: Pages) -> str:
     """Return the tables in Markdown: the best in bold, what isn't significantly worse underlined."""
     styles = {BEST: "**{}**", SAME: "<u>{}</u>", MAYBE: "*{}*"}
-    lines = [*head_of(comparison), "", _words(comparison, "bold", "underlined", "in italics")]
-    for sheet in _all_sheets(comparison):
+    lines = list(pages.head)
+    if words := _words(pages, "bold", "underlined", "in italics"):
+        lines += ["", words]
+    for sheet in pages.sheets:
         rows = [
             [styles.get(cell.mark or "", "{}").format(cell.text.replace("|", "\\|")) for cell in r] for r in sheet.rows
         ]
@@ -53,16 +50,10 @@ def as_markdown(comparison: Outcome) -> str:
     return "\n".join(lines)
 
 
-def _words(comparison: Outcome, *styles: str) -> str:
+def _words(pages: Pages, *styles: str) -> str:
     """Return the legend with words for the styles of marks."""
-    meant = legend(comparison)
     named = dict(zip((BEST, SAME, MAYBE), styles, strict=True))
-    return "; ".join(f"{named[mark]}: {words}" for mark, words in meant.items())
-
-
-def as_csv(comparison: Outcome) -> str:
-    """Return every trial: one line for each case, table, split and method."""
-    return str(comparison.frame.to_csv(index=False))
+    return "; ".join(f"{named[mark]}: {words}" for mark, words in pages.legend.items())
 
 
 LATEX = {
@@ -71,14 +62,14 @@ LATEX = {
 }  # fmt: skip
 
 
-def as_latex(comparison: Outcome) -> str:
+def as_latex(pages: Pages) -> str:
     """Return the tables as LaTeX: best in bold, not significantly worse underlined; needs no package."""
     styles = {BEST: r"\textbf{{{}}}", SAME: r"\underline{{{}}}", MAYBE: r"\textit{{{}}}"}
-    lines = [f"% {line}" for line in head_of(comparison)]
-    for sheet in _all_sheets(comparison):
+    lines = [f"% {line}" for line in pages.head]
+    for sheet in pages.sheets:
         rows = [" & ".join(styles.get(c.mark or "", "{}").format(_latex(c.text)) for c in row) for row in sheet.rows]
         marked = any(cell.mark for row in sheet.rows for cell in row)
-        words = _words(comparison, "Bold", "underlined", "italic") if marked else ""
+        words = _words(pages, "Bold", "underlined", "italic") if marked else ""
         caption = ". ".join(_latex(each) for each in (sheet.title, words, *sheet.notes) if each)
         lines += [
             "",
@@ -109,13 +100,13 @@ STYLE = (
 )
 
 
-def as_html(comparison: Outcome) -> str:
+def as_html(pages: Pages) -> str:
     """Return the tables as one page that needs nothing else."""
-    title = html.escape(head_of(comparison)[0])
+    title = html.escape(pages.head[0])
     lines = [f"<!doctype html><meta charset='utf-8'><title>{title}</title><style>{STYLE}</style>", f"<h1>{title}</h1>"]
-    lines += [f"<p>{html.escape(line)}</p>" for line in head_of(comparison)[1:]]
-    lines.append(f"<p>{html.escape(_words(comparison, 'Bold', 'underlined', 'italic'))}</p>")
-    for sheet in _all_sheets(comparison):
+    told = [*pages.head[1:], _words(pages, "Bold", "underlined", "italic")]
+    lines += [f"<p>{html.escape(line)}</p>" for line in told if line]
+    for sheet in pages.sheets:
         head = "".join(f"<th>{html.escape(each)}</th>" for each in sheet.head)
         rows = ("".join(_html(cell) for cell in row) for row in sheet.rows)
         lines += [f"<h2>{html.escape(sheet.title)}</h2>", f"<table><tr>{head}</tr>"]
@@ -128,15 +119,15 @@ def _html(cell: Cell) -> str:
     return f"<td{f' class={cell.mark}' if cell.mark else ''}>{html.escape(cell.text)}</td>"
 
 
-WRITERS: Mapping[str, Callable[[Outcome], str]] = {
-    ".txt": as_text,
-    ".md": as_markdown,
-    ".csv": as_csv,
-    ".tex": as_latex,
-    ".html": as_html,
-    ".json": Outcome.to_json,
+WRITERS: Mapping[str, Callable[[Written], str]] = {
+    ".txt": lambda written: as_text(written.pages),
+    ".md": lambda written: as_markdown(written.pages),
+    ".csv": lambda written: str(written.frame.to_csv(index=False)),
+    ".tex": lambda written: as_latex(written.pages),
+    ".html": lambda written: as_html(written.pages),
+    ".json": lambda written: written.to_json(),
 }
-"""What writes a comparison, by the ending of the file's name."""
+"""What writes a comparison or a curve, by the ending of the file's name."""
 
 
 def check_table(path: str | os.PathLike[str]) -> None:
@@ -146,19 +137,32 @@ def check_table(path: str | os.PathLike[str]) -> None:
     check_writable(path)
 
 
-def save(comparison: Outcome, path: str | os.PathLike[str]) -> None:
-    """Write the tables to a file, in the form that the ending of its name says.
+class Written(Protocol):
+    """What is told as tables: a comparison, a curve or a surface."""
 
-    Parameters
-    ----------
-    comparison : Outcome
-    path : str or path
+    @property
+    def pages(self) -> Pages:
+        """What is printed, as tables of texts."""
 
-    Raises
-    ------
-    OptionError
-        The ending is unknown, or the file can't be written.
-    """
-    check_table(path)
-    text = WRITERS[Path(path).suffix.lower()](comparison)
-    atomic_write(path, lambda stream: stream.write(text.encode()))
+    @property
+    def frame(self) -> pd.DataFrame:
+        """All of it as one table of numbers."""
+
+    def to_json(self) -> str:
+        """Return everything as one JSON document."""
+
+    def summary(self) -> str:
+        """Return the tables for people."""
+        return as_text(self.pages)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the tables to a file: text, Markdown, CSV, LaTeX, HTML or JSON, by the ending of its name.
+
+        Raises
+        ------
+        OptionError
+            The ending is unknown, or the file can't be written.
+        """
+        check_table(path)
+        text = WRITERS[Path(path).suffix.lower()](self)
+        atomic_write(path, lambda stream: stream.write(text.encode()))

@@ -1,7 +1,11 @@
-"""What a curve or a surface holds, as a table and as a picture."""
+"""What a curve or a surface holds, as tables, as a document and as a picture.
+
+The JSON documents are contracts, version 1: keys may be added, none changes its name or meaning.
+"""
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -9,12 +13,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernsel.comparison.formats import Written
+from kernsel.comparison.sheets import Cell, Pages, Sheet
 from kernsel.report.style import check_plot, drawn, legend_below, lines, save_figure, words
+from kernsel.text import to_json
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from kernsel.comparison.comparison import Comparison
+
 Array = NDArray[np.float64]
+
+VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -36,8 +47,8 @@ class Line:
     spread: tuple[float, ...]
 
 
-@dataclass(frozen=True)
-class Curve:
+@dataclass(frozen=True, eq=False)
+class Curve(Written):
     """Lines over one parameter.
 
     Parameters
@@ -47,6 +58,8 @@ class Curve:
     log_x : float
         The base of a logarithmic axis; 0 for a plain one.
     log_y : bool
+    comparison : Comparison or None
+        All that was tried, where the points are methods of one.
     """
 
     lines: tuple[Line, ...]
@@ -54,6 +67,42 @@ class Curve:
     y_label: str
     log_x: float = 0
     log_y: bool = False
+    comparison: Comparison | None = None
+
+    @property
+    def panels(self) -> dict[str, list[Line]]:
+        """The lines of each panel."""
+        return {line.panel: [each for each in self.lines if each.panel == line.panel] for line in self.lines}
+
+    @property
+    def pages(self) -> Pages:
+        """What is printed: a table for each panel, a row for each point, a column for each line."""
+        spread = any(math.isfinite(each) for line in self.lines for each in line.spread)
+        head = f"{self.y_label} against {self.x_label}" + ", mean and standard deviation over splits" * spread
+        return Pages((head,), tuple(self._sheet(panel, lines) for panel, lines in self.panels.items()))
+
+    def _sheet(self, panel: str, lines: list[Line]) -> Sheet:
+        rows = [
+            (Cell(f"{x:.4g}"), *(Cell(_figure(line.y[i], line.spread[i])) for line in lines))
+            for i, x in enumerate(lines[0].x)
+        ]
+        return Sheet(f"{panel}: {self.y_label}", (self.x_label, *(line.name for line in lines)), tuple(rows))
+
+    def to_json(self) -> str:
+        """Return everything as one JSON document."""
+        return to_json(
+            {
+                "format": "kernsel-curve",
+                "version": VERSION,
+                "x": self.x_label,
+                "y": self.y_label,
+                "lines": [
+                    {"panel": line.panel, "name": line.name, "x": line.x, "y": line.y, "deviation": line.spread}
+                    for line in self.lines
+                ],
+                "comparison": None if self.comparison is None else self.comparison.to_dict(),
+            }
+        )
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -71,7 +120,7 @@ class Curve:
     def plot(self, path: str | os.PathLike[str]) -> None:
         """Draw the lines to a PNG, SVG or PDF, a panel for each group of them, with bands of a standard deviation."""
         check_plot(path)
-        panels = list(dict.fromkeys(line.panel for line in self.lines))
+        panels = self.panels
         columns = min(len(panels), 3)
         rows = -(-len(panels) // columns)
 
@@ -81,7 +130,7 @@ class Curve:
             handles: dict[str, Any] = {}
             all_axes = np.ravel(figure.subplots(rows, columns, squeeze=False))
             for axes, panel in zip(all_axes, panels, strict=False):
-                for line in (line for line in self.lines if line.panel == panel):
+                for line in panels[panel]:
                     handles[line.name] = self._draw_line(axes, line, looks[line.name])
                 self._label(axes, panel)
             for axes in all_axes[len(panels) :]:
@@ -108,8 +157,14 @@ class Curve:
             axes.set_yscale("log")
 
 
+def _figure(mean: float, spread: float) -> str:
+    if not math.isfinite(mean):
+        return "failed"
+    return f"{mean:.4g} ± {spread:.2g}" if math.isfinite(spread) else f"{mean:.4g}"
+
+
 @dataclass(frozen=True, eq=False)
-class Surface:
+class Surface(Written):
     """A function of two parameters.
 
     Parameters
@@ -128,11 +183,40 @@ class Surface:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row for each value of x, one column for each value of y."""
+        """One row a point."""
         import pandas as pd
 
-        return pd.DataFrame(
-            self.z, index=pd.Index(self.x, name=self.x_label), columns=pd.Index(self.y, name=self.y_label)
+        x, y = np.meshgrid(self.x, self.y, indexing="ij")
+        return pd.DataFrame({self.x_label: x.ravel(), self.y_label: y.ravel(), self.z_label: self.z.ravel()})
+
+    @property
+    def least(self) -> tuple[int, int]:
+        """The places of x and y where it is least."""
+        i, j = np.unravel_index(np.nanargmin(self.z), self.z.shape)
+        return int(i), int(j)
+
+    @property
+    def pages(self) -> Pages:
+        """What is printed: a row for each value of x, a column for each of y."""
+        names = tuple(f"{self.y_label} = {each:.4g}" for each in self.y)
+        rows = [
+            (Cell(f"{x:.4g}"), *(Cell(_figure(each, math.nan)) for each in row))
+            for x, row in zip(self.x.tolist(), self.z.tolist(), strict=True)
+        ]
+        i, j = self.least
+        note = f"least: {self.z[i, j]:.4g} at {self.x_label} = {self.x[i]:.4g}, {self.y_label} = {self.y[j]:.4g}"
+        title = f"{self.z_label}, for each {self.x_label} and {self.y_label}"
+        return Pages((self.z_label,), (Sheet(title, (self.x_label, *names), tuple(rows), (note,)),))
+
+    def to_json(self) -> str:
+        """Return everything as one JSON document."""
+        return to_json(
+            {
+                "format": "kernsel-surface",
+                "version": VERSION,
+                **{name: getattr(self, f"{name}_label") for name in "xyz"},
+                "points": {"x": self.x.tolist(), "y": self.y.tolist(), "z": self.z.tolist()},
+            }
         )
 
     def plot(self, path: str | os.PathLike[str]) -> None:
@@ -143,7 +227,7 @@ class Surface:
             axes = figure.add_subplot()
             contours = axes.contourf(self.x, self.y, self.z.T, levels=20, cmap="viridis")
             figure.colorbar(contours, label=self.z_label)
-            i, j = np.unravel_index(np.nanargmin(self.z), self.z.shape)
+            i, j = self.least
             look: dict[str, Any] = {"markersize": 12, "markeredgecolor": "black", "clip_on": False}
             (least,) = axes.plot(self.x[i], self.y[j], "w*", label=f"least: {self.z[i, j]:.4g}", **look)
             axes.set_xscale("log")

@@ -151,17 +151,6 @@ def _short(estimator: Any) -> str:
     return re.sub(r"^[\w.]*:", "", estimator.strip())
 
 
-def split_list(text: str) -> list[str]:
-    """Return the parts of a text at its commas, but those in parentheses."""
-    parts, depth, start = [], 0, 0
-    for place, letter in enumerate(text):
-        depth += (letter in "([{") - (letter in ")]}")
-        if letter == "," and depth == 0:
-            parts.append(text[start:place])
-            start = place + 1
-    return [part.strip() for part in [*parts, text[start:]] if part.strip()]
-
-
 def make_estimator(estimator: Any, seed: int) -> Any:
     """Return a new estimator: a copy of the one that is given, or what an import path names, called.
 

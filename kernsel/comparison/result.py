@@ -41,7 +41,7 @@ class TableResult:
     task : str
     target : str
     rows, train, test : int
-        Numbers of rows: in all, to train on, and to test on.
+        Numbers of rows: in all, to train on, and to test on; means over splits where groups make them differ.
     trials : list of J lists of k Trial
         By split, in the order of the methods.
     errors : (J, k) array

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -48,6 +48,33 @@ class Sheet:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Pages:
+    """What is printed of a comparison or a curve, in whatever form.
+
+    Parameters
+    ----------
+    head : tuple of str
+        The first lines.
+    sheets : tuple of Sheet
+    legend : mapping of str to str
+        What each mark means; empty without marks.
+    """
+
+    head: tuple[str, ...]
+    sheets: tuple[Sheet, ...]
+    legend: Mapping[str, str] = field(default_factory=dict)
+
+
+def pages_of(comparison: Outcome) -> Pages:
+    """Return all that is printed of a comparison."""
+    found = sheets(comparison)
+    if len({each.table for each in comparison.results}) > 1:
+        found += [duels_sheet(comparison, case) for case in comparison.cases]
+    meant = legend(comparison) if comparison.splits > 1 else {}  # one split alone has no tests
+    return Pages(tuple(head_of(comparison)), (*found, methods_sheet(comparison)), meant)
+
+
 def sheets(comparison: Outcome) -> list[Sheet]:
     """Return all sheets of a comparison: errors of each case, what was chosen, times, and what a paper prints."""
     found = [
@@ -56,6 +83,7 @@ def sheets(comparison: Outcome) -> list[Sheet]:
         for task in dict.fromkeys(each.task for each in comparison.of_case(case))
     ]
     found += [_chosen(comparison, case) for case in comparison.cases]
+    found += [sheet for case in comparison.cases if (sheet := _proofs(comparison, case)) is not None]
     found.append(_times(comparison))
     if comparison.published:
         found.append(_published(comparison))
@@ -142,6 +170,23 @@ def words_of_choices(result: TableResult, j: int) -> str:
         middle, low, high = (f"{value:.3g}" for value in (np.median(values), min(values), max(values)))
         words.append(f"{name} {middle}" if low == high else f"{name} {middle} [{low}, {high}]")
     return ", ".join(words) or "-"
+
+
+def _proofs(comparison: Outcome, case: str) -> Sheet | None:
+    """Return what was proved of the choices, and at what work; None where no selection certifies."""
+    rows = []
+    for each in comparison.of_case(case):
+        cells = []
+        for j in range(len(comparison.names)):
+            found = [(t.proved, t.work) for split in each.trials if (t := split[j]).proved is not None]
+            proved, work = np.median(np.array(found, float), axis=0) if found else (np.nan, np.nan)
+            told = f"{100 * proved:.2f} %" if proved < 1 else "nothing"
+            cells.append(Cell(f"{told} at {100 * work:.0f} %" if found else "-"))
+        rows.append((Cell(each.table), *cells))
+    if all(cell.text == "-" for row in rows for cell in row[1:]):
+        return None
+    what = "the lowest exact score is proved within a share of the best, at a share of exhaustive work (medians)"
+    return Sheet(f"{case}: {what}" if case else what, ("", *comparison.names), tuple(rows))
 
 
 def _times(comparison: Outcome) -> Sheet:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from kernsel.data import Dataset
 from kernsel.data.tables import take
 from kernsel.errors import DataError, OptionError
+from kernsel.journal.encoding import fingerprint
 from kernsel.selection.carry_out import encode_arrays
 from kernsel.selection.plan import Plan
+from kernsel.text import meant
 
 Indices = NDArray[np.int64]
 Split = tuple[Indices, Indices]
@@ -34,8 +36,8 @@ class Table:
     X, y : table and target
         As :func:`kernsel.select` takes them.
     dataset : Dataset
-        All rows that can be used. Of it only the target, the task and the numbers of the rows are used: each training
-        part is encoded and scaled by itself.
+        All rows that can be used. Of it only the target, the task, the groups and the numbers of the rows are used:
+        each training part is encoded and scaled by itself.
     splits : list of pairs
     """
 
@@ -46,9 +48,9 @@ class Table:
     splits: Sequence[Split]
 
     @classmethod
-    def of(cls, name: str, X: Any, y: Any, plan: Plan, splits: Splits) -> Table:
-        """Return a table with its splits."""
-        dataset = encode_arrays(X, y, replace(plan, standardize=False))
+    def of(cls, name: str, X: Any, y: Any, plan: Plan, splits: Splits, groups: Any = None) -> Table:
+        """Return a table with its splits; rows of one of the ``groups`` are on one side of each."""
+        dataset = encode_arrays(X, y, replace(plan, standardize=False), groups=groups)
         if dataset.n < LEAST_ROWS:
             raise DataError(f"table {name!r} has {dataset.n} rows, too few to split; it needs at least {LEAST_ROWS}")
         return cls(name, X, y, dataset, splits.of(name, dataset))
@@ -62,6 +64,11 @@ class Table:
         """Return features and target of some rows."""
         places = self.dataset.places[rows]
         return take(self.X, places), take(self.y, places)
+
+    def encoded(self, rows: Indices, plan: Plan) -> Dataset:
+        """Return some rows, encoded and scaled by themselves."""
+        groups = self.dataset.groups
+        return encode_arrays(*self.part(rows), plan, groups=None if groups is None else groups[rows])
 
 
 @dataclass(frozen=True)
@@ -105,17 +112,26 @@ class Splits:
         """Return the splits of a data set."""
         found = self._given(name, dataset)[: self.count]
         train = self.train if not found else len(found[0][0])
-        return found + [self._drawn(number, train, name, dataset.n) for number in range(len(found), self.count)]
+        return found + [self._drawn(number, train, name, dataset) for number in range(len(found), self.count)]
 
-    def _drawn(self, number: int, train: float, name: str, n: int) -> Split:
-        """Return a split at random."""
+    def _drawn(self, number: int, train: float, name: str, dataset: Dataset) -> Split:
+        """Return a split at random; of groups as many rows to train on as comes nearest to what is asked for."""
+        n, groups = dataset.n, dataset.groups
         kept = round(train * n) if train < 1 else int(train)
         kept = max(kept, 2) if train < 1 else kept
         if kept >= n:
             raise OptionError(
                 f"table {name!r} has {n} rows: there are none left to test on beside {kept} to train on; use fewer"
             )
-        order = np.random.default_rng((self.seed, number)).permutation(n)
+        random = np.random.default_rng((self.seed, number))
+        order = random.permutation(n)
+        if groups is not None:
+            turn = random.permutation(int(groups.max()) + 1)[groups]
+            order = order[np.argsort(turn[order], kind="stable")]
+            ends = np.cumsum(np.bincount(turn))[:-1]
+            if not ends.size:
+                raise OptionError(f"all rows of table {name!r} are of one group: there is none left to test on")
+            kept = int(ends[np.abs(ends - kept).argmin()])
         end = None if self.test is None else kept + self.test
         return np.sort(order[:kept]), np.sort(order[kept:end])
 
@@ -145,10 +161,15 @@ class Splits:
         found = [(train[train >= 0], test[test >= 0]) for train, test in pairs]
         if any(np.intersect1d(train, test).size for train, test in found):
             raise OptionError(f"{file}: a split tests on rows that it trains on; give others")
+        groups = dataset.groups
+        if groups is not None and any(np.intersect1d(groups[train], groups[test]).size for train, test in found):
+            raise OptionError(
+                f"{file}: a split trains and tests on rows of one group; leave out the groups, or the file"
+            )
         return found
 
 
-def read_tables(tables: Any, plan: Plan, splits: Splits) -> list[Table]:
+def read_tables(tables: Any, plan: Plan, splits: Splits, groups: Any = None) -> list[Table]:
     """Return tables with their splits.
 
     Parameters
@@ -158,16 +179,67 @@ def read_tables(tables: Any, plan: Plan, splits: Splits) -> list[Table]:
     plan : Plan
         What is said of columns and targets.
     splits : Splits
+    groups : array or mapping of str to array, optional
+        The group of each row, of the only table, or by the table's name.
+    """
+    return [
+        Table.of(name, X, y, plan, splits, grouped) for name, (X, y, grouped) in named_tables(tables, groups).items()
+    ]
+
+
+def encode_tables(tables: Any, plan: Plan, groups: Any = None) -> dict[str, Dataset]:
+    """Return the data set of each table by its name.
+
+    Parameters
+    ----------
+    tables : mapping of str to pair, or pair
+    plan : Plan
+        What is said of columns and targets.
+    groups : array or mapping of str to array, optional
+        The group of each row, of the only table, or by the table's name.
+    """
+    named = named_tables(tables, groups)
+    return {name: encode_arrays(X, y, plan, groups=grouped) for name, (X, y, grouped) in named.items()}
+
+
+def describe_data(datasets: Mapping[str, Dataset]) -> dict[str, Any]:
+    """Return what a journal says of some tables by their names."""
+    return {
+        "fingerprint": fingerprint([[dataset, name] for name, dataset in datasets.items()]),
+        "rows": sum(dataset.n for dataset in datasets.values()),
+        "features": max(dataset.d for dataset in datasets.values()),
+        "source": ", ".join(datasets),
+        "target": str(next(iter(datasets.values())).target),
+        "task": ", ".join(dict.fromkeys(dataset.task for dataset in datasets.values())),
+    }
+
+
+def named_tables(tables: Any, groups: Any = None) -> dict[str, tuple[Any, Any, Any]]:
+    """Return X, y and the groups of each table by its name.
+
+    Parameters
+    ----------
+    tables : mapping of str to pair, or pair
+    groups : array or mapping of str to array, optional
+        The group of each row, of the only table, or by the table's name.
+
+    Raises
+    ------
+    OptionError
+        There is no table, one is no pair, or groups are of another one.
     """
     given = tables if isinstance(tables, Mapping) else {"data": tables}
     if not given:
         raise OptionError("there is no table to compare on: give at least one")
-    return list(_read(given, plan, splits))
-
-
-def _read(given: Mapping[str, Any], plan: Plan, splits: Splits) -> Iterator[Table]:
     for name, pair in given.items():
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise OptionError(f"table {name!r} must be a pair of features and target, (X, y)")
-        X, y = pair
-        yield Table.of(str(name), X, y, plan, splits)
+    if isinstance(groups, Mapping):
+        for name in groups:
+            if name not in given:
+                raise OptionError(f"groups: there is no table {name!r}{meant(str(name), map(str, given))}")
+    elif groups is not None and len(given) > 1:
+        raise OptionError(f"groups: there are {len(given)} tables; give those of each by its name, as a mapping")
+    else:
+        groups = dict.fromkeys(given, groups)
+    return {str(name): (*pair, groups.get(name)) for name, pair in given.items()}

@@ -18,7 +18,7 @@ from kernsel.evaluation.nestedcv import row_losses
 from kernsel.kernels import short
 from kernsel.learning import learn_mkl_on_dataset, learn_on_dataset
 from kernsel.search.candidate import parameters_of
-from kernsel.selection.carry_out import carry_out, encode_arrays
+from kernsel.selection.carry_out import carry_out
 from kernsel.selection.plan import Plan
 from kernsel.text import first_line
 
@@ -34,7 +34,7 @@ FITTED: Mapping[str, Any] = {
 LEARNING: Mapping[str, Callable[..., Any]] = {"learned": learn_on_dataset, "weighted": learn_mkl_on_dataset}
 """What finds a kernel and lambda in place of a search, by a method's option."""
 
-NOT_FITTED = ("relevances", "refine", "budget", "order", "eta", "pure", "one_se", "within")
+NOT_FITTED = ("relevances", "refine", "budget", "order", "eta", "pure", "one_se", "within", "certify")
 """Options of the choice that the fit of what was chosen has none of."""
 
 
@@ -57,6 +57,11 @@ class Trial:
     lam : float or None
     reported : float or None
         The held-out error that the selection itself reports.
+    proved : float or None
+        Of a selection that certifies, the share within which its lowest exact score is proved to be that of the best
+        candidate; infinite where nothing is proved.
+    work : float or None
+        What that took, as a share of the fits of exact cross-validation of all candidates; 0 in closed form.
     failed : str or None
         The reason.
     """
@@ -68,6 +73,8 @@ class Trial:
     parameters: dict[str, float] = field(default_factory=dict)
     lam: float | None = None
     reported: float | None = None
+    proved: float | None = None
+    work: float | None = None
     failed: str | None = None
 
 
@@ -107,11 +114,10 @@ Fitted = tuple[Callable[[Any], Any], Trial]
 
 def _select(table: Table, method: Method, rows: Any, seed: int) -> Fitted:
     """Select on some rows."""
-    X, y = table.part(rows)
     options = {name: value for name, value in method.options.items() if name not in OWN}
     plan = Plan.read("compare", {**options, "task": table.dataset.task, "journal": None})
     start = time.perf_counter()
-    dataset = encode_arrays(X, y, plan)
+    dataset = table.encoded(rows, plan)
     if (ridges := method.options.get("ridges")) is not None:
         plan = replace(
             plan, grid=merged({"grid": plan.grid}, {"grid": {"lambda": [r / dataset.total for r in ridges]}})["grid"]
@@ -122,6 +128,7 @@ def _select(table: Table, method: Method, rows: Any, seed: int) -> Fitted:
         result = carry_out(dataset, _at(plan, found.kernel, found.lam))
     else:
         result = carry_out(dataset, plan)
+    proof = result.certificate
     if (fitted := method.options.get("fitted")) is not None:
         best = result.best
         result = carry_out(dataset, replace(_at(plan, best.kernel, best.lam), learner=fitted))
@@ -135,6 +142,8 @@ def _select(table: Table, method: Method, rows: Any, seed: int) -> Fitted:
         {**_numbers(best.kernel.parameters), **_numbers(parameters_of(best.learner))},
         best.lam,
         best.error,
+        None if proof is None else proof.lowest,
+        None if proof is None else 0.0 if proof.closed_form else proof.refits / max(proof.exhaustive, 1),
     )
 
 
@@ -150,11 +159,10 @@ def _numbers(parameters: Mapping[str, Any]) -> dict[str, float]:
 
 def _fit_estimator(table: Table, method: Method, rows: Any, seed: int) -> Fitted:
     """Fit an estimator of scikit-learn's kind to rows that are encoded and scaled as for a selection."""
-    X, y = table.part(rows)
     plan = Plan.read("compare", merged(method.options, {"task": table.dataset.task}))
     whole = table.dataset
     start = time.perf_counter()
-    dataset = encode_arrays(X, y, plan)
+    dataset = table.encoded(rows, plan)
     model = make_estimator(method.against, seed)
     target: Any
     if whole.labels is not None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from kernsel.errors import DataError
+from kernsel.text import meant
 
 
 def check_unique(columns: Sequence[str], where: str) -> None:
@@ -33,10 +33,9 @@ def check_column(columns: Iterable[object], name: str, where: str) -> None:
     """Raise a DataError with a suggestion if ``name`` isn't one of ``columns``."""
     names = [str(column) for column in columns]
     if name not in names:
-        folded = {column.lower(): column for column in reversed(names)}
-        close = difflib.get_close_matches(name.lower(), folded, n=1)
-        hint = f"did you mean {folded[close[0]]!r}?" if close else f"its columns are {listed(names)}"
-        raise DataError(f"{where} has no column {name!r}; {hint}")
+        # reversed, so that of two names that differ in case the first one is meant
+        hint = meant(name, reversed(names)) or f"; its columns are {listed(names)}"
+        raise DataError(f"{where} has no column {name!r}{hint}")
 
 
 def listed(names: Sequence[str], most: int = 8) -> str:

@@ -7,7 +7,6 @@ because a table is read more than once.
 from __future__ import annotations
 
 import bz2
-import difflib
 import glob
 import gzip
 import io
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from kernsel.errors import DataError
+from kernsel.text import meant
 
 STDIN = "-"
 MAGIC: dict[bytes, Callable[[Path], Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
@@ -238,9 +238,7 @@ def check_file(path: Path) -> None:
     if path.is_dir():
         raise DataError(f"{path} is a folder; give the name of a file in it")
     if not path.exists():
-        near = difflib.get_close_matches(path.name, _names_in(path.parent), n=1)
-        hint = f"; did you mean {path.with_name(near[0])}?" if near else "; check the name"
-        raise DataError(f"there is no file {path}{hint}")
+        raise DataError(f"there is no file {path}{meant(path.name, _names_in(path.parent)) or '; check the name'}")
     if not path.is_file():
         raise DataError(
             f"{path} is a pipe or a device, and a table is read more than once; save it to a file first, or pipe it in "

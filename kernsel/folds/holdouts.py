@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import numbers
 import re
@@ -20,6 +19,7 @@ from kernsel.data.copies import APART
 from kernsel.data.near import Near
 from kernsel.errors import OptionError, check_memory
 from kernsel.folds.dealing import Indices, Seed, cut_regions, deal, deal_copies, deal_groups
+from kernsel.text import meant
 
 LARGEST_NUMBER = 2.0**53  # of a fold: up to here every whole number has a value of its own
 FORMS = (
@@ -151,9 +151,8 @@ def check_text(folds: str) -> int | str:
         raise OptionError(f"folds {folds!r}: there must be at least 2")
     if number or text in ("loo", "logo"):
         return int(text) if text.isdecimal() else text
-    close = difflib.get_close_matches(text, ["loo", "logo", "time:5", "blocks:5"], n=1)
-    hint = f"did you mean {close[0]}? " if close else ""
-    raise OptionError(f"folds {folds!r} is unknown; {hint}it is {FORMS}")
+    hint = meant(text, ["loo", "logo", "time:5", "blocks:5"]) or ";"
+    raise OptionError(f"folds {folds!r} is unknown{hint} it is {FORMS}")
 
 
 def _named(folds: str, dataset: Dataset) -> Folds:

@@ -7,7 +7,6 @@ of the labels, so that for two classes the second label is the positive one.
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 import warnings
@@ -29,13 +28,16 @@ from kernsel.folds.partition import Partition
 from kernsel.heldout.calibration import cross_fitted
 from kernsel.heldout.coupling import cross_coupled
 from kernsel.heldout.standard_error import jackknife
-from kernsel.text import listing
+from kernsel.text import listing, meant
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 OF_REGRESSIONS = re.compile(r"r2|explained_variance|d2_absolute_error_score|neg_.*_(error|deviance)")
 """scikit-learn's names of scorers don't say what they are for; those of a regression are these."""
+
+NEAR = 3
+"""Names that are offered for one that is unknown: scikit-learn's differ in their endings."""
 
 
 class MetricValue(NamedTuple):
@@ -176,10 +178,9 @@ def _scorer(name: Any, task: str) -> Any:
     known = get_scorer_names()
     usual = {"regression": "r2, neg_mean_absolute_error", "classification": "accuracy, roc_auc, neg_log_loss"}
     if not isinstance(name, str) or name not in known:
-        close = difflib.get_close_matches(str(name), known)
-        hint = f"did you mean {listing(map(repr, close), 'or')}?" if close else f"use one such as {usual[task]};"
+        hint = meant(str(name), known, NEAR) or f"; use one such as {usual[task]};"
         raise OptionError(
-            f"metric {name!r} is none of scikit-learn's scorers; {hint} sklearn.metrics.get_scorer_names() lists them"
+            f"metric {name!r} is none of scikit-learn's scorers{hint} sklearn.metrics.get_scorer_names() lists them"
         )
     kind = "regression" if OF_REGRESSIONS.fullmatch(name) else "classification"
     if kind != task:

@@ -11,7 +11,6 @@ for the other blocks. If that is no better than 0, the threshold stays 0.
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 
 from kernsel.errors import OptionError
 from kernsel.heldout.standard_error import blocks_of
+from kernsel.text import meant
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -95,9 +95,8 @@ def read_measure(text: str) -> Measure:
         return Measure(written)
     form = re.fullmatch(r"cost\((?P<said>[^()]*)\)", written.replace(" ", ""))
     if form is None:
-        close = difflib.get_close_matches(written, MEASURES, n=1)
-        hint = f"did you mean {close[0]}? " if close else ""
-        raise OptionError(f"threshold for {written!r}: there is no such measure; {hint}use {FORMS}")
+        hint = meant(written, MEASURES) or ";"
+        raise OptionError(f"threshold for {written!r}: there is no such measure{hint} use {FORMS}")
     said = dict(each.partition("=")[::2] for each in form["said"].split(","))
     try:
         costs = float(said.pop("fp")), float(said.pop("fn"))

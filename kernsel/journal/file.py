@@ -110,12 +110,14 @@ class JournalFile:
     ----------
     path : Path
     header : dict
-        Data and options; a file that is there must have the same.
+        Data and options; a file that is there must have the same. ``steps``, how many there are of each stage, may
+        differ.
     delay : float
         Seconds that a run lasts before there is a file, unless there is one already.
     """
 
     def __init__(self, path: Path, header: Record, delay: float = 0.0) -> None:
+        steps = header.pop("steps", {})  # a run that goes on may have more
         self.path, self.header = path, {"format": FORMAT, "version": VERSION, "kernsel": __version__, **header}
         self._places: dict[str, tuple[int, int]] = {}
         self._lock = threading.Lock()
@@ -134,7 +136,7 @@ class JournalFile:
             if error.errno not in FULL:
                 raise OptionError(f"can't write {path}: {error.strerror}; choose another place") from error
             self._give_up(error)
-        self.append({"begin": now(), "process": os.getpid(), "host": socket.gethostname()})
+        self.append({"begin": now(), "process": os.getpid(), "host": socket.gethostname(), "steps": steps})
 
     def _open(self) -> None:
         """Open the file, or make it, for this run alone; find its records, and cut off what is torn."""

@@ -87,7 +87,7 @@ class Run:
             "stopped": f"stopped: {whose} is at it no longer; the same command goes on from here",
             "ended": f"ended {self.ended}",
         }
-        of = {stage: f" of {total}" for stage, total in self.header.get("steps", {}).items()}
+        of = {stage: f" of {total}" for stage, total in latest.get("steps", {}).items()}
         steps = ", ".join(f"{count}{of.get(stage, '')} {stage}" for stage, count in self.standing.stages.items())
         told = {name: value for name, value in self.header["options"].items() if value not in UNTOLD}
         options = ", ".join(f"{name}={value}" for name, value in told.items())

@@ -44,6 +44,23 @@ def test_methods_with_names_and_a_picture(data, tmp_path):
     assert (tmp_path / "d.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_groups_and_boxes_of_what_was_chosen(data, tmp_path):
+    pytest.importorskip("matplotlib")
+    for path in data:
+        frame = pd.read_csv(path)
+        frame.insert(0, "site", np.arange(len(frame)) % 10)
+        frame.to_csv(path, index=False)
+    asked = ("compare", *data, *FAST, "--rules", "safest,minimum", "--groups", "site", "--json")
+    done = run(*asked, "--chosen", f"tau={tmp_path / 'b.png'}", "--chosen", f"lambda={tmp_path / 'c.svg'}")
+    rows = json.loads(done.stdout)["results"][0]["rows"]
+    assert rows == {"all": 50, "train": 35, "test": 15}  # groups are of five rows
+    assert (tmp_path / "b.png").read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in (tmp_path / "c.svg").read_text()
+    failed = run("compare", data[0], *FAST, "--rules", "safest,minimum", "--chosen", f"ta={tmp_path / 'd.png'}", code=2)
+    assert "no method chose 'ta'; there are lambda, tau" in failed.stderr
+    assert "misclassified" in failed.stdout  # the work isn't lost
+
+
 def test_it_goes_on_from_a_journal(data, tmp_path):
     asked = ("compare", *data, *FAST, "--rules", "safest,minimum", "--journal", tmp_path / "j", "--json")
     first, again = run(*asked), run(*asked)
@@ -55,6 +72,8 @@ def test_it_goes_on_from_a_journal(data, tmp_path):
     trials = re.search(r"steps: (\d+) of (\d+) trial", shown)
     assert trials is not None
     assert trials[1] == trials[2]
+    run(*asked, "--splits", 3)
+    assert "steps: 12 of 12 trial" in run("journal", tmp_path / "j").stdout
 
 
 def test_a_protocol_says_what_its_paper_prints(data, tmp_path):
@@ -81,6 +100,8 @@ def test_a_protocol_says_what_its_paper_prints(data, tmp_path):
         (["--rules", "safest,minimum", "--plot", "x.png"], "ranks are over tables"),
         (["--rules", "safest,minimum", "--test", "x"], "is t, corrected or wilcoxon"),
         (["--against", "sklearn.svm:SVX"], "has no SVX"),
+        (["--rules", "safest,minimum", "--chosen", "b.png"], "--chosen b.png: write NAME=FILE, such as tau=boxes.png"),
+        (["--rules", "safest,minimum", "--groups", "c"], "has no column 'c'"),
     ],
 )
 def test_mistakes_are_one_line(data, args, message, tmp_path, monkeypatch):

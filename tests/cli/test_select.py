@@ -183,7 +183,7 @@ def test_folds_in_time_say_that_they_are_refitted(table):
         (["--weights", "weight", "--target", "weight"], "column 'weight' can't be both target and weights"),
         (["--groups", "site", "--folds", "7"], "7 folds can't be made of 6 groups: use 2 to 6 folds"),
         (["--folds", "logo"], "leaving one group out needs groups"),
-        (["--folds", "lol"], "folds 'lol' is unknown; did you mean loo?"),
+        (["--folds", "lol"], "folds 'lol' is unknown; did you mean 'loo'?"),
         (["--folds", "time:48"], "48 folds in the order of time can't be made of 48 rows"),
         (["--folds", "3", "--fold-column", "fold"], "--folds 3 and --fold-column fold: give one of them"),
         (["--fold-column", "a"], "the folds in column 'a' must be whole numbers or text, but row 1 has"),

@@ -10,11 +10,12 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
 import kernsel
-from kernsel.comparison.methods import Method, split_list
+from kernsel.comparison.methods import Method
 from kernsel.comparison.tables import Splits, Table
 from kernsel.comparison.trials import run_trial
 from kernsel.errors import DataError, OptionError, SelectionError
 from kernsel.selection.plan import Plan
+from kernsel.text import split_list
 
 pytestmark = pytest.mark.filterwarnings("ignore::kernsel.errors.SelectionWarning")  # choices on the edge of a grid
 
@@ -223,8 +224,81 @@ def test_a_stopped_run_goes_on_and_ends_with_the_same_table(tmp_path):
     pd.testing.assert_frame_equal(*frames)
     kept = (tmp_path / "j").read_text().count('"stage":"trial"')
     assert kept == 2 * 3 * 3  # none was made twice, and nothing within a trial is kept
-    with pytest.raises(OptionError, match="splits"):
-        kernsel.compare(tables, **{**asked, "splits": 4}, journal=tmp_path / "j")
+    with pytest.raises(OptionError, match="rows of the first split"):
+        kernsel.compare(tables, **asked, train=0.5, journal=tmp_path / "j")
+    more = kernsel.compare(tables, **{**asked, "splits": 4}, journal=tmp_path / "j")  # goes on from three
+    np.testing.assert_array_equal(more.results[0].errors[:3], found.results[0].errors)
+    assert (tmp_path / "j").read_text().count('"stage":"trial"') == 2 * 4 * 3
+
+
+def grouped(n=66, groups=11, seed=0):
+    """Return rows whose target is that of their group: of a known group it is told from its place."""
+    rng = np.random.default_rng(seed)
+    group = rng.permutation(np.arange(n) % groups)
+    places, values = 20 * rng.normal(size=(groups, 2)), rng.normal(size=groups)
+    return places[group] + rng.normal(size=(n, 2)), values[group], np.array([f"g{each}" for each in group])
+
+
+def test_a_group_is_on_one_side_of_each_split():
+    X, y, groups = grouped()
+    table = Table.of("t", X, y, Plan(), Splits(20), groups)
+    sizes = np.bincount(table.dataset.groups)
+    for train, test in table.splits:
+        assert not set(groups[train]) & set(groups[test])
+        assert len(train) + len(test) == len(y)
+        assert abs(len(train) - 0.7 * len(y)) <= sizes.max() / 2 + 0.5
+    assert len({tuple(train) for train, _ in table.splits}) > 10
+    options = {"methods": {"a": {}, "b": {"choose": "minimum"}}, "splits": 4, **FAST}
+    known = kernsel.compare((X, y), **options).results[0]
+    new = kernsel.compare({"t": (X, y)}, groups={"t": groups}, **options).results[0]
+    assert (known.means < 0.5 * new.means).all()
+    assert new.train + new.test == len(y)
+
+
+def test_folds_of_a_selection_hold_groups_out_too():
+    X, y, groups = grouped()
+    trial = kernsel.compare((X, y), groups=groups, criteria=["cv", "gcv"], splits=1, **FAST).results[0].trials[0][0]
+    (train, _), = Table.of("t", X, y, Plan(), Splits(1), groups).splits  # fmt: skip
+    same = kernsel.select(X[train], y[train], groups=groups[train], criterion="cv", **FAST)
+    assert trial.reported == same.best.error
+    assert trial.reported != kernsel.select(X[train], y[train], criterion="cv", **FAST).best.error
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ({"tabel": [1]}, "groups: there is no table 'tabel'; did you mean 'table'"),
+        ([1] * 66, "there are 2 tables; give those of each by its name"),
+        ({"table": [1] * 66}, "all rows of table 'table' are of one group"),
+        ({"table": [1] * 3}, "groups"),
+    ],
+)
+def test_groups_that_cannot_be_used(groups, message):
+    X, y, _ = grouped()
+    with pytest.raises((OptionError, DataError), match=message):
+        kernsel.compare({"table": (X, y), "other": (X, y)}, groups=groups, criteria=["cv", "gcv"], **FAST)
+
+
+def test_splits_of_a_file_may_not_part_a_group(tmp_path):
+    X, y, groups = grouped()
+    np.savez(tmp_path / "t_splits.npz", train=np.arange(40)[None], test=np.arange(40, 66)[None])
+    with pytest.raises(OptionError, match="trains and tests on rows of one group"):
+        Table.of("t", X, y, Plan(), Splits(1, folder=tmp_path), groups)
+
+
+def test_what_is_proved_of_the_choices_is_told():
+    asked = {"learners": ["svm", "lssvm"], "against": ["sklearn.dummy:DummyClassifier"], "splits": 2, **FAST}
+    found = kernsel.compare(classes(), certify=0.05, **asked)
+    svm, lssvm, other = found.results[0].trials[0]
+    assert svm.proved <= 0.05
+    assert 0 < svm.work <= 1
+    assert lssvm.work == 0  # exact scores of the square loss have a closed form
+    assert other.proved is None
+    (line,) = [line for line in found.summary().splitlines() if line.strip().startswith("data") and " at " in line]
+    work = np.median([split[0].work for split in found.results[0].trials])
+    assert f"at {100 * work:.0f} %" in line
+    assert line.endswith("-")
+    assert "proved" not in kernsel.compare(classes(), **asked).summary()
 
 
 def test_the_document_holds_all_of_it(both):

@@ -1,4 +1,6 @@
-"""Curves: against brute force, what the series promises, and the pictures."""
+"""Curves: against brute force, what the series promises, and the forms they are written in."""
+
+import json
 
 import numpy as np
 import pytest
@@ -18,18 +20,22 @@ def regression(n=60):
 
 def test_the_series_comes_nearer_to_exact_refits_with_its_order():
     grid = {"tau": [4.0], "lambda": [1.0]}  # the series is geometric, and its ratio far from 1
-    curve = bif_order(*regression(), orders=[1, 2, 4, 8, 32], folds=[5], splits=2, grid=grid)
+    told = []
+    curve = bif_order(
+        regression(), orders=[1, 2, 4, 8, 32], folds=5, splits=2, grid=grid, progress=lambda *each: told.append(each)
+    )
     (line,) = curve.lines
     assert all(a > b for a, b in zip(line.y, line.y[1:], strict=False))
     assert line.y[-1] < 1e-3 * line.y[0]
     assert curve.frame.shape == (5, 5)
+    assert told == [(1, 2, "data 5 folds"), (2, 2, "data 5 folds")]
 
 
 def test_all_rows_as_landmarks_are_the_first_order():
     """With c = n the Nystrom inverse is the inverse itself."""
-    X, y = regression()
-    first = bif_order(X, y, orders=[1], folds=[5], splits=2, share=0.7, grid=GRID).lines[0]
-    nystrom = fbif_landmarks(X, y, shares=[0.2, 1.0], folds=[5], splits=2, share=0.7, grid=GRID).lines[0]
+    options = {"folds": [5], "splits": 2, "train": 0.7, "grid": GRID}
+    first = bif_order(regression(), orders=[1], **options).lines[0]
+    nystrom = fbif_landmarks(regression(), shares=[0.2, 1.0], **options).lines[0]
     assert nystrom.y[1] == pytest.approx(first.y[0], rel=1e-6)
     assert nystrom.y[0] != pytest.approx(first.y[0], rel=1e-2)
 
@@ -37,17 +43,20 @@ def test_all_rows_as_landmarks_are_the_first_order():
 def test_a_sweep_of_eta_is_a_comparison():
     X, y = regression()
     options = {"kernel": "gaussian", "grid": GRID, "splits": 2, "verify": 0}
-    curve, comparison = eta_sweep((X, y), etas=[0.25, 64.0], **options)
+    curve = eta_sweep((X, y), etas=[0.25, 64.0], **options)
     assert [line.name for line in curve.lines] == ["5-CVKS", "10-CVKS"]
-    assert curve.lines[0].y[1] == pytest.approx(comparison.results[0].means[1])
+    assert curve.lines[0].y[1] == pytest.approx(curve.comparison.results[0].means[1])
     same = kernsel.compare((X, y), criteria=["cvks(eta=0.25)", "cvks(eta=64)"], folds=5, **options)
     assert curve.lines[0].y == pytest.approx(same.results[0].means)
+    one = eta_sweep((X, y), etas=[0.25, 64.0], folds=5, criterion="cvks", **options)
+    assert one.lines[0].name == "cvks"
+    assert one.lines[0].y == curve.lines[0].y
 
 
 def test_more_rank_brings_the_error_to_that_of_the_full_kernel():
     X, y = regression()
     options = {"kernel": "gaussian", "grid": GRID, "splits": 2, "search": "grid"}
-    curve, _ = rank_sweep((X, y), ranks=[2, 42], **options)
+    curve = rank_sweep((X, y), ranks=[2, 42], **options)
     tested, reported = curve.lines
     full = kernsel.compare((X, y), methods={"full": {}, "other": {"criterion": "cv"}}, **options).results[0]
     assert tested.y[1] == pytest.approx(full.means[0], rel=1e-6)
@@ -55,18 +64,65 @@ def test_more_rank_brings_the_error_to_that_of_the_full_kernel():
 
 
 def test_the_surface_of_first_level_learning(tmp_path):
-    surface = flkl_surface(*regression(30), lambdas=[1e-3, 1e-1], mus=[1e-4, 1e2], kernel="ard")
+    surface = flkl_surface(regression(30), lambdas=[1e-3, 1e-1], mus=[1e-4, 1e2], kernel="ard")
     assert surface.z.shape == (2, 2)
     assert np.isfinite(surface.z).all()
     assert surface.z[0, 0] < surface.z[0, 1]  # relevances near 0 fit nothing
-    assert surface.frame.loc[1e-3, 1e-4] == surface.z[0, 0]
+    assert surface.frame.to_numpy().tolist() == [
+        [lam, mu, surface.z[i, j]] for i, lam in enumerate([1e-3, 1e-1]) for j, mu in enumerate([1e-4, 1e2])
+    ]
+    i, j = surface.least
+    assert f"least: {surface.z[i, j]:.4g} at lambda = {surface.x[i]:.4g}, mu = {surface.y[j]:.4g}" in surface.summary()
+    assert json.loads(surface.to_json())["points"]["z"] == surface.z.tolist()
     pytest.importorskip("matplotlib")
     surface.plot(tmp_path / "s.png")
-    curve = bif_order(*regression(), orders=[1, 2], folds=[5], splits=1, grid=GRID)
+    assert (tmp_path / "s.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_curve_is_printed_written_and_drawn_with_a_panel_a_table(tmp_path):
+    tables = {"long": regression(), "short": regression(40)}
+    curve = bif_order(tables, orders=[1, 2], folds=[4, 5], splits=2, grid=GRID)
+    alone = bif_order({"short": tables["short"]}, orders=[1, 2], folds=5, splits=2, grid=GRID)
+    assert curve.panels["short"][1] == alone.lines[0]
+    document = json.loads(curve.to_json())
+    assert document["comparison"] is None
+    assert [each["name"] for each in document["lines"]] == ["4 folds", "5 folds"] * 2
+    for ending in (".md", ".tex", ".html", ".txt"):
+        curve.save(tmp_path / f"c{ending}")
+        text = (tmp_path / f"c{ending}").read_text()
+        assert all(f"{y:.4g}" in text for line in curve.lines for y in line.y)
+    pytest.importorskip("matplotlib")
     curve.plot(tmp_path / "c.svg")
     assert "<svg" in (tmp_path / "c.svg").read_text()
 
 
-def test_a_curve_needs_splits():
-    with pytest.raises(OptionError, match="splits is a number from 1"):
-        bif_order(*regression(), splits=0)
+def test_folds_of_a_curve_hold_groups_out():
+    """Each row twice, the copies one group: a fold is as far from the rows it is trained on as without copies."""
+    X, y = regression(40)
+    rng = np.random.default_rng(0)
+    near = X + 1e-3 * rng.normal(size=X.shape)
+    both, target, groups = np.vstack([X, near]), np.hstack([y, y]), np.tile(np.arange(40), 2)
+    options = {"orders": [1, 2], "folds": 5, "splits": 1, "train": 1.0, "grid": {"tau": [0.1], "lambda": [1e-3]}}
+    apart, together = (bif_order((both, target), groups=g, **options).lines[0].y[0] for g in (None, groups))
+    assert together > 3 * apart
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: bif_order(regression(), splits=0), "splits is a number from 1"),
+        (lambda: bif_order(regression(), orders=[1.5]), "orders are whole numbers from 1, not 1.5"),
+        (lambda: bif_order(regression(), folds="loo"), "folds of this curve are whole numbers"),
+        (lambda: fbif_landmarks(regression(), shares=[0.1, 2]), "above 0 to 1, not 0.1 and 2"),
+        (lambda: eta_sweep(regression(), eta=1), "the curve is over eta; give several, etas or --values"),
+        (lambda: rank_sweep(regression(), ranks=[3]), "ranks 3: give two values or more"),
+        (lambda: rank_sweep(regression(), ranks=[3, 3]), "none twice"),
+        (lambda: flkl_surface({"a": regression(), "b": regression()}), "a surface is of one table"),
+        (lambda: flkl_surface(regression(), mus=[0.0, 1]), "positive values of lambda and mu"),
+        (lambda: flkl_surface(regression(), learner="krr"), "has no option 'learner'"),
+        (lambda: flkl_surface(regression(), kernel=["ard", "gaussian"]), "a surface is of one kernel, not 2"),
+    ],
+)
+def test_mistakes_are_said(call, message):
+    with pytest.raises(OptionError, match=message):
+        call()

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import kernsel
+from kernsel import parts
+from kernsel.comparison.api import plan_experiment
 from kernsel.comparison.protocols import PROTOCOLS, read_protocol
 from kernsel.comparison.published import read_printed, same_table
 
@@ -48,6 +50,23 @@ def test_ks14_is_as_described():
     assert protocol.splits == {"count": 10, "train": 0.7}
     ks = next(method for method in protocol.methods["classification"] if method.name == "5-KS")
     assert ks.options["criterion"].startswith("cvks(eta=1")
+
+
+BIASES = {"ks14": True, "ksj": False, "fbif18": False, "bif14": True, "flkl": True, "flkl-mkl": True}
+"""Whether the objective of a paper has a bias for classes: KS14, BIF14 and FLKL write f + b, KSJ and FBIF18 f alone."""
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_what_is_fitted_to_classes_has_a_bias_where_the_paper_has_one(name):
+    design = plan_experiment(
+        classes(), protocol=name, lists={}, design={}, splits={"count": 1}, options={}
+    ).design  # fmt: skip
+    fitted = {
+        method.options.get("fitted", method.options["learner"])
+        for case in design.cases
+        for method in design.of(case, "classification")
+    }
+    assert {parts.read_learner(each, "classification").bias for each in fitted} == {BIASES[name]}
 
 
 def test_n_lambda_of_ksj_is_that_of_the_rows_to_train_on():

@@ -69,8 +69,8 @@ def test_equal_methods_are_not_worse():
 def test_one_split_has_no_marks():
     found = compared([made([[0.1, 0.2]])])
     assert found.results[0].words("t", 0.05) == [None, None]
-    assert "10.00  " in as_text(found)
-    assert "±" not in as_text(found)
+    assert "10.00  " in as_text(found.pages)
+    assert "±" not in as_text(found.pages)
 
 
 def test_duels_count_tables():
@@ -85,7 +85,7 @@ def test_duels_count_tables():
 
 @pytest.mark.parametrize("write", [as_text, as_markdown, as_latex, as_html])
 def test_every_form_has_every_figure(graded, write):
-    text = write(graded)
+    text = write(graded.pages)
     for j in range(4):
         assert f"{100 * graded.results[0].means[j]:.2f}" in text
         assert f"{100 * graded.results[0].deviations[j]:.2f}" in text
@@ -94,19 +94,19 @@ def test_every_form_has_every_figure(graded, write):
 def test_marks_are_seen(graded):
     mean = f"{100 * graded.results[0].means[0]:.2f}"
     deviation = f"{100 * graded.results[0].deviations[0]:.2f}"
-    assert f"{mean} ± {deviation} {SIGNS[BEST]}" in as_text(graded)
-    assert f"**{mean} ± {deviation}**" in as_markdown(graded)
-    assert rf"\textbf{{{mean} $\pm$ {deviation}}}" in as_latex(graded)
-    assert f"<td class=best>{mean} ± {deviation}</td>" in as_html(graded)
+    assert f"{mean} ± {deviation} {SIGNS[BEST]}" in as_text(graded.pages)
+    assert f"**{mean} ± {deviation}**" in as_markdown(graded.pages)
+    assert rf"\textbf{{{mean} $\pm$ {deviation}}}" in as_latex(graded.pages)
+    assert f"<td class=best>{mean} ± {deviation}</td>" in as_html(graded.pages)
 
 
 def test_signs_of_latex_and_html_are_escaped():
     found = replace(compared([made([[0.1, 0.2], [0.1, 0.3]], table="a_b & 5%<x>")]), names=["m_0", "x<y"])
-    latex = as_latex(found)
+    latex = as_latex(found.pages)
     assert r"a\_b \& 5\%$<$x$>$" in latex
     assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}")
     assert not re.search(r"(?<!\\)_", latex)
-    assert "a_b &amp; 5%&lt;x&gt;" in as_html(found)
+    assert "a_b &amp; 5%&lt;x&gt;" in as_html(found.pages)
 
 
 def test_files_by_the_ending_of_their_names(graded, tmp_path):

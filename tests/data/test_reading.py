@@ -139,7 +139,7 @@ def test_a_folder_and_a_missing_file(tmp_path):
     table(tmp_path / "good.csv")
     with pytest.raises(DataError, match="is a folder"):
         read_table(tmp_path)
-    with pytest.raises(DataError, match=r"there is no file .*god.csv; did you mean .*good.csv\?"):
+    with pytest.raises(DataError, match=r"there is no file .*god.csv; did you mean 'good.csv'\?"):
         read_table(tmp_path / "god.csv")
     with pytest.raises(DataError, match="there is no file .*; check the name"):
         read_table(tmp_path / "nowhere" / "god.csv")

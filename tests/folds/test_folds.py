@@ -265,7 +265,7 @@ def test_every_row_is_in_the_order_once_and_folds_are_the_given_ones(folds):
         ("time:1", {}, "folds 'time:1': there must be at least 2"),
         ("time:24", {}, "24 folds in the order of time can't be made of 24 rows: use at most 23"),
         ("kfold", {}, "folds 'kfold' is unknown; it is a number of folds, loo, logo .* or time:N"),
-        ("log", {}, "folds 'log' is unknown; did you mean logo"),
+        ("log", {}, "folds 'log' is unknown; did you mean 'logo'"),
         (True, {}, "folds can't be True"),
         (None, {}, "folds can't be None: give a number of folds, loo"),
         (ROWS[:5], {}, r"the folds: there must be one for each of the 24 rows, not shape \(5,\)"),

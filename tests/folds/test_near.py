@@ -190,7 +190,7 @@ def test_columns_of_a_file_and_of_an_array_are_named():
         ("blocks:5", {"when": np.r_[np.nan, np.arange(39)]}, "when: column 'when': row 1 has none"),
         ("blocks:41", {}, "41 blocks can't be made of 40 rows: use at most 40"),
         ("blocks:1", {}, "there must be at least 2"),
-        ("block:5", {}, "did you mean blocks:5"),
+        ("block:5", {}, "did you mean 'blocks:5'"),
         ("blocks:2", {"purge": 40}, "the fit of fold 1 has no row to be trained on"),
         (5, {"buffer": "10km"}, "buffer 10km needs coordinates"),
         (5, {"coordinates": [0, 1]}, "coordinates are for a buffer"),

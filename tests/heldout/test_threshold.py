@@ -108,7 +108,7 @@ def test_zero_stays_where_nothing_is_better():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("acuracy", "threshold for 'acuracy': there is no such measure; did you mean accuracy?"),
+        ("acuracy", "threshold for 'acuracy': there is no such measure; did you mean 'accuracy'?"),
         ("profit", "there is no such measure; use accuracy, .* or costs such as"),
         ("cost(fp=1)", "give both costs as numbers"),
         ("cost(fp=1,fn=x)", "give both costs as numbers"),

@@ -1,0 +1,147 @@
+"""What ``kernsel compare`` and ``kernsel curve`` have alike: several tables, options for all methods, and the files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kernsel.cli import console
+from kernsel.cli.arguments import RESULTS, Asked
+from kernsel.cli.reading import JournalPlace, announce, check_outputs, place_journal, set_threads
+from kernsel.cli.writing import deliver, say_written
+from kernsel.errors import OptionError
+from kernsel.selection.plan import WORDS, Plan
+
+if TYPE_CHECKING:
+    from kernsel.comparison.formats import Written
+    from kernsel.data import Dataset, Reading
+
+WHOLE = "encoding: fitted once"
+"""How a note of a table begins that is true of selections on all of its rows only."""
+
+TablesRead = Annotated[
+    list[Path],
+    typer.Argument(metavar="DATA", readable=False, help="The tables, each a file of its own, in any form of select."),
+]
+TablesWritten = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--tables",
+        metavar="FILE",
+        help="Write the tables to this .txt, .md, .csv (every number), .tex, .html or .json file; repeatable.",
+        rich_help_panel=RESULTS,
+    ),
+]
+
+
+def given_options(asked: Asked) -> dict[str, Any]:
+    """Return the options of a selection that are given, by their values."""
+    plan = asked.plan()
+    found = {}
+    for name, words in WORDS.items():
+        given = asked.given.get(name)
+        if name != "journal" and (given != getattr(Plan, name) if words.kind == "flag" else given not in (None, [])):
+            found[name] = getattr(plan, name)
+    return found
+
+
+def read_tables(
+    data: list[Path], reading: Reading, target: str | None, groups: str | None
+) -> tuple[dict[str, tuple[Any, Any]], dict[str, Any]]:
+    """Return features and target of each table by its name, and the groups of its rows, where a column has them."""
+    from kernsel.data import assign_roles, read_table
+
+    found: dict[str, tuple[Any, Any]] = {}
+    grouped = {}
+    places = [path.resolve() for path in data]
+    for path in data:
+        if places.count(path.resolve()) > 1:
+            raise OptionError(f"{path} is given twice; give each table once")
+        roles = assign_roles(read_table([path], reading=reading), target, groups=groups)
+        name = path.stem if path.stem not in found else str(path)
+        found[name], grouped[name] = roles.split(), roles.groups
+    return found, grouped
+
+
+def begin(
+    data: Sequence[Path],
+    asked: Asked,
+    output: Path | None,
+    tables: Sequence[Path],
+    pictures: Mapping[str, Path | None],
+    threads: int | None,
+    quiet: bool,
+) -> JournalPlace:
+    """Refuse before the work what would fail after it; set threads; and return where a journal is kept.
+
+    Parameters
+    ----------
+    data : sequence of Path
+    asked : Asked
+    output : Path or None
+    tables : sequence of Path
+        Files of tables to write.
+    pictures : mapping of str to Path
+        By option.
+    threads : int or None
+    quiet : bool
+    """
+    others = {**pictures, **{f"--tables {path}": path for path in tables}}
+    check_outputs(data, {"--output": output, **others})
+    place = place_journal(asked.given["journal"], data, output, others)
+    set_threads(threads)
+    from kernsel.comparison.formats import check_table
+    from kernsel.numerics.runtime import jit
+    from kernsel.report.style import check_plot
+
+    for path in tables:
+        check_table(path)
+    for picture in pictures.values():
+        if picture is not None:
+            check_plot(picture)
+    jit.announce = None if quiet else console.say
+    jit.ahead = True
+    return place
+
+
+def announce_tables(datasets: Mapping[str, Dataset]) -> None:
+    """Print what each table is, and what was inferred."""
+    for name, dataset in datasets.items():
+        notes = [note for note in dataset.notes if not note.startswith(WHOLE)]
+        announce(replace(dataset, source=name, notes=notes))
+
+
+def finish(
+    found: Written,
+    output: Path | None,
+    tables: Sequence[Path],
+    pictures: Mapping[Path, Callable[[Path], None]],
+    json: bool,
+    quiet: bool,
+) -> None:
+    """Write and print what was found.
+
+    Parameters
+    ----------
+    found : Comparison, Curve or Surface
+    output : Path or None
+    tables : sequence of Path
+    pictures : mapping of Path to callable
+        Each draws one to its file.
+    json, quiet : bool
+    """
+    document = found.to_json()
+    saving: list[Callable[[], object]] = [partial(found.save, path) for path in tables]
+    saving += [partial(draw, path) for path, draw in pictures.items()]
+    deliver(document if json else found.summary(), document, output, *saving)
+    if not (json or quiet):
+        say_written(result=output)
+        for path in pictures:
+            say_written(picture=path)
+        for path in tables:
+            say_written(tables=path)
