@@ -10,7 +10,6 @@ import kernsel
 from kernsel.numerics.dense import Cholesky, add_products, mirror, solve_upper, times_upper
 
 ELSEWHERE = {
-    "data/imputing.py": "columns that miss values, by the thousand and tiny",
     "model/compression.py": "corners of one factor serve all numbers of landmarks",
     "numerics/lowrank.py": "a pivoted factor",
     "numerics/square/firstlevel.py": "a Gram matrix that is factorised in its own place",
