@@ -31,8 +31,9 @@ from kernsel.folds.partition import Partition
 from kernsel.kernels import Gaussian, Statistics
 from kernsel.numerics import gram
 from kernsel.numerics.blocks import features as streaming
+from kernsel.numerics.blocks.sums import segment_sums
 from kernsel.numerics.runtime.jit import one_blas_thread, share, threads
-from kernsel.representation.blocks import Sampled
+from kernsel.representation.blocks import SampledFeatures
 from kernsel.representation.ranks import LowRank
 from kernsel.representation.stream import Stream
 from kernsel.selection.carry_out import select_dataset
@@ -131,14 +132,14 @@ def sorted_rows(n: int) -> Partition:
 def stages(n: int, rank: int, tau: float) -> dict[str, float]:
     """Return the seconds of each stage of one width: the best of three where they are short."""
     rows, kernel, repeat = sorted_rows(n), Gaussian(tau), 3 if n <= 50_000 else 1
-    features = Sampled.of(rows, kernel, LowRank(rank)).features
+    features = SampledFeatures.of(rows, kernel, LowRank(rank)).features
     blocks, folds = list(features.blocks(0, n)), range(FOLDS)
     w, b = np.ones((FOLDS, 1, RIDGES.size, features.rank)), np.zeros((FOLDS, 1, RIDGES.size))
     stream: Stream
 
     def first_pass() -> None:
         nonlocal stream
-        stream = Stream.of(rows, Sampled.of(rows, kernel, LowRank(rank)).features)
+        stream = Stream.of(rows, SampledFeatures.of(rows, kernel, LowRank(rank)).features)
 
     def form(first: int, step: int) -> None:
         for block in blocks[first::step]:
@@ -150,7 +151,7 @@ def stages(n: int, rank: int, tau: float) -> dict[str, float]:
 
     with one_blas_thread():
         spent = {
-            "landmarks": seconds(lambda: Sampled.of(rows, kernel, LowRank(rank)), repeat),
+            "landmarks": seconds(lambda: SampledFeatures.of(rows, kernel, LowRank(rank)), repeat),
             "features": seconds(lambda: share(form, len(blocks)), repeat),
             "second pass": seconds(lambda: streaming.outputs(features, rows.X, rows.starts, w, b), repeat),
         }
@@ -181,10 +182,9 @@ def conditioning(n: int, rank: int) -> None:
         found = {}
         for limit in (0.0, math.inf, usual):
             streaming.MAGNIFIED = limit
-            stream = Stream.of(rows, Sampled.of(rows, Gaussian(tau), LowRank(rank)).features)
+            stream = Stream.of(rows, SampledFeatures.of(rows, Gaussian(tau), LowRank(rank)).features)
             f, _ = stream.heldout(np.array([2.0**-10, 1.0]) / n, bias=False)
-            Y = np.vstack([rows.Y, np.ones(n)])
-            spent = seconds(lambda s=stream, Y=Y: streaming.sums(s.features, rows.X, Y, None, s.bounds))
+            spent = seconds(lambda s=stream: segment_sums(s.features, rows.X, rows.Y, None, s.bounds))
             found[limit] = stream.features.head, spent, f[0]
         for head, spent, f in found.values():
             errors = np.abs(f - found[0.0][2]).max(axis=1)

@@ -215,6 +215,8 @@ def _on_workers(
 
         with console.progress(quiet) as report:
             result = select_files(data, address, plan, target, weights, asked.reading, report, begin)
+        read = _origin(data, asked, target, {"weights": weights}, None) | {"dask": address}
+        result = replace(result, options={**result.options, "read": read})
         document = result.to_json()
         saving = [] if model is None else [lambda: result.model.save(model)]
         deliver(document if json else result.summary(), document, output, *saving)

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from kernsel.heldout.coupling import Coupling
 from kernsel.numerics.blocks.features import Features
 from kernsel.numerics.blocks.sums import Sums, statistics
+from kernsel.numerics.dense import solve_upper
 from kernsel.numerics.points import Points
 
 Array = npt.NDArray[np.float64]
@@ -36,9 +37,6 @@ STANDARD_ERRORS = 3.0
 
 NOTABLE = 0.02
 """Of the loss: less isn't worth another selection, however sure it is."""
-
-BLOCK_BYTES = 2**25
-"""Kernel functions of new rows are computed in blocks of about this size."""
 
 _ARRAYS = ("packed", "right", "targets", "coupling", "factors")
 
@@ -123,17 +121,52 @@ class SufficientStatistics:
     coupling: Coupling | None = None
     factors: Array | None = None
 
-    def with_rows(self, kernel: Any, points: Points, X: Points, Y: Array, s: Array | None) -> SufficientStatistics:
-        """Return them with new rows X (m, d), targets Y (k, m) and weights s (m,)."""
-        m, r = X.shape[0], len(self.T)
-        sample = None if m <= ELIMINATED * r else X[:SAMPLE]
-        found = statistics(Features(kernel, points, self.T, sample), X, Y, s)
-        return replace(self, sums=self.sums.merge(found))
+    def with_rows(
+        self, fit: Expanded, kernel: Any, points: Points, X: Points, Y: Array, s: Array, limits: Array | None
+    ) -> tuple[SufficientStatistics, Losses]:
+        """Return them with new rows, and the losses of these by the fit without them, and by fits with other lambda.
 
-    def expansion(self, factor: float = 1.0) -> Expanded:
-        """Return the fit for a multiple of lambda, before outputs are coupled."""
-        w, r = self.sums.solve(self.bias, factor * self.lam * self.sums.total), len(self.T)
-        return Expanded(w[:, :r] @ self.T.T, w[:, r] if self.bias else np.zeros(len(w)))
+        Parameters
+        ----------
+        fit : Expanded
+            Without the rows, and without a coupling.
+        kernel : Kernel
+        points : (r, d) points
+            The landmarks.
+        X : (m, d) points
+            New rows.
+        Y : (k, m) array
+            Their targets.
+        s : (m,) array
+            Their weights.
+        limits : (2, k) array or None
+            Within which outputs are kept.
+        """
+        m, r = X.shape[0], len(self.T)
+        features = Features(kernel, points, self.T, None if m <= ELIMINATED * r else X[:SAMPLE])
+        own = solve_upper(self.T, fit.coefficients.T).T[:, None], fit.bias[:, None]
+        w, b = (np.concatenate(each, axis=1) for each in zip(own, self._weights(FACTORS), strict=True))
+        A, b = features.spread(w).reshape(-1, r), b.reshape(-1, 1)
+        errors = np.empty((1 + len(FACTORS), m))
+
+        def see(rows: slice, P: Array) -> None:
+            F = (A @ P.T + b).reshape(len(Y), len(errors), -1)
+            if limits is not None:
+                F = np.clip(F, *limits[:, :, None, None])
+            errors[:, rows] = ((F - Y[:, None, rows]) ** 2).mean(axis=0)
+
+        found = statistics(features, X, Y, None if (s == 1.0).all() else s, see)
+        return replace(self, sums=self.sums.merge(found)), self._losses(errors, s / s.sum())
+
+    def _weights(self, factors: Sequence[float]) -> tuple[Array, Array]:
+        """Return weights (k, L, r) and biases (k, L) for multiples of lambda, before outputs are coupled."""
+        w, r = self.sums.solve(self.bias, np.array(factors) * self.lam * self.sums.total), len(self.T)
+        return w[..., :r], w[..., r] if self.bias else np.zeros(w.shape[:2])
+
+    def expansion(self) -> Expanded:
+        """Return the fit, before outputs are coupled."""
+        w, b = self._weights([1.0])
+        return Expanded(w[:, 0] @ self.T.T, b[:, 0])
 
     def coupled(self, fit: Expanded) -> Expanded:
         """Return a fit with its outputs coupled, as a model has it."""
@@ -149,35 +182,16 @@ class SufficientStatistics:
         A, b = self.coupling.A, self.coupling.b
         return Expanded(np.asarray(np.linalg.solve(A, fit.coefficients)), np.asarray(np.linalg.solve(A, fit.bias - b)))
 
-    def losses(
-        self, fit: Expanded, kernel: Any, points: Points, X: Points, Y: Array, s: Array, limits: Array | None
-    ) -> Losses:
-        """Return the losses of new rows by the fit without them, and by fits with other lambda.
-
-        Parameters
-        ----------
-        fit : Expanded
-            Without a coupling.
-        kernel : Kernel
-        points : (r, d) points
-            The landmarks.
-        X : (m, d) points
-        Y : (k, m) array
-        s : (m,) array
-            Weights.
-        limits : (2, k) array or None
-            Within which outputs are kept.
-        """
-        fits = [fit, *map(self.expansion, FACTORS)]
-        own, *others = _errors(fits, kernel, points, X, Y, limits)
-        share, m = s / s.sum(), len(s)
+    def _losses(self, errors: Array, share: Array) -> Losses:
+        """Return the losses of errors (1 + FACTORS, m), by the fit and by those with other lambda, of weights (m,)."""
+        own, others = errors[0], errors[1:]
         found = float(share @ own)
         error = float(np.hypot(_standard_error(own, share), self.deviation / np.sqrt(self.held)))
         by_lambda = {}
         for factor, other in zip(FACTORS, others, strict=True):
             gain = float(share @ (own - other))
             by_lambda[factor * self.lam] = found - gain, _ratio(gain, _standard_error(own - other, share))
-        return Losses(m, found, self.loss, _ratio(found - self.loss, error), by_lambda)
+        return Losses(len(share), found, self.loss, _ratio(found - self.loss, error), by_lambda)
 
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
         """Return what JSON and arrays hold of them: the two triangles that there are of T and the products in one."""
@@ -221,20 +235,6 @@ class SufficientStatistics:
             coupling=None if coupling is None else Coupling(np.ascontiguousarray(coupling[:, :-1]), coupling[:, -1]),
             factors=factors,
         )
-
-
-def _errors(fits: Sequence[Expanded], kernel: Any, points: Points, X: Points, Y: Array, limits: Array | None) -> Array:
-    """Return squared errors (fits, m) of rows, means over outputs."""
-    A, b = (np.stack(each) for each in zip(*fits, strict=True))
-    errors = np.empty((len(fits), Y.shape[1]))
-    step = max(1, BLOCK_BYTES // (8 * points.shape[0]))
-    for first in range(0, Y.shape[1], step):
-        block = slice(first, first + step)
-        F = A @ kernel(X[block], points).T + b[:, :, None]
-        if limits is not None:
-            F = np.clip(F, *limits[:, :, None])
-        errors[:, block] = ((F - Y[:, block]) ** 2).mean(axis=1)
-    return errors
 
 
 def _standard_error(values: Array, share: Array) -> float:

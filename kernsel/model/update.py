@@ -14,6 +14,7 @@ from kernsel.data.target import class_codes
 from kernsel.errors import ModelError, OptionError, SelectionWarning
 from kernsel.model.expansion import Expansion
 from kernsel.model.sufficient import Expanded, SufficientStatistics
+from kernsel.numerics.runtime.jit import one_blas_thread
 
 M = TypeVar("M", bound=Expansion)
 
@@ -41,6 +42,7 @@ def check_updatable(model: Expansion) -> Updatable:
     return Updatable(model.sufficient, model.encoder)
 
 
+@one_blas_thread()  # the last digit would depend on their number
 def with_rows(model: M, table: Any, y: Any, weights: Any = None) -> M:
     """Return the model with new rows: see ``Model.update``."""
     known, encoder = check_updatable(model)
@@ -52,10 +54,9 @@ def with_rows(model: M, table: Any, y: Any, weights: Any = None) -> M:
     if known.factors is not None:
         s = s * known.factors[class_codes(more.Y)]
     fit = known.uncoupled(Expanded(model.coefficients, model.bias))
-    losses = known.losses(fit, model.kernel, model.rows, more.X, more.Y, s, model.limits)
+    grown, losses = known.with_rows(fit, model.kernel, model.rows, more.X, more.Y, s, model.limits)
     for text in losses.warnings:
-        warnings.warn(text, SelectionWarning, stacklevel=3)
-    grown = known.with_rows(model.kernel, model.rows, more.X, more.Y, None if (s == 1.0).all() else s)
+        warnings.warn(text, SelectionWarning, stacklevel=4)
     coefficients, bias = grown.coupled(grown.expansion())
     limits = model.limits
     if limits is not None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from kernsel.numerics.dense import Cholesky
 from kernsel.numerics.points import Points, dense
 
 Array = NDArray[np.float64]
@@ -60,9 +60,7 @@ def ridge_leverages(C: Array, W: Array, diag: Array, ridge: float) -> Array:
     ----------
     C. Musco and C. Musco (2017), Recursive sampling for the Nystrom method, Lemma 6.
     """
-    R = scipy.linalg.cholesky(W + ridge * np.eye(len(W)), lower=True)
-    B = scipy.linalg.solve_triangular(R, C.T, lower=True)
-    leverages: Array = np.maximum(diag - np.einsum("ij,ij->j", B, B), 0.0) / ridge
+    leverages: Array = np.maximum(diag - Cholesky.of(W, ridge).lengths(C.T), 0.0) / ridge
     return leverages
 
 

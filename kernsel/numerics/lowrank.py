@@ -13,6 +13,8 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from kernsel.numerics.dense import Cholesky, times_upper
+
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Columns = Callable[[Indices], Array]
@@ -79,10 +81,8 @@ def landmark_factor(C: Array, W: Array, trace: float, tol: float = 0.0) -> tuple
         Trace of ``K - Z Z'``, which is positive semidefinite.
     """
     kept, L = _independent(W, len(C) * _EPS * float(np.diag(W).max(initial=0.0)))
-    T = np.ascontiguousarray(scipy.linalg.solve_triangular(L, np.eye(kept.size), lower=True).T)
-    Z = np.take(C, kept, axis=1)
-    if kept.size:  # T is triangular, which saves half of the product
-        Z = scipy.linalg.blas.dtrmm(1.0, T.T, Z.T, lower=True, overwrite_b=True).T
+    T = np.ascontiguousarray(Cholesky(L).half(np.eye(kept.size)).T)
+    Z = times_upper(np.take(C, kept, axis=1), T, overwrite=True)
     r, residual = _enough(Z, max(trace - float(np.vdot(Z, Z)), 0.0), tol * trace)
     return np.ascontiguousarray(Z[:, :r]), kept[:r], np.ascontiguousarray(T[:r, :r]), residual
 
@@ -148,7 +148,7 @@ def pivoted_cholesky(
             left[drawn] = 0.0  # only rounding was left of them
             continue
         S = drawn[kept]
-        Z[:, r : r + S.size] = scipy.linalg.solve_triangular(L, G[:, kept].T, lower=True).T
+        Z[:, r : r + S.size] = Cholesky(L).half(G[:, kept].T).T
         landmarks[r : r + S.size] = S
         left -= np.einsum("ij,ij->i", Z[:, r : r + S.size], Z[:, r : r + S.size])
         left[left <= floor] = 0.0
@@ -156,7 +156,7 @@ def pivoted_cholesky(
         r += S.size
     r, residual = _enough(Z[:, :r], float(left.sum()), target)
     Z, landmarks = np.ascontiguousarray(Z[:, :r]), landmarks[:r]
-    T = scipy.linalg.solve_triangular(np.tril(Z[landmarks]), np.eye(r), lower=True).T if r else np.zeros((0, 0))
+    T = Cholesky(np.tril(Z[landmarks])).half(np.eye(r)).T if r else np.zeros((0, 0))
     return Z, landmarks, np.ascontiguousarray(T), residual
 
 

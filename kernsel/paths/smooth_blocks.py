@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 from kernsel.errors import IncompatibleError
 from kernsel.numerics.blocks import features as streaming
 from kernsel.numerics.blocks import newton as descent
+from kernsel.numerics.dense import Cholesky
 from kernsel.numerics.runtime.once import once
 from kernsel.numerics.smooth import newton
 from kernsel.paths.base import Path
@@ -233,22 +233,20 @@ class BlocksSmoothPath(Path):
         rows, ridged, lam = self.rows, slice(0, self.representation.sampled.features.rank), float(state.lams[j])
         w, rho = np.repeat(state.w[j : j + 1], rows.left.size, axis=0), np.zeros(rows.left.size)
         H = self._newton.finished(state.products[j].sum(axis=0))
-        ridge = np.zeros(len(H))
-        ridge[ridged] = 2.0 * rows.total * lam
         try:
-            R = scipy.linalg.cholesky(H + np.diag(ridge), lower=True)
+            factor = Cholesky.of(H, 2.0 * rows.total * lam, len(H) - ridged.stop)
         except np.linalg.LinAlgError:  # no curvature for the bias, or a ridge below rounding
             return w, np.full(rho.shape, np.inf)
         for fold, left in enumerate(rows.left):
             kept, gone = rows.total / left, (rows.total - left) / left
             E = kept * self._newton.finished(state.products[j, fold]) - gone * H
-            rho[fold] = _radius(R, E)
+            rho[fold] = _radius(factor, E)
             e = gradients[fold].copy()
             e[ridged] += 2.0 * (rows.total - left) * lam * state.w[j, ridged]
-            e = kept * scipy.linalg.cho_solve((R, True), e)
+            e = kept * factor.solve(e)
             for _ in range(order):
                 w[fold] += e
-                e = scipy.linalg.cho_solve((R, True), E @ e)
+                e = factor.solve(E @ e)
         return w, rho
 
     def _solution(self, k: int) -> Array:
@@ -270,9 +268,9 @@ class BlocksSmoothPath(Path):
             )
 
 
-def _radius(R: Array, E: Array) -> float:
-    """Return the spectral radius of ``L^-1 E`` with ``L = R R'`` and E symmetric, by Lanczos unless they are small."""
-    S = scipy.linalg.solve_triangular(R, scipy.linalg.solve_triangular(R, E, lower=True).T, lower=True)
+def _radius(factor: Cholesky, E: Array) -> float:
+    """Return the spectral radius of ``A^-1 E`` with the factor of A, E symmetric, by Lanczos unless they are small."""
+    S = factor.half(factor.half(E).T)
     if len(S) <= DENSE:
         return float(np.abs(np.linalg.eigvalsh(S)[[0, -1]]).max())
     from scipy.sparse.linalg import eigsh  # takes a while to import

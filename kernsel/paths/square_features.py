@@ -66,7 +66,7 @@ class FeaturesSquarePath(HeldSquarePath):
         return Sums(self.representation.products, Y @ self.representation.weighted, Y @ Y.T)
 
     def _solution(self, k: int) -> Array:
-        return self.sums.solve(self.bias, self.rows.total * float(self.lams[k]))
+        return self.sums.solve(self.bias, self.rows.total * self.lams[k : k + 1])[:, 0]
 
     def _prepare_refits(self) -> None:
         _ = self._products

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from kernsel.folds.partition import Partition
 from kernsel.numerics.blocks import features as streaming
 from kernsel.numerics.blocks.sums import Sums, segment_sums, statistics
+from kernsel.numerics.dense import Cholesky
 from kernsel.numerics.runtime.jit import one_blas_thread, share
 from kernsel.numerics.runtime.once import once
 from kernsel.numerics.smooth import newton
@@ -173,7 +174,7 @@ class Stream:
 
     def solution(self, fold: int | None, lam: float, bias: bool) -> Array:
         """Return the weights (k, r) of the fit without a fold, or on all rows, a bias last."""
-        return self._kept(fold).solve(bias, self._weight(fold) * lam)
+        return self._kept(fold).solve(bias, np.array([self._weight(fold) * lam]))[:, 0]
 
     def _weight(self, fold: int | None) -> float:
         return float(self.rows.total if fold is None else self.rows.left[fold])
@@ -217,18 +218,18 @@ class Stream:
         H, right = self._system(None, bias)
         penalised = np.arange(len(H)) < self.features.rank
         L = H + np.diag(total * lam * penalised)
-        factor = scipy.linalg.cho_factor(L, lower=True)
-        fit = scipy.linalg.cho_solve(factor, right.T)
+        factor = Cholesky.of(L)
+        fit = factor.solve(right.T)
         for fold, left in enumerate(self.rows.left):
             G, q = self.sums.of(self._own(fold)).finish(bias)
             kept, gone = total / left, (total - left) / left
             E = kept * G - gone * H
             ratios.append(np.abs(scipy.linalg.eigh(E, L, eigvals_only=True)).max())
             pull = (total - left) * lam * penalised[:, None] * fit + G @ fit - q.T
-            e = kept * scipy.linalg.cho_solve(factor, pull)
+            e = kept * factor.solve(pull)
             x = fit + e
             for _ in range(order - 1):
-                e = scipy.linalg.cho_solve(factor, E @ e)
+                e = factor.solve(E @ e)
                 x += e
             weights.append(x.T)
         return np.stack(weights), np.array(ratios)

@@ -15,9 +15,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kernsel.data import Dataset
 from kernsel.errors import OptionError
-from kernsel.journal.encoding import Unwritable, decode, encode, fingerprint
+from kernsel.journal.encoding import Unwritable, decode, encode
 from kernsel.selection.plan import WORDS, Plan
 from kernsel.selection.result import FORMAT, VERSION, Selection
 
@@ -31,16 +30,17 @@ LISTED = 10
 """Differences that are listed for people."""
 
 
-def with_origin(result: Selection, dataset: Dataset, plan: Plan) -> Selection:
+def with_origin(result: Selection, digest: str, plan: Plan) -> Selection:
     """Return a result with what it takes to repeat it: the fingerprint of its data, and the options as they were given.
 
     Parameters
     ----------
     result : Selection
-    dataset : Dataset
+    digest : str
+        The fingerprint.
     plan : Plan
     """
-    data = {**result.data, "fingerprint": fingerprint(dataset)}
+    data = {**result.data, "fingerprint": digest}
     return replace(result, data=data, options={**result.options, "asked": _asked(plan)})
 
 

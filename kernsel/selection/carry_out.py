@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kernsel.data import Dataset, from_arrays
 from kernsel.errors import OptionError
 from kernsel.journal import journaling, run_header, seconds_before
+from kernsel.journal.encoding import fingerprint
 from kernsel.kernels import is_precomputed
 from kernsel.memory import limited_memory, memory_limit
 from kernsel.numerics.points import Points
@@ -97,7 +98,7 @@ def carry_out(dataset: Dataset, plan: Plan, progress: Progress | None = None) ->
         limited_time(Deadline.read(plan.time)),
         journaling(plan.journal, header),
     ):
-        return with_origin(_with_time_before(_within_memory(dataset, plan, progress)), dataset, plan)
+        return with_origin(_with_time_before(_within_memory(dataset, plan, progress)), fingerprint(dataset), plan)
 
 
 def _with_time_before(result: Selection) -> Selection:

@@ -92,7 +92,7 @@ def make_selection(setting: Setting, outcome: Outcome) -> Selection:
         conversions=best.conversions(rows.total),
         data=_data(setting, outcome) | baseline | {"notes": [*notes, *examined.notes]},
         options=_options(setting),
-        timing=_timing(outcome.times),
+        timing=timing(outcome.times),
         environment=environment(),
         procedure=procedure if isinstance(procedure, Procedure) else None,
         comparison=outcome.comparison,
@@ -211,8 +211,8 @@ def _options(setting: Setting) -> dict[str, Any]:
     }
 
 
-def _timing(times: list[float]) -> dict[str, float]:
-    """Return the seconds of each part of a selection."""
+def timing(times: list[float]) -> dict[str, float]:
+    """Return the seconds of each part of a selection that began, had searched and had verified at some times."""
     started, searched, verified = times
     ended = time.perf_counter()
     return {

@@ -194,9 +194,18 @@ def local_client(workers: int) -> Iterator[Any]:
 
     options = {"n_workers": workers, "threads_per_worker": 1, "env": ONE_THREAD, "preload": [WORK]}
     make: Callable[..., Any] = Client
-    stay = {"distributed.scheduler.work-stealing": False}  # or parts of rows would go from one worker to another
+    environment = dict(dask.config.get("distributed.nanny.pre-spawn-environ"))
+    environment.pop("MALLOC_TRIM_THRESHOLD_", None)  # by which each block of features would come as new pages
+    settings = {
+        "distributed.admin.system-monitor.interval": "10s",  # all that watch themselves take 5 % of a processor
+        "distributed.admin.tick.interval": "1s",
+        "distributed.deploy.lost-worker-timeout": LOST,
+        "distributed.nanny.pre-spawn-environ": environment,
+        "distributed.scheduler.work-stealing": False,  # or parts of rows would go from one worker to another
+        "distributed.worker.profile.enabled": False,
+    }
     with (
-        dask.config.set({"distributed.deploy.lost-worker-timeout": LOST, **stay}),
+        dask.config.set(settings),
         make(dashboard_address=":0", silence_logs=CRITICAL, **options) as client,
     ):
         yield client

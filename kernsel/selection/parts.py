@@ -9,6 +9,7 @@ model, too, is made of the sums, and keeps them: see ``kernsel.model.sufficient`
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -41,8 +42,9 @@ from kernsel.parts import read_learner
 from kernsel.representation.ranks import LowRank
 from kernsel.search.candidate import Candidate
 from kernsel.search.choice import Rule, choose
+from kernsel.selection.again import with_origin
 from kernsel.selection.carry_out import carry_out, encode_arrays
-from kernsel.selection.document import describe_choice
+from kernsel.selection.document import describe_choice, timing
 from kernsel.selection.drivers import Driver
 from kernsel.selection.plan import WORDS, Plan
 from kernsel.selection.result import Selection
@@ -247,6 +249,7 @@ def check_plan(plan: Plan) -> None:
         raise OptionError(f"the rank of rows in parts is a number of landmarks, not {plan.rank!r}")
 
 
+@one_blas_thread()  # the last digit would depend on their number
 def select_parts(
     parts: Sequence[Any],
     driver: Driver,
@@ -275,6 +278,7 @@ def select_parts(
         That of the sample, with candidates, errors and model of all rows; there are no held-out outputs of each row.
     """
     check_plan(plan)
+    started = time.perf_counter()
     rank = plan.rank if isinstance(plan.rank, int) else RANK
     size = max(LEAST_SAMPLE, SAMPLE * rank)
     merge = partial(merge_drawn, size=size)
@@ -291,6 +295,7 @@ def select_parts(
     header = partial(run_header, "select", dataset, plan.options)
     with journaling(plan.journal, header):
         found = carry_out(dataset, first, progress)
+        searched = time.perf_counter()
         t = int(plan.folds) if isinstance(plan.folds, int) else 0
         coding = Coding(dataset.encoder, dataset.labels, dataset.output_shift, dataset.output_scale, t, plan.seed)
         encoded = driver.each(encode_part, parts, driver.share(Coding, *coding))
@@ -303,7 +308,11 @@ def select_parts(
             if progress is not None:
                 progress(place, len(leading), f"all {facts.rows} rows")
             scored += everything.score(kernel, _lambdas(found.candidates, kernel), weighted)
-        return _selection(found, scored, rule, everything)
+        verified = time.perf_counter()
+        result = with_origin(_selection(found, scored, rule, everything), facts.digest, plan)
+        times = timing([started, searched, verified])
+        total = times["total"] + found.timing.get("before", 0.0)
+        return replace(result, timing={**found.timing, **times, "total": total})
 
 
 class Scored(NamedTuple):
@@ -448,12 +457,11 @@ def _lambdas(candidates: Sequence[Candidate], kernel: Any) -> Array:
 def _without_folds(sums: Sums, whole: Sums, lams: Array, bias: bool) -> tuple[Array, NDArray[np.bool_]]:
     """Return the weights (t, k, L, R) of the fits without each fold, and which lambda failed, (L,)."""
     found, failed = [], np.zeros(lams.size, np.bool_)
-    with one_blas_thread():
-        for fold in range(len(sums.products)):
-            kept = whole.without(sums.part(fold))
-            w, status = streaming.solve(*kept.finish(bias), int(bias), kept.total * lams)
-            found.append(w)
-            failed |= status != 0
+    for fold in range(len(sums.products)):
+        kept = whole.without(sums.part(fold))
+        w, status = streaming.solve(*kept.finish(bias), int(bias), kept.total * lams)
+        found.append(w)
+        failed |= status != 0
     return np.stack(found), failed
 
 

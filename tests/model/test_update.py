@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
+from threadpoolctl import threadpool_limits
 
 import kernsel
 import tolerances
@@ -102,6 +103,15 @@ def test_two_updates_are_one_and_so_is_their_order():
             for one, other in zip(once.sufficient.sums, step.sufficient.sums, strict=True):
                 np.testing.assert_allclose(one, other, rtol=0, atol=1e-10)
             assert [each["rows"] for each in step.provenance["updates"]] == [len(more[1]) for more in order]
+
+
+def test_threads_of_blas_change_no_bit():
+    X, f = table(N + 400)
+    model, found = select(X[:N], f[:N], rank=150), []
+    for count in (1, 2):
+        with threadpool_limits(count, user_api="blas"):
+            found.append(model.update(X[N:], f[N:]).coefficients)
+    np.testing.assert_array_equal(*found)
 
 
 def test_a_row_of_weight_two_is_a_row_twice():

@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
+from threadpoolctl import threadpool_limits
 
 import kernsel
 import tolerances
@@ -114,6 +115,26 @@ def test_losses_and_model_are_those_of_refits_on_all_rows(small, kind):
     np.testing.assert_allclose(outputs.T, fit, rtol=0, atol=atol + magnified)
 
 
+def test_the_time_is_that_of_all_stages(small, monkeypatch):
+    pace = 0.2
+
+    def sleep_first(function):
+        def slow(*given):
+            time.sleep(pace)
+            return function(*given)
+
+        return slow
+
+    monkeypatch.setattr(spread, "draw", sleep_first(spread.draw))
+    monkeypatch.setattr(spread, "sum_part", sleep_first(spread.sum_part))
+    monkeypatch.setattr(spread, "_selection", sleep_first(spread._selection))
+    timing = spread.select_parts(cut(*table()), InProcess(), PLAN).timing
+    assert timing["search"] > PARTS * pace  # the sample
+    assert timing["verification"] > 2 * PARTS * pace  # the passes over all rows, of two kernels
+    assert timing["refit"] > pace
+    assert timing["total"] == pytest.approx(timing["search"] + timing["verification"] + timing["refit"])
+
+
 @pytest.mark.parametrize("weights", ["ones", "counts", "shares"])
 def test_sums_of_parts_give_the_standard_error_of_all_rows(weights):
     rng = np.random.default_rng(4)
@@ -149,6 +170,16 @@ def test_a_journal_keeps_the_passes_over_all_rows(small, tmp_path, monkeypatch):
     assert not passes
     np.testing.assert_array_equal(again.model.coefficients, first.model.coefficients)
     assert [c.score for c in again.candidates] == [c.score for c in first.candidates]
+
+
+def test_threads_of_blas_change_no_bit():
+    """Callers of all threads: the sample's landmarks, and the fits without each fold."""
+    found = []
+    for count in (1, 2):
+        with threadpool_limits(count, user_api="blas"):
+            found.append(spread.select_parts(cut(*table()), InProcess(), PLAN))
+    np.testing.assert_array_equal(found[0].model.coefficients, found[1].model.coefficients)
+    assert [c.score for c in found[0].candidates] == [c.score for c in found[1].candidates]
 
 
 def test_a_tree_merges_each_value_once_in_order():
@@ -289,10 +320,12 @@ def test_the_command_has_workers_read_the_files(tmp_path):
     data = ["select", str(tmp_path / "part-*.csv"), "--dask"]
     model = tmp_path / "m.npz"
     command = [sys.executable, "-m", "kernsel", *data, "local", *told, "--model", str(model)]
-    command += ["--journal", str(tmp_path / "run.journal")]
+    command += ["--journal", str(tmp_path / "run.journal"), "--output", str(tmp_path / "r.json")]
     shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
     assert f"rank 20 of n = {N} in parts" in shown.stdout
     assert kernsel.load(model).provenance["rows"] == N
+    again = run("rerun", tmp_path / "r.json")  # on workers of its own
+    assert again.stdout == "the same: all figures are equal to the last bit\n"
     command[command.index(str(model))] = str(tmp_path / "again.npz")
     again = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
     assert "steps are done" in again.stderr

@@ -24,6 +24,7 @@ import numpy as np
 from numba.core import types
 from numpy.typing import NDArray
 
+from kernsel.numerics.dense import times_upper
 from kernsel.numerics.points import Points
 from kernsel.numerics.runtime.blas import ridged_cholesky, solve_rows
 from kernsel.numerics.runtime.jit import f8_1, f8_2, f8_3, i8, i8_1, jit, one_blas_thread, share
@@ -34,8 +35,11 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Kernel = Callable[[Points, Points], Array]
 
-BLOCK_BYTES = 2**25
-"""A block of features is about this large: its product must outweigh the addition of an r x r matrix."""
+BLOCK_BYTES = 2**23
+"""A block of features is about this large: much larger ones go back to the system each time, and come as new pages."""
+
+ELIMINATED_BYTES = 2**20
+"""Pivots are eliminated from about so much of a block at a time, which stays in the cache."""
 
 MAGNIFIED = 1e4
 """By how much rounding in the sums may be magnified, in a bound that is some ten to a thousand times too large."""
@@ -78,7 +82,7 @@ class Features:
         self.head = h
         self.first = self.T[:h, :h]
         self.later = self.first.T @ W[:h, h:]
-        self.rest = self.T[h:, h:]
+        self.rest = np.ascontiguousarray(self.T[h:, h:])
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel as what it was made from, with the number of pivots that was chosen."""
@@ -92,15 +96,17 @@ class Features:
     def block(self, X: Points) -> Array:
         """Return ``P`` of some rows, (b, r)."""
         P, h = self.kernel(X, self.points), self.head
-        P[:, :h] = P[:, :h] @ self.first
-        P[:, h:] -= P[:, :h] @ self.later
+        P[:, :h] = times_upper(P[:, :h], self.first, overwrite=True)
+        for rows in self._slices(0, len(P), ELIMINATED_BYTES):
+            P[rows, h:] -= P[rows, :h] @ self.later
         return P
 
     def finish(self, values: Array) -> Array:
         """Return ``values Q`` for values (..., r) from rows of P."""
         if self.head == self.rank:
             return values
-        return np.concatenate([values[..., : self.head], values[..., self.head :] @ self.rest], axis=-1)
+        rest = times_upper(values[..., self.head :].reshape(-1, len(self.rest)), self.rest)
+        return np.concatenate([values[..., : self.head], rest.reshape(*values.shape[:-1], -1)], axis=-1)
 
     def spread(self, w: Array) -> Array:
         """Return ``w Q'``, (..., r): ``Z w = P (Q w)``."""
@@ -108,7 +114,10 @@ class Features:
 
     def blocks(self, lo: int, hi: int) -> Iterator[slice]:
         """Cut the rows from ``lo`` to below ``hi`` into blocks."""
-        size = max(1, BLOCK_BYTES // (8 * max(1, self.rank)))
+        yield from self._slices(lo, hi, BLOCK_BYTES)
+
+    def _slices(self, lo: int, hi: int, size_in_bytes: int) -> Iterator[slice]:
+        size = max(1, size_in_bytes // (8 * max(1, self.rank)))
         for start in range(lo, hi, size):
             yield slice(start, min(start + size, hi))
 
@@ -195,7 +204,7 @@ def outputs(features: Features, X: Points, starts: Indices, w: Array, b: Array) 
         Biases.
     """
     t, k, L, r = w.shape
-    A, b = features.spread(w).reshape(t, k * L, r), b.reshape(t, k * L, 1)
+    b = b.reshape(t, k * L, 1)
     f = np.zeros((k * L, X.shape[0]))
     blocks = [(j, rows) for j in range(t) for rows in features.blocks(starts[j], starts[j + 1])]
 
@@ -204,5 +213,6 @@ def outputs(features: Features, X: Points, starts: Indices, w: Array, b: Array) 
             f[:, rows] = A[j] @ features.block(X[rows]).T + b[j]
 
     with one_blas_thread():
+        A = features.spread(w).reshape(t, k * L, r)
         share(work, len(blocks))
     return f.reshape(k, L, -1)

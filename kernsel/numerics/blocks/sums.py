@@ -10,22 +10,26 @@ them, and in whatever parts; of rows that are left out they are subtracted, of n
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.numerics.blocks.features import Features
+from kernsel.numerics.dense import add_products, mirror
 from kernsel.numerics.points import Points
 from kernsel.numerics.runtime.jit import one_blas_thread, share
 from kernsel.numerics.square import spectral
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
+See = Callable[[slice, Array], object]
 
 
-PIECES, LEAST_ROWS = 8, 256
-"""Rows are cut into so many pieces, of so many rows at least, for threads to share: fixed, as sums round by them."""
+PIECES, LEAST_ROWS, LEAST_SHARE = 8, 256, 2
+"""Rows are cut into so many pieces, of so many rows at least, for threads to share: fixed, as sums round by them. A
+piece has so many rows for each feature at least, or adding up r x r sums would be as much work as making them."""
 
 
 class Sums(NamedTuple):
@@ -85,25 +89,35 @@ class Sums(NamedTuple):
             return G, q[:-1]
         return np.block([[G, q[-1:].T], [q[-1:], y[-1:, -1:]]]), np.column_stack([q[:-1], y[:-1, -1]])
 
-    def solve(self, bias: bool, ridge: float) -> Array:
-        """Return the weights (k, R) of the fit with a ridge ``N lambda``, a bias last."""
+    def solve(self, bias: bool, ridges: Array) -> Array:
+        """Return the weights (k, L, R) of the fits with ridges ``N lambda`` (L,), a bias last."""
         H, right = self.finish(bias)
         with one_blas_thread():  # more of them gain little here, and round otherwise
-            return spectral.solve_weights(H, right.T, int(bias), np.array([ridge]))[:, 0]
+            return spectral.solve_weights(H, right.T, int(bias), ridges)
 
 
-def statistics(features: Features, X: Points, Y: Array, s: Array | None) -> Sums:
-    """Return the sums over rows X (n, d) with targets Y (k, n), and weights s (n,) unless all are 1."""
+def statistics(features: Features, X: Points, Y: Array, s: Array | None, see: See | None = None) -> Sums:
+    """Return the sums over rows X (n, d) with targets Y (k, n), and weights s (n,) unless all are 1.
+
+    What is to be seen of the rows, ``see`` is called with on the way: see ``segment_sums``.
+    """
     n = X.shape[0]
-    bounds = np.linspace(0, n, min(PIECES, -(-n // LEAST_ROWS)) + 1).astype(np.int64)
-    sums = segment_sums(features, X, Y, s, bounds, finished=False)
-    whole = sums.of(np.ones(len(bounds) - 1, np.bool_))
+    pieces = min(PIECES, -(-n // max(LEAST_ROWS, LEAST_SHARE * features.rank)))
+    bounds = np.linspace(0, n, pieces + 1).astype(np.int64)
+    sums = segment_sums(features, X, Y, s, bounds, finished=False, see=see)
+    whole = sums.of(np.ones(pieces, np.bool_)) if pieces > 1 else sums.part(0)
     finish(features, whole)
     return whole
 
 
 def segment_sums(
-    features: Features, X: Points, Y: Array, s: Array | None, bounds: Indices, finished: bool = True
+    features: Features,
+    X: Points,
+    Y: Array,
+    s: Array | None,
+    bounds: Indices,
+    finished: bool = True,
+    see: See | None = None,
 ) -> Sums:
     """Return the sums over m segments of rows.
 
@@ -120,6 +134,8 @@ def segment_sums(
         Segment j holds the rows ``bounds[j]`` to below ``bounds[j + 1]``.
     finished : bool
         Whether the sums are of Z; else of the half-finished P, which ``finish`` takes when all are merged.
+    see : callable, optional
+        ``see(rows, P)`` is called with each block of rows, in some thread.
     """
     root = None if s is None else np.sqrt(s)
     Y = np.vstack([Y, np.ones(X.shape[0])])
@@ -133,12 +149,15 @@ def segment_sums(
             part = sums.part(j)
             for rows in features.blocks(bounds[j], bounds[j + 1]):
                 P = features.block(X[rows])
+                if see is not None:
+                    see(rows, P)
                 if root is not None:
                     P *= root[rows, None]
-                part.products[:] += P.T @ P
+                add_products(P, part.products)
                 part.right[:] += Y[:, rows] @ P
             own = Y[:, bounds[j] : bounds[j + 1]]
             part.targets[:] = own @ own.T
+            mirror(part.products)
             if finished:
                 finish(features, part)
 

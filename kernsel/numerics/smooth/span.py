@@ -16,9 +16,9 @@ An unpenalised bias borders H with ones, as in Vapnik & Chapelle 2000 (their K_S
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
+from kernsel.numerics.dense import Cholesky
 from kernsel.numerics.smooth.convergence import CONVERGED, SINGULAR
 
 Array = NDArray[np.float64]
@@ -44,10 +44,10 @@ def spans_in_kernel(K: Array, bias: bool, d1: Array, d2: Array, mu: float) -> tu
         return S2, SINGULAR
     soft, KB = mu / d2[curved], K[np.ix_(curved, B)]
     try:
-        L = scipy.linalg.cholesky(K[np.ix_(curved, curved)] + np.diag(soft), lower=True)
+        factor = Cholesky.of(K[np.ix_(curved, curved)] + np.diag(soft))
     except np.linalg.LinAlgError:
         return S2, SINGULAR
-    R = scipy.linalg.solve_triangular(L, np.eye(curved.size), lower=True)
+    R = factor.half(np.eye(curved.size))
     inverse = np.einsum("ij,ij->j", R, R)
     X = R @ KB
     S2[B] = K[B, B] - np.einsum("ij,ij->j", X, X)
@@ -74,15 +74,12 @@ def spans_in_features(Z: Array, bias: bool, d1: Array, d2: Array, mu: float) -> 
     mu : float
         The ridge.
     """
-    H = (Z.T * d2) @ Z
-    H[np.diag_indices(len(H) - bias)] += mu
     try:
-        L = scipy.linalg.cholesky(H, lower=True)
+        factor = Cholesky.of((Z.T * d2) @ Z, mu, bias)
     except np.linalg.LinAlgError:
         return np.zeros(d1.size), SINGULAR
     pulls = d1 != 0
-    X = scipy.linalg.solve_triangular(L, Z[pulls].T, lower=True)
-    leverage = np.einsum("ij,ij->j", X, X)
+    leverage = factor.lengths(Z[pulls].T)
     S2 = np.zeros(d1.size)
     with np.errstate(divide="ignore"):
         S2[pulls] = mu * leverage / (1.0 - d2[pulls] * leverage)

@@ -8,7 +8,8 @@ has the one eigenvalue ``(1 + g) H_ii``, and the second one takes between 0 and 
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg
+
+from kernsel.numerics.dense import Cholesky
 
 
 def leverages_in_kernel(K: np.ndarray, bias: int, d2: np.ndarray, mu: float) -> np.ndarray:
@@ -28,9 +29,7 @@ def leverages_in_kernel(K: np.ndarray, bias: int, d2: np.ndarray, mu: float) -> 
     rows = np.flatnonzero(d2 > 0.0)
     root, out = np.sqrt(d2[rows]), np.zeros(d2.size)
     B = root[:, None] * K[np.ix_(rows, rows)] * root
-    B[np.diag_indices(rows.size)] += mu
-    R = scipy.linalg.cholesky(B, lower=True)
-    inverse = scipy.linalg.solve_triangular(R, np.eye(rows.size), lower=True)
+    inverse = Cholesky.of(B, mu).half(np.eye(rows.size))
     M = np.einsum("ij,ij->j", inverse, inverse)
     if bias and rows.size:
         u = inverse.T @ (inverse @ root)
@@ -54,8 +53,4 @@ def leverages_in_features(Z: np.ndarray, bias: int, d2: np.ndarray, mu: float) -
         The ridge.
     """
     C = np.sqrt(d2)[:, None] * Z
-    H = C.T @ C
-    penalised = np.arange(len(H)) < len(H) - bias
-    H[np.diag_indices(len(H))] += mu * penalised
-    R = scipy.linalg.cholesky(H, lower=True)
-    return np.asarray(np.einsum("ij,ij->j", *[scipy.linalg.solve_triangular(R, C.T, lower=True)] * 2))
+    return Cholesky.of(C.T @ C, mu, bias).lengths(C.T)

@@ -14,6 +14,8 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
+from kernsel.numerics.dense import Cholesky
+
 ROUNDING = 2.0**-52
 """The spacing of float64 numbers near 1."""
 
@@ -226,13 +228,11 @@ def solve_weights(G: np.ndarray, right: np.ndarray, bias: int, ridges: np.ndarra
         1 where the last feature is that of a bias, which has no ridge.
     ridges : (L,)
     """
-    penalty = np.ones(len(G))
-    penalty[len(G) - bias :] = 0.0
     w = np.empty((right.shape[1], ridges.size, len(G)))
     for k, ridge in enumerate(ridges):
-        H = G + np.diag(ridge * penalty)
         try:
-            w[:, k] = scipy.linalg.solve(H, right, assume_a="pos").T
+            w[:, k] = Cholesky.of(G, ridge, bias).solve(right).T
         except np.linalg.LinAlgError:  # the ridge is below rounding: the minimum-norm solution
-            w[:, k] = np.linalg.lstsq(H, right, rcond=None)[0].T
+            penalty = np.where(np.arange(len(G)) < len(G) - bias, ridge, 0.0)
+            w[:, k] = np.linalg.lstsq(G + np.diag(penalty), right, rcond=None)[0].T
     return w

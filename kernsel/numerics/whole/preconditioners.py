@@ -22,9 +22,9 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
+from kernsel.numerics.dense import Cholesky
 from kernsel.numerics.lowrank import pivoted_cholesky
 from kernsel.numerics.runtime.jit import one_blas_thread
 from kernsel.numerics.whole.tiles import Array, KernelMatrix, Span, share_jobs, spans
@@ -277,7 +277,7 @@ class LowRank:
             tol = lost / float(diag.sum())
             self.F, *_, self.lost = pivoted_cholesky(columns, diag, rank, seed, tol)
             self.G = self._products(self.F)
-        self._factors: dict[tuple[int, float], Array] = {}
+        self._factors: dict[tuple[int, float], Cholesky] = {}
 
     @staticmethod
     def _products(F: Array) -> Array:
@@ -292,7 +292,7 @@ class LowRank:
         share_jobs(work, [(a, b) for i, a in enumerate(bounds) for b in bounds[: i + 1]])
         return G
 
-    def _factor(self, fold: int, ridge: float) -> Array:
+    def _factor(self, fold: int, ridge: float) -> Cholesky:
         key = (fold, ridge)
         if key not in self._factors:
             H = self.G.copy()
@@ -300,8 +300,7 @@ class LowRank:
                 rows = self.F[slice(*self.folds[fold])]
                 H -= self._products(rows)
             jitter = len(H) * float(np.finfo(float).eps) * float(np.trace(self.G))
-            H[np.diag_indices(len(H))] += ridge + jitter
-            self._factors[key] = scipy.linalg.cholesky(H, lower=True)
+            self._factors[key] = Cholesky.of(H, ridge + jitter)
         return self._factors[key]
 
     def apply(self, R: Array, folds: Indices, ridges: Array) -> Array:
@@ -327,7 +326,7 @@ class LowRank:
 
         share_jobs(project, spans(r, 120))
         for column, (fold, ridge) in enumerate(zip(folds.tolist(), ridges.tolist(), strict=True)):
-            inner[:, column] = scipy.linalg.cho_solve((self._factor(fold, ridge), True), inner[:, column])
+            inner[:, column] = self._factor(fold, ridge).solve(inner[:, column])
         share_jobs(expand, spans(len(R)))
         for column, fold in enumerate(folds):
             if fold != ALL:
