@@ -204,8 +204,12 @@ class WholeKernel:
 
         Parameters
         ----------
-        preconditioner, lam, folds, passes
-            As of :meth:`hold_out`.
+        preconditioner : Preconditioner
+            That knows the folds.
+        lam : float
+        folds : sequence of (lo, hi)
+        passes : int
+            Over K, at most, for each block of columns.
         """
         found = self._without(preconditioner, lam, folds, range(ALL, len(folds)), passes)
         return found if isinstance(found, Refused) else (found[0], self._held_out(found[1:], folds))
