@@ -131,6 +131,8 @@ def final_fit(dataset: Dataset, plan: Plan, limits: Limits) -> FinalFit | None:
     ways: list[tuple[str, int | None]] = [("folds" if by_columns else "blocks", None), ("one fold", None)]
     ways += [(route, whole_costs.BEYOND_MEMORY) for route in ["folds"] * by_columns + ["one fold"]]
     for route, rank in ways:
+        if rank is not None and has_memory(route_costs(dataset, plan, route).memory):
+            continue  # a factor is taken wherever memory holds it
         costs = route_costs(dataset, plan, route, rank)
         last = route == "one fold" or not limits.deadline.is_set
         in_time = costs.seconds(limits.rates) <= limits.final or (asked and last)
