@@ -59,6 +59,7 @@ def test_operations_are_those_of_dense_algebra():
     assert symmetric < products.flops < 1.25 * symmetric
 
 
+@pytest.mark.compiled
 def test_the_command(tmp_path):
     np.save(tmp_path / "t.npy", np.random.default_rng(0).normal(size=(50, 4)))
     shown = run("estimate", tmp_path / "t.npy", "--rank", 500, "--rows", "1e6").stdout

@@ -144,6 +144,7 @@ def test_fused_equals_mapped(name, statistic):
 
 
 @pytest.mark.parametrize("statistic", gram.STATISTICS)
+@pytest.mark.compiled
 def test_the_number_of_threads_does_not_change_a_bit(statistic, use_threads):
     X = points(500, 30)
     formula = gram.exponential(0.01)

@@ -280,6 +280,7 @@ print(json.dumps([jit.COMPILES, found]))
 """
 
 
+@pytest.mark.compiled
 def test_plain_python_gives_what_compiled_loops_give():
     """BLAS is called at the same addresses; sums may be taken in another order."""
     found = []

@@ -110,6 +110,7 @@ def check_kernel(kernel, A, weights):
         np.testing.assert_allclose(ours, dense, rtol=1e-7, atol=1e-7 * np.abs(K).max())  # roots of differences
 
 
+@pytest.mark.compiled
 def test_automatic_widths_are_those_of_dense_rows():
     X, A = rows(1200, 40, 0.1)
     for kernel in (Gaussian(), Laplacian(), Matern32(), Polynomial()):

@@ -11,6 +11,7 @@ from kernsel.numerics import stability
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(2.0), Linear(), Gaussian(2.0) + Linear()], ids=str)
+@pytest.mark.compiled
 def test_memory_is_that_of_the_points(kernel):
     X = np.random.default_rng(0).normal(size=(6000, 5))
     kernel.scan(X[:200])  # what is imported and compiled isn't counted
@@ -22,6 +23,7 @@ def test_memory_is_that_of_the_points(kernel):
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(2.0), Laplacian(3.0)], ids=str)
+@pytest.mark.compiled
 def test_the_number_of_threads_changes_the_order_of_sums_only(kernel, use_threads):
     X = np.random.default_rng(0).normal(size=(500, 4))
     found = {}

@@ -106,6 +106,7 @@ def test_products_are_those_of_the_matrix(name, n):
     np.testing.assert_allclose(there.matrix.cross(Z).times(V), expected, rtol=0, atol=tolerances.SUMS)
 
 
+@pytest.mark.compiled
 def test_any_kernel_and_sparse_rows_have_tiles():
     X, Y = table(50)
     X[X < 0.5] = 0.0
@@ -216,6 +217,7 @@ def test_a_low_rank_preconditioner_is_the_inverse_of_its_matrix():
 
 
 @pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.compiled
 def test_rows_of_weight_zero_are_predicted_and_not_fitted_to(bias):
     there, K = problem("exponential", 50, bias=bias)
     s = np.where(np.arange(50) % 3 == 0, 0.0, there.s)
@@ -242,6 +244,7 @@ def test_rows_of_weight_zero_are_predicted_and_not_fitted_to(bias):
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", ["exponential", "gaussian"])
+@pytest.mark.compiled
 def test_unequal_folds_of_many_rows_are_held_out_exactly(name, weighted, bias):
     there, K = problem(name, 500, 64, weighted, bias)
     folds, lam = [(0, 50), (50, 200), (200, 201), (201, 430)], 1e-4  # the last rows are in no fold
@@ -277,6 +280,7 @@ def test_a_low_rank_serves_fit_and_folds_in_few_passes_where_it_leaves_less_than
     assert rough.approximate(lam, folds) is None
 
 
+@pytest.mark.compiled
 def test_folds_are_held_out_for_their_own_ridge_by_a_factor_whose_ridge_is_raised():
     there, K = problem("gaussian", 500, 64)
     folds, lam = even(500, 10), 1e-5 / 500
@@ -290,6 +294,7 @@ def test_folds_are_held_out_for_their_own_ridge_by_a_factor_whose_ridge_is_raise
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("t", [160, 32])
 @pytest.mark.parametrize(("dtype", "atol"), [(np.float32, 2e-3), (np.float64, 1e-8)])
+@pytest.mark.compiled
 def test_many_folds_are_held_out_by_blocks_of_the_inverse(dtype, atol, t, bias):
     there, K = problem("exponential", 160, 48, bias=bias)
     folds, lam = even(160, t), 1e-4
@@ -301,6 +306,7 @@ def test_many_folds_are_held_out_by_blocks_of_the_inverse(dtype, atol, t, bias):
     assert np.abs(held.outputs - expected).max() < 20 * held.error * there.Y.std() + 1e-8
 
 
+@pytest.mark.compiled
 def test_several_lambda_are_columns_of_one_product_and_refused_one_by_one():
     there, K = problem("matern52", 300, 64, weighted=True, bias=True)
     factored = there.factorise(1e-4)
@@ -320,6 +326,7 @@ def test_blocks_need_the_common_ridge():
     assert "ridge" in said.reason
 
 
+@pytest.mark.compiled
 def test_folds_in_several_blocks_of_columns():
     there, K = problem("matern32", 100, bias=True)
     folds = even(100, 50)
@@ -341,6 +348,7 @@ def test_a_fold_of_all_rows_is_refused():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", sorted(KERNELS))
+@pytest.mark.compiled
 def test_ridges_from_tiny_to_large_give_the_direct_solution_or_are_refused(name, dtype):
     n = 400
     there, K = problem(name, n, 120, bias=True)
@@ -361,6 +369,7 @@ def test_ridges_from_tiny_to_large_give_the_direct_solution_or_are_refused(name,
     assert answered == 8 if name in ("exponential", "laplacian") else answered >= 5
 
 
+@pytest.mark.compiled
 def test_a_ridge_that_float32_cannot_bear_is_refused_or_reached_with_a_jitter():
     there, _ = problem("gaussian", 300, 64)
     there = WholeKernel(FormulaMatrix("sqdist", there.matrix.X, gram.exponential(1e-3), 64), there.Y, there.s)
@@ -391,6 +400,7 @@ def test_targets_of_zero_and_constant_targets():
 
 
 @pytest.mark.parametrize("kind", ["factor", "rank"])
+@pytest.mark.compiled
 def test_the_result_is_the_same_for_any_number_of_threads(use_threads, kind):
     there, _ = problem("exponential", 400, 48, weighted=True, bias=True)
     folds, found = even(400, 5), []
