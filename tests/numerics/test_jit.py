@@ -104,6 +104,7 @@ def test_a_damaged_cache_is_written_anew(folder, suffix, damage):
     assert run(folder) == ["4.0 6.0"]
 
 
+@pytest.mark.compiled
 def test_a_change_of_the_numerics_compiles_again(folder):
     run(folder)
     (index,) = (folder / "__pycache__").glob("loops.twice*.nbi")
@@ -169,6 +170,7 @@ def test_an_error_in_a_worker_reaches_the_caller(use_threads):
     assert jit.threads() == 2
 
 
+@pytest.mark.compiled
 def test_a_second_process_compiles_what_will_be_needed(tmp_path):
     """It must find the modules of its parent, not what is called kernsel in the current folder."""
     (tmp_path / "kernsel").mkdir()

@@ -443,6 +443,7 @@ def test_progress_is_told():
 # --- costs ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.compiled
 def test_costs_grow_as_the_work_does():
     rates = whole_costs.measure_rates()
     assert min(rates.products32, rates.products64, rates.pairs, rates.bytes) > 1e6
@@ -467,6 +468,7 @@ def test_costs_are_described_in_words():
     assert "low rank" in [step.name for step in low.steps]
 
 
+@pytest.mark.compiled
 def test_memory_is_counted_as_it_is_taken():
     n = 960
     there, _ = problem("exponential", n, block=480)
@@ -485,6 +487,7 @@ def test_a_factor_is_refused_with_its_numbers():
     assert "float32" in said.reason
 
 
+@pytest.mark.compiled
 def test_unequal_folds_by_blocks_share_a_ridge_and_the_check_tells_what_that_costs():
     there, K = problem("exponential", 160, 48)
     folds, lam = even(160, 33), 1e-4
