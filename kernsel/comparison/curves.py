@@ -99,8 +99,9 @@ def bif_order(
     Curve
         Means over the draws, and standard deviations.
     """
-    if any(isinstance(order, bool) or order != int(order) or order < 1 for order in orders):
+    if any(isinstance(order, bool) or order % 1 or order < 1 for order in _ascending(orders, "orders")):
         raise OptionError(f"orders are whole numbers from 1, not {listing(map(str, orders))}")
+    orders = sorted(map(int, orders))
     draws = _Draws(tables, groups, folds, splits, train, seed, options, progress)
     lines = draws.lines(orders, lambda path, order: path.influence(int(order)))
     return Curve(lines, "order r", "mean square discrepancy", log_y=True)
@@ -148,7 +149,7 @@ def fbif_landmarks(
     if not all(0 < share <= 1 for share in shares):
         raise OptionError(f"shares are landmarks as shares of the rows, above 0 to 1, not {listing(map(str, shares))}")
     draws = _Draws(tables, groups, folds, splits, train, seed, options, progress)
-    lines = draws.lines(shares, lambda path, share: path.nystrom_influence(share))
+    lines = draws.lines(_ascending(shares, "shares"), lambda path, share: path.nystrom_influence(share))
     return Curve(lines, "landmarks, as a share of the rows", "mean square discrepancy", log_x=10, log_y=True)
 
 
@@ -181,7 +182,7 @@ def eta_sweep(
     ----------
     KS14, Figure 1; KSJ, Figure 2.
     """
-    _check_values(etas, "etas", options, "eta")
+    etas = _check_values(etas, "etas", options, "eta")
     if "criterion" in options:
         criteria = [options.pop("criterion"), *criteria]
     if not criteria:
@@ -215,7 +216,7 @@ def rank_sweep(tables: Any, *, ranks: Sequence[int | float] = (25, 50, 100, 200,
         Two lines a table: the test error, and the held-out error that selections report. Its ``comparison`` has all
         that was tried.
     """
-    _check_values(ranks, "ranks", options, "rank")
+    ranks = _check_values(ranks, "ranks", options, "rank")
     line = {f"rank {rank}": {"rank": rank} for rank in ranks}
     comparison = compare(tables, methods=line, **options)
     places = [list(comparison.names).index(method) for method in line]
@@ -227,12 +228,20 @@ def rank_sweep(tables: Any, *, ranks: Sequence[int | float] = (25, 50, 100, 200,
     return replace(curve, lines=(*curve.lines, *reported))
 
 
-def _check_values(values: Sequence[float], axis: str, options: Mapping[str, Any], name: str) -> None:
-    """Raise OptionError where a curve would have one point only, or its option is fixed as well."""
+def _check_values(values: Sequence[float], axis: str, options: Mapping[str, Any], name: str) -> list[float]:
+    """Return values in ascending order; raise OptionError where they are but one, or their option is fixed as well."""
     if name in options:
         raise OptionError(f"{name}={options[name]!r}: the curve is over {name}; give several, {axis} or --values")
-    if len(set(values)) < max(len(values), 2):
-        raise OptionError(f"{axis} {listing(map(str, values))}: give two values or more, none twice")
+    return _ascending(values, axis, 2)
+
+
+def _ascending(values: Sequence[float], axis: str, least: int = 1) -> list[float]:
+    """Return finite values in ascending order, none twice; raise OptionError for others, or where they are too few."""
+    found = sorted(values)
+    if not all(map(math.isfinite, found)) or len(set(found)) < max(len(found), least):
+        most = "two values or more" if least > 1 else "values"
+        raise OptionError(f"{axis} {listing(map(str, values))}: give {most}, all of them finite, none twice")
+    return found
 
 
 def _reported(trial: Trial) -> float:
@@ -284,7 +293,8 @@ def flkl_surface(
     if len(datasets) > 1:
         raise OptionError(f"a surface is of one table, and there are {len(datasets)}; give one")
     (dataset,) = datasets
-    if not all(value > 0 and math.isfinite(value) for value in (*lambdas, *mus)):
+    lambdas, mus = _ascending(lambdas, "values of lambda", 2), _ascending(mus, "values of mu", 2)
+    if min(lambdas[0], mus[0]) <= 0:
         raise OptionError("a surface is over positive values of lambda and mu; its axes are logarithmic")
     learner = read_learner(LEARNERS[dataset.task], dataset.task)
     if not isinstance(kernel, str):

@@ -152,7 +152,11 @@ class Curve(Written):
         axes.set_xlabel(self.x_label)
         axes.set_ylabel(self.y_label)
         if self.log_x:
-            axes.set_xscale("log", base=self.log_x)
+            x = np.concatenate([line.x for line in self.lines])
+            if (x > 0).all():
+                axes.set_xscale("log", base=self.log_x)
+            else:  # 0 has a place left of the others
+                axes.set_xscale("symlog", base=self.log_x, linthresh=x[x > 0].min(initial=np.inf))
         if self.log_y:
             axes.set_yscale("log")
 

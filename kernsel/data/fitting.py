@@ -137,8 +137,8 @@ class Fit:
             return True
         s = np.full(self.n, 1.0 / self.n) if self.weights is None else self.weights / self.weights.sum()
         h, Y = holes - s @ holes, self.Y - (self.Y @ s)[:, None]
-        largest = (Y**2 @ s) * (s @ h**2)
-        return bool((self.n * (Y @ (s * h)) ** 2 > TELLING**2 * largest).any())
+        variance = (Y**2 @ s) * (s @ h**2) * (s @ s)  # of Y @ (s * h), were Y and h independent
+        return bool(((Y @ (s * h)) ** 2 > TELLING**2 * variance).any())
 
     def encoder(self, aside: tuple[str, ...]) -> Encoder:
         """Return the encoder."""

@@ -117,8 +117,8 @@ class JournalFile:
     """
 
     def __init__(self, path: Path, header: Record, delay: float = 0.0) -> None:
-        steps = header.pop("steps", {})  # a run that goes on may have more
         self.path, self.header = path, {"format": FORMAT, "version": VERSION, "kernsel": __version__, **header}
+        steps = self.header.pop("steps", {})  # a run that goes on may have more
         self._places: dict[str, tuple[int, int]] = {}
         self._lock = threading.Lock()
         self._stream: IO[bytes] | None = None
@@ -175,7 +175,7 @@ class JournalFile:
                 kept = end
                 stamp = _stamp(record)
                 if stamp and last and "begin" not in record:
-                    self.before += (stamp - last).total_seconds()
+                    self.before += max((stamp - last).total_seconds(), 0.0)  # a clock may be set back
                 last = stamp or last
             else:
                 damaged += 1

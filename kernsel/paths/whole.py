@@ -1,8 +1,8 @@
 """Paths of the square loss with the whole kernel in tiles, for more rows than a Gram matrix is held of.
 
 Every lambda costs a factor, or landmarks where few of them leave little of the kernel; those of the fit serve its folds
-as well (see ``numerics.whole``). What is known of a
-lambda is kept with the problem, for it takes seconds to minutes, and no more than a few numbers a row.
+as well (see ``numerics.whole``). What is known of a lambda is kept with the problem, for it takes seconds to minutes,
+and no more than a few numbers a row.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import kernsel
-from kernsel.comparison import bif_order, eta_sweep, fbif_landmarks, flkl_surface, rank_sweep
+from kernsel.comparison import Curve, Line, bif_order, eta_sweep, fbif_landmarks, flkl_surface, rank_sweep
 from kernsel.errors import OptionError
 
 GRID = {"tau": [1.0, 4.0], "lambda": [0.01, 0.1]}
@@ -63,8 +63,15 @@ def test_more_rank_brings_the_error_to_that_of_the_full_kernel():
     assert reported.y[1] < reported.y[0]
 
 
+def test_a_weight_of_zero_has_a_place_on_a_logarithmic_axis(tmp_path):
+    pytest.importorskip("matplotlib")
+    line = Line("a table", "5-CVKS", (0.0, 0.5, 1.0), (0.3, 0.2, 0.25), (0.01, 0.01, 0.01))
+    Curve((line,), "eta", "test error", log_x=2).plot(tmp_path / "zero.svg")
+    assert (tmp_path / "zero.svg").read_text().count("<use") > 3  # a marker for each point
+
+
 def test_the_surface_of_first_level_learning(tmp_path):
-    surface = flkl_surface(regression(30), lambdas=[1e-3, 1e-1], mus=[1e-4, 1e2], kernel="ard")
+    surface = flkl_surface(regression(30), lambdas=[1e-1, 1e-3], mus=[1e2, 1e-4], kernel="ard")  # in any order
     assert surface.z.shape == (2, 2)
     assert np.isfinite(surface.z).all()
     assert surface.z[0, 0] < surface.z[0, 1]  # relevances near 0 fit nothing
@@ -112,6 +119,8 @@ def test_folds_of_a_curve_hold_groups_out():
     [
         (lambda: bif_order(regression(), splits=0), "splits is a number from 1"),
         (lambda: bif_order(regression(), orders=[1.5]), "orders are whole numbers from 1, not 1.5"),
+        (lambda: bif_order(regression(), orders=[np.inf]), "orders inf: give values, all of them finite, none twice"),
+        (lambda: bif_order(regression(), orders=[1, 2, 2]), "none twice"),
         (lambda: bif_order(regression(), folds="loo"), "folds of this curve are whole numbers"),
         (lambda: fbif_landmarks(regression(), shares=[0.1, 2]), "above 0 to 1, not 0.1 and 2"),
         (lambda: eta_sweep(regression(), eta=1), "the curve is over eta; give several, etas or --values"),
@@ -119,6 +128,8 @@ def test_folds_of_a_curve_hold_groups_out():
         (lambda: rank_sweep(regression(), ranks=[3, 3]), "none twice"),
         (lambda: flkl_surface({"a": regression(), "b": regression()}), "a surface is of one table"),
         (lambda: flkl_surface(regression(), mus=[0.0, 1]), "positive values of lambda and mu"),
+        (lambda: flkl_surface(regression(), lambdas=[0.1]), "values of lambda 0.1: give two values or more"),
+        (lambda: flkl_surface(regression(), mus=[1, 1]), "none twice"),
         (lambda: flkl_surface(regression(), learner="krr"), "has no option 'learner'"),
         (lambda: flkl_surface(regression(), kernel=["ard", "gaussian"]), "a surface is of one kernel, not 2"),
     ],

@@ -239,6 +239,17 @@ def test_choices_that_do_not_fit_the_table(case):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_target_that_gaps_have_nothing_to_do_with_tells_rarely(weighted):
+    rng, told = np.random.default_rng(0), 0
+    for _ in range(200):
+        X, y = rng.normal(size=(100, 2)), rng.normal(size=100)
+        X[rng.random(100) < 0.2, 0] = np.nan
+        weights = rng.lognormal(sigma=1.5, size=100) if weighted else None
+        told += len(from_arrays(X, y, weights=weights).encoder.gaps)
+    assert told <= 6  # beyond three standard errors: 0.5 are expected, of unequal weights a few more
+
+
 @given(arrays(np.float64, (12, 3), elements=st.floats(-1e6, 1e6) | st.just(np.nan)))
 @settings(deadline=None)
 def test_means_take_the_place_of_what_is_missing(X):
