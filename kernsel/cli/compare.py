@@ -10,7 +10,16 @@ import typer
 
 from kernsel.cli import console
 from kernsel.cli.arguments import RESULTS, Asked, Groups, Json, Output, Quiet, Target, Threads
-from kernsel.cli.comparing import TablesRead, TablesWritten, announce_tables, begin, finish, given_options, read_tables
+from kernsel.cli.comparing import (
+    Measure,
+    TablesRead,
+    TablesWritten,
+    announce_tables,
+    begin,
+    finish,
+    given_options,
+    read_tables,
+)
 from kernsel.cli.reading import read_plots
 from kernsel.errors import OptionError
 from kernsel.text import parse, split_list
@@ -71,9 +80,7 @@ def compare(
         ),
     ] = None,
     level: Annotated[float | None, typer.Option(metavar="P", help="Of the tests [default: 0.05].")] = None,
-    measure: Annotated[
-        str | None, typer.Option(metavar="rmse|mse", help="The error of a regression [default: rmse].")
-    ] = None,
+    measure: Measure = None,
     tables: TablesWritten = None,
     chosen: Annotated[
         list[str] | None,

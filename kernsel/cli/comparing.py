@@ -28,6 +28,7 @@ TablesRead = Annotated[
     list[Path],
     typer.Argument(metavar="DATA", readable=False, help="The tables, each a file of its own, in any form of select."),
 ]
+Measure = Annotated[str | None, typer.Option(metavar="rmse|mse", help="The error of a regression [default: rmse].")]
 TablesWritten = Annotated[
     list[Path] | None,
     typer.Option(

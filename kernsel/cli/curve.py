@@ -10,7 +10,16 @@ import typer
 
 from kernsel.cli import console
 from kernsel.cli.arguments import RESULTS, Asked, Groups, Json, Output, Quiet, Target, Threads
-from kernsel.cli.comparing import TablesRead, TablesWritten, announce_tables, begin, finish, given_options, read_tables
+from kernsel.cli.comparing import (
+    Measure,
+    TablesRead,
+    TablesWritten,
+    announce_tables,
+    begin,
+    finish,
+    given_options,
+    read_tables,
+)
 from kernsel.errors import OptionError
 from kernsel.text import listing, meant, split_list
 
@@ -57,9 +66,7 @@ def curve(
         float | None,
         typer.Option(metavar="SHARE", help="Share of the rows to train on [default: 0.7; 0.5 of order]."),
     ] = None,
-    measure: Annotated[
-        str | None, typer.Option(metavar="rmse|mse", help="The error of a regression [default: rmse].")
-    ] = None,
+    measure: Measure = None,
     tables: TablesWritten = None,
     plot: Annotated[
         Path | None,

@@ -112,7 +112,7 @@ class WholeKernel:
         floor : float
             ``FLOOR``, or ``FLOOR_OF_FOLDS`` where folds will be held out by a column of their own.
         """
-        ridge = self.common_ridge(lam, folds) if folds else float(self.s.sum()) * lam
+        ridge = self.common_ridge(lam, folds)
         return factorise(self.matrix, ridge, self.root, dtype, floor)
 
     def approximate(self, lam: float, folds: Sequence[Span] = (), rank: int = RANK) -> LowRank | None:
@@ -128,7 +128,7 @@ class WholeKernel:
         rank : int
             At most, and at most a tenth of the rows.
         """
-        ridge = self.common_ridge(lam, folds) if folds else float(self.s.sum()) * lam
+        ridge = self.common_ridge(lam, folds)
         found = LowRank(self.matrix, min(rank, max(1, self.matrix.n // 10)), self.root, folds, lost=ridge)
         return found if found.lost <= ridge else None
 
@@ -351,11 +351,13 @@ class WholeKernel:
         return HeldOut(out, [fold], fit.residual, fit.passes, a, fit.b[None])
 
     def common_ridge(self, lam: float, folds: Sequence[Span]) -> float:
-        """Return the mean ridge of the fits without a fold.
+        """Return the mean ridge of the fits without a fold; ``N lam`` where there is none.
 
         Folds of one weight have it in common; otherwise an entry of ``(K + ridge I)^-1`` is off by no more than the
         ridge is, relatively: the spread of the folds' weights over N.
         """
+        if not folds:
+            return float(self.s.sum()) * lam
         return lam * float(np.mean([self._left(fold) for fold in folds]))
 
     @property
