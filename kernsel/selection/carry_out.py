@@ -129,9 +129,10 @@ def _carry_out(dataset: Dataset, plan: Plan, progress: Progress | None) -> Selec
     if units := getattr(read_learner(plan.learner, dataset.task), "in_robust_units", ""):
         dataset = dataset.in_robust_units(units)
     plan, notes = affordable(dataset, plan)
-    notes += whole_left_out(dataset, plan)  # before the time runs down
+    left_out = whole_left_out(dataset, plan)  # before the time runs down
     if is_large(dataset, plan) and (large := select_large(dataset, plan, progress)):
         return with_notes(large, 0.0, notes)
+    notes += left_out
     source = kernels_of(dataset, plan)
     result = source.describe(run(dataset, plan, source.kernels, source.unseen, progress))
     return with_notes(result, 0.0, notes)

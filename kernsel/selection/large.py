@@ -9,13 +9,16 @@ So the choice goes
 2. up nested subsets of twice the rows, each fitted in full and scored on rows outside of them: there the better half
    goes on, the best with half its width, a quarter and four times its ridge if those are better; as long as the last
    doubling gained ``GAIN``, and the work is in the budget,
-3. to one fit of the whole kernel to all rows, with held-out outputs of it.
+3. to all rows: by landmarks, with a few ridges, where so few of them leave so little of the kernel's trace that the fit
+   is that of the whole kernel (see ``few_landmarks``); else by one fit of the whole kernel, if that is in the budget,
+   with held-out outputs of it.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -35,11 +38,11 @@ from kernsel.numerics.whole import costs as whole_costs
 from kernsel.numerics.whole.preconditioners import Refused
 from kernsel.numerics.whole.solver import Fit, WholeKernel, predict
 from kernsel.paths.whole import ENOUGH, dtypes, kernel_matrix
-from kernsel.representation.ranks import LowRank
 from kernsel.search.deadline import Deadline, limited_time
 from kernsel.selection.auto import kind_of
+from kernsel.selection.few_landmarks import NEAR, count_needed, is_finite, share_left
 from kernsel.selection.kernel_source import KernelSource, kernels_of, with_notes
-from kernsel.selection.limits import SIZES, Limits, Sizes, at_least_normal, final_fit
+from kernsel.selection.limits import SIZES, Limits, Sizes, at_least_normal, final_fit, fits_whole
 from kernsel.selection.plan import Plan
 from kernsel.selection.result import Selection
 from kernsel.selection.run import TIME, run
@@ -71,6 +74,9 @@ RAISE, RAISED = 16.0, 4
 
 TRIED = 3
 """Fits to a subset that a climb is expected to try."""
+
+RIDGES = (0.25, 1.0, 4.0)
+"""Ridges that are compared on all rows by landmarks, where another one costs next to nothing, times the one found."""
 
 
 @dataclass(frozen=True)
@@ -120,41 +126,75 @@ def select_large(
     sizes : Sizes
     """
     started = time.perf_counter()
-    plan, seed, folds = replace(plan, effort=at_least_normal(plan.effort)), int(plan.seed), int(plan.folds)
+    plan, seed = replace(plan, effort=at_least_normal(plan.effort)), int(plan.seed)
     few = subsample(dataset, sizes.few, seed)
+    can_be_whole = fits_whole(dataset, plan)
     with limited_time(_before_the_last_fit(dataset, plan)):
         source = kernels_of(few, plan)
         first = run(few, replace(plan, rank=None, metric=(), select_by=None), source.kernels, progress=progress)
-        if plan.rank is None and _is_finite(_leading(first, few)[0].kernel, few, sizes.finite):
+        leading = _leading(first, few)[0]
+        if plan.rank is None and is_finite(leading.kernel, few.X, sizes.finite):
+            return None
+        if not can_be_whole and count_needed(leading.kernel, dataset, leading.ridge, seed) is None:
             return None
         chosen = _choose(dataset, few, first, source, plan, sizes, progress)
     source, best = chosen.source, chosen.best
-    held = make_folds(folds, dataset, seed)
-    final = final_fit(dataset, plan, Limits.of(plan.effort, share=1.0))
-    one = final is None or final.route == "one fold"
     moved = source.moved(dataset, best.origin, best.kernel, first.candidates)
-    wanted = replace(plan, rank=reading.WHOLE, folds=_only_first(held, dataset) if one else folds)
-    if progress is not None:
-        progress(0, 1, f"the whole kernel of {dataset.n} rows: {short(best.kernel)}")
-    result = None
-    for raised in range(RAISED + 1):
-        wanted = replace(wanted, grid={"lambda": [best.ridge * RAISE**raised / dataset.total]})
-        try:
-            result = run(dataset, wanted, [best.kernel], moved.unseen, progress)
-            break
-        except SelectionError:  # the ridge is lost in rounding errors
-            continue
-    if result is None:
+    found = _by_landmarks(dataset, plan, best, moved, progress) if plan.rank is None else None
+    if found is None and can_be_whole:
+        found = _as_a_whole(dataset, plan, best, moved, progress)
+    if found is None:
         return None
+    result, ended = found
     climb = [
         {"rows": s.rows, "kernel": s.kernel.spec(), "ridge": s.ridge, "loss": s.loss, "gain": gain}
         for s, gain in zip(chosen.steps, _gains(chosen.steps), strict=True)
     ]
-    notes = [*_cut_off(first), chosen.text]
     seconds = time.perf_counter() - started - result.timing["total"] - source.seconds  # which the source itself tells
-    if one:
-        notes.append(f"folds: one of {folds} is held out, for the others would take too long")
+    notes = [*_cut_off(first), chosen.text, *ended]
     return moved.describe(with_notes(result, seconds, notes, climb=climb))
+
+
+def _by_landmarks(
+    dataset: Dataset, plan: Plan, best: ClimbStep, source: KernelSource, progress: Progress | None
+) -> tuple[Selection, list[str]] | None:
+    """Fit to all rows by landmarks; None where they don't stand for the whole kernel."""
+    ridges = [best.ridge * times for times in RIDGES]
+    lowest, grid = min(ridges), {"lambda": [ridge / dataset.total for ridge in ridges]}
+    while (needed := count_needed(best.kernel, dataset, lowest, int(plan.seed))) is not None:
+        if progress is not None:
+            progress(0, 1, f"{dataset.n} rows by {needed} landmarks: {short(best.kernel)}")
+        result = run(dataset, replace(plan, rank=needed, grid=grid), [best.kernel], source.unseen, progress)
+        ridge = result.best.lam * dataset.total
+        left = share_left(result.best.kernel, dataset, result.model.rows, ridge)
+        if left <= NEAR:
+            return result, [
+                f"all rows: by {len(result.model.rows)} landmarks, which leave {100 * left:.2g} % of the ridge of the "
+                "kernel's trace: outputs on these rows are those of the whole kernel to that share of the residuals"
+            ]
+        if ridge >= lowest:  # the landmarks leave more than a sample foretold
+            return None
+        lowest = ridge  # of an extended grid
+    return None
+
+
+def _as_a_whole(
+    dataset: Dataset, plan: Plan, best: ClimbStep, source: KernelSource, progress: Progress | None
+) -> tuple[Selection, list[str]] | None:
+    """Fit the whole kernel to all rows; None where the ridge is lost in rounding errors."""
+    folds, final = int(plan.folds), final_fit(dataset, plan, Limits.of(plan.effort, share=1.0))
+    one = final is None or final.route == "one fold"
+    held = make_folds(folds, dataset, int(plan.seed))
+    wanted = replace(plan, rank=reading.WHOLE, folds=_only_first(held, dataset) if one else folds)
+    if progress is not None:
+        progress(0, 1, f"the whole kernel of {dataset.n} rows: {short(best.kernel)}")
+    for raised in range(RAISED + 1):
+        wanted = replace(wanted, grid={"lambda": [best.ridge * RAISE**raised / dataset.total]})
+        with suppress(SelectionError):  # the ridge is lost in rounding errors
+            result = run(dataset, wanted, [best.kernel], source.unseen, progress)
+            said = f"folds: one of {folds} is held out, for the others would take too long"
+            return result, [said] * one
+    return None
 
 
 class _Choice(NamedTuple):
@@ -178,9 +218,7 @@ def _choose(
     """Choose by a climb from what the search on few rows found; where there are few others, what it chose itself."""
     if count_outside(dataset.n, few.n) < sizes.scored:
         best = ClimbStep(first.best.kernel, first.best.lam * few.total, first.best.kernel)
-        text = (
-            f"whole kernel: chosen on {few.n} rows in full, for there are few others to choose by; then fitted to all"
-        )
+        text = f"whole kernel: chosen on {few.n} rows in full, for there are few others to choose by"
         return _Choice(source, best, [], text)
     leading, again = _leading(first, few), 0
     for step in leading[:]:
@@ -206,12 +244,6 @@ def _leading(first: Selection, few: Dataset) -> list[ClimbStep]:
         if candidate.compares:
             best.setdefault(kind_of(candidate.kernel), candidate)
     return [ClimbStep(c.kernel, c.lam * few.total, c.kernel) for c in list(best.values())[:KINDS]]
-
-
-def _is_finite(kernel: Kernel, few: Dataset, landmarks: int) -> bool:
-    """Tell whether so few landmarks represent a kernel to rounding, such as that of a polynomial."""
-    found = LowRank(min(landmarks, few.n)).factor(kernel, few.X, 0)
-    return bool(found.residual <= 1e-9 * float(kernel.diag(few.X).sum()))
 
 
 def _only_first(held: Folds, dataset: Dataset) -> Indices:
@@ -411,5 +443,5 @@ def _describe_climb(steps: Sequence[ClimbStep], ladder: Ladder, ended: str) -> s
     last = "" if gain is None else f"; the last doubling gained {100 * gain:.2g} %"
     return (
         f"whole kernel: chosen on {ladder.few} rows in full; loss on {ladder.outside.size} other rows by the number of "
-        f"rows that were fitted: {losses}{last}; {ended}; then fitted to all"
+        f"rows that were fitted: {losses}{last}; {ended}"
     )

@@ -161,8 +161,19 @@ def has_bias(dataset: Dataset) -> bool:
     return dataset.task == "classification"
 
 
+def fits_whole(dataset: Dataset, plan: Plan) -> bool:
+    """Tell whether the whole kernel of all rows is within the limits of a selection.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    plan : Plan
+    """
+    return final_fit(dataset, plan, Limits.of(plan.effort)) is not None
+
+
 def is_large(dataset: Dataset, plan: Plan, sizes: Sizes = SIZES) -> bool:
-    """Tell whether a selection goes by the whole kernel: it can, and that is within its limits.
+    """Tell whether a selection begins on few rows: it can, and a whole kernel that is asked for is within its limits.
 
     Parameters
     ----------
@@ -170,7 +181,7 @@ def is_large(dataset: Dataset, plan: Plan, sizes: Sizes = SIZES) -> bool:
     plan : Plan
     sizes : Sizes
     """
-    return can_be_large(dataset, plan, sizes) and final_fit(dataset, plan, Limits.of(plan.effort)) is not None
+    return can_be_large(dataset, plan, sizes) and (plan.rank is None or fits_whole(dataset, plan))
 
 
 def can_be_large(dataset: Dataset, plan: Plan, sizes: Sizes = SIZES) -> bool:

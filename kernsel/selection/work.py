@@ -22,8 +22,8 @@ from kernsel.selection.limits import (
     Sizes,
     can_be_large,
     final_fit,
+    fits_whole,
     has_bias,
-    is_large,
     least_costs,
     machine_rates,
 )
@@ -111,7 +111,7 @@ def whole_left_out(dataset: Dataset, plan: Plan, sizes: Sizes = SIZES) -> list[s
     plan : Plan
     sizes : Sizes
     """
-    if not can_be_large(dataset, plan, sizes) or is_large(dataset, plan, sizes):
+    if not can_be_large(dataset, plan, sizes) or fits_whole(dataset, plan):
         return []
     why = "the time that is given" if deadline_in_force().is_set else f"effort {plan.effort}"
     return [

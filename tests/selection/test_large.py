@@ -135,8 +135,8 @@ def test_what_takes_too_long_or_too_much_memory_is_left_to_landmarks_and_one_fol
             plan = Plan(effort=effort, rank=rank, folds=4)
             return limits.final_fit(data, plan, limits.Limits.of(effort)).route
 
-    def is_large(effort):
-        return limits.is_large(data, Plan(effort=effort, folds=4), LOW)
+    def fits(effort):
+        return limits.fits_whole(data, Plan(effort=effort, folds=4))
 
     assert route() == route(within=500.0) == "folds"
     costs["folds"] = 1e3
@@ -144,17 +144,18 @@ def test_what_takes_too_long_or_too_much_memory_is_left_to_landmarks_and_one_fol
     assert route(rank="whole") == "folds"
     assert route(rank="whole", within=500.0) == "one fold"
     costs |= {"one fold": 500.0, "low rank, 4": 1e3}
-    assert not is_large("normal")
-    assert is_large("thorough")
+    assert not fits("normal")
+    assert fits("thorough")
     with limited_memory(9):  # of a factor no more, but of a low rank
-        assert is_large("normal")
+        assert fits("normal")
         costs["low rank, 1"] = 500.0
-        assert is_large("thorough")
+        assert fits("thorough")
         assert route(rank="whole") == "folds"
         costs["low rank, 1"] = 1e3
-        assert not is_large("thorough")
+        assert not fits("thorough")
     with limited_memory(3):
         assert not limits.is_large(data, Plan(rank="whole", folds=4), LOW)
+        assert limits.is_large(data, Plan(folds=4), LOW)  # few landmarks may be enough
 
 
 @pytest.mark.parametrize("classes", [False, True], ids=["krr", "lssvm"])

@@ -78,7 +78,7 @@ def test_where_the_whole_kernel_has_no_time_a_low_rank_is_taken_and_that_is_said
     assert work.whole_left_out(data, plan, LOW) == []
     set_rates(monkeypatch, replace(limits.RATES, products32=1e3, products64=1e3))
     with limited_time(Deadline.within(20.0)):
-        assert not limits.is_large(data, plan, LOW)
+        assert not limits.fits_whole(data, plan)
         (note,) = work.whole_left_out(data, plan, LOW)
     assert "the whole kernel of 420 rows is not within the time that is given" in note
 
