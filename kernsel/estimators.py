@@ -23,6 +23,7 @@ from sklearn.utils.validation import _check_sample_weight, _check_y, check_is_fi
 
 from kernsel.data.tables import as_pandas
 from kernsel.errors import DataError, OptionError, SelectionWarning
+from kernsel.heldout.metrics import Numbered, class_numbers
 from kernsel.kernels import is_precomputed
 from kernsel.report.cv_results import cv_results
 from kernsel.selection.carry_out import carry_out, encode_arrays
@@ -226,32 +227,12 @@ class _ScoredByPlan:
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         if not hasattr(self, "classes_"):
             return float(get_scorer(by)(self, X, y, **weights))
-        return float(get_scorer(by)(_Numbered(self), X, _numbers(self.classes_, y), **weights))
-
-
-class _Numbered(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """A fitted classifier whose classes are numbers, so that a scorer takes the second of two as the positive one."""
-
-    def __init__(self, fitted: Any) -> None:
-        self.fitted = fitted
-        self.classes_ = np.arange(len(fitted.classes_))
-
-    def predict(self, X: Any) -> Any:
-        return _numbers(self.fitted.classes_, self.fitted.predict(X))
-
-    def decision_function(self, X: Any) -> Any:
-        return self.fitted.decision_function(X)
-
-    def predict_proba(self, X: Any) -> Any:
-        return self.fitted.predict_proba(X)
-
-
-def _numbers(classes: Any, labels: Any) -> Any:
-    """Return the places of labels among the classes (c,); c for one that isn't there."""
-    import pandas as pd
-
-    places = pd.Index(classes).get_indexer(np.ravel(labels))
-    return np.where(places < 0, len(classes), places)
+        classes: Any = self.classes_
+        own: Any = self
+        numbered = Numbered(
+            len(classes), lambda X: class_numbers(classes, own.predict(X)), own.decision_function, own.predict_proba
+        )
+        return float(get_scorer(by)(numbered, X, class_numbers(classes, y), **weights))
 
 
 class KernelClassifier(_ScoredByPlan, ClassifierMixin, _KernelEstimator):  # type: ignore[misc]  # scikit-learn has no types

@@ -129,6 +129,17 @@ class Nested:
             ],
         }  # fmt: skip
 
+    def _of_metric(self, name: str) -> str:
+        """Say what a metric is on the rows of outer folds, and on how many of them it is defined."""
+        known, count = self.metrics[name], len(self.folds)
+        defined = sum(math.isfinite(fold.metrics[name]) for fold in self.folds)
+        value = f"{_figure(known['value'])} +- {_figure(known['se'], 2)}, the mean over outer folds"
+        if not defined:
+            value = "has no value on the rows of any outer fold alone, too few or of one class: use fewer outer folds"
+        elif defined < count:
+            value += f" ({defined} of {count}; without a value on the others, too few rows or of one class)"
+        return f"  {name}: {value}; the selections themselves reported {_figure(known['reported'])}"
+
     def summary(self) -> str:
         """Return the estimate for people."""
         se = "" if np.isnan(self.error_se) else f" +- {self.error_se:.2g}"
@@ -138,11 +149,7 @@ class Nested:
                 f"nested estimate over {self.holdout}: error {self.error:.4g}{se} of rows that had no part in a choice",
                 f"  without features, by the largest class or the mean: {self.baseline:.4g} +- {self.baseline_se:.2g}",
                 f"  the selections themselves reported {self.reported:.4g}: an optimism of {self.optimism:.2g}",
-                *(
-                    f"  {name}: {_figure(each['value'])} +- {_figure(each['se'], 2)}, the mean over outer folds; the "
-                    f"selections themselves reported {_figure(each['reported'])}"
-                    for name, each in self.metrics.items()
-                ),
+                *map(self._of_metric, self.metrics),
                 f"  {len(choices)} different choices in {len(self.folds)} folds: {'; '.join(choices)}",
             ]
         )

@@ -37,6 +37,11 @@ def _share(part: Array, whole: Array) -> Array:
     return np.divide(part, whole, out=np.zeros(np.shape(whole)), where=whole > 0)
 
 
+def _f1(tp: Array, wrong: Array) -> Array:
+    """Return the F1 of a class: its rows that are rightly called, and all wrong calls, of either kind."""
+    return _share(2 * tp, 2 * tp + wrong)
+
+
 def _matthews(tp: Array, fp: Array, fn: Array, tn: Array) -> Array:
     return _share(tp * tn - fp * fn, np.sqrt(tp + fp) * np.sqrt(tp + fn) * np.sqrt(tn + fp) * np.sqrt(tn + fn))
 
@@ -44,13 +49,20 @@ def _matthews(tp: Array, fp: Array, fn: Array, tn: Array) -> Array:
 MEASURES: Mapping[str, Callable[..., Array]] = {
     "accuracy": lambda tp, fp, fn, tn: (tp + tn) / (tp + fp + fn + tn),
     "balanced_accuracy": lambda tp, fp, fn, tn: 0.5 * (_share(tp, tp + fn) + _share(tn, tn + fp)),
-    "f1": lambda tp, fp, fn, tn: _share(2 * tp, 2 * tp + fp + fn),
+    "f1": lambda tp, fp, fn, tn: _f1(tp, fp + fn),
+    "f1_macro": lambda tp, fp, fn, tn: 0.5 * (_f1(tp, fp + fn) + _f1(tn, fp + fn)),
+    "f1_weighted": lambda tp, fp, fn, tn: (
+        ((tp + fn) * _f1(tp, fp + fn) + (tn + fp) * _f1(tn, fp + fn)) / (tp + fp + fn + tn)
+    ),
     "jaccard": lambda tp, fp, fn, tn: _share(tp, tp + fp + fn),
     "matthews_corrcoef": _matthews,
 }
 """What a threshold can be best for, by the names of scikit-learn's scorers: the greater the better."""
 
-FORMS = f"{', '.join(MEASURES)} or costs such as 'cost(fp=1,fn=5)'"
+OF_DECISIONS = frozenset(MEASURES) - {"accuracy"}
+"""Measures that bring their threshold along where they decide between candidates. Fits aim at accuracy as it is."""
+
+FORMS = f"{', '.join(MEASURES)}, costs such as 'cost(fp=1,fn=5)', or none"
 
 
 @dataclass(frozen=True)
@@ -189,16 +201,29 @@ def choose_threshold(measure: Measure, f: Array, y: Array, s: Array, starts: Ind
     starts : (t + 1,) array
         Bounds of the folds; the last one is n.
     """
-    blocks = blocks_of(starts)
-    before = counts_at(f, y, s, np.zeros(1))
-    called = np.zeros(4)
+    thresholds = cross_fitted_thresholds(measure, f, y, s, starts)
+    before, after = (counts_at(f - cut, y, s, np.zeros(1)) for cut in (0.0, thresholds))
+    value = best_threshold(measure, f, y, s) if thresholds.any() else 0.0
+    return Threshold(value, measure.text, float(measure.value(before)[0]), float(measure.value(after)[0]))
+
+
+def cross_fitted_thresholds(measure: Measure, f: Array, y: Array, s: Array, starts: Indices) -> Array:
+    """Return the threshold (n,) of each held-out row: the one best for the other blocks of folds, or 0.
+
+    If these thresholds together are no better than 0, they are 0.
+
+    Parameters
+    ----------
+    measure : Measure
+    f, y, s : (n,) arrays
+        Held-out outputs, classes as -1 and +1, and weights, sorted by fold.
+    starts : (t + 1,) array
+        Bounds of the folds; the last one is n.
+    """
+    blocks, thresholds = blocks_of(starts), np.zeros_like(f)
     for block in range(int(blocks.max()) + 1 if blocks.any() else 0):
         own = blocks == block
-        others = best_threshold(measure, f[~own], y[~own], s[~own])
-        called += np.ravel(counts_at(f[own], y[own], s[own], np.array([others])))
-    after = tuple(called[:, None]) if called.any() else before
-    better = bool(measure.gain(after)[0] > measure.gain(before)[0])
-    value = best_threshold(measure, f, y, s) if better else 0.0
-    return Threshold(
-        value, measure.text, float(measure.value(before)[0]), float(measure.value(after if better else before)[0])
-    )
+        thresholds[own] = best_threshold(measure, f[~own], y[~own], s[~own])
+    zero = np.zeros(1)
+    better = measure.gain(counts_at(f - thresholds, y, s, zero)) > measure.gain(counts_at(f, y, s, zero))
+    return thresholds if better[0] else np.zeros_like(f)

@@ -87,17 +87,18 @@ class LearnedKernel:
 
     @property
     def relevances(self) -> pd.Series:
-        """The relevance of each feature, by its name; they are the same where the kernel has one for all.
+        """The relevances by the names that the kernel gives them: those of features, or of columns of categories.
 
-        Of a sum or product the number of the part stands before the name, as in ``2.income``.
+        Of a sum or product the number of the part stands before the name, as in ``2.income``. Those of a kernel that
+        names none are one for each feature, or the same for all.
         """
         import pandas as pd
 
         theta, names = np.array(self.kernel.theta), list(self.features)
-        if len(theta) == 1 and not getattr(self.kernel, "groups", ()):
-            theta = np.broadcast_to(theta, len(names))
-        else:
+        if hasattr(self.kernel, "theta_names"):
             names = names_of(self.kernel, names)
+        else:
+            theta = np.broadcast_to(theta, len(names))
         return pd.Series(theta, index=names, name="relevance")
 
     @property

@@ -29,7 +29,8 @@ def measured(name, y, called, s):
     if name.startswith("cost"):
         fp, fn = read_measure(name).costs
         return -(fp * s @ (called & (y < 0)) + fn * s @ (~called & (y > 0))) / s.sum()
-    options = {"zero_division": 0.0} if name in ("f1", "jaccard") else {}
+    name, _, average = name.partition("_") if name.startswith("f1") else (name, "", "")
+    options = {"zero_division": 0.0, "average": average or "binary"} if name in ("f1", "jaccard") else {}
     return getattr(metrics, name if name == "matthews_corrcoef" else f"{name}_score")(
         y > 0, called, sample_weight=s, **options
     )
@@ -109,7 +110,7 @@ def test_zero_stays_where_nothing_is_better():
     ("text", "message"),
     [
         ("acuracy", "threshold for 'acuracy': there is no such measure; did you mean 'accuracy'?"),
-        ("profit", "there is no such measure; use accuracy, .* or costs such as"),
+        ("profit", "there is no such measure; use accuracy, .* costs such as"),
         ("cost(fp=1)", "give both costs as numbers"),
         ("cost(fp=1,fn=x)", "give both costs as numbers"),
         ("cost(fp=-1,fn=1)", "costs are fp and fn, at least 0 and not both 0"),
