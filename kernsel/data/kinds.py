@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernsel.data.choices import Choices
-from kernsel.data.columns import Floats, as_text, first_text, is_text, numbers, without_gaps
+from kernsel.data.columns import Floats, absent, as_text, first_text, is_text, numbers, without_gaps
 from kernsel.data.dates import PARTS, find_format, read_dates
 from kernsel.data.names import listed
 from kernsel.errors import DataError
@@ -129,6 +129,13 @@ def read_numbers(column: pd.Series, kind: Kind) -> Floats:
             f"column {name!r} must hold numbers, as in the table of the model; it holds {first_text(column)}"
         )
     return values[:, None]
+
+
+def gaps_in(column: pd.Series, kind: Kind) -> npt.NDArray[np.bool_]:
+    """Return where a column of a kind lacks a value, (n,)."""
+    if kind.type == CATEGORY:
+        return absent(as_text(column))
+    return np.asarray(np.isnan(read_numbers(column, kind)[:, 0]))
 
 
 def _find(column: pd.Series, choices: Choices, places: Indices) -> Found:
