@@ -233,12 +233,15 @@ class Numbered(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         self.classes_ = np.arange(size)
 
     def predict(self, X: Any) -> Any:
+        """Return the numbers of classes, (m,)."""
         return self.predicted(X)
 
     def decision_function(self, X: Any) -> Any:
+        """Return the outputs, (m,) of two classes, else (m, c)."""
         return self.outputs(X)
 
     def predict_proba(self, X: Any) -> Any:
+        """Return the probabilities of the classes, (m, c)."""
         return self.probabilities(X)
 
 
