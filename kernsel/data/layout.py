@@ -13,7 +13,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -75,6 +75,14 @@ class Reading:
     comment: str | None = None
     skip: int | None = None
     sheet: str | None = None
+
+    def check_only(self, source: Source, what: str, *options: str) -> None:
+        """Raise a DataError if another option than those is given, that says nothing of such a file."""
+        given = [
+            each.name for each in fields(self) if getattr(self, each.name) is not None and each.name not in options
+        ]
+        if given:
+            raise DataError(f"{source.name} is {what}, of which --{given[0]} says nothing; leave it out")
 
     def checked(self) -> Reading:
         """Return what is given with separators as characters; OptionError if something can't be."""

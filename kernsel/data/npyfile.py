@@ -28,6 +28,7 @@ class Npy:
 
     def read(self, source: Source, reading: Reading, expected: list[str] | None) -> pd.DataFrame:
         """Return the table of a file."""
+        reading.check_only(source, "an array")
         import pandas as pd
 
         try:

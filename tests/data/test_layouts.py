@@ -349,6 +349,29 @@ def test_workbooks(tmp_path, kind):
         read_table(path, reading=Reading(sheet="three"))
 
 
+@pytest.mark.parametrize(
+    ("name", "what"), [("a.xlsx", "a workbook"), ("a.svm", "an svmlight file"), ("a.npy", "an array")]
+)
+def test_options_of_text_say_nothing_of_other_files(tmp_path, name, what):
+    path = tmp_path / name
+    if name.endswith("xlsx"):
+        pytest.importorskip("openpyxl")
+        pd.DataFrame({"a": [1], "b": [2]}).to_excel(path)
+    elif name.endswith("npy"):
+        np.save(path, np.ones((2, 2)))
+    else:
+        path.write_text("1 1:2\n2 1:3\n")
+    with pytest.raises(DataError, match=f"{name} is {what}, of which --decimal says nothing; leave it out"):
+        read_table(path, reading=Reading(decimal=","))
+
+
+def test_files_of_two_formats(tmp_path):
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "b.svm").write_text("1 1:2\n2 1:3\n")
+    with pytest.raises(DataError, match=r"b.svm isn't of the format of the first file, text; give files of one kind"):
+        read_table([tmp_path / "a.csv", tmp_path / "b.svm"])
+
+
 def test_a_workbook_of_an_old_excel_and_a_damaged_one(tmp_path):
     path = tmp_path / "t.xls"
     path.write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600)
