@@ -26,7 +26,7 @@ from kernsel.selection.api import select
 from kernsel.selection.carry_out import carry_out, encode_arrays
 from kernsel.selection.plan import Plan
 from kernsel.selection.result import describe_candidate, finite_or_none
-from kernsel.selection.setting import read_metrics
+from kernsel.selection.setting import read_best_for, read_metrics
 from kernsel.types import Progress
 from kernsel.words import understands
 
@@ -80,6 +80,8 @@ class Nested:
         The outer folds in words.
     baseline, baseline_se : float
         The error of the largest class, or of the mean, of the rows that each outer fold leaves; its standard error.
+    best_for : str or None
+        What thresholds are the best for that the rows are called by; what the selections reported is by one of 0.
     """
 
     error: float
@@ -90,6 +92,7 @@ class Nested:
     holdout: str
     baseline: float
     baseline_se: float
+    best_for: str | None = None
 
     @property
     def optimism(self) -> float:
@@ -148,7 +151,12 @@ class Nested:
             [
                 f"nested estimate over {self.holdout}: error {self.error:.4g}{se} of rows that had no part in a choice",
                 f"  without features, by the largest class or the mean: {self.baseline:.4g} +- {self.baseline_se:.2g}",
-                f"  the selections themselves reported {self.reported:.4g}: an optimism of {self.optimism:.2g}",
+                f"  the selections themselves reported {self.reported:.4g}"
+                + (
+                    f": an optimism of {self.optimism:.2g}"
+                    if self.best_for is None
+                    else f", by a threshold of 0; rows are called by the best for {self.best_for} here"
+                ),
                 *map(self._of_metric, self.metrics),
                 f"  {len(choices)} different choices in {len(self.folds)} folds: {'; '.join(choices)}",
             ]
@@ -281,6 +289,7 @@ def _estimate(
     placed = np.full((whole.given, *predictions.shape[1:]), np.nan if predictions.dtype.kind == "f" else None)
     placed[places[held]] = predictions
     baseline, baseline_se = _constant(whole, dealt, seed)
+    best_for = read_best_for(plan, whole)
     return Nested(
         error=error,
         error_se=spread if whole.task == "classification" else spread / (2 * error) if error else 0.0,
@@ -293,6 +302,7 @@ def _estimate(
         holdout=dealt.text,
         baseline=baseline,
         baseline_se=baseline_se,
+        best_for=None if best_for is None else best_for.text,
     )
 
 

@@ -169,7 +169,9 @@ def resolve(
     calibration = _read_calibration(plan, learner, dataset, folds[0])
     if rule.name == ONE_SE:
         _check_one_se(criterion, plan.verify, deals[0])
-    measure = _read_measure(plan, dataset, notes)
+    measure = read_best_for(plan, dataset)
+    if measure is not None and plan.threshold_for is None:
+        notes.append(f"threshold: the best for {measure.text}, as that decides; threshold_for none keeps it at 0")
     metrics = read_metrics(plan, deals[0], dataset, calibration, measure)
     etas: dict[float, float] = {}
     if getattr(criterion, "eta", 1.0) is None:
@@ -245,15 +247,13 @@ def _read_intervals(plan: Plan, dataset: Dataset, rank: Rank) -> str:
     return kind
 
 
-def _read_measure(plan: Plan, dataset: Dataset, notes: list[str]) -> Measure | None:
+def read_best_for(plan: Plan, dataset: Dataset) -> Measure | None:
     """Return what the threshold of two classes is to be best for: what is asked for, or the metric that decides."""
     if plan.threshold_for == "none":
         return None
     if plan.threshold_for is None:
-        if len(dataset.labels or ()) != 2 or plan.select_by not in OF_DECISIONS:
-            return None
-        notes.append(f"threshold: the best for {plan.select_by}, as that decides; threshold_for none keeps it at 0")
-        return Measure(plan.select_by)
+        of_two = len(dataset.labels or ()) == 2
+        return Measure(plan.select_by) if of_two and plan.select_by in OF_DECISIONS else None
     measure = read_measure(plan.threshold_for)
     if len(dataset.labels or ()) != 2:
         what = f"{len(dataset.labels)}" if dataset.labels else "a regression, with none"

@@ -129,6 +129,16 @@ def test_metrics_are_those_of_the_rows_of_each_outer_fold_by_the_model_without_t
     assert result.to_dict()["metrics"] == result.metrics
 
 
+def test_an_error_by_thresholds_is_not_compared_with_one_by_zero():
+    X, y = tables.circles(60)
+    found = nested(X, y, outer=3, select_by="f1", **FEW)
+    assert found.best_for == "f1"
+    assert ", by a threshold of 0; rows are called by the best for f1 here\n" in found.summary()
+    plain = nested(X, y, outer=3, select_by="f1", threshold_for="none", **FEW)
+    assert plain.best_for is None
+    assert f": an optimism of {plain.optimism:.2g}\n" in plain.summary()
+
+
 def test_a_metric_of_rows_that_have_no_value_of_it_is_unknown():
     X, y = tables.circles(40)
     of_one_class = 2 * (y == y[0]) + np.arange(40) % 2
