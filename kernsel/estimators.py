@@ -25,6 +25,7 @@ from kernsel.data.tables import as_pandas
 from kernsel.errors import DataError, OptionError, SelectionWarning
 from kernsel.heldout.metrics import Numbered, class_numbers
 from kernsel.kernels import is_precomputed
+from kernsel.numerics.points import is_sparse
 from kernsel.report.cv_results import cv_results
 from kernsel.selection.carry_out import carry_out, encode_arrays
 from kernsel.selection.plan import WORDS, Plan
@@ -147,7 +148,16 @@ class _KernelEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[mis
         if hasattr(X, "iloc") and hasattr(X, "columns"):
             checked = validate_data(self, X, reset=reset, skip_check_array=True, **target)
             return checked[0] if target else checked
-        return validate_data(self, X, reset=reset, accept_sparse="csr", ensure_min_samples=2 if reset else 1)
+        finite = "allow-nan" if self._takes_gaps and not is_sparse(X) else True
+        least = 2 if reset else 1
+        return validate_data(
+            self, X, reset=reset, accept_sparse="csr", ensure_min_samples=least, ensure_all_finite=finite
+        )
+
+    @property
+    def _takes_gaps(self) -> bool:
+        """Whether missing values are filled in, or rows with them left out."""
+        return self.missing in ("impute", "drop") and not is_precomputed(self.kernel)
 
     def _new(self, X: Any) -> Any:
         """Return new rows, checked."""
@@ -172,6 +182,7 @@ class _KernelEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[mis
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = is_precomputed(self.kernel)
+        tags.input_tags.allow_nan = self._takes_gaps
         return tags
 
 
