@@ -42,6 +42,4 @@ class Npy:
             raise DataError(
                 f"{source.name} must hold numbers in rows and columns, not {array.dtype} of shape {array.shape}"
             )
-        frame = pd.DataFrame(array, columns=array_names(array.shape[1]), copy=False)
-        frame.attrs["notes"] = []
-        return frame
+        return pd.DataFrame(array, columns=array_names(array.shape[1]), copy=False)

@@ -9,6 +9,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 DAMAGED = (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError)
 """What reading a damaged compressed file raises, besides an OSError."""
+
+MOST_LENGTHS = 8
+"""Files whose numbers of rows are told one by one."""
 
 
 def read_table(
@@ -164,7 +168,7 @@ def _read_all(sources: Sequence[Source], expected: list[str] | None, reading: Re
     if isinstance(first, SparseTable):
         joined: Any = _stacked([first, *rest()])
     else:
-        columns = join_blocks(_chained(first, rest()))
+        columns = join_blocks(chain([first], rest()))
         mixed = [name for name, column in columns.items() if column is None]
         if mixed:
             raise DataError(
@@ -172,15 +176,9 @@ def _read_all(sources: Sequence[Source], expected: list[str] | None, reading: Re
                 f"out the files that differ (first: {sources[0].name})"
             )
         joined = pd.DataFrame(columns, copy=False)
-    joined.attrs.update(notes=[*notes, f"{len(sources)} files of {', '.join(map(str, lengths[:8]))} rows together"])
-    if len(lengths) > 8:
-        joined.attrs["notes"][-1] = f"{len(sources)} files of {sum(lengths)} rows together"
+    rows = ", ".join(map(str, lengths)) if len(lengths) <= MOST_LENGTHS else str(sum(lengths))
+    joined.attrs["notes"] = [*notes, f"{len(sources)} files of {rows} rows together"]
     return joined
-
-
-def _chained(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
-    yield first
-    yield from rest
 
 
 def _stacked(tables: Sequence[SparseTable]) -> SparseTable:
