@@ -23,7 +23,9 @@ from sklearn.utils.validation import _check_sample_weight, _check_y, check_is_fi
 
 from kernsel.data.tables import as_pandas
 from kernsel.errors import DataError, OptionError, SelectionWarning
+from kernsel.heldout.metrics import Numbered, class_numbers
 from kernsel.kernels import is_precomputed
+from kernsel.numerics.points import is_sparse
 from kernsel.report.cv_results import cv_results
 from kernsel.selection.carry_out import carry_out, encode_arrays
 from kernsel.selection.plan import WORDS, Plan
@@ -146,7 +148,16 @@ class _KernelEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[mis
         if hasattr(X, "iloc") and hasattr(X, "columns"):
             checked = validate_data(self, X, reset=reset, skip_check_array=True, **target)
             return checked[0] if target else checked
-        return validate_data(self, X, reset=reset, accept_sparse="csr", ensure_min_samples=2 if reset else 1)
+        finite = "allow-nan" if self._takes_gaps and not is_sparse(X) else True
+        least = 2 if reset else 1
+        return validate_data(
+            self, X, reset=reset, accept_sparse="csr", ensure_min_samples=least, ensure_all_finite=finite
+        )
+
+    @property
+    def _takes_gaps(self) -> bool:
+        """Whether missing values are filled in, or rows with them left out."""
+        return self.missing in ("impute", "drop") and not is_precomputed(self.kernel)
 
     def _new(self, X: Any) -> Any:
         """Return new rows, checked."""
@@ -171,6 +182,7 @@ class _KernelEstimator(CallbackSupportMixin, BaseEstimator):  # type: ignore[mis
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = is_precomputed(self.kernel)
+        tags.input_tags.allow_nan = self._takes_gaps
         return tags
 
 
@@ -226,32 +238,12 @@ class _ScoredByPlan:
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         if not hasattr(self, "classes_"):
             return float(get_scorer(by)(self, X, y, **weights))
-        return float(get_scorer(by)(_Numbered(self), X, _numbers(self.classes_, y), **weights))
-
-
-class _Numbered(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """A fitted classifier whose classes are numbers, so that a scorer takes the second of two as the positive one."""
-
-    def __init__(self, fitted: Any) -> None:
-        self.fitted = fitted
-        self.classes_ = np.arange(len(fitted.classes_))
-
-    def predict(self, X: Any) -> Any:
-        return _numbers(self.fitted.classes_, self.fitted.predict(X))
-
-    def decision_function(self, X: Any) -> Any:
-        return self.fitted.decision_function(X)
-
-    def predict_proba(self, X: Any) -> Any:
-        return self.fitted.predict_proba(X)
-
-
-def _numbers(classes: Any, labels: Any) -> Any:
-    """Return the places of labels among the classes (c,); c for one that isn't there."""
-    import pandas as pd
-
-    places = pd.Index(classes).get_indexer(np.ravel(labels))
-    return np.where(places < 0, len(classes), places)
+        classes: Any = self.classes_
+        own: Any = self
+        numbered = Numbered(
+            len(classes), lambda X: class_numbers(classes, own.predict(X)), own.decision_function, own.predict_proba
+        )
+        return float(get_scorer(by)(numbered, X, class_numbers(classes, y), **weights))
 
 
 class KernelClassifier(_ScoredByPlan, ClassifierMixin, _KernelEstimator):  # type: ignore[misc]  # scikit-learn has no types

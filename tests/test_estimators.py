@@ -338,7 +338,9 @@ def test_warnings_point_at_the_caller(classes):
         (lambda X, y: (X, np.zeros(len(y))), "one class only"),
         (lambda X, y: (X, y + X[:, 0]), "Unknown label type"),
         (lambda X, y: (X[:-1], y), "inconsistent numbers of samples"),
-        (lambda X, y: (X * np.nan, y), "NaN"),
+        (lambda X, y: (X * np.nan, y), "no column is left"),
+        (lambda X, y: (sparse.csr_array(X * np.nan), y), "NaN"),
+        (lambda X, y: (X + np.inf, y), "infinity"),
         (lambda X, y: (X, None), "requires y"),
         (lambda X, y: (pd.DataFrame(X).add_prefix("x"), y[:-1]), "inconsistent numbers of samples"),
         (lambda X, y: (pd.DataFrame(X * np.nan).add_prefix("x"), y), "no column is left|no value"),
@@ -349,6 +351,23 @@ def test_warnings_point_at_the_caller(classes):
 def test_data_that_cannot_be(classes, change, match):
     with pytest.raises(ValueError, match=match):
         KernelClassifier(**QUICK).fit(*change(*classes))
+
+
+@pytest.mark.parametrize("missing", ["impute", "drop", "refuse"])
+def test_gaps_of_an_array_are_those_of_a_table(numbers, missing):
+    X, y = numbers
+    X = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
+    estimator = KernelRegressor(missing=missing, **QUICK)
+    assert estimator.__sklearn_tags__().input_tags.allow_nan == (missing != "refuse")
+    if missing == "refuse":
+        with pytest.raises(ValueError, match="NaN"):
+            estimator.fit(X, y)
+        return
+    fitted = estimator.fit(X, y)
+    table = pd.DataFrame(X).add_prefix("x")
+    expected = clone(estimator).fit(table, y).predict(table)
+    np.testing.assert_allclose(fitted.predict(X), expected, rtol=1e-9)  # sums over columns in another order
+    assert any("missing values" in note for note in fitted.selection_.data["notes"])
 
 
 def test_weights_that_cannot_be(numbers):

@@ -31,6 +31,7 @@ class Parquet:
 
     def read(self, source: Source, reading: Reading, expected: list[str] | None) -> pd.DataFrame:
         """Return the table of a file."""
+        reading.check_only(source, "a Parquet file")
 
         def read() -> tuple[list[pd.DataFrame], list[str]]:
             from pyarrow.parquet import ParquetFile
@@ -55,6 +56,7 @@ class Feather:
 
     def read(self, source: Source, reading: Reading, expected: list[str] | None) -> pd.DataFrame:
         """Return the table of a file."""
+        reading.check_only(source, "an Arrow file")
 
         def read() -> tuple[list[pd.DataFrame], list[str]]:
             import pyarrow

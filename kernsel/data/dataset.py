@@ -31,7 +31,7 @@ from kernsel.data.tables import (
     whole_numbers,
     without,
 )
-from kernsel.data.target import as_vector, class_codes, encode_targets, median_and_spread, split_targets, target_gaps
+from kernsel.data.target import class_codes, encode_targets, median_and_spread, split_targets, target_gaps
 from kernsel.errors import DataError, OptionError
 from kernsel.numerics.points import Points, is_sparse
 from kernsel.numerics.runtime.once import once
@@ -314,9 +314,7 @@ def from_arrays(
         import pandas as pd
 
         table = pd.DataFrame(table, columns=list(array_names(table.shape[1])), copy=False)
-    columns = {
-        name: column if hasattr(column, "iloc") else as_vector(column) for name, column in split_targets(y).items()
-    }
+    columns = split_targets(y)
     if is_frame(X):
         import pandas as pd
 

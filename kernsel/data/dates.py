@@ -1,7 +1,7 @@
 """Dates: which columns hold them, how they are written, and the numbers that they become.
 
 A date becomes days since 1970, and what recurs: the month, the day of the week from Monday = 0, and the hour where
-there are times of day.
+there are times of day. Of a time of day without a date the hour alone differs between rows.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ CLEAR = ("%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d-%b-%Y", "%d %b %Y", "%d %B %Y",
 UNCLEAR = (("%m/%d/%Y", "%d/%m/%Y"), ("%m-%d-%Y", "%d-%m-%Y"), ("%m/%d/%y", "%d/%m/%y"))
 """Ways to write a date in which day and month can't be told apart before the thirteenth."""
 LIKE_DATES = r"(\d{1,4}([-/.])\d{1,2}\2\d{1,4}|\d{1,2}[- ][A-Za-z]{3,9}[- ]\d{4}|[A-Za-z]{3,9} \d{1,2},? \d{4})\b.*"
+TIMES = ("%H:%M", "%H:%M:%S", "%H.%M.%S", "%I:%M %p", "%I:%M:%S %p")
+"""Ways to write a time of day."""
+LIKE_TIMES = r"\d{1,2}([:.])\d{2}(\1\d{2})?( [AaPp][Mm])?"
 LIKE_ISO = r"\d{4}-\d{2}(-\d{2}.*)?"
 
 
@@ -46,7 +49,8 @@ def find_format(texts: pd.Series, name: str) -> str | None:
     """
     import pandas as pd
 
-    if not len(texts) or not re.fullmatch(f"{LIKE_DATES}|{LIKE_ISO}", texts.iloc[0].strip()):
+    likely = (LIKE_DATES, LIKE_ISO, LIKE_TIMES)
+    if not len(texts) or not any(re.fullmatch(like, texts.iloc[0].strip()) for like in likely):
         return None
     values = pd.Series(texts.unique()).str.strip()
 
@@ -55,7 +59,8 @@ def find_format(texts: pd.Series, name: str) -> str | None:
 
     if values.str.fullmatch(LIKE_ISO).all() and fits(ISO):
         return ISO
-    found = next((date + clock for date, clock in product(CLEAR, CLOCKS) if fits(date + clock)), None)
+    dates = (date + clock for date, clock in product(CLEAR, CLOCKS))
+    found = next((way for way in (*dates, *TIMES) if fits(way)), None)
     if found is not None:
         return found
     for (month_first, day_first), clock in product(UNCLEAR, CLOCKS):
@@ -79,12 +84,28 @@ def read_dates(column: pd.Series, way: str | None) -> npt.NDArray[np.float64]:
         Of dates, or of texts that are written in that way.
     way : str or None
         A format, None for what is a date already.
+
+    Raises
+    ------
+    DataError
+        A text is written in another way.
     """
     import pandas as pd
 
+    if way is not None:
+        column = column.astype(object).map(lambda value: str(value).strip(), na_action="ignore")
     dates = pd.to_datetime(column, format=way, errors="coerce", utc=True)
+    other = (dates.isna() & column.notna()).to_numpy()
+    if other.any():
+        row = int(np.argmax(other))
+        raise DataError(
+            f"column {column.name!r} holds {str(column.iloc[row])[:40]!r} in row {row + 1}, where dates are written as "
+            f"{way or 'a date'}; write all of them so"
+        )
     # In the unit of the dates: in nanoseconds there are none beyond the year 2262.
     days = (dates - pd.Timestamp(0, tz="UTC").as_unit(dates.dt.unit)) / pd.Timedelta(days=1)
+    if way in TIMES:
+        days = days // 1  # of one day that pandas takes
     clock = dates.dt.hour + dates.dt.minute / 60 + dates.dt.second / 3600
     parts = (days, dates.dt.month, dates.dt.day_of_week, clock)
     return np.column_stack([np.asarray(part.to_numpy(dtype=np.float64, na_value=np.nan)) for part in parts])

@@ -40,7 +40,7 @@ from kernsel.data.columns import (
 )
 from kernsel.data.gaps import share
 from kernsel.data.imputing import NormalLaw
-from kernsel.data.kinds import DATE, PLAIN, Kind, read_numbers
+from kernsel.data.kinds import CATEGORY, DATE, PLAIN, Kind, gaps_in, read_numbers
 from kernsel.data.names import check_unique, listed, told_apart
 from kernsel.data.tables import SparseTable, Table, array_names, as_pandas, as_table, is_frame
 from kernsel.errors import DataError, SelectionWarning
@@ -206,11 +206,8 @@ class Encoder:
         place = self._places([str(column) for column in given.columns])
         holes = np.zeros(len(given), dtype=bool)
         for name in self.used:
-            column = given.iloc[:, place[name]].rename(name)
-            if name in self.categories:
-                holes |= absent(as_text(column))
-            else:
-                holes |= np.isnan(read_numbers(column, self.kinds.get(name, PLAIN))[:, 0])
+            kind = Kind(CATEGORY) if name in self.categories else self.kinds.get(name, PLAIN)
+            holes |= gaps_in(given.iloc[:, place[name]].rename(name), kind)
         return holes
 
     def _table(self, table: Any) -> tuple[Table, bool]:

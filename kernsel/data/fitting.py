@@ -14,7 +14,7 @@ from kernsel.data.columns import Floats, absent, as_text, check_sparse_values, c
 from kernsel.data.encoding import Encoder, refused
 from kernsel.data.gaps import share
 from kernsel.data.imputing import MOST_FEATURES, MOST_ROWS, NormalLaw, fit_normal, spread
-from kernsel.data.kinds import CATEGORY, PLAIN, Found, Kind, describe_columns, find_kinds, read_numbers, some
+from kernsel.data.kinds import CATEGORY, PLAIN, Found, Kind, describe_columns, find_kinds, gaps_in, read_numbers, some
 from kernsel.data.names import check_unique, listed
 from kernsel.data.tables import SparseTable, Table, array_names, is_frame, take
 from kernsel.data.target import mean_and_scale
@@ -280,7 +280,7 @@ def fit_frame(fit: Fit, frame: pd.DataFrame, found: list[Found], aside: tuple[st
 
 def check_refused(frame: pd.DataFrame, used: Iterable[tuple[int, Found]]) -> None:
     """Raise a DataError that names every column in use with missing values."""
-    holes = {each.name: _holes(frame.iloc[:, j].rename(each.name), each.kind) for j, each in used if each.gaps}
+    holes = {each.name: gaps_in(frame.iloc[:, j].rename(each.name), each.kind) for j, each in used if each.gaps}
     if holes:
         raise DataError(refused(holes))
 
@@ -292,14 +292,8 @@ def incomplete(table: Table, found: Sequence[Found] | None) -> npt.NDArray[np.bo
     out = np.zeros(len(table), dtype=bool)
     for j, each in enumerate(found or ()):
         if each.reason is None and each.gaps:
-            out |= _holes(table.iloc[:, j].rename(each.name), each.kind)
+            out |= gaps_in(table.iloc[:, j].rename(each.name), each.kind)
     return out
-
-
-def _holes(column: pd.Series, kind: Kind) -> npt.NDArray[np.bool_]:
-    if kind.type == CATEGORY:
-        return absent(as_text(column))
-    return np.asarray(np.isnan(read_numbers(column, kind)[:, 0]))
 
 
 def fit_sparse(

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kernsel.data.choices import Choices
-from kernsel.data.columns import Floats, as_text, first_text, is_text, numbers, without_gaps
-from kernsel.data.dates import PARTS, find_format, read_dates
+from kernsel.data.columns import Floats, absent, as_text, first_text, is_text, numbers, without_gaps
+from kernsel.data.dates import PARTS, TIMES, find_format, read_dates
 from kernsel.data.names import listed
 from kernsel.errors import DataError
 
@@ -131,6 +131,13 @@ def read_numbers(column: pd.Series, kind: Kind) -> Floats:
     return values[:, None]
 
 
+def gaps_in(column: pd.Series, kind: Kind) -> npt.NDArray[np.bool_]:
+    """Return where a column of a kind lacks a value, (n,)."""
+    if kind.type == CATEGORY:
+        return absent(as_text(column))
+    return np.asarray(np.isnan(read_numbers(column, kind)[:, 0]))
+
+
 def _find(column: pd.Series, choices: Choices, places: Indices) -> Found:
     import pandas as pd
 
@@ -206,6 +213,8 @@ def describe_columns(found: Sequence[Found], levels: Mapping[str, int], hamming:
     """Say in one line what the features are, and whether categories are coded by hamming; None for numbers alone."""
     used = [each for each in found if each.reason is None]
     of = {kind: [each for each in used if each.kind.type == kind] for kind in (NUMBER, CATEGORY, ORDINAL, DATE)}
+    clocks = [each.name for each in of[DATE] if each.kind.format in TIMES]
+    dates = [each.name for each in of[DATE] if each.name not in clocks]
     if len(of[NUMBER]) == len(used):
         return None
     parts = [f"{len(of[NUMBER])} number{'s' * (len(of[NUMBER]) != 1)}"] if of[NUMBER] else []
@@ -217,9 +226,11 @@ def describe_columns(found: Sequence[Found], levels: Mapping[str, int], hamming:
         parts.append(
             f"{len(of[ORDINAL])} ordinal ({some([f'{e.name} ' + '<'.join(e.kind.levels) for e in of[ORDINAL]])})"
         )
-    if of[DATE]:
+    if clocks:
+        parts.append(f"{len(clocks)} with times of day, as hours ({some(clocks)})")
+    if dates:
         parts.append(
-            f"{len(of[DATE])} with dates, as days, month, weekday and hour ({some([each.name for each in of[DATE]])}; "
+            f"{len(dates)} with dates, as days, month, weekday and hour ({some(dates)}; "
             "to predict what comes later, hold out in the order of time: --folds time:10)"
         )
     return f"columns: {'; '.join(parts)}"

@@ -13,7 +13,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -75,6 +75,14 @@ class Reading:
     comment: str | None = None
     skip: int | None = None
     sheet: str | None = None
+
+    def check_only(self, source: Source, what: str, *options: str) -> None:
+        """Raise a DataError if another option than those is given, that says nothing of such a file."""
+        given = [
+            each.name for each in fields(self) if getattr(self, each.name) is not None and each.name not in options
+        ]
+        if given:
+            raise DataError(f"{source.name} is {what}, of which --{given[0]} says nothing; leave it out")
 
     def checked(self) -> Reading:
         """Return what is given with separators as characters; OptionError if something can't be."""
@@ -269,6 +277,17 @@ def _first_lines(source: Source, encoding: str) -> list[str]:
     return lines
 
 
+OTHERS = {
+    "an ARFF file": (rb"(^|\n)\s*@relation\b", "convert it to CSV, for instance by scipy.io.arff.loadarff and to_csv"),
+    "JSON": (
+        rb"^\s*(\[\s*)*(\{\s*\"|\[\s*[\[\"\d-])",
+        "convert it to CSV, for instance by pandas.read_json and to_csv",
+    ),
+    "HTML or XML": (rb"^\s*<(!doctype|html|\?xml)", "get the table itself, as CSV"),
+}
+"""What is text and no table, how it is told, and what to do."""
+
+
 def _check_text(source: Source, reading: Reading) -> None:
     sample = source.head(1 << 16)
     wide = sample.startswith((b"\xff\xfe", b"\xfe\xff")) or (reading.encoding or "").lower().startswith("utf-16")
@@ -278,10 +297,9 @@ def _check_text(source: Source, reading: Reading) -> None:
         )
     if not sample.strip(b"\xef\xbb\xbf \t\r\n"):
         raise DataError(f"{source.name} is empty; give a table with a header and rows")
-    if re.search(rb"^\s*@relation\b", sample, re.IGNORECASE | re.MULTILINE):
-        raise DataError(
-            f"{source.name} is an ARFF file; convert it to CSV, for instance by scipy.io.arff.loadarff and to_csv"
-        )
+    for what, (pattern, way) in OTHERS.items():
+        if re.search(pattern, sample.lstrip(b"\xef\xbb\xbf"), re.IGNORECASE):
+            raise DataError(f"{source.name} is {what}; {way}")
 
 
 def _comment(lines: Sequence[str]) -> str | None:

@@ -14,7 +14,7 @@ from kernsel.data.encoding import Encoder
 from kernsel.data.names import listed
 from kernsel.data.sample import read_sample
 from kernsel.data.tables import as_pandas, as_table, take
-from kernsel.data.target import as_vector, read_target, split_targets, target_gaps
+from kernsel.data.target import read_target, split_targets, target_gaps
 from kernsel.errors import DataError
 from kernsel.numerics.points import Points
 
@@ -66,12 +66,9 @@ def encode_more(
     DataError
         The rows can't be used; the message names the column.
     """
-    table = as_table(as_pandas(table))
-    columns = {
-        name: column if hasattr(column, "iloc") else as_vector(column)
-        for name, column in split_targets(as_pandas(y)).items()
-    }
-    n = len(table) if hasattr(table, "columns") else table.shape[0]
+    table = as_table(table)
+    columns = split_targets(as_pandas(y))
+    n = len(table)
     for name, column in columns.items():
         if len(column) != n:
             raise DataError(f"the table has {n} rows and {name!r} has {len(column)}; they must have as many")

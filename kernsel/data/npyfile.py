@@ -28,6 +28,7 @@ class Npy:
 
     def read(self, source: Source, reading: Reading, expected: list[str] | None) -> pd.DataFrame:
         """Return the table of a file."""
+        reading.check_only(source, "an array")
         import pandas as pd
 
         try:
@@ -41,6 +42,4 @@ class Npy:
             raise DataError(
                 f"{source.name} must hold numbers in rows and columns, not {array.dtype} of shape {array.shape}"
             )
-        frame = pd.DataFrame(array, columns=array_names(array.shape[1]), copy=False)
-        frame.attrs["notes"] = []
-        return frame
+        return pd.DataFrame(array, columns=array_names(array.shape[1]), copy=False)

@@ -9,6 +9,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 DAMAGED = (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError)
 """What reading a damaged compressed file raises, besides an OSError."""
+
+MOST_LENGTHS = 8
+"""Files whose numbers of rows are told one by one."""
 
 
 def read_table(
@@ -75,10 +79,12 @@ def read_table(
     return frame
 
 
-def _read(source: Source, expected: list[str] | None, reading: Reading) -> pd.DataFrame | SparseTable:
-    """Read one file by its name and its first bytes."""
+def _read(
+    source: Source, expected: list[str] | None, reading: Reading, alike: str | None = None
+) -> pd.DataFrame | SparseTable:
+    """Read one file by its name and its first bytes; DataError if another format than ``alike`` is the surest."""
     try:
-        return _read_format(source, expected, reading)
+        return _read_format(source, expected, reading, alike)
     except DAMAGED as error:
         raise DataError(f"{source.name} is damaged, or can't be unpacked ({error}); get another copy of it") from error
     except MemoryError as error:
@@ -97,13 +103,18 @@ def _read(source: Source, expected: list[str] | None, reading: Reading) -> pd.Da
         ) from error
 
 
-def _read_format(source: Source, expected: list[str] | None, reading: Reading) -> pd.DataFrame | SparseTable:
+def _read_format(
+    source: Source, expected: list[str] | None, reading: Reading, alike: str | None
+) -> pd.DataFrame | SparseTable:
     """Read one file by the format that is the surest that the file is one of its own."""
     surest = _surest(source, reading)
+    if alike not in (None, surest.name):
+        raise DataError(f"{source.name} isn't of the format of the first file, {alike}; give files of one kind")
     table: pd.DataFrame | SparseTable = surest.read(source, reading, expected)
     if not hasattr(table, "attrs"):
         raise TypeError(f"format {surest.name!r} returned {type(table).__name__} in place of a table")
     table.attrs.setdefault("notes", [])
+    table.attrs["format"] = surest.name
     return table
 
 
@@ -141,9 +152,8 @@ def _read_all(sources: Sequence[Source], expected: list[str] | None, reading: Re
     def rest() -> Iterator[Any]:
         for source in sources[1:]:
             # What svmlight lacks is 0 there, so that files may have other widths.
-            table = _read(source, [*(expected or ()), *names] if isinstance(first, SparseTable) else expected, alike)
-            if type(table) is not type(first):
-                raise DataError(f"{source.name} isn't of the same format as {sources[0].name}; give files of one kind")
+            wanted = [*(expected or ()), *names] if isinstance(first, SparseTable) else expected
+            table = _read(source, wanted, alike, first.attrs["format"])
             if isinstance(first, pd.DataFrame) and names_of(table) != names:
                 there = names_of(table)
                 odd = [name for name in [*there, *names] if (name in there) != (name in names)] or there
@@ -158,7 +168,7 @@ def _read_all(sources: Sequence[Source], expected: list[str] | None, reading: Re
     if isinstance(first, SparseTable):
         joined: Any = _stacked([first, *rest()])
     else:
-        columns = join_blocks(_chained(first, rest()))
+        columns = join_blocks(chain([first], rest()))
         mixed = [name for name, column in columns.items() if column is None]
         if mixed:
             raise DataError(
@@ -166,15 +176,9 @@ def _read_all(sources: Sequence[Source], expected: list[str] | None, reading: Re
                 f"out the files that differ (first: {sources[0].name})"
             )
         joined = pd.DataFrame(columns, copy=False)
-    joined.attrs.update(notes=[*notes, f"{len(sources)} files of {', '.join(map(str, lengths[:8]))} rows together"])
-    if len(lengths) > 8:
-        joined.attrs["notes"][-1] = f"{len(sources)} files of {sum(lengths)} rows together"
+    rows = ", ".join(map(str, lengths)) if len(lengths) <= MOST_LENGTHS else str(sum(lengths))
+    joined.attrs["notes"] = [*notes, f"{len(sources)} files of {rows} rows together"]
     return joined
-
-
-def _chained(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
-    yield first
-    yield from rest
 
 
 def _stacked(tables: Sequence[SparseTable]) -> SparseTable:

@@ -36,6 +36,7 @@ class Workbook:
         """Return the table of a sheet."""
         if not is_workbook(source.members()):
             raise DataError(f"{source.name} is a workbook of an old Excel; save it as .xlsx or CSV")
+        reading.check_only(source, "a workbook", "header", "skip", "sheet")
         return read_sheet(source, reading)
 
 

@@ -44,6 +44,7 @@ class Svmlight:
 
     def read(self, source: Source, reading: Reading, expected: list[str] | None) -> SparseTable:
         """Return the table of a file, sparse."""
+        reading.check_only(source, "an svmlight file")
         table = read_svmlight(source, expected)
         if source.suffix not in SUFFIXES:
             table.attrs["notes"].append("reading: svmlight, by what the first lines look like")

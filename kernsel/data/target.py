@@ -102,7 +102,7 @@ def encode_targets(columns: Mapping[str, Any], task: str, standardize: bool, wei
 
 
 def split_targets(y: Any) -> dict[str, Any]:
-    """Return the columns of a target by name: ``y``, or ``y0, y1, ...`` if they have none."""
+    """Return the columns of a target, Series or (n,) arrays, by name: ``y``, or ``y0, y1, ...`` if they have none."""
     if hasattr(y, "columns"):
         names = [str(column) for column in y.columns]
         check_unique(names, "y")
@@ -111,8 +111,8 @@ def split_targets(y: Any) -> dict[str, Any]:
         return {name: y.iloc[:, j] for j, name in enumerate(names)}
     values = np.asarray(y)
     if values.ndim == 2 and values.shape[1] > 1:
-        return {f"y{j}": values[:, j] for j in range(values.shape[1])}
-    return {str(getattr(y, "name", None) or "y"): y}
+        return {f"y{j}": as_vector(values[:, j]) for j in range(values.shape[1])}
+    return {str(getattr(y, "name", None) or "y"): y if hasattr(y, "iloc") else as_vector(y)}
 
 
 def read_target(column: Any, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any], Floats | None]:
@@ -121,7 +121,7 @@ def read_target(column: Any, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[A
         check_missing(column, name)
         floats = numbers(column.rename(name))
         return given_column(column), plain_column(column, floats), floats
-    given = as_vector(column)
+    given = np.asarray(column)
     values = plain_vector(given, name)
     return given, values, values.astype(np.float64) if values.dtype.kind in "iuf" else None
 

@@ -26,7 +26,7 @@ from kernsel.selection.api import select
 from kernsel.selection.carry_out import carry_out, encode_arrays
 from kernsel.selection.plan import Plan
 from kernsel.selection.result import describe_candidate, finite_or_none
-from kernsel.selection.setting import read_metrics
+from kernsel.selection.setting import read_best_for, read_metrics
 from kernsel.types import Progress
 from kernsel.words import understands
 
@@ -80,6 +80,8 @@ class Nested:
         The outer folds in words.
     baseline, baseline_se : float
         The error of the largest class, or of the mean, of the rows that each outer fold leaves; its standard error.
+    best_for : str or None
+        What thresholds are the best for that the rows are called by; what the selections reported is by one of 0.
     """
 
     error: float
@@ -90,6 +92,7 @@ class Nested:
     holdout: str
     baseline: float
     baseline_se: float
+    best_for: str | None = None
 
     @property
     def optimism(self) -> float:
@@ -129,6 +132,17 @@ class Nested:
             ],
         }  # fmt: skip
 
+    def _of_metric(self, name: str) -> str:
+        """Say what a metric is on the rows of outer folds, and on how many of them it is defined."""
+        known, count = self.metrics[name], len(self.folds)
+        defined = sum(math.isfinite(fold.metrics[name]) for fold in self.folds)
+        value = f"{_figure(known['value'])} +- {_figure(known['se'], 2)}, the mean over outer folds"
+        if not defined:
+            value = "has no value on the rows of any outer fold alone, too few or of one class: use fewer outer folds"
+        elif defined < count:
+            value += f" ({defined} of {count}; without a value on the others, too few rows or of one class)"
+        return f"  {name}: {value}; the selections themselves reported {_figure(known['reported'])}"
+
     def summary(self) -> str:
         """Return the estimate for people."""
         se = "" if np.isnan(self.error_se) else f" +- {self.error_se:.2g}"
@@ -137,12 +151,13 @@ class Nested:
             [
                 f"nested estimate over {self.holdout}: error {self.error:.4g}{se} of rows that had no part in a choice",
                 f"  without features, by the largest class or the mean: {self.baseline:.4g} +- {self.baseline_se:.2g}",
-                f"  the selections themselves reported {self.reported:.4g}: an optimism of {self.optimism:.2g}",
-                *(
-                    f"  {name}: {_figure(each['value'])} +- {_figure(each['se'], 2)}, the mean over outer folds; the "
-                    f"selections themselves reported {_figure(each['reported'])}"
-                    for name, each in self.metrics.items()
+                f"  the selections themselves reported {self.reported:.4g}"
+                + (
+                    f": an optimism of {self.optimism:.2g}"
+                    if self.best_for is None
+                    else f", by a threshold of 0; rows are called by the best for {self.best_for} here"
                 ),
+                *map(self._of_metric, self.metrics),
                 f"  {len(choices)} different choices in {len(self.folds)} folds: {'; '.join(choices)}",
             ]
         )
@@ -274,6 +289,7 @@ def _estimate(
     placed = np.full((whole.given, *predictions.shape[1:]), np.nan if predictions.dtype.kind == "f" else None)
     placed[places[held]] = predictions
     baseline, baseline_se = _constant(whole, dealt, seed)
+    best_for = read_best_for(plan, whole)
     return Nested(
         error=error,
         error_se=spread if whole.task == "classification" else spread / (2 * error) if error else 0.0,
@@ -286,6 +302,7 @@ def _estimate(
         holdout=dealt.text,
         baseline=baseline,
         baseline_se=baseline_se,
+        best_for=None if best_for is None else best_for.text,
     )
 
 

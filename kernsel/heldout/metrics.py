@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +28,7 @@ from kernsel.folds.partition import Partition
 from kernsel.heldout.calibration import cross_fitted
 from kernsel.heldout.coupling import cross_coupled
 from kernsel.heldout.standard_error import jackknife
+from kernsel.heldout.threshold import Measure, cross_fitted_thresholds
 from kernsel.text import listing, meant
 
 Array = NDArray[np.float64]
@@ -60,14 +61,24 @@ class Metrics:
     dataset : Dataset
     calibration : str or None
         The kind of calibration behind probabilities.
+    best_for : Measure or None
+        What the threshold of two classes is best for; held-out rows are called by thresholds found without them.
     """
 
     scorers: Mapping[str, Any]
     dataset: Dataset
     calibration: str | None
+    best_for: Measure | None = None
 
     @classmethod
-    def of(cls, names: str | Sequence[str], rows: Partition, dataset: Dataset, calibration: str | None) -> Metrics:
+    def of(
+        cls,
+        names: str | Sequence[str],
+        rows: Partition,
+        dataset: Dataset,
+        calibration: str | None,
+        best_for: Measure | None = None,
+    ) -> Metrics:
         """Look up scorers, and try them on the rows of a data set.
 
         Raises
@@ -76,7 +87,7 @@ class Metrics:
             There is no such scorer, or it is for another kind of task, target or rows.
         """
         names = [names] if isinstance(names, str) else list(names)
-        metrics = cls({name: _scorer(name, dataset.task) for name in names}, dataset, calibration)
+        metrics = cls({name: _scorer(name, dataset.task) for name in names}, dataset, calibration, best_for)
         # Any outputs will do to learn whether a scorer suits; the mean of a target is among its possible values.
         F = rows.Y if dataset.task == "classification" else np.zeros_like(rows.Y) + rows.Y.mean(axis=1, keepdims=True)
         heldout = metrics._heldout(rows, F)
@@ -114,7 +125,7 @@ class Metrics:
         if dataset.labels is None:
             heldout = _HeldOut(_Values(np.asarray(model.predict(X))), self._in_units(Y), weights, starts)
         else:
-            heldout = _HeldOut(_Judged(model, X, dataset.labels), chosen_classes(Y), weights, starts)
+            heldout = _HeldOut(_judged(model, X, dataset.labels), chosen_classes(Y), weights, starts)
         return {name: heldout.score_or_nan(scorer, np.arange(len(rows))) for name, scorer in self.scorers.items()}
 
     def _heldout(self, rows: Partition, F: Array) -> _HeldOut:
@@ -127,7 +138,9 @@ class Metrics:
         kind = self.calibration or "sigmoid"
         if kind == "softmax":
             F = cross_coupled(F, Y, s, rows.starts)
-        estimator = _Classes(F, lambda: cross_fitted(kind, F, Y, s, rows.starts))
+        best_for = self.best_for
+        cuts = 0.0 if best_for is None else cross_fitted_thresholds(best_for, F[0], Y[0], s, rows.starts)
+        estimator = _looked_up(F, cuts, lambda: cross_fitted(kind, F, Y, s, rows.starts))
         return _HeldOut(estimator, chosen_classes(Y), weights, rows.starts)
 
     def _in_units(self, F: Array) -> Array:
@@ -198,55 +211,78 @@ class _Values(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-le
         return np.asarray(self.values[which])
 
 
-class _Judged(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """A model on rows X (m,), with all classes of a data set, of which it may know some only."""
+class Numbered(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """A classifier of the classes 0 to c - 1, so that a scorer takes the second of two as the positive one.
 
-    def __init__(self, model: Any, X: Any, labels: Sequence[Any]) -> None:
-        self.model, self.X, self.labels = model, X, labels
-        self.places = [labels.index(label) for label in model.labels]
-        self.classes_ = np.arange(len(labels))
+    Parameters
+    ----------
+    size : int
+        Number of classes c.
+    predicted, outputs, probabilities : callables
+        Of what a scorer is given as X, as ``predict``, ``decision_function`` and ``predict_proba`` return them.
+    """
 
-    @cached_property
-    def _F(self) -> Array:
-        return np.asarray(self.model.decision(self.X))
+    def __init__(
+        self,
+        size: int,
+        predicted: Callable[[Any], Array | Indices],
+        outputs: Callable[[Any], Array],
+        probabilities: Callable[[Any], Array],
+    ) -> None:
+        self.size, self.predicted, self.outputs, self.probabilities = size, predicted, outputs, probabilities
+        self.classes_ = np.arange(size)
 
-    def predict(self, which: Indices) -> Indices:
-        codes = {label: code for code, label in enumerate(self.labels)}
-        return np.array([codes[label] for label in self.model.outputs_to_predictions(self._F).tolist()])[which]
+    def predict(self, X: Any) -> Any:
+        """Return the numbers of classes, (m,)."""
+        return self.predicted(X)
 
-    def decision_function(self, which: Indices) -> Array:
-        F = self._F
-        if len(self.labels) == 2:
-            return F[which]
-        return self._of_all(np.column_stack([-F, F]) if F.ndim == 1 else F, np.finfo(float).min)[which]
+    def decision_function(self, X: Any) -> Any:
+        """Return the outputs, (m,) of two classes, else (m, c)."""
+        return self.outputs(X)
 
-    def predict_proba(self, which: Indices) -> Array:
-        return self._of_all(self.model.outputs_to_probabilities(self._F), 0.0)[which]
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probabilities of the classes, (m, c)."""
+        return self.probabilities(X)
 
-    def _of_all(self, known: Array, unknown: float) -> Array:
-        out = np.full((len(known), len(self.labels)), unknown)
-        out[:, self.places] = known
+
+def class_numbers(classes: Any, labels: Any) -> Indices:
+    """Return the places of labels among the classes (c,); c for one that isn't there."""
+    import pandas as pd
+
+    places = pd.Index(classes).get_indexer(np.ravel(labels))
+    return np.where(places < 0, len(classes), places)
+
+
+def _judged(model: Any, X: Any, labels: Sequence[Any]) -> Numbered:
+    """Return a model on rows X (m,), by their numbers, with all classes of a data set; it may know some only."""
+    places = [labels.index(label) for label in model.labels]
+    F = np.asarray(model.decision(X))
+
+    def of_all(known: Array, unknown: float) -> Array:
+        out = np.full((len(known), len(labels)), unknown)
+        out[:, places] = known
         return out
 
+    def outputs(which: Indices) -> Array:
+        if len(labels) == 2:
+            return F[which]
+        known = F[which]
+        return of_all(np.column_stack([-known, known]) if F.ndim == 1 else known, np.finfo(float).min)
 
-class _Classes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """Classifies row numbers by looking their outputs up; probabilities are computed when a scorer asks for them."""
+    return Numbered(
+        len(labels),
+        lambda which: class_numbers(list(labels), model.outputs_to_predictions(F[which])),
+        outputs,
+        lambda which: of_all(model.outputs_to_probabilities(F[which]), 0.0),
+    )
 
-    def __init__(self, F: Array, probabilities: Callable[[], Array]) -> None:
-        self.F = F
-        self.probabilities = probabilities
-        self.classes_ = np.arange(max(2, len(F)))
 
-    @cached_property
-    def _P(self) -> Array:
-        return self.probabilities()
-
-    def predict(self, which: Indices) -> Indices:
-        return chosen_classes(self.F[:, which])
-
-    def decision_function(self, which: Indices) -> Array:
-        F = self.F[:, which]
-        return F[0] if len(F) == 1 else F.T
-
-    def predict_proba(self, which: Indices) -> Array:
-        return self._P[which]
+def _looked_up(F: Array, thresholds: Array | float, probabilities: Callable[[], Array]) -> Numbered:
+    """Return held-out outputs F (k, n) by numbers of rows; probabilities are computed once a scorer asks for them."""
+    called, known = chosen_classes(F - thresholds), cache(probabilities)
+    return Numbered(
+        max(2, len(F)),
+        lambda which: called[which],
+        lambda which: F[0, which] if len(F) == 1 else F[:, which].T,
+        lambda which: known()[which],
+    )

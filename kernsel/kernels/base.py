@@ -568,12 +568,16 @@ def with_groups(kernel: Any, groups: Sequence[int]) -> Any:
     return kernel.tied(groups) if groups and isinstance(kernel, Kernel) else kernel
 
 
+ALL = "all features"
+"""The name of a relevance that all features share."""
+
+
 def names_of(kernel: Any, features: Sequence[str]) -> list[str]:
     """Return a name for each relevance of a kernel that has values for them, by the names of the features (d,)."""
     if hasattr(kernel, "theta_names"):
         names: list[str] = kernel.theta_names(features)
         return names
-    return list(features) if len(kernel.theta) == len(features) else ["all features"]
+    return list(features) if len(kernel.theta) == len(features) else [ALL]
 
 
 def _count(kernel: Any) -> int:

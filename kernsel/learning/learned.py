@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.kernels import Kernel
-from kernsel.kernels.base import names_of
+from kernsel.kernels.base import ALL, names_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,17 +87,16 @@ class LearnedKernel:
 
     @property
     def relevances(self) -> pd.Series:
-        """The relevance of each feature, by its name; they are the same where the kernel has one for all.
+        """The relevances by the names that the kernel gives them: those of features, or of columns of categories.
 
-        Of a sum or product the number of the part stands before the name, as in ``2.income``.
+        Of a sum or product the number of the part stands before the name, as in ``2.income``. Where the kernel has one
+        for all features, each has that one.
         """
         import pandas as pd
 
-        theta, names = np.array(self.kernel.theta), list(self.features)
-        if len(theta) == 1 and not getattr(self.kernel, "groups", ()):
-            theta = np.broadcast_to(theta, len(names))
-        else:
-            names = names_of(self.kernel, names)
+        theta, names = np.array(self.kernel.theta), names_of(self.kernel, self.features)
+        if names == [ALL]:
+            theta, names = np.broadcast_to(theta, len(self.features)), list(self.features)
         return pd.Series(theta, index=names, name="relevance")
 
     @property

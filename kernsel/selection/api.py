@@ -230,8 +230,10 @@ def select(
         sets of classes with a coverage; ``none`` by default, as each fold is fitted once more.
     threshold_for : str, optional
         Predict the second of two classes from that output on which is best for a measure of held-out rows:
-        ``accuracy``, ``balanced_accuracy``, ``f1``, ``jaccard``, ``matthews_corrcoef``, or the costs of a false
-        positive and a false negative, ``"cost(fp=1,fn=5)"``. The error, metrics and the choice are those of 0.
+        ``accuracy``, ``balanced_accuracy``, ``f1``, ``f1_macro``, ``f1_weighted``, ``jaccard``, ``matthews_corrcoef``,
+        or the costs of a false positive and a false negative, ``"cost(fp=1,fn=5)"``. Metrics of held-out rows are by
+        thresholds that were found without them; the error is that of 0. By default the threshold is the best for
+        ``select_by``, if that is one of these but accuracy; ``"none"`` keeps 0.
     task : {"auto", "regression", "classification"}
         What to learn.
     standardize : bool

@@ -269,9 +269,10 @@ class Plan:
     threshold_for: str | None = _option(
         None,
         "text",
-        "NAME|'cost(fp=C,fn=C)'",
+        "NAME|'cost(fp=C,fn=C)'|none",
         "Predict the second of two classes from the output on that is best for accuracy, balanced_accuracy, f1, "
-        "jaccard, matthews_corrcoef, or costs of a false positive and negative.",
+        "f1_macro, f1_weighted, jaccard, matthews_corrcoef, or costs of a false positive and negative [default: for "
+        "--select-by, where that is one of these but accuracy].",
         of="outputs",
     )
     task: str = _option("auto", "text", "auto|regression|classification", "What to learn.", of="table")

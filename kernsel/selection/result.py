@@ -219,7 +219,9 @@ class Selection:
         of_many = len(self.conversions) > LISTED  # those of the parts of a long sum
         shown = {name: value for name, value in self.conversions.items() if not (of_many and "." in name)}
         terms = ", ".join(f"{name} = {value:.4g}" for name, value in shown.items())
-        own, holdout = self._error(self.best), self.data["holdout"]
+        threshold = self.model.threshold
+        moved = threshold is not None and threshold.value != 0.0
+        own, holdout = self._error(self.best), self.data["holdout"] + ", by a threshold of 0" * moved
         known = self.procedure is not None
         return [
             f"selected: {self.choice()}",
@@ -232,7 +234,7 @@ class Selection:
             *[f"  how sure: {told}" for told in [self.equivalents()] if told],
             *self._proved(),
             *self._by_target(),
-            *([] if self.model.threshold is None else [f"  {self.model.threshold.describe()}"]),
+            *([] if threshold is None else [f"  {threshold.describe()}"]),
             *(
                 f"  held-out {name}: {_figure(metric)}{self._of_many(name)}"
                 for name, metric in self.best.metrics.items()

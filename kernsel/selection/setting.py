@@ -18,7 +18,7 @@ from kernsel.folds import Folds, make_folds
 from kernsel.folds.partition import Partition
 from kernsel.heldout.calibration import read_calibration
 from kernsel.heldout.errors import Errors
-from kernsel.heldout.threshold import Measure, read_measure
+from kernsel.heldout.threshold import OF_DECISIONS, Measure, read_measure
 from kernsel.kernels import Kernel
 from kernsel.parts import read_criterion, read_kernel, read_learner, read_rank, read_search, rows_for
 from kernsel.paths import compile_updates
@@ -169,7 +169,10 @@ def resolve(
     calibration = _read_calibration(plan, learner, dataset, folds[0])
     if rule.name == ONE_SE:
         _check_one_se(criterion, plan.verify, deals[0])
-    metrics = read_metrics(plan, deals[0], dataset, calibration)
+    measure = read_best_for(plan, dataset)
+    if measure is not None and plan.threshold_for is None:
+        notes.append(f"threshold: the best for {measure.text}, as that decides; threshold_for none keeps it at 0")
+    metrics = read_metrics(plan, deals[0], dataset, calibration, measure)
     etas: dict[float, float] = {}
     if getattr(criterion, "eta", 1.0) is None:
         at = LowRank(ranks[-1]) if ranks else rank
@@ -192,7 +195,7 @@ def resolve(
         calibration=calibration,
         metrics=metrics,
         intervals=_read_intervals(plan, dataset, rank),
-        measure=_read_measure(plan, dataset),
+        measure=measure,
         certify=certify,
         etas=etas,
         notes=notes,
@@ -244,9 +247,13 @@ def _read_intervals(plan: Plan, dataset: Dataset, rank: Rank) -> str:
     return kind
 
 
-def _read_measure(plan: Plan, dataset: Dataset) -> Measure | None:
-    if plan.threshold_for is None:
+def read_best_for(plan: Plan, dataset: Dataset) -> Measure | None:
+    """Return what the threshold of two classes is to be best for: what is asked for, or the metric that decides."""
+    if plan.threshold_for == "none":
         return None
+    if plan.threshold_for is None:
+        of_two = len(dataset.labels or ()) == 2
+        return Measure(plan.select_by) if of_two and plan.select_by in OF_DECISIONS else None
     measure = read_measure(plan.threshold_for)
     if len(dataset.labels or ()) != 2:
         what = f"{len(dataset.labels)}" if dataset.labels else "a regression, with none"
@@ -278,7 +285,9 @@ def _read_select_by(
     return metric
 
 
-def read_metrics(plan: Plan, rows: Partition, dataset: Dataset, calibration: str | None) -> Metrics | None:
+def read_metrics(
+    plan: Plan, rows: Partition, dataset: Dataset, calibration: str | None, measure: Measure | None = None
+) -> Metrics | None:
     """Return the metrics that are reported, and the one that decides; None where there are none."""
     names = [plan.metric] if isinstance(plan.metric, str) else [*plan.metric]
     if plan.select_by is not None:
@@ -287,7 +296,7 @@ def read_metrics(plan: Plan, rows: Partition, dataset: Dataset, calibration: str
         return None
     from kernsel.heldout.metrics import Metrics  # imports scikit-learn, which takes longer than a small selection
 
-    return Metrics.of(list(dict.fromkeys(names)), rows, dataset, calibration)
+    return Metrics.of(list(dict.fromkeys(names)), rows, dataset, calibration, measure)
 
 
 def _check_one_se(criterion: Criterion, verify: int, rows: Partition) -> None:

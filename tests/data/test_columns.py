@@ -167,6 +167,27 @@ def test_dates_become_numbers_and_parts(case):
     assert ("t (hour)" in scaled.encoder.features) == ("times" in case)  # constant ones are left out
 
 
+@pytest.mark.parametrize("way", ["%H:%M", "%H:%M:%S", "%H.%M.%S", "%I:%M %p"])
+def test_times_of_day_become_hours(way):
+    clock = pd.Series(pd.date_range("2024-01-01", periods=N, freq="37min"))
+    texts = clock.dt.strftime(way).mask(PLACES < 2, "?")
+    data = prepare(frame(t=texts), standardize=False)
+    hour = data.X[2:, data.encoder.features.index("t (hour)")]
+    np.testing.assert_allclose(hour, (clock.dt.hour + clock.dt.minute / 60)[2:], rtol=1e-12)
+    assert any("1 with times of day, as hours (t)" in note for note in data.notes)
+    assert prepare(frame(t=texts)).encoder.features[1:] == ["t (hour)"]
+    assert prepare(frame(t=clock.dt.time)).encoder.features[1:] == ["t (hour)"]  # as workbooks have them
+
+
+def test_dates_may_have_spaces_around_and_are_refused_if_written_otherwise():
+    texts = pd.Series(pd.date_range("2020-01-01", periods=N).strftime("%d.%m.%Y"))
+    plain = prepare(frame(t=texts))
+    np.testing.assert_array_equal(prepare(frame(t=texts + " ")).X[:, 1:], plain.X[:, 1:])
+    new = pd.DataFrame({"t": ["3.1.2020", "2020-01-03"], "a": 1.0})
+    with pytest.raises(DataError, match=r"column 't' holds '2020-01-03' in row 2, where dates are written as %d.%m.%Y"):
+        plain.encoder.transform(new)
+
+
 def test_dates_of_pandas_and_dates_that_can_be_read_in_two_ways():
     dates = pd.date_range("2020-01-01", periods=N)
     np.testing.assert_array_equal(

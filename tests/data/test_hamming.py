@@ -194,6 +194,24 @@ def test_one_column_of_categories_alone_has_one_relevance():
     assert found.relevances.index.tolist() == ["city"]
 
 
+@pytest.mark.parametrize("form", ["{}", "0.5 * {}", "{} + gaussian(tau=1.0)"])
+def test_a_combined_kernel_names_its_relevances_itself(form):
+    frame = table()
+    X = frame[["city"]]
+    learnt = learn_relevances(X, frame.y, kernel=form.format("ard"), folds=3, categories="hamming")
+    names = learnt.kernel.theta_names(learnt.features)
+    assert names[0].removeprefix("1.") == "city"
+    assert learnt.relevances.index.tolist() == names
+    assert learnt.relevances.tolist() == list(learnt.kernel.theta)
+
+
+def test_relevances_of_one_feature_of_several_are_not_those_of_all():
+    frame = table()
+    learnt = learn_relevances(frame[["a", "b"]], frame.y, kernel="ard[1]", folds=3)
+    assert learnt.relevances.index.tolist() == ["b"]
+    assert learnt.relevances.tolist() == list(learnt.kernel.theta)
+
+
 def test_a_column_of_rare_categories_alone_stays_and_is_said():
     data = prepare(table(), choices=make_choices(rare=1000))
     assert not data.encoder.pooled

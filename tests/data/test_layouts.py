@@ -223,6 +223,16 @@ REFUSED = {
     "skipped": ("a,b\n1,2\n", {"skip": 9}, DataError, "is empty"),
     "a sheet of text": ("a,b\n1,2\n", {"sheet": "2"}, DataError, "is no workbook, so it has no sheet '2'"),
     "comments only": ("# a\n# b\n", {}, DataError, "has no line that isn't a comment"),
+    "JSON": (
+        '{"a": [1, 2],\n "b": [2, 3]}\n',
+        {},
+        DataError,
+        "is JSON; convert it to CSV, for instance by pandas.read_js",
+    ),
+    "JSON in lines": ('{"a":1,"b":2}\n{"a":2,"b":3}\n', {}, DataError, "is JSON; convert it to CSV"),
+    "records of JSON": ('[\n {"a":1,"b":2},\n {"a":2,"b":3}\n]\n', {}, DataError, "is JSON; convert it to CSV"),
+    "lists of JSON": ("[[1, 2],\n [2, 3]]\n", {}, DataError, "is JSON; convert it to CSV"),
+    "a page": ("<!DOCTYPE html>\n<p>a,b</p>\n", {}, DataError, "is HTML or XML; get the table itself, as CSV"),
     "arff": ("@relation r\n@data\n1,2\n", {}, DataError, "is an ARFF file; convert it to CSV"),
     "other numbers of fields": ("a b\n1 2 3\n4 5\n6 7\n", {}, DataError, "line 2: 3 fields where the header has 2"),
     "a name that is lacking": ("a,,y\n1,2,3\n3,4,4\n", {}, DataError, "column 2 has no name"),
@@ -337,6 +347,29 @@ def test_workbooks(tmp_path, kind):
         assert (list(second.columns), second.values.tolist()) == (["u", "v"], [[1, 2]])
     with pytest.raises(DataError, match="has no sheet 'three'; its sheets are 'one', 'two'"):
         read_table(path, reading=Reading(sheet="three"))
+
+
+@pytest.mark.parametrize(
+    ("name", "what"), [("a.xlsx", "a workbook"), ("a.svm", "an svmlight file"), ("a.npy", "an array")]
+)
+def test_options_of_text_say_nothing_of_other_files(tmp_path, name, what):
+    path = tmp_path / name
+    if name.endswith("xlsx"):
+        pytest.importorskip("openpyxl")
+        pd.DataFrame({"a": [1], "b": [2]}).to_excel(path)
+    elif name.endswith("npy"):
+        np.save(path, np.ones((2, 2)))
+    else:
+        path.write_text("1 1:2\n2 1:3\n")
+    with pytest.raises(DataError, match=f"{name} is {what}, of which --decimal says nothing; leave it out"):
+        read_table(path, reading=Reading(decimal=","))
+
+
+def test_files_of_two_formats(tmp_path):
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "b.svm").write_text("1 1:2\n2 1:3\n")
+    with pytest.raises(DataError, match=r"b.svm isn't of the format of the first file, text; give files of one kind"):
+        read_table([tmp_path / "a.csv", tmp_path / "b.svm"])
 
 
 def test_a_workbook_of_an_old_excel_and_a_damaged_one(tmp_path):

@@ -129,14 +129,28 @@ def test_metrics_are_those_of_the_rows_of_each_outer_fold_by_the_model_without_t
     assert result.to_dict()["metrics"] == result.metrics
 
 
+def test_an_error_by_thresholds_is_not_compared_with_one_by_zero():
+    X, y = tables.circles(60)
+    found = nested(X, y, outer=3, select_by="f1", **FEW)
+    assert found.best_for == "f1"
+    assert ", by a threshold of 0; rows are called by the best for f1 here\n" in found.summary()
+    plain = nested(X, y, outer=3, select_by="f1", threshold_for="none", **FEW)
+    assert plain.best_for is None
+    assert f": an optimism of {plain.optimism:.2g}\n" in plain.summary()
+
+
 def test_a_metric_of_rows_that_have_no_value_of_it_is_unknown():
     X, y = tables.circles(40)
     of_one_class = 2 * (y == y[0]) + np.arange(40) % 2
     result = nested(X, y, outer=of_one_class, metric="roc_auc", **FEW)
     assert result.metrics["roc_auc"]["value"] is result.metrics["roc_auc"]["se"] is None
     assert result.metrics["roc_auc"]["reported"] > 0
-    assert "  roc_auc: unknown +- unknown" in result.summary()
+    assert "  roc_auc: has no value on the rows of any outer fold alone, too few or of one class:" in result.summary()
     assert result.to_dict()["folds"][0]["metrics"] == {"roc_auc": None}
+    mixed = np.where(np.arange(40) % 3 == 0, 4, of_one_class)
+    result = nested(X, y, outer=mixed, metric="roc_auc", **FEW)
+    told = f" (1 of {len(set(mixed))}; without a value on the others, too few rows or of one class); "
+    assert told in result.summary()
     with pytest.raises(OptionError, match="metric 'r2' is for a regression"):
         nested(X, y, outer=3, metric="r2", **FEW)
 

@@ -10,6 +10,7 @@ import kernsel
 import tables
 from kernsel.data import from_arrays
 from kernsel.errors import ModelError, OptionError
+from kernsel.heldout.calibration import platt
 from kernsel.heldout.threshold import MEASURES, Threshold, best_threshold, choose_threshold, counts_at, read_measure
 from kernsel.model.model import load
 from kernsel.selection.carry_out import select_dataset
@@ -29,24 +30,48 @@ def measured(name, y, called, s):
     if name.startswith("cost"):
         fp, fn = read_measure(name).costs
         return -(fp * s @ (called & (y < 0)) + fn * s @ (~called & (y > 0))) / s.sum()
-    options = {"zero_division": 0.0} if name in ("f1", "jaccard") else {}
+    name, _, average = name.partition("_") if name.startswith("f1") else (name, "", "")
+    options = {"zero_division": 0.0, "average": average or "binary"} if name in ("f1", "jaccard") else {}
     return getattr(metrics, name if name == "matthews_corrcoef" else f"{name}_score")(
         y > 0, called, sample_weight=s, **options
     )
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(NAMES))
-def test_it_is_the_best_of_all_cuts(seed, name):
+def test_counts_are_those_of_the_labels(seed, name):
     f, y, s = drawn(seed)
     if len(set(y)) < 2:
         return
-    measure = read_measure(name)
-    cuts = np.r_[f.min() - 1, np.unique(f) + 1e-6]
+    measure, cuts = read_measure(name), np.r_[f.min() - 1, np.unique(f) + 1e-6]
     gains = np.array([measured(name, y, f >= cut, s) for cut in cuts])
-    np.testing.assert_allclose(measure.gain(counts_at(f, y, s, cuts)), gains, atol=1e-12)
-    found = best_threshold(measure, f, y, s)
-    assert measured(name, y, f >= found, s) == pytest.approx(gains.max(), abs=1e-12)
+    np.testing.assert_allclose(measure.gain(counts_at(f, y > 0, s, cuts)), gains, atol=1e-12)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(NAMES))
+def test_it_is_the_best_of_all_cuts_by_the_counts_to_expect(seed, name):
+    """Each row is there twice, with either label, weighted by how probable that is."""
+    f, y, s = drawn(seed)
+    if len(set(y)) < 2:
+        return
+    p = platt(f, y, s)(f)
+    twice, labels, weights = np.r_[f, f], np.r_[np.ones_like(f), -np.ones_like(f)], np.r_[s * p, s * (1 - p)]
+    cuts = np.r_[f.min() - 1, np.unique(f) + 1e-6]
+    gains = [measured(name, labels, twice >= cut, weights) for cut in cuts]
+    found = best_threshold(read_measure(name), f, y, s)
+    assert measured(name, labels, twice >= found, weights) == pytest.approx(max(gains), abs=1e-11)
     assert not np.isin(found, f) or found == 0.0
+
+
+def test_expected_counts_leave_chance_out():
+    """Over samples of one law the thresholds that are best for labels are scattered more widely."""
+    rng, measure, s = np.random.default_rng(0), read_measure("f1"), np.ones(100)
+    expected, labels = [], []
+    for _ in range(60):
+        y = np.where(rng.random(100) < 0.2, 1.0, -1.0)
+        f = 0.5 * y + 0.5 * rng.normal(size=100)
+        expected.append(best_threshold(measure, f, y, s))
+        labels.append(f[np.argmax(measure.gain(counts_at(f, y > 0, s, f)))])
+    assert np.std(expected) < 0.75 * np.std(labels)
 
 
 def test_of_equal_cuts_it_is_the_one_nearest_to_zero():
@@ -109,7 +134,7 @@ def test_zero_stays_where_nothing_is_better():
     ("text", "message"),
     [
         ("acuracy", "threshold for 'acuracy': there is no such measure; did you mean 'accuracy'?"),
-        ("profit", "there is no such measure; use accuracy, .* or costs such as"),
+        ("profit", "there is no such measure; use accuracy, .* costs such as"),
         ("cost(fp=1)", "give both costs as numbers"),
         ("cost(fp=1,fn=x)", "give both costs as numbers"),
         ("cost(fp=-1,fn=1)", "costs are fp and fn, at least 0 and not both 0"),

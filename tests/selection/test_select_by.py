@@ -8,6 +8,7 @@ from sklearn.metrics import get_scorer
 import kernsel
 from kernsel import KernelClassifier, KernelRegressor
 from kernsel.errors import OptionError
+from kernsel.heldout.threshold import OF_DECISIONS, best_threshold, read_measure
 from kernsel.search.choice import BY_METRIC, MOST
 
 pytestmark = pytest.mark.filterwarnings("ignore::kernsel.errors.SelectionWarning")
@@ -53,6 +54,56 @@ def test_metrics_are_those_of_the_held_out_outputs(classes):
     from sklearn.metrics import roc_auc_score
 
     assert found.best.metrics["roc_auc"].value == pytest.approx(roc_auc_score(y, found.outputs), abs=1e-12)
+
+
+def cross_called(f, y, numbers, metric, score):
+    """Call each fold by the threshold that is best for the others; all by 0 if that is no better."""
+    called = f >= 0
+    for fold in set(numbers):
+        own = numbers == fold
+        called[own] = f[own] >= best_threshold(read_measure(metric), f[~own], 2.0 * y[~own] - 1, np.ones((~own).sum()))
+    return called if score(y, called) > score(y, f >= 0) else f >= 0
+
+
+@pytest.mark.parametrize("metric", sorted(OF_DECISIONS))
+def test_a_metric_of_decisions_brings_its_threshold_along(classes, metric):
+    """GridSearchCV would compare decisions by 0; asking for the metric is asking for decisions that are good for it."""
+    X, y = classes
+    folds = np.arange(150) % 5
+    options = QUICK | {"folds": folds, "select_by": metric, "metric": ["accuracy", "roc_auc"]}
+    found = kernsel.select(X, y, **options)
+    scorer = get_scorer(metric)
+
+    def score(truth, called):
+        return scorer._score_func(truth, called.astype(int), **scorer._kwargs)
+
+    called = cross_called(found.outputs, y, folds, metric, score)
+    assert found.best.metrics[metric].value == pytest.approx(score(y, called), abs=1e-12)
+    assert found.best.metrics["accuracy"].value == pytest.approx(np.mean(y == called), abs=1e-12)
+    threshold = found.model.threshold
+    assert (threshold.best_for, threshold.after) == (metric, pytest.approx(score(y, called), abs=1e-12))
+    assert threshold.after > threshold.before
+    np.testing.assert_array_equal(found.model.predict(X), found.model.decision(X) >= threshold.value)
+    assert found.options["threshold_for"] == metric
+    assert f"threshold: the best for {metric}, as that decides; threshold_for none keeps it at 0" in found.data["notes"]
+    assert ", by a threshold of 0)\n" in found.summary()
+    plain = kernsel.select(X, y, **options, threshold_for="none")
+    assert (plain.model.threshold, plain.options["threshold_for"]) == (None, None)
+    at_zero = score(y, plain.outputs >= 0)
+    assert plain.best.metrics[metric].value == pytest.approx(at_zero, abs=1e-12)
+    assert plain.best.metrics["roc_auc"].value > 0.5
+    other = kernsel.select(X, y, **options, threshold_for="cost(fp=1,fn=9)")
+    assert other.model.threshold.best_for == "cost(fp=1,fn=9)"
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "roc_auc", "recall", "neg_log_loss"])
+def test_other_metrics_bring_none(classes, metric):
+    assert kernsel.select(*classes, select_by=metric, **QUICK).model.threshold is None
+
+
+def test_no_threshold_for_three_classes():
+    found = kernsel.select(*make_classification(90, 6, n_informative=4, n_classes=3), select_by="f1_macro", **QUICK)
+    assert found.model.threshold is None
 
 
 def test_no_other_candidate_is_chosen_where_the_metric_says_nothing(classes):
