@@ -9,8 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from kernsel import registry
 from kernsel.errors import OptionError
-from kernsel.selection.plan import WORDS
+from kernsel.parts import read_kernel
+from kernsel.selection.kernel_source import AUTO, kernels_given
+from kernsel.selection.plan import WORDS, Plan
 from kernsel.text import first_line, parse
 from kernsel.words import read_options
 
@@ -23,7 +26,10 @@ VARIED = {
 }
 """The options of a selection that lists of values may be given for, by the name of the list."""
 
-OWN = ("fitted", "learned", "weighted", "ridges")
+FOUND = ("learned", "weighted")
+"""What a method may have in place of a search."""
+
+OWN = ("fitted", *FOUND, "ridges")
 """What a method may have besides the options of a selection."""
 
 
@@ -125,6 +131,32 @@ def make_methods(
     found += [Method(name, _checked(name, options)) for name, options in (named or {}).items()]
     others = [Method(_short(each), against=each) for each in against]
     return [*(found or [Method("kernsel")] * bool(others)), *others]
+
+
+def choosable(method: Method) -> set[str]:
+    """Return the names of what a method may choose: lambda, and parameters of its kernels, learner or estimator.
+
+    Where those are chosen among all that there are, it is the names of all of them.
+    """
+    if method.against is not None:
+        return {name.removeprefix("estimator__") for name in _parameters_of(make_estimator(method.against, 0))}
+    plan = Plan(**{name: value for name, value in method.options.items() if name in WORDS})
+    kernels, learner = kernels_given(plan), method.options.get("fitted", plan.learner)
+    if AUTO in kernels or any(method.options.get(each) is not None for each in FOUND):
+        kernels = _built_in("kernel")
+    learners = _built_in("learner") if learner == AUTO else [] if learner is None else [learner]
+    made = [registry.build("learner", each) if isinstance(each, str) else each for each in learners]
+    parts = [*map(read_kernel, kernels), *made]
+    names = {"lambda"}.union(*({*getattr(each, "parameters", {}), *getattr(each, "free", ())} for each in parts))
+    return names.difference(*(getattr(each, "unlearnt", ()) for each in parts))  # those are no single numbers
+
+
+def _built_in(kind: str) -> list[str]:
+    return [claim.name for claim in registry.claims(kind) if claim.builtin]
+
+
+def _parameters_of(estimator: Any) -> list[str]:
+    return list(estimator.get_params()) if hasattr(estimator, "get_params") else []
 
 
 def check_methods(methods: Sequence[Method]) -> None:

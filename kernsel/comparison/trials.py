@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from kernsel.comparison.methods import OWN, Method, make_estimator, merged
+from kernsel.comparison.methods import FOUND, OWN, Method, make_estimator, merged
 from kernsel.comparison.tables import Split, Table
 from kernsel.errors import IncompatibleError, KernselError, OptionError
 from kernsel.evaluation.nestedcv import row_losses
@@ -31,7 +31,7 @@ FITTED: Mapping[str, Any] = {
 }
 """What a model is fitted by, once its kernel and lambda are known."""
 
-LEARNING: Mapping[str, Callable[..., Any]] = {"learned": learn_on_dataset, "weighted": learn_mkl_on_dataset}
+LEARNING: Mapping[str, Callable[..., Any]] = dict(zip(FOUND, (learn_on_dataset, learn_mkl_on_dataset), strict=True))
 """What finds a kernel and lambda in place of a search, by a method's option."""
 
 NOT_FITTED = ("relevances", "refine", "budget", "order", "eta", "pure", "one_se", "within", "certify")
