@@ -93,8 +93,8 @@ def compare(
     methods : mapping of str to mapping, optional
         Further methods by their names: the options of a selection. ``fitted`` names a learner that is fitted with what
         was chosen, where that is another one; ``learned`` holds options of :func:`kernsel.learn_relevances`, and
-        ``weighted`` those of :func:`kernsel.learn_mkl`, by which kernel and lambda are found instead; ``ridges`` holds
-        values of n lambda to search.
+        ``weighted`` those of :func:`kernsel.learn_mkl`, by which the kernel is found instead, and lambda too where they
+        look at fits; ``ridges`` holds values of n lambda to search.
     against : sequence of str or estimator
         Estimators of scikit-learn's kind, or their import paths, such as ``"sklearn.svm:SVC(C=10)"``. They get the rows
         encoded and scaled as a selection does.

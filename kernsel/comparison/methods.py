@@ -48,8 +48,8 @@ class Method:
     options : mapping
         Of a selection, see :func:`kernsel.select`. Besides, ``fitted`` names the learner that is fitted with the kernel
         and lambda chosen, where that is another one than they are chosen for; ``learned`` holds the options of
-        :func:`kernsel.learn_relevances`, and ``weighted`` those of :func:`kernsel.learn_mkl`, by which kernel and
-        lambda are found in place of a search; ``ridges`` holds the values of n lambda that are searched, n the number
+        :func:`kernsel.learn_relevances`, and ``weighted`` those of :func:`kernsel.learn_mkl`, by which the kernel is
+        found in place of a search, and lambda too where they look at fits; ``ridges`` holds the values of n lambda that are searched, n the number
         of rows to train on.
     against : str or estimator or None
         In place of a selection, an estimator of scikit-learn's kind, or the import path of one.

@@ -125,9 +125,8 @@ def _select(table: Table, method: Method, rows: Any, seed: int) -> Fitted:
     learning = next((each for each in LEARNING if method.options.get(each) is not None), None)
     if learning is not None:
         found = LEARNING[learning](dataset, **method.options[learning])
-        result = carry_out(dataset, _at(plan, found.kernel, found.lam))
-    else:
-        result = carry_out(dataset, plan)
+        plan = _beside(plan, found.kernel) if found.lam is None else _at(plan, found.kernel, found.lam)
+    result = carry_out(dataset, plan)
     proof = result.certificate
     if (fitted := method.options.get("fitted")) is not None:
         best = result.best
@@ -145,6 +144,13 @@ def _select(table: Table, method: Method, rows: Any, seed: int) -> Fitted:
         None if proof is None else proof.lowest,
         None if proof is None else 0.0 if proof.closed_form else proof.refits / max(proof.exhaustive, 1),
     )
+
+
+def _beside(plan: Plan, kernel: Any) -> Plan:
+    """Return the plan of a selection of lambda for a kernel that is known: values of a grid for others are left out."""
+    if isinstance(plan.grid, str):
+        return replace(plan, kernel=kernel)
+    return replace(plan, kernel=kernel, grid={name: each for name, each in plan.grid.items() if name == "lambda"})
 
 
 def _at(plan: Plan, kernel: Any, lam: float) -> Plan:

@@ -75,6 +75,19 @@ def test_an_estimator_gets_encoded_rows_and_own_labels():
     assert found.results[0].errors[0, 1] == np.mean(expected != y[test])
 
 
+def test_weights_that_no_fit_chose_leave_lambda_to_the_selection():
+    X, y = classes()
+    options = {"method": "uniform", "family": "separate"}
+    found = kernsel.compare((X, y), methods={"mean": {"weighted": options}, "plain": {}}, splits=1, **FAST)
+    train, test = Table.of("data", X, y, Plan(), Splits(1)).splits[0]
+    kernel = kernsel.learn_mkl(X[train], y[train], **options).kernel
+    grid = {"lambda": FAST["grid"]["lambda"]}
+    expected = kernsel.select(X[train], y[train], **{**FAST, "kernel": kernel, "grid": grid})
+    trial = found.results[0].trials[0][0]
+    assert trial.lam == expected.best.lam
+    assert trial.loss == np.mean(expected.model.predict(X[test]) != y[test])
+
+
 def test_a_choice_is_refitted_with_another_learner():
     X, y = classes()
     methods = {"a": {"criterion": "eloo", "learner": "krr", "fitted": "svm"}, "b": {"criterion": "eloo"}}
