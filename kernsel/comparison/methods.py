@@ -29,6 +29,9 @@ VARIED = {
 FOUND = ("learned", "weighted")
 """What a method may have in place of a search."""
 
+KERNELS = "kernels"
+"""What is told of a weighted sum: how many kernels have a weight."""
+
 OWN = ("fitted", *FOUND, "ridges")
 """What a method may have besides the options of a selection."""
 
@@ -49,8 +52,8 @@ class Method:
         Of a selection, see :func:`kernsel.select`. Besides, ``fitted`` names the learner that is fitted with the kernel
         and lambda chosen, where that is another one than they are chosen for; ``learned`` holds the options of
         :func:`kernsel.learn_relevances`, and ``weighted`` those of :func:`kernsel.learn_mkl`, by which the kernel is
-        found in place of a search, and lambda too where they look at fits; ``ridges`` holds the values of n lambda that are searched, n the number
-        of rows to train on.
+        found in place of a search, and lambda too where they look at fits; ``ridges`` holds the values of n lambda that
+        are searched, n the number of rows to train on.
     against : str or estimator or None
         In place of a selection, an estimator of scikit-learn's kind, or the import path of one.
     """
@@ -63,6 +66,11 @@ class Method:
     def identity(self) -> tuple[Any, ...]:
         """What tells its results from another one's: the name doesn't matter."""
         return self.against, dict(self.options)
+
+    @property
+    def learning(self) -> str | None:
+        """Which of ``FOUND`` it has."""
+        return next((name for name in FOUND if self.options.get(name) is not None), None)
 
     def within(self, options: Mapping[str, Any]) -> Method:
         """Return it with further options; its own ones count, and of grids the values of each parameter."""
@@ -142,12 +150,16 @@ def choosable(method: Method) -> set[str]:
         return {name.removeprefix("estimator__") for name in _parameters_of(make_estimator(method.against, 0))}
     plan = Plan(**{name: value for name, value in method.options.items() if name in WORDS})
     kernels, learner = kernels_given(plan), method.options.get("fitted", plan.learner)
-    if AUTO in kernels or any(method.options.get(each) is not None for each in FOUND):
+    if method.learning == "learned":
+        kernels = kernels_given(Plan(kernel=method.options["learned"].get("kernel", "ard")))
+    if AUTO in kernels:
         kernels = _built_in("kernel")
     learners = _built_in("learner") if learner == AUTO else [] if learner is None else [learner]
     made = [registry.build("learner", each) if isinstance(each, str) else each for each in learners]
-    parts = [*map(read_kernel, kernels), *made]
-    names = {"lambda"}.union(*({*getattr(each, "parameters", {}), *getattr(each, "free", ())} for each in parts))
+    parts = [*([] if method.learning == "weighted" else map(read_kernel, kernels)), *made]
+    names = {"lambda", *[KERNELS] * (method.learning == "weighted")}.union(
+        *({*getattr(each, "parameters", {}), *getattr(each, "free", ())} for each in parts)
+    )
     return names.difference(*(getattr(each, "unlearnt", ()) for each in parts))  # those are no single numbers
 
 

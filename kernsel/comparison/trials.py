@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from kernsel.comparison.methods import FOUND, OWN, Method, make_estimator, merged
+from kernsel.comparison.methods import FOUND, KERNELS, OWN, Method, make_estimator, merged
 from kernsel.comparison.tables import Split, Table
 from kernsel.errors import IncompatibleError, KernselError, OptionError
 from kernsel.evaluation.nestedcv import row_losses
 from kernsel.kernels import short
-from kernsel.learning import learn_mkl_on_dataset, learn_on_dataset
+from kernsel.learning import WeightedKernel, learn_mkl_on_dataset, learn_on_dataset
 from kernsel.search.candidate import parameters_of
 from kernsel.selection.carry_out import carry_out
 from kernsel.selection.plan import Plan
@@ -122,8 +122,8 @@ def _select(table: Table, method: Method, rows: Any, seed: int) -> Fitted:
         plan = replace(
             plan, grid=merged({"grid": plan.grid}, {"grid": {"lambda": [r / dataset.total for r in ridges]}})["grid"]
         )
-    learning = next((each for each in LEARNING if method.options.get(each) is not None), None)
-    if learning is not None:
+    found: Any = None
+    if (learning := method.learning) is not None:
         found = LEARNING[learning](dataset, **method.options[learning])
         plan = _beside(plan, found.kernel) if found.lam is None else _at(plan, found.kernel, found.lam)
     result = carry_out(dataset, plan)
@@ -138,7 +138,7 @@ def _select(table: Table, method: Method, rows: Any, seed: int) -> Fitted:
         seconds,
         result.learner,
         short(best.kernel),
-        {**_numbers(best.kernel.parameters), **_numbers(parameters_of(best.learner))},
+        {**_of_kernel(best.kernel, found), **_numbers(parameters_of(best.learner))},
         best.lam,
         best.error,
         None if proof is None else proof.lowest,
@@ -157,6 +157,13 @@ def _at(plan: Plan, kernel: Any, lam: float) -> Plan:
     """Return the plan of a fit at a kernel and lambda that are known."""
     defaults: dict[str, Any] = {name: getattr(Plan, name) for name in NOT_FITTED}
     return replace(plan, kernel=kernel, grid={"lambda": [lam]}, **FITTED, **defaults)
+
+
+def _of_kernel(kernel: Any, found: Any) -> dict[str, float]:
+    """Return the parameters of a kernel; of a weighted sum how many kernels have a weight."""
+    if isinstance(found, WeightedKernel):
+        return {KERNELS: float(np.count_nonzero(found.weights))}
+    return _numbers(kernel.parameters)
 
 
 def _numbers(parameters: Mapping[str, Any]) -> dict[str, float]:

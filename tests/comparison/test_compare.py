@@ -86,6 +86,7 @@ def test_weights_that_no_fit_chose_leave_lambda_to_the_selection():
     trial = found.results[0].trials[0][0]
     assert trial.lam == expected.best.lam
     assert trial.loss == np.mean(expected.model.predict(X[test]) != y[test])
+    assert trial.parameters == {"kernels": 36}  # twelve widths on all features, and on each of the two
 
 
 def test_a_choice_is_refitted_with_another_learner():
@@ -189,7 +190,8 @@ def test_two_tables_of_one_name_are_refused():
     [
         ({"a": {"kernel": "gaussian", "learner": "svm"}}, {"tau", "h", "lambda"}),
         ({"a": {"kernel": ["ard", "polynomial(gamma=1)"]}}, {"degree", "gamma", "coef0", "lambda"}),
-        ({"a": {"learned": {}}, "b": {"kernel": "gaussian*linear", "fitted": "svr"}}, {"tau", "1.tau", "epsilon"}),
+        ({"a": {"learned": {}}, "b": {"kernel": "gaussian*linear", "fitted": "svr"}}, {"1.tau", "epsilon"}),
+        ({"a": {"learned": {"kernel": "gaussian"}}, "b": {"weighted": {"method": "lp"}}}, {"tau", "kernels"}),
         ({"a": {}, "b": {"learner": "auto"}}, {"tau", "degree", "h"}),
     ],
 )
