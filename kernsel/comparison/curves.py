@@ -33,14 +33,14 @@ from kernsel.data import Dataset
 from kernsel.errors import OptionError, SelectionError
 from kernsel.folds import make_folds
 from kernsel.folds.partition import Partition
-from kernsel.journal import journaling
+from kernsel.journal import journaling, remember
 from kernsel.learning.flkl import CrossValidation
 from kernsel.learning.relevances import LEARNERS
 from kernsel.learning.start import Start, check_learnable, choose_start, deal_rows
 from kernsel.numerics.runtime.jit import one_blas_thread
 from kernsel.parts import read_kernel, read_learner, read_rank
 from kernsel.paths import HeldOut, Path, make_path
-from kernsel.protocols import Learner
+from kernsel.protocols import Kernel, Learner
 from kernsel.representation.problem import Problem
 from kernsel.selection.carry_out import carry_out
 from kernsel.selection.plan import OF_TABLE, WORDS, Plan
@@ -506,10 +506,15 @@ class _Draws:
         plan = replace(self.plan, folds=folds)
         order = np.random.default_rng((plan.seed, number)).permutation(whole.n)
         dataset = whole.take(np.sort(order[: self._kept(whole)]))
-        best = carry_out(dataset, plan).best
+
+        def choose() -> tuple[Kernel, Learner, float]:
+            best = carry_out(dataset, plan).best
+            return best.kernel, best.learner, best.lam
+
+        kernel, learner, lam = remember("draw", (dataset, plan.options), choose, whole=True)
         rows = Partition.of(dataset, make_folds(folds, dataset, plan.seed), plan.seed)
-        rank = read_rank(plan.rank, dataset.n, plan.landmarks, best.learner)
-        return make_path(Problem(rows, best.kernel, rank), best.learner, [best.lam])
+        rank = read_rank(plan.rank, dataset.n, plan.landmarks, learner)
+        return make_path(Problem(rows, kernel, rank), learner, [lam])
 
 
 def _distance(exact: HeldOut, held: HeldOut) -> float:

@@ -69,6 +69,7 @@ def test_it_goes_on_from_a_journal(data, tmp_path):
     assert again.stdout == first.stdout
     assert "going on from" in again.stderr
     assert "curve order of first: 50 rows" in run("journal", tmp_path / "j").stdout
+    assert (tmp_path / "j").read_text().count('"stage"') == 2  # what a draw chose, not each step of its search
     more = run("curve", *asked, "--splits", 3)
     assert "going on from" in more.stderr
     assert "with other options" in run("curve", *asked, "--train", 0.7, code=2).stderr
