@@ -137,7 +137,7 @@ def _select(table: Table, method: Method, rows: Any, seed: int) -> Fitted:
         math.nan,
         seconds,
         result.learner,
-        short(best.kernel),
+        "weighted sum" if isinstance(found, WeightedKernel) else short(best.kernel),
         {**_of_kernel(best.kernel, found), **_numbers(parameters_of(best.learner))},
         best.lam,
         best.error,

@@ -86,6 +86,7 @@ def test_weights_that_no_fit_chose_leave_lambda_to_the_selection():
     trial = found.results[0].trials[0][0]
     assert trial.lam == expected.best.lam
     assert trial.loss == np.mean(expected.model.predict(X[test]) != y[test])
+    assert trial.kernel == "weighted sum"
     assert trial.parameters == {"kernels": 36}  # twelve widths on all features, and on each of the two
 
 
