@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 
 from commandline import run
+from kernsel.comparison import tables
+from kernsel.selection.carry_out import encode_arrays
 
 FAST = ("--kernel", "gaussian", "--grid", "tau=0.5,2", "--grid", "lambda=0.01,0.1")
 
@@ -61,6 +63,21 @@ def test_a_surface(data):
     document = json.loads(run(*asked, "--values", "0.01,0.1", "--mus", "0.001,1", "--json").stdout)
     assert np.shape(document["points"]["z"]) == (2, 2)
     assert document["format"] == "kernsel-surface"
+
+
+@pytest.mark.parametrize("name", ["eta", "order"])
+def test_each_table_is_encoded_once_before_the_work(data, name, monkeypatch):
+    """What is announced and written to a journal's header is what is worked on."""
+    encoded = []
+
+    def count(X, y, plan, **options):
+        encoded.append(len(y))
+        return encode_arrays(X, y, plan, **options)
+
+    monkeypatch.setattr(tables, "encode_arrays", count)
+    values = {"eta": "0.25,64", "order": "1,2"}[name]
+    run("curve", name, *data, *FAST, "--values", values, "--splits", 1, "--folds", 3, "--train", 0.8)
+    assert encoded.count(50) == 2  # and parts of them to train on
 
 
 def test_it_goes_on_from_a_journal(data, tmp_path):
