@@ -1,25 +1,24 @@
 """What kernsel's default predicts on many tables, beside boosted trees, support vector machines and its own narrower
-searches.
+searches: ``kernsel.compare`` on each, and what they come to.
 
-    python benchmarks/tables.py [DATA.csv ...] [--rows 2000] [--draws 3] [--methods auto,gaussian,...] [--out FILE]
+    python benchmarks/tables.py [DATA.csv ...] [--rows 2000] [--draws 3] [--methods auto,gaussian,...] [--journals DIR]
 
 Tables: the CSV files that are given (features, then the target), those that scikit-learn ships, and made ones. A draw
 takes at most ``--rows`` rows, at most 70 % of a table, to learn from, and up to 5000 others to test on. Figures: for a
 regression the mean squared error in units of the target's variance, for classes the share misclassified. Of several
 methods the geometric mean of ratios to the first one (regressions), the mean (classes), and on how many tables each is
-better than the first. Times are wall seconds on all threads.
+better than the first. Times are median wall seconds on all threads. A stopped run goes on from its journals.
 
 Rivals that are not installed are left out: ``lightgbm`` (as it comes; ``tuned``: the best of eight settings by early
-stopping on a fifth of the rows), ``xgpr``, ``xrfm``.
+stopping on a fifth of the rows).
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import time
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,18 +26,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn import datasets
+from sklearn.base import BaseEstimator
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, train_test_split
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
 import kernsel
 
 Array = NDArray[Any]
-Fit = Callable[[Array, Array, bool], Callable[[Array], Array]]
-"""``(X, y, whether y is classes) -> predict``."""
-
 TUNED = [
     {"learning_rate": rate, "num_leaves": leaves, "min_child_samples": least}
     for rate in (0.03, 0.1)
@@ -81,71 +78,91 @@ MADE: dict[str, Callable[[], tuple[Array, Array]]] = {
 }
 
 
-def kernsel_with(**options: Any) -> Fit:
-    """Return a selection with options."""
-
-    def fit(X: Array, y: Array, classes: bool) -> Callable[[Array], Array]:
-        task = "classification" if classes else "regression"
-        return kernsel.select(X, y, task=task, **options).model.predict
-
-    return fit
-
-
-def boosted(X: Array, y: Array, classes: bool) -> Callable[[Array], Array]:
-    """LightGBM as it comes."""
-    import lightgbm
-
-    kind = lightgbm.LGBMClassifier if classes else lightgbm.LGBMRegressor
-    return kind(verbose=-1).fit(X, y).predict
-
-
-def boosted_tuned(X: Array, y: Array, classes: bool) -> Callable[[Array], Array]:
+class Tuned(BaseEstimator):
     """The best of eight settings of LightGBM, each with as many trees as a fifth of the rows says; fitted on all."""
+
+    def __init__(self, kind: Any = None) -> None:
+        self.kind = kind
+
+    def fit(self, X: Array, y: Array) -> Tuned:
+        import lightgbm
+
+        classes = issubclass(self.kind, lightgbm.LGBMClassifier)
+        X_train, X_stop, y_train, y_stop = train_test_split(
+            X, y, test_size=0.2, random_state=0, stratify=y if classes else None
+        )
+        best: tuple[float, dict[str, Any], int] = (np.inf, {}, 100)
+        for setting in TUNED:
+            model = self.kind(n_estimators=2000, verbose=-1, **setting)
+            stop = lightgbm.early_stopping(50, verbose=False)
+            model.fit(X_train, y_train, eval_set=[(X_stop, y_stop)], callbacks=[stop])
+            loss = next(iter(next(iter(model.best_score_.values())).values()))
+            best = min(best, (loss, setting, model.best_iteration_ or 100), key=lambda each: each[0])
+        _, setting, trees = best
+        self.model_ = self.kind(n_estimators=max(trees, 1), verbose=-1, **setting).fit(X, y)
+        return self
+
+    def predict(self, Z: Array) -> Array:
+        return np.asarray(self.model_.predict(Z))
+
+
+def trees(classes: bool) -> Any:
+    """Return LightGBM's estimator, the class."""
     import lightgbm
 
-    kind = lightgbm.LGBMClassifier if classes else lightgbm.LGBMRegressor
-    X_train, X_stop, y_train, y_stop = train_test_split(
-        X, y, test_size=0.2, random_state=0, stratify=y if classes else None
-    )
-    best: tuple[float, dict[str, Any], int] = (np.inf, {}, 100)
-    for setting in TUNED:
-        model = kind(n_estimators=2000, verbose=-1, **setting)
-        stop = lightgbm.early_stopping(50, verbose=False)
-        model.fit(X_train, y_train, eval_set=[(X_stop, y_stop)], callbacks=[stop])
-        loss = next(iter(next(iter(model.best_score_.values())).values()))
-        best = min(best, (loss, setting, model.best_iteration_ or 100), key=lambda each: each[0])
-    _, setting, trees = best
-    return kind(n_estimators=max(trees, 1), verbose=-1, **setting).fit(X, y).predict
+    return lightgbm.LGBMClassifier if classes else lightgbm.LGBMRegressor
 
 
-def histogram(X: Array, y: Array, classes: bool) -> Callable[[Array], Array]:
-    """scikit-learn's boosted trees as they come."""
-    kind = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
-    return kind(random_state=0).fit(X, y).predict
-
-
-def support(X: Array, y: Array, classes: bool) -> Callable[[Array], Array]:
-    """A grid search of a support vector machine, 56 candidates and five folds."""
-    grid = {"svm__C": 2.0 ** np.arange(-3, 12, 2), "svm__gamma": 2.0 ** np.arange(-11, 3, 2)}
+def support(classes: bool) -> Any:
+    """Return a grid search of a support vector machine, 56 candidates and five folds."""
+    grid = {"C": 2.0 ** np.arange(-3, 12, 2), "gamma": 2.0 ** np.arange(-11, 3, 2)}
     folds = (StratifiedKFold if classes else KFold)(5, shuffle=True, random_state=0)
-    model = make_pipeline(StandardScaler(), SVC() if classes else SVR(epsilon=0.1))
-    grid = {name.replace("svm", "svc" if classes else "svr"): values for name, values in grid.items()}
-    shift, unit = (0.0, 1.0) if classes else (y.mean(), y.std())
-    found = GridSearchCV(model, grid, cv=folds, n_jobs=2).fit(X, y if classes else (y - shift) / unit)
-    return found.predict if classes else lambda Z: found.predict(Z) * unit + shift
+    search = GridSearchCV(SVC() if classes else SVR(epsilon=0.1), grid, cv=folds, n_jobs=2)
+    return search if classes else TransformedTargetRegressor(search, transformer=StandardScaler())
 
 
-METHODS: dict[str, Fit] = {
-    "auto": kernsel_with(),
-    "gaussian": kernsel_with(kernel="gaussian"),
-    "minimum": kernsel_with(kernel="gaussian", choose="minimum", clip=False),
-    "quick": kernsel_with(effort="quick"),
-    "thorough": kernsel_with(effort="thorough"),
-    "lightgbm": boosted,
-    "tuned": boosted_tuned,
-    "histogram": histogram,
+OWN: dict[str, dict[str, Any]] = {
+    "auto": {},
+    "gaussian": {"kernel": "gaussian"},
+    "minimum": {"kernel": "gaussian", "choose": "minimum", "clip": False},
+    "quick": {"effort": "quick"},
+    "thorough": {"effort": "thorough"},
+}
+"""Selections, by their options."""
+
+RIVALS: dict[str, Callable[[bool], Any]] = {
+    "lightgbm": lambda classes: trees(classes)(verbose=-1),
+    "tuned": lambda classes: Tuned(trees(classes)),
+    "histogram": lambda classes: (HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor)(
+        random_state=0
+    ),
     "svm": support,
 }
+"""Estimators, for classes or for a regression; their rows are encoded and scaled."""
+
+
+def compared(X: Array, y: Array, classes: bool, methods: list[str], given: argparse.Namespace, name: str) -> Any:
+    """Return a line for each draw and method: risk and seconds."""
+    own = {method: OWN[method] for method in methods if method in OWN}
+    rivals = {}
+    for method in methods:
+        if method in RIVALS:
+            with suppress(ImportError):
+                rivals[method] = RIVALS[method](classes)
+    found = kernsel.compare(
+        {name: (X, y)},
+        methods=own,
+        against=list(rivals.values()),
+        splits=given.draws,
+        train=min(given.rows, int(0.7 * len(y))),
+        test_rows=5000,
+        measure="mse",
+        task="classification" if classes else "regression",
+        journal=None if given.journals is None else given.journals / f"{name}.journal",
+    )
+    names = dict(zip(found.names, [*own, *rivals], strict=True))
+    risk = found.frame["error"] / (1 if classes else y.var())
+    return found.frame.assign(method=found.frame["method"].map(names), risk=risk, classes=classes)
 
 
 def tables(paths: list[Path]) -> Iterator[tuple[str, Array, Array]]:
@@ -165,34 +182,16 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--methods", default="auto,gaussian,quick,lightgbm,tuned,histogram,svm")
     parser.add_argument("--only", default="", help="tables, with commas between")
-    parser.add_argument("--out", type=Path, help="a file that figures are appended to, as JSON lines")
+    parser.add_argument("--journals", type=Path, help="a folder for the journals of what is done")
     given = parser.parse_args()
     methods, only = given.methods.split(","), set(filter(None, given.only.split(",")))
     warnings.simplefilter("ignore")
-    figures: list[dict[str, Any]] = []
-    for name, X, y in tables(given.data):
-        if only and name not in only:
-            continue
-        classes = len(np.unique(y)) <= 20
-        for draw in range(given.draws):
-            order = np.random.default_rng(draw).permutation(len(y))
-            n = min(given.rows, int(0.7 * len(y)))
-            train, test = order[:n], order[n : n + 5000]
-            for method in methods:
-                start = time.perf_counter()
-                try:
-                    predict = METHODS[method](X[train], y[train], classes)
-                except ImportError:
-                    continue
-                seconds = time.perf_counter() - start
-                predicted = np.asarray(predict(X[test]))
-                wrong = predicted != y[test] if classes else (predicted - y[test]) ** 2 / y[test].var()
-                figure = {"table": name, "draw": draw, "method": method, "classes": classes}
-                figures.append(figure | {"risk": float(np.mean(wrong)), "seconds": seconds, "rows": n})
-                if given.out is not None:
-                    with given.out.open("a", encoding="utf-8") as stream:
-                        stream.write(json.dumps(figures[-1]) + "\n")
-    report(pd.DataFrame(figures), methods[0])
+    figures = [
+        compared(X, y, len(np.unique(y)) <= 20, methods, given, name)
+        for name, X, y in tables(given.data)
+        if not only or name in only
+    ]
+    report(pd.concat(figures), methods[0])
 
 
 def report(figures: pd.DataFrame, first: str) -> None:
@@ -207,7 +206,7 @@ def report(figures: pd.DataFrame, first: str) -> None:
             ratio = np.exp(np.log(risk.div(risk[first], axis=0)).mean())
             print(f"geometric mean relative to {first}", ratio.round(3).to_dict())
         print(f"{first} is better on", {name: int((risk[first] < risk[name]).sum()) for name in risk}, "of", len(risk))
-        print("seconds", some.groupby("method")["seconds"].mean().round(2).to_dict(), "\n")
+        print("seconds", some.groupby("method")["seconds"].median().round(2).to_dict(), "\n")
 
 
 if __name__ == "__main__":

@@ -132,6 +132,7 @@ def compare(
             seed=options.pop("seed", 0),
             options=options,
         )
+        experiment.check_chosen(boxes)
         if not (json or quiet):
             announce_tables({table.name: table.dataset for table in experiment.tables})
         with journaling(place.path, experiment.header, place.delay, place.keep) as journal:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,6 +23,10 @@ from kernsel.cli.comparing import (
 )
 from kernsel.errors import OptionError
 from kernsel.text import listing, meant, split_list
+
+if TYPE_CHECKING:
+    from kernsel.data import Dataset
+    from kernsel.types import Progress
 
 KINDS = {
     "eta": ("eta_sweep", "etas", ("criteria", "splits", "train", "measure")),
@@ -79,7 +84,10 @@ def curve(
     quiet: Quiet = False,
     threads: Threads = None,
 ) -> None:
-    """Draw a curve of the papers on tables: an error against a weight, a rank, an order or a number of landmarks."""
+    """Draw a curve of the papers on tables: an error against a weight, a rank, an order or a number of landmarks.
+
+    The kernel is a Gaussian, and relevances of features for a surface, unless --kernel names another.
+    """
     with console.guarded():
         if name not in KINDS:
             raise OptionError(f"no curve is called {name!r}{meant(name, KINDS) or ';'} there are {listing(KINDS)}")
@@ -94,22 +102,26 @@ def curve(
             own[axis] = _numbers("--values", values)
         place = begin(data, asked, output, tables or (), {"--plot": plot}, threads, quiet)
         import kernsel.comparison
-        from kernsel.comparison.tables import describe_data, encode_tables
+        from kernsel.comparison.tables import describe_data
         from kernsel.journal import journaling
 
         own |= given_options(asked)
         given, grouped = read_tables(data, asked.reading, target, groups)
-        datasets = encode_tables(given, replace(asked.plan(), standardize=False), grouped)
-        if not (json or quiet):
-            announce_tables(datasets)
         told = {key: str(value) for key, value in own.items() if key != "splits"}  # it goes on with more of them
-        header = {"command": f"curve {name}", "data": describe_data(datasets), "options": told}
-        with journaling(place.path, lambda: header, place.delay, place.keep) as journal:
-            if journal.known and not quiet:
-                console.say(f"going on from {place.path}: {journal.known} steps are done")
-            with console.progress(quiet) as report:
-                draw = getattr(kernsel.comparison, function)
-                found = draw(given, groups=grouped, progress=report, **own)
+        with ExitStack() as run:  # the journal is open until all is written
+
+            @contextmanager
+            def work(datasets: Mapping[str, Dataset]) -> Iterator[Progress | None]:
+                if not (json or quiet):
+                    announce_tables(datasets)
+                header = {"command": f"curve {name}", "data": describe_data(datasets), "options": told}
+                journal = run.enter_context(journaling(place.path, lambda: header, place.delay, place.keep))
+                if journal.known and not quiet:
+                    console.say(f"going on from {place.path}: {journal.known} steps are done")
+                with console.progress(quiet) as report:
+                    yield report
+
+            found = getattr(kernsel.comparison, function)(given, groups=grouped, within=work, **own)
             finish(found, output, tables or (), {} if plot is None else {plot: found.plot}, json, quiet)
 
 

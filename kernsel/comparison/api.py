@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,7 @@ from kernsel.comparison.methods import (
     VARIED,
     Method,
     check_methods,
+    choosable,
     make_estimator,
     make_methods,
     merged,
@@ -34,6 +36,7 @@ from kernsel.parts import check_seed
 from kernsel.selection.kernel_source import check_names
 from kernsel.selection.plan import WORDS, Plan
 from kernsel.selection.result import environment
+from kernsel.text import listing, meant
 from kernsel.types import Progress
 from kernsel.words import read_options
 
@@ -90,8 +93,8 @@ def compare(
     methods : mapping of str to mapping, optional
         Further methods by their names: the options of a selection. ``fitted`` names a learner that is fitted with what
         was chosen, where that is another one; ``learned`` holds options of :func:`kernsel.learn_relevances`, and
-        ``weighted`` those of :func:`kernsel.learn_mkl`, by which kernel and lambda are found instead; ``ridges`` holds
-        values of n lambda to search.
+        ``weighted`` those of :func:`kernsel.learn_mkl`, by which the kernel is found instead, and lambda too where they
+        look at fits; ``ridges`` holds values of n lambda to search.
     against : sequence of str or estimator
         Estimators of scikit-learn's kind, or their import paths, such as ``"sklearn.svm:SVC(C=10)"``. They get the rows
         encoded and scaled as a selection does.
@@ -217,7 +220,7 @@ class Experiment:
                         try:
                             row.append(self._trial(table, method, split))
                         except OptionError as error:
-                            if method.name not in worked:  # a mistake; else what this table can't have
+                            if method.name not in worked and not self._works_somewhere(method.name, case):
                                 raise OptionError(f"method {method.name!r}: {error}") from error
                             row.append(Trial(math.nan, failed=str(error)))
                         worked.add(method.name)
@@ -246,6 +249,24 @@ class Experiment:
             environment=environment(),
         )
         return comparison if self.preset is None else self.preset.beside(comparison)
+
+    def check_chosen(self, names: Iterable[str]) -> None:
+        """Raise OptionError unless each of the names is of something that a method may choose."""
+        known = sorted(set[str]().union(*map(choosable, _all_methods(self.design))))
+        for name in names:
+            if not {name, name.rpartition(".")[2]} & set(known):  # 2.tau is of the second kernel of a sum
+                hint = meant(name, known)
+                raise OptionError(f"no method can choose {name!r}{hint or ';'} there are {listing(known)}")
+
+    def _works_somewhere(self, name: str, case: str) -> bool:
+        """Tell what a table can't have from a mistake, which no split of any table can have."""
+        for table in self.tables:
+            (method,) = (each for each in self.design.of(case, table.dataset.task) if each.name == name)
+            for split in table.splits:
+                with suppress(OptionError):
+                    self._trial(table, method, split)
+                    return True
+        return False
 
     def _trial(self, table: Table, method: Method, split: Split) -> Trial:
         given = table.dataset, method.identity, *split, self.splits.seed

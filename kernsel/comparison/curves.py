@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from kernsel.comparison.api import compare
+from kernsel.comparison.api import plan_experiment
 from kernsel.comparison.comparison import Comparison
 from kernsel.comparison.lines import Curve, Line, Surface
 from kernsel.comparison.result import TableResult
@@ -32,13 +33,14 @@ from kernsel.data import Dataset
 from kernsel.errors import OptionError, SelectionError
 from kernsel.folds import make_folds
 from kernsel.folds.partition import Partition
+from kernsel.journal import journaling, remember
 from kernsel.learning.flkl import CrossValidation
 from kernsel.learning.relevances import LEARNERS
 from kernsel.learning.start import Start, check_learnable, choose_start, deal_rows
 from kernsel.numerics.runtime.jit import one_blas_thread
-from kernsel.parts import read_kernel, read_learner
+from kernsel.parts import read_kernel, read_learner, read_rank
 from kernsel.paths import HeldOut, Path, make_path
-from kernsel.protocols import Learner
+from kernsel.protocols import Kernel, Learner
 from kernsel.representation.problem import Problem
 from kernsel.selection.carry_out import carry_out
 from kernsel.selection.plan import OF_TABLE, WORDS, Plan
@@ -56,6 +58,12 @@ MUS = tuple(10.0**k for k in range(-6, 2))
 
 SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
+LEAST_IN_FOLD = 2
+"""Rows that a fold of a draw has at least, so that means over it are of more than one."""
+
+Within = Callable[[Mapping[str, Dataset]], AbstractContextManager[Progress | None]]
+"""Given the encoded tables when all is checked, returns what the work is done within, which gives its progress."""
+
 
 def bif_order(
     tables: Any,
@@ -67,6 +75,7 @@ def bif_order(
     groups: Any = None,
     seed: int = 0,
     progress: Progress | None = None,
+    within: Within | None = None,
     **options: Any,
 ) -> Curve:
     """Measure how far the influence series of order r is from exact refits, at the parameters that these choose.
@@ -91,6 +100,9 @@ def bif_order(
     seed : int
     progress : callable, optional
         Called as ``progress(done, total, text)``.
+    within : callable, optional
+        Called with the encoded tables by their names when all is checked; the work is done within the context that it
+        returns, with the ``progress`` that this gives.
     **options : optional
         Of :func:`kernsel.select`.
 
@@ -99,11 +111,11 @@ def bif_order(
     Curve
         Means over the draws, and standard deviations.
     """
-    if any(isinstance(order, bool) or order % 1 or order < 1 for order in _ascending(orders, "orders")):
+    if any(isinstance(order, bool) or order % 1 or order < 1 for order in _ascending(orders, "the order")):
         raise OptionError(f"orders are whole numbers from 1, not {listing(map(str, orders))}")
     orders = sorted(map(int, orders))
-    draws = _Draws(tables, groups, folds, splits, train, seed, options, progress)
-    lines = draws.lines(orders, lambda path, order: path.influence(int(order)))
+    draws = _Draws(tables, groups, folds, splits, train, seed, options)
+    lines = draws.lines(orders, lambda path, order: path.influence(int(order)), within or _told(progress))
     return Curve(lines, "order r", "mean square discrepancy", log_y=True)
 
 
@@ -117,6 +129,7 @@ def fbif_landmarks(
     groups: Any = None,
     seed: int = 0,
     progress: Progress | None = None,
+    within: Within | None = None,
     **options: Any,
 ) -> Curve:
     """Measure how far the first-order series with a Nystrom inverse is from exact refits, against its landmarks c.
@@ -138,6 +151,9 @@ def fbif_landmarks(
     seed : int
     progress : callable, optional
         Called as ``progress(done, total, text)``.
+    within : callable, optional
+        Called with the encoded tables by their names when all is checked; the work is done within the context that it
+        returns, with the ``progress`` that this gives.
     **options : optional
         Of :func:`kernsel.select`.
 
@@ -148,8 +164,13 @@ def fbif_landmarks(
     """
     if not all(0 < share <= 1 for share in shares):
         raise OptionError(f"shares are landmarks as shares of the rows, above 0 to 1, not {listing(map(str, shares))}")
-    draws = _Draws(tables, groups, folds, splits, train, seed, options, progress)
-    lines = draws.lines(_ascending(shares, "shares"), lambda path, share: path.nystrom_influence(share))
+    if options.get("rank", "full") != "full":
+        raise OptionError(
+            f"rank {options['rank']!r}: landmarks are of the inverse alone, beside the full matrix; leave the rank out"
+        )
+    draws = _Draws(tables, groups, folds, splits, train, seed, options)
+    values = _ascending(shares, "the share")
+    lines = draws.lines(values, lambda path, share: path.nystrom_influence(share), within or _told(progress))
     return Curve(lines, "landmarks, as a share of the rows", "mean square discrepancy", log_x=10, log_y=True)
 
 
@@ -158,6 +179,7 @@ def eta_sweep(
     *,
     criteria: Sequence[Any] | Mapping[str, Mapping[str, Any]] = (),
     etas: Sequence[float] = ETAS,
+    within: Within | None = None,
     **options: Any,
 ) -> Curve:
     """Measure the test error of what a penalised criterion chooses, against the weight eta of its penalty.
@@ -170,8 +192,11 @@ def eta_sweep(
         Each is a line; of a mapping, options of a selection by the line's name. By default ``cvks`` over 5 and over 10
         folds, or over those of ``folds``.
     etas : sequence of float
+    within : callable, optional
+        Called with the encoded tables by their names when all is checked; the work is done within the context that it
+        returns, with the ``progress`` that this gives.
     **options : optional
-        Of :func:`kernsel.compare`.
+        Of :func:`kernsel.compare`, but for those that say what is compared. The kernel is a Gaussian by default.
 
     Returns
     -------
@@ -182,7 +207,7 @@ def eta_sweep(
     ----------
     KS14, Figure 1; KSJ, Figure 2.
     """
-    etas = _check_values(etas, "etas", options, "eta")
+    etas = _check_values(etas, "eta", options)
     if "criterion" in options:
         criteria = [options.pop("criterion"), *criteria]
     if not criteria:
@@ -195,10 +220,16 @@ def eta_sweep(
         for name, each in criteria.items()
     }
     methods = {name: method for line in lines.values() for name, method in line.items()}
-    return _swept(compare(tables, methods=methods, **options), lines, etas, "eta")
+    return _swept(_compare(tables, methods, options, within), lines, etas, "eta")
 
 
-def rank_sweep(tables: Any, *, ranks: Sequence[int | float] = (25, 50, 100, 200, 400), **options: Any) -> Curve:
+def rank_sweep(
+    tables: Any,
+    *,
+    ranks: Sequence[int | float] = (25, 50, 100, 200, 400),
+    within: Within | None = None,
+    **options: Any,
+) -> Curve:
     """Measure the test error of a selection against the rank of its kernel matrix, beside the score that it reports.
 
     Parameters
@@ -207,8 +238,11 @@ def rank_sweep(tables: Any, *, ranks: Sequence[int | float] = (25, 50, 100, 200,
         As :func:`kernsel.compare` takes them; each is a panel.
     ranks : sequence of int or float
         Numbers of landmarks, or shares of the rows.
+    within : callable, optional
+        Called with the encoded tables by their names when all is checked; the work is done within the context that it
+        returns, with the ``progress`` that this gives.
     **options : optional
-        Of :func:`kernsel.compare`.
+        Of :func:`kernsel.compare`, but for those that say what is compared. The kernel is a Gaussian by default.
 
     Returns
     -------
@@ -216,9 +250,9 @@ def rank_sweep(tables: Any, *, ranks: Sequence[int | float] = (25, 50, 100, 200,
         Two lines a table: the test error, and the held-out error that selections report. Its ``comparison`` has all
         that was tried.
     """
-    ranks = _check_values(ranks, "ranks", options, "rank")
+    ranks = _check_values(ranks, "rank", options)
     line = {f"rank {rank}": {"rank": rank} for rank in ranks}
-    comparison = compare(tables, methods=line, **options)
+    comparison = _compare(tables, line, options, within)
     places = [list(comparison.names).index(method) for method in line]
     reported = []
     for each in comparison.results:
@@ -228,10 +262,15 @@ def rank_sweep(tables: Any, *, ranks: Sequence[int | float] = (25, 50, 100, 200,
     return replace(curve, lines=(*curve.lines, *reported))
 
 
-def _check_values(values: Sequence[float], axis: str, options: Mapping[str, Any], name: str) -> list[float]:
+def _told(progress: Progress | None) -> Within:
+    """Return a context in which the work tells its progress, and no more."""
+    return lambda _: nullcontext(progress)
+
+
+def _check_values(values: Sequence[float], axis: str, options: Mapping[str, Any]) -> list[float]:
     """Return values in ascending order; raise OptionError where they are but one, or their option is fixed as well."""
-    if name in options:
-        raise OptionError(f"{name}={options[name]!r}: the curve is over {name}; give several, {axis} or --values")
+    if axis in options:
+        raise OptionError(f"{axis} {options[axis]!r}: the curve is over {axis}; leave it out, and give values of it")
     return _ascending(values, axis, 2)
 
 
@@ -239,8 +278,8 @@ def _ascending(values: Sequence[float], axis: str, least: int = 1) -> list[float
     """Return finite values in ascending order, none twice; raise OptionError for others, or where they are too few."""
     found = sorted(values)
     if not all(map(math.isfinite, found)) or len(set(found)) < max(len(found), least):
-        most = "two values or more" if least > 1 else "values"
-        raise OptionError(f"{axis} {listing(map(str, values))}: give {most}, all of them finite, none twice")
+        most = "two or more" if least > 1 else "some"
+        raise OptionError(f"values of {axis}, {listing(map(str, values))}: give {most}, all of them finite, none twice")
     return found
 
 
@@ -258,6 +297,7 @@ def flkl_surface(
     groups: Any = None,
     seed: int = 0,
     progress: Progress | None = None,
+    within: Within | None = None,
     **options: Any,
 ) -> Surface:
     """Compute the k-fold cross-validation of first-level learning over lambda and the penalty mu of the relevances.
@@ -276,6 +316,9 @@ def flkl_surface(
     seed : int
     progress : callable, optional
         Called as ``progress(done, total, text)``.
+    within : callable, optional
+        Called with the encoded tables by their names when all is checked; the work is done within the context that it
+        returns, with the ``progress`` that this gives.
     **options : optional
         Of a table, as :func:`kernsel.select` has them.
 
@@ -289,11 +332,11 @@ def flkl_surface(
     """
     known = [name for name, words in WORDS.items() if words.of in OF_TABLE]
     plan = Plan(**read_options("flkl_surface", options, known))
-    datasets = list(encode_tables(table, plan, groups).values())
+    datasets = encode_tables(table, plan, groups)
     if len(datasets) > 1:
         raise OptionError(f"a surface is of one table, and there are {len(datasets)}; give one")
-    (dataset,) = datasets
-    lambdas, mus = _ascending(lambdas, "values of lambda", 2), _ascending(mus, "values of mu", 2)
+    (dataset,) = datasets.values()
+    lambdas, mus = _ascending(lambdas, "lambda", 2), _ascending(mus, "mu", 2)
     if min(lambdas[0], mus[0]) <= 0:
         raise OptionError("a surface is over positive values of lambda and mu; its axes are logarithmic")
     learner = read_learner(LEARNERS[dataset.task], dataset.task)
@@ -302,12 +345,14 @@ def flkl_surface(
             raise OptionError(f"a surface is of one kernel, not {len(kernel)}: ard, or gaussian")
         (kernel,) = kernel
     rows = deal_rows(dataset.dense("a surface over lambda and mu"), folds, seed)
-    start = choose_start(dataset, rows, check_learnable(read_kernel(kernel), learner), learner)
+    asked = check_learnable(read_kernel(kernel), learner)
     z = []
-    for done, lam in enumerate(lambdas, 1):
-        z.append(_scores(rows, start, learner, lam, mus))
-        if progress is not None:
-            progress(done, len(lambdas), f"lambda = {lam:g}")
+    with (within or _told(progress))(datasets) as report:
+        start = choose_start(dataset, rows, asked, learner)
+        for done, lam in enumerate(lambdas, 1):
+            z.append(_scores(rows, start, learner, lam, mus))
+            if report is not None:
+                report(done, len(lambdas), f"lambda = {lam:g}")
     if np.isnan(z).all():
         raise SelectionError("first-level learning could be scored nowhere here: give larger values of lambda")
     return Surface(
@@ -327,13 +372,44 @@ def _scores(rows: Partition, start: Start, learner: Learner, lam: float, mus: Se
     return found
 
 
+OF_SPLITS = {"splits": "count", "train": "train", "test_rows": "test", "split_files": "folder"}
+"""Options of a comparison about its splits, with their names in Splits."""
+
+
+OF_TESTS = ("test", "level", "measure")
+"""Options of a comparison that are fields of its Design."""
+
+
+def _compare(
+    tables: Any, methods: Mapping[str, Mapping[str, Any]], options: Mapping[str, Any], within: Within | None
+) -> Comparison:
+    """Return the comparison of the methods of a sweep."""
+    known = [*WORDS, *OF_SPLITS, *OF_TESTS, "groups", "progress"]
+    asked = {"kernel": "gaussian", **read_options("this curve", options, known)}  # `auto` would learn one a point
+    experiment = plan_experiment(
+        tables,
+        groups=asked.pop("groups", None),
+        lists={},
+        methods=methods,
+        design={name: asked.pop(name, None) for name in OF_TESTS},
+        splits={field: asked.pop(name, None) for name, field in OF_SPLITS.items()},
+        seed=asked.pop("seed", 0),
+        options={name: value for name, value in asked.items() if name not in ("journal", "progress")},
+    )
+    working = within or _told(asked.get("progress"))
+    datasets = {table.name: table.dataset for table in experiment.tables}
+    with working(datasets) as progress, journaling(asked.get("journal"), experiment.header):
+        return experiment.run(progress)
+
+
 def _swept(comparison: Comparison, lines: Mapping[str, Iterable[str]], values: Sequence[float], label: str) -> Curve:
     """Return the errors of methods as lines; those of a line are named by it, one for each value."""
     drawn = []
     for each in comparison.results:
         for name, line in lines.items():
             places = [list(comparison.names).index(method) for method in line]
-            drawn.append(_line(_panel(each), name, values, each.errors[:, places]))
+            reasons = [[trial.failed for trial in (split[j] for j in places)] for split in each.trials]
+            drawn.append(_line(_panel(each), name, values, each.errors[:, places], reasons))
     return Curve(tuple(drawn), label, "test error", log_x=2, comparison=comparison)
 
 
@@ -341,10 +417,17 @@ def _panel(result: TableResult) -> str:
     return " ".join(filter(None, [result.table, result.case]))
 
 
-def _line(panel: str, name: str, x: Sequence[float], values: Array) -> Line:
-    """Return the means of values (splits, points) as a line."""
+def _line(
+    panel: str, name: str, x: Sequence[float], values: Array, reasons: Sequence[Sequence[str | None]] = ()
+) -> Line:
+    """Return the means of values (splits, points) as a line; ``reasons`` (splits, points) say why one failed."""
     spread = values.std(axis=0, ddof=1) if len(values) > 1 else np.full(len(x), math.nan)
-    return Line(panel, name, tuple(map(float, x)), tuple(values.mean(axis=0).tolist()), tuple(spread.tolist()))
+    failed = []
+    for column in zip(*reasons, strict=True):
+        told = [reason for reason in column if reason is not None]
+        failed.append(f"failed on {len(told)} of {len(column)} splits: {told[0]}" if told else None)
+    return Line(panel, name, tuple(map(float, x)), tuple(values.mean(axis=0).tolist()), tuple(spread.tolist()),
+                tuple(failed))  # fmt: skip
 
 
 class _Draws:
@@ -352,7 +435,7 @@ class _Draws:
 
     Parameters
     ----------
-    tables, groups, folds, splits, train, seed, options, progress : optional
+    tables, groups, folds, splits, train, seed, options : optional
         As in :func:`bif_order`.
     """
 
@@ -365,7 +448,6 @@ class _Draws:
         train: float,
         seed: int,
         options: Mapping[str, Any],
-        progress: Progress | None,
     ) -> None:
         if splits < 1 or not 0 < train <= 1:
             raise OptionError(f"splits is a number from 1 and train a share of the rows, not {splits!r} and {train!r}")
@@ -375,36 +457,68 @@ class _Draws:
         asked = {"criterion": "cv", "choose": "minimum", "kernel": "gaussian", "rank": "full", **options}
         self.plan = Plan.read("kernsel.comparison", {**asked, "seed": seed})
         self.datasets = encode_tables(tables, self.plan, groups)
-        self.splits, self.train, self.progress = splits, train, progress
+        self.splits, self.train = splits, train
+        for name, whole in self.datasets.items():
+            if (kept := self._kept(whole)) < LEAST_IN_FOLD * max(self.folds):
+                raise OptionError(
+                    f"table {name!r}: train {train:g} of {whole.n} rows are {kept}, and {max(self.folds)} folds need "
+                    f"{LEAST_IN_FOLD * max(self.folds)}; give a larger share, or fewer folds"
+                )
 
     @one_blas_thread()
-    def lines(self, values: Sequence[Any], approximate: Callable[[Path, Any], HeldOut]) -> tuple[Line, ...]:
+    def lines(
+        self,
+        values: Sequence[Any],
+        approximate: Callable[[Path, Any], HeldOut],
+        within: Within,
+    ) -> tuple[Line, ...]:
         """Return, for each table and number of folds, how far approximations of each value are from exact refits."""
         found, done = [], 0
         total = len(self.datasets) * len(self.folds) * self.splits
-        for name, whole in self.datasets.items():
-            for k in self.folds:
-                distances = []
-                for number in range(self.splits):
-                    path = self._chosen_path(whole, k, number)
-                    exact = path.exact()
-                    distances.append([_distance(exact, approximate(path, value)) for value in values])
-                    done += 1
-                    if self.progress is not None:
-                        self.progress(done, total, f"{name} {k} folds")
-                found.append(_line(name, f"{k} folds", values, np.array(distances)))
+        with within(self.datasets) as progress:
+            for name, whole in self.datasets.items():
+                for k in self.folds:
+                    measured = []
+                    for number in range(self.splits):
+                        measured.append(self._measure(self._chosen_path(whole, k, number), values, approximate))
+                        done += 1
+                        if progress is not None:
+                            progress(done, total, f"{name} {k} folds")
+                    distances, reasons = zip(*measured, strict=True)
+                    found.append(_line(name, f"{k} folds", values, np.array(distances), reasons))
         return tuple(found)
 
+    @staticmethod
+    def _measure(
+        path: Path, values: Sequence[Any], approximate: Callable[[Path, Any], HeldOut]
+    ) -> tuple[list[float], list[str | None]]:
+        """Return how far each approximation is from exact refits, and why it failed where it did."""
+        exact = path.exact()
+        held = [approximate(path, value) for value in values]
+        return [_distance(exact, each) for each in held], [exact.failed[0] or each.failed[0] for each in held]
+
+    def _kept(self, whole: Dataset) -> int:
+        """Return how many rows of a table a draw has."""
+        return round(self.train * whole.n)
+
     def _chosen_path(self, whole: Dataset, folds: int, number: int) -> Path:
-        """Return the fit that exact cross-validation chooses on one draw of the rows."""
+        """Return the fit that exact cross-validation chooses on one draw of the rows, at the rank asked for."""
         plan = replace(self.plan, folds=folds)
         order = np.random.default_rng((plan.seed, number)).permutation(whole.n)
-        dataset = whole.take(np.sort(order[: max(round(self.train * whole.n), 2 * folds)]))
-        best = carry_out(dataset, plan).best
+        dataset = whole.take(np.sort(order[: self._kept(whole)]))
+
+        def choose() -> tuple[Kernel, Learner, float]:
+            best = carry_out(dataset, plan).best
+            return best.kernel, best.learner, best.lam
+
+        kernel, learner, lam = remember("draw", (dataset, plan.options), choose, whole=True)
         rows = Partition.of(dataset, make_folds(folds, dataset, plan.seed), plan.seed)
-        return make_path(Problem(rows, best.kernel), best.learner, [best.lam])
+        rank = read_rank(plan.rank, dataset.n, plan.landmarks, learner)
+        return make_path(Problem(rows, kernel, rank), learner, [lam])
 
 
 def _distance(exact: HeldOut, held: HeldOut) -> float:
-    """Return the mean square difference of held-out outputs, per output."""
+    """Return the mean square difference of held-out outputs, per output; NaN where either failed."""
+    if exact.failed[0] is not None or held.failed[0] is not None:
+        return math.nan
     return float(((held.f[:, 0] - exact.f[:, 0]) ** 2).mean())

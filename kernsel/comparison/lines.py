@@ -38,6 +38,8 @@ class Line:
         Lines of one panel are drawn together.
     x, y, spread : tuple of float
         Points, and their standard deviations over splits; NaN where there are none.
+    failed : tuple of str or None
+        Why a point failed, with the number of splits that it did on; empty where none can.
     """
 
     panel: str
@@ -45,6 +47,7 @@ class Line:
     x: tuple[float, ...]
     y: tuple[float, ...]
     spread: tuple[float, ...]
+    failed: tuple[str | None, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +89,14 @@ class Curve(Written):
             (Cell(f"{x:.4g}"), *(Cell(_figure(line.y[i], line.spread[i])) for line in lines))
             for i, x in enumerate(lines[0].x)
         ]
-        return Sheet(f"{panel}: {self.y_label}", (self.x_label, *(line.name for line in lines)), tuple(rows))
+        notes = [
+            f"{line.name} at {self.x_label} = {x:.4g} {reason}"
+            for line in lines
+            for x, reason in zip(line.x, line.failed, strict=False)  # a line that can't fail has no reasons
+            if reason is not None
+        ]
+        head = (self.x_label, *(line.name for line in lines))
+        return Sheet(f"{panel}: {self.y_label}", head, tuple(rows), tuple(notes))
 
     def to_json(self) -> str:
         """Return everything as one JSON document."""
@@ -97,7 +107,14 @@ class Curve(Written):
                 "x": self.x_label,
                 "y": self.y_label,
                 "lines": [
-                    {"panel": line.panel, "name": line.name, "x": line.x, "y": line.y, "deviation": line.spread}
+                    {
+                        "panel": line.panel,
+                        "name": line.name,
+                        "x": line.x,
+                        "y": line.y,
+                        "deviation": line.spread,
+                        "failed": line.failed,
+                    }
                     for line in self.lines
                 ],
                 "comparison": None if self.comparison is None else self.comparison.to_dict(),

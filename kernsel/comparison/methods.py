@@ -9,8 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from kernsel import registry
 from kernsel.errors import OptionError
-from kernsel.selection.plan import WORDS
+from kernsel.parts import read_kernel
+from kernsel.selection.kernel_source import AUTO, kernels_given
+from kernsel.selection.plan import WORDS, Plan
 from kernsel.text import first_line, parse
 from kernsel.words import read_options
 
@@ -23,7 +26,13 @@ VARIED = {
 }
 """The options of a selection that lists of values may be given for, by the name of the list."""
 
-OWN = ("fitted", "learned", "weighted", "ridges")
+FOUND = ("learned", "weighted")
+"""What a method may have in place of a search."""
+
+KERNELS = "kernels"
+"""What is told of a weighted sum: how many kernels have a weight."""
+
+OWN = ("fitted", *FOUND, "ridges")
 """What a method may have besides the options of a selection."""
 
 
@@ -42,9 +51,9 @@ class Method:
     options : mapping
         Of a selection, see :func:`kernsel.select`. Besides, ``fitted`` names the learner that is fitted with the kernel
         and lambda chosen, where that is another one than they are chosen for; ``learned`` holds the options of
-        :func:`kernsel.learn_relevances`, and ``weighted`` those of :func:`kernsel.learn_mkl`, by which kernel and
-        lambda are found in place of a search; ``ridges`` holds the values of n lambda that are searched, n the number
-        of rows to train on.
+        :func:`kernsel.learn_relevances`, and ``weighted`` those of :func:`kernsel.learn_mkl`, by which the kernel is
+        found in place of a search, and lambda too where they look at fits; ``ridges`` holds the values of n lambda that
+        are searched, n the number of rows to train on.
     against : str or estimator or None
         In place of a selection, an estimator of scikit-learn's kind, or the import path of one.
     """
@@ -57,6 +66,11 @@ class Method:
     def identity(self) -> tuple[Any, ...]:
         """What tells its results from another one's: the name doesn't matter."""
         return self.against, dict(self.options)
+
+    @property
+    def learning(self) -> str | None:
+        """Which of ``FOUND`` it has."""
+        return next((name for name in FOUND if self.options.get(name) is not None), None)
 
     def within(self, options: Mapping[str, Any]) -> Method:
         """Return it with further options; its own ones count, and of grids the values of each parameter."""
@@ -125,6 +139,36 @@ def make_methods(
     found += [Method(name, _checked(name, options)) for name, options in (named or {}).items()]
     others = [Method(_short(each), against=each) for each in against]
     return [*(found or [Method("kernsel")] * bool(others)), *others]
+
+
+def choosable(method: Method) -> set[str]:
+    """Return the names of what a method may choose: lambda, and parameters of its kernels, learner or estimator.
+
+    Where those are chosen among all that there are, it is the names of all of them.
+    """
+    if method.against is not None:
+        return {name.removeprefix("estimator__") for name in _parameters_of(make_estimator(method.against, 0))}
+    plan = Plan(**{name: value for name, value in method.options.items() if name in WORDS})
+    kernels, learner = kernels_given(plan), method.options.get("fitted", plan.learner)
+    if method.learning == "learned":
+        kernels = kernels_given(Plan(kernel=method.options["learned"].get("kernel", "ard")))
+    if AUTO in kernels:
+        kernels = _built_in("kernel")
+    learners = _built_in("learner") if learner == AUTO else [] if learner is None else [learner]
+    made = [registry.build("learner", each) if isinstance(each, str) else each for each in learners]
+    parts = [*([] if method.learning == "weighted" else map(read_kernel, kernels)), *made]
+    names = {"lambda", *[KERNELS] * (method.learning == "weighted")}.union(
+        *({*getattr(each, "parameters", {}), *getattr(each, "free", ())} for each in parts)
+    )
+    return names.difference(*(getattr(each, "unlearnt", ()) for each in parts))  # those are no single numbers
+
+
+def _built_in(kind: str) -> list[str]:
+    return [claim.name for claim in registry.claims(kind) if claim.builtin]
+
+
+def _parameters_of(estimator: Any) -> list[str]:
+    return list(estimator.get_params()) if hasattr(estimator, "get_params") else []
 
 
 def check_methods(methods: Sequence[Method]) -> None:

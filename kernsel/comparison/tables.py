@@ -226,11 +226,14 @@ def named_tables(tables: Any, groups: Any = None) -> dict[str, tuple[Any, Any, A
     Raises
     ------
     OptionError
-        There is no table, one is no pair, or groups are of another one.
+        There is no table, two have one name, one is no pair, or groups are of another one.
     """
     given = tables if isinstance(tables, Mapping) else {"data": tables}
     if not given:
         raise OptionError("there is no table to compare on: give at least one")
+    called = list(map(str, given))
+    if twice := {name for name in called if called.count(name) > 1}:
+        raise OptionError(f"two tables are called {min(twice)!r}: give each one a name of its own")
     for name, pair in given.items():
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise OptionError(f"table {name!r} must be a pair of features and target, (X, y)")

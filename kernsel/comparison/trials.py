@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from kernsel.comparison.methods import OWN, Method, make_estimator, merged
+from kernsel.comparison.methods import FOUND, KERNELS, OWN, Method, make_estimator, merged
 from kernsel.comparison.tables import Split, Table
 from kernsel.errors import IncompatibleError, KernselError, OptionError
 from kernsel.evaluation.nestedcv import row_losses
 from kernsel.kernels import short
-from kernsel.learning import learn_mkl_on_dataset, learn_on_dataset
+from kernsel.learning import WeightedKernel, learn_mkl_on_dataset, learn_on_dataset
 from kernsel.search.candidate import parameters_of
 from kernsel.selection.carry_out import carry_out
 from kernsel.selection.plan import Plan
@@ -31,7 +31,7 @@ FITTED: Mapping[str, Any] = {
 }
 """What a model is fitted by, once its kernel and lambda are known."""
 
-LEARNING: Mapping[str, Callable[..., Any]] = {"learned": learn_on_dataset, "weighted": learn_mkl_on_dataset}
+LEARNING: Mapping[str, Callable[..., Any]] = dict(zip(FOUND, (learn_on_dataset, learn_mkl_on_dataset), strict=True))
 """What finds a kernel and lambda in place of a search, by a method's option."""
 
 NOT_FITTED = ("relevances", "refine", "budget", "order", "eta", "pure", "one_se", "within", "certify")
@@ -122,12 +122,11 @@ def _select(table: Table, method: Method, rows: Any, seed: int) -> Fitted:
         plan = replace(
             plan, grid=merged({"grid": plan.grid}, {"grid": {"lambda": [r / dataset.total for r in ridges]}})["grid"]
         )
-    learning = next((each for each in LEARNING if method.options.get(each) is not None), None)
-    if learning is not None:
+    found: Any = None
+    if (learning := method.learning) is not None:
         found = LEARNING[learning](dataset, **method.options[learning])
-        result = carry_out(dataset, _at(plan, found.kernel, found.lam))
-    else:
-        result = carry_out(dataset, plan)
+        plan = _beside(plan, found.kernel) if found.lam is None else _at(plan, found.kernel, found.lam)
+    result = carry_out(dataset, plan)
     proof = result.certificate
     if (fitted := method.options.get("fitted")) is not None:
         best = result.best
@@ -138,8 +137,8 @@ def _select(table: Table, method: Method, rows: Any, seed: int) -> Fitted:
         math.nan,
         seconds,
         result.learner,
-        short(best.kernel),
-        {**_numbers(best.kernel.parameters), **_numbers(parameters_of(best.learner))},
+        "weighted sum" if isinstance(found, WeightedKernel) else short(best.kernel),
+        {**_of_kernel(best.kernel, found), **_numbers(parameters_of(best.learner))},
         best.lam,
         best.error,
         None if proof is None else proof.lowest,
@@ -147,10 +146,24 @@ def _select(table: Table, method: Method, rows: Any, seed: int) -> Fitted:
     )
 
 
+def _beside(plan: Plan, kernel: Any) -> Plan:
+    """Return the plan of a selection of lambda for a kernel that is known: values of a grid for others are left out."""
+    if isinstance(plan.grid, str):
+        return replace(plan, kernel=kernel)
+    return replace(plan, kernel=kernel, grid={name: each for name, each in plan.grid.items() if name == "lambda"})
+
+
 def _at(plan: Plan, kernel: Any, lam: float) -> Plan:
     """Return the plan of a fit at a kernel and lambda that are known."""
     defaults: dict[str, Any] = {name: getattr(Plan, name) for name in NOT_FITTED}
     return replace(plan, kernel=kernel, grid={"lambda": [lam]}, **FITTED, **defaults)
+
+
+def _of_kernel(kernel: Any, found: Any) -> dict[str, float]:
+    """Return the parameters of a kernel; of a weighted sum how many kernels have a weight."""
+    if isinstance(found, WeightedKernel):
+        return {KERNELS: float(np.count_nonzero(found.weights))}
+    return _numbers(kernel.parameters)
 
 
 def _numbers(parameters: Mapping[str, Any]) -> dict[str, float]:

@@ -57,8 +57,8 @@ def test_groups_and_boxes_of_what_was_chosen(data, tmp_path):
     assert (tmp_path / "b.png").read_bytes().startswith(b"\x89PNG")
     assert "<svg" in (tmp_path / "c.svg").read_text()
     failed = run("compare", data[0], *FAST, "--rules", "safest,minimum", "--chosen", f"ta={tmp_path / 'd.png'}", code=2)
-    assert "no method chose 'ta'; there are lambda, tau" in failed.stderr
-    assert "misclassified" in failed.stdout  # the work isn't lost
+    assert "no method can choose 'ta'; did you mean 'tau'? there are lambda and tau" in failed.stderr
+    assert failed.stdout == ""  # before the work
 
 
 def test_it_goes_on_from_a_journal(data, tmp_path):

@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 
 from commandline import run
+from kernsel.comparison import tables
+from kernsel.selection.carry_out import encode_arrays
 
 FAST = ("--kernel", "gaussian", "--grid", "tau=0.5,2", "--grid", "lambda=0.01,0.1")
 
@@ -63,12 +65,28 @@ def test_a_surface(data):
     assert document["format"] == "kernsel-surface"
 
 
+@pytest.mark.parametrize("name", ["eta", "order"])
+def test_each_table_is_encoded_once_before_the_work(data, name, monkeypatch):
+    """What is announced and written to a journal's header is what is worked on."""
+    encoded = []
+
+    def count(X, y, plan, **options):
+        encoded.append(len(y))
+        return encode_arrays(X, y, plan, **options)
+
+    monkeypatch.setattr(tables, "encode_arrays", count)
+    values = {"eta": "0.25,64", "order": "1,2"}[name]
+    run("curve", name, *data, *FAST, "--values", values, "--splits", 1, "--folds", 3, "--train", 0.8)
+    assert encoded.count(50) == 2  # and parts of them to train on
+
+
 def test_it_goes_on_from_a_journal(data, tmp_path):
     asked = ("order", data[0], *FAST, "--values", "1,2", "--splits", 2, "--folds", 5, "--journal", tmp_path / "j")
     first, again = run("curve", *asked), run("curve", *asked)
     assert again.stdout == first.stdout
     assert "going on from" in again.stderr
     assert "curve order of first: 50 rows" in run("journal", tmp_path / "j").stdout
+    assert (tmp_path / "j").read_text().count('"stage"') == 2  # what a draw chose, not each step of its search
     more = run("curve", *asked, "--splits", 3)
     assert "going on from" in more.stderr
     assert "with other options" in run("curve", *asked, "--train", 0.7, code=2).stderr
@@ -82,8 +100,9 @@ def test_it_goes_on_from_a_journal(data, tmp_path):
         (["order", "--mus", "1"], "--mus is not of the curve order"),
         (["surface", "--splits", "3"], "--splits is not of the curve surface"),
         (["eta", "--criteria", "cv"], "criterion 'cv' has no option 'eta'"),
-        (["eta", "--eta", "2"], "the curve is over eta; give several, etas or --values"),
-        (["rank", "--values", "20"], "give two values or more"),
+        (["eta", "--eta", "2"], "eta 2.0: the curve is over eta; leave it out, and give values of it"),
+        (["rank", "--values", "20"], "values of rank, 20: give two or more"),
+        (["order", "--folds", "30"], "train 0.5 of 50 rows are 25, and 30 folds need 60"),
         (["order", "--tables", "x.doc"], "its name must end with"),
         (["order", "--plot", "x.doc"], "its name must end with"),
     ],

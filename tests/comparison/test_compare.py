@@ -6,11 +6,12 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
 import kernsel
-from kernsel.comparison.methods import Method
+from kernsel.comparison.methods import Method, choosable
 from kernsel.comparison.tables import Splits, Table
 from kernsel.comparison.trials import run_trial
 from kernsel.errors import DataError, OptionError, SelectionError
@@ -72,6 +73,21 @@ def test_an_estimator_gets_encoded_rows_and_own_labels():
     centre, spread = X[train].mean(axis=0), X[train].std(axis=0)
     expected = SVC(C=3).fit((X[train] - centre) / spread, y[train]).predict((X[test] - centre) / spread)
     assert found.results[0].errors[0, 1] == np.mean(expected != y[test])
+
+
+def test_weights_that_no_fit_chose_leave_lambda_to_the_selection():
+    X, y = classes()
+    options = {"method": "uniform", "family": "separate"}
+    found = kernsel.compare((X, y), methods={"mean": {"weighted": options}, "plain": {}}, splits=1, **FAST)
+    train, test = Table.of("data", X, y, Plan(), Splits(1)).splits[0]
+    kernel = kernsel.learn_mkl(X[train], y[train], **options).kernel
+    grid = {"lambda": FAST["grid"]["lambda"]}
+    expected = kernsel.select(X[train], y[train], **{**FAST, "kernel": kernel, "grid": grid})
+    trial = found.results[0].trials[0][0]
+    assert trial.lam == expected.best.lam
+    assert trial.loss == np.mean(expected.model.predict(X[test]) != y[test])
+    assert trial.kernel == "weighted sum"
+    assert trial.parameters == {"kernels": 36}  # twelve widths on all features, and on each of the two
 
 
 def test_a_choice_is_refitted_with_another_learner():
@@ -150,6 +166,42 @@ def test_what_one_table_cannot_have_is_told_of_it_alone():
     ranks, ranked = found.ranks("")
     assert ranked == [0, 2]
     assert ranks.mean_ranks.size == 2
+
+
+@pytest.mark.parametrize("names", [("many", "two"), ("two", "many")])
+def test_what_a_table_cannot_have_is_told_of_it_wherever_it_stands(names):
+    """All rows that are trained on are of one group on one table."""
+    tables = {name: classes(40) for name in names}
+    groups = {"many": np.arange(40) % 8, "two": np.repeat([0, 1], [25, 15])}
+    found = kernsel.compare(tables, groups=groups, criteria=["cv", "gcv"], splits=2, **FAST)
+    usable = {each.table: each.usable.all() for each in found.results}
+    assert usable == {"many": True, "two": False}
+    assert "two: cv failed on 2 of 2 splits: all rows are of one group" in found.summary()
+    with pytest.raises(OptionError, match="method 'cv': all rows are of one group"):
+        kernsel.compare({"two": tables["two"]}, groups={"two": groups["two"]}, criteria=["cv", "gcv"], **FAST)
+
+
+def test_two_tables_of_one_name_are_refused():
+    with pytest.raises(OptionError, match="two tables are called '1': give each one a name of its own"):
+        kernsel.compare({1: classes(), "1": regression()}, criteria=["cv", "gcv"], **FAST)
+
+
+@pytest.mark.parametrize(
+    ("methods", "names"),
+    [
+        ({"a": {"kernel": "gaussian", "learner": "svm"}}, {"tau", "h", "lambda"}),
+        ({"a": {"kernel": ["ard", "polynomial(gamma=1)"]}}, {"degree", "gamma", "coef0", "lambda"}),
+        ({"a": {"learned": {}}, "b": {"kernel": "gaussian*linear", "fitted": "svr"}}, {"1.tau", "epsilon"}),
+        ({"a": {"learned": {"kernel": "gaussian"}}, "b": {"weighted": {"method": "lp"}}}, {"tau", "kernels"}),
+        ({"a": {}, "b": {"learner": "auto"}}, {"tau", "degree", "h"}),
+    ],
+)
+def test_what_may_be_chosen_is_known_before_the_work(methods, names):
+    search = GridSearchCV(KNeighborsClassifier(), {"n_neighbors": [1, 3]})
+    known = set().union(*(choosable(Method(name, options)) for name, options in methods.items()))
+    assert names <= known
+    assert "theta" not in known
+    assert "n_neighbors" in choosable(Method("search", against=search))
 
 
 def test_mistakes_are_told_before_or_with_the_first_trial():

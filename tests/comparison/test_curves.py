@@ -63,6 +63,45 @@ def test_more_rank_brings_the_error_to_that_of_the_full_kernel():
     assert reported.y[1] < reported.y[0]
 
 
+def test_approximations_are_looked_at_at_the_rank_of_the_choice():
+    """Landmarks as many as rows change nothing; with few of them the fits are others, and so is the series."""
+    options = {"orders": [1, 2], "folds": 5, "splits": 1, "grid": {"tau": [1.0], "lambda": [1e-4]}}
+    full, all_rows, few = (bif_order(regression(), rank=rank, **options).lines[0].y for rank in ("full", 30, 5))
+    assert all_rows == pytest.approx(full, rel=1e-6)
+    assert abs(few[0] / full[0] - 1) > 0.1
+
+
+def test_a_sweep_takes_the_kernel_of_the_papers():
+    options = {"folds": 3, "splits": 1, "grid": {"lambda": [0.1]}, "verify": 0}
+    trials = eta_sweep(regression(), etas=[0.25, 1.0], **options).comparison.results[0].trials
+    assert {trial.kernel.split("(")[0] for trial in trials[0]} == {"gaussian"}
+
+
+def test_a_point_that_failed_says_why():
+    """The shorter table has too few rows for the folds."""
+    tables = {"long": regression(60), "short": regression(30)}
+    options = {"kernel": "gaussian", "grid": GRID, "splits": 2, "search": "grid"}
+    curve = rank_sweep(tables, ranks=[5, 10], learner="krr", folds=30, **options)
+    assert curve.panels["long"][0].failed == (None, None)
+    reason = curve.panels["short"][0].failed[1]
+    assert reason.startswith("failed on 2 of 2 splits: 30 folds can't be made of 21 rows")
+    assert f"test error at rank = 10 {reason}" in curve.summary()
+    assert json.loads(curve.to_json())["lines"][1]["failed"][1] == reason
+
+
+def test_a_series_that_failed_says_why():
+    """With so large a ridge no row is near the hinge: there is no curvature, and none of a bias in the series."""
+    X, y = regression()
+    options = {"folds": 5, "splits": 2, "learner": "svm(bias=true)", "grid": {"tau": [1.0], "lambda": [1e6]}}
+    curve = bif_order((X, np.where(y > 0, "a", "b")), orders=[1, 2], **options)
+    (line,) = curve.lines
+    assert np.isnan(line.y).all()
+    assert all(
+        reason.endswith("of 2 splits: the Newton system is singular to working precision") for reason in line.failed
+    )
+    assert f"5 folds at order r = 2 {line.failed[1]}" in curve.summary()
+
+
 def test_a_weight_of_zero_has_a_place_on_a_logarithmic_axis(tmp_path):
     pytest.importorskip("matplotlib")
     line = Line("a table", "5-CVKS", (0.0, 0.5, 1.0), (0.3, 0.2, 0.25), (0.01, 0.01, 0.01))
@@ -119,16 +158,19 @@ def test_folds_of_a_curve_hold_groups_out():
     [
         (lambda: bif_order(regression(), splits=0), "splits is a number from 1"),
         (lambda: bif_order(regression(), orders=[1.5]), "orders are whole numbers from 1, not 1.5"),
-        (lambda: bif_order(regression(), orders=[np.inf]), "orders inf: give values, all of them finite, none twice"),
+        (lambda: bif_order(regression(), orders=[np.inf]), "values of the order, inf: give some, all of them finite"),
         (lambda: bif_order(regression(), orders=[1, 2, 2]), "none twice"),
         (lambda: bif_order(regression(), folds="loo"), "folds of this curve are whole numbers"),
         (lambda: fbif_landmarks(regression(), shares=[0.1, 2]), "above 0 to 1, not 0.1 and 2"),
-        (lambda: eta_sweep(regression(), eta=1), "the curve is over eta; give several, etas or --values"),
-        (lambda: rank_sweep(regression(), ranks=[3]), "ranks 3: give two values or more"),
+        (lambda: bif_order(regression(), folds=[5, 20]), "train 0.5 of 60 rows are 30, and 20 folds need 40; give a"),
+        (lambda: fbif_landmarks(regression(), rank=20), "rank 20: landmarks are of the inverse alone"),
+        (lambda: eta_sweep(regression(), eta=1), "eta 1: the curve is over eta; leave it out, and give values of it"),
+        (lambda: eta_sweep(regression(), against=["sklearn.svm:SVR"]), "has no option 'against'"),
+        (lambda: rank_sweep(regression(), ranks=[3]), "values of rank, 3: give two or more"),
         (lambda: rank_sweep(regression(), ranks=[3, 3]), "none twice"),
         (lambda: flkl_surface({"a": regression(), "b": regression()}), "a surface is of one table"),
         (lambda: flkl_surface(regression(), mus=[0.0, 1]), "positive values of lambda and mu"),
-        (lambda: flkl_surface(regression(), lambdas=[0.1]), "values of lambda 0.1: give two values or more"),
+        (lambda: flkl_surface(regression(), lambdas=[0.1]), "values of lambda, 0.1: give two or more"),
         (lambda: flkl_surface(regression(), mus=[1, 1]), "none twice"),
         (lambda: flkl_surface(regression(), learner="krr"), "has no option 'learner'"),
         (lambda: flkl_surface(regression(), kernel=["ard", "gaussian"]), "a surface is of one kernel, not 2"),
