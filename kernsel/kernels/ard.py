@@ -98,7 +98,7 @@ class _Relevances(Kernel):
         """Return what the columns are multiplied by before the statistic."""
         return np.sqrt(theta)
 
-    def with_theta(self, theta: Sequence[float]) -> Self:
+    def with_theta(self, theta: Sequence[float] | Array) -> Self:
         """Return the kernel with other relevances (d,), of at least 0."""
         return replace(self, theta=tuple(theta))
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from kernsel.kernels import Kernel
 from kernsel.numerics import landmarks, lowrank
 from kernsel.numerics.blocks.costs import SAMPLE
 from kernsel.numerics.blocks.features import BLOCK_BYTES
@@ -119,7 +120,7 @@ class LowRank:
     method: str = "rpcholesky"
     room: Room = ROOM
 
-    def factor(self, kernel: Any, X: Points, seed: int) -> Factor:
+    def factor(self, kernel: Kernel, X: Points, seed: int) -> Factor:
         """Choose landmarks for a kernel among some rows X (n, d), or near them, and return their features of X."""
         diag = kernel.diag(X)
         if self.method == "rpcholesky":
@@ -132,7 +133,7 @@ class LowRank:
         Z, kept, T, residual = lowrank.landmark_factor(kernel(X, points), kernel(points, points), trace, self.tol)
         return Factor(Z, points[kept], T, residual)
 
-    def _points(self, kernel: Any, X: Points, diag: Array, seed: int) -> Points:
+    def _points(self, kernel: Kernel, X: Points, diag: Array, seed: int) -> Points:
         if self.method == "kmeans":
             return landmarks.kmeans_centres(X, self.largest, seed)
         if self.method == "leverage":

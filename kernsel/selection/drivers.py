@@ -41,14 +41,14 @@ ONE_THREAD = {"NUMBA_NUM_THREADS": "1"}
 class Driver(Protocol):
     """Who does the work on parts; what it hands out for a part need not be the part itself."""
 
-    def share(self, make: Callable[..., Any], *given: Any) -> Any:
+    def share(self, make: Callable[..., Any], *given: object) -> Any:
         """Return a handle of ``make(*given)``, which all parts need."""
 
-    def each(self, work: Callable[..., Any], parts: Sequence[Any], *shared: Any) -> list[Any]:
+    def each(self, work: Callable[..., Any], parts: Sequence[object], *shared: object) -> list[Any]:
         """Return handles of ``work(part, *shared)``."""
 
     def reduce(
-        self, work: Callable[..., Any], parts: Sequence[Any], merge: Callable[[Any, Any], Any], *shared: Any
+        self, work: Callable[..., Any], parts: Sequence[object], merge: Callable[[Any, Any], Any], *shared: object
     ) -> Any:
         """Return the values ``work(part, *shared)``, merged."""
 
@@ -65,16 +65,16 @@ def tree(values: Sequence[Any], merge: Callable[[Any, Any], Any]) -> Any:
 class InProcess:
     """Parts one after another in this process."""
 
-    def share(self, make: Callable[..., Any], *given: Any) -> Any:
+    def share(self, make: Callable[..., Any], *given: object) -> Any:
         """Return ``make(*given)``."""
         return make(*given)
 
-    def each(self, work: Callable[..., Any], parts: Sequence[Any], *shared: Any) -> list[Any]:
+    def each(self, work: Callable[..., Any], parts: Sequence[object], *shared: object) -> list[Any]:
         """Return the values themselves."""
         return [work(part, *shared) for part in parts]
 
     def reduce(
-        self, work: Callable[..., Any], parts: Sequence[Any], merge: Callable[[Any, Any], Any], *shared: Any
+        self, work: Callable[..., Any], parts: Sequence[object], merge: Callable[[Any, Any], Any], *shared: object
     ) -> Any:
         """Return the values, merged."""
         return tree(self.each(work, parts, *shared), merge)
@@ -94,18 +94,18 @@ class OnDask:
     client: Any
     patience: float = PATIENCE
 
-    def share(self, make: Callable[..., Any], *given: Any) -> Any:
+    def share(self, make: Callable[..., Any], *given: object) -> Any:
         """Return a future: unlike data that are scattered, it can be made again where it is lost."""
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Sending large graph")  # the advice is to scatter it
             return self.client.submit(make, *given, pure=False)
 
-    def each(self, work: Callable[..., Any], parts: Sequence[Any], *shared: Any) -> list[Any]:
+    def each(self, work: Callable[..., Any], parts: Sequence[object], *shared: object) -> list[Any]:
         """Return futures."""
         return [self.client.submit(work, part, *shared, pure=False) for part in parts]
 
     def reduce(
-        self, work: Callable[..., Any], parts: Sequence[Any], merge: Callable[[Any, Any], Any], *shared: Any
+        self, work: Callable[..., Any], parts: Sequence[object], merge: Callable[[Any, Any], Any], *shared: object
     ) -> Any:
         """Return the values, merged on the workers."""
         found = self.each(work, parts, *shared)

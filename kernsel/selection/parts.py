@@ -447,7 +447,7 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _lambdas(candidates: Sequence[Candidate], kernel: Any) -> Array:
+def _lambdas(candidates: Sequence[Candidate], kernel: Kernel) -> Array:
     """Return the lambda to look at for a kernel, descending: those of the sample, and smaller ones."""
     own = [c for c in candidates if c.kernel == kernel and c.compares]
     best = min(own, key=lambda c: c.value)
