@@ -76,13 +76,13 @@ def rows_for(kernels: Iterable[Kernel], X: Points) -> Points:
     return as_dense(X, f"kernel '{unable[0]}'") if unable else X
 
 
-def check_seed(seed: Any) -> None:
+def check_seed(seed: object) -> None:
     """Raise OptionError unless it can be a seed."""
     if not isinstance(seed, numbers.Integral) or seed < 0:
         raise OptionError(f"seed must be a whole number from 0, not {seed!r}")
 
 
-def read_kernel(kernel: Any) -> Kernel:
+def read_kernel(kernel: object) -> Kernel:
     """Return the kernel; OptionError if it is neither one nor the text of one, nor a function."""
     if is_precomputed(kernel):
         return Precomputed()
@@ -169,7 +169,7 @@ def _tolerance(text: str) -> tuple[int, float]:
     return found
 
 
-def read_seconds(text: Any) -> float | None:
+def read_seconds(text: object) -> float | None:
     """Return the seconds of a number, or of a text such as ``90s``, ``5min`` or ``1h``; None where it is no time."""
     if isinstance(text, numbers.Real) and not isinstance(text, bool):
         seconds = float(text)

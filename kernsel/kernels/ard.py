@@ -51,7 +51,7 @@ class _Relevances(Kernel):
     theta: tuple[float, ...] | None = None
     groups: tuple[int, ...] = field(default=(), kw_only=True)
 
-    def _read(self, name: str, value: Any) -> Value:
+    def _read(self, name: str, value: object) -> Value:
         if name == "groups":
             sizes = tuple(value) if isinstance(value, Iterable) else (value,)
             if not all(isinstance(size, int | np.integer) and size >= 1 for size in sizes):

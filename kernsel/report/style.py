@@ -156,7 +156,7 @@ def points(count: int, size: int) -> Iterator[dict[str, Any]]:
         }
 
 
-def words(text: Any) -> str:
+def words(text: object) -> str:
     """Return a name from a table as matplotlib writes it: none of its letters is a sign, and it isn't too long."""
     plain = str(text)
     if len(plain) > LONGEST:  # names of columns that begin alike mostly end otherwise
