@@ -15,7 +15,7 @@ operator                              E                                  L
 ====================================  =================================  ====================================
 ``smooth.heldout_kernel.apply``       ``diag(c)``                        ``(I - mu M)^-1``, curved rows
 ``smooth.heldout_features.apply``     ``kept C' C - gone Z' D Z``        ``Z' D Z + mu I``, features
-``square.heldout.apply``              ``kept U_S' U_S - gone I``         ``I + N lam diag(1 / ev)``, spectrum
+``square.influence.apply``            ``kept U_S' U_S - gone I``         ``I + N lam diag(1 / ev)``, spectrum
 ====================================  =================================  ====================================
 """
 
