@@ -257,6 +257,7 @@ def select_parts(
     weighted: bool = False,
     progress: Callable[..., Any] | None = None,
     begin: Callable[[Dataset], object] | None = None,
+    least_sample: int = LEAST_SAMPLE,
 ) -> Selection:
     """Select on rows in parts.
 
@@ -271,6 +272,8 @@ def select_parts(
     progress : callable, optional
     begin : callable, optional
         Called with the sample before anything is searched.
+    least_sample : int
+        Rows that it has at least.
 
     Returns
     -------
@@ -280,7 +283,7 @@ def select_parts(
     check_plan(plan)
     started = time.perf_counter()
     rank = plan.rank if isinstance(plan.rank, int) else RANK
-    size = max(LEAST_SAMPLE, SAMPLE * rank)
+    size = max(least_sample, SAMPLE * rank)
     merge = partial(merge_drawn, size=size)
     sample: Drawn = driver.reduce(draw, parts, merge, size, plan.seed)
     y = sample.y if sample.y.shape[1] > 1 else sample.y.iloc[:, 0]
