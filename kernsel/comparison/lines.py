@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
     from kernsel.comparison.comparison import Comparison
 
@@ -141,7 +142,7 @@ class Curve(Written):
 
         save_figure(drawn(draw, 1.0 + 3.4 * columns, 0.8 + 2.6 * rows), path)
 
-    def _draw_line(self, axes: Axes, line: Line, look: dict[str, Any]) -> Any:
+    def _draw_line(self, axes: Axes, line: Line, look: dict[str, Any]) -> Line2D:
         """Draw a line with its band, and return what stands for it in a legend."""
         x, y, spread = (np.array(values) for values in (line.x, line.y, line.spread))
         (handle,) = axes.plot(x, y, marker="o", markersize=3, label=words(line.name), **look)

@@ -212,7 +212,7 @@ def read_gradient(criterion: str | Criterion) -> Any:
     return scorer
 
 
-def _criterion(name: str) -> Any:
+def _criterion(name: str) -> object:
     try:
         return registry.get("criterion", name)
     except PluginError:

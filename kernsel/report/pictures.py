@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -217,7 +217,7 @@ PICTURES: Mapping[str, Picture] = {
 """The pictures of a selection."""
 
 
-def plot(selection: Selection, name: str, path: str | os.PathLike[str] | None = None) -> Any:
+def plot(selection: Selection, name: str, path: str | os.PathLike[str] | None = None) -> Figure:
     """Draw a picture of a selection.
 
     Parameters
@@ -247,7 +247,7 @@ def plot(selection: Selection, name: str, path: str | os.PathLike[str] | None = 
     return figure
 
 
-def figure_of(selection: Selection, name: str) -> Any:
+def figure_of(selection: Selection, name: str) -> Figure:
     """Return a picture that there is of a selection as a figure of matplotlib."""
     width, height = PICTURES[name].size
     if name == "relevances" and selection.relevances is not None:

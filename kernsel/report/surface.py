@@ -46,7 +46,7 @@ def draw_criterion(figure: Figure, selection: Selection) -> None:
 def _plane(selection: Selection, width: str | None) -> list[Candidate]:
     """Return the candidates that differ from the choice in width and lambda alone."""
 
-    def others(candidate: Candidate) -> Any:
+    def others(candidate: Candidate) -> tuple[object, ...]:
         kept = {name: value for name, value in candidate.kernel.parameters.items() if name != width}
         return type(candidate.kernel), candidate.kernel.name, kept, candidate.tuned
 

@@ -333,7 +333,7 @@ def learn_turned(rows: Partition, best: Learnt, learner: Learner, effort: str, s
     return [] if found is None else [Learnt(found, 1.0, found.loss)]
 
 
-def square_loss(task: str) -> Any:
+def square_loss(task: str) -> Lssvm | Krr:
     """Return the learner of the square loss that relevances are learnt with."""
     return Lssvm() if task == "classification" else Krr()
 
