@@ -74,7 +74,7 @@ def _option(default: Any, *words: Any, **more: Any) -> Any:
 class Plan:
     """What a selection is asked for: see :func:`kernsel.select`."""
 
-    learner: str | Any | None = _option(
+    learner: str | Learner | None = _option(
         None,
         "text",
         "NAME",
@@ -103,7 +103,7 @@ class Plan:
         "How much kernel auto compares: profiles of one width, relevances too, or more of both.",
         of="parts",
     )
-    criterion: str | Any | None = _option(
+    criterion: str | Criterion | None = _option(
         None,
         "text",
         "NAME",
