@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from kernsel.protocols import Criterion, Learner
 from kernsel.words import read_options
 
 if TYPE_CHECKING:
