@@ -15,7 +15,7 @@ from kernsel.comparison.methods import OWN, Method, make_estimator, merged
 from kernsel.comparison.tables import Split, Table
 from kernsel.errors import IncompatibleError, KernselError, OptionError
 from kernsel.evaluation.nestedcv import row_losses
-from kernsel.kernels import Kernel, short
+from kernsel.kernels import short
 from kernsel.learning import learn_mkl_on_dataset, learn_on_dataset
 from kernsel.search.candidate import parameters_of
 from kernsel.selection.carry_out import carry_out
@@ -147,7 +147,7 @@ def _select(table: Table, method: Method, rows: Any, seed: int) -> Fitted:
     )
 
 
-def _at(plan: Plan, kernel: Kernel, lam: float) -> Plan:
+def _at(plan: Plan, kernel: Any, lam: float) -> Plan:
     """Return the plan of a fit at a kernel and lambda that are known."""
     defaults: dict[str, Any] = {name: getattr(Plan, name) for name in NOT_FITTED}
     return replace(plan, kernel=kernel, grid={"lambda": [lam]}, **FITTED, **defaults)

@@ -35,7 +35,6 @@ from kernsel.numerics.whole import costs as whole_costs
 from kernsel.numerics.whole.preconditioners import Refused
 from kernsel.numerics.whole.solver import Fit, WholeKernel, predict
 from kernsel.paths.whole import ENOUGH, dtypes, kernel_matrix
-from kernsel.protocols import Learner
 from kernsel.representation.ranks import LowRank
 from kernsel.search.deadline import Deadline, limited_time
 from kernsel.selection.auto import kind_of
@@ -259,7 +258,7 @@ class Ladder:
     clip: bool
 
     @classmethod
-    def of(cls, dataset: Dataset, few: Dataset, learner: Learner, clip: bool, seed: int) -> Ladder:
+    def of(cls, dataset: Dataset, few: Dataset, learner: Any, clip: bool, seed: int) -> Ladder:
         """Make it; copies of a row are in the subsets or outside of them, and the few first rows in every subset."""
         number = dataset.copied.number
         rank = np.random.default_rng((seed, 1)).permutation(int(number.max()) + 1).astype(np.int64)

@@ -257,7 +257,6 @@ def select_parts(
     weighted: bool = False,
     progress: Callable[..., Any] | None = None,
     begin: Callable[[Dataset], object] | None = None,
-    least_sample: int = LEAST_SAMPLE,
 ) -> Selection:
     """Select on rows in parts.
 
@@ -272,8 +271,6 @@ def select_parts(
     progress : callable, optional
     begin : callable, optional
         Called with the sample before anything is searched.
-    least_sample : int
-        Rows that it has at least.
 
     Returns
     -------
@@ -283,7 +280,7 @@ def select_parts(
     check_plan(plan)
     started = time.perf_counter()
     rank = plan.rank if isinstance(plan.rank, int) else RANK
-    size = max(least_sample, SAMPLE * rank)
+    size = max(LEAST_SAMPLE, SAMPLE * rank)
     merge = partial(merge_drawn, size=size)
     sample: Drawn = driver.reduce(draw, parts, merge, size, plan.seed)
     y = sample.y if sample.y.shape[1] > 1 else sample.y.iloc[:, 0]
@@ -450,7 +447,7 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _lambdas(candidates: Sequence[Candidate], kernel: Kernel) -> Array:
+def _lambdas(candidates: Sequence[Candidate], kernel: Any) -> Array:
     """Return the lambda to look at for a kernel, descending: those of the sample, and smaller ones."""
     own = [c for c in candidates if c.kernel == kernel and c.compares]
     best = min(own, key=lambda c: c.value)

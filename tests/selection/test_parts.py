@@ -48,9 +48,10 @@ def cut(frame, y, weights=None):
     return [spread.Rows(i, frame[piece], y[piece], s[i]) for i, piece in enumerate(pieces)]
 
 
-def select(*given):
-    """The selection on a sample that is a part of the rows."""
-    return spread.select_parts(*given, least_sample=150)
+@pytest.fixture
+def small(monkeypatch):
+    """The sample is a part of the rows."""
+    monkeypatch.setattr(spread, "LEAST_SAMPLE", 150)
 
 
 def refits(parts, selection, plan):
@@ -70,14 +71,14 @@ def refits(parts, selection, plan):
 
 
 @pytest.mark.parametrize("kind", ["regression", "classes", "weights"])
-def test_losses_and_model_are_those_of_refits_on_all_rows(kind):
+def test_losses_and_model_are_those_of_refits_on_all_rows(small, kind):
     frame, y = table()
     weights = np.random.default_rng(1).uniform(0.5, 2.0, N) if kind == "weights" else None
     if kind == "classes":
         y = pd.Series(np.digitize(y, [0.5, 1.5]), name="y")
     parts, learner = cut(frame, y, weights), "lssvm"
     plan = Plan(**{**{name: getattr(PLAN, name) for name in PLAN.options}, "learner": learner})
-    found = select(parts, InProcess(), plan, weights is not None)
+    found = spread.select_parts(parts, InProcess(), plan, weights is not None)
     X, Y, s, starts = refits(parts, found, plan)
     assert found.data["rows"] == N
     assert len(found.candidates) >= 4
@@ -114,7 +115,7 @@ def test_losses_and_model_are_those_of_refits_on_all_rows(kind):
     np.testing.assert_allclose(outputs.T, fit, rtol=0, atol=atol + magnified)
 
 
-def test_the_time_is_that_of_all_stages(monkeypatch):
+def test_the_time_is_that_of_all_stages(small, monkeypatch):
     pace = 0.2
 
     def sleep_first(function):
@@ -127,7 +128,7 @@ def test_the_time_is_that_of_all_stages(monkeypatch):
     monkeypatch.setattr(spread, "draw", sleep_first(spread.draw))
     monkeypatch.setattr(spread, "sum_part", sleep_first(spread.sum_part))
     monkeypatch.setattr(spread, "_selection", sleep_first(spread._selection))
-    timing = select(cut(*table()), InProcess(), PLAN).timing
+    timing = spread.select_parts(cut(*table()), InProcess(), PLAN).timing
     assert timing["search"] > PARTS * pace  # the sample
     assert timing["verification"] > 2 * PARTS * pace  # the passes over all rows, of two kernels
     assert timing["refit"] > pace
@@ -153,19 +154,19 @@ def test_sums_of_parts_give_the_standard_error_of_all_rows(weights):
 @pytest.mark.parametrize(
     ("options", "words"), [({"choose": "minimum"}, "lowest cv"), ({"one_se": True}, "largest lambda")]
 )
-def test_another_rule_of_choice(options, words):
-    found = select(cut(*table()), InProcess(), replace(PLAN, **options))
+def test_another_rule_of_choice(small, options, words):
+    found = spread.select_parts(cut(*table()), InProcess(), replace(PLAN, **options))
     assert found.data["choice"].startswith(words)
     assert (found.best is found.minimum) == ("choose" in options)
 
 
-def test_a_journal_keeps_the_passes_over_all_rows(tmp_path, monkeypatch):
+def test_a_journal_keeps_the_passes_over_all_rows(small, tmp_path, monkeypatch):
     plan = replace(PLAN, journal=tmp_path / "run.journal")
-    first = select(cut(*table()), InProcess(), plan)
+    first = spread.select_parts(cut(*table()), InProcess(), plan)
     passes = []
     sum_part = spread.sum_part
     monkeypatch.setattr(spread, "sum_part", lambda *given: passes.append(given) or sum_part(*given))
-    again = select(cut(*table()), InProcess(), plan)
+    again = spread.select_parts(cut(*table()), InProcess(), plan)
     assert not passes
     np.testing.assert_array_equal(again.model.coefficients, first.model.coefficients)
     assert [c.score for c in again.candidates] == [c.score for c in first.candidates]
@@ -208,10 +209,10 @@ def test_samples_dont_depend_on_how_they_are_merged():
         ({"metric": "r2", "repeats": 2}, "repeats, metric: rows in parts don't have that yet"),
     ],
 )
-def test_what_rows_in_parts_dont_have(options, message):
+def test_what_rows_in_parts_dont_have(small, options, message):
     plan = Plan(**{**{name: getattr(PLAN, name) for name in PLAN.options}, **options})
     with pytest.raises(OptionError, match=message):
-        select(cut(*table()), InProcess(), plan)
+        spread.select_parts(cut(*table()), InProcess(), plan)
 
 
 @pytest.fixture(scope="module")
