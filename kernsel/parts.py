@@ -17,8 +17,7 @@ from kernsel.kernels import Function, Kernel, Precomputed, is_precomputed, parse
 from kernsel.memory import memory_limit
 from kernsel.numerics.points import Points
 from kernsel.protocols import Criterion, Learner, Search
-from kernsel.representation.blocks import FEATURES_BYTES
-from kernsel.representation.ranks import METHODS, Full, LowRank, Rank, Whole
+from kernsel.representation.ranks import METHODS, ROOM, Full, LowRank, Rank, Whole
 
 FULL_RANK_ROWS = 2000
 GRAM_BYTES = 8 * 6  # a pair of rows: distances, and matrix and work space for each of the kernels in work
@@ -77,13 +76,13 @@ def rows_for(kernels: Iterable[Kernel], X: Points) -> Points:
     return as_dense(X, f"kernel '{unable[0]}'") if unable else X
 
 
-def check_seed(seed: Any) -> None:
+def check_seed(seed: object) -> None:
     """Raise OptionError unless it can be a seed."""
     if not isinstance(seed, numbers.Integral) or seed < 0:
         raise OptionError(f"seed must be a whole number from 0, not {seed!r}")
 
 
-def read_kernel(kernel: Any) -> Kernel:
+def read_kernel(kernel: object) -> Kernel:
     """Return the kernel; OptionError if it is neither one nor the text of one, nor a function."""
     if is_precomputed(kernel):
         return Precomputed()
@@ -95,9 +94,11 @@ def read_kernel(kernel: Any) -> Kernel:
 
 
 def read_rank(
-    rank: int | float | str | None, n: int, landmarks: str | None = None, learner: Learner | None = None
+    rank: int | float | str | Rank | None, n: int, landmarks: str | None = None, learner: Learner | None = None
 ) -> Rank:
     """Return what stands for the Gram matrix of n rows for a learner."""
+    if isinstance(rank, Rank):
+        return rank.within(n)
     if landmarks is not None and landmarks not in METHODS:
         raise OptionError(f"landmarks {landmarks!r} is unknown: use {', '.join(METHODS)}")
     if rank == WHOLE:
@@ -117,7 +118,7 @@ def read_rank(
 def _automatic(n: int, learner: Learner | None) -> int:
     """Return a number of landmarks: more for the square loss, which is fitted at once, as long as features are held."""
     square = learner is not None and has_square_loss(learner)
-    return min(max(n // 10, 500), max(LARGEST_RANK, FEATURES_BYTES // (8 * n) if square else 0))
+    return min(max(n // 10, 500), max(LARGEST_RANK, ROOM.features // (8 * n) if square else 0))
 
 
 def has_square_loss(learner: Learner) -> bool:
@@ -168,7 +169,7 @@ def _tolerance(text: str) -> tuple[int, float]:
     return found
 
 
-def read_seconds(text: Any) -> float | None:
+def read_seconds(text: object) -> float | None:
     """Return the seconds of a number, or of a text such as ``90s``, ``5min`` or ``1h``; None where it is no time."""
     if isinstance(text, numbers.Real) and not isinstance(text, bool):
         seconds = float(text)

@@ -8,7 +8,7 @@ attribute that every part must have. :func:`require` refuses a part that lacks o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeGuard, TypeVar, cast, runtime_checkable
 
 from kernsel.errors import IncompatibleError
@@ -108,7 +108,7 @@ class SupportsRelevances(Kernel, Protocol):
     def theta(self) -> tuple[float, ...] | None:
         """The relevances (p,), of at least 0, or None if they have no values yet."""
 
-    def with_theta(self, theta: Any) -> Self:
+    def with_theta(self, theta: Sequence[float] | Array) -> Self:
         """Return the kernel with other relevances."""
 
     def theta_vjp(self, X: Array, W: Array, K: Array | None = None, Z: Array | None = None) -> Array:
@@ -118,7 +118,7 @@ class SupportsRelevances(Kernel, Protocol):
         """
 
     @property
-    def isotropic(self) -> Any:
+    def isotropic(self) -> Kernel:
         """The kernel that this one is where all relevances are equal, with that one to be searched."""
 
     def from_isotropic(self, kernel: Any, d: int) -> Self:

@@ -215,7 +215,7 @@ def build(kind: str, text: str) -> Any:
     return parameters.make(f"{kind} {name!r}", get(kind, name), values)
 
 
-def maker_of(part: Any) -> str | None:
+def maker_of(part: object) -> str | None:
     """Say whose a part is: its kind, name, distribution and version; None if it is kernsel's own, or no plugin's.
 
     Of a part that was made of others, such as a sum of kernels, that is the first plugin's among these.
@@ -361,7 +361,7 @@ def _other_protocol(claim: Claim) -> str | None:
     return f"is written for protocol {wanted!r} of kernsel, and this one has protocol {PROTOCOL}: upgrade {instead}"
 
 
-def _fault(claim: Claim, part: Any) -> str | None:
+def _fault(claim: Claim, part: object) -> str | None:
     """Say what a part lacks of its protocol."""
     if not (isinstance(part, type) and is_dataclass(part)):
         return "is not a dataclass"

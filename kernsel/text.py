@@ -135,7 +135,7 @@ def first_line(error: BaseException) -> str:
     return (str(error).splitlines() or ["no message"])[0]
 
 
-def to_json(document: Any) -> str:
+def to_json(document: object) -> str:
     """Return a document as JSON, with null for what is NaN or infinite: JSON has no such numbers."""
     try:
         return json.dumps(document, allow_nan=False, default=_plain)
@@ -143,7 +143,7 @@ def to_json(document: Any) -> str:
         return json.dumps(json.loads(json.dumps(document, default=_plain), parse_constant=lambda _: None))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """Turn NumPy scalars into Python's."""
     return value.item() if hasattr(value, "item") else str(value)
 
@@ -174,7 +174,7 @@ def _hints(part: type[Any]) -> dict[str, Any]:
         return {}
 
 
-def _fits(value: Any, hint: Any) -> bool:
+def _fits(value: object, hint: object) -> bool:
     """Tell whether a literal suits a field's annotation; what can't be decided here is left to the part."""
     origin = typing.get_origin(hint)
     if origin in (typing.Union, types.UnionType):

@@ -10,6 +10,7 @@ from kernsel.data import from_arrays
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Statistics
 from kernsel.representation.gram import Gram
+from kernsel.representation.ranks import LowRank, Room
 from kernsel.selection.carry_out import select_dataset
 from kernsel.testing.tables import make_rows as make_rows
 from kernsel.testing.tables import path_on as path_on
@@ -64,6 +65,11 @@ def make_partition(seed, sizes, never=0, weighted=False, training=False, outputs
     own[~own.any(axis=1), starts[-1] :] = True
     s = rng.exponential(size=n) + 0.05 if weighted else None
     return Partition(X, Y, starts, rng.permutation(n), Statistics(X), seed, s, own if training else None)
+
+
+def in_blocks(rank, **room):
+    """Low-rank features that are computed block by block, however few they are."""
+    return LowRank(rank, room=Room(**{"features": 0} | room))
 
 
 def slow_features(path):

@@ -14,10 +14,9 @@ from kernsel.errors import IncompatibleError
 from kernsel.heldout.intervals import Intervals
 from kernsel.kernels import Gaussian
 from kernsel.learners import Klr, Krr, L2Svm, Lssvm, Svm
-from kernsel.numerics.blocks import features as numerics
 from kernsel.paths import make_path
 from kernsel.paths.routes import Thresholds
-from kernsel.representation import blocks, problem
+from kernsel.representation import problem
 from kernsel.representation.problem import Problem
 from kernsel.representation.ranks import Whole
 
@@ -30,7 +29,8 @@ SQUARE = ("krr", "lssvm")
 ASKED = 10
 """So many questions are asked of features in blocks, which take longest."""
 
-REPRESENTATIONS = {"full": None, "rank 8": 8, "blocks": 8, "whole": Whole()}
+REPRESENTATIONS = {"full": None, "rank 8": 8, "blocks": tables.in_blocks(8, block=17 * 8 * 8), "whole": Whole()}
+"""Blocks are of seventeen rows."""
 
 CRITERIA = [
     CV(), NewtonCV(), LOO(), BIF(), BIF(order=3, trust=0.05), FBIF(), CVKS(), RKS(), GCV(), Evidence(),
@@ -88,26 +88,17 @@ def answer(path, question):
         return [np.array(str(error))]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def small_blocks():
-    """Features are in blocks of seventeen rows."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(numerics, "BLOCK_BYTES", 17 * 8 * 8)
-        yield
-
-
 @pytest.fixture(autouse=True)
 def one_thread(use_threads):
     """Several would only wait for each other."""
     use_threads(1)
 
 
-def make_problem(learner, representation, weighted, patch):
-    """The problem of a learner, whose features are in blocks if so asked."""
+def make_problem(learner, representation, weighted):
+    """The problem of a learner."""
     rows = tables.make_rows(real=learner == "krr")
     if weighted:
         rows = replace(rows, weights=np.random.default_rng(1).integers(1, 4, rows.n).astype(float))
-    patch.setattr(blocks, "FEATURES_BYTES", 0 if representation == "blocks" else 2**28)
     return Problem(rows, Gaussian(1.0), REPRESENTATIONS[representation])
 
 
@@ -130,9 +121,7 @@ kinds = pytest.mark.parametrize(("learner", "representation"), KINDS, ids=lambda
 @functools.cache
 def alone(learner, representation, weighted, lams, question):
     """The answer to a question that is the first one of its problem."""
-    with pytest.MonkeyPatch.context() as patch:
-        path = path_of(make_problem(learner, representation, weighted, patch), learner, lams)
-        return answer(path, question)
+    return answer(path_of(make_problem(learner, representation, weighted), learner, lams), question)
 
 
 @kinds
@@ -141,16 +130,15 @@ def alone(learner, representation, weighted, lams, question):
 def test_the_order_of_questions_changes_no_bit(learner, representation, order, weighted, few):
     """A problem whose paths share what it computes answers each question as one that is asked nothing else."""
     lams = LAMS[2:4] if few or (representation == "blocks" and learner not in SQUARE) else LAMS
-    with pytest.MonkeyPatch.context() as patch:
-        shared = make_problem(learner, representation, weighted, patch)
-        other, path = (path_of(shared, learner, each) for each in (LAMS[1:3], lams))
-        for number, question in enumerate(order[:ASKED] if representation == "blocks" else order):
-            if number % 5 == 0:
-                _ = answer(other, question)
-            found, expected = answer(path, question), alone(learner, representation, weighted, lams, question)
-            assert len(found) == len(expected)
-            for one, first in zip(found, expected, strict=True):
-                np.testing.assert_array_equal(one, first, err_msg=question)
+    shared = make_problem(learner, representation, weighted)
+    other, path = (path_of(shared, learner, each) for each in (LAMS[1:3], lams))
+    for number, question in enumerate(order[:ASKED] if representation == "blocks" else order):
+        if number % 5 == 0:
+            _ = answer(other, question)
+        found, expected = answer(path, question), alone(learner, representation, weighted, lams, question)
+        assert len(found) == len(expected)
+        for one, first in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one, first, err_msg=question)
 
 
 class Forgetful(problem.Problems):
@@ -164,12 +152,11 @@ class Forgetful(problem.Problems):
 @pytest.mark.parametrize("in_blocks", [False, True], ids=["rank", "blocks"])
 @pytest.mark.parametrize("criterion", ["newton-cv", "bif"])
 def test_what_a_search_keeps_changes_no_bit(monkeypatch, learner, in_blocks, criterion):
-    monkeypatch.setattr(blocks, "FEATURES_BYTES", 0 if in_blocks else 2**28)
     X, y = tables.waves(60) if learner == "krr" else tables.circles(60)
     options = {
         "learner": learner,
         "criterion": criterion,
-        "rank": 20,
+        "rank": tables.in_blocks(20) if in_blocks else 20,
         "grid": {"tau": [0.3, 3.0], "lambda": [1e-2, 0.1]},
     }
     options |= {"folds": 3, "extend": False}

@@ -227,14 +227,14 @@ def _on_workers(
 
 
 def _origin(
-    data: list[Path], asked: Asked, target: str | None, aside: dict[str, str | None], outer: Any
+    data: list[Path], asked: Asked, target: str | None, aside: dict[str, str | None], outer: object
 ) -> dict[str, Any]:
     """Return how the table was read, as ``kernsel rerun`` reads it again."""
     table = {name: value for name, value in vars(asked.reading).items() if value is not None}
     return {"files": list(map(str, data)), "target": target, **aside, "nested": outer, "table": table}
 
 
-def nested_estimate(roles: Roles, dataset: Dataset, plan: Plan, outer: Any, quiet: bool) -> Any:
+def nested_estimate(roles: Roles, dataset: Dataset, plan: Plan, outer: object, quiet: bool) -> Any:
     """Return the nested estimate of a plan on a table."""
     from kernsel.evaluation.nestedcv import estimate_nested
 

@@ -14,7 +14,7 @@ from kernsel.cli.writing import deliver, say_written
 from kernsel.errors import OptionError
 
 if TYPE_CHECKING:
-    from kernsel.selection.result import Choice
+    from kernsel.selection.chosen import Choice
 
 
 def stability(
@@ -100,7 +100,7 @@ def stability(
 
 def _choice(result: Path | None, given: dict[str, Any]) -> Choice:
     """Return what is given, completed from the result of a selection if there is one."""
-    from kernsel.selection.result import Choice, read_choice
+    from kernsel.selection.chosen import Choice, read_choice
 
     if result is not None:
         return read_choice(result)._replace(**given)

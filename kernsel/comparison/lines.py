@@ -20,6 +20,9 @@ from kernsel.text import to_json
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
     from kernsel.comparison.comparison import Comparison
 
@@ -141,7 +144,7 @@ class Curve(Written):
         columns = min(len(panels), 3)
         rows = -(-len(panels) // columns)
 
-        def draw(figure: Any) -> None:
+        def draw(figure: Figure) -> None:
             names = list(dict.fromkeys(line.name for line in self.lines))
             looks = dict(zip(names, lines(len(names)), strict=True))
             handles: dict[str, Any] = {}
@@ -156,7 +159,7 @@ class Curve(Written):
 
         save_figure(drawn(draw, 1.0 + 3.4 * columns, 0.8 + 2.6 * rows), path)
 
-    def _draw_line(self, axes: Any, line: Line, look: dict[str, Any]) -> Any:
+    def _draw_line(self, axes: Axes, line: Line, look: dict[str, Any]) -> Line2D:
         """Draw a line with its band, and return what stands for it in a legend."""
         x, y, spread = (np.array(values) for values in (line.x, line.y, line.spread))
         (handle,) = axes.plot(x, y, marker="o", markersize=3, label=words(line.name), **look)
@@ -164,7 +167,7 @@ class Curve(Written):
             axes.fill_between(x, y - spread, y + spread, color=look["color"], alpha=0.15, linewidth=0)
         return handle
 
-    def _label(self, axes: Any, panel: str) -> None:
+    def _label(self, axes: Axes, panel: str) -> None:
         axes.set_title(words(panel))
         axes.set_xlabel(self.x_label)
         axes.set_ylabel(self.y_label)
@@ -244,7 +247,7 @@ class Surface(Written):
         """Draw the contours to a PNG, SVG or PDF, with the least value."""
         check_plot(path)
 
-        def draw(figure: Any) -> None:
+        def draw(figure: Figure) -> None:
             axes = figure.add_subplot()
             contours = axes.contourf(self.x, self.y, self.z.T, levels=20, cmap="viridis")
             figure.colorbar(contours, label=self.z_label)

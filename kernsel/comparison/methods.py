@@ -89,7 +89,7 @@ def words_of_options(options: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={_words(value)}" for name, value in options.items())
 
 
-def _words(value: Any) -> str:
+def _words(value: object) -> str:
     if isinstance(value, Mapping):
         return f"({words_of_options(value)})"
     if isinstance(value, list) and len(value) > SHOWN:
@@ -188,14 +188,14 @@ def _checked(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     return own | read_options(f"method {name!r}", {k: v for k, v in options.items() if k not in OWN}, WORDS)
 
 
-def _short(estimator: Any) -> str:
+def _short(estimator: object) -> str:
     """Return the name of an estimator for a column."""
     if not isinstance(estimator, str):
         return type(estimator).__name__
     return re.sub(r"^[\w.]*:", "", estimator.strip())
 
 
-def make_estimator(estimator: Any, seed: int) -> Any:
+def make_estimator(estimator: object, seed: int) -> Any:
     """Return a new estimator: a copy of the one that is given, or what an import path names, called.
 
     Parameters

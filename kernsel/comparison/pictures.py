@@ -13,6 +13,9 @@ from kernsel.evaluation.significance import groups_alike
 from kernsel.report.style import COLOURS, INK, check_plot, drawn, save_figure, words
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
     from kernsel.comparison.result import Outcome
     from kernsel.evaluation.significance import Ranks
 
@@ -43,7 +46,7 @@ def plot_differences(comparison: Outcome, path: str | os.PathLike[str]) -> None:
     most = max(len(ranked) for _, (_, ranked) in found)
     bars = max(len(groups_alike(each)) for _, (each, _) in found)
 
-    def draw(figure: Any) -> None:
+    def draw(figure: Figure) -> None:
         all_axes = np.ravel(figure.subplots(len(found), 1, squeeze=False))
         for axes, (case, (ranks, methods)) in zip(all_axes, found, strict=True):
             _draw_differences(axes, ranks, [words(comparison.names[j]) for j in methods])
@@ -52,12 +55,12 @@ def plot_differences(comparison: Outcome, path: str | os.PathLike[str]) -> None:
     save_figure(drawn(draw, height=len(found) * ROW * (3.5 + bars + (most + 1) // 2)), path)
 
 
-def _draw_differences(axes: Any, ranks: Ranks, names: Sequence[str]) -> None:
+def _draw_differences(axes: Axes, ranks: Ranks, names: Sequence[str]) -> None:
     k = len(names)
     groups = groups_alike(ranks)
     order = np.argsort(ranks.mean_ranks, kind="stable")
     half = (k + 1) // 2
-    ink = {"color": INK, "linewidth": 1.0, "clip_on": False}
+    ink: dict[str, Any] = {"color": INK, "linewidth": 1.0, "clip_on": False}
     axes.plot([1, k], [0, 0], **ink)
     for tick in range(1, k + 1):
         axes.plot([tick, tick], [0, 0.25], **ink)
@@ -116,7 +119,7 @@ def plot_choices(comparison: Outcome, parameter: str, path: str | os.PathLike[st
     shown = [(result, each) for result, each in zip(comparison.results, boxes, strict=True) if each]
     heights = [0.4 + ROW * len(each) for _, each in shown]
 
-    def draw(figure: Any) -> None:
+    def draw(figure: Figure) -> None:
         all_axes = np.ravel(figure.subplots(len(shown), 1, squeeze=False, sharex=True, height_ratios=heights))
         for axes, (result, each) in zip(all_axes, shown, strict=True):
             places = list(range(len(each), 0, -1))

@@ -169,7 +169,7 @@ class Splits:
         return found
 
 
-def read_tables(tables: Any, plan: Plan, splits: Splits, groups: Any = None) -> list[Table]:
+def read_tables(tables: object, plan: Plan, splits: Splits, groups: object = None) -> list[Table]:
     """Return tables with their splits.
 
     Parameters
@@ -187,7 +187,7 @@ def read_tables(tables: Any, plan: Plan, splits: Splits, groups: Any = None) -> 
     ]
 
 
-def encode_tables(tables: Any, plan: Plan, groups: Any = None) -> dict[str, Dataset]:
+def encode_tables(tables: object, plan: Plan, groups: object = None) -> dict[str, Dataset]:
     """Return the data set of each table by its name.
 
     Parameters

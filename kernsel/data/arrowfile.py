@@ -113,7 +113,7 @@ def _column_blocks(
     return [_as_text(read(part)).to_pandas() for part in parts], odd
 
 
-def _is_odd(kind: Any) -> bool:
+def _is_odd(kind: object) -> bool:
     from pyarrow import types
 
     return bool(types.is_nested(kind) or types.is_union(kind))

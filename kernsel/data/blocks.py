@@ -42,7 +42,7 @@ def join_blocks(blocks: Iterable[pd.DataFrame]) -> dict[str, Any]:
     return columns
 
 
-def _joined(before: Any, column: pd.Series) -> Any:
+def _joined(before: object, column: pd.Series) -> Any:
     """Add a block's column to the array or list of what came before; None once they don't fit together."""
     is_number = column.dtype.kind in "iuf"
     if isinstance(before, tuple):  # the first block

@@ -178,7 +178,7 @@ class Encoder:
         X = self._transform(table)
         return np.column_stack([np.full(len(X), NEW_ROW), X]) if self.similarities else X
 
-    def _transform(self, table: Any) -> Points:
+    def _transform(self, table: object) -> Points:
         """Encode a table, column by column."""
         given, named = self._table(table)
         if is_frame(given):
@@ -210,7 +210,7 @@ class Encoder:
             holes |= gaps_in(given.iloc[:, place[name]].rename(name), kind)
         return holes
 
-    def _table(self, table: Any) -> tuple[Table, bool]:
+    def _table(self, table: object) -> tuple[Table, bool]:
         """Return a table in the form that its columns need, and whether they have names."""
         table = as_pandas(table)
         named = is_frame(table) or isinstance(table, SparseTable)

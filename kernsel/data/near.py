@@ -146,11 +146,11 @@ def read_near(options: Mapping[str, Any] | None, table: Table, who: str) -> Near
     return Near(time, "when" in asked, purge, embargo, points, buffer, _text(asked), known)
 
 
-def _is_empty(value: Any) -> bool:
+def _is_empty(value: object) -> bool:
     return value is None or (isinstance(value, str | Sequence) and len(value) == 0)
 
 
-def _names(value: Any) -> Any:
+def _names(value: object) -> Any:
     """Return names of columns as JSON can hold them; True for an array."""
     listed = value if isinstance(value, list | tuple) else [value]
     return [str(each) for each in listed] if all(isinstance(each, str | int) for each in listed) else True
@@ -180,7 +180,7 @@ def _column(name: str | int, table: Table, who: str) -> pd.Series:
     return pd.Series(table[:, known.index(place)], name=place)
 
 
-def _read_time(time: Any, table: Table, who: str) -> tuple[Floats, bool]:
+def _read_time(time: object, table: Table, who: str) -> tuple[Floats, bool]:
     """Return times (n,), and whether they are dates (in days)."""
     import pandas as pd
 
@@ -213,7 +213,7 @@ def _without_gaps(values: Floats, what: str) -> Floats:
     return values
 
 
-def _read_span(name: str, value: Any, named: bool, dates: bool) -> float | None:
+def _read_span(name: str, value: object, named: bool, dates: bool) -> float | None:
     """Read purge or embargo: rows, units of a time column, or of dates ``7d``."""
     if value is None:
         return None
@@ -227,7 +227,7 @@ def _read_span(name: str, value: Any, named: bool, dates: bool) -> float | None:
     raise OptionError(f"{name} {value}: it must be {what}{where}")
 
 
-def _read_quantity(value: Any) -> tuple[float, str]:
+def _read_quantity(value: object) -> tuple[float, str]:
     """Return a number, NaN if there is none that is finite, and the unit behind it."""
     match = re.fullmatch(r"([0-9.eE+-]+) *([a-z]*)", str(value).strip())
     try:
@@ -237,7 +237,7 @@ def _read_quantity(value: Any) -> tuple[float, str]:
     return number if math.isfinite(number) else math.nan, match[2] if match else ""
 
 
-def _read_points(coordinates: Any, table: Table, who: str) -> Floats:
+def _read_points(coordinates: object, table: Table, who: str) -> Floats:
     """Return coordinates (n, c)."""
     if isinstance(coordinates, str | int):
         coordinates = [coordinates]
@@ -258,7 +258,7 @@ def _read_points(coordinates: Any, table: Table, who: str) -> Floats:
     return points
 
 
-def _read_buffer(buffer: Any) -> tuple[float, bool]:
+def _read_buffer(buffer: object) -> tuple[float, bool]:
     """Return a distance, and whether it is one on the earth, in kilometres."""
     number, unit = _read_quantity(buffer)
     if not number > 0 or (unit and unit not in KILOMETRES):

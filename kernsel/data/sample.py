@@ -75,7 +75,7 @@ class Sample:
         near = None if self.near is None else self.near.take(rows)
         return replace(self, places=self.places[rows], weights=weights, groups=groups, by_class=by_class, near=near)
 
-    def rows(self, table: Any) -> Any:
+    def rows(self, table: object) -> Any:
         """Return the rows that count of a table, a column or an array."""
         return table if self.places.size == self.given else take(table, self.places)
 
@@ -141,12 +141,12 @@ def _weights(weights: npt.ArrayLike, n: int, least: int) -> Floats:
     return values
 
 
-def _name(values: Any, what: str) -> str:
+def _name(values: object, what: str) -> str:
     name = column_name(values)
     return what if name is None else f"{what} in column {name!r}"
 
 
-def column_name(values: Any) -> str | None:
+def column_name(values: object) -> str | None:
     """Return the name of a Series, None for what has none."""
     name = getattr(values, "name", None) if hasattr(values, "iloc") else None
     return None if name is None else str(name)

@@ -109,5 +109,5 @@ def _head(cells: pd.DataFrame) -> list[list[Any]]:
     return [list(row) for row in cells.head(SAMPLE_ROWS).itertuples(index=False)]
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return str(value).strip()

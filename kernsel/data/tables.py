@@ -55,7 +55,7 @@ def _is_sparse_number(dtype: Any) -> bool:
     return dtype.subtype.kind in "biuf" and bool(dtype.fill_value == 0)
 
 
-def as_pandas(table: Any) -> Any:
+def as_pandas(table: object) -> Any:
     """Return a DataFrame or Series of polars, pyarrow or another library as one of pandas; what isn't one as it is."""
     module = type(table).__module__.partition(".")[0]
     if module in ("numpy", "pandas", "builtins", "scipy", "kernsel") or is_sparse(table):
@@ -81,7 +81,7 @@ Table = Any
 """A DataFrame, a SparseTable, or an (n, d) array: what `as_table` returns."""
 
 
-def is_frame(table: Any) -> TypeGuard[pd.DataFrame]:
+def is_frame(table: object) -> TypeGuard[pd.DataFrame]:
     """Say whether a table is a DataFrame."""
     return hasattr(table, "columns")
 

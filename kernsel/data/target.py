@@ -242,7 +242,7 @@ def dtype_name(values: npt.NDArray[Any]) -> str:
     return {"O": "O", "U": "U", "T": "T"}.get(values.dtype.kind, values.dtype.str)
 
 
-def _native(label: Any) -> Any:
+def _native(label: object) -> Any:
     return label.item() if isinstance(label, np.generic) else label
 
 
@@ -298,7 +298,7 @@ def as_vector(y: npt.ArrayLike) -> npt.NDArray[Any]:
     return values
 
 
-def target_gaps(column: Any) -> npt.NDArray[np.bool_]:
+def target_gaps(column: object) -> npt.NDArray[np.bool_]:
     """Return where a target is missing, (n,)."""
     if hasattr(column, "iloc"):
         return np.asarray(without_gaps(column).isna())

@@ -234,7 +234,7 @@ def assess_dataset(
     *,
     kernel: str | Kernel,
     lam: float,
-    learner: str | Any | None = None,
+    learner: str | Learner | None = None,
     norm: str = "spectral",
     folds: int = 10,
     repeats: int = 10,

@@ -73,7 +73,7 @@ class Bounds:
 
 
 def bounds(
-    learner: str | Any = "krr",
+    learner: str | Learner = "krr",
     *,
     beta: float,
     kappa: float,

@@ -242,9 +242,9 @@ def _estimate(
     X: Any,
     y: Any,
     plan: Plan,
-    outer: Any,
+    outer: object,
     weights: Any,
-    groups: Any,
+    groups: object,
     progress: Progress | None,
     whole: Dataset,
 ) -> Nested:

@@ -301,7 +301,7 @@ _HEADS = {
 }
 
 
-def _template(kernel: Any) -> str:
+def _template(kernel: Kernel) -> str:
     """Return the text of a kernel without its relevances."""
     without = {name: None for name in kernel.parameters if name.split(".")[-1] == "theta"}
     return short(kernel.with_parameters(**without)).replace("()", "")

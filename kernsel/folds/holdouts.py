@@ -64,7 +64,7 @@ class Folds:
         return np.argsort(np.where(self.number < 0, self.number.size, self.number), kind="stable")
 
 
-def make_folds(folds: Any, dataset: Dataset, seed: Seed = 0) -> Folds:
+def make_folds(folds: object, dataset: Dataset, seed: Seed = 0) -> Folds:
     """Make the folds of a data set.
 
     Parameters
@@ -108,7 +108,7 @@ def make_folds(folds: Any, dataset: Dataset, seed: Seed = 0) -> Folds:
     return made
 
 
-def _make(folds: Any, dataset: Dataset, seed: Seed) -> Folds:
+def _make(folds: object, dataset: Dataset, seed: Seed) -> Folds:
     if isinstance(folds, str):
         folds = check_text(folds)
     if isinstance(folds, str):

@@ -29,10 +29,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from kernsel.paths import Path
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -105,7 +108,7 @@ class Intervals:
     scale: Scale | None = None
 
     @classmethod
-    def of(cls, path: Any, k: int, heldout: Array | None = None, most: int | None = None) -> Intervals | None:
+    def of(cls, path: Path, k: int, heldout: Array | None = None, most: int | None = None) -> Intervals | None:
         """Refit each fold for lambda number ``k`` of a path; None if that is more than ``most`` numbers (``MOST``).
 
         Residuals are those of the refits, or of other held-out outputs (outputs, n).
@@ -224,7 +227,7 @@ class Intervals:
         return np.asarray(below < coverage * (weights.size + 1) * (1 - WHOLE))
 
 
-def outputs_of_refits(path: Any, coefficients: Array, biases: Array) -> Array:
+def outputs_of_refits(path: Path, coefficients: Array, biases: Array) -> Array:
     """Return the outputs (k, n) of fits without each fold at its rows, within their limits; 0 for rows in no fold."""
     rows, points = path.rows, path.representation.points
     found = np.zeros(rows.Y.shape)

@@ -187,7 +187,7 @@ class _HeldOut:
             return float(scorer(self.estimator, which, self.truth[which], **options))
 
 
-def _scorer(name: Any, task: str) -> Any:
+def _scorer(name: object, task: str) -> Any:
     known = get_scorer_names()
     usual = {"regression": "r2, neg_mean_absolute_error", "classification": "accuracy, roc_auc, neg_log_loss"}
     if not isinstance(name, str) or name not in known:

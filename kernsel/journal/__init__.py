@@ -147,7 +147,7 @@ def run_header(command: str, dataset: Any, options: Mapping[str, Any]) -> dict[s
     return {"command": command, "data": data, "options": {name: _told(value) for name, value in options.items()}}
 
 
-def _told(value: Any) -> str:
+def _told(value: object) -> str:
     """Return a text that is another one for another value, as far as that can be told."""
     text = str(value)
     if len(text) <= READABLE and " at 0x" not in text and "..." not in text:

@@ -39,7 +39,7 @@ class Unwritable(Exception):
     """A value has no exact form here: it is of a plugin's class, or a function."""
 
 
-def encode(value: Any) -> Any:
+def encode(value: object) -> Any:
     """Return what JSON holds for a value; Unwritable if it has no exact form."""
     if value is None or type(value) in (bool, int, str) or (type(value) is float and math.isfinite(value)):
         return value
@@ -64,7 +64,7 @@ def encode(value: Any) -> Any:
     return {"o": [place, {name: encode(getattr(value, name)) for name in names}]}
 
 
-def decode(form: Any) -> Any:
+def decode(form: object) -> Any:
     """Return the value that ``encode`` made a form of; ValueError, TypeError, KeyError or so if it is none."""
     if isinstance(form, list):
         return [decode(each) for each in form]
@@ -78,7 +78,7 @@ def _text(data: Any) -> str:
     return base64.b64encode(data).decode()
 
 
-def _fields(value: Any) -> list[str] | None:
+def _fields(value: object) -> list[str] | None:
     """Return the names of what a dataclass or a named tuple is made from; None if it is neither."""
     if isinstance(value, type):
         return None
@@ -126,7 +126,7 @@ _known: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 """Fingerprints of what has an identity: that of many rows is taken once."""
 
 
-def fingerprint(value: Any) -> str:
+def fingerprint(value: object) -> str:
     """Return a text that is another one for another value; Unwritable for what has no identity, such as a function.
 
     Parameters

@@ -51,7 +51,7 @@ class _Relevances(Kernel):
     theta: tuple[float, ...] | None = None
     groups: tuple[int, ...] = field(default=(), kw_only=True)
 
-    def _read(self, name: str, value: Any) -> Value:
+    def _read(self, name: str, value: object) -> Value:
         if name == "groups":
             sizes = tuple(value) if isinstance(value, Iterable) else (value,)
             if not all(isinstance(size, int | np.integer) and size >= 1 for size in sizes):
@@ -98,7 +98,7 @@ class _Relevances(Kernel):
         """Return what the columns are multiplied by before the statistic."""
         return np.sqrt(theta)
 
-    def with_theta(self, theta: Sequence[float]) -> Self:
+    def with_theta(self, theta: Sequence[float] | Array) -> Self:
         """Return the kernel with other relevances (d,), of at least 0."""
         return replace(self, theta=tuple(theta))
 

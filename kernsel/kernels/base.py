@@ -26,7 +26,14 @@ from kernsel.kernels.parameters import Parametric, Value
 from kernsel.kernels.statistics import Array, Statistics
 from kernsel.numerics import gram, stability
 from kernsel.numerics.points import Points, as_points
-from kernsel.protocols import SupportsLogSlopes, blocks_of, has_relevances, is_differentiable, lacks_theta
+from kernsel.protocols import (
+    SupportsLogSlopes,
+    SupportsRelevances,
+    blocks_of,
+    has_relevances,
+    is_differentiable,
+    lacks_theta,
+)
 
 T = TypeVar("T")
 
@@ -269,7 +276,7 @@ class Combined(Kernel):
         each = [part.theta for part in self._relevant]
         return None if None in each else tuple(value for theta in each for value in theta)
 
-    def with_theta(self, theta: Sequence[float]) -> Self:
+    def with_theta(self, theta: Sequence[float] | Array) -> Self:
         """Return the kernel with other relevances, as many as it has."""
         having = self._relevant
         counts = [len(theta)] if len(having) == 1 else list(map(_count, having))
@@ -309,7 +316,7 @@ class Combined(Kernel):
         """Return derivatives by the logarithms of ``differentiable``, from those by the relevances (p,)."""
         shares = _shares(slopes, map(_count, self._relevant))
 
-        def slopes_of(part: Any) -> Mapping[str, float]:
+        def slopes_of(part: Kernel) -> Mapping[str, float]:
             share = next(shares) if has_relevances(part) else None
             return {} if share is None or not isinstance(part, SupportsLogSlopes) else part.log_slopes(share)
 
@@ -580,7 +587,7 @@ def names_of(kernel: Any, features: Sequence[str]) -> list[str]:
     return list(features) if len(kernel.theta) == len(features) else [ALL]
 
 
-def _count(kernel: Any) -> int:
+def _count(kernel: SupportsRelevances) -> int:
     """Return the number of relevances; OptionError if they have no values yet."""
     if kernel.theta is None:
         raise OptionError(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from kernsel.errors import OptionError
 from kernsel.kernels.base import Kernel
@@ -120,9 +120,9 @@ class Precomputed(Kernel):
         rows = as_points(X)
         return np.asarray(rows[np.arange(rows.shape[0]), 1 + self._numbers(rows)])
 
-    def _numbers(self, rows: Points) -> Any:
+    def _numbers(self, rows: Points) -> NDArray[np.int64]:
         """Return which of the given rows these are, (n,)."""
-        numbers = rows[:, 0].astype(np.int64)
+        numbers: NDArray[np.int64] = rows[:, 0].astype(np.int64)
         if (numbers != rows[:, 0]).any() or ((numbers < 0) | (numbers >= rows.shape[1] - 1)).any():
             raise OptionError(
                 "kernel 'precomputed' has the values of new rows with the given ones only, not with each other or with "

@@ -74,7 +74,7 @@ class Metric(Kernel):
                 "so many entries for each feature"
             )
 
-    def _read(self, name: str, value: Any) -> Value:
+    def _read(self, name: str, value: object) -> Value:
         if name != "L":
             return super()._read(name, value)
         wanted = ", the rows of a d x rank array one after another, such as (0.5, 0.1, -0.2, 0)"

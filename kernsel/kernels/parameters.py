@@ -37,7 +37,7 @@ class Parametric:
             if value is not None:
                 object.__setattr__(self, field.name, self._read(field.name, value))
 
-    def _read(self, name: str, value: Any) -> Value:
+    def _read(self, name: str, value: object) -> Value:
         """Return the value of a parameter as it is kept, checked."""
         if name in self.words:
             if value not in self.words[name]:
@@ -133,5 +133,5 @@ class Parametric:
         return f"{self.name}({', '.join(written)})"
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool)

@@ -78,11 +78,11 @@ class Gaussian(Compiled):
         """The kernel with its one relevance to be searched."""
         return replace(self, tau=None)
 
-    def from_isotropic(self, kernel: Any, d: int) -> Any:
+    def from_isotropic(self, kernel: Self, d: int) -> Self:
         """Return the kernel that an ``isotropic`` one is for d features: itself."""
         return kernel
 
-    def with_theta(self, theta: Sequence[float]) -> Self:
+    def with_theta(self, theta: Sequence[float] | Array) -> Self:
         """Return the kernel with another relevance (1,); of 0 it is as wide as can be."""
         return replace(self, tau=1 / (2 * max(float(theta[0]), _LEAST)))
 

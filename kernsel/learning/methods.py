@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,7 +76,7 @@ class Method(ABC):
         """Return the kernels, and equal weights of them, for which lambda is chosen first."""
         return pool, self.start(len(pool.kernels))
 
-    def learner(self, learner: str | Learner | None, task: str) -> Any:
+    def learner(self, learner: str | Learner | None, task: str) -> Learner | None:
         """Return the learner whose fits the method uses, or None; IncompatibleError if it can't be used."""
         return read_learner(learner, task)
 
@@ -96,7 +96,7 @@ def check_number(method: Method, name: str, least: float, *, above: bool = False
 class _Unfitted(Method):
     """A method that looks at the kernels alone."""
 
-    def learner(self, learner: str | Learner | None, task: str) -> Any:
+    def learner(self, learner: str | Learner | None, task: str) -> Learner | None:
         if learner is not None:
             raise IncompatibleError(
                 f"method '{self.name}' looks at no fits, so it has no learner: leave it out here, and give it to the "
@@ -147,7 +147,7 @@ class Easy(Method):
     name: ClassVar[str] = "easy"
     reference: ClassVar[str] = "Aiolli & Donini 2015, equations 8 and 9"
 
-    def learner(self, learner: str | Learner | None, task: str) -> Any:
+    def learner(self, learner: str | Learner | None, task: str) -> Learner | None:
         if task != "classification":
             raise IncompatibleError(f"method 'easy' is for classification, not for a {task}: use simple, lp or k-ks")
         if learner is not None:
@@ -244,7 +244,7 @@ class KKS(Method):
         check_number(self, "eta", 0.0)
         check_number(self, "p", 1.0)
 
-    def learner(self, learner: str | Learner | None, task: str) -> Any:
+    def learner(self, learner: str | Learner | None, task: str) -> Learner | None:
         part = Krr() if learner is None else read_learner(learner, task)
         if not part.loss.square:
             raise IncompatibleError(

@@ -49,7 +49,7 @@ def learn_mkl(
     method: str | Method = "k-ks",
     family: str = "single",
     grid: Mapping[str, npt.ArrayLike] | None = None,
-    learner: str | Any | None = None,
+    learner: str | Learner | None = None,
     lam: float | None = None,
     folds: int | str | Any = 10,
     rows: int = 1000,
@@ -144,7 +144,7 @@ def learn_mkl_on_dataset(
     method: str | Method = "k-ks",
     family: str = "single",
     grid: Mapping[str, npt.ArrayLike] | None = None,
-    learner: str | Any | None = None,
+    learner: str | Learner | None = None,
     lam: float | None = None,
     folds: int | str | Any = 10,
     rows: int = 1000,
@@ -249,7 +249,7 @@ def _best(method: Method, pool: Pool, learner: Learner) -> tuple[Weights, float]
     return results[best][1], float(lams[best])
 
 
-def _learn(method: Method, pool: Pool, learner: Any, lam: float) -> Weights:
+def _learn(method: Method, pool: Pool, learner: Learner, lam: float) -> Weights:
     """Learn the weights of a pool's kernels, or take them from the journal in force."""
     given = method, pool.rows, pool.kernels, learner, lam
     return remember("weights", given, lambda: method.learn(pool, learner, lam))

@@ -51,8 +51,8 @@ def learn_relevances(
     X: pd.DataFrame | npt.ArrayLike,
     y: npt.ArrayLike,
     *,
-    criterion: str | Any = "evidence",
-    learner: str | Any | None = None,
+    criterion: str | Criterion = "evidence",
+    learner: str | Learner | None = None,
     kernel: str | Kernel = "ard",
     folds: int | str = 5,
     rows: int = 500,
@@ -137,8 +137,8 @@ def learn_relevances(
 def learn_on_dataset(
     dataset: Dataset,
     *,
-    criterion: str | Any = "evidence",
-    learner: str | Any | None = None,
+    criterion: str | Criterion = "evidence",
+    learner: str | Learner | None = None,
     kernel: str | Kernel = "ard",
     folds: int | str = 5,
     rows: int = 500,
@@ -212,7 +212,7 @@ def read_gradient(criterion: str | Criterion) -> Any:
     return scorer
 
 
-def _criterion(name: str) -> Any:
+def _criterion(name: str) -> object:
     try:
         return registry.get("criterion", name)
     except PluginError:

@@ -166,7 +166,7 @@ def _all_text(values: Iterable[Any]) -> bool:
     return all(isinstance(value, str) for value in values)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool) and not math.isnan(value)
 
 

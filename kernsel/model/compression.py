@@ -30,7 +30,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import scipy.linalg
@@ -166,7 +166,7 @@ class Projection:
 
 
 @one_blas_thread()  # the work is cut into blocks and parts of the rows
-def compress(model: M, within: float, table: Any = None) -> M:
+def compress(model: M, within: float, table: object = None) -> M:
     """Return a small model that predicts what a large one does.
 
     Parameters

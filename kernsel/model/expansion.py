@@ -249,7 +249,7 @@ class Expansion:
         )
         return found > 0
 
-    def _from_folds(self, table: Any, work: Callable[[Floats, Points], Floats]) -> Floats:
+    def _from_folds(self, table: object, work: Callable[[Floats, Points], Floats]) -> Floats:
         """Apply ``work`` to blocks of new rows, each of which is compared with all that were held out."""
         assert self.intervals is not None
         widest = max(self.rows.shape[0], self.intervals.weights.size, self.intervals.biases.size)
@@ -295,7 +295,7 @@ class Expansion:
         )
         return np.asarray(distances > self.reach)
 
-    def encoded(self, table: Any) -> Points:
+    def encoded(self, table: object) -> Points:
         """Return the rows of a table as those of the model are."""
         X: Points = self.encoder.transform(table) if self.encoder is not None else as_matrix(table)
         if X.shape[1] != self.rows.shape[1]:
@@ -330,6 +330,6 @@ class Expansion:
         return self.calibration.probabilities(np.atleast_2d(F.T))
 
 
-def _check_coverage(coverage: Any, what: str) -> None:
+def _check_coverage(coverage: object, what: str) -> None:
     if not isinstance(coverage, numbers.Real) or not 0.0 < float(coverage) < 1.0:
         raise OptionError(f"the coverage of {what} must lie between 0 and 1, not {coverage!r}; 0.9 is usual")

@@ -118,7 +118,7 @@ class Model(Expansion):
 
         return to_graph(self)
 
-    def compress(self, within: float = 0.1, table: Any = None) -> Model:
+    def compress(self, within: float = 0.1, table: object = None) -> Model:
         """Return a small model that predicts what this one does: landmarks among its rows, with coefficients of theirs.
 
         They are the fewest for which the mean loss of the small model's predictions, measured against those of this one

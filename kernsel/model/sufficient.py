@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernsel.heldout.coupling import Coupling
+from kernsel.kernels import Kernel
 from kernsel.numerics.blocks.features import Features
 from kernsel.numerics.blocks.sums import Sums, statistics
 from kernsel.numerics.dense import solve_upper
@@ -122,7 +123,7 @@ class SufficientStatistics:
     factors: Array | None = None
 
     def with_rows(
-        self, fit: Expanded, kernel: Any, points: Points, X: Points, Y: Array, s: Array, limits: Array | None
+        self, fit: Expanded, kernel: Kernel, points: Points, X: Points, Y: Array, s: Array, limits: Array | None
     ) -> tuple[SufficientStatistics, Losses]:
         """Return them with new rows, and the losses of these by the fit without them, and by fits with other lambda.
 

@@ -43,7 +43,7 @@ def check_updatable(model: Expansion) -> Updatable:
 
 
 @one_blas_thread()  # the last digit would depend on their number
-def with_rows(model: M, table: Any, y: Any, weights: Any = None) -> M:
+def with_rows(model: M, table: object, y: Any, weights: Any = None) -> M:
     """Return the model with new rows: see ``Model.update``."""
     known, encoder = check_updatable(model)
     if known.weighted and weights is None:

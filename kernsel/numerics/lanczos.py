@@ -15,7 +15,7 @@ operator                              E                                  L
 ====================================  =================================  ====================================
 ``smooth.heldout_kernel.apply``       ``diag(c)``                        ``(I - mu M)^-1``, curved rows
 ``smooth.heldout_features.apply``     ``kept C' C - gone Z' D Z``        ``Z' D Z + mu I``, features
-``square.heldout.apply``              ``kept U_S' U_S - gone I``         ``I + N lam diag(1 / ev)``, spectrum
+``square.influence.apply``            ``kept U_S' U_S - gone I``         ``I + N lam diag(1 / ev)``, spectrum
 ====================================  =================================  ====================================
 """
 
@@ -46,9 +46,9 @@ BISECTIONS = 30
 """Of the interval of the radius: it is right to ``2^-30`` of Gershgorin's bound."""
 
 INVARIANT = 1e-7
-"""A Krylov space ends where the next vector is this small beside the last row of the tridiagonal matrix. Leaving it out
-changes the radius by the square of that, relatively; rounding errors, at most the root of L's condition times the unit
-roundoff, are smaller, and must not be taken for a vector."""
+"""A Krylov space ends where the next vector is this small beside the largest row of the tridiagonal matrix. Leaving it
+out changes the radius by the square of that, relatively; rounding errors, at most the root of L's condition times the
+unit roundoff, are smaller, and must not be taken for a vector: not even where the last row is as small as they are."""
 
 VANISHED = 1e-150
 """A vector is 0 where its length, whose square must not underflow, is below this."""
@@ -161,7 +161,7 @@ def radius_of(apply: Any) -> Any:
             for i in range(r):
                 x[i] -= alpha[k] * now[i] + back * before[i]
                 Lx[i] -= alpha[k] * now_L[i] + back * before_L[i]
-            least = INVARIANT * (abs(alpha[k]) + back)
+            least = max(least, INVARIANT * (abs(alpha[k]) + back))
             k += 1
         return tridiagonal_radius(alpha[:k], beta[1:k])
 

@@ -29,9 +29,6 @@ Pair = tuple[int, int]
 Job = tuple[Pair, Indices]
 """A fit, and the folds that it is to be made without."""
 
-STATE_BYTES = 2**29
-"""Fits are made side by side in groups whose outputs, curvatures and products fit in this."""
-
 DENSE = 64
 """Up to so many features all eigenvalues cost less than a few."""
 
@@ -58,12 +55,13 @@ class BlocksSmoothPath(Path):
     def _groups(self, lams: Indices, parts: int) -> list[list[Pair]]:
         """Cut the fits into groups, each fit with products of that many parts of the rows."""
         pairs = [(c, int(k)) for k in lams for c in range(len(self.rows.Y))]
-        step = max(1, STATE_BYTES // (8 * (3 * self.rows.n + parts * self._newton.R**2)))
+        step = max(1, self.representation.asked.room.fits // (8 * (3 * self.rows.n + parts * self._newton.R**2)))
         return [pairs[first : first + step] for first in range(0, len(pairs), step)]
 
     def _jobs(self, pairs: Sequence[Pair], folds: Indices) -> list[list[Job]]:
         """Cut the refits without each fold into groups: of the same fit as far as possible."""
-        at_once = max(1, STATE_BYTES // (8 * (3 * self.rows.n + self._newton.R**2)))
+        room = self.representation.asked.room.fits
+        at_once = max(1, room // (8 * (3 * self.rows.n + self._newton.R**2)))
         if folds.size > at_once:
             cut = [folds[first : first + at_once] for first in range(0, folds.size, at_once)]
             return [[(pair, some)] for pair in pairs for some in cut]

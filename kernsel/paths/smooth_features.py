@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.numerics.smooth import enclosure, heldout_features, newton
+from kernsel.numerics.smooth import enclosure_features, heldout_features, newton
 from kernsel.numerics.square import leverage
 from kernsel.paths.smooth import SmoothPath
 from kernsel.representation.features import Features
@@ -20,7 +20,7 @@ class FeaturesSmoothPath(SmoothPath):
     solver = newton.in_features
     step = heldout_features.newton_step
     series = heldout_features.influence
-    enclose = enclosure.in_features
+    enclose = enclosure_features.enclose
 
     @property
     def _matrix(self) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.numerics.smooth import enclosure, heldout_kernel, newton
+from kernsel.numerics.smooth import enclosure_kernel, heldout_kernel, newton
 from kernsel.numerics.square import leverage
 from kernsel.paths import routes
 from kernsel.paths.outputs import HeldOut
@@ -23,7 +23,7 @@ class GramSmoothPath(SmoothPath):
     solver = newton.in_kernel
     step = heldout_kernel.newton_step
     series = heldout_kernel.influence
-    enclose = enclosure.in_kernel
+    enclose = enclosure_kernel.enclose
 
     @property
     def _matrix(self) -> Array:

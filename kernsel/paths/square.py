@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kernsel.numerics.runtime.jit import one_blas_thread, share_each
 from kernsel.numerics.runtime.once import once
-from kernsel.numerics.square import heldout, spectral
+from kernsel.numerics.square import heldout, influence, spectral
 from kernsel.paths.base import Path
 from kernsel.paths.outputs import Enclosed, Fits, HeldOut, LeftOver
 from kernsel.representation.base import Held
@@ -119,7 +119,7 @@ class HeldSquarePath(SquarePath):
     def _series(self, order: int) -> tuple[Array, Array]:
         self.need_whole_folds()
         rows = self.rows
-        return heldout.influence_square(
+        return influence.influence_square(
             *self._spectrum, self._targets, self.lams, rows.starts, rows.total, rows.left, order
         )
 

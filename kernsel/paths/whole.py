@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.errors import IncompatibleError, SelectionError, check_memory
 from kernsel.folds.partition import Partition
+from kernsel.kernels import Kernel
 from kernsel.memory import has_memory
 from kernsel.numerics.points import Points, as_points, is_sparse
 from kernsel.numerics.runtime.once import once
@@ -78,18 +79,19 @@ def dtypes(n: int, exact: bool = False) -> list[type]:
     return [np.float32] * (n > DOUBLE or not exact) + [np.float64] * (n <= DOUBLE)
 
 
-def kernel_matrix(kernel: Any, X: Points) -> KernelMatrix:
+def kernel_matrix(kernel: Kernel, X: Points) -> KernelMatrix:
     """Return the matrix of a kernel on rows X (n, d) in tiles: compiled ones if the kernel has any, and X is dense."""
     found = None if is_sparse(X) else getattr(kernel, "compiled", lambda X: None)(X)
     return CallableMatrix(kernel, X) if found is None else FormulaMatrix(*found)
 
 
-def cross_matrix(kernel: Any, X: Points, Z: Points) -> CrossMatrix | None:
+def cross_matrix(kernel: Kernel, X: Points, Z: Points) -> CrossMatrix | None:
     """Return the matrix of new points Z (m, d) with rows X (n, d) in compiled tiles; None if the kernel has none."""
     if is_sparse(X) or is_sparse(Z):
         return None
     matrix = kernel_matrix(kernel, X)
-    return matrix.cross(kernel.compiled(as_points(Z))[1]) if isinstance(matrix, FormulaMatrix) else None
+    new = kernel.compiled(as_points(Z)) if isinstance(matrix, FormulaMatrix) else None
+    return matrix.cross(new[1]) if isinstance(matrix, FormulaMatrix) and new is not None else None
 
 
 class WholePath(Path):

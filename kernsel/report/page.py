@@ -220,7 +220,7 @@ def _asked(selection: Selection) -> str:
     return "<p>Everything else by default.</p>" + _rows_and_heads("Options that were given", ["option", "value"], rows)
 
 
-def _is_texts(value: Any) -> bool:
+def _is_texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
@@ -263,7 +263,7 @@ def _rows_and_heads(caption: str, heads: Sequence[str], rows: Iterable[Sequence[
     )
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if value is None or isinstance(value, int | float):
         value = Figure(value, _number(value))
     if isinstance(value, Figure):
@@ -294,6 +294,6 @@ def _listed(target: str | Sequence[str]) -> str:
     return target if isinstance(target, str) else ", ".join(target)
 
 
-def safe(text: Any) -> str:
+def safe(text: object) -> str:
     """Return text as HTML shows it."""
     return html.escape(str(text), quote=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from kernsel.selection.result import Selection
 from kernsel.text import listing, meant
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from kernsel.evaluation.perturbation import Stability
     from kernsel.evaluation.relevance_study import RelevanceStudy
 
@@ -79,14 +81,14 @@ class Picture(NamedTuple):
     """
 
     title: str
-    draw: Callable[[Any, Selection], None]
+    draw: Callable[[Figure, Selection], None]
     needs: str
     fits: Callable[[Known], bool]
     says: str
     size: tuple[float, float] = (7.0, 4.8)
 
 
-def draw_ranks(figure: Any, selection: Selection) -> None:
+def draw_ranks(figure: Figure, selection: Selection) -> None:
     """Draw the scores of candidates over the rank that they were left at, or the climb over numbers of rows."""
     climb = selection.data.get("climb")
     axes = figure.add_subplot()
@@ -120,7 +122,7 @@ def draw_ranks(figure: Any, selection: Selection) -> None:
     legend_below(figure, [cloud, lowest, choice])
 
 
-def draw_relevances(figure: Any, selection: Selection) -> None:
+def draw_relevances(figure: Figure, selection: Selection) -> None:
     """Draw the relevance of each feature, the most relevant on top."""
     relevances = selection.relevances
     assert relevances is not None
@@ -215,7 +217,7 @@ PICTURES: Mapping[str, Picture] = {
 """The pictures of a selection."""
 
 
-def plot(selection: Selection, name: str, path: str | os.PathLike[str] | None = None) -> Any:
+def plot(selection: Selection, name: str, path: str | os.PathLike[str] | None = None) -> Figure:
     """Draw a picture of a selection.
 
     Parameters
@@ -245,7 +247,7 @@ def plot(selection: Selection, name: str, path: str | os.PathLike[str] | None = 
     return figure
 
 
-def figure_of(selection: Selection, name: str) -> Any:
+def figure_of(selection: Selection, name: str) -> Figure:
     """Return a picture that there is of a selection as a figure of matplotlib."""
     width, height = PICTURES[name].size
     if name == "relevances" and selection.relevances is not None:
@@ -312,7 +314,7 @@ def plot_relevances(study: RelevanceStudy, path: str | os.PathLike[str]) -> None
     table = study.table.head(BOXES)
     places = list(range(len(table), 0, -1))  # the most relevant one on top
 
-    def draw(figure: Any) -> None:
+    def draw(figure: Figure) -> None:
         axes = figure.add_subplot()
         if len(study.samples):
             samples = [study.samples[name] for name in table.index]
@@ -350,7 +352,7 @@ def plot_perturbations(stability: Stability, path: str | os.PathLike[str], rows:
     numbers = np.arange(1, stability.n + 1) if rows is None else np.array(list(rows))
     norm = f"{stability.norm} norm of what it changes in K"
 
-    def draw(figure: Any) -> None:
+    def draw(figure: Figure) -> None:
         every, most = figure.subplots(1, 2, width_ratios=[3, 2])
         every.plot(np.arange(1, stability.n + 1), np.sort(moved)[::-1], color=COLOURS[0], linewidth=1.8)
         every.set(xlabel="rows, those that move it most first", ylabel=norm)

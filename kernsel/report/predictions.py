@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,10 @@ from numpy.typing import NDArray
 from kernsel.report.style import COLOURS, GREY, INK, MARKERS, legend_below, lines, points, words
 from kernsel.selection.observed import Observed
 from kernsel.selection.result import Selection
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 
@@ -69,7 +73,7 @@ def observed(selection: Selection) -> Observed:
     return selection.observed
 
 
-def draw_heldout(figure: Any, selection: Selection) -> None:
+def draw_heldout(figure: Figure, selection: Selection) -> None:
     """Draw held-out predictions against targets: points, or for classes the outputs or the confusions."""
     labels = selection.model.labels
     if labels is None:
@@ -80,12 +84,12 @@ def draw_heldout(figure: Any, selection: Selection) -> None:
         _draw_outputs(figure, selection)
 
 
-def draw_residuals(figure: Any, selection: Selection) -> None:
+def draw_residuals(figure: Figure, selection: Selection) -> None:
     """Draw what held-out predictions miss, over the predictions."""
     _draw_errors(figure, selection, "residual_vs_predicted", "observed less predicted")
 
 
-def _draw_errors(figure: Any, selection: Selection, kind: str, vertical: str) -> None:
+def _draw_errors(figure: Figure, selection: Selection, kind: str, vertical: str) -> None:
     from matplotlib.ticker import MaxNLocator
     from sklearn.metrics import PredictionErrorDisplay
 
@@ -113,12 +117,12 @@ def _draw_errors(figure: Any, selection: Selection, kind: str, vertical: str) ->
         axes.set_axis_off()
 
 
-def _draw_outputs(figure: Any, selection: Selection) -> None:
+def _draw_outputs(figure: Figure, selection: Selection) -> None:
     """Draw how often each class has which output."""
     rows, labels = Rows.of(selection), selection.model.labels
     assert labels is not None
     axes = figure.add_subplot()
-    edges = np.histogram_bin_edges(rows.outputs, "auto")
+    edges = np.histogram_bin_edges(rows.outputs, "auto").tolist()
     handles: list[Any] = []
     for code, (colour, hatch) in enumerate(zip(COLOURS, ("///", "\\\\\\"), strict=False)):
         of = rows.targets == code
@@ -126,14 +130,14 @@ def _draw_outputs(figure: Any, selection: Selection) -> None:
         look: dict[str, Any] = {"weights": weights, "histtype": "stepfilled", "linewidth": 1.3}
         axes.hist(rows.outputs[of], edges, facecolor=(colour, 0.25), **look)
         look |= {"facecolor": "none", "edgecolor": colour, "hatch": hatch}  # apart: in an SVG one would hide the other
-        handles += axes.hist(rows.outputs[of], edges, label=words(labels[code]), **look)[-1]
+        handles += axes.hist(rows.outputs[of], edges, label=words(labels[code]), **look)[-1]  # type: ignore[arg-type]  # one histogram has a list
     handles.append(axes.axvline(0.0, color=INK, linestyle="--", linewidth=1.2, label="where the decision changes"))
     axes.set_xlabel(f"output without its fold (margin for {words(labels[1])}, without a unit)")
     axes.set_ylabel("rows" if rows.weights is None else "weight of rows")
     legend_below(figure, handles)
 
 
-def _draw_confusions(figure: Any, selection: Selection) -> None:
+def _draw_confusions(figure: Figure, selection: Selection) -> None:
     from sklearn.metrics import ConfusionMatrixDisplay
 
     rows, labels = Rows.of(selection), selection.model.labels
@@ -157,7 +161,7 @@ def _draw_confusions(figure: Any, selection: Selection) -> None:
     display.ax_.set(ylabel=f"{words(selection.model.target)}, observed")
 
 
-def draw_roc(figure: Any, selection: Selection) -> None:
+def draw_roc(figure: Figure, selection: Selection) -> None:
     """Draw the true positive rate over the false positive rate of held-out outputs."""
     from sklearn.metrics import RocCurveDisplay
 
@@ -172,7 +176,7 @@ def draw_roc(figure: Any, selection: Selection) -> None:
     _finish_curves(figure, axes, len(curves), selection.model.labels)
 
 
-def draw_precision_recall(figure: Any, selection: Selection) -> None:
+def draw_precision_recall(figure: Figure, selection: Selection) -> None:
     """Draw precision over recall of held-out outputs."""
     from sklearn.metrics import PrecisionRecallDisplay
 
@@ -186,7 +190,7 @@ def draw_precision_recall(figure: Any, selection: Selection) -> None:
     _finish_curves(figure, axes, len(curves), selection.model.labels)
 
 
-def draw_calibration(figure: Any, selection: Selection) -> None:
+def draw_calibration(figure: Figure, selection: Selection) -> None:
     """Draw how often a class is there over its probability, by curves that were fitted without the row's fold."""
     from sklearn.calibration import CalibrationDisplay
 
@@ -221,7 +225,7 @@ def _one_against_rest(
         yield f"{target} = {words(labels[code])}", rows.targets == code, scores[:, code], rows.weights
 
 
-def _finish_curves(figure: Any, axes: Any, count: int, labels: Any, marked: bool = False) -> None:
+def _finish_curves(figure: Figure, axes: Axes, count: int, labels: Any, marked: bool = False) -> None:
     """Give curves their looks, and put the legend below."""
     for number, (line, look) in enumerate(zip(axes.lines[:count], lines(count), strict=True)):
         line.set(**look, linewidth=1.8)
@@ -230,14 +234,15 @@ def _finish_curves(figure: Any, axes: Any, count: int, labels: Any, marked: bool
     axes.set_xlim(-0.02, 1.02)
     axes.set_ylim(-0.02, 1.02)
     axes.set_aspect("equal")
-    if axes.get_legend() is not None:
-        axes.get_legend().remove()
+    legend = axes.get_legend()
+    if legend is not None:
+        legend.remove()
     if len(labels) > LARGEST:
         axes.set_title(f"the {LARGEST} largest of {len(labels)} classes")
     legend_below(figure, axes.lines, columns=2 if count > 2 else 1)
 
 
-def draw_boundary(figure: Any, selection: Selection) -> None:
+def draw_boundary(figure: Figure, selection: Selection) -> None:
     """Draw which class is chosen where in the plane of two features, and the rows with what was observed there."""
     seen, model = observed(selection), selection.model
     features, labels = seen.features, model.labels

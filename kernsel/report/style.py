@@ -13,10 +13,13 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kernsel.data.files import atomic_write
 from kernsel.errors import OptionError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 FORMATS = (".png", ".svg", ".pdf")
 PAGES = (".html", ".htm")
@@ -88,7 +91,7 @@ def _look() -> Iterator[None]:
         yield
 
 
-def drawn(draw: Callable[[Any], None], width: float = 7.0, height: float = 4.6) -> Any:
+def drawn(draw: Callable[[Figure], None], width: float = 7.0, height: float = 4.6) -> Figure:
     """Return a figure of matplotlib that a function has drawn on, of a size in inches."""
     from matplotlib.figure import Figure
 
@@ -98,7 +101,7 @@ def drawn(draw: Callable[[Any], None], width: float = 7.0, height: float = 4.6) 
     return figure
 
 
-def save_figure(figure: Any, path: str | os.PathLike[str]) -> None:
+def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Write a figure to a PNG, SVG or PDF file, by the ending of its name.
 
     Raises
@@ -110,7 +113,7 @@ def save_figure(figure: Any, path: str | os.PathLike[str]) -> None:
     atomic_write(path, lambda stream: stream.write(picture))
 
 
-def inline_svg(figure: Any) -> str:
+def inline_svg(figure: Figure) -> str:
     """Return a figure as an element of HTML whose words and axes have the colour of the text around it."""
     text = _rendered(figure, "svg", transparent=True).decode()
     text = text[text.index("<svg") :].replace(INK, "currentColor")
@@ -125,7 +128,7 @@ def inline_svg(figure: Any) -> str:
     )
 
 
-def _rendered(figure: Any, form: str, transparent: bool = False) -> bytes:
+def _rendered(figure: Figure, form: str, transparent: bool = False) -> bytes:
     picture = io.BytesIO()
     # Without a date the same selection gives the same file.
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
@@ -153,7 +156,7 @@ def points(count: int, size: int) -> Iterator[dict[str, Any]]:
         }
 
 
-def words(text: Any) -> str:
+def words(text: object) -> str:
     """Return a name from a table as matplotlib writes it: none of its letters is a sign, and it isn't too long."""
     plain = str(text)
     if len(plain) > LONGEST:  # names of columns that begin alike mostly end otherwise
@@ -162,7 +165,7 @@ def words(text: Any) -> str:
     return f" {plain}" if plain.startswith("_") else plain  # else it would be left out of a legend
 
 
-def legend_below(figure: Any, handles: Sequence[Any], columns: int = 3) -> None:
+def legend_below(figure: Figure, handles: Sequence[Any], columns: int = 3) -> None:
     """Put a legend below all axes, where it hides nothing."""
     if handles:
         figure.legend(handles=handles, loc="outside lower left", ncols=columns, markerscale=1.3)

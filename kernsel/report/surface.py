@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,10 @@ from kernsel.kernels import short
 from kernsel.report.style import COLOURS, DASHES, GREY, INK, legend_below, words
 from kernsel.search.candidate import Candidate
 from kernsel.selection.result import Selection
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 
@@ -25,7 +29,7 @@ CURVES = 5
 """Kernels whose curves have a name; more could not be told apart."""
 
 
-def draw_criterion(figure: Any, selection: Selection) -> None:
+def draw_criterion(figure: Figure, selection: Selection) -> None:
     """Draw the criterion over width and lambda, with the choice and what is known of its neighbours.
 
     Every point has the colour of the candidate nearest to it in logarithms, so that a grid, a grid with a refinement
@@ -42,14 +46,14 @@ def draw_criterion(figure: Any, selection: Selection) -> None:
 def _plane(selection: Selection, width: str | None) -> list[Candidate]:
     """Return the candidates that differ from the choice in width and lambda alone."""
 
-    def others(candidate: Candidate) -> Any:
+    def others(candidate: Candidate) -> tuple[object, ...]:
         kept = {name: value for name, value in candidate.kernel.parameters.items() if name != width}
         return type(candidate.kernel), candidate.kernel.name, kept, candidate.tuned
 
     return [c for c in selection.candidates if others(c) == others(selection.best) and c.width > 0]
 
 
-def _draw_plane(figure: Any, selection: Selection, width: str, plane: Sequence[Candidate]) -> None:
+def _draw_plane(figure: Figure, selection: Selection, width: str, plane: Sequence[Candidate]) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
     from scipy.spatial import cKDTree
@@ -112,7 +116,7 @@ def _draw_plane(figure: Any, selection: Selection, width: str, plane: Sequence[C
     legend_below(figure, handles)
 
 
-def _draw_begun(axes: Any, selection: Selection, width: str, plane: Sequence[Candidate], steps: Array) -> list[Any]:
+def _draw_begun(axes: Axes, selection: Selection, width: str, plane: Sequence[Candidate], steps: Array) -> list[Any]:
     """Draw the grid as it began, where candidates lie outside; return what the legend shows of it."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Rectangle
@@ -131,7 +135,7 @@ def _draw_begun(axes: Any, selection: Selection, width: str, plane: Sequence[Can
     return [Line2D([], [], color=INK, linewidth=1.4, linestyle="--", label="grid as it began")]
 
 
-def _draw_curves(figure: Any, selection: Selection) -> None:
+def _draw_curves(figure: Figure, selection: Selection) -> None:
     best = selection.best
     scored = [c for c in selection.candidates if c.compares]
     curves: dict[Any, list[Candidate]] = {}

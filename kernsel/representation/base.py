@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -210,7 +210,7 @@ class Held(Representation):
         return self._plain_spectrum
 
 
-def size_of(value: Any) -> int:
+def size_of(value: object) -> int:
     """Return the bytes of all arrays in tuples and dictionaries, however deep."""
     if isinstance(value, tuple | dict):
         return sum(map(size_of, list(value.values()) if isinstance(value, dict) else value))

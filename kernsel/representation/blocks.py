@@ -11,7 +11,6 @@ from kernsel.errors import IncompatibleError, check_memory
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel
 from kernsel.numerics.blocks import features as streaming
-from kernsel.numerics.blocks.costs import SAMPLE
 from kernsel.numerics.landmarks import uniform_landmarks
 from kernsel.numerics.points import Points
 from kernsel.numerics.runtime.once import once
@@ -25,22 +24,16 @@ from kernsel.representation.stream import Stream, segments_of
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-FEATURES_BYTES = 2**28
-"""Features that would be larger than this are computed block by block, where the products of the segments fit."""
-
 PASSES = 2
 """Losses that take many passes over the rows may hold features of so many times the size."""
-
-PRODUCTS_BYTES = 2**30
-"""Room for the products of all segments of rows."""
 
 
 def needed(rows: Partition, rank: LowRank, square: bool) -> bool:
     """Say whether features of this rank are too large to be held for a loss, and products of the segments aren't."""
-    r = rank.largest
-    if 8 * rows.n * r <= FEATURES_BYTES * (1 if square else PASSES):
+    r, room = rank.largest, rank.room
+    if 8 * rows.n * r <= room.features * (1 if square else PASSES):
         return False
-    return 8 * (len(segments_of(rows)) - 1) * r**2 <= PRODUCTS_BYTES
+    return 8 * (len(segments_of(rows, room.runs)) - 1) * r**2 <= room.products
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,11 +58,11 @@ class SampledFeatures:
     @classmethod
     def of(cls, rows: Partition, kernel: Kernel, rank: LowRank) -> SampledFeatures:
         """Choose landmarks."""
-        chosen = uniform_landmarks(rows.n, SAMPLE * rank.largest, rows.seed)
+        chosen = uniform_landmarks(rows.n, rank.room.sample * rank.largest, rows.seed)
         sample = rows.X[chosen]
         _, points, T, residual = rank.factor(kernel, sample, rows.seed)
         lost = residual / float(kernel.diag(sample).sum())
-        return cls(streaming.Features(kernel, points, T, sample), lost, chosen, rank)
+        return cls(streaming.Features(kernel, points, T, sample, rank.room.block), lost, chosen, rank)
 
     @property
     def nbytes(self) -> int:
@@ -105,7 +98,7 @@ class Blocks(OnLandmarks):
     @once
     def stream(self) -> Stream:
         """The features' products over segments of rows, from one pass."""
-        return Stream.of(self.rows, self.sampled.features)
+        return Stream.of(self.rows, self.sampled.features, self.asked.room.runs)
 
     def sample(self) -> Features:
         """Return features, in memory, of the rows among which the landmarks were chosen: those have the same ones."""

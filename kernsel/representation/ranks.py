@@ -8,7 +8,10 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from kernsel.kernels import Kernel
 from kernsel.numerics import landmarks, lowrank
+from kernsel.numerics.blocks.costs import SAMPLE
+from kernsel.numerics.blocks.features import BLOCK_BYTES
 from kernsel.numerics.points import Points
 
 Array = NDArray[np.float64]
@@ -40,6 +43,37 @@ class Factor(NamedTuple):
     points: Points
     T: Array
     residual: float
+
+
+class Room(NamedTuple):
+    """How much of low-rank features is held at a time.
+
+    Parameters
+    ----------
+    features : int
+        Bytes. Features that would be larger are computed block by block, where the products of the segments fit.
+    products : int
+        Bytes for the products of all segments of rows.
+    block : int
+        Bytes of a block of features.
+    fits : int
+        Bytes. Fits of other losses are made side by side in groups whose outputs, curvatures and products fit in this.
+    sample : int
+        Rows for each landmark, drawn at random, among which the landmarks of blocks are chosen.
+    runs : int
+        Up to so many times the number of folds, runs of rows that fits take or leave are segments of their own.
+    """
+
+    features: int = 2**28
+    products: int = 2**30
+    block: int = BLOCK_BYTES
+    fits: int = 2**29
+    sample: int = SAMPLE
+    runs: int = 16
+
+
+ROOM = Room()
+"""That of every selection."""
 
 
 class _Exact:
@@ -78,13 +112,15 @@ class LowRank:
         The first landmarks that leave no more than this share of the trace are enough; 0 takes all.
     method : str
         One of ``METHODS``.
+    room : Room
     """
 
     largest: int
     tol: float = 0.0
     method: str = "rpcholesky"
+    room: Room = ROOM
 
-    def factor(self, kernel: Any, X: Points, seed: int) -> Factor:
+    def factor(self, kernel: Kernel, X: Points, seed: int) -> Factor:
         """Choose landmarks for a kernel among some rows X (n, d), or near them, and return their features of X."""
         diag = kernel.diag(X)
         if self.method == "rpcholesky":
@@ -97,7 +133,7 @@ class LowRank:
         Z, kept, T, residual = lowrank.landmark_factor(kernel(X, points), kernel(points, points), trace, self.tol)
         return Factor(Z, points[kept], T, residual)
 
-    def _points(self, kernel: Any, X: Points, diag: Array, seed: int) -> Points:
+    def _points(self, kernel: Kernel, X: Points, diag: Array, seed: int) -> Points:
         if self.method == "kmeans":
             return landmarks.kmeans_centres(X, self.largest, seed)
         if self.method == "leverage":

@@ -31,21 +31,21 @@ Indices = NDArray[np.int64]
 LONGEST = 8
 """No segment is longer than this part of the rows, so that threads can share them."""
 
-RUNS = 16
-"""Up to so many times the number of folds, runs of rows that fits take or leave are segments of their own."""
 
-
-def runs_of(rows: Partition) -> Indices:
-    """Return where runs of rows begin that every fit takes or leaves as a whole; nothing if there are too many."""
+def runs_of(rows: Partition, most: int) -> Indices:
+    """Return where runs of rows begin that every fit takes or leaves as a whole; nothing if a fold has too many."""
     if rows.training is None:
         return np.zeros(0, np.int64)
     runs = np.flatnonzero((rows.training[:, 1:] != rows.training[:, :-1]).any(axis=0)) + 1
-    return runs if runs.size <= RUNS * rows.left.size else runs[:0]
+    return runs if runs.size <= most * rows.left.size else runs[:0]
 
 
-def segments_of(rows: Partition) -> Indices:
-    """Return the bounds of runs of rows that every fit takes or leaves as a whole, but for rows here and there."""
-    bounds = {*rows.starts.tolist(), rows.n, *runs_of(rows).tolist()}
+def segments_of(rows: Partition, most: int) -> Indices:
+    """Return the bounds of runs of rows that every fit takes or leaves as a whole, but for rows here and there.
+
+    Runs are segments unless they are more than ``most`` times the folds.
+    """
+    bounds = {*rows.starts.tolist(), rows.n, *runs_of(rows, most).tolist()}
     ends = sorted(bounds | {0})
     pieces = [
         np.linspace(lo, hi, -(-(hi - lo) * LONGEST // rows.n), endpoint=False).astype(np.int64)
@@ -77,11 +77,11 @@ class Stream:
     beside: Sums | None = None
 
     @classmethod
-    def of(cls, rows: Partition, features: streaming.Features) -> Stream:
-        """Pass once over all rows."""
-        bounds = segments_of(rows)
+    def of(cls, rows: Partition, features: streaming.Features, runs: int) -> Stream:
+        """Pass once over all rows; runs are segments unless they are more than ``runs`` times the folds."""
+        bounds = segments_of(rows, runs)
         sums = segment_sums(features, rows.X, rows.Y, rows.weights, bounds)
-        scattered = rows.training is not None and not runs_of(rows).size
+        scattered = rows.training is not None and not runs_of(rows, runs).size
         return cls(rows, features, bounds, sums, _beside(rows, features) if scattered else None)
 
     @property

@@ -236,7 +236,7 @@ def _thinned(style: str, name: str, axis: Array) -> Array:
     return np.geomspace(axis[0], axis[-1], count) if coarser else axis
 
 
-def read_axis(name: str, given: Any) -> Array:
+def read_axis(name: str, given: object) -> Array:
     """Return the values of one parameter in a grid that was given, ascending; OptionError if they can't be some."""
     try:
         axis = np.unique(np.asarray(given, dtype=np.float64))

@@ -333,12 +333,14 @@ class Board:
         deals = [self._verified_on_deal(rows, leading) for rows in self.deals]
         return [averaged(candidate) for candidate in zip(*deals, strict=True)]
 
-    def path(self, rows: Partition, kernel: Kernel, learner: Any, lams: Sequence[float], lead_in: bool = False) -> Path:
+    def path(
+        self, rows: Partition, kernel: Kernel, learner: Learner, lams: Sequence[float], lead_in: bool = False
+    ) -> Path:
         """Return a path at the representation in force, from where the fits of the search are."""
         near = self.near.get((rows, kernel, learner))
         return make_path(self.problems.on(rows, kernel, self.rank), learner, lams, lead_in, near)
 
-    def scored_path(self, number: int, kernel: Kernel, learner: Any, lam: float) -> tuple[Path, int]:
+    def scored_path(self, number: int, kernel: Kernel, learner: Learner, lam: float) -> tuple[Path, int]:
         """Return the path that a candidate was scored on, at one of the deals, and the number of its lambda there."""
         lams, fits = self.fits.get((number, kernel, learner), (np.array([lam]), None))
         if lam not in lams:

@@ -133,7 +133,7 @@ def parameters_of(learner: Learner) -> dict[str, float]:
     return dict(getattr(learner, "parameters", {}))
 
 
-def number_or_none(value: Any) -> Any:
+def number_or_none(value: object) -> Any:
     """Return a value, None for NaN."""
     return None if value != value else value
 

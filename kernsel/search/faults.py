@@ -19,6 +19,8 @@ from kernsel.criteria import Scores
 from kernsel.errors import KernselError, PluginFailure, SelectionError
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel
+from kernsel.paths import Path
+from kernsel.protocols import Criterion
 from kernsel.search.candidate import Candidate
 from kernsel.text import first_line
 
@@ -98,7 +100,7 @@ def check_diagonal(kernel: Kernel, rows: Partition) -> None:
         raise SelectionError("the kernel is not finite at every row")
 
 
-def checked_scores(criterion: Any, path: Any) -> Scores:
+def checked_scores(criterion: Criterion, path: Path) -> Scores:
     """Return the scores of a path; a plugin's criterion is checked for what it returns, and what it writes to.
 
     Raises

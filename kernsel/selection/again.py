@@ -174,7 +174,7 @@ class Difference:
         return float(abs(self.before - self.now) / max(map(abs, values)))
 
 
-def differences(before: Any, now: Any, where: str = "") -> Iterator[Difference]:
+def differences(before: object, now: object, where: str = "") -> Iterator[Difference]:
     """Give where two documents differ, but for what is of their runs.
 
     Parameters

@@ -11,6 +11,7 @@ from kernsel.data.choices import Names
 from kernsel.errors import SelectionWarning
 from kernsel.kernels import Kernel
 from kernsel.numerics.points import Points
+from kernsel.protocols import Criterion, Learner
 from kernsel.search.axes import Grid
 from kernsel.selection.carry_out import carry_out, encode_arrays
 from kernsel.selection.plan import WORDS, Plan
@@ -28,11 +29,11 @@ def select(
     X: pd.DataFrame | npt.ArrayLike | Points,
     y: npt.ArrayLike,
     *,
-    learner: str | Any | None = None,
+    learner: str | Learner | None = None,
     kernel: str | Kernel | Sequence[str | Kernel] | None = None,
     relevances: str | Any | None = None,
     effort: str = "normal",
-    criterion: str | Any | None = None,
+    criterion: str | Criterion | None = None,
     folds: int | str | Any = 10,
     repeats: int = 1,
     when: str | int | npt.ArrayLike | None = None,

@@ -37,6 +37,7 @@ from kernsel.numerics.runtime.jit import share_each
 from kernsel.numerics.runtime.once import once
 from kernsel.parts import has_square_loss
 from kernsel.paths import make_path
+from kernsel.protocols import Learner
 from kernsel.representation.problem import Problem
 from kernsel.representation.ranks import Rank
 from kernsel.search.candidate import Candidate, Key
@@ -193,7 +194,9 @@ def profiles_of(effort: str, task: str) -> tuple[str, ...]:
     return PROFILES[effort] if task == "regression" or effort == "thorough" else ()
 
 
-def candidates(dataset: Dataset, learner: Any, effort: str, priors: Sequence[float | None], seed: int) -> Candidates:
+def candidates(
+    dataset: Dataset, learner: Learner, effort: str, priors: Sequence[float | None], seed: int
+) -> Candidates:
     """Return the kernels to choose from, with relevances that are learnt here.
 
     Parameters
@@ -281,7 +284,11 @@ def _alone(dataset: Dataset, seed: int) -> Partition:
 
 
 def _learn(
-    few: Partition, rows: Partition, learner: Any, what: Sequence[tuple[Any, float | None, Descent | None]], seed: int
+    few: Partition,
+    rows: Partition,
+    learner: Learner,
+    what: Sequence[tuple[Any, float | None, Descent | None]],
+    seed: int,
 ) -> tuple[list[Learnt], list[str]]:
     """Learn relevances of kernels, each with a prior, on a few rows, and score them by leave-one-out on all.
 
@@ -313,7 +320,7 @@ def _learn(
     return found, failed
 
 
-def learn_turned(rows: Partition, best: Learnt, learner: Any, effort: str, seed: int) -> list[Learnt]:
+def learn_turned(rows: Partition, best: Learnt, learner: Learner, effort: str, seed: int) -> list[Learnt]:
     """Return a metric that turns axes if it is better than the best relevances on rows it wasn't learnt on."""
     d, classes = rows.X.shape[1], isinstance(learner, Lssvm)
     if d > TURNED_FEATURES or rows.n < max(TURNED_ROWS, ROWS_EACH * d):
@@ -326,7 +333,7 @@ def learn_turned(rows: Partition, best: Learnt, learner: Any, effort: str, seed:
     return [] if found is None else [Learnt(found, 1.0, found.loss)]
 
 
-def square_loss(task: str) -> Any:
+def square_loss(task: str) -> Lssvm | Krr:
     """Return the learner of the square loss that relevances are learnt with."""
     return Lssvm() if task == "classification" else Krr()
 
@@ -429,7 +436,7 @@ def compared(learnt: Candidates, candidates: Sequence[Candidate]) -> list[dict[s
     ]
 
 
-def kind_of(kernel: Any) -> str:
+def kind_of(kernel: Kernel) -> str:
     """Return the name of a kernel with its profile, if it has one."""
     profile = kernel.parameters.get("profile")
     return kernel.name if profile is None else f"{kernel.name}(profile={profile})"

@@ -17,8 +17,10 @@ from kernsel.errors import Caution
 from kernsel.folds import Folds, copies_apart, keeps_copies
 from kernsel.folds.partition import Partition
 from kernsel.heldout.baseline import Baseline, baseline_of
+from kernsel.kernels import Kernel
 from kernsel.kernels.given import negative_part
 from kernsel.numerics.points import Points
+from kernsel.protocols import Criterion
 
 Array = NDArray[np.float64]
 
@@ -26,7 +28,7 @@ TOO_GOOD = 0.01
 """A held-out error below this share of the target's spread is said: measured targets have more noise than that."""
 
 
-def examine_kernel(kernel: Any, X: Points, seed: int) -> list[Caution]:
+def examine_kernel(kernel: Kernel, X: Points, seed: int) -> list[Caution]:
     """Return the caution that a kernel of somebody else isn't positive semidefinite, if rows of X (n, d) show it.
 
     Then there is no space of functions whose norm is penalised, and the "minimum" that is fitted may be none.
@@ -84,7 +86,7 @@ def examine(
     return Examination(cautions, _noted(dataset, folds), found.to_dict(), copies)
 
 
-def weights_note(criterion: Any, dataset: Dataset) -> list[str]:
+def weights_note(criterion: Criterion, dataset: Dataset) -> list[str]:
     """Say what weights are to a criterion, where a weight of 2 isn't a row that is there twice."""
     meaning = getattr(getattr(criterion, "about", None), "weights", "")
     return [f"weights: to {criterion.name} {meaning}"] if meaning and dataset.weights is not None else []

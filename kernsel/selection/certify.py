@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from kernsel.criteria import CV, HeldOutCriterion
@@ -17,7 +15,7 @@ SHARE = 0.01
 """Where none is given."""
 
 
-def read_certify(given: Any, criterion: Criterion, learner: Learner, rank: Rank, rows: Partition) -> float | None:
+def read_certify(given: object, criterion: Criterion, learner: Learner, rank: Rank, rows: Partition) -> float | None:
     """Return the share within which the lowest score is to be proved, or None.
 
     Parameters

@@ -13,10 +13,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from logging import CRITICAL
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from kernsel.errors import OptionError, SelectionError
 from kernsel.numerics.runtime.jit import threads
+
+S = TypeVar("S")
 
 LOCAL = "local"
 """In place of an address: workers on this machine, for as long as the work takes."""
@@ -41,19 +43,17 @@ ONE_THREAD = {"NUMBA_NUM_THREADS": "1"}
 class Driver(Protocol):
     """Who does the work on parts; what it hands out for a part need not be the part itself."""
 
-    def share(self, make: Callable[..., Any], *given: Any) -> Any:
+    def share(self, make: Callable[..., object], *given: object) -> Any:
         """Return a handle of ``make(*given)``, which all parts need."""
 
-    def each(self, work: Callable[..., Any], parts: Sequence[Any], *shared: Any) -> list[Any]:
+    def each(self, work: Callable[..., object], parts: Sequence[object], *shared: object) -> list[Any]:
         """Return handles of ``work(part, *shared)``."""
 
-    def reduce(
-        self, work: Callable[..., Any], parts: Sequence[Any], merge: Callable[[Any, Any], Any], *shared: Any
-    ) -> Any:
+    def reduce(self, work: Callable[..., S], parts: Sequence[object], merge: Callable[[S, S], S], *shared: object) -> S:
         """Return the values ``work(part, *shared)``, merged."""
 
 
-def tree(values: Sequence[Any], merge: Callable[[Any, Any], Any]) -> Any:
+def tree(values: Sequence[S], merge: Callable[[S, S], S]) -> S:
     """Merge values two by two, neighbours first."""
     while len(values) > 1:
         pairs = [merge(one, other) for one, other in zip(values[::2], values[1::2], strict=False)]
@@ -65,19 +65,18 @@ def tree(values: Sequence[Any], merge: Callable[[Any, Any], Any]) -> Any:
 class InProcess:
     """Parts one after another in this process."""
 
-    def share(self, make: Callable[..., Any], *given: Any) -> Any:
+    def share(self, make: Callable[..., object], *given: object) -> Any:
         """Return ``make(*given)``."""
         return make(*given)
 
-    def each(self, work: Callable[..., Any], parts: Sequence[Any], *shared: Any) -> list[Any]:
+    def each(self, work: Callable[..., object], parts: Sequence[object], *shared: object) -> list[Any]:
         """Return the values themselves."""
         return [work(part, *shared) for part in parts]
 
-    def reduce(
-        self, work: Callable[..., Any], parts: Sequence[Any], merge: Callable[[Any, Any], Any], *shared: Any
-    ) -> Any:
+    def reduce(self, work: Callable[..., S], parts: Sequence[object], merge: Callable[[S, S], S], *shared: object) -> S:
         """Return the values, merged."""
-        return tree(self.each(work, parts, *shared), merge)
+        values: list[S] = self.each(work, parts, *shared)
+        return tree(values, merge)
 
 
 @dataclass(frozen=True)
@@ -94,22 +93,21 @@ class OnDask:
     client: Any
     patience: float = PATIENCE
 
-    def share(self, make: Callable[..., Any], *given: Any) -> Any:
+    def share(self, make: Callable[..., object], *given: object) -> Any:
         """Return a future: unlike data that are scattered, it can be made again where it is lost."""
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Sending large graph")  # the advice is to scatter it
             return self.client.submit(make, *given, pure=False)
 
-    def each(self, work: Callable[..., Any], parts: Sequence[Any], *shared: Any) -> list[Any]:
+    def each(self, work: Callable[..., object], parts: Sequence[object], *shared: object) -> list[Any]:
         """Return futures."""
         return [self.client.submit(work, part, *shared, pure=False) for part in parts]
 
-    def reduce(
-        self, work: Callable[..., Any], parts: Sequence[Any], merge: Callable[[Any, Any], Any], *shared: Any
-    ) -> Any:
+    def reduce(self, work: Callable[..., S], parts: Sequence[object], merge: Callable[[S, S], S], *shared: object) -> S:
         """Return the values, merged on the workers."""
         found = self.each(work, parts, *shared)
-        return self._result(tree(found, lambda one, other: self.client.submit(merge, one, other, pure=False)))
+        value: S = self._result(tree(found, lambda one, other: self.client.submit(merge, one, other, pure=False)))
+        return value
 
     def _result(self, future: Any) -> Any:
         """Return the value of a future.

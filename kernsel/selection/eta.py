@@ -22,7 +22,7 @@ from kernsel.heldout.errors import Errors
 from kernsel.journal import remember
 from kernsel.kernels import Kernel
 from kernsel.paths import make_path
-from kernsel.protocols import Learner
+from kernsel.protocols import Criterion, Learner
 from kernsel.representation.problem import Problem
 from kernsel.representation.ranks import Rank
 from kernsel.search.axes import Grid
@@ -42,7 +42,7 @@ PARTS = 3
 
 
 def choose_eta(
-    criterion: Any,
+    criterion: Criterion,
     rows: Partition,
     dataset: Dataset,
     kernels: Sequence[Kernel],

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from kernsel.protocols import Criterion, Learner
 from kernsel.words import read_options
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def _option(default: Any, *words: Any, **more: Any) -> Any:
 class Plan:
     """What a selection is asked for: see :func:`kernsel.select`."""
 
-    learner: str | Any | None = _option(
+    learner: str | Learner | None = _option(
         None,
         "text",
         "NAME",
@@ -103,7 +104,7 @@ class Plan:
         "How much kernel auto compares: profiles of one width, relevances too, or more of both.",
         of="parts",
     )
-    criterion: str | Any | None = _option(
+    criterion: str | Criterion | None = _option(
         None,
         "text",
         "NAME",

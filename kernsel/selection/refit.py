@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +22,7 @@ from kernsel.model.model import Model
 from kernsel.model.sufficient import SufficientStatistics
 from kernsel.numerics.points import as_points
 from kernsel.paths import Path, make_path
+from kernsel.protocols import Criterion
 from kernsel.representation.problem import Problem
 from kernsel.representation.ranks import Whole
 from kernsel.search.board import Board
@@ -123,7 +123,7 @@ def _held_out(setting: Setting, board: Board, choice: Candidate, path: Path) -> 
     return [known[0], *others]
 
 
-def _last_outputs(path: Path, criterion: Any) -> Array:
+def _last_outputs(path: Path, criterion: Criterion | None) -> Array:
     """Return held-out outputs (k, n) of a path's last fit: a criterion's own if it makes some, else exact ones."""
     if isinstance(criterion, HeldOutCriterion):
         return criterion.heldout(path).clipped(path.rows).f[:, -1]

@@ -6,28 +6,23 @@ The JSON document is a contract, version 1: keys may be added, none changes its 
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
-import os
 import platform
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel import registry
-from kernsel.errors import OptionError, codes_of
-from kernsel.kernels import Kernel, from_spec, short
+from kernsel.errors import codes_of
+from kernsel.kernels import short
 from kernsel.model.model import Model
 from kernsel.numerics.runtime.jit import threads
 from kernsel.search.candidate import Candidate
-from kernsel.text import aligned, listing, make, to_json
+from kernsel.text import aligned, listing, to_json
 from kernsel.version import __version__
 
 if TYPE_CHECKING:
@@ -394,73 +389,6 @@ class Selection:
 
     def __repr__(self) -> str:
         return f"<Selection: {self.choice()}>"
-
-
-class Choice(NamedTuple):
-    """What a selection chose, and on what: as it is read back from its document.
-
-    Parameters
-    ----------
-    kernel : Kernel or str
-    lam : float
-    learner : Learner, str or None
-    target : str or None
-        Several with commas between.
-    task : str
-    aside : mapping
-        Columns that are no features, by what they are: ``weights``, ``groups``, ``folds``.
-    """
-
-    kernel: Kernel | str
-    lam: float
-    learner: Any = None
-    target: str | None = None
-    task: str = "auto"
-    aside: Mapping[str, str] = MappingProxyType({})
-
-
-def read_choice(path: str | os.PathLike[str]) -> Choice:
-    """Read what ``kernsel select --output`` chose.
-
-    Parameters
-    ----------
-    path : path
-        Of the JSON document.
-
-    Returns
-    -------
-    Choice
-        All of it.
-
-    Raises
-    ------
-    OptionError
-        The file isn't such a document, or names a part that isn't installed.
-    """
-    try:
-        if Path(path).exists() and not Path(path).is_file():
-            raise OptionError(f"{path} is no file; give a result of kernsel select --output")
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
-        if document["format"] != FORMAT or document["version"] != VERSION:
-            raise OptionError(f"{path} is a {document['format']} of version {document['version']}, not a {FORMAT}")
-        best, data, options = document["best"], document["data"], document["options"]
-        name, target = best["learner"], data["target"]
-        roles = {"weights": options["weights"], "groups": options["groups"], "folds": options["fold_column"]}
-        learner = make(f"learner {name!r}", registry.get("learner", name), best["learner_parameters"])
-        return Choice(
-            from_spec(best["kernel"]),
-            float(best["lambda"]),
-            learner,
-            target if isinstance(target, str) else ",".join(target),
-            data["task"],
-            {role: column for role, column in roles.items() if isinstance(column, str)},
-        )
-    except OSError as error:
-        raise OptionError(f"can't read {path}: {error.strerror}; give a result of kernsel select --output") from error
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        if isinstance(error, OptionError):
-            raise
-        raise OptionError(f"{path} isn't a result that kernsel select --output wrote") from error
 
 
 _INDENTED: Any = {"initial_indent": "  ", "subsequent_indent": "    "}

@@ -56,12 +56,14 @@ class Subject:
         """Raise AssertionError: the part, what is wrong with it, and what to do."""
         raise AssertionError(f"{self}: {complaint}")
 
-    def check(self, holds: Any, complaint: str) -> None:
+    def check(self, holds: object, complaint: str) -> None:
         """Fail unless something holds."""
         if not holds:
             self.fail(complaint)
 
-    def check_close(self, found: Any, expected: Any, complaint: str, rtol: float = 0.0, atol: float = 0.0) -> None:
+    def check_close(
+        self, found: ArrayLike, expected: ArrayLike, complaint: str, rtol: float = 0.0, atol: float = 0.0
+    ) -> None:
         """Fail unless two arrays are equal within ``atol + rtol |expected|``; NaN equals NaN."""
         one, other = np.asarray(found), np.asarray(expected)
         if one.shape != other.shape:

@@ -97,7 +97,7 @@ def check_format(part: Format, **options: Any) -> dict[str, str]:
     return run_checks(format_checks(part, **options))
 
 
-def _values(table: Any) -> Any:
+def _values(table: object) -> Any:
     """Return the numbers of a table, dense."""
     return table.X.toarray() if hasattr(table, "X") else np.asarray(table, dtype=float)
 

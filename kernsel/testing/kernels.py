@@ -89,7 +89,7 @@ def check_kernel(kernel: Kernel, **options: Any) -> dict[str, str]:
     return run_checks(kernel_checks(kernel, **options))
 
 
-def rounding(kernel: Any, X: Array) -> float:
+def rounding(kernel: Kernel, X: Array) -> float:
     """Return the size of the rounding errors of a Gram matrix: those of its largest entries, n of them summed."""
     return float(1e4 * EPS * len(X) * max(kernel.diag(X).max(), np.finfo(float).tiny))
 

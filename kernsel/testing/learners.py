@@ -57,19 +57,19 @@ def variants(learner: Any) -> Iterator[Any]:
             yield free.with_parameters(**{each: float(axis[end]) for each, axis in axes.items()})
 
 
-def expand(learner: Any, y: float, f: Any) -> list[Array]:
+def expand(learner: Learner, y: float, f: Any) -> list[Array]:
     """Return the loss and its derivatives at one target and one or more outputs."""
     f = np.atleast_1d(np.asarray(f, dtype=float))
     return [part[0, 0] for part in learner.loss.expand(np.full((1, f.size), y), np.ones(f.size), f[None, None])]
 
 
-def rows_for(learner: Any) -> Partition:
+def rows_for(learner: Learner) -> Partition:
     """Return rows of targets that a learner is for, weighted."""
     rows = tables.make_rows(real="classification" not in learner.tasks)
     return replace(rows, weights=(1.0 + np.arange(rows.n) % 3).astype(np.float64))
 
 
-def _one_target(learner: Any, draw: Draw) -> float:
+def _one_target(learner: Learner, draw: Draw) -> float:
     from kernsel.testing import strategies
 
     return float(draw(strategies.targets("classification" if "classification" in learner.tasks else "regression")))
@@ -174,7 +174,7 @@ def no_small_step_from_a_fit_lowers_the_objective(subject: Subject) -> None:
             _check_minimum(subject, learner, rank)
 
 
-def _check_minimum(subject: Subject, learner: Any, rank: int | None) -> None:
+def _check_minimum(subject: Subject, learner: Learner, rank: int | None) -> None:
     rows = rows_for(learner)
     path = tables.path_on(rows, learner, (0.1, 0.01), rank=rank)
     points, rng = path.representation.points, np.random.default_rng(0)

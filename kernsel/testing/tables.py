@@ -11,6 +11,7 @@ from kernsel.kernels import Gaussian, Statistics
 from kernsel.paths import Path, make_path
 from kernsel.protocols import Learner
 from kernsel.representation.problem import Problem
+from kernsel.representation.ranks import Rank
 
 
 def make_rows(seed: int = 0, n: int = 30, sizes: Sequence[int] = (5, 9, 2, 14), real: bool = False) -> Partition:
@@ -23,7 +24,11 @@ def make_rows(seed: int = 0, n: int = 30, sizes: Sequence[int] = (5, 9, 2, 14), 
 
 
 def path_on(
-    rows: Partition, learner: Learner, lams: Sequence[float] = (0.1, 0.01), tau: float = 1.0, rank: int | None = None
+    rows: Partition,
+    learner: Learner,
+    lams: Sequence[float] = (0.1, 0.01),
+    tau: float = 1.0,
+    rank: Rank | int | None = None,
 ) -> Path:
     """Return the path of a learner on a Gaussian kernel."""
     return make_path(Problem(rows, Gaussian(tau), rank), learner, lams)

@@ -19,7 +19,6 @@ from kernsel.folds.partition import Partition
 from kernsel.kernels import Gaussian, Statistics
 from kernsel.learners import Krr, Svm
 from kernsel.paths import make_path
-from kernsel.representation import blocks as streaming
 from kernsel.representation.problem import Problem
 
 LAMS = (1.0, 0.1)
@@ -225,9 +224,8 @@ def test_fsm_and_separability_need_classes():
 
 
 @EVERY
-def test_features_that_are_not_held(criterion, monkeypatch):
-    monkeypatch.setattr(streaming, "FEATURES_BYTES", 0)
-    path = make_path(Problem(rows_of(random_labels(2)), Gaussian(1.0), 8), Krr(), LAMS)
+def test_features_that_are_not_held(criterion):
+    path = make_path(Problem(rows_of(random_labels(2)), Gaussian(1.0), tables.in_blocks(8)), Krr(), LAMS)
     with pytest.raises(IncompatibleError, match=f"criterion '{criterion.name}' looks at the features of all rows"):
         criterion.score(path)
 

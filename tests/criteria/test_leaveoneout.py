@@ -19,7 +19,6 @@ from kernsel.folds.partition import Partition
 from kernsel.kernels import Gaussian, Laplacian, Linear, Matern52, Polynomial, Statistics
 from kernsel.learners import Krr, L2Svm, Lssvm, Svm
 from kernsel.paths import make_path, routes
-from kernsel.representation import blocks as streaming
 from kernsel.representation.blocks import Blocks
 from kernsel.representation.gram import Gram
 from kernsel.representation.problem import Problem
@@ -33,24 +32,15 @@ weights = pytest.mark.parametrize("weighted", [False, True], ids=["", "weights"]
 square = pytest.mark.parametrize("criterion", SQUARE, ids=lambda criterion: criterion.name)
 
 
-@pytest.fixture
-def path_for(monkeypatch):
+def path_for(learner, rank=None, weighted=False, real=True, lams=LAMS):
     """A path on rows in four folds, and five rows that are never held out where they are weighted."""
-
-    def make(learner, rank=None, weighted=False, real=True, lams=LAMS):
-        rows = tables.make_rows(
-            sizes=(5, 9, 2, 14, 5) if weighted else (5, 9, 2, 14), n=35 if weighted else 30, real=real
-        )
-        if weighted:
-            s = np.random.default_rng(1).exponential(size=rows.n) + 0.05
-            rows = replace(rows, starts=rows.starts[:-1], weights=s)
-        if rank == "streamed":
-            monkeypatch.setattr(streaming, "FEATURES_BYTES", 0)
-        path = tables.path_on(rows, learner, lams, rank=8 if rank == "streamed" else rank)
-        assert isinstance(path.representation, Blocks) == (rank == "streamed")
-        return path
-
-    return make
+    rows = tables.make_rows(sizes=(5, 9, 2, 14, 5) if weighted else (5, 9, 2, 14), n=35 if weighted else 30, real=real)
+    if weighted:
+        s = np.random.default_rng(1).exponential(size=rows.n) + 0.05
+        rows = replace(rows, starts=rows.starts[:-1], weights=s)
+    path = tables.path_on(rows, learner, lams, rank=tables.in_blocks(8) if rank == "streamed" else rank)
+    assert isinstance(path.representation, Blocks) == (rank == "streamed")
+    return path
 
 
 def gram(path):
@@ -87,7 +77,7 @@ def press(path, lam):
 @biases
 @ranks
 @weights
-def test_loo_of_the_square_loss_is_brute_force_whatever_the_folds(path_for, learner, rank, weighted):
+def test_loo_of_the_square_loss_is_brute_force_whatever_the_folds(learner, rank, weighted):
     path = path_for(learner, rank, weighted)
     values = [press(path, lam).mean() for lam in path.lams]
     for criterion in (LOO(), ELOO()):
@@ -104,7 +94,7 @@ def test_loo_of_the_square_loss_is_brute_force_whatever_the_folds(path_for, lear
 )
 @pytest.mark.parametrize("rank", [None, 8], ids=["full", "rank 8"])
 @weights
-def test_loo_of_another_loss_is_one_dense_newton_step_a_row(monkeypatch, path_for, learner, rank, weighted):
+def test_loo_of_another_loss_is_one_dense_newton_step_a_row(monkeypatch, learner, rank, weighted):
     monkeypatch.setattr(routes, "refits_are_cheaper", lambda curved, *_: np.zeros(curved.size, np.bool_))
     path = path_for(learner, rank, weighted, real=False)
     path.trust = np.inf
@@ -124,7 +114,7 @@ def test_loo_of_another_loss_is_one_dense_newton_step_a_row(monkeypatch, path_fo
     assert scores.reliability[1] > 0
 
 
-def test_a_row_whose_newton_step_goes_too_far_is_refitted(path_for):
+def test_a_row_whose_newton_step_goes_too_far_is_refitted():
     path = path_for(Svm(h=0.5, bias=False), real=False)
     path.trust = -1.0
     exact = CV().score(path.one_by_one)
@@ -163,7 +153,7 @@ def test_the_same_path_one_by_one_shares_what_does_not_depend_on_folds(rank):
     assert path.rows.left.size == 4
 
 
-def test_blocks_of_features_leave_single_rows_out_of_outputs_only(path_for):
+def test_blocks_of_features_leave_single_rows_out_of_outputs_only():
     single = path_for(Krr(), "streamed").one_by_one
     for ask in (lambda: single.influence(1), lambda: single.ratio, lambda: single.refits(0)):
         with pytest.raises(IncompatibleError, match="block by block"):
@@ -175,7 +165,7 @@ def test_blocks_of_features_leave_single_rows_out_of_outputs_only(path_for):
 
 @biases
 @weights
-def test_eloo_counts_mistakes_and_weighs_classes(path_for, learner, weighted):
+def test_eloo_counts_mistakes_and_weighs_classes(learner, weighted):
     path = path_for(learner, weighted=weighted, real=False)
     path.rows.Y[1] = -path.rows.Y[0]  # one row a class
     rows, K = path.rows, gram(path)
@@ -200,7 +190,7 @@ def test_a_class_that_is_never_held_out_has_no_weight():
 
 
 @pytest.mark.parametrize("options", [{"weighted": True}, {"zero_one": True}])
-def test_eloo_weighs_classes_only(path_for, options):
+def test_eloo_weighs_classes_only(options):
     with pytest.raises(IncompatibleError, match="criterion 'eloo' with weighted or zero_one needs classes"):
         ELOO(**options).score(path_for(Krr()))
 
@@ -211,7 +201,7 @@ def test_eloo_weighs_classes_only(path_for, options):
 @biases
 @ranks
 @weights
-def test_gcv_is_what_is_printed(path_for, learner, rank, weighted):
+def test_gcv_is_what_is_printed(learner, rank, weighted):
     path = path_for(learner, rank, weighted)
     close(path, GCV().score(path), expected(path, twins.leaveoneout.gcv))
 
@@ -219,7 +209,7 @@ def test_gcv_is_what_is_printed(path_for, learner, rank, weighted):
 @biases
 @ranks
 @weights
-def test_evidence_is_a_gaussian_density(path_for, learner, rank, weighted):
+def test_evidence_is_a_gaussian_density(learner, rank, weighted):
     path = path_for(learner, rank, weighted)
     scores = Evidence().score(path)
     close(path, scores, expected(path, twins.leaveoneout.evidence))
@@ -230,7 +220,7 @@ def test_evidence_is_a_gaussian_density(path_for, learner, rank, weighted):
 @biases
 @ranks
 @weights
-def test_br_is_the_logarithms_of_press_and_of_the_scales(path_for, learner, rank, weighted):
+def test_br_is_the_logarithms_of_press_and_of_the_scales(learner, rank, weighted):
     path = path_for(learner, rank, weighted)
     scores, n = BR().score(path), path.rows.held
     fit = [n / 2 * np.log(n / 2 * press(path, lam)).mean() for lam in path.lams]
@@ -270,7 +260,7 @@ def test_gcv_is_loo_where_all_rows_have_the_same_leverage(learner):
 
 @biases
 @square
-def test_a_multiple_of_the_weights_changes_no_score(path_for, learner, criterion):
+def test_a_multiple_of_the_weights_changes_no_score(learner, criterion):
     path = path_for(learner, weighted=True)
     rows = replace(path.rows, weights=1000 * path.rows.s)
     other = make_path(Problem(rows, path.problem.kernel), learner, path.lams)
@@ -289,7 +279,7 @@ def test_low_rank_at_full_rank_is_the_gram_matrix(learner, criterion):
 
 
 @square
-def test_another_loss_is_refused(path_for, criterion):
+def test_another_loss_is_refused(criterion):
     with pytest.raises(
         IncompatibleError, match=f"criterion '{criterion.name}' needs the square loss; learner 'svm' has"
     ):
@@ -340,18 +330,16 @@ DATA = ["plain", "duplicates", "two rows", "three rows", "constant", "zero", "na
 @biases
 @ranks
 @pytest.mark.parametrize("data", DATA)
-def test_awkward_data_have_a_score_or_a_reason(monkeypatch, learner, rank, data):
+def test_awkward_data_have_a_score_or_a_reason(learner, rank, data):
     """From nearly no ridge to nearly nothing else: never NaN, no warning, and the limits that are known."""
     n = {"two rows": 2, "three rows": 3}.get(data, 12)
     X, y = tables.waves(n)
     X[n // 2 :] = X[: -(n // 2)] if data == "duplicates" else X[n // 2 :]
     y = {"constant": np.full(n, 0.7), "zero": np.zeros(n)}.get(data, y)
-    if rank == "streamed":
-        monkeypatch.setattr(streaming, "FEATURES_BYTES", 0)
     tau = {"narrow": 1e-8, "wide": 1e8}.get(data, 1.0)
     lams = [1e300, 1e6, 1.0, 1e-6, 1e-13, 1e-18, 1e-300]
     rows = Partition(X, y[None], np.array([0, 1, n]), np.arange(n), Statistics(X))
-    path = tables.path_on(rows, learner, lams, tau, None if rank is None else 2)
+    path = tables.path_on(rows, learner, lams, tau, {None: None, 8: 2, "streamed": tables.in_blocks(2)}[rank])
     limit = (y**2).mean()  # of the error where nothing is learnt
     limits = {"loo": limit, "eloo": limit, "gcv": limit, "evidence": n / 2 * np.log(limit) if limit else None}
     for criterion in (LOO(), *SQUARE):

@@ -123,10 +123,9 @@ def test_low_rank_is_near_where_little_of_the_trace_is_left(criterion):
 
 
 @pytest.mark.parametrize("criterion", [SPS(), ER(), EP()], ids=lambda criterion: criterion.name)
-def test_features_that_are_never_held_together_have_the_same_spectrum(criterion, monkeypatch):
+def test_features_that_are_never_held_together_have_the_same_spectrum(criterion):
     held = path_of(rank=30)
-    monkeypatch.setattr(streaming, "FEATURES_BYTES", 0)
-    path = path_of(rank=30)
+    path = path_of(rank=tables.in_blocks(30))
     assert isinstance(path.representation, streaming.Blocks)
     assert penalty(criterion, path) == pytest.approx(penalty(criterion, held))
     with pytest.raises(IncompatibleError, match="'sps-surrogate' needs the eigenvectors of all rows"):

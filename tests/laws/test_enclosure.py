@@ -12,10 +12,13 @@ import tolerances
 import twins.enclosure
 import twins.losses
 from kernsel.learners import losses
-from kernsel.numerics.smooth import enclosure, newton
+from kernsel.numerics.smooth import enclosure, enclosure_features, enclosure_kernel, newton
 from kernsel.numerics.smooth.objective import Objective
 
-WAYS = {"kernel": (newton.in_kernel, enclosure.in_kernel), "features": (newton.in_features, enclosure.in_features)}
+WAYS = {
+    "kernel": (newton.in_kernel, enclosure_kernel.enclose),
+    "features": (newton.in_features, enclosure_features.enclose),
+}
 ways = pytest.mark.parametrize("way", WAYS)
 LOSSES = {
     "hinge": (losses.HUBER_HINGE, (0.05,)),

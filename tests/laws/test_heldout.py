@@ -14,6 +14,7 @@ import twins.losses
 from kernsel.numerics.smooth import heldout, heldout_features, heldout_kernel, newton
 from kernsel.numerics.square import heldout as square
 from kernsel.numerics.square import spectral
+from kernsel.numerics.square.influence import influence_square
 
 RUNS = [
     (newton.in_kernel, heldout_kernel.newton_step, heldout_kernel.influence),
@@ -222,7 +223,7 @@ def test_influence_is_the_dense_series(problem, step, influence, p, loss, order,
 def test_influence_of_the_square_loss_is_the_dense_series(p, order, rank, bias):
     Z, K = low_rank(p, rank)
     lams, root = calling.array(p.lam), np.sqrt(p.s)
-    out, _ = square.influence_square(
+    out, _ = influence_square(
         *spectrum(p, Z, K, bias), p.Y * root, lams, *calling.folds(p.starts, p.s), order
     )  # fmt: skip
     Z = np.column_stack([Z, np.ones((p.n, bias))])
@@ -268,7 +269,7 @@ def test_rho_is_the_spectral_radius(problem, step, influence, seed, t, tau, expo
     check_ratios(rho[0], expected)
     if loss is losses.SQUARE:
         path = 2.0 ** np.arange(3, exponent - 1, -1)  # each lam starts where the last one ended
-        _, rho = square.influence_square(
+        _, rho = influence_square(
             *spectrum(p, p.Z, p.K, bias), p.Y, path, *calling.folds(p.starts, p.s), 1
         )  # fmt: skip
         check_ratios(rho[:, -1], expected)

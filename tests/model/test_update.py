@@ -10,6 +10,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 import kernsel
+import tables
 import tolerances
 import twins.heldout
 from commandline import run
@@ -17,7 +18,6 @@ from kernsel.errors import DataError, ModelError, OptionError, SelectionWarning
 from kernsel.model.model import load
 from kernsel.numerics.blocks import sums
 from kernsel.numerics.blocks.features import Features
-from kernsel.representation import blocks
 
 N, MORE = 240, 60
 OPTIONS = {"kernel": "gaussian", "rank": 25, "folds": 4}
@@ -65,12 +65,11 @@ def select(X, y, **options):
 @pytest.mark.parametrize("learner", ["krr", "lssvm"])
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weights"])
 @pytest.mark.parametrize("streamed", [False, True], ids=["", "blocks"])
-def test_an_update_is_the_fit_on_all_rows(monkeypatch, target, learner, weighted, streamed):
-    if streamed:
-        monkeypatch.setattr(blocks, "FEATURES_BYTES", 0)
+def test_an_update_is_the_fit_on_all_rows(target, learner, weighted, streamed):
     X, f = table()
     y, s = TARGETS[target](f), np.random.default_rng(1).uniform(0.5, 2.0, N + MORE) if weighted else np.ones(N + MORE)
     given = {"weights": s[:N]} if weighted else {}
+    given |= {"rank": tables.in_blocks(25)} if streamed else {}
     model = select(X[:N], y[:N], learner=learner, **given)
     assert ("coupling" in model.sufficient.to_arrays()[1]) is False
     assert (model.sufficient.coupling is not None) == (target == "three classes")

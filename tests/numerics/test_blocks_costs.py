@@ -12,7 +12,7 @@ from kernsel.kernels import Gaussian
 from kernsel.learners import Krr
 from kernsel.numerics.blocks import costs
 from kernsel.numerics.whole.costs import Rates
-from kernsel.representation import blocks
+from kernsel.representation.ranks import ROOM
 from kernsel.representation.stream import segments_of
 
 RATES = Rates(1e11, 5e10, 2e8, 1e10)
@@ -23,16 +23,14 @@ def seconds(sizes, workers=1):
     return {stage.work.name: stage.seconds(RATES, workers) for stage in costs.stages(sizes, workers)}
 
 
-def test_the_sums_that_are_counted_are_those_that_are_held(monkeypatch):
-    monkeypatch.setattr(blocks, "FEATURES_BYTES", 0)
+def test_the_sums_that_are_counted_are_those_that_are_held():
     rows: Partition = tables.make_partition(0, (30, 30, 30), outputs=1)
-    path = tables.path_on(rows, Krr(), [0.1], 1.0, 8)
+    path = tables.path_on(rows, Krr(), [0.1], 1.0, tables.in_blocks(8))
     held = path.representation.stream.sums.products.nbytes
     sizes = costs.Sizes(rows.n, 2, 1, path.representation.rank, 3, 1, 1)
-    assert len(segments_of(rows)) - 1 <= sizes.segments
+    assert len(segments_of(rows, ROOM.runs)) - 1 <= sizes.segments
     products = next(stage for stage in costs.stages(sizes) if stage.work.name == "products")
     assert held <= products.memory
-    assert costs.SAMPLE == blocks.SAMPLE
     assert isinstance(path.problem.kernel, Gaussian)
 
 

@@ -119,6 +119,20 @@ def test_the_first_order_tends_to_the_training_outputs_where_rho_tends_to_1():
 
 
 @pytest.mark.parametrize("in_kernel", [True, False], ids=["kernel", "features"])
+def test_the_ratio_of_few_curved_rows_is_not_taken_from_rounding_errors(in_kernel):
+    """Four rows are curved, of which the leverages go down to 2e-9: the Krylov space ends before the steps do."""
+    p = problems.make(1_000_000_000, n=60, d=1, tau=16.0, starts=problems.even(60, 3), lam=2.0**-6)
+    lams, loss = calling.array(p.lam), losses.HINGE
+    G, solver = (p.K, newton.in_kernel) if in_kernel else (p.Z, newton.in_features)
+    influence = heldout_kernel.influence if in_kernel else heldout_features.influence
+    fits = calling.fit(solver, loss, G, p.y, lams)
+    assert (fits.d2 > 0).sum() == 4
+    _, rho, _ = calling.update(influence, G, fits, lams, p.starts)
+    w = twins.heldout.fit(loss.twin, p.Z, p.y, p.s, p.lam)
+    np.testing.assert_allclose(rho[0], twins.heldout.ratios(loss.twin, p.Z, p.y, p.lam, w, p.starts), rtol=1e-7)
+
+
+@pytest.mark.parametrize("in_kernel", [True, False], ids=["kernel", "features"])
 @pytest.mark.parametrize("loss", losses.ALL, ids=str)
 def test_order_0_leaves_the_outputs_alone_and_gives_the_same_ratio(problem, loss, in_kernel):
     p, lams = problem, calling.array(problem.lam)

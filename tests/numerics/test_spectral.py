@@ -11,6 +11,7 @@ import twins.losses
 from kernsel.numerics.smooth import newton
 from kernsel.numerics.square import heldout as square
 from kernsel.numerics.square import spectral
+from kernsel.numerics.square.influence import influence_square
 
 
 def test_the_spectrum_of_a_gram_matrix_leaves_out_what_is_rounding():
@@ -71,7 +72,7 @@ def test_a_kernel_of_zero_predicts_zero():
 
 def test_rho_along_a_path_does_not_stay_with_the_first_eigenvector():
     p, lams = problems.make(2, n=60, tau=0.3, starts=problems.even(60, 3)), 2.0 ** np.arange(4, -15, -1)
-    _, rho = square.influence_square(
+    _, rho = influence_square(
         *spectral.spectrum_of_gram(p.K), p.Y, lams, *calling.folds(p.starts, p.s), 1
     )  # fmt: skip
     for k, lam in enumerate(lams):

@@ -18,7 +18,6 @@ from kernsel.learners.svm import L2Svm, Svm
 from kernsel.learners.svr import Qsvr
 from kernsel.paths.smooth import SmoothPath
 from kernsel.paths.square import HeldSquarePath
-from kernsel.representation import blocks, stream
 
 LAMS = (0.1, 0.01)
 SIZES = (9, 14, 11, 8, 12)
@@ -106,13 +105,11 @@ def test_columns_that_overlap_with_no_other_are_brute_force():
 @SQUARE
 @pytest.mark.parametrize("scattered", [False, True], ids=["runs", "here and there"])
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weights"])
-def test_in_blocks_the_square_loss_is_what_features_in_memory_give(monkeypatch, learner, scattered, weighted):
+def test_in_blocks_the_square_loss_is_what_features_in_memory_give(learner, scattered, weighted):
     rows = near_rows(weighted=weighted, never=4)
-    monkeypatch.setattr(stream, "RUNS", 0 if scattered else 10**6)
     held = tables.path_on(rows, learner, LAMS, rank=10)
-    monkeypatch.setattr(blocks, "FEATURES_BYTES", 0)
-    monkeypatch.setattr(blocks, "SAMPLE", 10**6)  # the same landmarks
-    blocked = tables.path_on(rows, learner, LAMS, rank=10)
+    rank = tables.in_blocks(10, runs=0 if scattered else 10**6, sample=10**6)  # all rows: the same landmarks
+    blocked = tables.path_on(rows, learner, LAMS, rank=rank)
     assert (blocked.representation.stream.beside is not None) == scattered
     np.testing.assert_allclose(blocked.exact().f, held.exact().f, rtol=0, atol=1e-9)
     np.testing.assert_allclose(blocked.fits.f, held.fits.f, rtol=0, atol=1e-9)

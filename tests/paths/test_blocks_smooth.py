@@ -8,12 +8,9 @@ from hypothesis import strategies as st
 import tables
 from kernsel.errors import IncompatibleError
 from kernsel.learners import Klr, L2Svm, Svm, Svr
-from kernsel.numerics.blocks import features as numerics
 from kernsel.numerics.blocks import newton as descent
 from kernsel.numerics.smooth import newton
-from kernsel.paths import smooth_blocks
 from kernsel.paths.smooth_blocks import BlocksSmoothPath
-from kernsel.representation import blocks as streaming
 from kernsel.representation.ranks import Factor
 
 LAMS = (0.3, 0.01, 1e-3)
@@ -26,14 +23,13 @@ LEARNERS = {
 }  # fmt: skip
 
 
-def two(monkeypatch, rows, learner, tau=1.0, rank=RANK, lams=LAMS):
-    """The path on features in small blocks, and that on the same features held."""
+def two(rows, learner, tau=1.0, rank=RANK, lams=LAMS, **room):
+    """The path on features in blocks of seventeen rows, from landmarks among four rows each; and on the same, held."""
     if not isinstance(learner, Svr):
         rows = rows.taken(np.arange(rows.n), rows.starts)
         rows.Y[:] = np.where(rows.Y > 0, 1.0, -1.0)
-    with monkeypatch.context() as small:
-        small.setattr(streaming, "FEATURES_BYTES", 0)
-        blocked = tables.path_on(rows, learner, lams, tau, rank)
+    room = {"block": 17 * 8 * RANK, "sample": 4} | room
+    blocked = tables.path_on(rows, learner, lams, tau, tables.in_blocks(rank, **room))
     held = tables.path_on(rows, learner, lams, tau, rank)
     features = blocked.representation.sampled.features  # from landmarks among some of the rows
     Z = features.kernel(rows.X, features.points) @ features.T
@@ -44,11 +40,9 @@ def two(monkeypatch, rows, learner, tau=1.0, rank=RANK, lams=LAMS):
 
 
 @pytest.fixture(autouse=True)
-def small_blocks(monkeypatch, use_threads):
-    """Landmarks are chosen among four rows each; seventeen rows are a block; threads would only wait for each other."""
-    monkeypatch.setattr(numerics, "BLOCK_BYTES", 17 * 8 * RANK)
+def one_thread(use_threads):
+    """Several would only wait for each other."""
     use_threads(1)
-    monkeypatch.setattr(streaming, "SAMPLE", 4)
 
 
 def same_outputs(one, other):
@@ -60,8 +54,8 @@ def same_outputs(one, other):
 
 @pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS)
 @pytest.mark.parametrize(("weighted", "never"), [(False, 0), (True, 7)], ids=["", "weights"])
-def test_everything_is_that_of_features_in_memory(monkeypatch, learner, weighted, never):
-    blocked, held = two(monkeypatch, tables.make_partition(0, (19, 17, 22, 14), never, weighted), learner)
+def test_everything_is_that_of_features_in_memory(learner, weighted, never):
+    blocked, held = two(tables.make_partition(0, (19, 17, 22, 14), never, weighted), learner)
     np.testing.assert_allclose(blocked.fits.f, held.fits.f, rtol=0, atol=SAME)
     assert np.array_equal(blocked.fits.status, held.fits.status)
     one, other = blocked.newton_step(), held.newton_step()
@@ -82,8 +76,8 @@ def test_everything_is_that_of_features_in_memory(monkeypatch, learner, weighted
 
 
 @pytest.mark.parametrize("learner", [Svm(h=0.3, bias=False), Klr(bias=False)], ids=["svm", "klr"])
-def test_splits_with_training_sets_are_refitted(monkeypatch, learner):
-    blocked, held = two(monkeypatch, tables.make_partition(0, (19, 17, 22, 14), training=True), learner)
+def test_splits_with_training_sets_are_refitted(learner):
+    blocked, held = two(tables.make_partition(0, (19, 17, 22, 14), training=True), learner)
     same_outputs(blocked.newton_step(), held.newton_step())
     with pytest.raises(IncompatibleError, match="use the criterion cv"):
         blocked.influence(1)
@@ -95,9 +89,8 @@ def test_splits_with_training_sets_are_refitted(monkeypatch, learner):
 )  # fmt: skip
 @settings(deadline=None, max_examples=15)
 def test_they_are_for_any_folds_weights_widths_and_ranks(name, seed, sizes, weighted, tau, rank):
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        rows = tables.make_partition(seed, sizes, 4, weighted, outputs=1)
-        blocked, held = two(monkeypatch, rows, LEARNERS[name], 2.0**tau, rank, (0.3, 0.01))
+    rows = tables.make_partition(seed, sizes, 4, weighted, outputs=1)
+    blocked, held = two(rows, LEARNERS[name], 2.0**tau, rank, (0.3, 0.01))
     if LEARNERS[name].bias and isinstance(LEARNERS[name], Svm):  # without a row in its bend, a bias is free to move
         assume((np.abs(1 - held.rows.Y[:, None] * held.fits.f) < LEARNERS[name].h).any(axis=2).all())
     np.testing.assert_allclose(blocked.fits.f, held.fits.f, rtol=0, atol=10 * SAME)
@@ -107,15 +100,14 @@ def test_they_are_for_any_folds_weights_widths_and_ranks(name, seed, sizes, weig
             np.testing.assert_allclose(one.f[:, k], other.f[:, k], rtol=0, atol=10 * SAME)
 
 
-def test_groups_of_fits_and_threads_change_nothing(monkeypatch, use_threads):
+def test_groups_of_fits_and_threads_change_nothing(use_threads):
     rows = tables.make_partition(0, (19, 17, 22, 14), 7, weighted=True)
     found = []
     for count in (1, 2):
         use_threads(count)
-        blocked, _ = two(monkeypatch, rows, Svm(h=0.3, bias=True))
+        blocked, _ = two(rows, Svm(h=0.3, bias=True))
         found.append((blocked.newton_step().f, blocked.exact().f))
-    monkeypatch.setattr(smooth_blocks, "STATE_BYTES", 1)
-    alone, _ = two(monkeypatch, rows, Svm(h=0.3, bias=True))
+    alone, _ = two(rows, Svm(h=0.3, bias=True), fits=1)
     for one, two_threads, single in zip(*found, (alone.newton_step().f, alone.exact().f), strict=True):
         assert np.array_equal(one, two_threads)
         np.testing.assert_allclose(one, single, rtol=0, atol=1e-12)
@@ -123,7 +115,7 @@ def test_groups_of_fits_and_threads_change_nothing(monkeypatch, use_threads):
 
 def test_a_step_that_is_too_long_is_damped(monkeypatch):
     """From weights that are far off, with a kink so narrow that whole steps cycle."""
-    blocked, held = two(monkeypatch, tables.make_partition(0, (19, 17, 22, 14), outputs=1), Svm(h=1e-3, bias=False))
+    blocked, held = two(tables.make_partition(0, (19, 17, 22, 14), outputs=1), Svm(h=1e-3, bias=False))
     far = 100 * np.random.default_rng(0).normal(size=(1, 3, blocked.representation.rank))
     monkeypatch.setattr(BlocksSmoothPath, "_starts", far)
     np.testing.assert_allclose(blocked.fits.f, held.fits.f, rtol=0, atol=1e-7)
@@ -133,7 +125,7 @@ def test_a_step_that_is_too_long_is_damped(monkeypatch):
 @pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS)
 def test_fits_start_from_what_is_near(monkeypatch, learner):
     """One pass tells that they are there already; one lambda that is not near starts from the sampled rows."""
-    first, _ = two(monkeypatch, tables.make_partition(0, (19, 17, 22, 14)), learner)
+    first, _ = two(tables.make_partition(0, (19, 17, 22, 14)), learner)
     near = first.settled()
     assert list(near) == list(LAMS)
     passes = []
@@ -147,14 +139,14 @@ def test_fits_start_from_what_is_near(monkeypatch, learner):
             assert len(passes) <= 2
 
 
-def test_single_rows_are_not_left_out(monkeypatch):
-    blocked, _ = two(monkeypatch, tables.make_partition(0, (19, 17, 22, 14)), Svm(bias=False))
+def test_single_rows_are_not_left_out():
+    blocked, _ = two(tables.make_partition(0, (19, 17, 22, 14)), Svm(bias=False))
     with pytest.raises(IncompatibleError, match="use newton-cv, or a lower rank"):
         blocked.one_by_one.newton_step()
 
 
-def test_the_stability_scan_is_that_of_the_features(monkeypatch):
-    blocked, held = two(monkeypatch, tables.make_partition(0, (19, 17, 22, 14)), Svm(bias=False))
+def test_the_stability_scan_is_that_of_the_features():
+    blocked, held = two(tables.make_partition(0, (19, 17, 22, 14)), Svm(bias=False))
     np.testing.assert_allclose(
         blocked.representation.stability.diag, held.representation.stability.diag, rtol=0, atol=1e-10
     )
@@ -162,16 +154,14 @@ def test_the_stability_scan_is_that_of_the_features(monkeypatch):
 
 
 @pytest.mark.parametrize("options", [{"weights": True}, {"learner": "klr", "repeats": 2}], ids=str)
-def test_a_selection_is_that_of_features_in_memory(monkeypatch, options):
-    monkeypatch.setattr(streaming, "SAMPLE", 10)  # all rows
-    monkeypatch.setattr(numerics, "BLOCK_BYTES", 64 * 8 * 25)
+def test_a_selection_is_that_of_features_in_memory(options):
     X, y = tables.circles(200)
     weights = np.random.default_rng(0).exponential(size=200) + 0.1 if options.pop("weights", False) else None
     dataset = tables.from_arrays(X, y, weights=weights)
     options = {"rank": 25, "grid": tables.SMALL, "extend": False, "folds": 5} | options
     plain = tables.select_dataset(dataset, **options)
-    monkeypatch.setattr(streaming, "FEATURES_BYTES", 0)
-    blocked = tables.select_dataset(dataset, **options)
+    rank = tables.in_blocks(25, block=64 * 8 * 25)  # and from landmarks among all rows
+    blocked = tables.select_dataset(dataset, **options | {"rank": rank})
     assert "in blocks of rows" in blocked.data["representation"]
     assert [c.key for c in blocked.candidates] == [c.key for c in plain.candidates]
     for name in ("score", "score_se", "error"):

@@ -19,26 +19,20 @@ from kernsel.numerics import stability
 from kernsel.numerics.blocks import features as numerics
 from kernsel.numerics.blocks.sums import segment_sums
 from kernsel.paths.square_blocks import BlocksSquarePath
-from kernsel.representation import blocks as streaming
 from kernsel.representation import stream
+from kernsel.representation.blocks import needed
 from kernsel.representation.gram import Gram
 from kernsel.representation.problem import Problem, Problems
-from kernsel.representation.ranks import LowRank
+from kernsel.representation.ranks import ROOM, LowRank, Room
 from kernsel.representation.stream import segments_of
 
 LAMS = (0.3, 0.01)
 RANK = 8
 
 
-@pytest.fixture(autouse=True)
-def small_budget(monkeypatch):
-    """Whatever is of low rank is streamed, three rows at a time."""
-    monkeypatch.setattr(streaming, "FEATURES_BYTES", 0)
-    monkeypatch.setattr(numerics, "BLOCK_BYTES", 3 * 8 * RANK)
-
-
-def path_on(rows, learner, tau=1.0, rank=RANK):
-    path = tables.path_on(rows, learner, LAMS, tau, rank)
+def path_on(rows, learner, tau=1.0, rank=RANK, block=3 * 8 * RANK):
+    """A path on features in blocks, of three rows at a time."""
+    path = tables.path_on(rows, learner, LAMS, tau, tables.in_blocks(rank, block=block))
     assert isinstance(path, BlocksSquarePath)
     return path
 
@@ -128,21 +122,20 @@ def test_the_number_of_threads_changes_no_bit(use_threads):
     assert np.array_equal(found[0], found[2])
 
 
-def test_blocks_change_rounding_alone(monkeypatch):
+def test_blocks_change_rounding_alone():
     small = path_on(tables.make_partition(0, (5, 9, 2, 14), 7, weighted=True), Krr()).exact().f
-    monkeypatch.setattr(numerics, "BLOCK_BYTES", 2**20)
-    large = path_on(tables.make_partition(0, (5, 9, 2, 14), 7, weighted=True), Krr()).exact().f
+    large = path_on(tables.make_partition(0, (5, 9, 2, 14), 7, weighted=True), Krr(), block=2**20).exact().f
     np.testing.assert_allclose(small, large, rtol=0, atol=1e-11)
 
 
-def wide(n=400, rank=60):
+def wide(n=400, rank=60, **magnified):
     """Features of a wide kernel, the same in full, and targets; the landmarks' block has a condition near 1e9."""
     X = np.random.default_rng(0).normal(size=(n, 4))
     problem = Problem(
         Partition(X, X[:, :1].T.copy(), np.array([0, n]), np.arange(n), Statistics(X)), Gaussian(30.0), rank
     )
     Z, points, T, _ = problem.held.factor
-    return X, Z, numerics.Features(problem.kernel, points, T, X), np.array([0, n // 3, n])
+    return X, Z, numerics.Features(problem.kernel, points, T, X, **magnified), np.array([0, n // 3, n])
 
 
 def error_of_sums(X, Z, features, bounds):
@@ -153,14 +146,12 @@ def error_of_sums(X, Z, features, bounds):
     return np.abs(G - expected).max() / expected.max() / tolerances.EPS
 
 
-def test_few_pivots_are_eliminated_from_blocks_and_keep_the_digits(monkeypatch):
+def test_few_pivots_are_eliminated_from_blocks_and_keep_the_digits():
     X, Z, features, bounds = wide()
     assert 0 < features.head <= 15
     kept = error_of_sums(X, Z, features, bounds)
-    monkeypatch.setattr(numerics, "MAGNIFIED", np.inf)
-    squared = error_of_sums(X, Z, wide()[2], bounds)
-    monkeypatch.setattr(numerics, "MAGNIFIED", 0.0)
-    whole = wide()[2]
+    squared = error_of_sums(X, Z, wide(magnified=np.inf)[2], bounds)
+    whole = wide(magnified=0.0)[2]
     assert whole.head == whole.rank
     transformed = error_of_sums(X, Z, whole, bounds)
     # Both other ways round T itself; the squared condition shows only where nothing is eliminated.
@@ -174,7 +165,7 @@ def test_a_narrow_kernel_needs_no_elimination():
 
 @pytest.mark.parametrize("learner", ["krr", "lssvm"])
 @pytest.mark.parametrize("options", [{}, {"weights": True}, {"folds": "time:4"}], ids=["", "weights", "time"])
-def test_a_selection_is_that_of_features_in_memory(monkeypatch, learner, options):
+def test_a_selection_is_that_of_features_in_memory(learner, options):
     X, y = tables.waves(200)
     y = np.where(y > 0, "up", "down") if learner == "lssvm" else 10.0 + y
     weights = np.random.default_rng(0).exponential(size=200) + 0.1 if options.pop("weights", False) else None
@@ -182,11 +173,12 @@ def test_a_selection_is_that_of_features_in_memory(monkeypatch, learner, options
     metric = "accuracy" if learner == "lssvm" else "r2"
     # Extended, the grid would hold kernels so wide that rounding in T shows.
     options = {
-        "learner": learner, "rank": 25, "grid": tables.SMALL, "extend": False, "metric": metric, "folds": 5,
+        "learner": learner, "grid": tables.SMALL, "extend": False, "metric": metric, "folds": 5,
     } | options  # fmt: skip
-    streamed = tables.select_dataset(dataset, **options)  # the landmarks' sample holds all rows
-    monkeypatch.setattr(streaming, "FEATURES_BYTES", 2**28)
-    plain = tables.select_dataset(dataset, **options)
+    streamed = tables.select_dataset(
+        dataset, **options, rank=tables.in_blocks(25)
+    )  # the landmarks' sample holds all rows
+    plain = tables.select_dataset(dataset, **options, rank=25)
     assert "in blocks of rows" in streamed.data["representation"]
     assert "in blocks of rows" not in plain.data["representation"]
     assert streamed.data["rank"] == plain.data["rank"]
@@ -205,7 +197,7 @@ def test_a_selection_is_that_of_features_in_memory(monkeypatch, learner, options
 def test_segments_are_what_all_fits_take_or_leave_as_a_whole():
     for training in (False, True):
         rows = tables.make_partition(3, (5, 9, 2, 14), 7, training=training)
-        bounds = segments_of(rows)
+        bounds = segments_of(rows, ROOM.runs)
         assert bounds[0] == 0
         assert bounds[-1] == rows.n
         assert (np.diff(bounds) > 0).all()
@@ -216,13 +208,13 @@ def test_segments_are_what_all_fits_take_or_leave_as_a_whole():
             assert all(kept[lo:hi].all() or not kept[lo:hi].any() for lo, hi in pairwise(bounds))
 
 
-def test_what_fits_is_held_and_what_has_too_many_folds_is_not_streamed(monkeypatch):
+def test_what_fits_is_held_and_what_has_too_many_folds_is_not_streamed():
     rows = tables.make_partition(0, (5, 9, 2, 14))
-    monkeypatch.setattr(streaming, "FEATURES_BYTES", 8 * rows.n * RANK)
-    assert not streaming.needed(rows, LowRank(RANK), square=True)
-    assert streaming.needed(rows, LowRank(RANK + 1), square=True)
-    monkeypatch.setattr(streaming, "PRODUCTS_BYTES", 8 * 4 * RANK**2)
-    assert not streaming.needed(rows, LowRank(RANK + 1), square=True)
+    room = Room(features=8 * rows.n * RANK)
+    assert not needed(rows, LowRank(RANK, room=room), square=True)
+    assert needed(rows, LowRank(RANK + 1, room=room), square=True)
+    room = room._replace(products=8 * 4 * RANK**2)
+    assert not needed(rows, LowRank(RANK + 1, room=room), square=True)
     assert isinstance(Problem(rows, Gaussian(1.0)).representation(Krr().loss), Gram)
 
 
@@ -249,7 +241,7 @@ def test_the_influence_is_the_dense_series(learner, weighted, order):
 
 def test_a_ridge_below_rounding_has_no_influence_function():
     rows = tables.make_partition(0, (5, 9, 2, 14))
-    path = tables.path_on(rows, Lssvm(), [0.1, 1e-300], tau=1e14, rank=RANK)  # two constant features
+    path = tables.path_on(rows, Lssvm(), [0.1, 1e-300], tau=1e14, rank=tables.in_blocks(RANK))  # two constant features
     held = path.influence(1)
     assert held.failed[0] is None
     assert held.failed[1] is not None

@@ -11,9 +11,8 @@ from kernsel.kernels import Gaussian
 from kernsel.learners import Krr, Svm, Svr
 from kernsel.parts import read_rank, read_search
 from kernsel.paths import make_path
-from kernsel.representation.blocks import FEATURES_BYTES
 from kernsel.representation.problem import Problem
-from kernsel.representation.ranks import METHODS, Full, LowRank
+from kernsel.representation.ranks import METHODS, ROOM, Full, LowRank
 
 EPS = np.finfo(float).eps
 
@@ -80,7 +79,7 @@ def test_the_automatic_rank(n, smooth, square):
     assert read_rank(None, n, learner=Svm(bias=False)) == LowRank(smooth)
     assert read_rank(None, n, learner=Svr(epsilon=None)) == LowRank(smooth)
     assert read_rank(None, n, learner=Krr()) == LowRank(square)
-    assert 8 * n * square <= FEATURES_BYTES or square == 1000
+    assert 8 * n * square <= ROOM.features or square == 1000
 
 
 def test_texts_of_a_rank():

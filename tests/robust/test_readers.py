@@ -25,7 +25,7 @@ from kernsel.data.sheets import Workbook
 from kernsel.data.sources import Source
 from kernsel.errors import DataError, KernselError, OptionError
 from kernsel.model.model import load
-from kernsel.selection.result import read_choice
+from kernsel.selection.chosen import read_choice
 
 sys.path.insert(0, str(Path(__file__).parent))
 from fuzzing import damaged, seeds, table

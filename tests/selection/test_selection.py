@@ -25,7 +25,6 @@ from kernsel.errors import DataError, IncompatibleError, OptionError, SelectionE
 from kernsel.kernels import Gaussian, Laplacian
 from kernsel.learners import Krr, Svm
 from kernsel.paths import HeldOut, Path
-from kernsel.representation import blocks as streaming
 from kernsel.representation.blocks import Stream
 from kernsel.representation.problem import Problem
 from kernsel.selection.carry_out import select_dataset
@@ -569,20 +568,20 @@ def test_seeds_that_make_no_sense(seed, kernel):
 @pytest.mark.parametrize("blocks", [False, True], ids=["held", "in blocks"])
 @pytest.mark.parametrize("repeats", [1, 2])
 @pytest.mark.parametrize("learner", ["krr", "svm"])
-def test_a_selection_leaves_nothing_behind(learner, repeats, blocks, monkeypatch):
+def test_a_selection_leaves_nothing_behind(learner, repeats, blocks):
     """What is large refers to the rows; with a way back from them it would stay until Python looks for cycles."""
-    monkeypatch.setattr(streaming, "FEATURES_BYTES", 0 if blocks else 2**28)
     X, y = tables.circles()
+    rank = tables.in_blocks(8) if blocks else 8
 
     def alive():
         return sum(isinstance(each, Problem | Stream | Path) for each in gc.get_objects())
 
-    tables.choose(X, y, learner=learner, rank=8, repeats=repeats, **QUICK)
+    tables.choose(X, y, learner=learner, rank=rank, repeats=repeats, **QUICK)
     gc.collect()
     gc.disable()
     try:
         before = alive()
-        tables.choose(X, y, learner=learner, rank=8, repeats=repeats, **QUICK)
+        tables.choose(X, y, learner=learner, rank=rank, repeats=repeats, **QUICK)
         assert alive() == before
     finally:
         gc.enable()

@@ -16,6 +16,7 @@ from sklearn.datasets import dump_svmlight_file
 
 import commandline
 import kernsel
+import tables
 import tolerances
 from kernsel.data import from_arrays, prepare, read_table
 from kernsel.data.columns import MAX_DENSE_BYTES
@@ -24,7 +25,6 @@ from kernsel.errors import DataError
 from kernsel.kernels import Kernel
 from kernsel.model.model import load
 from kernsel.numerics.points import is_sparse
-from kernsel.representation import blocks as streaming
 from kernsel.selection.carry_out import select_dataset
 
 N, D = 120, 30
@@ -98,9 +98,8 @@ def test_unscaled_rows_give_the_same_with_every_kernel(case, rows, target):
     check_same(select(rows, target, **options), select(rows.toarray(), target, **options), rows)
 
 
-def test_streamed_features_are_those_of_dense_rows(rows, target, monkeypatch):
-    monkeypatch.setattr(streaming, "FEATURES_BYTES", 0)
-    ours, dense = (select(X, target, rank=20, search="grid") for X in (rows, rows.toarray()))
+def test_streamed_features_are_those_of_dense_rows(rows, target):
+    ours, dense = (select(X, target, rank=tables.in_blocks(20), search="grid") for X in (rows, rows.toarray()))
     assert "in blocks of rows" in ours.data["representation"]
     check_same(ours, dense, rows)
 

@@ -59,10 +59,22 @@ class Features:
     sample : (m, d) points or None
         Rows by which the number of pivots is chosen that are eliminated from every block; None for all of them, with
         which P is Z itself: less work for a few rows, whose sums take as long to finish.
+    block_bytes : int
+        The size of a block of features.
+    magnified : float
+        By how much rounding in the sums may be magnified.
     """
 
-    def __init__(self, kernel: Kernel, points: Points, T: Array, sample: Points | None) -> None:
-        self.kernel, self.points, self.T = kernel, points, T
+    def __init__(
+        self,
+        kernel: Kernel,
+        points: Points,
+        T: Array,
+        sample: Points | None,
+        block_bytes: int = BLOCK_BYTES,
+        magnified: float = MAGNIFIED,
+    ) -> None:
+        self.kernel, self.points, self.T, self.block_bytes = kernel, points, T, block_bytes
         self.head, self.first, self.later, self.rest = len(T), T, T[:, :0], T[:0, :0]
         if sample is None:
             return
@@ -74,7 +86,7 @@ class Features:
                 self._split(int(np.ceil(share_of_pivots * r)), W)
                 h = self.head
                 R = C[:, h:] - C[:, :h] @ self.first @ self.later
-                if (R**2).sum() * of_rows[h:].sum() <= MAGNIFIED * explained:  # T is triangular
+                if (R**2).sum() * of_rows[h:].sum() <= magnified * explained:  # T is triangular
                     break
 
     def _split(self, h: int, W: Array) -> None:
@@ -86,7 +98,7 @@ class Features:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel as what it was made from, with the number of pivots that was chosen."""
-        return _with_head, (self.kernel, self.points, self.T, self.head)
+        return _with_head, (self.kernel, self.points, self.T, self.block_bytes, self.head)
 
     @property
     def rank(self) -> int:
@@ -114,7 +126,7 @@ class Features:
 
     def blocks(self, lo: int, hi: int) -> Iterator[slice]:
         """Cut the rows from ``lo`` to below ``hi`` into blocks."""
-        yield from self._slices(lo, hi, BLOCK_BYTES)
+        yield from self._slices(lo, hi, self.block_bytes)
 
     def _slices(self, lo: int, hi: int, size_in_bytes: int) -> Iterator[slice]:
         size = max(1, size_in_bytes // (8 * max(1, self.rank)))
@@ -122,9 +134,9 @@ class Features:
             yield slice(start, min(start + size, hi))
 
 
-def _with_head(kernel: Kernel, points: Points, T: Array, head: int) -> Features:
+def _with_head(kernel: Kernel, points: Points, T: Array, block_bytes: int, head: int) -> Features:
     """Return features of which so many pivots are eliminated from every block."""
-    features = Features(kernel, points, T, None)
+    features = Features(kernel, points, T, None, block_bytes)
     if head < len(T):
         W = kernel(points, points)
         with one_blas_thread():

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +39,7 @@ from kernsel.numerics.smooth.objective import (
     lone_bias_step,
 )
 from kernsel.numerics.smooth.systems import add_changes
+from kernsel.protocols import Loss
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -119,7 +119,7 @@ class Newton:
         With ``pointer`` and ``parameters``.
     """
 
-    def __init__(self, features: streaming.Features, bias: int, X: Array, Y: Array, s: Array, loss: Any) -> None:
+    def __init__(self, features: streaming.Features, bias: int, X: Array, Y: Array, s: Array, loss: Loss) -> None:
         self.features, self.bias, self.X, self.Y, self.s = features, bias, X, Y, s
         self.loss, self.parameters = loss, np.array(loss.parameters)
         self.R = features.rank + bias

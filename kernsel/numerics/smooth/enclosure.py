@@ -33,14 +33,7 @@ from numba.core import types
 from numpy.typing import NDArray
 
 from kernsel.numerics.runtime.blas import (
-    add_products,
-    damped_cholesky,
     fill,
-    inner,
-    multiply,
-    multiply_transposed,
-    ridged_cholesky,
-    solve_rows,
     sum_of,
 )
 from kernsel.numerics.runtime.jit import (
@@ -53,12 +46,10 @@ from kernsel.numerics.runtime.jit import (
     inline,
     jit,
     one_blas_thread,
-    pointer,
     record,
     share,
 )
 from kernsel.numerics.smooth.objective import OBJECTIVE, STACK, Objective, derivatives
-from kernsel.numerics.smooth.systems import add_rows, changed_rows, curved_rows, scaled_block
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -118,7 +109,8 @@ class Bend(NamedTuple):
 BEND = record(Bend, i8, i8)
 
 ENCLOSE = types.FunctionType(types.void(f8_2, OBJECTIVE, LOSS, BEND, i8, f8_1, f8_1, f8_1))
-"""``(K or Z, objective, loss, bend, rounds, a or w, low, high)``: see ``in_kernel`` and ``in_features``."""
+"""``(K or Z, objective, loss, bend, rounds, a or w, low, high)``: ``enclose`` in ``enclosure_kernel`` and
+``enclosure_features``."""
 
 
 @inline
@@ -305,297 +297,6 @@ def intersect(f, middle, radius, low, high):
         high[i] = min(high[i], f[i] - middle[i] + radius[i])
 
 
-@pointer(ENCLOSE)
-def in_kernel(K, objective, loss, bend, rounds, x, low, high):
-    """Enclose the outputs of the exact fit, from coefficients of the Gram matrix.
-
-    With ``G = sum_i c_i k_i``, ``c_i = s_i V'(f_i) / N + 2 lam a_i``, the curved rows B and
-    ``S = D^1/2 K_BB D^1/2 + 2 lam I``,
-
-    ``H^-1 G = sum_i p_i k_i + eb``, ``2 lam p = c - D^1/2 w``, ``S w = D^1/2 ((K c)_B + 2 lam eb)``,
-    ``2 lam psi_j' H^-1 psi_j = K_jj - k_jB' D^1/2 S^-1 D^1/2 k_jB + (1 - k_jB' D^1/2 u)^2 / t``,
-    ``u = S^-1 D^1/2 1``, ``t = 1' D^1/2 u``,
-
-    where eb, which is 0 without a bias, makes ``1' D^1/2 w = 0``, and the last term is that of a bias. For rows that
-    aren't left out ``K_jj`` in place of the first two terms, and ``1 / D_j`` in place of all of it, are bounds as well.
-
-    Parameters
-    ----------
-    K : (n, n) array
-    objective : Objective
-        Rows with ``s_i = 0`` are left out.
-    loss : pointer of type ``LOSS``
-    bend : Bend
-    rounds : int
-        Guesses of the curvature at the most; with 0 there is the ball alone.
-    x : (n + bias,) array
-        Coefficients of any fit, a bias last.
-    low, high : (n,) arrays
-        Overwritten by the ends of the intervals.
-    """
-    y, s, lam, _, bias = objective
-    n, N, double = y.size, sum_of(s), 2.0 * lam
-    depth = (0.25 * n + 4.0) * HALF_EPS
-    f, c, Kc, lengths, error, off = np.empty(n), np.empty(n), np.zeros(n), np.empty(n), np.empty(n), np.zeros(n)
-    rows, steps, d1, d2 = np.empty(n, np.int64), np.empty(n), np.empty(n), np.empty(n)
-    size = 0.0
-    for i in range(n):
-        c[i] = x[i]
-        lengths[i] = np.sqrt(max(K[i, i], 0.0))
-        size += lengths[i] * abs(x[i])
-        f[i] = x[n] if bias else 0.0
-    add_rows(K, rows, changed_rows(c, rows, steps), steps, f)
-    for i in range(n):
-        error[i] = depth * lengths[i] * size + FEW * EPS * abs(f[i])
-    if not settle(loss, objective, N, f, error, off, d1, d2):
-        give_up(low, high)
-        return
-    slack, total = 0.0, 0.0
-    for i in range(n):
-        c[i] = d1[i] / N + double * x[i]
-        off[i] += FEW * EPS * double * abs(x[i])
-        if abs(c[i]) <= off[i]:  # as good as 0, and faster
-            off[i] += abs(c[i])
-            c[i] = 0.0
-        slack += off[i] * lengths[i]
-        total += abs(c[i]) * lengths[i]
-    add_rows(K, rows, changed_rows(c, rows, steps), steps, Kc)
-    slack += depth * total
-    norm = np.sqrt(max(inner(c, Kc), 0.0) + n * EPS * total * total)
-    if not np.isfinite(norm + slack):
-        give_up(low, high)
-        return
-    for j in range(n):
-        radius = lengths[j] * (0.5 * norm + slack) / double + error[j]
-        low[j] = f[j] - 0.5 * Kc[j] / double - radius
-        high[j] = f[j] - 0.5 * Kc[j] / double + radius
-    if bias:
-        add_bias_range(loss, objective, low, high)
-    if narrow(f, low, high):
-        return
-    D, p, v, spread, radius = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    below, above, through = np.empty(n), np.empty(n), np.empty(n)
-    guess_curvature(bend, N, d2, D)
-    for _ in range(rounds):
-        m = curved_rows(D, rows)
-        if m == 0:
-            return
-        root, w, u = np.empty(m), np.empty(m), np.empty(m)
-        for i in range(m):
-            root[i] = np.sqrt(D[rows[i]])
-            w[i] = root[i] * Kc[rows[i]]
-            u[i] = root[i]
-        S = scaled_block(K, rows, root, double)
-        trace = 0.0
-        for i in range(m):
-            trace += S[i, i]
-        if damped_cholesky(S) != 0:
-            return
-        solve_rows(S, w)
-        eb, t = 0.0, 1.0
-        fill(through, 0.0)
-        if bias:
-            solve_rows(S, u)
-            t = inner(root, u)
-            eb = -inner(root, w) / (double * t)
-            for i in range(m):
-                w[i] += double * eb * u[i]
-                u[i] *= root[i]
-            add_rows(K, rows, m, u, through)
-        for i in range(n):
-            p[i] = c[i] / double
-        for i in range(m):
-            w[i] *= root[i]
-            p[rows[i]] -= w[i] / double
-        fill(v, 0.0)
-        places = np.empty(n, np.int64)
-        add_rows(K, places, changed_rows(p, places, steps), steps, v)
-        size = 0.0
-        for i in range(n):
-            size += abs(p[i]) * lengths[i]
-        square = double * (max(inner(p, v), 0.0) + n * EPS * size * size)
-        for j in range(n):
-            v[j] += eb
-            spread[j] = lengths[j] * lengths[j] / double
-            if bias:
-                spread[j] += (1.0 - through[j]) ** 2 / (double * t)
-        left, unsure, others = 0.0, 0.0, 0.0
-        for i in range(m):
-            k = rows[i]
-            square += D[k] * v[k] * v[k]
-            rounding = depth * lengths[k] * size + FEW * EPS * abs(eb)
-            left += (abs(w[i] - D[k] * v[k]) + D[k] * rounding) ** 2 / D[k]
-            unsure += off[k] * off[k] / D[k]
-            spread[k] = min(spread[k], 1.0 / D[k])
-        for i in range(n):
-            if D[i] == 0.0:
-                others += off[i] * np.sqrt(spread[i])
-        reach = 0.5 * np.sqrt(square) + np.sqrt(left) + np.sqrt(unsure) + others
-        if not np.isfinite(reach):
-            return
-        for j in range(n):
-            radius[j] = reach * np.sqrt(spread[j]) + error[j] + depth * lengths[j] * size
-            below[j], above[j] = f[j] - 0.5 * v[j] - radius[j], f[j] - 0.5 * v[j] + radius[j]
-        if holds(loss, objective, bend, N, f, below, above, D):
-            for j in range(n):
-                v[j] *= 0.5
-            sharpen_left_out(K, s, rows, root, S, trace, double, reach, spread, radius)
-            intersect(f, v, radius, low, high)
-            return
-
-
-@inline
-def sharpen_left_out(K, s, rows, root, S, trace, double, reach, spread, radius):
-    """Replace, for rows that are left out, ``K_jj`` by ``K_jj - k_jB' D^1/2 S^-1 D^1/2 k_jB`` in their radius.
-
-    S holds the Cholesky factor of a matrix with that trace. Its backward error is below ``m EPS trace``.
-    """
-    m, count = root.size, 0
-    for j in range(s.size):
-        count += s[j] == 0.0
-    W = np.empty((count, m))
-    count = 0
-    for j in range(s.size):
-        if s[j] == 0.0:
-            for i in range(m):
-                W[count, i] = root[i] * K[j, rows[i]]
-            count += 1
-    Y = W.copy()
-    solve_rows(S, Y)
-    count = 0
-    for j in range(s.size):
-        if s[j] == 0.0:
-            gain = inner(W[count], Y[count]) - m * EPS * trace * inner(Y[count], Y[count])
-            less = max(spread[j] - gain / double, 0.0) if gain > 0.0 else spread[j]
-            radius[j] -= reach * (np.sqrt(spread[j]) - np.sqrt(less))
-            count += 1
-
-
-@pointer(ENCLOSE)
-def in_features(Z, objective, loss, bend, rounds, x, low, high):
-    """Enclose the outputs of the exact fit, from weights of features.
-
-    With ``G = (1/N) sum_i s_i V'(f_i) z_i + 2 lam w`` and ``H = 2 lam I + sum_B D_i z_i z_i'``, where the column of
-    ones of a bias has no ridge.
-
-    Parameters
-    ----------
-    Z : (n, r) array
-        Features, the column of a bias last.
-    objective : Objective
-        Rows with ``s_i = 0`` are left out.
-    loss : pointer of type ``LOSS``
-    bend : Bend
-    rounds : int
-        Guesses of the curvature at the most; with 0 there is the ball alone.
-    x : (r,) array
-        Weights of any fit.
-    low, high : (n,) arrays
-        Overwritten by the ends of the intervals.
-    """
-    _, s, lam, _, bias = objective
-    (n, r), N, double = Z.shape, sum_of(s), 2.0 * lam
-    ridged = r - bias
-    f, G, lengths, error, off = np.empty(n), np.empty(r), np.empty(n), np.empty(n), np.zeros(n)
-    d1, d2, middle, radius = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    size = np.sqrt(inner(x[:ridged], x))
-    multiply(Z, x, f)
-    for i in range(n):
-        lengths[i] = np.sqrt(inner(Z[i, :ridged], Z[i]))
-        error[i] = r * EPS * (lengths[i] * size + abs(f[i]))
-    if not settle(loss, objective, N, f, error, off, d1, d2):
-        give_up(low, high)
-        return
-    slack, total = 0.0, 0.0
-    for i in range(n):
-        d1[i] /= N
-        slack += off[i] * lengths[i]
-        total += abs(d1[i]) * lengths[i]
-    multiply_transposed(Z, d1, G)
-    for k in range(ridged):
-        G[k] += double * x[k]
-    if bias:
-        G[ridged] = 0.0
-    norm = np.sqrt(inner(G, G))
-    rounding = n * EPS * total + FEW * EPS * double * size + r * EPS * norm
-    if not np.isfinite(rounding + slack):
-        give_up(low, high)
-        return
-    multiply(Z, G, middle)
-    for j in range(n):
-        middle[j] *= 0.5 / double
-        radius[j] = lengths[j] * (0.5 * norm + slack + rounding) / double + error[j]
-        low[j], high[j] = f[j] - middle[j] - radius[j], f[j] - middle[j] + radius[j]
-    if bias:
-        add_bias_range(loss, objective, low, high)
-    if narrow(f, low, high):
-        return
-    D, spread, below, above = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    H, R, v, Hv, unit, rows = (
-        np.empty((r, r)),
-        np.empty((r, r)),
-        np.empty(r),
-        np.empty(r),
-        np.empty(r),
-        np.empty(n, np.int64),
-    )
-    guess_curvature(bend, N, d2, D)
-    for _ in range(rounds):
-        m = curved_rows(D, rows)
-        if m == 0:
-            return
-        C = np.empty((m, r))
-        for i in range(m):
-            for k in range(r):
-                C[i, k] = np.sqrt(D[rows[i]]) * Z[rows[i], k]
-        for i in range(r):
-            for k in range(r):
-                H[i, k] = 0.0
-        add_products(C, 1.0, H)
-        trace = double * ridged
-        for k in range(r):
-            trace += H[k, k]
-            v[k] = G[k]
-            unit[k] = 0.0
-        if ridged_cholesky(H, double, bias, R) != 0:
-            return
-        solve_rows(R, v)
-        multiply(Z, v, middle)
-        square = double * inner(v[:ridged], v)
-        for i in range(n):
-            d1[i] = D[i] * middle[i]
-            square += d1[i] * middle[i]
-        multiply_transposed(Z, d1, Hv)
-        left = 0.0
-        for k in range(ridged):
-            left += (G[k] - Hv[k] - double * v[k]) ** 2
-        left = (np.sqrt(left) + rounding + r * EPS * trace * np.sqrt(inner(v, v))) / np.sqrt(double)
-        if bias:
-            unit[ridged] = 1.0
-            solve_rows(R, unit)
-            left += (abs(Hv[ridged]) + r * EPS * trace * np.sqrt(inner(v, v))) * np.sqrt(max(unit[ridged], 0.0))
-        Y = Z.copy()
-        solve_rows(R, Y)
-        unsure, others = 0.0, 0.0
-        for j in range(n):
-            spread[j] = inner(Z[j], Y[j]) + r * EPS * trace * inner(Y[j], Y[j])
-            if D[j] > 0.0:
-                spread[j] = min(spread[j], 1.0 / D[j])
-                unsure += off[j] * off[j] / D[j]
-            else:
-                others += off[j] * np.sqrt(spread[j])
-        reach = 0.5 * np.sqrt(square) + left + np.sqrt(unsure) + others
-        if not np.isfinite(reach):
-            return
-        for j in range(n):
-            middle[j] *= 0.5
-            radius[j] = reach * np.sqrt(spread[j]) + error[j] + r * EPS * lengths[j] * np.sqrt(inner(v, v))
-            below[j], above[j] = f[j] - middle[j] - radius[j], f[j] - middle[j] + radius[j]
-        if holds(loss, objective, bend, N, f, below, above, D):
-            intersect(f, middle, radius, low, high)
-            return
-
-
 @jit((i8, i8, ENCLOSE, f8_2, STACK, i8_1, LOSS, BEND, i8_1, f8_2, f8_2, f8_2))
 def _enclose(first, step, enclose, G, stack, which, loss, bend, rounds, x, low, high):
     for j in range(first, x.shape[0], step):
@@ -618,7 +319,7 @@ def enclose_fits(
     Parameters
     ----------
     enclose : pointer
-        ``in_kernel`` or ``in_features``.
+        ``enclose`` of ``enclosure_kernel`` or ``enclosure_features``.
     G : (n, n) or (n, r) array
         The Gram matrix; or features, a bias' column of ones last.
     objective : Objective
