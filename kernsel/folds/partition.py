@@ -141,6 +141,21 @@ class Partition:
         """Return some of the rows in the folds that they were in, none of which should lose all of its rows."""
         return self.taken(np.flatnonzero(chosen), np.append(0, np.cumsum(chosen))[self.starts])
 
+    def piece(self, fold: int, rows: slice) -> Partition:
+        """Return some neighbouring rows of a fold, as views, with the ranges of the targets of all rows."""
+        found = replace(
+            self,
+            X=self.X[rows],
+            Y=self.Y[:, rows],
+            starts=np.array([0, rows.stop - rows.start]),
+            order=self.order[rows],
+            weights=None if self.weights is None else self.weights[rows],
+            training=None if self.training is None else self.training[fold : fold + 1, rows],
+        )
+        if self.clip:
+            vars(found).update(limits=self.limits, limits_apart=self.limits_apart[:, :, fold : fold + 1])
+        return found
+
     @once
     def limits(self) -> Array:
         """Least and largest target, (2, k)."""
