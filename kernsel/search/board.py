@@ -299,7 +299,7 @@ class Board:
         if rank is None:
             usable = [k for k, reason in enumerate(failed) if reason is None]
             norms = np.full(score.shape, np.nan)
-            norms[usable] = float(problem.kernel.diag(path.rows.X).max()) * path.norms(usable, scores.norms)
+            norms[usable] = float(path.rows.diagonal(problem.kernel).max()) * path.norms(usable, scores.norms)
             columns["norm"] = norms
             kept.near[number] = path.settled()
             if self.encloses:
