@@ -66,10 +66,15 @@ class Partition:
     clip: bool = False
 
     @classmethod
-    def of(cls, dataset: Dataset, folds: Folds, seed: int, clip: bool = False) -> Partition:
-        """Sort the rows of a data set by fold; outputs of a regression may be clipped to the targets' range."""
+    def of(
+        cls, dataset: Dataset, folds: Folds, seed: int, clip: bool = False, copied_bytes: int = COPIED_BYTES
+    ) -> Partition:
+        """Sort the rows of a data set by fold; outputs of a regression may be clipped to the targets' range.
+
+        Dense rows of more than ``copied_bytes`` are not copied.
+        """
         order = folds.order
-        gathered = is_sparse(dataset.X) or dataset.X.nbytes <= COPIED_BYTES
+        gathered = is_sparse(dataset.X) or dataset.X.nbytes <= copied_bytes
         X = dataset.X[order] if gathered else Rearranged(dataset.X, order)
         Y = np.ascontiguousarray(dataset.Y[:, order])
         weights = None if dataset.weights is None else dataset.weights[order]
@@ -158,11 +163,11 @@ class Partition:
         return self.taken(np.flatnonzero(chosen), np.append(0, np.cumsum(chosen))[self.starts])
 
     def piece(self, fold: int, rows: slice) -> Partition:
-        """Return some neighbouring rows of a fold, as views, with the ranges of the targets of all rows."""
+        """Return some neighbouring rows of a fold, a view of X, with the ranges of the targets of all rows."""
         found = replace(
             self,
             X=self.X[rows],
-            Y=self.Y[:, rows],
+            Y=np.ascontiguousarray(self.Y[:, rows]),
             starts=np.array([0, rows.stop - rows.start]),
             order=self.order[rows],
             weights=None if self.weights is None else self.weights[rows],

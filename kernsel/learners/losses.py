@@ -87,7 +87,8 @@ class Loss:
         v = np.empty(f.shape)
         for start in range(0, Y.shape[1], CHUNK):  # the derivatives that come along are not kept
             rows = slice(start, start + CHUNK)
-            v[..., rows] = self.expand(Y[:, rows], np.ones(Y[:, rows].shape[1]), f[..., rows])[0]
+            own = np.ascontiguousarray(Y[:, rows])
+            v[..., rows] = self.expand(own, np.ones(own.shape[1]), f[..., rows])[0]
         return v
 
     def value(self, Y: Array, f: Array) -> Array:

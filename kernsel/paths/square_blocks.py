@@ -31,8 +31,8 @@ class BlocksSquarePath(SquarePath):
     """The square loss from products of features over segments of rows."""
 
     representation: Blocks
-    held_bytes = HELD_BYTES
-    """Room for held-out outputs of all rows: set before any are asked."""
+    held_bytes, piece_bytes = HELD_BYTES, PIECE_BYTES
+    """Room for the held-out outputs of all rows, and of a piece of them: set before any are asked."""
 
     @property
     def _stream(self) -> Stream:
@@ -53,7 +53,7 @@ class BlocksSquarePath(SquarePath):
         if rows is not self.problem.rows or rows.n * of_row <= self.held_bytes:
             return
         w, status = self._stream.without_folds(self.lams, self.bias)
-        size = max(1, PIECE_BYTES // of_row)
+        size = max(1, self.piece_bytes // of_row)
         for fold, (lo, hi) in enumerate(pairwise(rows.starts.tolist())):
             for start in range(lo, hi, size):
                 piece = rows.piece(fold, slice(start, min(start + size, hi)))
