@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from kernsel.data import Dataset
 from kernsel.folds.holdouts import Folds
 from kernsel.kernels import Kernel, Statistics
+from kernsel.numerics.blocks.costs import COPIED_BYTES
 from kernsel.numerics.left_out import LeftOut, own_rows
 from kernsel.numerics.points import Points, Rearranged, as_points, is_sparse
 from kernsel.numerics.runtime.once import once
@@ -20,9 +21,6 @@ Indices = NDArray[np.int64]
 
 MOST_AWAY = 0.5
 """Of all rows: a fit that leaves out more is made anew, for less than what the block of the rows left out costs."""
-
-COPIED_BYTES = 2**30
-"""Rows that take more than this are left in the order of the data set, and put in that of the folds block by block."""
 
 DIAGONAL_ROWS = 2**16
 """Of so many of them at a time the kernel's diagonal is computed then."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from kernsel.errors import IncompatibleError
 from kernsel.folds.partition import Partition
+from kernsel.numerics.blocks.costs import HELD_BYTES, PIECE_BYTES
 from kernsel.numerics.blocks.sums import Sums
 from kernsel.numerics.runtime.once import once
 from kernsel.paths.base import Path
@@ -19,12 +20,6 @@ from kernsel.representation.blocks import Blocks
 from kernsel.representation.stream import Stream
 
 Array = NDArray[np.float64]
-
-HELD_BYTES = 2**26
-"""Held-out outputs of a path that are larger than this are computed, and summed up, in pieces."""
-
-PIECE_BYTES = 2**22
-"""The outputs of a piece take about so much."""
 
 
 class BlocksSquarePath(SquarePath):
