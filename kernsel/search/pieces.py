@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from kernsel.criteria import Scores
 from kernsel.heldout.errors import Errors
-from kernsel.heldout.standard_error import MeanSums, are_counts
+from kernsel.heldout.losses import LossSums
+from kernsel.heldout.standard_error import are_counts
 from kernsel.paths import HeldOut, Path
 
 Array = NDArray[np.float64]
@@ -30,7 +31,7 @@ def score_in_pieces(path: Path, errors: Errors) -> InPieces | None:
     """Return the mean held-out losses of a path, and its errors; None where outputs of all rows are held together."""
     rows, fold_numbers = path.rows, np.arange(path.rows.left.size + 1)
     counts = are_counts(rows.s)
-    total: tuple[MeanSums, MeanSums] | None = None
+    total: LossSums | None = None
     failed: list[str | None] = [None] * path.lams.size
     for fold, piece in path.pieces():
         part = piece.rows
@@ -38,12 +39,11 @@ def score_in_pieces(path: Path, errors: Errors) -> InPieces | None:
         starts = np.where(fold_numbers > fold, part.n, 0)
         with np.errstate(over="ignore", invalid="ignore"):  # the outputs of a fit that failed may be infinite
             losses = path.learner.loss.values(part.Y, held.f).mean(axis=0)
-            found = [MeanSums.of(each, starts, part.s, counts) for each in (losses, errors.by_row(part, held.f))]
-        total = (found[0], found[1]) if total is None else (total[0].merge(found[0]), total[1].merge(found[1]))
+            found = LossSums.of(losses, errors.by_row(part, held.f), starts, part.s, counts)
+        total = found if total is None else total.merge(found)
         failed = [before or now for before, now in zip(failed, held.failed, strict=True)]
     if total is None:
         return None
-    loss, error = total
+    loss, loss_se, error, error_se = total.figures(errors, counts)
     none_held = HeldOut(np.empty((len(rows.Y), path.lams.size, 0)), failed, np.ones(path.lams.size, np.bool_))
-    scores = Scores(loss.mean, failed, loss.mean, heldout=none_held, score_se=loss.standard_error(counts))
-    return InPieces(scores, errors.of_means(error.mean, error.standard_error(counts)))
+    return InPieces(Scores(loss, failed, loss, heldout=none_held, score_se=loss_se), (error, error_se))

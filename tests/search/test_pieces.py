@@ -1,4 +1,4 @@
-"""Held-out losses that are summed up in pieces are those of outputs that are held, and rows needn't be copied for it."""
+"""Held-out losses that are summed up in pieces are those of outputs that are held; rows needn't be copied for it."""
 
 import numpy as np
 import pytest
