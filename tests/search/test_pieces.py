@@ -1,5 +1,7 @@
 """Held-out losses that are summed up in pieces are those of outputs that are held; rows needn't be copied for it."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -92,3 +94,19 @@ def test_rows_that_are_not_copied_give_the_same_bits(learner):
     np.testing.assert_array_equal(one.fits.f, other.fits.f)
     a, b = in_pieces(one, errors), in_pieces(other, errors)
     np.testing.assert_array_equal(a.scores.score, b.scores.score)
+
+
+def test_outputs_of_all_rows_are_never_held_together():
+    lams = np.geomspace(1.0, 1e-4, 40)
+    X, y = tables.waves(10_000)
+    data = from_arrays(X, y)
+    path = tables.path_on(Partition.of(data, make_folds(4, data, 0), 0), Krr(), lams, 1.0, 12)
+    path.held_bytes, path.piece_bytes = 0, 2**16
+    path.representation.stream  # noqa: B018  # the pass before
+    tracemalloc.start()
+    try:
+        score_in_pieces(path, Errors.of(data))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 0.5 * 8 * path.rows.n * lams.size
