@@ -42,8 +42,8 @@ PIVOTS = 1 / 16
 LANDMARKS = 0.16
 """Of the rate of products: what the choice of landmarks reaches, whose matrices are multiplied by few columns."""
 
-SOLUTIONS = 0.4
-"""Of the rate of products: what factors of Cholesky in a compiled loop reach at rank 1000 (0.3 at 500)."""
+SOLUTIONS = 0.3
+"""Of the rate of products: what factors of Cholesky in a compiled loop reach (0.2 at rank 500, 0.4 at 1000)."""
 
 TRAFFIC = 4
 """How often a block of features goes to or comes from memory where pivots are eliminated from it."""
