@@ -7,6 +7,7 @@ that was asked for.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -46,6 +47,13 @@ def has_memory(needed: float, share: float = 1.0) -> bool:
     """Tell whether so many bytes are no more than a share of the memory that the process may have."""
     limit = memory_limit()
     return limit is None or needed <= share * limit
+
+
+def give_back() -> None:
+    """Give memory back to the system that tables of Arrow had, and that its pool keeps for the next ones."""
+    arrow = sys.modules.get("pyarrow")
+    if arrow is not None:
+        arrow.default_memory_pool().release_unused()
 
 
 def addresses_left() -> int | None:

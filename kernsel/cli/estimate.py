@@ -58,7 +58,8 @@ def estimate(
             raise OptionError(f"--rank {rank} is more than the {n} rows; give fewer landmarks")
         sizes = costs.Sizes(n, dataset.d, dataset.k, rank, folds, kernels, lambdas)
         rates, own = measure_rates(dataset.d), costs.rows_bytes(sizes, workers)
-        read = costs.Stage(Work("read", bytes=8.0 * n * (dataset.d + dataset.k)), 0.0)
+        encoding = max(0.0, costs.reading_bytes(sizes, workers) - own)
+        read = costs.Stage(Work("read", bytes=8.0 * n * (dataset.d + dataset.k)), encoding)
         stages = [costs.Stage(Work("start"), 0.0), read, *costs.stages(sizes, workers)]
         known = [START, reading * n / dataset.n / workers]
         seconds = [*known, *(stage.seconds(rates, workers) for stage in stages[len(known) :])]

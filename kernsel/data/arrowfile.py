@@ -11,6 +11,7 @@ from kernsel.data.layout import Reading
 from kernsel.data.names import check_unique, listed
 from kernsel.data.sources import Fit, Source
 from kernsel.errors import DataError, check_memory
+from kernsel.memory import give_back
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,6 +91,7 @@ def _frame(source: Source, what: str, read: Callable[[], tuple[list[pd.DataFrame
             f"{source.name} isn't a {what} file, or a damaged one ({shorten(str(error), 80)}); write it again, or give "
             "a CSV"
         ) from error
+    give_back()
     columns = [column.reset_index(drop=True) for block in blocks for _, column in block.items()]
     names = [str(column.name) for column in columns]
     check_unique(names, source.name)

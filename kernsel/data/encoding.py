@@ -260,9 +260,11 @@ class Encoder:
     def _read_numbers(self, frame: Any, place: Mapping[str, int], X: Floats) -> dict[str, npt.NDArray[np.bool_]]:
         """Write the numeric features into the first columns of X, and return where each column lacks values."""
         holes: dict[str, npt.NDArray[np.bool_]] = {}
+        nowhere = np.zeros(len(frame), np.bool_)  # of all columns without gaps
         for name, features in self._sources.items():
             values = read_numbers(frame.iloc[:, place[name]].rename(name), self.kinds.get(name, PLAIN))
-            holes[name] = np.isnan(values[:, 0])
+            gaps = np.isnan(values[:, 0])
+            holes[name] = gaps if gaps.any() else nowhere
             for j, part in features:
                 X[:, j] = values[:, part]
         return holes
@@ -284,7 +286,7 @@ class Encoder:
 
     def _finish(self, X: Floats) -> None:
         """Check the numeric features (n, m), fill in what is missing from them, and scale them, in place."""
-        holes = np.asarray(np.isnan(X).any(axis=0))
+        holes = np.array([np.isnan(column).any() for column in X.T], np.bool_)
         for j, name in enumerate(self.numeric):
             check_values(np.nan_to_num(X[:, j], nan=0.0, posinf=np.inf, neginf=-np.inf) if holes[j] else X[:, j], name)
         if holes.any() and self.law is not None:

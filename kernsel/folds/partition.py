@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from kernsel.data import Dataset
 from kernsel.folds.holdouts import Folds
-from kernsel.kernels import Statistics
+from kernsel.kernels import Kernel, Statistics
+from kernsel.numerics.blocks.costs import COPIED_BYTES
 from kernsel.numerics.left_out import LeftOut, own_rows
-from kernsel.numerics.points import Points, as_points
+from kernsel.numerics.points import Points, Rearranged, as_points, is_sparse
 from kernsel.numerics.runtime.once import once
 
 Array = NDArray[np.float64]
@@ -20,6 +21,9 @@ Indices = NDArray[np.int64]
 
 MOST_AWAY = 0.5
 """Of all rows: a fit that leaves out more is made anew, for less than what the block of the rows left out costs."""
+
+DIAGONAL_ROWS = 2**16
+"""Of so many of them at a time the kernel's diagonal is computed then."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,10 +64,17 @@ class Partition:
     clip: bool = False
 
     @classmethod
-    def of(cls, dataset: Dataset, folds: Folds, seed: int, clip: bool = False) -> Partition:
-        """Sort the rows of a data set by fold; outputs of a regression may be clipped to the targets' range."""
+    def of(
+        cls, dataset: Dataset, folds: Folds, seed: int, clip: bool = False, copied_bytes: int = COPIED_BYTES
+    ) -> Partition:
+        """Sort the rows of a data set by fold; outputs of a regression may be clipped to the targets' range.
+
+        Dense rows of more than ``copied_bytes`` are not copied.
+        """
         order = folds.order
-        X, Y = dataset.X[order], np.ascontiguousarray(dataset.Y[:, order])
+        gathered = is_sparse(dataset.X) or dataset.X.nbytes <= copied_bytes
+        X = dataset.X[order] if gathered else Rearranged(dataset.X, order)
+        Y = np.ascontiguousarray(dataset.Y[:, order])
         weights = None if dataset.weights is None else dataset.weights[order]
         training = None if folds.training is None else np.ascontiguousarray(folds.training[:, order])
         clip = clip and dataset.task == "regression" and not folds.in_time  # in time a target may leave its range
@@ -72,7 +83,8 @@ class Partition:
     @property
     def identity(self) -> tuple[Any, ...]:
         """What tells these rows from others."""
-        return self.X, self.Y, self.starts, self.order, self.seed, self.weights, self.training, self.clip
+        X = self.X.given if isinstance(self.X, Rearranged) else self.X
+        return X, self.Y, self.starts, self.order, self.seed, self.weights, self.training, self.clip
 
     @property
     def n(self) -> int:
@@ -83,6 +95,13 @@ class Partition:
     def held(self) -> int:
         """Number of rows that are held out by some fold: the first ones."""
         return int(self.starts[-1])
+
+    def diagonal(self, kernel: Kernel) -> Array:
+        """Return ``k(x, x)`` of each row, (n,)."""
+        if not isinstance(self.X, Rearranged):
+            return kernel.diag(self.X)
+        starts = range(0, self.n, DIAGONAL_ROWS)
+        return np.concatenate([kernel.diag(self.X[start : start + DIAGONAL_ROWS]) for start in starts])
 
     @once
     def s(self) -> Array:
@@ -140,6 +159,21 @@ class Partition:
     def restricted(self, chosen: NDArray[np.bool_]) -> Partition:
         """Return some of the rows in the folds that they were in, none of which should lose all of its rows."""
         return self.taken(np.flatnonzero(chosen), np.append(0, np.cumsum(chosen))[self.starts])
+
+    def piece(self, fold: int, rows: slice) -> Partition:
+        """Return some neighbouring rows of a fold, a view of X, with the ranges of the targets of all rows."""
+        found = replace(
+            self,
+            X=self.X[rows],
+            Y=np.ascontiguousarray(self.Y[:, rows]),
+            starts=np.array([0, rows.stop - rows.start]),
+            order=self.order[rows],
+            weights=None if self.weights is None else self.weights[rows],
+            training=None if self.training is None else self.training[fold : fold + 1, rows],
+        )
+        if self.clip:
+            vars(found).update(limits=self.limits, limits_apart=self.limits_apart[:, :, fold : fold + 1])
+        return found
 
     @once
     def limits(self) -> Array:

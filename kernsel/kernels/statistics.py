@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernsel.numerics import gram, sparse
-from kernsel.numerics.points import Points, as_points, is_sparse, read_only
+from kernsel.numerics.points import Points, Rearranged, as_points, is_sparse, read_only
 
 Array = NDArray[np.float64]
 
@@ -30,10 +30,15 @@ class Statistics:
     """
 
     def __init__(self, X: ArrayLike | Points, Z: ArrayLike | Points | None = None) -> None:
-        self.X: Points = as_points(X)
+        self._given = X if isinstance(X, Rearranged) else as_points(X)
         self.Z: Points | None = None if Z is None else as_points(Z)
         self._some: tuple[tuple[int, ...], Statistics] | None = None
         self._kept: dict[str, Array] = {}
+
+    @cached_property
+    def X(self) -> Points:
+        """The rows, (n, d), as they are worked on."""
+        return as_points(self._given)
 
     @cached_property
     def inner(self) -> Array:

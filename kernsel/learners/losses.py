@@ -13,6 +13,9 @@ from kernsel.numerics.smooth import newton
 
 Array = NDArray[np.float64]
 
+CHUNK = 2**16
+"""Rows whose losses are computed at a time."""
+
 
 @dataclass(frozen=True)
 class Measure:
@@ -81,7 +84,12 @@ class Loss:
         """Return what outputs ``f (k, L, n)`` for targets ``Y (k, n)`` are scored by, element by element."""
         if self.measure is not None:
             return self.measure.value(Y[:, None, :], f)
-        return self.expand(Y, np.ones(Y.shape[1]), f)[0]
+        v = np.empty(f.shape)
+        for start in range(0, Y.shape[1], CHUNK):  # the derivatives that come along are not kept
+            rows = slice(start, start + CHUNK)
+            own = np.ascontiguousarray(Y[:, rows])
+            v[..., rows] = self.expand(own, np.ones(own.shape[1]), f[..., rows])[0]
+        return v
 
     def value(self, Y: Array, f: Array) -> Array:
         """Return what outputs ``f (k, n)`` for targets ``Y (k, n)`` are scored by, element by element."""

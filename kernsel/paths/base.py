@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Self
 
 import numpy as np
@@ -88,6 +88,14 @@ class Path(ABC):
     def sizes(self) -> Sizes:
         """What routes are decided by."""
         return Sizes(self.rows, self.lams.size, self.problem.width, self.bias, self.thresholds)
+
+    def pieces(self) -> Iterator[tuple[int, Path]]:
+        """Give folds, and paths that hold out some of their rows each, where outputs of all rows take too much room.
+
+        All held-out rows are in one of them, in order. Of such a path nothing but its exact outputs is asked; there are
+        none of them where outputs are held together.
+        """
+        yield from ()
 
     @property
     @abstractmethod

@@ -353,5 +353,5 @@ class SmoothPath(Path):
 def with_lost(status: NDArray[np.int64], representation: Representation, lams: Array) -> NDArray[np.int64]:
     """Return statuses (k, L) where a fit whose ridge is below rounding, and settles nothing, counts as singular."""
     rows = representation.rows
-    rounding = spectral.ROUNDING * rows.n * rows.s.max() * representation.kernel.diag(rows.X).max()
+    rounding = spectral.ROUNDING * rows.n * rows.s.max() * rows.diagonal(representation.kernel).max()
     return np.where(2.0 * rows.total * lams < rounding, np.maximum(status, newton.SINGULAR), status)

@@ -19,6 +19,7 @@ from kernsel.folds.partition import Partition
 from kernsel.numerics.blocks import features as streaming
 from kernsel.numerics.blocks.sums import Sums, segment_sums, statistics
 from kernsel.numerics.dense import Cholesky
+from kernsel.numerics.points import Points
 from kernsel.numerics.runtime.jit import one_blas_thread, share
 from kernsel.numerics.runtime.once import once
 from kernsel.numerics.smooth import newton
@@ -102,8 +103,13 @@ class Stream:
 
     def heldout(self, lams: Array, bias: bool) -> tuple[Array, NDArray[np.int64]]:
         """Return the outputs (k, L, n) of the fits without each fold at its rows, and the worst status over folds."""
-        rows, t = self.rows, self.rows.left.size
-        w = np.empty((t, len(rows.Y), lams.size, self.features.rank + bias))
+        w, status = self.without_folds(lams, bias)
+        return self.outputs(w, self.rows.X, self.rows.starts), status
+
+    def without_folds(self, lams: Array, bias: bool) -> tuple[Array, NDArray[np.int64]]:
+        """Return weights (t, k, L, .) of the fits without each fold, a bias last, and the worst status over folds."""
+        t = self.rows.left.size
+        w = np.empty((t, len(self.rows.Y), lams.size, self.features.rank + bias))
         status = np.zeros((t, lams.size), np.int64)
 
         def work(first: int, step: int) -> None:
@@ -112,12 +118,12 @@ class Stream:
 
         with one_blas_thread():
             share(work, t)
-        return self._outputs(w, rows.starts), status.max(axis=0)
+        return w, status.max(axis=0)
 
     def fits(self, lams: Array, bias: bool) -> tuple[Array, NDArray[np.int64]]:
         """Return the outputs (k, L, n) of the fits on all rows, and their statuses (L,)."""
         w, status = self.weights(None, lams, bias)
-        return self._outputs(w[None], np.array([0, self.rows.n])), status
+        return self.outputs(w[None], self.rows.X, np.array([0, self.rows.n])), status
 
     def energies(self, bias: bool) -> tuple[Array, Array, Array]:
         """Return how the targets spread over the spectrum: see ``spectral.energies``."""
@@ -167,10 +173,11 @@ class Stream:
         """Return weights (k, L, .) of the fits without a fold, or on all rows, a bias last, and their statuses (L,)."""
         return streaming.solve(*self._system(fold, bias), int(bias), self._weight(fold) * lams)
 
-    def _outputs(self, w: Array, starts: Indices) -> Array:
+    def outputs(self, w: Array, X: Points, starts: Indices) -> Array:
+        """Return outputs (k, L, m) at rows X (m, d) in segments, by weights (t, k, L, .) of each one, a bias last."""
         r = self.features.rank
         b = w[..., r] if w.shape[-1] > r else np.zeros(w.shape[:-1])
-        return streaming.outputs(self.features, self.rows.X, starts, w[..., :r], b)
+        return streaming.outputs(self.features, X, starts, w[..., :r], b)
 
     def solution(self, fold: int | None, lam: float, bias: bool) -> Array:
         """Return the weights (k, r) of the fit without a fold, or on all rows, a bias last."""
@@ -210,7 +217,7 @@ class Stream:
                 w[:, :, k], rho[:, k] = self._series(lam, order, bias)
             except np.linalg.LinAlgError:  # the ridge is below rounding
                 w[:, :, k], rho[:, k] = np.nan, np.inf
-        return self._outputs(w, rows.starts), rho
+        return self.outputs(w, rows.X, rows.starts), rho
 
     def _series(self, lam: float, order: int, bias: bool) -> tuple[Array, Array]:
         """Return the weights (t, k, .) and ratios (t,) of ``influence`` for one lambda."""

@@ -215,7 +215,7 @@ def _axes(kernel: Kernel, style: str, given: Mapping[str, Array], rows: Partitio
         if lams is None:
             middle = kernel.with_parameters(**{name: float(axis[axis.size // 2]) for name, axis in scaled.items()})
             with np.errstate(over="ignore", invalid="ignore"):
-                diagonal = middle.diag(rows.X)
+                diagonal = rows.diagonal(middle)
                 ridge = float(rows.s @ diagonal / rows.total)
                 if not math.isfinite(ridge):  # the sum may be out of range where the mean isn't
                     ridge = float(rows.s / rows.total @ diagonal)

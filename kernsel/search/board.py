@@ -25,7 +25,7 @@ from kernsel.journal import is_kept, remember
 from kernsel.kernels import Kernel, Statistics, short
 from kernsel.numerics.runtime.jit import share_each, threads
 from kernsel.paths import Fits, Path, make_path
-from kernsel.protocols import Criterion, Learner
+from kernsel.protocols import Criterion, Learner, refits_exactly
 from kernsel.representation.features import Landmarks
 from kernsel.representation.problem import Problem, Problems
 from kernsel.representation.ranks import Full, LowRank, Rank, Whole
@@ -33,6 +33,7 @@ from kernsel.search import jobs
 from kernsel.search.candidate import Candidate, Key, averaged, number_or_none
 from kernsel.search.deadline import NEVER, Deadline, TimeIsUp
 from kernsel.search.faults import check_diagonal, checked_scores, contained
+from kernsel.search.pieces import score_in_pieces
 from kernsel.types import Progress
 
 if TYPE_CHECKING:
@@ -247,10 +248,7 @@ class Board:
         others = [make_path(self._on_deal(path.problem, rows), path.learner, path.lams) for rows in self.deals[1:]]
         for each in (path, *others):
             each.keeps_folds = self.encloses
-        deals = [
-            self._scored_on_deal(number, each, checked_scores(self.criterion, each), found)
-            for number, each in enumerate((path, *others))
-        ]
+        deals = [self._scored_on_deal(number, each, found) for number, each in enumerate((path, *others))]
         return [averaged(candidate) for candidate in zip(*deals, strict=True)]
 
     @cached_property
@@ -278,7 +276,9 @@ class Board:
         indices = places[np.searchsorted(rows.order, here[landmarks.indices], sorter=places)]
         return Problem(rows, problem.kernel, problem.rank, Landmarks(indices, Statistics(rows.X, rows.X[indices])))
 
-    def _scored_on_deal(self, number: int, path: Path, scores: Scores, kept: ScoredPath) -> list[Candidate]:
+    def _scored_on_deal(self, number: int, path: Path, kept: ScoredPath) -> list[Candidate]:
+        summed = score_in_pieces(path, self.errors) if refits_exactly(self.criterion) else None
+        scores = checked_scores(self.criterion, path) if summed is None else summed.scores
         held, problem = scores.heldout, path.problem
         score = np.asarray(scores.score, np.float64)
         failed = unless_finite(score, scores.failed)  # a plugin's criterion may not look at that
@@ -286,19 +286,20 @@ class Board:
         columns: dict[str, Any] = {"score": score, "loss": np.where(np.isnan(loss), np.inf, loss)}
         columns |= {"score_se": scores.score_se, "reliability": scores.reliability, "scored_by": scores.scored_by}
         if held is not None:
-            columns["error"], columns["error_se"] = self.errors.mean(path.rows, held.f)
+            error = self.errors.mean(path.rows, held.f) if summed is None else summed.error
+            columns |= {"error": error[0], "error_se": error[1]}
             columns |= {"exact": held.exact, "refitted": np.broadcast_to(held.refitted, path.lams.shape)}
         rank = problem.lower_rank
-        if scores.values is not None and held is not None and rank is None:
+        if scores.values is not None and held is not None and rank is None and path.rows.held <= self.kept_rows:
             errors = self.errors.by_row(path.rows, held.f)
             for k, lam in enumerate(path.lams.tolist()):
-                if failed[k] is None and path.rows.held <= self.kept_rows:
+                if failed[k] is None:
                     losses = round_losses(path.rows, scores.values[k], errors[k])
                     kept.losses.setdefault(lam, {})[number] = losses
         if rank is None:
             usable = [k for k, reason in enumerate(failed) if reason is None]
             norms = np.full(score.shape, np.nan)
-            norms[usable] = float(problem.kernel.diag(path.rows.X).max()) * path.norms(usable, scores.norms)
+            norms[usable] = float(path.rows.diagonal(problem.kernel).max()) * path.norms(usable, scores.norms)
             columns["norm"] = norms
             kept.near[number] = path.settled()
             if self.encloses:

@@ -93,7 +93,7 @@ def _named(candidate: Candidate, parts: Sequence[Any]) -> Candidate:
 def check_diagonal(kernel: Kernel, rows: Partition) -> None:
     """Raise SelectionError unless k(x, x) is finite at every row: no other value of the kernel is larger."""
     with np.errstate(over="ignore", invalid="ignore"):
-        diagonal = np.asarray(kernel.diag(rows.X))
+        diagonal = np.asarray(rows.diagonal(kernel))
     if diagonal.shape != (rows.n,) or diagonal.dtype.kind not in "biuf":
         raise TypeError(f"diag has type {diagonal.dtype} and shape {diagonal.shape} in place of ({rows.n},)")
     if not np.isfinite(diagonal).all():

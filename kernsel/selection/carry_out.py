@@ -12,7 +12,7 @@ from kernsel.errors import OptionError
 from kernsel.journal import journaling, run_header, seconds_before
 from kernsel.journal.encoding import fingerprint
 from kernsel.kernels import is_precomputed
-from kernsel.memory import limited_memory, memory_limit
+from kernsel.memory import give_back, limited_memory, memory_limit
 from kernsel.numerics.points import Points
 from kernsel.parts import check_seed, read_learner, read_memory
 from kernsel.search.deadline import Deadline, limited_time
@@ -92,6 +92,7 @@ def carry_out(dataset: Dataset, plan: Plan, progress: Progress | None = None) ->
     Selection
     """
     check_seed(plan.seed)  # here, as relevances may be learnt before the search
+    give_back()
     header = functools.partial(run_header, "select", dataset, plan.options)
     with (
         limited_memory(read_memory(plan.memory)),

@@ -33,7 +33,7 @@ LOST = "10 minutes"
 """Until a local worker that was lost is given up, not to be started anew. Dask's own 15 s are fewer than it takes to
 start one on a busy machine, and then there is none in the end."""
 
-WORK = "kernsel.selection.parts"
+WORK = "kernsel.selection.parts.work"
 """What workers do is found in this module."""
 
 ONE_THREAD = {"NUMBA_NUM_THREADS": "1"}

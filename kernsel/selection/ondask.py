@@ -14,7 +14,8 @@ from kernsel.data.sources import find_sources
 from kernsel.data.tables import array_names
 from kernsel.errors import DataError
 from kernsel.selection.drivers import OnDask, connected
-from kernsel.selection.parts import Rows, select_parts
+from kernsel.selection.parts.select import select_parts
+from kernsel.selection.parts.work import Rows
 from kernsel.selection.plan import Plan
 from kernsel.selection.result import Selection
 
@@ -39,7 +40,7 @@ def select_dask(X: Any, y: Any, plan: Plan, weights: Any = None, progress: Any =
     Returns
     -------
     Selection
-        See ``kernsel.selection.parts``.
+        See ``kernsel.selection.parts.select``.
     """
     given = {"X": X, "y": y} | ({} if weights is None else {"weights": weights})
     for name, each in given.items():
@@ -79,7 +80,7 @@ def select_files(
         Names of columns.
     reading : Reading, optional
     progress, begin : callable, optional
-        See ``kernsel.selection.parts``.
+        See ``kernsel.selection.parts.select``.
     """
     names = [os.path.abspath(source.path) for source in find_sources(paths)]
     with connected(address) as client:

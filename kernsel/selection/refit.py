@@ -189,7 +189,7 @@ def _scale(path: Path, residuals: Array) -> tuple[Scale, Array]:
     size[:, : rows.held] = residuals
     weights = np.where(np.arange(rows.n) < rows.held, rows.s, LEAST_WEIGHT * rows.s)
     sized = replace(rows, Y=size, weights=rows.weights if rows.held == rows.n else weights, clip=False)
-    kappa = float(path.problem.kernel.diag(rows.X).mean()) or 1.0
+    kappa = float(rows.diagonal(path.problem.kernel).mean()) or 1.0
     problem = Problem(sized, path.problem.kernel, path.problem.rank, path.problem.landmarks)
     found = make_path(problem, Lssvm(), kappa * RIDGES_OF_SCALE)
     if type(found.representation) is not type(path.representation):  # other landmarks

@@ -26,8 +26,9 @@ from kernsel.heldout.errors import Errors
 from kernsel.heldout.standard_error import MeanSums, standard_error
 from kernsel.kernels import Statistics
 from kernsel.search.choice import Rule, choose
-from kernsel.selection import parts as spread
 from kernsel.selection.drivers import InProcess, OnDask, connected, local_client, tree
+from kernsel.selection.parts import allrows, work
+from kernsel.selection.parts import select as spread
 from kernsel.selection.plan import Plan
 
 N, PARTS, FOLDS = 600, 5, 4
@@ -45,7 +46,7 @@ def cut(frame, y, weights=None):
     bounds = np.linspace(0, len(frame), PARTS + 1).astype(int)
     pieces = [slice(lo, hi) for lo, hi in pairwise(bounds)]
     s = [None] * PARTS if weights is None else [weights[piece] for piece in pieces]
-    return [spread.Rows(i, frame[piece], y[piece], s[i]) for i, piece in enumerate(pieces)]
+    return [work.Rows(i, frame[piece], y[piece], s[i]) for i, piece in enumerate(pieces)]
 
 
 @pytest.fixture
@@ -57,10 +58,10 @@ def small(monkeypatch):
 def refits(parts, selection, plan):
     """Held-out losses and errors of all candidates by brute force, on all rows together."""
     model = selection.model
-    coding = spread.Coding(
+    coding = work.Coding(
         model.encoder, model.labels, model.output_shift, model.output_scale, int(plan.folds), plan.seed
     )
-    encoded = [spread.encode_part(part, coding) for part in parts]
+    encoded = [work.encode_part(part, coding) for part in parts]
     fold = np.concatenate([np.repeat(np.arange(FOLDS), np.diff(each.starts)) for each in encoded])
     order = np.argsort(fold, kind="stable")
     X = np.concatenate([each.X for each in encoded])[order]
@@ -126,7 +127,7 @@ def test_the_time_is_that_of_all_stages(small, monkeypatch):
         return slow
 
     monkeypatch.setattr(spread, "draw", sleep_first(spread.draw))
-    monkeypatch.setattr(spread, "sum_part", sleep_first(spread.sum_part))
+    monkeypatch.setattr(allrows, "sum_part", sleep_first(allrows.sum_part))
     monkeypatch.setattr(spread, "_selection", sleep_first(spread._selection))
     timing = spread.select_parts(cut(*table()), InProcess(), PLAN).timing
     assert timing["search"] > PARTS * pace  # the sample
@@ -164,8 +165,8 @@ def test_a_journal_keeps_the_passes_over_all_rows(small, tmp_path, monkeypatch):
     plan = replace(PLAN, journal=tmp_path / "run.journal")
     first = spread.select_parts(cut(*table()), InProcess(), plan)
     passes = []
-    sum_part = spread.sum_part
-    monkeypatch.setattr(spread, "sum_part", lambda *given: passes.append(given) or sum_part(*given))
+    sum_part = allrows.sum_part
+    monkeypatch.setattr(allrows, "sum_part", lambda *given: passes.append(given) or sum_part(*given))
     again = spread.select_parts(cut(*table()), InProcess(), plan)
     assert not passes
     np.testing.assert_array_equal(again.model.coefficients, first.model.coefficients)
@@ -189,11 +190,11 @@ def test_a_tree_merges_each_value_once_in_order():
 
 def test_samples_dont_depend_on_how_they_are_merged():
     frame, y = table()
-    drawn = [spread.draw(part, 50, seed=3) for part in cut(frame, y)]
-    one = tree(drawn, lambda a, b: spread.merge_drawn(a, b, 50))
+    drawn = [work.draw(part, 50, seed=3) for part in cut(frame, y)]
+    one = tree(drawn, lambda a, b: work.merge_drawn(a, b, 50))
     other = drawn[0]
     for more in drawn[1:]:
-        other = spread.merge_drawn(other, more, 50)
+        other = work.merge_drawn(other, more, 50)
     assert one.rows == other.rows == N
     assert len(one.table) == 50
     pd.testing.assert_frame_equal(one.table, other.table, check_names=False)
@@ -263,10 +264,10 @@ def slow_rows():
 def add():
     """A sum, or for 13 the end of the process."""
 
-    def work(one, other):
+    def slow_merge(one, other):
         return one + other if other != 13 else os._exit(1)
 
-    return work
+    return slow_merge
 
 
 def test_what_a_lost_worker_had_is_done_again(client, slow_rows):
@@ -276,9 +277,11 @@ def test_what_a_lost_worker_had_is_done_again(client, slow_rows):
     end = threading.Timer(0.5, lambda: os.kill(victim, signal.SIGKILL))
     end.start()
     made: list = []
-    work = threading.Thread(target=lambda: made.append(spread.select_parts(parts, OnDask(client), PLAN)), daemon=True)
-    work.start()
-    work.join(PATIENCE)
+    choosing = threading.Thread(
+        target=lambda: made.append(spread.select_parts(parts, OnDask(client), PLAN)), daemon=True
+    )
+    choosing.start()
+    choosing.join(PATIENCE)
     end.join()
     assert made, "nothing was found after a worker was lost"
     (found,) = made

@@ -138,15 +138,16 @@ def segment_sums(
         ``see(rows, P)`` is called with each block of rows, in some thread.
     """
     root = None if s is None else np.sqrt(s)
-    Y = np.vstack([Y, np.ones(X.shape[0])])
-    if root is not None:
-        Y *= root
     m = len(bounds) - 1
-    sums = Sums.zeros(m, len(Y) - 1, features.rank)
+    sums = Sums.zeros(m, len(Y), features.rank)
 
     def work(first: int, step: int) -> None:
         for j in range(first, m, step):
-            part = sums.part(j)
+            part, first_row = sums.part(j), bounds[j]
+            own = Y[:, first_row : bounds[j + 1]]
+            own = np.vstack([own, np.ones(own.shape[1])])
+            if root is not None:
+                own *= root[first_row : bounds[j + 1]]
             for rows in features.blocks(bounds[j], bounds[j + 1]):
                 P = features.block(X[rows])
                 if see is not None:
@@ -154,8 +155,7 @@ def segment_sums(
                 if root is not None:
                     P *= root[rows, None]
                 add_products(P, part.products)
-                part.right[:] += Y[:, rows] @ P
-            own = Y[:, bounds[j] : bounds[j + 1]]
+                part.right[:] += own[:, rows.start - first_row : rows.stop - first_row] @ P
             part.targets[:] = own @ own.T
             mirror(part.products)
             if finished:

@@ -1,0 +1,200 @@
+"""What is done on a part of the rows, and how two parts are merged: this is what workers import.
+
+Each sum over rows is a function of a part, ``work(part) -> S``, and ``merge(S, S)``; ``kernsel.selection.drivers`` says
+where both are done, and who wants the sum finishes it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernsel.data.encoding import Encoder
+from kernsel.data.more import encode_more
+from kernsel.data.target import chosen_classes, class_codes
+from kernsel.errors import SelectionWarning
+from kernsel.heldout.errors import Errors
+from kernsel.heldout.losses import LossSums
+from kernsel.heldout.standard_error import are_counts
+from kernsel.journal.encoding import fingerprint
+from kernsel.kernels import Kernel
+from kernsel.numerics.blocks import features as streaming
+from kernsel.numerics.blocks.features import Features
+from kernsel.numerics.blocks.sums import Sums, segment_sums
+from kernsel.numerics.points import Points
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Array = NDArray[np.float64]
+
+
+class Rows(NamedTuple):
+    """A part of the rows as it is given."""
+
+    number: int
+    table: pd.DataFrame
+    y: Any
+    weights: Any
+
+
+class Drawn(NamedTuple):
+    """The rows with the least of random keys, in the order of these, and how many there are in all."""
+
+    keys: Array
+    table: pd.DataFrame
+    y: pd.DataFrame
+    weights: Array | None
+    rows: int
+
+
+class Encoded(NamedTuple):
+    """A part of the rows, encoded and sorted by fold."""
+
+    X: Points
+    Y: Array
+    s: Array
+    starts: NDArray[np.int64]
+
+
+class Facts(NamedTuple):
+    """What is to be known of encoded rows before anything is fitted to them.
+
+    Parameters
+    ----------
+    rows : int
+    weight : float
+    limits : (2, k) array
+        Least and largest target.
+    counts : bool
+        Whether all weights are whole numbers.
+    digest : str
+        Of all values: other rows have another one.
+    """
+
+    rows: int
+    weight: float
+    limits: Array
+    counts: bool
+    digest: str
+
+
+class HeldOutSums(NamedTuple):
+    """Sums over rows of their losses and errors by the fits without their fold, and the largest ``k(x, x)``.
+
+    Parameters
+    ----------
+    sums : LossSums
+        Of L values of lambda.
+    kappa : float
+    """
+
+    sums: LossSums
+    kappa: float
+
+    def merge(self, other: HeldOutSums) -> HeldOutSums:
+        """Return the sums of these rows and others."""
+        return HeldOutSums(self.sums.merge(other.sums), max(self.kappa, other.kappa))
+
+
+def draw(rows: Rows, size: int, seed: int) -> Drawn:
+    """Return a random sample of a part that can be merged with those of others."""
+    import pandas as pd
+
+    keys = np.random.default_rng([seed, rows.number, 0]).random(len(rows.table))
+    order = np.argsort(keys)[:size]
+    y = pd.DataFrame(rows.y).iloc[order]
+    weights = None if rows.weights is None else np.asarray(rows.weights, dtype=np.float64)[order]
+    return Drawn(keys[order], rows.table.iloc[order], y, weights, len(rows.table))
+
+
+def merge_drawn(one: Drawn, other: Drawn, size: int) -> Drawn:
+    """Return the sample of two parts together."""
+    import pandas as pd
+
+    keys = np.append(one.keys, other.keys)
+    order = np.argsort(keys)[:size]
+    table, y = (pd.concat(each, ignore_index=True).iloc[order] for each in ([one.table, other.table], [one.y, other.y]))
+    weights = None
+    if one.weights is not None and other.weights is not None:
+        weights = np.append(one.weights, other.weights)[order]
+    return Drawn(keys[order], table, y, weights, one.rows + other.rows)
+
+
+class Coding(NamedTuple):
+    """How rows are encoded, and dealt to folds."""
+
+    encoder: Encoder
+    labels: list[Any] | None
+    shift: Array
+    scale: Array
+    folds: int
+    seed: int
+
+
+def encode_part(rows: Rows, coding: Coding) -> Encoded:
+    """Encode a part, and deal its rows to folds at random."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SelectionWarning)  # of categories that no row of the sample has
+        more = encode_more(rows.table, rows.y, coding.encoder, coding.labels, coding.shift, coding.scale, rows.weights)
+    m = more.Y.shape[1]
+    fold = np.random.default_rng([coding.seed, rows.number, 1]).integers(coding.folds, size=m)
+    order = np.argsort(fold, kind="stable")
+    starts = np.append(0, np.cumsum(np.bincount(fold, minlength=coding.folds)))
+    s = np.ones(m) if more.weights is None else more.weights
+    return Encoded(more.X[order], np.ascontiguousarray(more.Y[:, order]), s[order], starts)
+
+
+def find_facts(part: Encoded) -> Facts:
+    """Return what a part has to say of its rows."""
+    limits = np.stack([part.Y.min(axis=1), part.Y.max(axis=1)])
+    return Facts(part.Y.shape[1], float(part.s.sum()), limits, are_counts(part.s), fingerprint(part))
+
+
+def merge_facts(one: Facts, other: Facts) -> Facts:
+    """Return what two parts have to say."""
+    (low, high), (lower, higher) = one.limits, other.limits
+    limits = np.stack([np.minimum(low, lower), np.maximum(high, higher)])
+    return Facts(
+        one.rows + other.rows,
+        one.weight + other.weight,
+        limits,
+        one.counts and other.counts,
+        fingerprint((one.digest, other.digest)),
+    )
+
+
+def sum_part(part: Encoded, features: Features) -> Sums:
+    """Return the sums of a part by fold, before they are finished."""
+    return segment_sums(features, part.X, part.Y, part.s, part.starts, finished=False)
+
+
+def hold_out_part(
+    part: Encoded,
+    features: Features,
+    kernel: Kernel,
+    w: Array,
+    b: Array,
+    limits: Array | None,
+    errors: Errors,
+    counts: bool,
+) -> HeldOutSums:
+    """Return the sums of a part's losses by fits without each fold: weights w (t, k, L, r) and biases b (t, k, L)."""
+    f = streaming.outputs(features, part.X, part.starts, w, b)
+    if limits is not None:
+        f = np.clip(f, *limits[:, :, None, None])
+    loss = ((f - part.Y[:, None]) ** 2).mean(axis=0)
+    error = loss
+    if errors.classes:
+        chosen = np.stack([chosen_classes(np.ascontiguousarray(f[:, k])) for k in range(f.shape[1])])
+        error = (chosen != class_codes(part.Y)).astype(np.float64)
+    sums = LossSums.of(loss, error, part.starts, part.s, counts)
+    return HeldOutSums(sums, float(kernel.diag(part.X).max()))
+
+
+def same(value: Any) -> Any:
+    """Return a value: what all parts need is handed out by it."""
+    return value
