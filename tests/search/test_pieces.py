@@ -16,18 +16,11 @@ from kernsel.kernels import Gaussian
 from kernsel.learners import Krr, Lssvm
 from kernsel.numerics.points import Rearranged
 from kernsel.paths.square_blocks import BlocksSquarePath
-from kernsel.representation import blocks as streaming
 from kernsel.search.pieces import score_in_pieces
 
 LAMS = (0.3, 0.01, 0.001)
 ROWS_OF_PIECE = 7
 """Fewer than there are in a fold, and no divisor of their number."""
-
-
-@pytest.fixture(autouse=True)
-def small_budget(monkeypatch):
-    """Whatever is of low rank is streamed."""
-    monkeypatch.setattr(streaming, "FEATURES_BYTES", 0)
 
 
 def rows_and_errors(kind, weights, copied_bytes=None):
@@ -41,7 +34,7 @@ def rows_and_errors(kind, weights, copied_bytes=None):
 
 
 def path_on(rows, learner):
-    path = tables.path_on(rows, learner, LAMS, 1.0, 12)
+    path = tables.path_on(rows, learner, LAMS, 1.0, tables.in_blocks(12))
     assert isinstance(path, BlocksSquarePath)
     return path
 
