@@ -68,7 +68,7 @@ def test_pieces_are_taken_only_where_outputs_take_more_than_their_room():
 
 def test_a_fit_that_fails_without_one_fold_has_failed():
     rows, errors = rows_and_errors("regression", None)
-    path = tables.path_on(rows, Krr(), (0.1, -10.0), 1.0, 12)  # no matrix is positive definite at the second
+    path = tables.path_on(rows, Krr(), (0.1, -10.0), 1.0, tables.in_blocks(12))  # no matrix is positive definite at the second
     path.held_bytes = 0
     expected = CV().score(path).failed
     assert expected[0] is None
@@ -93,7 +93,7 @@ def test_outputs_of_all_rows_are_never_held_together():
     lams = np.geomspace(1.0, 1e-4, 40)
     X, y = tables.waves(10_000)
     data = from_arrays(X, y)
-    path = tables.path_on(Partition.of(data, make_folds(4, data, 0), 0), Krr(), lams, 1.0, 12)
+    path = tables.path_on(Partition.of(data, make_folds(4, data, 0), 0), Krr(), lams, 1.0, tables.in_blocks(12))
     path.held_bytes, path.piece_bytes = 0, 2**16
     path.representation.stream  # noqa: B018  # the pass before
     tracemalloc.start()
