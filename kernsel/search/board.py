@@ -277,7 +277,9 @@ class Board:
         return Problem(rows, problem.kernel, problem.rank, Landmarks(indices, Statistics(rows.X, rows.X[indices])))
 
     def _scored_on_deal(self, number: int, path: Path, kept: ScoredPath) -> list[Candidate]:
-        summed = score_in_pieces(path, self.errors) if refits_exactly(self.criterion) else None
+        # What certifies looks at the losses of each row, and at intervals of all of them.
+        summable = refits_exactly(self.criterion) and not self.encloses
+        summed = score_in_pieces(path, self.errors) if summable else None
         scores = checked_scores(self.criterion, path) if summed is None else summed.scores
         held, problem = scores.heldout, path.problem
         score = np.asarray(scores.score, np.float64)

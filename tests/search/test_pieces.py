@@ -9,6 +9,7 @@ import tables
 import tolerances
 from kernsel.criteria import CV
 from kernsel.data import from_arrays
+from kernsel.errors import SelectionWarning
 from kernsel.folds import make_folds
 from kernsel.folds.partition import Partition
 from kernsel.heldout.errors import Errors
@@ -17,6 +18,7 @@ from kernsel.learners import Krr, Lssvm
 from kernsel.numerics.points import Rearranged
 from kernsel.paths.square_blocks import BlocksSquarePath
 from kernsel.search.pieces import score_in_pieces
+from kernsel.selection.api import select
 
 LAMS = (0.3, 0.01, 0.001)
 ROWS_OF_PIECE = 7
@@ -103,3 +105,12 @@ def test_outputs_of_all_rows_are_never_held_together():
     finally:
         tracemalloc.stop()
     assert peak < 0.5 * 8 * path.rows.n * lams.size
+
+
+def test_a_certificate_holds_the_outputs_that_its_intervals_are_of(monkeypatch):
+    monkeypatch.setattr(BlocksSquarePath, "held_bytes", 0)
+    X, y = tables.waves(90)
+    options = {"kernel": "gaussian", "grid": {"tau": [1.0], "lambda": list(LAMS)}, "folds": 4, "extend": False}
+    with pytest.warns(SelectionWarning, match="edge of the grid"):
+        found = select(X, y, **options, criterion="cv", rank=tables.in_blocks(12), certify=0.01)
+    assert found.certificate.proved
