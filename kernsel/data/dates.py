@@ -28,6 +28,8 @@ UNCLEAR = (("%m/%d/%Y", "%d/%m/%Y"), ("%m-%d-%Y", "%d-%m-%Y"), ("%m/%d/%y", "%d/
 LIKE_DATES = r"(\d{1,4}([-/.])\d{1,2}\2\d{1,4}|\d{1,2}[- ][A-Za-z]{3,9}[- ]\d{4}|[A-Za-z]{3,9} \d{1,2},? \d{4})\b.*"
 TIMES = ("%H:%M", "%H:%M:%S", "%H.%M.%S", "%I:%M %p", "%I:%M:%S %p")
 """Ways to write a time of day."""
+DOTTED = ("%H.%M.%S", "%d.%m.%y")
+"""A time of day, and a date that may look the same."""
 LIKE_TIMES = r"\d{1,2}([:.])\d{2}(\1\d{2})?( [AaPp][Mm])?"
 LIKE_ISO = r"\d{4}-\d{2}(-\d{2}.*)?"
 
@@ -45,7 +47,7 @@ def find_format(texts: pd.Series, name: str) -> str | None:
     Raises
     ------
     DataError
-        They may begin with the day or with the month.
+        They may begin with the day or with the month, or be times of day.
     """
     import pandas as pd
 
@@ -61,6 +63,11 @@ def find_format(texts: pd.Series, name: str) -> str | None:
         return ISO
     dates = (date + clock for date, clock in product(CLEAR, CLOCKS))
     found = next((way for way in (*dates, *TIMES) if fits(way)), None)
+    if found == DOTTED[0] and fits(DOTTED[1]):
+        raise DataError(
+            f"column {name!r} holds texts such as {values.iloc[0]!r}, which may be dates or times of day; write them "
+            f"as 2024-12-31 or 23:59:00, or leave the column out (--drop {name!r})"
+        )
     if found is not None:
         return found
     for (month_first, day_first), clock in product(UNCLEAR, CLOCKS):

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernsel.data.columns import missing
-from kernsel.data.dates import find_format, read_dates
+from kernsel.data.dates import TIMES, find_format, read_dates
 from kernsel.data.names import check_column
 from kernsel.data.tables import Table, array_names, column_of, is_frame, names_of
 from kernsel.errors import OptionError
@@ -192,6 +192,11 @@ def _read_time(time: object, table: Table, who: str) -> tuple[Floats, bool]:
     if not dates and not pd.api.types.is_numeric_dtype(column.dtype):
         texts = column.dropna().astype(str)
         way = find_format(texts, str(column.name))
+        if way in TIMES:
+            raise OptionError(
+                f"when: column {column.name!r} holds times of day, which say nothing of their order over several days; "
+                "give a column of dates with these times, or of numbers"
+            )
         dates = way is not None
     values = read_dates(column, way)[:, 0] if dates else _as_numbers(column, "when")
     return _without_gaps(values, f"when: column {column.name!r}"), dates

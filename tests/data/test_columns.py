@@ -179,6 +179,12 @@ def test_times_of_day_become_hours(way):
     assert prepare(frame(t=clock.dt.time)).encoder.features[1:] == ["t (hour)"]  # as workbooks have them
 
 
+def test_numbers_with_dots_are_not_guessed_to_be_times_where_they_may_be_dates():
+    texts = pd.Series(pd.date_range("2020-01-01", periods=N)).dt.strftime("%d.%m.%y").where(PLACES < 23, "05.01.20")
+    with pytest.raises(DataError, match=r"such as '01.01.20', which may be dates or times of day; write them as 2024"):
+        prepare(frame(t=texts))
+
+
 def test_dates_may_have_spaces_around_and_are_refused_if_written_otherwise():
     texts = pd.Series(pd.date_range("2020-01-01", periods=N).strftime("%d.%m.%Y"))
     plain = prepare(frame(t=texts))

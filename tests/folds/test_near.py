@@ -186,6 +186,7 @@ def test_columns_of_a_file_and_of_an_array_are_named():
             "purge 7: it must be a time with its unit",
         ),
         ("blocks:5", {"when": ["a"] * 40}, "when: column 'when' must hold numbers or dates"),
+        ("blocks:5", {"when": ["10:30", "9:15"] * 20}, "when: column 'when' holds times of day, which say nothing"),
         ("blocks:5", {"when": np.arange(39)}, "when: there must be one for each of the 40 rows, not 39"),
         ("blocks:5", {"when": np.r_[np.nan, np.arange(39)]}, "when: column 'when': row 1 has none"),
         ("blocks:41", {}, "41 blocks can't be made of 40 rows: use at most 40"),

@@ -70,7 +70,8 @@ def test_pieces_are_taken_only_where_outputs_take_more_than_their_room():
 
 def test_a_fit_that_fails_without_one_fold_has_failed():
     rows, errors = rows_and_errors("regression", None)
-    path = tables.path_on(rows, Krr(), (0.1, -10.0), 1.0, tables.in_blocks(12))  # no matrix is positive definite at the second
+    lams = 0.1, -10.0  # no matrix is positive definite at the second
+    path = tables.path_on(rows, Krr(), lams, 1.0, tables.in_blocks(12))
     path.held_bytes = 0
     expected = CV().score(path).failed
     assert expected[0] is None
