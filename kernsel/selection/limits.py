@@ -210,11 +210,12 @@ def can_be_large(dataset: Dataset, plan: Plan, sizes: Sizes = SIZES) -> bool:
         and (rank is None or any(each == AUTO for each in given) or any(each.free for each in named))
         and isinstance(folds, int | np.integer)
         and not isinstance(folds, bool)
-        and 2 <= folds <= dataset.n
+        and 2 <= folds <= sizes.few  # the search on few rows has as many
         and plan.repeats == 1
         and plan.grid in ("auto", "coarse")
         and plan.search == "auto"
         and not any((plan.landmarks, plan.refine, plan.eta, plan.order, plan.one_se))
+        and not plan.certify  # of candidates on all rows, whose kernels or features are in memory
         and plan.choose != "one-se"
         and (criterion is None or refits_exactly(reading.read_criterion(criterion, None, False, None)))
     )

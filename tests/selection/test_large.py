@@ -95,6 +95,7 @@ def test_reported_outputs_of_learnt_relevances_are_by_others_learnt_without_the_
     [
         *({"rank": 50}, {"search": "grid"}, {"refine": "compass"}, {"effort": "quick"}, {"learner": "svr"}),
         *({"folds": "loo"}, {"repeats": 2}, {"criterion": "bif"}, {"grid": {"lambda": [1e-3]}}, {"one_se": True}),
+        *({"certify": 0.01}, {"folds": FEW + 1}),
     ],
     ids=lambda options: next(iter(options)),
 )
