@@ -9,7 +9,7 @@ So the choice goes
 2. up nested subsets of twice the rows, each fitted in full and scored on rows outside of them: there the better half
    goes on, the best with half its width, a quarter and four times its ridge if those are better; as long as the last
    doubling gained ``GAIN``, and the work is in the budget,
-3. to all rows: by landmarks, with a few ridges, where so few of them leave so little of the kernel's trace that the fit
+3. to all rows: by landmarks, where so few of them leave so little of the kernel's trace that the fit
    is that of the whole kernel (see ``few_landmarks``); else by one fit of the whole kernel, if that is in the budget,
    with held-out outputs of it.
 """
@@ -72,11 +72,13 @@ MOVES = 6
 RAISE, RAISED = 16.0, 4
 """A ridge that is lost in rounding errors is raised by this factor, so often at most."""
 
+UNCOUNTED = (
+    "errors are those of the fit to all rows; that its kernel and lambda were chosen before, with some of these rows, "
+    "isn't counted"
+)
+
 TRIED = 3
 """Fits to a subset that a climb is expected to try."""
-
-RIDGES = (0.25, 1.0, 4.0)
-"""Ridges that are compared on all rows by landmarks, where another one costs next to nothing, times the one found."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,7 @@ def select_large(
         for s, gain in zip(chosen.steps, _gains(chosen.steps), strict=True)
     ]
     seconds = time.perf_counter() - started - result.timing["total"] - source.seconds  # which the source itself tells
-    notes = [*_cut_off(first), chosen.text, *ended]
+    notes = [*_cut_off(first), chosen.text, *ended, UNCOUNTED]
     return moved.describe(with_notes(result, seconds, notes, climb=climb))
 
 
@@ -159,23 +161,23 @@ def _by_landmarks(
     dataset: Dataset, plan: Plan, best: ClimbStep, source: KernelSource, progress: Progress | None
 ) -> tuple[Selection, list[str]] | None:
     """Fit to all rows by landmarks; None where they don't stand for the whole kernel."""
-    ridges = [best.ridge * times for times in RIDGES]
-    lowest, grid = min(ridges), {"lambda": [ridge / dataset.total for ridge in ridges]}
-    while (needed := count_needed(best.kernel, dataset, lowest, int(plan.seed))) is not None:
-        if progress is not None:
-            progress(0, 1, f"{dataset.n} rows by {needed} landmarks: {short(best.kernel)}")
-        result = run(dataset, replace(plan, rank=needed, grid=grid), [best.kernel], source.unseen, progress)
-        ridge = result.best.lam * dataset.total
-        left = share_left(result.best.kernel, dataset, result.model.rows, ridge)
-        if left <= NEAR:
-            return result, [
-                f"all rows: by {len(result.model.rows)} landmarks, which leave {100 * left:.2g} % of the ridge of the "
-                "kernel's trace: outputs on these rows are those of the whole kernel to that share of the residuals"
-            ]
-        if ridge >= lowest:  # the landmarks leave more than a sample foretold
-            return None
-        lowest = ridge  # of an extended grid
-    return None
+    needed = count_needed(best.kernel, dataset, best.ridge, int(plan.seed))
+    if needed is None:
+        return None
+    if progress is not None:
+        progress(0, 1, f"{dataset.n} rows by {needed} landmarks: {short(best.kernel)}")
+    wanted = replace(plan, rank=needed, grid={"lambda": [best.ridge / dataset.total]})
+    try:
+        result = run(dataset, wanted, [best.kernel], source.unseen, progress)
+    except SelectionError:  # the ridge is lost in rounding errors
+        return None
+    left = share_left(best.kernel, dataset, result.model.rows, best.ridge)
+    if left > NEAR:  # than a sample of the rows foretold
+        return None
+    return result, [
+        f"all rows: by {len(result.model.rows)} landmarks, which leave {100 * left:.2g} % of the ridge of the kernel's "
+        "trace: outputs on these rows are those of the whole kernel to that share of the residuals"
+    ]
 
 
 def _as_a_whole(
@@ -218,7 +220,7 @@ def _choose(
     """Choose by a climb from what the search on few rows found; where there are few others, what it chose itself."""
     if count_outside(dataset.n, few.n) < sizes.scored:
         best = ClimbStep(first.best.kernel, first.best.lam * few.total, first.best.kernel)
-        text = f"whole kernel: chosen on {few.n} rows in full, for there are few others to choose by"
+        text = f"rows: chosen on {few.n} rows in full, for there are few others to choose by"
         return _Choice(source, best, [], text)
     leading, again = _leading(first, few), 0
     for step in leading[:]:
@@ -442,6 +444,6 @@ def _describe_climb(steps: Sequence[ClimbStep], ladder: Ladder, ended: str) -> s
     gain = _gains(steps)[-1]
     last = "" if gain is None else f"; the last doubling gained {100 * gain:.2g} %"
     return (
-        f"whole kernel: chosen on {ladder.few} rows in full; loss on {ladder.outside.size} other rows by the number of "
+        f"rows: chosen on {ladder.few} rows in full; loss on {ladder.outside.size} other rows by the number of "
         f"rows that were fitted: {losses}{last}; {ended}"
     )

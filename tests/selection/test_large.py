@@ -72,7 +72,7 @@ def test_many_rows_are_fitted_with_the_whole_kernel_that_few_of_them_chose(class
     climb = result.data["climb"]
     assert [step["rows"] for step in climb][:2] == [FEW, 2 * FEW]
     assert climb[0]["gain"] is None
-    assert any(note.startswith(f"whole kernel: chosen on {FEW} rows in full") for note in result.data["notes"])
+    assert any(note.startswith(f"rows: chosen on {FEW} rows in full") for note in result.data["notes"])
     assert climb[-1]["ridge"] == pytest.approx(result.best.lam * N)
     assert f"whole kernel in tiles, n = {N}" in result.summary()
     json.loads(result.to_json())

@@ -100,7 +100,7 @@ def test_the_climb_ends_with_the_time_and_says_what_the_next_doubling_would_take
     monkeypatch.setattr(large.Ladder, "cost", lambda self, n, rates: 1e4)
     result = choose(data, 3600.0)
     assert [step["rows"] for step in result.data["climb"]] == [FEW]
-    note = next(note for note in result.data["notes"] if note.startswith("whole kernel: "))
+    note = next(note for note in result.data["notes"] if note.startswith("rows: chosen on"))
     assert "120 rows would take about 8.3 hours more, which is not in the time that is left" in note
 
 
