@@ -30,7 +30,7 @@ NEAR = 0.01
 than a tenth of the standard error of a mean of a hundred residuals."""
 
 LANDMARKS = 1000
-"""At most; kernels that need more are fitted as a whole as fast on the rows that memory holds a factor of."""
+"""At most: with more, a fit costs about what the whole kernel of the rows that memory holds a factor of does."""
 
 ROWS_EACH = 10
 """Rows for each landmark, at least: with fewer the whole kernel is as fast."""
@@ -39,7 +39,7 @@ SAMPLE = 20_000
 """Rows that the trace is foretold by, at most."""
 
 MARGIN = 1.25
-"""Landmarks that are taken for each that the sample asked for: the others' rows lie farther from them."""
+"""Landmarks for each that the sample needs: rows outside of the sample, and another draw, leave somewhat more."""
 
 BLOCK = 2000
 """Rows of which features are computed at once."""
@@ -49,14 +49,14 @@ FINITE = 1e-9
 
 
 def count_needed(kernel: Kernel, dataset: Dataset, ridge: float, seed: int) -> int | None:
-    """Return how many landmarks stand for a kernel; None where they would be too many.
+    """Return how many landmarks stand for a kernel, as a sample of the rows foretells; None where too many would.
 
     Parameters
     ----------
     kernel : Kernel
     dataset : Dataset
     ridge : float
-        ``N lambda``, the least that is fitted with.
+        ``N lambda``.
     seed : int
         Of the landmarks and of the rows that are looked at.
     """
@@ -73,6 +73,8 @@ def count_needed(kernel: Kernel, dataset: Dataset, ridge: float, seed: int) -> i
 def share_left(kernel: Kernel, dataset: Dataset, landmarks: Points, ridge: float) -> float:
     """Return the trace that landmarks leave of the Gram matrix of all rows, as a share of the ridge.
 
+    Infinite where the landmarks' own matrix is not positive definite with a jitter of the size of its rounding errors.
+
     Parameters
     ----------
     kernel : Kernel
@@ -80,8 +82,11 @@ def share_left(kernel: Kernel, dataset: Dataset, landmarks: Points, ridge: float
     landmarks : (m, d) points
     ridge : float
     """
-    factor = _factor(kernel, landmarks)
-    left = 0.0
+    W, left = np.asarray(kernel(landmarks, landmarks)), 0.0
+    try:
+        factor = Cholesky.of(W, len(W) * float(np.finfo(np.float64).eps) * float(np.trace(W)))
+    except np.linalg.LinAlgError:
+        return np.inf
     for lo in range(0, dataset.n, BLOCK):
         X = dataset.X[lo : lo + BLOCK]
         H = factor.half(np.asarray(kernel(landmarks, X)))
@@ -93,12 +98,6 @@ def is_finite(kernel: Kernel, X: Points, landmarks: int) -> bool:
     """Tell whether so few landmarks represent a kernel to rounding on rows X, such as that of a polynomial."""
     found = LowRank(min(landmarks, X.shape[0])).factor(kernel, X, 0)
     return bool(found.residual <= FINITE * float(kernel.diag(X).sum()))
-
-
-def _factor(kernel: Kernel, landmarks: Points) -> Cholesky:
-    """Return the Cholesky factor of the landmarks' Gram matrix, with a jitter of the size of its rounding errors."""
-    W = np.asarray(kernel(landmarks, landmarks))
-    return Cholesky.of(W.copy(), len(W) * float(np.finfo(np.float64).eps) * float(np.trace(W)))
 
 
 def _largest_weight(dataset: Dataset) -> float:

@@ -61,6 +61,16 @@ def test_the_share_is_that_of_the_dense_matrices():
     assert share_left(kernel, data, X, 0.3) < tolerances.FITTED  # every row is a landmark
 
 
+def test_landmarks_of_an_indefinite_kernel_stand_for_nothing():
+    X, y = smooth(50)
+
+    def sigmoid(A, B):
+        return np.tanh(A @ B.T - 1.0)
+
+    assert np.linalg.eigvalsh(sigmoid(X[:20], X[:20])).min() < -1e-3
+    assert share_left(sigmoid, from_arrays(X, y, standardize=False), X[:20], 0.3) == np.inf
+
+
 def test_as_many_landmarks_as_are_needed_leave_a_small_share_and_a_rough_kernel_needs_too_many():
     data = from_arrays(*smooth(), standardize=False)
     kernel = parse("gaussian(tau=20)")
