@@ -80,7 +80,7 @@ def landmark_factor(C: Array, W: Array, trace: float, tol: float = 0.0) -> tuple
     residual : float
         Trace of ``K - Z Z'``, which is positive semidefinite.
     """
-    kept, L = _independent(W, len(C) * _EPS * float(np.diag(W).max(initial=0.0)))
+    kept, L = independent(W, len(C) * _EPS * float(np.diag(W).max(initial=0.0)))
     T = np.ascontiguousarray(Cholesky(L).half(np.eye(kept.size)).T)
     Z = times_upper(np.take(C, kept, axis=1), T, overwrite=True)
     r, residual = _enough(Z, max(trace - float(np.vdot(Z, Z)), 0.0), tol * trace)
@@ -143,7 +143,7 @@ def pivoted_cholesky(
     while r < rank and (total := float(left.sum())) > target and total > 0:
         drawn = np.unique(rng.choice(n, min(size, max(r, first), rank - r), p=left / total))
         G = columns(drawn) - Z[:, :r] @ Z[drawn, :r].T
-        kept, L = _independent(G[drawn], floor)
+        kept, L = independent(G[drawn], floor)
         if not kept.size:
             left[drawn] = 0.0  # only rounding was left of them
             continue
@@ -170,7 +170,7 @@ def _enough(Z: Array, left: float, target: float) -> tuple[int, float]:
     return r, float(without[r])
 
 
-def _independent(A: Array, floor: float) -> tuple[Indices, Array]:
+def independent(A: Array, floor: float) -> tuple[Indices, Array]:
     """Greedy pivoted Cholesky of a small block ``A (b, b)``: the rows above ``floor``, and their factor."""
     L, pivots, rank, _ = scipy.linalg.lapack.dpstrf(A, tol=floor, lower=1)
     return pivots[:rank].astype(np.int64) - 1, np.tril(L[:rank, :rank])

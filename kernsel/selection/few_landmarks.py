@@ -20,6 +20,7 @@ from kernsel.data import Dataset
 from kernsel.kernels import Kernel
 from kernsel.learning.start import subsample
 from kernsel.numerics.dense import Cholesky
+from kernsel.numerics.lowrank import independent
 from kernsel.numerics.points import Points
 from kernsel.representation.ranks import LowRank
 
@@ -44,6 +45,9 @@ MARGIN = 1.25
 BLOCK = 2000
 """Rows of which features are computed at once."""
 
+ROUNDING = 10.0
+"""Of rounding errors of a factor, so many are borne before a kernel counts as indefinite."""
+
 FINITE = 1e-9
 """Share of the trace below which what is left is rounding."""
 
@@ -62,10 +66,10 @@ def count_needed(kernel: Kernel, dataset: Dataset, ridge: float, seed: int) -> i
     """
     some = subsample(dataset, SAMPLE, seed)
     most = min(LANDMARKS, dataset.n // ROWS_EACH, some.n)
-    share = NEAR * ridge / (_largest_weight(dataset) * float(kernel.diag(some.X).sum()) * dataset.n / some.n)
+    allowed = NEAR * ridge / _largest_weight(dataset) * some.n / dataset.n  # of the trace of the sample
+    share = allowed / float(kernel.diag(some.X).sum())
     found = LowRank(most, min(share, 0.5)).factor(kernel, some.X, seed)
-    left = found.residual * dataset.n / some.n
-    if not _largest_weight(dataset) * left <= NEAR * ridge:
+    if not found.residual <= allowed:
         return None
     return min(int(np.ceil(MARGIN * len(found.points))), most)
 
@@ -73,7 +77,8 @@ def count_needed(kernel: Kernel, dataset: Dataset, ridge: float, seed: int) -> i
 def share_left(kernel: Kernel, dataset: Dataset, landmarks: Points, ridge: float) -> float:
     """Return the trace that landmarks leave of the Gram matrix of all rows, as a share of the ridge.
 
-    Infinite where the landmarks' own matrix is not positive definite with a jitter of the size of its rounding errors.
+    Infinite where the landmarks' own matrix is not positive semidefinite to rounding. Landmarks that others make
+    superfluous are left out: a jitter would be of the size of what is measured where the ridge is small.
 
     Parameters
     ----------
@@ -83,13 +88,15 @@ def share_left(kernel: Kernel, dataset: Dataset, landmarks: Points, ridge: float
     ridge : float
     """
     W, left = np.asarray(kernel(landmarks, landmarks)), 0.0
-    try:
-        factor = Cholesky.of(W, len(W) * float(np.finfo(np.float64).eps) * float(np.trace(W)))
-    except np.linalg.LinAlgError:
+    rounding = len(W) * float(np.finfo(np.float64).eps) * float(np.diag(W).max(initial=0.0))
+    kept, L = independent(W, rounding)
+    factor = Cholesky(L)
+    H = factor.half(W[kept])
+    if not np.abs(W - H.T @ H).max(initial=0.0) <= ROUNDING * rounding:
         return np.inf
     for lo in range(0, dataset.n, BLOCK):
         X = dataset.X[lo : lo + BLOCK]
-        H = factor.half(np.asarray(kernel(landmarks, X)))
+        H = factor.half(np.asarray(kernel(landmarks[kept], X)))
         left += float(np.maximum(kernel.diag(X) - np.einsum("ij,ij->j", H, H), 0.0).sum())
     return _largest_weight(dataset) * left / ridge
 

@@ -9,9 +9,9 @@ So the choice goes
 2. up nested subsets of twice the rows, each fitted in full and scored on rows outside of them: there the better half
    goes on, the best with half its width, a quarter and four times its ridge if those are better; as long as the last
    doubling gained ``GAIN``, and the work is in the budget,
-3. to all rows: by landmarks, where so few of them leave so little of the kernel's trace that the fit
-   is that of the whole kernel (see ``few_landmarks``); else by one fit of the whole kernel, if that is in the budget,
-   with held-out outputs of it.
+3. to all rows: by landmarks, where few of them leave so little of the kernel's trace that the fit is that of the whole
+   kernel (see ``few_landmarks``); else by one fit of the whole kernel, if that is in the budget, with held-out outputs
+   of it.
 """
 
 from __future__ import annotations
@@ -72,13 +72,14 @@ MOVES = 6
 RAISE, RAISED = 16.0, 4
 """A ridge that is lost in rounding errors is raised by this factor, so often at most."""
 
+TRIED = 3
+"""Fits to a subset that a climb is expected to try."""
+
 UNCOUNTED = (
     "errors are those of the fit to all rows; that its kernel and lambda were chosen before, with some of these rows, "
     "isn't counted"
 )
-
-TRIED = 3
-"""Fits to a subset that a climb is expected to try."""
+"""What every result of this way says of its errors."""
 
 
 @dataclass(frozen=True)

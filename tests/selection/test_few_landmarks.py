@@ -61,6 +61,13 @@ def test_the_share_is_that_of_the_dense_matrices():
     assert share_left(kernel, data, X, 0.3) < tolerances.FITTED  # every row is a landmark
 
 
+def test_the_share_of_a_small_ridge_is_not_that_of_rounding_errors():
+    data, kernel = from_arrays(*smooth(), standardize=False), parse("gaussian(tau=20)")
+    found = few_landmarks.LowRank(44).factor(kernel, data.X, 0)
+    assert 0.0 < found.residual < 1e-9 * N  # a jitter of the landmarks' matrix leaves some 1e-12 a row
+    assert share_left(kernel, data, found.points, 1e-6) == pytest.approx(found.residual / 1e-6, rel=0.02)
+
+
 def test_landmarks_of_an_indefinite_kernel_stand_for_nothing():
     X, y = smooth(50)
 
