@@ -70,3 +70,39 @@ def add_by_fold(rows: Partition, values: Array) -> Array:
     """Return what each fold adds to the weighted mean over held-out rows of ``values (..., n)``, (..., t)."""
     s, held = rows.s, rows.held
     return np.asarray(np.add.reduceat((values * s)[..., :held], rows.starts[:-1], axis=-1) / s[:held].sum())
+
+
+def least_between(rows: Partition, loss: Loss, f: Array, low: Array, high: Array) -> Array:
+    """Return a lower bound (L - 1,) of the mean held-out loss for all lambda between each two, rounding included.
+
+    Outputs are interpolated ones plus something in an interval. The loss of interpolated ones is convex: with the means
+    a, m, b at both ends and half way it is at least ``min(m, 2 m - b)`` in the first half and ``min(m, 2 m - a)`` in
+    the second one. What an interval takes off a convex loss is most at the ends. A row whose outputs may be clipped, or
+    are unbounded, counts with its least loss.
+
+    Parameters
+    ----------
+    rows : Partition
+    loss : Loss
+    f : (k, L, n) array
+        Held-out outputs at each lambda.
+    low, high : (k, L - 1, n) array
+        The ends of intervals around interpolated outputs.
+    """
+    low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
+    first, second = f[:, :-1], f[:, 1:]
+    lower, upper = np.minimum(first, second), np.maximum(first, second)
+    whole = rows.clipped(lower + low), rows.clipped(upper + high)
+    bounded = np.isfinite(low) & np.isfinite(high) & (whole[0] == lower + low) & (whole[1] == upper + high)
+    least, _ = range_losses(loss, rows.Y, *whole)
+    ends = ((lower, lower + high), (upper + low, upper))
+    taken = [
+        loss.values(rows.Y, of) - range_losses(loss, rows.Y, *(np.where(bounded, each, of) for each in end))[0]
+        for of, end in zip((lower, upper), ends, strict=True)
+    ]
+    a, m, b = (
+        rows.mean(np.where(bounded, loss.values(rows.Y, each) - np.maximum(*taken), least).mean(axis=0))
+        for each in (first, 0.5 * (first + second), second)
+    )
+    slack = 4.0 * ROUNDING * rows.n * (np.abs(a) + np.abs(m) + np.abs(b))
+    return np.asarray(np.minimum(m, 2.0 * m - np.maximum(a, b)) - slack)

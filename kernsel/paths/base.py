@@ -13,7 +13,7 @@ from kernsel.errors import IncompatibleError
 from kernsel.folds.partition import Partition
 from kernsel.numerics.blocks.sums import Sums
 from kernsel.numerics.runtime.once import once
-from kernsel.paths.outputs import Enclosed, Fits, HeldOut, Spectral
+from kernsel.paths.outputs import Between, Enclosed, Fits, HeldOut, Spectral
 from kernsel.paths.routes import Sizes, Thresholds
 from kernsel.protocols import Learner
 from kernsel.representation.base import Representation
@@ -119,12 +119,19 @@ class Path(ABC):
         """Intervals around the outputs of exact fits without each fold, from Newton steps; None of them is refitted."""
         raise self._not_enclosed()
 
-    def refit_enclosed(self, k: int, folds: Sequence[int], at: Sequence[float] | None = None) -> Enclosed:
+    def refit_enclosed(self, k: int, folds: Sequence[int]) -> Enclosed:
         """Intervals around outputs of exact fits without some folds, from refits for lambda number ``k``.
 
-        What is ``enclosed`` are the fits for that lambda, or for others ``at`` which the refits are not exact. Outputs
-        of other folds are not set.
+        Outputs of other folds are not set.
         """
+        raise self._not_enclosed()
+
+    def enclosed_between(self) -> Between:
+        """Outputs of refits without each fold, and intervals around those of exact fits for all lambda between."""
+        raise self._not_enclosed()
+
+    def enclosed_near(self, number: int, at: Sequence[float]) -> Enclosed:
+        """Intervals around outputs of exact fits without each fold for lambda ``at``, from refits for another one."""
         raise self._not_enclosed()
 
     def _not_enclosed(self) -> IncompatibleError:

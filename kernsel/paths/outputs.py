@@ -80,6 +80,24 @@ class Enclosed(NamedTuple):
     refitted: NDArray[np.bool_]
 
 
+class Between(NamedTuple):
+    """Outputs of refits at rows that they have not seen, and intervals for all lambda between two of theirs.
+
+    Between the lambda l and l + 1 the outputs of exact fits are the interpolated ones of the refits, plus something in
+    an interval.
+
+    Parameters
+    ----------
+    f : (k, L, n) array
+    low, high : (k, L - 1, n) array
+        Infinite where nothing is known.
+    """
+
+    f: Array
+    low: Array
+    high: Array
+
+
 @dataclass(frozen=True, eq=False)
 class LeftOver:
     """What fits of the square loss leave of the targets, in the coordinates of ``S^1/2``: see ``square.spectral``.

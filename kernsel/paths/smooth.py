@@ -19,7 +19,7 @@ from kernsel.numerics.smooth.objective import Objective
 from kernsel.numerics.square import spectral
 from kernsel.paths import routes
 from kernsel.paths.base import Path
-from kernsel.paths.outputs import Enclosed, Fits, HeldOut
+from kernsel.paths.outputs import Between, Enclosed, Fits, HeldOut
 from kernsel.paths.updates import Updated, update_folds
 from kernsel.representation.base import Held, Representation
 
@@ -48,9 +48,9 @@ off; with 1 (the objective of the fold doesn't fall) 6 % and 15 %.
 """
 
 
-FIRST_ROUNDS = 1
-"""Guesses of the curvature for an interval from a Newton step, where few rows have some. Where all have, a guess costs
-as much as a refit, which makes the interval narrow."""
+FEW_CURVED = 0.3
+"""With fewer curved rows than this share an interval from a Newton step may take a guess of their curvature. Where more
+have some, a guess costs as much as a refit, which makes the interval narrow."""
 
 
 class SmoothPath(Path):
@@ -69,6 +69,8 @@ class SmoothPath(Path):
     """The influence series for folds."""
     enclose: ClassVar[Compiled]
     """Encloses the outputs of exact fits: see ``numerics.smooth.enclosure``."""
+    between: ClassVar[Compiled]
+    """Encloses them for all lambda between two: see the same."""
 
     @property
     @abstractmethod
@@ -263,31 +265,61 @@ class SmoothPath(Path):
         low, high = np.empty((k, L, n)), np.empty((k, L, n))
         _, _, ends, refitted = self._stepped
         assert ends is not None
-        of_steps = FIRST_ROUNDS if self.learner.loss.piecewise_quadratic else 0
+        few = (self.learner.loss.expand(self.rows.Y, self.rows.s, self.fits.f)[2] > 0.0).mean(axis=2) < FEW_CURVED
         jobs = list(np.ndindex(k, L, self.rows.left.size))
         step = max(1, self.room // (32 * n))
         for first in range(0, len(jobs), step):
             group = jobs[first : first + step]
             x = np.stack([ends[job] for job in group])
-            rounds = np.array([enclosure.ROUNDS if refitted[job] else of_steps for job in group])
+            rounds = np.where([refitted[job] for job in group], enclosure.ROUNDS, [few[job[:2]] for job in group])
             for (c, lam, fold), *ranges in zip(group, *self._enclose(group, x, self.lams, rounds), strict=True):
                 held = slice(self.rows.starts[fold], self.rows.starts[fold + 1])
                 low[c, lam, held], high[c, lam, held] = (each[held] for each in ranges)
         return Enclosed(low, high, refitted)
 
-    def refit_enclosed(self, k: int, folds: Sequence[int], at: Sequence[float] | None = None) -> Enclosed:
+    def refit_enclosed(self, k: int, folds: Sequence[int]) -> Enclosed:
         rows, outputs = self.rows, len(self.rows.Y)
-        lams = self.lams[[k]] if at is None else np.array(at)
         jobs = [(c, int(fold)) for c in range(outputs) for fold in folds]
         x = self._refit(jobs, np.array([k])).x[:, 0]
-        low, high = np.zeros((2, outputs, lams.size, rows.n))
+        low, high = np.zeros((2, outputs, 1, rows.n))
         rounds = np.full(len(jobs), enclosure.ROUNDS)
-        for number in range(lams.size):
-            ranges = zip(*self._enclose([(c, number, fold) for c, fold in jobs], x, lams, rounds), strict=True)
-            for (c, fold), (below, above) in zip(jobs, ranges, strict=True):
+        found = zip(*self._enclose([(c, 0, fold) for c, fold in jobs], x, self.lams[[k]], rounds), strict=True)
+        for (c, fold), (below, above) in zip(jobs, found, strict=True):
+            held = slice(rows.starts[fold], rows.starts[fold + 1])
+            low[c, 0, held], high[c, 0, held] = below[held], above[held]
+        return Enclosed(low, high, np.ones((outputs, 1, len(folds)), np.bool_))
+
+    @once
+    def _refits(self) -> tuple[Array, Array]:
+        """Held-out outputs (k, L, n) of refits without each fold, and their solutions (k, L, t, .)."""
+        ends = self._room_for_folds()
+        return self._exact(np.arange(self.lams.size), ends).f, ends
+
+    def enclosed_between(self) -> Between:
+        rows, (f, ends) = self.rows, self._refits
+        jobs = list(np.ndindex(len(rows.Y), rows.left.size))
+        low, high = np.empty((2, len(rows.Y), self.lams.size - 1, rows.n))
+        for k in range(self.lams.size - 1):
+            higher, lower = (np.stack([ends[c, number, fold] for c, fold in jobs]) for number in (k, k + 1))
+            found = enclosure.enclose_between(
+                self.between, self._matrix, self._objectives(jobs, self.lams[[k + 1, k]]), self.learner.loss.pointer,
+                self._bend, lower, higher,
+            )  # fmt: skip
+            for (c, fold), below, above in zip(jobs, *found, strict=True):
                 held = slice(rows.starts[fold], rows.starts[fold + 1])
-                low[c, number, held], high[c, number, held] = below[held], above[held]
-        return Enclosed(low, high, np.ones((outputs, lams.size, len(folds)), np.bool_))
+                low[c, k, held], high[c, k, held] = below[held], above[held]
+        return Between(f, low, high)
+
+    def enclosed_near(self, number: int, at: Sequence[float]) -> Enclosed:
+        rows, (_, ends) = self.rows, self._refits
+        low, high = np.empty((2, len(rows.Y), len(at), rows.n))
+        jobs = list(np.ndindex(len(rows.Y), len(at), rows.left.size))
+        x = np.stack([ends[c, number, fold] for c, _, fold in jobs])
+        found = self._enclose(jobs, x, np.array(at), np.full(len(jobs), enclosure.ROUNDS))
+        for (c, k, fold), below, above in zip(jobs, *found, strict=True):
+            held = slice(rows.starts[fold], rows.starts[fold + 1])
+            low[c, k, held], high[c, k, held] = below[held], above[held]
+        return Enclosed(low, high, np.ones((len(rows.Y), len(at), rows.left.size), np.bool_))
 
     def _enclose(
         self, jobs: Sequence[tuple[int, int, int]], x: Array, lams: Array, rounds: Indices
@@ -296,16 +328,26 @@ class SmoothPath(Path):
 
         Each may take so many ``rounds`` of guesses.
         """
-        rows, loss = self.rows, self.learner.loss
-        outputs, which, folds = (np.array(numbers) for numbers in zip(*jobs, strict=True))
-        weights = np.tile(rows.s, (len(jobs), 1))
-        for job, fold in enumerate(folds):
-            weights[job, ~rows.kept(fold)] = 0.0
-        objective = Objective(rows.Y[outputs], weights, lams, np.array(loss.parameters), int(self.bias))
-        bend = enclosure.Bend(int(getattr(loss, "bends_once", False)), int(loss.piecewise_quadratic))
+        objective = self._objectives([(c, fold) for c, _, fold in jobs], lams)
         return enclosure.enclose_fits(
-            self.enclose, self._matrix, objective, which, loss.pointer, bend, rounds, np.ascontiguousarray(x)
+            self.enclose, self._matrix, objective, np.array([number for _, number, _ in jobs]),
+            self.learner.loss.pointer, self._bend, rounds, np.ascontiguousarray(x),
+        )  # fmt: skip
+
+    def _objectives(self, jobs: Sequence[tuple[int, int]], lams: Array) -> Objective:
+        """Return the objectives of fits without a fold, by the numbers of output and fold."""
+        rows = self.rows
+        weights = np.tile(rows.s, (len(jobs), 1))
+        for job, (_, fold) in enumerate(jobs):
+            weights[job, ~rows.kept(fold)] = 0.0
+        return Objective(
+            rows.Y[[c for c, _ in jobs]], weights, lams, np.array(self.learner.loss.parameters), int(self.bias)
         )
+
+    @property
+    def _bend(self) -> enclosure.Bend:
+        loss = self.learner.loss
+        return enclosure.Bend(int(getattr(loss, "bends_once", False)), int(loss.piecewise_quadratic))
 
     def influence(self, order: int) -> HeldOut:
         f, status, rho, _ = self._influence(order)

@@ -21,6 +21,7 @@ class FeaturesSmoothPath(SmoothPath):
     step = heldout_features.newton_step
     series = heldout_features.influence
     enclose = enclosure_features.enclose
+    between = enclosure_features.enclose_between
 
     @property
     def _matrix(self) -> Array:

@@ -24,6 +24,7 @@ class GramSmoothPath(SmoothPath):
     step = heldout_kernel.newton_step
     series = heldout_kernel.influence
     enclose = enclosure_kernel.enclose
+    between = enclosure_kernel.enclose_between
 
     @property
     def _matrix(self) -> Array:

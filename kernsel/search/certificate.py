@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.heldout.ranges import FoldRanges, range_folds
+from kernsel.heldout.ranges import FoldRanges, least_between, range_folds
+from kernsel.paths.base import Path
 from kernsel.search.board import Board
 from kernsel.search.candidate import Candidate, Key
 from kernsel.search.deadline import Deadline
@@ -28,14 +29,16 @@ from kernsel.search.deadline import Deadline
 Array = NDArray[np.float64]
 
 PIECES = 4
-"""Between two values of lambda fits are made at so many less one, each of which encloses the scores half way to the
-next: with values four times apart these are 19 % away."""
+"""Between two values of lambda fits are made at so many less one: with values four times apart these are 41 % away."""
+
+FAR = 0.1
+"""Where what is known between two fits leaves a gap of such a share, each is looked at by itself as well."""
+
+RESIDUALS = 4.0
+"""By so many widths of the interval at a fit's own lambda those at others are widened: see ``Proof._near``."""
 
 NOTHING = 0.995
 """A score that may be lower by such a share may be anything."""
-
-RESIDUALS = 4.0
-"""By so many widths of the interval at a refit's own lambda those at others are widened: see ``Proof.between``."""
 
 STEPS = 20
 """The least score counts in so many steps up to the limit: within a step candidates of one kernel come together."""
@@ -233,11 +236,9 @@ class Proof:
     def between(self, key: Key, lowest: float) -> float | None:
         """Return by which share a score for a lambda between that of a candidate and the next may be below the lowest.
 
-        A fit for one lambda has the gradient ``2 (lam' - lam) g`` for another one: with it the same ball or ellipsoid
-        encloses the fit for lam'. It contains those for all lambda in between: where ``h <= 1`` is how far
-        ``lam'' - lam`` is of ``lam' - lam``, ``2 lam'' ||e||^2 + <e, D e> <= h 2 (lam' - lam) <g, e>`` and
-        ``lam' h <= lam''`` give it for lam'. What is left of the gradient for lam itself moves centre and radius by at
-        most ``(1 + |lam' - lam| / lam') (lam / lam')^(1/2) <= 4`` times what it does for lam, with ratios up to 2.
+        Refits are made at a few lambda. Between two of them exact outputs are near interpolated ones, up to something
+        of second order in their distance where V' is smooth: see ``numerics.smooth.enclosure`` and
+        ``heldout.ranges.least_between``. Where V' has jumps, as nearly a hinge's has, one of the fits may say more.
         """
         kernel, learner, lam = key
         lams = np.unique([each[2] for each in self.keys() if each[:2] == (kernel, learner)])
@@ -246,18 +247,34 @@ class Proof:
         if near.size < 2 or (near[1:] / near[:-1]).max() > 4.0**PIECES or not self.until.left:
             return None
         points = np.unique([np.geomspace(a, b, PIECES + 1) for a, b in pairwise(near.tolist())])
-        least = np.zeros(2 * (points.size - 1))
+        least = np.zeros(points.size - 1)
         for rows in self.board.deals:
             path = self.board.path(rows, kernel, learner, points.tolist())
-            for number, point in enumerate(points):
-                sides = [each for each in (number - 1, number + 1) if 0 <= each < points.size]
-                at = [point, *(math.sqrt(point * points[side]) for side in sides)]
-                found = path.refit_enclosed(points.size - 1 - number, range(rows.left.size), at)
-                widest = RESIDUALS * (found.high[:, :1] - found.low[:, :1])
-                low, _ = range_folds(rows, learner.loss, found.low - widest, found.high + widest)
-                for side, score in zip(sides, low[1:].sum(axis=1), strict=True):
-                    least[2 * number - (side < number)] += score / len(self.board.deals)
-        return float(max(1.0 - least.min() / lowest, 0.0)) if lowest > 0.0 else 0.0
+            found = least_between(rows, learner.loss, *path.enclosed_between())
+            if found.min() < (1.0 - FAR) * lowest:
+                found = np.maximum(found, self._near(path))
+            least += found / len(self.board.deals)
+        return float(np.clip(1.0 - least.min() / lowest, 0.0, 1.0)) if lowest > 0.0 else 0.0
+
+    def _near(self, path: Path) -> Array:
+        """Return lower bounds (L - 1,) of scores for all lambda between each two of a path, from the nearer fit alone.
+
+        A fit for one lambda has the gradient ``2 (lam' - lam) g`` for another one: with it the same ball or ellipsoid
+        encloses the fit for lam'. It contains those for all lambda in between: where ``h <= 1`` is how far
+        ``lam'' - lam`` is of ``lam' - lam``, ``2 lam'' ||e||^2 + <e, D e> <= h 2 (lam' - lam) <g, e>`` and
+        ``lam' h <= lam''`` give it for lam'. What is left of the gradient for lam itself moves centre and radius by at
+        most ``(1 + |lam' - lam| / lam') (lam / lam')^(1/2) <= 4`` times what it does for lam, with ratios up to 2.
+        """
+        lams = path.lams
+        least = np.full(lams.size - 1, np.inf)
+        for number, lam in enumerate(lams):
+            sides = [each for each in (number - 1, number + 1) if 0 <= each < lams.size]
+            found = path.enclosed_near(number, [lam, *(math.sqrt(lam * lams[side]) for side in sides)])
+            widest = RESIDUALS * (found.high[:, :1] - found.low[:, :1])
+            low, _ = range_folds(path.rows, path.learner.loss, found.low - widest, found.high + widest)
+            for side, score in zip(sides, low[1:].sum(axis=1), strict=True):
+                least[min(number, side)] = min(least[min(number, side)], score)
+        return least
 
     def _score(self, key: Key) -> Range:
         """Return the ends of the interval of a candidate's score, and its estimate: means over the deals."""

@@ -21,6 +21,15 @@ the ellipsoid, inside R, and a minimum there is the minimum of the convex J. So 
 intervals that it gives: R is the set of all fits with the outputs of B in those. Rows that leave their range lose
 curvature until the guess holds. H has curvature along the bias as soon as B is not empty.
 
+*Between two lambda.* Let ``(g, b)_t`` be interpolated linearly between fits at ``lam_0 < lam_1``, and V'_t the slopes
+at its outputs. Its gradient for ``lam_t = (1 - t) lam_0 + t lam_1`` is
+
+    G_t = (1 - t) G_0 + t G_1 + 2 t (1 - t) (lam_1 - lam_0) (g_0 - g_1) + (1/N) sum_i s_i delta_i psi_i,
+    delta_i = V'_t - (1 - t) V'_0 - t V'_1,
+
+of second order in ``lam_1 - lam_0``. As ``2 t (1 - t) <= 1/2`` and ``lam_t >= lam_0`` one ellipsoid, that of ``t = 1/2``
+with ``lam_0`` in H, encloses ``e`` for all t, if slopes are bounded from wherever interpolated outputs are.
+
 Mathematics of the ball: Shibagaki et al. 2015, Ndiaye et al. 2019. All rounding errors are bounded and added outward.
 """
 
@@ -39,6 +48,7 @@ from kernsel.numerics.runtime.blas import (
 from kernsel.numerics.runtime.jit import (
     LOSS,
     Compiled,
+    f8,
     f8_1,
     f8_2,
     i8,
@@ -90,6 +100,14 @@ END, NEAR_END = 1e-6, 1e-2
 """The same for the ends of the range of a bias, which are rounded outward."""
 
 
+OTHERS, NOTICED = 0.1, 1e-3
+"""Rows without curvature whose slopes are off are looked at together if they add such a share to the rest; those of
+them that add less than such a share of a mean one aren't."""
+
+NODES = 8
+"""Between two outputs the slopes of a loss are compared with interpolated ones at so many places less one."""
+
+
 class Bend(NamedTuple):
     """What is known of the derivative V' of a loss.
 
@@ -111,6 +129,10 @@ BEND = record(Bend, i8, i8)
 ENCLOSE = types.FunctionType(types.void(f8_2, OBJECTIVE, LOSS, BEND, i8, f8_1, f8_1, f8_1))
 """``(K or Z, objective, loss, bend, rounds, a or w, low, high)``: ``enclose`` in ``enclosure_kernel`` and
 ``enclosure_features``."""
+
+
+BETWEEN = types.FunctionType(types.void(f8_2, OBJECTIVE, f8, LOSS, BEND, i8, f8_1, f8_1, f8_1, f8_1))
+"""``(K or Z, objective, width, loss, bend, rounds, x, other, low, high)``: ``enclose_between`` in both modules."""
 
 
 @inline
@@ -281,6 +303,72 @@ def holds(loss, objective, bend, N, f, low, high, D):
 
 
 @inline
+def holds_from_both(loss, objective, bend, N, f, g, low, high, D):
+    """Say the same of slopes from every output between f and g: those from one point are least at the ends."""
+    held = holds(loss, objective, bend, N, f, low, high, D)
+    return holds(loss, objective, bend, N, g, low, high, D) and held
+
+
+@inline
+def bow(loss, bend, parameters, y, a, b, slopes, curvatures):
+    """Return a bound of how far slopes between the outputs a and b are from those that are interpolated linearly.
+
+    At ``NODES`` they are compared. In between they ascend; where V' bends once they do so at least as fast as at one
+    of the two nodes: what is left of the change may come all at once.
+    """
+    for k in range(NODES + 1):
+        _, slopes[k], curvatures[k] = loss(y, a + (b - a) * k / NODES, parameters)
+    first, last, step = slopes[0], slopes[NODES], abs(b - a) / NODES
+    most = 0.0
+    for k in range(NODES):
+        change, least = abs(slopes[k + 1] - slopes[k]), min(curvatures[k], curvatures[k + 1])
+        inside = change
+        straight = abs(change - least * step)
+        rounding = SAME_SLOPE * (abs(slopes[k]) + abs(slopes[k + 1])) + EPS * least * max(abs(a), abs(b))
+        if bend.once or (bend.in_pieces and curvatures[k] == curvatures[k + 1] and straight <= rounding):
+            inside = straight
+        for node in (k, k + 1):
+            off = abs(slopes[node] - first - (last - first) * node / NODES)
+            most = max(most, off + inside)
+    return most + FEW * EPS * (abs(first) + abs(last))
+
+
+@inline
+def join_ends(loss, objective, bend, N, f, g, error, error_g, off, off_g, d2, d2_g):
+    """Add to ``error (n,)`` and ``off (n,)`` of outputs f what holds of all between f and g, and least curvatures.
+
+    Where outputs may be off by an error, an interpolated slope may be off by so much of the change between the ends.
+    """
+    y, s, _, parameters, _ = objective
+    slopes, curvatures = np.empty(NODES + 1), np.empty(NODES + 1)
+    for i in range(y.size):
+        error[i] = max(error[i], error_g[i])
+        off[i] += off_g[i]
+        d2[i] = min(d2[i], d2_g[i])
+        if s[i] > 0.0 and f[i] != g[i]:
+            away = bow(loss, bend, parameters, y[i], f[i], g[i], slopes, curvatures)
+            change = abs(slopes[NODES] - slopes[0])
+            off[i] += s[i] / N * (away + change * min(1.0, error[i] / abs(g[i] - f[i])))
+
+
+@inline
+def others_of(D, off, spread, others, rows):
+    """Write to ``rows`` those without curvature that are noticed among all that add up to ``others``; return how many.
+
+    Also how much the rest adds.
+    """
+    count, rest = 0, 0.0
+    for i in range(D.size):
+        adds = off[i] * np.sqrt(spread[i])
+        if D[i] == 0.0 and adds > NOTICED * others / D.size:
+            rows[count] = i
+            count += 1
+        elif D[i] == 0.0:
+            rest += adds
+    return count, rest
+
+
+@inline
 def narrow(f, low, high):
     """Say whether intervals are as good as the outputs."""
     widest = 0.0
@@ -302,6 +390,13 @@ def _enclose(first, step, enclose, G, stack, which, loss, bend, rounds, x, low, 
     for j in range(first, x.shape[0], step):
         objective = Objective(stack.y[j], stack.s[j], stack.lam[which[j]], stack.parameters, stack.bias)
         enclose(G, objective, loss, bend, rounds[j], x[j], low[j], high[j])
+
+
+@jit((i8, i8, BETWEEN, f8_2, STACK, f8, LOSS, BEND, i8, f8_2, f8_2, f8_2, f8_2))
+def _enclose_between(first, step, enclose, G, stack, width, loss, bend, rounds, x, other, low, high):
+    for j in range(first, x.shape[0], step):
+        objective = Objective(stack.y[j], stack.s[j], stack.lam[0], stack.parameters, stack.bias)
+        enclose(G, objective, width, loss, bend, rounds, x[j], other[j], low[j], high[j])
 
 
 def enclose_fits(
@@ -337,6 +432,33 @@ def enclose_fits(
     low, high = np.empty(objective.y.shape), np.empty(objective.y.shape)
     loop = _enclose.code  # compiled here, not by several threads at once
     job = (enclose.code, G, objective, which, loss.code, bend, rounds, x, low, high)
+    with one_blas_thread():
+        share(lambda first, step: loop(first, step, *job), x.shape[0])
+    return low, high
+
+
+def enclose_between(
+    enclose: Compiled, G: Array, objective: Objective, loss: Compiled, bend: Bend, x: Array, other: Array
+) -> tuple[Array, Array]:
+    """Return intervals ``low, high (q, n)`` of exact outputs less interpolated ones, for all lambda between two.
+
+    Parameters
+    ----------
+    enclose : pointer
+        ``enclose_between`` of ``enclosure_kernel`` or ``enclosure_features``.
+    G : (n, n) or (n, r) array
+        As in ``enclose_fits``.
+    objective : Objective
+        Targets (q, n), weights (q, n), and two lambda, the lower one first.
+    loss : pointer of type ``LOSS``
+    bend : Bend
+    x, other : (q, n + bias) or (q, r) arrays
+        Approximate fits at the lower and at the higher lambda.
+    """
+    low, high = np.empty(objective.y.shape), np.empty(objective.y.shape)
+    loop = _enclose_between.code
+    lower, higher = (float(lam) for lam in objective.lam)
+    job = (enclose.code, G, objective, higher - lower, loss.code, bend, ROUNDS, x, other, low, high)
     with one_blas_thread():
         share(lambda first, step: loop(first, step, *job), x.shape[0])
     return low, high

@@ -13,19 +13,25 @@ from kernsel.numerics.runtime.blas import (
     solve_rows,
     sum_of,
 )
-from kernsel.numerics.runtime.jit import pointer
+from kernsel.numerics.runtime.jit import inline, pointer
 from kernsel.numerics.smooth.enclosure import (
+    BETWEEN,
     ENCLOSE,
     EPS,
     FEW,
+    OTHERS,
     add_bias_range,
     give_up,
     guess_curvature,
     holds,
+    holds_from_both,
     intersect,
+    join_ends,
     narrow,
+    others_of,
     settle,
 )
+from kernsel.numerics.smooth.objective import Objective
 from kernsel.numerics.smooth.systems import curved_rows
 
 
@@ -52,18 +58,113 @@ def enclose(Z, objective, loss, bend, rounds, x, low, high):
         Overwritten by the ends of the intervals.
     """
     _, s, lam, _, bias = objective
+    n, N, double = Z.shape[0], sum_of(s), 2.0 * lam
+    f, G, lengths, error, off, d2 = room_for_fit(Z)
+    norm, rounding, slack = approach(Z, objective, loss, x, f, G, lengths, error, off, d2)
+    if not np.isfinite(norm + rounding + slack):
+        give_up(low, high)
+        return
+    D, v, spread, radius, below, above = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    multiply(Z, G, v)
+    for j in range(n):
+        v[j] *= 0.5 / double
+        radius[j] = lengths[j] * (0.5 * norm + slack + rounding) / double + error[j]
+        low[j], high[j] = f[j] - v[j] - radius[j], f[j] - v[j] + radius[j]
+    if bias:
+        add_bias_range(loss, objective, low, high)
+    if narrow(f, low, high):
+        return
+    guess_curvature(bend, N, d2, D)
+    for _ in range(rounds):
+        reach, deep = ellipsoid(Z, double, bias, D, G, rounding, off, v, spread)
+        if not np.isfinite(reach):
+            return
+        for j in range(n):
+            radius[j] = reach * np.sqrt(spread[j]) + error[j] + deep * lengths[j]
+            below[j], above[j] = f[j] - v[j] - radius[j], f[j] - v[j] + radius[j]
+        if holds(loss, objective, bend, N, f, below, above, D):
+            intersect(f, v, radius, low, high)
+            return
+
+
+@pointer(BETWEEN)
+def enclose_between(Z, objective, width, loss, bend, rounds, x, other, low, high):
+    """Enclose how far the outputs of exact fits are from interpolated ones, from weights of features at two lambda.
+
+    Parameters
+    ----------
+    Z : (n, r) array
+    objective : Objective
+        Of the lower lambda. Rows with ``s_i = 0`` are left out.
+    width : float
+        By which the other lambda is higher.
+    loss : pointer of type ``LOSS``
+    bend : Bend
+    rounds : int
+        Guesses of the curvature at the most.
+    x, other : (r,) arrays
+        Weights of fits at both.
+    low, high : (n,) arrays
+        Overwritten by the ends of the intervals, which are infinite if no guess held.
+    """
+    y, s, lam, _, bias = objective
     (n, r), N, double = Z.shape, sum_of(s), 2.0 * lam
-    ridged = r - bias
-    f, G, lengths, error, off = np.empty(n), np.empty(r), np.empty(n), np.empty(n), np.zeros(n)
-    d1, d2, middle, radius = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    give_up(low, high)
+    f, G, lengths, error, off, d2 = room_for_fit(Z)
+    g, _, _, there, off_there, d2_there = room_for_fit(Z)
+    norm, rounding, slack = approach(Z, objective, loss, x, f, G, lengths, error, off, d2)
+    residual = norm + rounding + slack
+    higher = Objective(y, s, lam + width, objective.parameters, bias)
+    norm, rounding, slack = approach(Z, higher, loss, other, g, G, lengths, there, off_there, d2_there)
+    residual = max(residual, norm + rounding + slack) / np.sqrt(double)
+    if not np.isfinite(residual):
+        return
+    join_ends(loss, objective, bend, N, f, g, error, there, off, off_there, d2, d2_there)
+    for k in range(r):
+        G[k] = 0.5 * width * (x[k] - other[k]) if k < r - bias else 0.0
+    rounding = FEW * EPS * np.sqrt(inner(G, G))
+    D, v, spread, radius, below, above = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    guess_curvature(bend, N, d2, D)
+    for _ in range(rounds):
+        reach, deep = ellipsoid(Z, double, bias, D, G, rounding, off, v, spread)
+        reach += residual
+        if not np.isfinite(reach):
+            return
+        for j in range(n):
+            radius[j] = reach * np.sqrt(spread[j]) + error[j] + deep * lengths[j]
+            below[j], above[j] = min(f[j], g[j]) - v[j] - radius[j], max(f[j], g[j]) - v[j] + radius[j]
+        if holds_from_both(loss, objective, bend, N, f, g, below, above, D):
+            for j in range(n):
+                low[j], high[j] = -v[j] - radius[j], radius[j] - v[j]
+            return
+
+
+@inline
+def room_for_fit(Z):
+    """Return room for what ``approach`` finds."""
+    n, r = Z.shape
+    return np.empty(n), np.empty(r), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+
+
+@inline
+def approach(Z, objective, loss, x, f, G, lengths, error, off, d2):
+    """Find outputs and gradient of a fit with weights x; return a bound of the gradient's norm in three parts.
+
+    The second part is of rounding errors, the third of slopes that may be off. All are infinite if the bias has no
+    bounds. Overwritten are outputs ``f (n,)``, the gradient ``G (r,)``, lengths of the rows without a bias, how far
+    outputs and slopes may be ``off``, and the curvatures ``d2`` of the losses.
+    """
+    _, s, lam, _, bias = objective
+    (n, r), N, double = Z.shape, sum_of(s), 2.0 * lam
+    ridged, d1 = r - bias, np.empty(n)
     size = np.sqrt(inner(x[:ridged], x))
     multiply(Z, x, f)
     for i in range(n):
+        off[i] = 0.0
         lengths[i] = np.sqrt(inner(Z[i, :ridged], Z[i]))
         error[i] = r * EPS * (lengths[i] * size + abs(f[i]))
     if not settle(loss, objective, N, f, error, off, d1, d2):
-        give_up(low, high)
-        return
+        return np.inf, np.inf, np.inf
     slack, total = 0.0, 0.0
     for i in range(n):
         d1[i] /= N
@@ -75,80 +176,64 @@ def enclose(Z, objective, loss, bend, rounds, x, low, high):
     if bias:
         G[ridged] = 0.0
     norm = np.sqrt(inner(G, G))
-    rounding = n * EPS * total + FEW * EPS * double * size + r * EPS * norm
-    if not np.isfinite(rounding + slack):
-        give_up(low, high)
-        return
-    multiply(Z, G, middle)
-    for j in range(n):
-        middle[j] *= 0.5 / double
-        radius[j] = lengths[j] * (0.5 * norm + slack + rounding) / double + error[j]
-        low[j], high[j] = f[j] - middle[j] - radius[j], f[j] - middle[j] + radius[j]
-    if bias:
-        add_bias_range(loss, objective, low, high)
-    if narrow(f, low, high):
-        return
-    D, spread, below, above = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    H, R, v, Hv, unit, rows = (
-        np.empty((r, r)),
-        np.empty((r, r)),
-        np.empty(r),
-        np.empty(r),
-        np.empty(r),
-        np.empty(n, np.int64),
-    )
-    guess_curvature(bend, N, d2, D)
-    for _ in range(rounds):
-        m = curved_rows(D, rows)
-        if m == 0:
-            return
-        C = np.empty((m, r))
-        for i in range(m):
-            for k in range(r):
-                C[i, k] = np.sqrt(D[rows[i]]) * Z[rows[i], k]
-        for i in range(r):
-            for k in range(r):
-                H[i, k] = 0.0
-        add_products(C, 1.0, H)
-        trace = double * ridged
+    return norm, n * EPS * total + FEW * EPS * double * size + r * EPS * norm, slack
+
+
+@inline
+def ellipsoid(Z, double, bias, D, G, rounding, off, v, spread):
+    """Find the ellipsoid of a gradient ``G (r,)``, known up to ``rounding``, and curvatures D: see ``enclose``.
+
+    Its centre ``(H^-1 G)_j / 2`` is written to ``v (n,)``, ``psi_j' H^-1 psi_j`` to ``spread (n,)``. Returned are
+    ``(G' H^-1 G)^1/2 / 2`` and what slopes that are ``off`` add, infinite if there is no ellipsoid; and the rounding
+    error of the centre of a row of length 1.
+    """
+    (n, r), rows = Z.shape, np.empty(D.size, np.int64)
+    ridged, m = r - bias, curved_rows(D, rows)
+    H, R, w, Hw, unit, pull = np.zeros((r, r)), np.empty((r, r)), np.empty(r), np.empty(r), np.zeros(r), np.empty(n)
+    C = np.empty((m, r))
+    for i in range(m):
         for k in range(r):
-            trace += H[k, k]
-            v[k] = G[k]
-            unit[k] = 0.0
-        if ridged_cholesky(H, double, bias, R) != 0:
-            return
-        solve_rows(R, v)
-        multiply(Z, v, middle)
-        square = double * inner(v[:ridged], v)
-        for i in range(n):
-            d1[i] = D[i] * middle[i]
-            square += d1[i] * middle[i]
-        multiply_transposed(Z, d1, Hv)
-        left = 0.0
-        for k in range(ridged):
-            left += (G[k] - Hv[k] - double * v[k]) ** 2
-        left = (np.sqrt(left) + rounding + r * EPS * trace * np.sqrt(inner(v, v))) / np.sqrt(double)
-        if bias:
-            unit[ridged] = 1.0
-            solve_rows(R, unit)
-            left += (abs(Hv[ridged]) + r * EPS * trace * np.sqrt(inner(v, v))) * np.sqrt(max(unit[ridged], 0.0))
-        Y = Z.copy()
-        solve_rows(R, Y)
-        unsure, others = 0.0, 0.0
-        for j in range(n):
-            spread[j] = inner(Z[j], Y[j]) + r * EPS * trace * inner(Y[j], Y[j])
-            if D[j] > 0.0:
-                spread[j] = min(spread[j], 1.0 / D[j])
-                unsure += off[j] * off[j] / D[j]
-            else:
-                others += off[j] * np.sqrt(spread[j])
-        reach = 0.5 * np.sqrt(square) + left + np.sqrt(unsure) + others
-        if not np.isfinite(reach):
-            return
-        for j in range(n):
-            middle[j] *= 0.5
-            radius[j] = reach * np.sqrt(spread[j]) + error[j] + r * EPS * lengths[j] * np.sqrt(inner(v, v))
-            below[j], above[j] = f[j] - middle[j] - radius[j], f[j] - middle[j] + radius[j]
-        if holds(loss, objective, bend, N, f, below, above, D):
-            intersect(f, middle, radius, low, high)
-            return
+            C[i, k] = np.sqrt(D[rows[i]]) * Z[rows[i], k]
+    add_products(C, 1.0, H)
+    trace = double * ridged
+    for k in range(r):
+        trace += H[k, k]
+        w[k] = G[k]
+    if m == 0 or ridged_cholesky(H, double, bias, R) != 0:
+        return np.inf, np.inf
+    solve_rows(R, w)
+    multiply(Z, w, v)
+    square = double * inner(w[:ridged], w)
+    for i in range(n):
+        pull[i] = D[i] * v[i]
+        square += pull[i] * v[i]
+    multiply_transposed(Z, pull, Hw)
+    left, length = 0.0, np.sqrt(inner(w, w))
+    for k in range(ridged):
+        left += (G[k] - Hw[k] - double * w[k]) ** 2
+    left = (np.sqrt(left) + rounding + r * EPS * trace * length) / np.sqrt(double)
+    if bias:
+        unit[ridged] = 1.0
+        solve_rows(R, unit)
+        left += (abs(Hw[ridged]) + r * EPS * trace * length) * np.sqrt(max(unit[ridged], 0.0))
+    Y = Z.copy()
+    solve_rows(R, Y)
+    unsure, others = 0.0, 0.0
+    for j in range(n):
+        spread[j] = inner(Z[j], Y[j]) + r * EPS * trace * inner(Y[j], Y[j])
+        if D[j] > 0.0:
+            spread[j] = min(spread[j], 1.0 / D[j])
+            unsure += off[j] * off[j] / D[j]
+        else:
+            others += off[j] * np.sqrt(spread[j])
+        v[j] *= 0.5
+    reach = 0.5 * np.sqrt(square) + left + np.sqrt(unsure)
+    if others > OTHERS * reach:
+        count, others = others_of(D, off, spread, others, rows)
+        total = 0.0
+        for i in rows[:count]:
+            for j in rows[:count]:
+                rounding = r * EPS * trace * np.sqrt(inner(Y[i], Y[i]) * inner(Y[j], Y[j]))
+                total += off[i] * off[j] * (abs(inner(Z[i], Y[j])) + rounding)
+        others += np.sqrt(total)
+    return reach + others, r * EPS * length
