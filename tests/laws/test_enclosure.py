@@ -66,6 +66,17 @@ class Case:
         return low[0], high[0]
 
 
+    def enclose_between(self, x, other, higher):
+        """Intervals for all lambda from the own to a higher one."""
+        way = {newton.in_kernel: enclosure_kernel, newton.in_features: enclosure_features}[self.solver]
+        bend = enclosure.Bend(int(self.loss.bends_once), int(self.loss.piecewise_quadratic))
+        objective = Objective(self.y[None], self.s[None], np.array([self.lam, higher]), self.parameters, self.bias)
+        low, high = enclosure.enclose_between(
+            way.enclose_between, self.G, objective, self.loss.pointer, bend, x[None].copy(), other[None].copy()
+        )
+        return low[0], high[0]
+
+
 def contains(low, high, exact):
     """Whether intervals contain outputs that are themselves known to rounding."""
     slack = tolerances.ENCLOSED * (1 + np.abs(exact).max())
@@ -140,6 +151,43 @@ def test_with_the_curvature_of_all_rows_the_ellipsoid_is_the_slow_twins(way, p, 
     scale = tolerances.OUTWARD * (1 + np.abs(f).max())
     np.testing.assert_allclose(low[out], np.maximum(expected[0], ball[0])[out], atol=scale)
     np.testing.assert_allclose(high[out], np.minimum(expected[1], ball[1])[out], atol=scale)
+
+
+@ways
+@given(
+    p=problems.problems(weighted=True),
+    name=st.sampled_from(list(LOSSES)),
+    bias=st.sampled_from([0, 1]),
+    ratio=st.floats(1.01, 8.0),
+    part=st.floats(0.0, 1.0),
+)
+def test_no_exact_output_between_two_lambda_is_outside(way, p, name, bias, ratio, part):
+    case = Case(way, p, name, bias)
+    assume(case.determined)
+    (x, f), (other, g) = case.fit(), case.fit(lam=ratio * p.lam)
+    _, exact = case.fit(lam=(1 - part) * p.lam + part * ratio * p.lam)
+    low, high = case.enclose_between(x, other, ratio * p.lam)
+    away = exact - (1 - part) * f - part * g
+    slack = tolerances.ENCLOSED * (1 + np.abs(exact).max())
+    assert (low <= away + slack).all()
+    assert (high >= away - slack).all()
+
+
+@ways
+@settings(max_examples=5)
+@given(seed=st.integers(0, 9))
+def test_between_two_lambda_widths_are_of_second_order(way, seed):
+    case = Case(way, problems.make(seed, n=40), "logistic", 1)
+    assume(case.determined)
+    x, _ = case.fit()
+    widths = []
+    for ratio in (1.4, 1.2, 1.1):
+        other, _ = case.fit(lam=ratio * case.lam)
+        low, high = case.enclose_between(x, other, ratio * case.lam)
+        widths.append((high - low)[case.s == 0].max())
+    assert np.isfinite(widths[0])
+    assert widths[1] < 0.35 * widths[0]
+    assert widths[2] < 0.35 * widths[1]
 
 
 @ways

@@ -103,16 +103,29 @@ def test_the_lowest_verified_score_is_within_the_share_of_the_best_of_all(option
     assert certificate.refits < certificate.exhaustive == len(scores) * 5
 
 
-def test_no_score_between_two_values_of_lambda_is_lower_than_is_said():
-    table = dataset("svm")
+@pytest.mark.parametrize(
+    ("options", "most"),
+    [
+        ({"learner": "svm"}, 0.9),
+        ({"learner": "svr"}, 0.9),
+        ({"learner": "l2svm"}, 0.06),
+        ({"learner": "klr"}, 0.03),
+        ({"learner": "klr", "rank": 20}, 0.03),
+        ({"learner": "qsvr"}, 0.2),
+    ],
+    ids=lambda each: "-".join(map(str, each.values())) if isinstance(each, dict) else "",
+)
+def test_no_score_between_two_values_of_lambda_is_lower_than_is_said(options, most):
+    table = dataset(options["learner"])
     lams = np.geomspace(1e-4, 1e-1, 7)
-    grid = {"tau": [2.0], "lambda": lams.tolist()}
-    found = select_dataset(table, learner="svm", certify=True, **FIXED | {"grid": grid})
+    options = FIXED | options
+    found = select_dataset(table, certify=True, **options | {"grid": {"tau": [2.0], "lambda": lams.tolist()}})
     between = found.certificate.between
-    assert 0 < between < 0.9
+    assert 0 < between < most
     place = int(np.searchsorted(lams, found.minimum.lam))
-    fine = np.geomspace(lams[place - 1], lams[place + 1], 60).tolist()
-    exact = select_dataset(table, learner="svm", criterion="cv", **FIXED | {"grid": {"tau": [2.0], "lambda": fine}})
+    near = lams[max(place - 1, 0) : place + 2]
+    fine = np.geomspace(near[0], near[-1], 60).tolist()
+    exact = select_dataset(table, criterion="cv", **options | {"grid": {"tau": [2.0], "lambda": fine}})
     least = min(c.score for c in exact.candidates)
     assert least >= found.minimum.value * (1 - between) * (1 - 1e-8)
 

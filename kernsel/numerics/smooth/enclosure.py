@@ -27,7 +27,7 @@ at its outputs. Its gradient for ``lam_t = (1 - t) lam_0 + t lam_1`` is
     G_t = (1 - t) G_0 + t G_1 + 2 t (1 - t) (lam_1 - lam_0) (g_0 - g_1) + (1/N) sum_i s_i delta_i psi_i,
     delta_i = V'_t - (1 - t) V'_0 - t V'_1,
 
-of second order in ``lam_1 - lam_0``. As ``2 t (1 - t) <= 1/2`` and ``lam_t >= lam_0`` one ellipsoid, that of ``t = 1/2``
+of second order in ``lam_1 - lam_0``. As ``2 t (1 - t) <= 1/2`` and ``lam_t >= lam_0``, the ellipsoid of ``t = 1/2``
 with ``lam_0`` in H, encloses ``e`` for all t, if slopes are bounded from wherever interpolated outputs are.
 
 Mathematics of the ball: Shibagaki et al. 2015, Ndiaye et al. 2019. All rounding errors are bounded and added outward.
