@@ -65,7 +65,6 @@ class Case:
         )  # fmt: skip
         return low[0], high[0]
 
-
     def enclose_between(self, x, other, higher):
         """Intervals for all lambda from the own to a higher one."""
         way = {newton.in_kernel: enclosure_kernel, newton.in_features: enclosure_features}[self.solver]

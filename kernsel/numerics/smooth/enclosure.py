@@ -457,7 +457,7 @@ def enclose_between(
     """
     low, high = np.empty(objective.y.shape), np.empty(objective.y.shape)
     loop = _enclose_between.code
-    lower, higher = (float(lam) for lam in objective.lam)
+    lower, higher = np.asarray(objective.lam).tolist()
     job = (enclose.code, G, objective, higher - lower, loss.code, bend, ROUNDS, x, other, low, high)
     with one_blas_thread():
         share(lambda first, step: loop(first, step, *job), x.shape[0])
