@@ -53,6 +53,8 @@ class Fit:
     weights : (n,) array or None
     Y : (k, n) array or None
         The encoded target, if there is one.
+    totals : Totals or None
+        Of rows in parts, whose weights and targets are nowhere together.
     """
 
     def __init__(
@@ -63,10 +65,11 @@ class Fit:
         standardize: bool,
         weights: Floats | None,
         Y: Floats | None,
+        totals: Totals | None = None,
     ) -> None:
         check_unique(names, "the table")
         self.names, self.choices, self.n = names, choices, n
-        self.standardize, self.weights, self.Y = standardize, weights, Y
+        self.standardize, self.weights, self.Y, self.totals = standardize, weights, Y, totals
         self.numeric: dict[str, tuple[float, float]] = {}
         self.categories: dict[str, tuple[str, ...]] = {}
         self.pooled: dict[str, tuple[str, ...]] = {}
@@ -136,7 +139,7 @@ class Fit:
 
     @once
     def _totals(self) -> Totals:
-        return Totals.of(self.n, self.weights, self.Y)
+        return Totals.of(self.n, self.weights, self.Y) if self.totals is None else self.totals
 
     def encoder(self, aside: tuple[str, ...]) -> Encoder:
         """Return the encoder."""

@@ -29,6 +29,7 @@ from kernsel.search.choice import Rule, choose
 from kernsel.selection.drivers import InProcess, OnDask, connected, local_client, tree
 from kernsel.selection.parts import allrows, work
 from kernsel.selection.parts import select as spread
+from kernsel.selection.parts.encode import find_encoding
 from kernsel.selection.plan import Plan
 
 N, PARTS, FOLDS = 600, 5, 4
@@ -57,10 +58,9 @@ def small(monkeypatch):
 
 def refits(parts, selection, plan):
     """Held-out losses and errors of all candidates by brute force, on all rows together."""
-    model = selection.model
-    coding = work.Coding(
-        model.encoder, model.labels, model.output_shift, model.output_scale, int(plan.folds), plan.seed
-    )
+    how = find_encoding(InProcess(), parts, plan)
+    assert how.encoder.to_json() == selection.model.encoder.to_json()
+    coding = work.Coding(how.columns, how.target, how.encoder, int(plan.folds), plan.seed)
     encoded = [work.encode_part(part, coding) for part in parts]
     fold = np.concatenate([np.repeat(np.arange(FOLDS), np.diff(each.starts)) for each in encoded])
     order = np.argsort(fold, kind="stable")

@@ -6,16 +6,18 @@ where both are done, and who wants the sum finishes it.
 
 from __future__ import annotations
 
-import warnings
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernsel.data import in_parts
 from kernsel.data.encoding import Encoder
-from kernsel.data.more import encode_more
-from kernsel.data.target import chosen_classes, class_codes
-from kernsel.errors import SelectionWarning
+from kernsel.data.quantiles import count_next
+from kernsel.data.target import Target, chosen_classes, class_codes
+from kernsel.errors import DataError
 from kernsel.heldout.errors import Errors
 from kernsel.heldout.losses import LossSums
 from kernsel.heldout.standard_error import are_counts
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Array = NDArray[np.float64]
+S = TypeVar("S")
 
 
 class Rows(NamedTuple):
@@ -127,19 +130,54 @@ def merge_drawn(one: Drawn, other: Drawn, size: int) -> Drawn:
 class Coding(NamedTuple):
     """How rows are encoded, and dealt to folds."""
 
+    columns: in_parts.Columns
+    target: Target
     encoder: Encoder
-    labels: list[Any] | None
-    shift: Array
-    scale: Array
     folds: int
     seed: int
 
 
+def _naming(work: Callable[..., S]) -> Callable[..., S]:
+    """Have work say in which part the rows are that it can't be done with."""
+
+    @wraps(work)
+    def named(rows: Rows, *given: Any) -> S:
+        try:
+            return work(rows, *given)
+        except DataError as error:
+            raise DataError(f"part {rows.number + 1}: {error}") from error
+
+    return named
+
+
+@_naming
+def look(rows: Rows, columns: in_parts.Columns) -> in_parts.View:
+    """Return what is seen of a part at first sight."""
+    return in_parts.look(rows.table, rows.y, rows.weights, columns)
+
+
+@_naming
+def look_closer(rows: Rows, columns: in_parts.Columns, wanted: tuple[str, ...]) -> in_parts.Closer:
+    """Return the different values of some columns of a part."""
+    return in_parts.look_closer(rows.table, rows.y, rows.weights, columns, wanted)
+
+
+@_naming
+def measure(rows: Rows, columns: in_parts.Columns, target: Target) -> in_parts.Measures:
+    """Return what the encoder is made of, of a part."""
+    return in_parts.measure(rows.table, rows.y, rows.weights, columns, target)
+
+
+@_naming
+def pick(rows: Rows, columns: in_parts.Columns, encoder: Encoder, counts: tuple[int, ...]) -> in_parts.Picked:
+    """Return the numbers of some rows of a part."""
+    return in_parts.pick(rows.number, rows.table, rows.y, rows.weights, columns, encoder, counts)
+
+
+@_naming
 def encode_part(rows: Rows, coding: Coding) -> Encoded:
     """Encode a part, and deal its rows to folds at random."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SelectionWarning)  # of categories that no row of the sample has
-        more = encode_more(rows.table, rows.y, coding.encoder, coding.labels, coding.shift, coding.scale, rows.weights)
+    more = in_parts.encode_rows(rows.table, rows.y, rows.weights, coding.columns, coding.target, coding.encoder)
     m = more.Y.shape[1]
     fold = np.random.default_rng([coding.seed, rows.number, 1]).integers(coding.folds, size=m)
     order = np.argsort(fold, kind="stable")
@@ -148,9 +186,20 @@ def encode_part(rows: Rows, coding: Coding) -> Encoded:
     return Encoded(more.X[order], np.ascontiguousarray(more.Y[:, order]), s[order], starts)
 
 
+def rescale(part: Encoded, median: float, spread: float) -> Encoded:
+    """Return a part with its target in other units."""
+    return part._replace(Y=(part.Y - median) / spread)
+
+
+def count_digits(part: Encoded, centre: float | None, digits: int, beginning: int) -> Array:
+    """Return the weights of targets, or of their distances from a centre, by a digit: see ``data.quantiles``."""
+    values = part.Y[0] if centre is None else np.abs(part.Y[0] - centre)
+    return count_next(values, part.s, digits, beginning)
+
+
 def find_facts(part: Encoded) -> Facts:
     """Return what a part has to say of its rows."""
-    limits = np.stack([part.Y.min(axis=1), part.Y.max(axis=1)])
+    limits = np.stack([part.Y.min(axis=1, initial=np.inf), part.Y.max(axis=1, initial=-np.inf)])
     return Facts(part.Y.shape[1], float(part.s.sum()), limits, are_counts(part.s), fingerprint(part))
 
 
@@ -192,7 +241,7 @@ def hold_out_part(
         chosen = np.stack([chosen_classes(np.ascontiguousarray(f[:, k])) for k in range(f.shape[1])])
         error = (chosen != class_codes(part.Y)).astype(np.float64)
     sums = LossSums.of(loss, error, part.starts, part.s, counts)
-    return HeldOutSums(sums, float(kernel.diag(part.X).max()))
+    return HeldOutSums(sums, float(kernel.diag(part.X).max(initial=0.0)))
 
 
 def same(value: Any) -> Any:
