@@ -31,6 +31,8 @@ class Moments(NamedTuple):
     weight : float
     mean, deviation : float
     least, greatest : float
+    rest : float
+        What the mean is more than the nearest number: of large numbers that differ little, parts' means differ by it.
     """
 
     rows: int
@@ -39,6 +41,7 @@ class Moments(NamedTuple):
     deviation: float
     least: float
     greatest: float
+    rest: float = 0.0
 
     @classmethod
     def of(cls, values: Floats, weights: Floats | None = None) -> Self:
@@ -49,17 +52,21 @@ class Moments(NamedTuple):
         least, greatest = float(values.min()), float(values.max())
         if least == greatest:
             return cls(values.size, weight, least, 0.0, least, greatest)
-        return cls(values.size, weight, *mean_and_scale(values, weights), least, greatest)
+        mean, deviation = mean_and_scale(values, weights)
+        rest = float(np.average(values - mean, weights=weights if weights is None else weights / weight))
+        return cls(values.size, weight, mean, deviation, least, greatest, rest)
 
     def merge(self, other: Self) -> Self:
         """Return the moments of these numbers and others."""
         if not self.rows or not other.rows:
             return self if self.rows else other
         weight = self.weight + other.weight
-        p, q, apart = self.weight / weight, other.weight / weight, other.mean - self.mean
+        p, q, apart = self.weight / weight, other.weight / weight, other.mean - self.mean + (other.rest - self.rest)
+        mean = self.mean + q * apart
+        rest = self.mean - mean + q * apart + self.rest
         deviation = hypot(sqrt(p) * self.deviation, sqrt(q) * other.deviation, sqrt(p * q) * apart)
         least, greatest = min(self.least, other.least), max(self.greatest, other.greatest)
-        return type(self)(self.rows + other.rows, weight, self.mean + q * apart, deviation, least, greatest)
+        return type(self)(self.rows + other.rows, weight, mean, deviation, least, greatest, rest)
 
 
 class Totals(NamedTuple):
