@@ -75,8 +75,16 @@ class InProcess:
 
     def reduce(self, work: Callable[..., S], parts: Sequence[object], merge: Callable[[S, S], S], *shared: object) -> S:
         """Return the values, merged."""
-        values: list[S] = self.each(work, parts, *shared)
-        return tree(values, merge)
+        merged: list[tuple[int, S]] = []  # of 2^k parts each, as in a tree, of which few are there at a time
+        for part in parts:
+            size, value = 1, work(part, *shared)
+            while merged and merged[-1][0] == size:
+                size, value = 2 * size, merge(merged.pop()[1], value)
+            merged.append((size, value))
+        value = merged.pop()[1]
+        while merged:
+            value = merge(merged.pop()[1], value)
+        return value
 
 
 @dataclass(frozen=True)

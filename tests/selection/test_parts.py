@@ -152,6 +152,22 @@ def test_sums_of_parts_give_the_standard_error_of_all_rows(weights):
     np.testing.assert_allclose(both.standard_error(weights != "shares"), standard_error(values, starts, s), rtol=1e-12)
 
 
+def test_parts_without_rows_count_as_nothing(small):
+    """Parts of no rows, of rows without weight or target, and of one row, leave all as it is."""
+    frame, y = table()
+    weights = np.random.default_rng(2).uniform(0.5, 2.0, N)
+    parts = cut(frame, y, weights)
+    expected = spread.select_parts(parts, InProcess(), PLAN, True)
+    nothing = work.Rows(PARTS, frame[:0], y[:0], weights[:0])
+    weightless = work.Rows(PARTS + 1, frame[:9].assign(a=99.0, c="new"), y[:9], np.zeros(9))
+    untold = work.Rows(PARTS + 2, frame[:4], y[:4] * np.nan, weights[:4])
+    typeless = work.Rows(PARTS + 3, frame[:0].astype(object), y[:0].astype(object), weights[:0])
+    found = spread.select_parts([*parts, nothing, weightless, untold, typeless], InProcess(), PLAN, True)
+    assert found.data["rows"] == N
+    np.testing.assert_allclose(found.model.coefficients, expected.model.coefficients, rtol=1e-6)
+    assert found.model.encoder.to_json() == expected.model.encoder.to_json()
+
+
 @pytest.mark.parametrize(
     ("options", "words"), [({"choose": "minimum"}, "lowest cv"), ({"one_se": True}, "largest lambda")]
 )
@@ -204,7 +220,7 @@ def test_samples_dont_depend_on_how_they_are_merged():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"learner": "svr"}, "rows in parts are for krr and lssvm"),
+        ({"learner": "auto"}, "learner 'auto': rows in parts are selected on with one learner"),
         ({"rank": "full"}, "the rank of rows in parts is a number of landmarks, not 'full'"),
         ({"folds": "loo"}, "folds of rows in parts are a number of at least 2"),
         ({"metric": "r2", "repeats": 2}, "repeats, metric: rows in parts don't have that yet"),

@@ -44,6 +44,8 @@ class Encoding:
     document : list of dict
         What became of each column.
     copies : str
+    deviation : float
+        Standard deviation of the first encoded target.
     """
 
     columns: in_parts.Columns
@@ -53,6 +55,7 @@ class Encoding:
     notes: list[str]
     document: list[dict[str, Any]]
     copies: str
+    deviation: float
 
     def dataset(self, drawn: work.Drawn) -> Dataset:
         """Return the data set of a sample of the rows, encoded as all of them."""
@@ -108,7 +111,16 @@ def find_encoding(driver: Driver, parts: Sequence[Any], plan: Plan) -> Encoding:
         picked: in_parts.Picked = driver.reduce(work.pick, parts, in_parts.Picked.merge, shared, encoder, measures.rows)
         encoder = in_parts.with_law(fit, encoder, picked)
     notes = in_parts.notes(view, fit, encoder, target)
-    return Encoding(columns, target, encoder, list(view.targets), notes, fit.document(), check_copies(table["copies"]))
+    return Encoding(
+        columns,
+        target,
+        encoder,
+        list(view.targets),
+        notes,
+        fit.document(),
+        check_copies(table["copies"]),
+        measures.totals.targets[0].deviation,
+    )
 
 
 def _find_columns(

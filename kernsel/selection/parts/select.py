@@ -35,7 +35,7 @@ from kernsel.selection.document import describe_choice, timing
 from kernsel.selection.drivers import Driver
 from kernsel.selection.kernel_source import AUTO
 from kernsel.selection.parts.allrows import AllRows, Scored
-from kernsel.selection.parts.encode import find_encoding
+from kernsel.selection.parts.encode import find_encoding, in_robust_units
 from kernsel.selection.parts.work import (
     Coding,
     Drawn,
@@ -124,18 +124,19 @@ def select_parts(
     dataset = encoding.dataset(sample)
     first = replace(plan, rank=min(rank, dataset.n), intervals="none")
     learner = read_learner(plan.learner, dataset.task)
-    if not learner.loss.square:
-        raise OptionError(f"learner {plan.learner!r}: rows in parts are for krr and lssvm, whose fits are made of sums")
     rule = Rule.read(plan.choose, plan.within, plan.one_se, dataset.task, CV())
     if begin is not None:
         begin(dataset)
+    t = int(plan.folds) if isinstance(plan.folds, int) else 0
+    coding = Coding(encoding.columns, encoding.target, encoding.encoder, t, plan.seed)
+    encoded = driver.each(encode_part, parts, driver.share(Coding, *coding))
+    units = getattr(learner, "in_robust_units", "")
+    if units and dataset.task == "regression" and dataset.k == 1:
+        encoded, dataset = in_robust_units(driver, encoded, dataset, units, encoding.deviation)
     header = partial(run_header, "select", dataset, plan.options)
     with journaling(plan.journal, header):
         found = carry_out(dataset, first, progress)
         searched = time.perf_counter()
-        t = int(plan.folds) if isinstance(plan.folds, int) else 0
-        coding = Coding(encoding.columns, encoding.target, encoding.encoder, t, plan.seed)
-        encoded = driver.each(encode_part, parts, driver.share(Coding, *coding))
         facts: Facts = driver.reduce(find_facts, encoded, merge_facts)
         limits = facts.limits if dataset.task == "regression" and plan.clip else None
         everything = AllRows(driver, encoded, facts, dataset, found.best.learner, LowRank(rank), plan.seed, t, limits)
@@ -165,11 +166,9 @@ def _selection(found: Selection, scored: list[Scored], rule: Rule, rows: AllRows
     candidates = sorted((each.candidate for each in scored), key=lambda each: each.order)
     if candidates[0].failed is not None:
         raise SelectionError(f"all {len(candidates)} candidates failed on all rows: {candidates[0].failed}")
-    targets = scored[0].kept.sums.targets
-    rule = replace(rule, null=float(targets.diagonal()[:-1].mean() / targets[-1, -1]))  # the loss of outputs of 0
+    rule = replace(rule, null=scored[0].null)
     choice = choose(rule, candidates, verify=same, most=0)
-    best, kept, features = next(each for each in scored if each.candidate is choice.best)
-    fit = kept.expansion()
+    best, kept, features, fit, _ = next(each for each in scored if each.candidate is choice.best)
     model = replace(
         found.model,
         kernel=best.kernel,

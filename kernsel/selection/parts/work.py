@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -25,8 +26,10 @@ from kernsel.journal.encoding import fingerprint
 from kernsel.kernels import Kernel
 from kernsel.numerics.blocks import features as streaming
 from kernsel.numerics.blocks.features import Features
+from kernsel.numerics.blocks.passes import PassSums, Request, add_up
 from kernsel.numerics.blocks.sums import Sums, segment_sums
 from kernsel.numerics.points import Points
+from kernsel.protocols import Learner
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,6 +79,8 @@ class Facts(NamedTuple):
         Whether all weights are whole numbers.
     digest : str
         Of all values: other rows have another one.
+    weights : (t,) array
+        Of each fold.
     """
 
     rows: int
@@ -83,6 +88,7 @@ class Facts(NamedTuple):
     limits: Array
     counts: bool
     digest: str
+    weights: Array
 
 
 class HeldOutSums(NamedTuple):
@@ -93,14 +99,17 @@ class HeldOutSums(NamedTuple):
     sums : LossSums
         Of L values of lambda.
     kappa : float
+    null : float
+        Sum of the losses of outputs that are 0.
     """
 
     sums: LossSums
     kappa: float
+    null: float
 
     def merge(self, other: HeldOutSums) -> HeldOutSums:
         """Return the sums of these rows and others."""
-        return HeldOutSums(self.sums.merge(other.sums), max(self.kappa, other.kappa))
+        return HeldOutSums(self.sums.merge(other.sums), max(self.kappa, other.kappa), self.null + other.null)
 
 
 def draw(rows: Rows, size: int, seed: int) -> Drawn:
@@ -200,7 +209,8 @@ def count_digits(part: Encoded, centre: float | None, digits: int, beginning: in
 def find_facts(part: Encoded) -> Facts:
     """Return what a part has to say of its rows."""
     limits = np.stack([part.Y.min(axis=1, initial=np.inf), part.Y.max(axis=1, initial=-np.inf)])
-    return Facts(part.Y.shape[1], float(part.s.sum()), limits, are_counts(part.s), fingerprint(part))
+    weights = np.array([part.s[lo:hi].sum() for lo, hi in pairwise(part.starts.tolist())])
+    return Facts(part.Y.shape[1], float(part.s.sum()), limits, are_counts(part.s), fingerprint(part), weights)
 
 
 def merge_facts(one: Facts, other: Facts) -> Facts:
@@ -213,6 +223,7 @@ def merge_facts(one: Facts, other: Facts) -> Facts:
         limits,
         one.counts and other.counts,
         fingerprint((one.digest, other.digest)),
+        one.weights + other.weights,
     )
 
 
@@ -225,6 +236,7 @@ def hold_out_part(
     part: Encoded,
     features: Features,
     kernel: Kernel,
+    learner: Learner,
     w: Array,
     b: Array,
     limits: Array | None,
@@ -235,13 +247,22 @@ def hold_out_part(
     f = streaming.outputs(features, part.X, part.starts, w, b)
     if limits is not None:
         f = np.clip(f, *limits[:, :, None, None])
-    loss = ((f - part.Y[:, None]) ** 2).mean(axis=0)
-    error = loss
+    measure = learner.loss
+    loss = error = ((f - part.Y[:, None]) ** 2).mean(axis=0)
+    null = (part.Y**2).mean(axis=0)
+    if not measure.square:
+        loss = measure.values(part.Y, f).mean(axis=0)
+        null = measure.value(part.Y, np.zeros(part.Y.shape)).mean(axis=0)
     if errors.classes:
         chosen = np.stack([chosen_classes(np.ascontiguousarray(f[:, k])) for k in range(f.shape[1])])
         error = (chosen != class_codes(part.Y)).astype(np.float64)
     sums = LossSums.of(loss, error, part.starts, part.s, counts)
-    return HeldOutSums(sums, float(kernel.diag(part.X).max(initial=0.0)))
+    return HeldOutSums(sums, float(kernel.diag(part.X).max(initial=0.0)), float(null @ part.s))
+
+
+def pass_part(part: Encoded, features: Features, learner: Learner, request: Request) -> PassSums:
+    """Return the sums of a pass of Newton's method over a part."""
+    return add_up(features, int(learner.bias), learner.loss, request, part.X, part.Y, part.s, part.starts)
 
 
 def same(value: Any) -> Any:
