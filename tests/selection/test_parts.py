@@ -206,7 +206,8 @@ def test_a_tree_merges_each_value_once_in_order():
 
 def test_samples_dont_depend_on_how_they_are_merged():
     frame, y = table()
-    drawn = [work.draw(part, 50, seed=3) for part in cut(frame, y)]
+    columns = find_encoding(InProcess(), cut(frame, y), PLAN).columns
+    drawn = [work.draw(part, columns, 50, 3) for part in cut(frame, y)]
     one = tree(drawn, lambda a, b: work.merge_drawn(a, b, 50))
     other = drawn[0]
     for more in drawn[1:]:

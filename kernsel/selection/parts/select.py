@@ -119,8 +119,8 @@ def select_parts(
     rank = plan.rank if isinstance(plan.rank, int) else RANK
     size = max(LEAST_SAMPLE, SAMPLE * rank)
     merge = partial(merge_drawn, size=size)
-    sample: Drawn = driver.reduce(draw, parts, merge, size, plan.seed)
     encoding = find_encoding(driver, parts, plan)
+    sample: Drawn = driver.reduce(draw, parts, merge, driver.share(same, encoding.columns), size, plan.seed)
     dataset = encoding.dataset(sample)
     first = replace(plan, rank=min(rank, dataset.n), intervals="none")
     learner = read_learner(plan.learner, dataset.task)

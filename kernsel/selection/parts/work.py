@@ -112,21 +112,37 @@ class HeldOutSums(NamedTuple):
         return HeldOutSums(self.sums.merge(other.sums), max(self.kappa, other.kappa), self.null + other.null)
 
 
-def draw(rows: Rows, size: int, seed: int) -> Drawn:
-    """Return a random sample of a part that can be merged with those of others."""
+def naming(work: Callable[..., S]) -> Callable[..., S]:
+    """Have work say in which part the rows are that it can't be done with."""
+
+    @wraps(work)
+    def named(rows: Rows, *given: Any) -> S:
+        try:
+            return work(rows, *given)
+        except DataError as error:
+            raise DataError(f"part {rows.number + 1}: {error}") from error
+
+    return named
+
+
+@naming
+def draw(rows: Rows, columns: in_parts.Columns, size: int, seed: int) -> Drawn:
+    """Return a random sample of the rows of a part that count, which can be merged with those of others."""
     import pandas as pd
 
-    keys = np.random.default_rng([seed, rows.number, 0]).random(len(rows.table))
+    part = in_parts.Part.of(rows.table, rows.y, rows.weights, columns)
+    keys = np.random.default_rng([seed, rows.number, 0]).random(len(rows.table))[part.kept.rows]
     order = np.argsort(keys)[:size]
-    y = pd.DataFrame(rows.y).iloc[order]
-    weights = None if rows.weights is None else np.asarray(rows.weights, dtype=np.float64)[order]
-    return Drawn(keys[order], rows.table.iloc[order], y, weights, len(rows.table))
+    weights = None if part.kept.weights is None else part.kept.weights[order]
+    return Drawn(keys[order], part.frame.iloc[order], pd.DataFrame(part.targets).iloc[order], weights, keys.size)
 
 
 def merge_drawn(one: Drawn, other: Drawn, size: int) -> Drawn:
     """Return the sample of two parts together."""
     import pandas as pd
 
+    if not one.rows or not other.rows:
+        return one if one.rows else other
     keys = np.append(one.keys, other.keys)
     order = np.argsort(keys)[:size]
     table, y = (pd.concat(each, ignore_index=True).iloc[order] for each in ([one.table, other.table], [one.y, other.y]))
@@ -146,44 +162,31 @@ class Coding(NamedTuple):
     seed: int
 
 
-def _naming(work: Callable[..., S]) -> Callable[..., S]:
-    """Have work say in which part the rows are that it can't be done with."""
-
-    @wraps(work)
-    def named(rows: Rows, *given: Any) -> S:
-        try:
-            return work(rows, *given)
-        except DataError as error:
-            raise DataError(f"part {rows.number + 1}: {error}") from error
-
-    return named
-
-
-@_naming
+@naming
 def look(rows: Rows, columns: in_parts.Columns) -> in_parts.View:
     """Return what is seen of a part at first sight."""
     return in_parts.look(rows.table, rows.y, rows.weights, columns)
 
 
-@_naming
+@naming
 def look_closer(rows: Rows, columns: in_parts.Columns, wanted: tuple[str, ...]) -> in_parts.Closer:
     """Return the different values of some columns of a part."""
     return in_parts.look_closer(rows.table, rows.y, rows.weights, columns, wanted)
 
 
-@_naming
+@naming
 def measure(rows: Rows, columns: in_parts.Columns, target: Target) -> in_parts.Measures:
     """Return what the encoder is made of, of a part."""
     return in_parts.measure(rows.table, rows.y, rows.weights, columns, target)
 
 
-@_naming
+@naming
 def pick(rows: Rows, columns: in_parts.Columns, encoder: Encoder, counts: tuple[int, ...]) -> in_parts.Picked:
     """Return the numbers of some rows of a part."""
     return in_parts.pick(rows.number, rows.table, rows.y, rows.weights, columns, encoder, counts)
 
 
-@_naming
+@naming
 def encode_part(rows: Rows, coding: Coding) -> Encoded:
     """Encode a part, and deal its rows to folds at random."""
     more = in_parts.encode_rows(rows.table, rows.y, rows.weights, coding.columns, coding.target, coding.encoder)
