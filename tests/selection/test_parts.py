@@ -26,7 +26,8 @@ from kernsel.heldout.errors import Errors
 from kernsel.heldout.standard_error import MeanSums, standard_error
 from kernsel.kernels import Statistics
 from kernsel.search.choice import Rule, choose
-from kernsel.selection.drivers import InProcess, OnDask, connected, local_client, tree
+from kernsel.selection.cluster import connected, local_client
+from kernsel.selection.drivers import InProcess, OnDask, tree
 from kernsel.selection.parts import allrows, work
 from kernsel.selection.parts import select as spread
 from kernsel.selection.parts.encode import find_encoding
@@ -261,6 +262,28 @@ def test_workers_of_dask_give_the_same_bits(client):
         kernsel.select(da.from_array(X, chunks=(120, -1)), da.from_array(y.to_numpy()))
     with pytest.raises(DataError, match="X is cut into parts of columns"):
         kernsel.select(da.from_array(X, chunks=(-1, 1)), da.from_array(y.to_numpy()))
+
+
+def test_passes_of_workers_and_empty_partitions(client):
+    """A learner of another loss, on workers, with parts that have no rows."""
+    dd = pytest.importorskip("dask.dataframe")
+    frame, y = table(300)
+    y = (y > y.median()).rename("y")
+    options = {"kernel": "gaussian", "folds": FOLDS, "rank": 12, "grid": {"tau": [2.0], "lambda": [1e-3]}}
+    plan = Plan(**options, learner="klr", extend=False)
+    frame["a"] += np.where(np.arange(300) < 150, 10.0, 0.0)
+    columns = dd.from_pandas(frame.assign(y=y), npartitions=4)
+    columns = columns[columns["a"] < 5.0]  # the first two parts lose all rows
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SelectionWarning)
+        found = kernsel.select(columns[["a", "b", "c"]], columns["y"], **options, learner="klr", extend=False)
+    left = slice(150, 300)
+    parts = [work.Rows(i, frame[:0], y[:0], None) for i in range(2)]
+    parts += [work.Rows(2, frame[150:225], y[150:225], None), work.Rows(3, frame[225:], y[225:], None)]
+    same = spread.select_parts(parts, InProcess(), plan)
+    assert found.data["rows"] == len(frame[left])
+    np.testing.assert_array_equal(found.model.coefficients, same.model.coefficients)
+    assert [c.score for c in found.candidates] == [c.score for c in same.candidates]
 
 
 PATIENCE = 120  # seconds until a selection that lost a worker is given up
