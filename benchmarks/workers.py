@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -41,14 +40,14 @@ def write_parts(folder: Path, n: int) -> None:
 
 
 def used() -> float:
-    """CPU seconds of this process and of those that it has waited for."""
-    each = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(usage.ru_utime + usage.ru_stime for usage in each)
+    """CPU seconds of this process, of those that it has started, and of theirs."""
+    import psutil
 
-
-def of_workers(client: Any) -> float:
-    """CPU seconds of all workers until now."""
-    return float(sum(client.run(time.process_time).values()))
+    total = 0.0
+    for process in (psutil.Process(), *psutil.Process().children(recursive=True)):
+        times = process.cpu_times()
+        total += times.user + times.system + times.children_user + times.children_system
+    return total
 
 
 def choose(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
@@ -67,7 +66,7 @@ def choose(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
         found = select_parts(parts, InProcess(), plan)
         return result(found, used() - before, before)
     with local_client(2) as client:
-        before, of_them = used(), of_workers(client)
+        before = used()
         parts = [client.submit(_read, number, name, "y", None, None, pure=False) for number, name in enumerate(names)]
         if args.kill:
             (victim, *_) = client.run(os.getpid).values()
@@ -75,9 +74,9 @@ def choose(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
         started = time.perf_counter()
         found = select_parts(parts, OnDask(client), plan)
         seconds = time.perf_counter() - started
-        running = used() - before + of_workers(client) - of_them
+        running = used() - before
         lost = args.kill and victim not in client.run(os.getpid).values()
-        return result(found, running, before + of_them) | {"seconds": seconds, "lost a worker": bool(lost)}
+        return result(found, running, before) | {"seconds": seconds, "lost a worker": bool(lost)}
 
 
 def result(found: Any, running: float, start: float) -> dict[str, Any]:
@@ -115,15 +114,15 @@ def main() -> None:
             for way in ("alone", "workers"):
                 command = [sys.executable, __file__, "--way", way, "--folder", name, "--rank", str(args.rank)]
                 command += ["--learner", args.learner, *(["--kill", str(args.kill)] if way == "workers" else [])]
-                before = used()
                 done = subprocess.run(command, check=True, capture_output=True, text=True)
-                runs[way] = json.loads(done.stdout) | {"all": used() - before}
-                shown = {key: runs[way][key] for key in ("CPU", "start", "all", "error")}
+                runs[way] = json.loads(done.stdout)
+                shown = {key: runs[way][key] for key in ("CPU", "start", "error")}
                 print(way, shown, {key: runs[way].get(key) for key in ("seconds", "lost a worker")}, flush=True)
             one, other = runs["alone"], runs["workers"]
             equal = all(one[key] == other[key] for key in ("digest", "coefficients"))
             print("equal to the last bit:", equal)
-            print(f"CPU {other['CPU'] / one['CPU']:.3f}, with the start {other['all'] / one['all']:.3f}", flush=True)
+            whole = [each["CPU"] + each["start"] for each in (one, other)]
+            print(f"CPU {other['CPU'] / one['CPU']:.3f}, with the start {whole[1] / whole[0]:.3f}", flush=True)
 
 
 if __name__ == "__main__":

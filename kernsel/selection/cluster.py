@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from logging import CRITICAL
+from multiprocessing import get_all_start_methods
 from typing import Any
 
 from kernsel.errors import OptionError, SelectionError
@@ -26,6 +27,10 @@ start one on a busy machine, and then there is none in the end."""
 
 WORK = "kernsel.selection.parts.work"
 """What workers do is found in this module."""
+
+FORKS = "forkserver"
+"""Workers on this machine begin as copies of one process that has imported all: each saves a second, and three when one
+is started anew on a busy machine."""
 
 ONE_THREAD = {"NUMBA_NUM_THREADS": "1"}
 """Workers on this machine share its threads; those of BLAS are limited by Dask itself."""
@@ -119,10 +124,11 @@ def local_client(workers: int) -> Iterator[Any]:
     """
     import dask
     from distributed import Client
+    from distributed.utils import get_mp_context
 
     options = {"n_workers": workers, "threads_per_worker": 1, "env": ONE_THREAD, "preload": [WORK]}
     make: Callable[..., Any] = Client
-    environment = dict(dask.config.get("distributed.nanny.pre-spawn-environ"))
+    environment = dict(dask.config.get("distributed.nanny.pre-spawn-environ")) | ONE_THREAD
     environment.pop("MALLOC_TRIM_THRESHOLD_", None)  # by which each block of features would come as new pages
     settings = {
         "distributed.admin.system-monitor.interval": "10s",  # all that watch themselves take 5 % of a processor
@@ -130,10 +136,12 @@ def local_client(workers: int) -> Iterator[Any]:
         "distributed.deploy.lost-worker-timeout": LOST,
         "distributed.nanny.pre-spawn-environ": environment,
         "distributed.scheduler.work-stealing": False,  # or parts of rows would go from one worker to another
+        "distributed.worker.multiprocessing-method": FORKS if FORKS in get_all_start_methods() else "spawn",
         "distributed.worker.profile.enabled": False,
     }
-    with (
-        dask.config.set(settings),
-        make(dashboard_address=":0", silence_logs=CRITICAL, **options) as client,
-    ):
-        yield client
+    with dask.config.set(settings):
+        if FORKS in get_all_start_methods():
+            context: Callable[..., Any] = get_mp_context
+            context().set_forkserver_preload(["distributed", WORK])  # which Dask's own list lacks
+        with make(dashboard_address=":0", silence_logs=CRITICAL, **options) as client:
+            yield client
