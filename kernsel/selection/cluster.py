@@ -32,6 +32,9 @@ FORKS = "forkserver"
 """Workers on this machine begin as copies of one process that has imported all: each saves a second, and three when one
 is started anew on a busy machine."""
 
+IMPORTED = ["distributed", WORK, "kernsel.selection.ondask", "pandas", "pyarrow.parquet"]
+"""What workers need; a module that isn't there is passed over."""
+
 ONE_THREAD = {"NUMBA_NUM_THREADS": "1"}
 """Workers on this machine share its threads; those of BLAS are limited by Dask itself."""
 
@@ -142,6 +145,6 @@ def local_client(workers: int) -> Iterator[Any]:
     with dask.config.set(settings):
         if FORKS in get_all_start_methods():
             context: Callable[..., Any] = get_mp_context
-            context().set_forkserver_preload(["distributed", WORK])  # which Dask's own list lacks
+            context().set_forkserver_preload(IMPORTED)  # most of which Dask's own list lacks
         with make(dashboard_address=":0", silence_logs=CRITICAL, **options) as client:
             yield client
