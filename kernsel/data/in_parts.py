@@ -323,8 +323,9 @@ def pick(
     ----------
     number : int
         Of the part.
-    table, y, weights
-        The part.
+    table : DataFrame or (n, d) array
+    y : Series, DataFrame or array
+    weights : (n,) array, optional
     columns : Columns
     encoder : Encoder
     rows : sequence of int
