@@ -35,7 +35,7 @@ from kernsel.selection.document import describe_choice, timing
 from kernsel.selection.drivers import Driver
 from kernsel.selection.kernel_source import AUTO
 from kernsel.selection.parts.allrows import AllRows, Scored
-from kernsel.selection.parts.encode import find_encoding, in_robust_units
+from kernsel.selection.parts.encode import Encoding, find_encoding, in_robust_units
 from kernsel.selection.parts.work import (
     Coding,
     Drawn,
@@ -128,11 +128,7 @@ def select_parts(
     if begin is not None:
         begin(dataset)
     t = int(plan.folds) if isinstance(plan.folds, int) else 0
-    coding = Coding(encoding.columns, encoding.target, encoding.encoder, t, plan.seed)
-    encoded = driver.each(encode_part, parts, driver.share(Coding, *coding))
-    units = getattr(learner, "in_robust_units", "")
-    if units and dataset.task == "regression" and dataset.k == 1:
-        encoded, dataset = in_robust_units(driver, encoded, dataset, units, encoding.deviation)
+    encoded, dataset = _encode(driver, parts, encoding, dataset, learner, t, plan.seed)
     header = partial(run_header, "select", dataset, plan.options)
     with journaling(plan.journal, header):
         found = carry_out(dataset, first, progress)
@@ -151,6 +147,18 @@ def select_parts(
         times = timing([started, searched, verified])
         total = times["total"] + found.timing.get("before", 0.0)
         return replace(result, timing={**found.timing, **times, "total": total})
+
+
+def _encode(
+    driver: Driver, parts: Sequence[Any], encoding: Encoding, sample: Dataset, learner: Any, folds: int, seed: int
+) -> tuple[list[Any], Dataset]:
+    """Return handles of encoded parts, and the sample, both with the target in the learner's units."""
+    coding = Coding(encoding.columns, encoding.target, encoding.encoder, folds, seed)
+    encoded = driver.each(encode_part, parts, driver.share(Coding, *coding))
+    units = getattr(learner, "in_robust_units", "")
+    if not units or sample.task != "regression" or sample.k > 1:
+        return encoded, sample
+    return in_robust_units(driver, encoded, sample, units, encoding.deviation)
 
 
 def _lambdas(candidates: Sequence[Candidate], kernel: Any) -> Array:
