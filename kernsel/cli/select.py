@@ -85,7 +85,7 @@ def select(
         str | None,
         typer.Option(
             metavar="local|ADDRESS",
-            help="Let workers of Dask read the files: krr, lssvm of a low rank.",
+            help="Let workers of Dask read the files, at a low rank.",
             rich_help_panel=HEADINGS["size"],
         ),
     ] = None,

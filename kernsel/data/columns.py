@@ -94,8 +94,11 @@ def without_gaps(column: pd.Series) -> pd.Series:
     return column.mask(marked) if marked.any() else column
 
 
-def numbers(column: pd.Series) -> Floats | None:
-    """Return the column as float64 if it holds numbers alone (missing ones as NaN), else None."""
+def numbers(column: pd.Series, counts: npt.NDArray[np.int64] | None = None) -> Floats | None:
+    """Return the column as float64 if it holds numbers alone (missing ones as NaN), else None.
+
+    Where values stand for several rows each, ``counts`` says for how many.
+    """
     import pandas as pd
 
     name = column.name
@@ -123,17 +126,18 @@ def numbers(column: pd.Series) -> Floats | None:
     bad = np.isnan(parsed) & ~column.isna().to_numpy()
     if not bad.any():
         return parsed
-    there = int(column.notna().sum())
-    if 2 * bad.sum() < there and len(np.unique(parsed[~np.isnan(parsed)])) > FEW:
+    counts = np.ones(len(column), np.int64) if counts is None else counts
+    there = int(counts[column.notna().to_numpy()].sum())
+    if 2 * counts[bad].sum() < there and len(np.unique(parsed[~np.isnan(parsed)])) > FEW:
         row = int(np.argmax(bad))
         raise DataError(
-            f"column {name!r} holds numbers but for {bad.sum()} of {len(column)} rows (first: "
+            f"column {name!r} holds numbers but for {counts[bad].sum()} of {counts.sum()} rows (first: "
             f"{column.iloc[row]!r} in row {row + 1}); put numbers there, or give --numeric {name} to take them for "
             f"missing, or --drop {name}"
         )
     texts = column[bad].astype(str)
     alike = texts.str.fullmatch(NUMBER_LIKE if texts.nunique() > FEW else MARKED).to_numpy(dtype=bool)
-    if 2 * alike.sum() > len(alike):
+    if 2 * counts[bad][alike].sum() > counts[bad].sum():
         raise DataError(
             f"column {name!r} holds what looks like numbers or dates but can't be read as numbers (first: "
             f"{texts[alike].iloc[0]!r}); say how numbers are written by --decimal and --thousands, or give --drop "

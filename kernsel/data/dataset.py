@@ -74,6 +74,8 @@ class Dataset:
     columns : list of dict or None
         What became of each column of a DataFrame: ``name``, ``type``, ``missing`` (a share), ``was_missing`` (whether a
         feature says where a value was missing), ``left_out`` (the reason, or None), ``levels``.
+    robust : bool
+        Whether the target is in units that outliers don't move.
     """
 
     X: Points
@@ -90,6 +92,7 @@ class Dataset:
     label_dtype: str | None = None
     copies: str = TOGETHER
     columns: list[dict[str, Any]] | None = None
+    robust: bool = False
 
     @property
     def identity(self) -> tuple[Any, ...]:
@@ -154,13 +157,16 @@ class Dataset:
         ``(y - median) / spread`` takes the place of ``(y - mean) / deviation``, see `median_and_spread`. Several
         targets stay in units of their standard deviations, in which their errors are added up.
         """
-        if self.labels is not None or self.k > 1:
+        if self.labels is not None or self.k > 1 or self.robust:
             return self
-        median, spread, measure = median_and_spread(self.Y[0], self.weights)
+        return self.in_units(what, *median_and_spread(self.Y[0], self.weights))
+
+    def in_units(self, what: str, median: float, spread: float, measure: str) -> Dataset:
+        """Return the data set with a target whose median and spread, by a measure in words, are known."""
         scale, shift = self.output_scale * spread, self.output_shift + self.output_scale * median
         note = f"{what} in units of the target's robust spread, {float(scale[0]):.4g}: {measure}"
         Y = np.ascontiguousarray((self.Y - median) / spread)
-        return replace(self, Y=Y, output_shift=shift, output_scale=scale, notes=[*self.notes, note])
+        return replace(self, Y=Y, output_shift=shift, output_scale=scale, notes=[*self.notes, note], robust=True)
 
     def dense(self, what: str) -> Dataset:
         """Return the data set with dense rows, because ``what`` needs them; DataError if they are too large."""
@@ -367,7 +373,7 @@ def encode(X: pd.DataFrame | npt.ArrayLike | Table, standardize: bool = True) ->
         They can't be used; the message names the column.
     """
     table = as_table(X)
-    _check_rows(len(table))
+    check_rows(len(table))
     found = find(table, Choices(), np.arange(len(table)))
     return _encoded(table, (), standardize, None, None, Choices(), found, [])[1]
 
@@ -386,7 +392,7 @@ def _dataset(
     source: str | None,
 ) -> Dataset:
     """Leave out rows without weight or values, encode the target, weigh the classes, encode the features."""
-    _check_rows(len(table))
+    check_rows(len(table))
     notes = [*notes, *sample.notes]
     table = sample.rows(table)
     columns = {name: sample.rows(column) for name, column in columns.items()}
@@ -399,7 +405,7 @@ def _dataset(
             shares = ", ".join(f"{each.name!r} {share(each.gaps, len(table))}" for each in gaps)
             notes.append(f"{_rows(rows)} with missing values left out" + (f" ({shares})" if shares else ""))
             kept = np.flatnonzero(~rows)
-            _check_left(kept.size, "missing values; give --missing impute, or --drop columns that lack many")
+            check_left(kept.size, "missing values; give --missing impute, or --drop columns that lack many")
             table, sample = take(table, kept), sample.take(kept)
             columns = {name: take(column, kept) for name, column in columns.items()}
             found = find(table, choices, sample.places)
@@ -411,10 +417,7 @@ def _dataset(
         asked = class_weight if isinstance(class_weight, str) else {str(k): float(v) for k, v in class_weight.items()}
         sample = replace(sample, weights=weights, by_class=by_class, class_weight=asked)
     if sample.weights is not None:
-        notes.append(
-            f"weights: {sample.places.size} rows weigh {sample.weights.sum():.6g} together; every mean over rows is "
-            "weighted, that of the errors too"
-        )
+        notes.append(describe_weights(sample.places.size, float(sample.weights.sum())))
     encoder, X, document = _encoded(table, aside, standardize, sample.weights, target.Y, choices, found, notes)
     return Dataset(
         X=X,
@@ -426,7 +429,7 @@ def _dataset(
         encoder=encoder,
         output_shift=target.shift,
         output_scale=target.scale,
-        notes=[*notes, target.note, *_shared(encoder)],
+        notes=[*notes, target.note, *what_is_shared(encoder)],
         sample=sample,
         source=source,
         columns=document,
@@ -447,7 +450,7 @@ def _with_targets(
         return table, dict(columns), sample
     kept = np.flatnonzero(~empty)
     whose = f"the target {next(iter(columns))!r}" if len(columns) == 1 else "one of the targets"
-    _check_left(kept.size, f"no value of {whose}; choose another one")
+    check_left(kept.size, f"no value of {whose}; choose another one")
     notes.append(f"{_rows(empty)} without {whose} left out")
     return take(table, kept), {name: _plain(take(each, kept)) for name, each in columns.items()}, sample.take(kept)
 
@@ -462,11 +465,16 @@ def _plain(column: Any) -> Any:
 
 
 def _rows(where: npt.NDArray[np.bool_]) -> str:
-    count = int(where.sum())
-    return f"{count} of {len(where)} row{'s' * (len(where) != 1)}"
+    return some_rows(int(where.sum()), len(where))
 
 
-def _check_left(n: int, what: str) -> None:
+def some_rows(count: int, n: int) -> str:
+    """Say how many of n rows."""
+    return f"{count} of {n} row{'s' * (n != 1)}"
+
+
+def check_left(n: int, what: str) -> None:
+    """Raise a DataError if fewer than two rows are left."""
     if n < 2:
         raise DataError(f"only {n} row{'s are' if n != 1 else ' is'} left, as the others have {what}")
 
@@ -495,12 +503,22 @@ def _encoded(
         notes += fit.notes()
     if choices.categories == HAMMING and not encoder.groups:
         notes.append("categories: no column has any, so that hamming changes nothing")
-    if not encoder.features:
-        raise DataError("no column is left to learn from: all are constant or differ in every row; add features")
+    check_any_feature(encoder)
     return encoder, X, document
 
 
-def _shared(encoder: Encoder) -> list[str]:
+def check_any_feature(encoder: Encoder) -> None:
+    """Raise a DataError if an encoder has no feature."""
+    if not encoder.features:
+        raise DataError("no column is left to learn from: all are constant or differ in every row; add features")
+
+
+def describe_weights(n: int, total: float) -> str:
+    """Say what rows weigh."""
+    return f"weights: {n} rows weigh {total:.6g} together; every mean over rows is weighted, that of the errors too"
+
+
+def what_is_shared(encoder: Encoder) -> list[str]:
     """Say what the folds share."""
     scaled = bool((encoder.scale != 1.0).any() or (encoder.mean != 0.0).any())
     what = " and ".join(["scaling"] * scaled + ["encoding"] * bool(encoder.categories))
@@ -508,7 +526,8 @@ def _shared(encoder: Encoder) -> list[str]:
     return [once] if what else []
 
 
-def _check_rows(n: int) -> None:
+def check_rows(n: int) -> None:
+    """Raise a DataError if a table has too few rows."""
     if n < 2:
         raise DataError(f"the table has {n} row{'s' * (n != 1)}; a selection needs at least 2")
 

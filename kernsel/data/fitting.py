@@ -10,16 +10,17 @@ import numpy as np
 import numpy.typing as npt
 
 from kernsel.data.choices import HAMMING, Choices
-from kernsel.data.columns import Floats, absent, as_text, check_sparse_values, check_values
+from kernsel.data.columns import Floats, absent, as_text, check_sparse_values
 from kernsel.data.encoding import Encoder, refused
 from kernsel.data.gaps import share
 from kernsel.data.imputing import MOST_FEATURES, MOST_ROWS, NormalLaw, fit_normal, spread
 from kernsel.data.kinds import CATEGORY, PLAIN, Found, Kind, describe_columns, find_kinds, gaps_in, read_numbers, some
+from kernsel.data.moments import LevelSums, Moments, NumberSums, Totals
 from kernsel.data.names import check_unique, listed
 from kernsel.data.tables import SparseTable, Table, array_names, is_frame, take
-from kernsel.data.target import mean_and_scale
 from kernsel.errors import DataError, OptionError
 from kernsel.numerics.points import Points, deviations
+from kernsel.numerics.runtime.once import once
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,6 +53,8 @@ class Fit:
     weights : (n,) array or None
     Y : (k, n) array or None
         The encoded target, if there is one.
+    totals : Totals or None
+        Of rows in parts, whose weights and targets are nowhere together.
     """
 
     def __init__(
@@ -62,10 +65,11 @@ class Fit:
         standardize: bool,
         weights: Floats | None,
         Y: Floats | None,
+        totals: Totals | None = None,
     ) -> None:
         check_unique(names, "the table")
         self.names, self.choices, self.n = names, choices, n
-        self.standardize, self.weights, self.Y = standardize, weights, Y
+        self.standardize, self.weights, self.Y, self.totals = standardize, weights, Y, totals
         self.numeric: dict[str, tuple[float, float]] = {}
         self.categories: dict[str, tuple[str, ...]] = {}
         self.pooled: dict[str, tuple[str, ...]] = {}
@@ -80,65 +84,62 @@ class Fit:
 
     def add_numbers(self, name: str, features: Sequence[str], values: Floats) -> None:
         """Add a column of numbers (n, m) with the names of its m features."""
-        kept = 0
-        holes = np.isnan(values[:, 0])
-        for feature, column in zip(features, values.T, strict=True):
-            kept += self._add_feature(feature, column, holes)
-        self._add_gaps(name, holes, always=not kept)
-        if not kept:
-            self.reasons[name] = "without values" if holes.all() else "constant"
+        self._refuse(name, np.isnan(values[:, 0]))
+        self.put_numbers(name, features, NumberSums.of(features, values, self.weights, self.Y))
 
-    def _add_feature(self, feature: str, column: Floats, holes: npt.NDArray[np.bool_]) -> bool:
-        weights = self.weights
-        if holes.any():
-            column = column[~holes]
-            weights = weights if weights is None else weights[~holes]
-        check_values(column, feature)
-        if not column.size or (self.standardize and (column == column[0]).all()):
+    def put_numbers(self, name: str, features: Sequence[str], sums: NumberSums) -> None:
+        """Add a column of numbers by what is known of it, with the names of its features."""
+        kept = 0
+        for feature, moments in zip(features, sums.features, strict=True):
+            kept += self._put_feature(feature, moments)
+        self._put_gaps(name, sums.holes, always=not kept)
+        if not kept:
+            self.reasons[name] = "without values" if sums.holes.rows == self.n else "constant"
+
+    def _put_feature(self, feature: str, moments: Moments) -> bool:
+        if not moments.rows or (self.standardize and moments.least == moments.greatest):
             return False
-        if self.standardize:
-            self.numeric[feature] = mean_and_scale(column, weights)
-            self.fills[feature] = self.numeric[feature][0]
-        else:
-            self.numeric[feature] = (0.0, 1.0)
-            self.fills[feature] = float(np.average(column, weights=weights))
+        self.numeric[feature] = (moments.mean, moments.deviation) if self.standardize else (0.0, 1.0)
+        self.fills[feature] = moments.mean
         return True
 
     def add_categories(self, name: str, texts: npt.NDArray[np.object_]) -> None:
         """Add a column of categories (n,), None where one is missing."""
-        holes = absent(texts)
-        levels, codes = np.unique(texts[~holes].astype(str), return_inverse=True)
-        self._add_gaps(name, holes, always=True)
+        self._refuse(name, absent(texts))
+        self.put_categories(name, LevelSums.of(texts, self.weights, self.Y))
+
+    def put_categories(self, name: str, sums: LevelSums) -> None:
+        """Add a column of categories by what is known of it."""
+        levels, weights = sums.levels, sums.weights
+        self._put_gaps(name, sums.holes, always=True)
         if len(levels) < 2:
             self.reasons[name] = "constant" if len(levels) else "without values"
             return
-        counts = np.bincount(codes, None if self.weights is None else self.weights[~holes])
-        rare = np.bincount(codes) < self.choices.rare
+        rare = sums.counts < self.choices.rare
         if rare.all() and self.choices.rare > 1:
             self.all_rare.append(name)
         elif rare.sum() > 1:
             self.pooled[name] = tuple(levels[rare].tolist())
-            levels, counts = levels[~rare], counts[~rare]
+            levels, weights = levels[~rare], weights[~rare]
         self.categories[name] = tuple(levels.tolist())
-        self.fills[name] = str(levels[int(counts.argmax())])
+        self.fills[name] = str(levels[int(weights.argmax())])
 
-    def _add_gaps(self, name: str, holes: npt.NDArray[np.bool_], always: bool) -> None:
-        count = int(holes.sum())
-        if count and self.choices.missing == "refuse":
+    def _refuse(self, name: str, holes: npt.NDArray[np.bool_]) -> None:
+        if self.choices.missing == "refuse" and holes.any():
             raise DataError(refused({name: holes}))
-        if count and count < len(holes):
+
+    def _put_gaps(self, name: str, holes: Totals, always: bool) -> None:
+        count = holes.rows
+        if count and count < self.n:
             self.gaps[name] = count
-            if self.choices.missing == "impute" and count >= COMMON * self.n and (always or self._tell(holes)):
+            if self.choices.missing != "impute" or count < COMMON * self.n:
+                return
+            if always or self._totals.tell(holes, TELLING):
                 self.common.append(name)
 
-    def _tell(self, holes: npt.NDArray[np.bool_]) -> bool:
-        """Say whether the target differs where values are missing; without a target it may."""
-        if self.Y is None:
-            return True
-        s = np.full(self.n, 1.0 / self.n) if self.weights is None else self.weights / self.weights.sum()
-        h, Y = holes - s @ holes, self.Y - (self.Y @ s)[:, None]
-        variance = (Y**2 @ s) * (s @ h**2) * (s @ s)  # of Y @ (s * h), were Y and h independent
-        return bool(((Y @ (s * h)) ** 2 > TELLING**2 * variance).any())
+    @once
+    def _totals(self) -> Totals:
+        return Totals.of(self.n, self.weights, self.Y) if self.totals is None else self.totals
 
     def encoder(self, aside: tuple[str, ...]) -> Encoder:
         """Return the encoder."""
@@ -159,17 +160,25 @@ class Fit:
             pooled=self.pooled,
         )
 
-    def with_law(self, encoder: Encoder, table: Table) -> Encoder:
-        """Return the encoder with the law of the numeric features, if values are missing from them."""
-        lacking = any(
+    @property
+    def lawful(self) -> bool:
+        """Whether numbers are missing, and a law can say what takes their place."""
+        return len(self.numeric) <= MOST_FEATURES and any(
             feature in self.numeric for name in self.gaps for feature in self.kinds.get(name, PLAIN).features(name)
         )
-        if not lacking or len(self.numeric) > MOST_FEATURES:
-            return encoder
-        rows = spread(self.n, MOST_ROWS)  # not all of them: their numbers would be there twice
-        weights = self.weights if self.weights is None else self.weights[rows]
-        self.joint = fit_normal(encoder.numbers(take(table, rows)), weights)
+
+    def with_law(self, encoder: Encoder, numbers: Floats, weights: Floats | None) -> Encoder:
+        """Return the encoder with the law of its numeric features, fitted to those (m, d) of ``law_rows``."""
+        self.joint = fit_normal(numbers, weights)
         return replace(encoder, law=self.joint)
+
+    def check_size(self, encoder: Encoder) -> None:
+        """Raise a DataError if there are too many 0/1 columns."""
+        size = self.n * len(encoder.features) * 8
+        if size > MAX_ENCODED_BYTES:
+            categories = encoder.categories
+            most = max(categories, key=lambda name: len(categories[name]))
+            raise DataError(too_many_levels(most, len(encoder.features), self.n, size))
 
     def notes(self) -> list[str]:
         """Say what became of the columns."""
@@ -239,7 +248,7 @@ def fit_matrix(fit: Fit, matrix: Floats, aside: tuple[str, ...]) -> tuple[Encode
         fit.add_numbers(name, (name,), column[:, None])
     encoder = fit.encoder(aside)
     if holes:
-        encoder = fit.with_law(encoder, matrix)
+        encoder = _with_law(fit, encoder, matrix)
         return encoder, encoder.transform(matrix)
     if not fit.standardize:
         return encoder, matrix
@@ -263,19 +272,38 @@ def fit_frame(fit: Fit, frame: pd.DataFrame, found: list[Found], aside: tuple[st
         if each.kind != PLAIN:
             fit.kinds[each.name] = each.kind
         fit.add_numbers(each.name, each.kind.features(each.name), read_numbers(column, each.kind))
+    check_features(found)
+    encoder = fit.encoder(aside)
+    fit.check_size(encoder)
+    encoder = _with_law(fit, encoder, frame)
+    return encoder, encoder.transform(frame)
+
+
+def _with_law(fit: Fit, encoder: Encoder, table: Table) -> Encoder:
+    """Return the encoder with the law of the numeric features, if values are missing from them."""
+    if not fit.lawful:
+        return encoder
+    rows = law_rows(fit.n)
+    return fit.with_law(encoder, encoder.numbers(take(table, rows)), None if fit.weights is None else fit.weights[rows])
+
+
+def law_rows(n: int) -> npt.NDArray[np.int64]:
+    """Return the rows of n that the law of numeric features is fitted to: not all, or their numbers are there twice."""
+    return spread(n, MOST_ROWS)
+
+
+def check_features(found: Iterable[Found]) -> None:
+    """Raise a DataError if two columns become numbers of one name."""
     numbers = [each for each in found if each.reason is None and each.kind.type != CATEGORY]
     check_unique([feature for each in numbers for feature in each.kind.features(each.name)], "the parts of dates")
-    encoder = fit.encoder(aside)
-    size = len(frame) * len(encoder.features) * 8
-    if size > MAX_ENCODED_BYTES:
-        categories = encoder.categories
-        most = max(categories, key=lambda name: len(categories[name]))
-        raise DataError(
-            f"the text columns have too many values: {len(encoder.features)} 0/1 columns for {len(frame)} rows take "
-            f"{size / 2**30:.0f} GB; leave out the column with the most values, by --drop {most!r}"
-        )
-    encoder = fit.with_law(encoder, frame)
-    return encoder, encoder.transform(frame)
+
+
+def too_many_levels(name: str, features: int, n: int, size: float) -> str:
+    """Return the message for 0/1 columns of so many bytes, of which the column ``name`` has the most."""
+    return (
+        f"the text columns have too many values: {features} 0/1 columns for {n} rows take {size / 2**30:.0f} GB; "
+        f"leave out the column with the most values, by --drop {name!r}"
+    )
 
 
 def check_refused(frame: pd.DataFrame, used: Iterable[tuple[int, Found]]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from kernsel.data.columns import Floats, absent, as_text, first_text, is_text, n
 from kernsel.data.dates import PARTS, TIMES, find_format, read_dates
 from kernsel.data.names import listed
 from kernsel.errors import DataError
+from kernsel.numerics.runtime.once import once
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,12 +96,115 @@ def find_kinds(frame: pd.DataFrame, choices: Choices, places: Indices) -> list[F
     places : (n,) array
         Where the rows stood in the table as given.
     """
-    found = [_find(frame.iloc[:, j].rename(str(name)), choices, places) for j, name in enumerate(frame.columns)]
+    columns = (Values(frame.iloc[:, j].rename(str(name)), places) for j, name in enumerate(frame.columns))
+    return find_in([find_kind(each, choices) for each in columns])
+
+
+def find_in(found: list[Found]) -> list[Found]:
+    """Return what columns hold, where all together are looked at."""
     counts = [each for each in found if each.reason is not None and each.reason.startswith("count")]
     if counts and all(each.reason is not None for each in found):
         kept = counts[0]  # a table of one feature may well be a series
         found = [Found(each.name, each.kind, each.gaps) if each is kept else each for each in found]
     return found
+
+
+class Column(Protocol):
+    """What there is to see of a column: its values, or different ones that stand for all."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+
+    @property
+    def gaps(self) -> int:
+        """Number of missing values."""
+
+    @property
+    def column(self) -> pd.Series:
+        """The values, or different ones."""
+
+    @property
+    def numbers(self) -> Floats | None:
+        """These as numbers, None if there are others."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether all are whole numbers, and none is missing."""
+
+    @property
+    def start(self) -> float:
+        """What whole numbers are more than the places of their rows, NaN if that isn't the same for all."""
+
+    @property
+    def levels(self) -> int:
+        """Number of different values, as text."""
+
+    @property
+    def different(self) -> int:
+        """Number of different numbers."""
+
+    def count_gaps(self, kind: Kind) -> int:
+        """Return how many values of a kind are missing."""
+
+
+class Values:
+    """A column that is here.
+
+    Parameters
+    ----------
+    column : Series
+    places : (n,) array
+        Where the rows stood in the table as given.
+    """
+
+    def __init__(self, column: pd.Series, places: Indices) -> None:
+        self.column, self.places = column, places
+        self.name, self.rows = str(column.name), len(column)
+
+    @once
+    def gaps(self) -> int:
+        """Number of missing values."""
+        return int(without_gaps(self.column).isna().sum())
+
+    @property
+    def levels(self) -> int:
+        """Number of different values, as text."""
+        return len(set(as_text(self.column)) - {None})
+
+    def count_gaps(self, kind: Kind) -> int:
+        """Return how many values of a kind are missing."""
+        return int(np.isnan(read_numbers(self.column, kind)[:, 0]).sum())
+
+    @once
+    def numbers(self) -> Floats | None:
+        """The column as numbers, None if it holds others."""
+        return numbers(self.column)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all are whole numbers, and none is missing."""
+        return self.numbers is not None and np.array_equal(self.numbers, np.round(self.numbers))
+
+    @property
+    def start(self) -> float:
+        """What whole numbers are more than the places of their rows, NaN if that isn't the same for all."""
+        return offset(self.numbers, self.places) if self.numbers is not None else np.nan
+
+    @property
+    def different(self) -> int:
+        """Number of different numbers."""
+        return len(np.unique(self.numbers)) if self.numbers is not None else 0
+
+
+def offset(values: Floats, places: Indices) -> float:
+    """Return what numbers (n,) are more than ``places``, NaN if that isn't the same for all."""
+    first = float(values[0] - places[0]) if len(values) else np.nan
+    return first if np.array_equal(values - places, np.full(len(values), first)) else np.nan
 
 
 def read_numbers(column: pd.Series, kind: Kind) -> Floats:
@@ -138,18 +242,18 @@ def gaps_in(column: pd.Series, kind: Kind) -> npt.NDArray[np.bool_]:
     return np.asarray(np.isnan(read_numbers(column, kind)[:, 0]))
 
 
-def _find(column: pd.Series, choices: Choices, places: Indices) -> Found:
+def find_kind(seen: Column, choices: Choices) -> Found:
+    """Find out what a column holds; DataError if that can't be used."""
     import pandas as pd
 
-    name, n = str(column.name), len(column)
+    name, n, column = seen.name, seen.rows, seen.column
     if name in choices.drop or (choices.keep and name not in choices.keep):
         return Found(name, PLAIN, reason="dropped")
     if name in choices.ordinal:
         kind = Kind(ORDINAL, choices.ordinal[name])
-        return Found(name, kind, int(np.isnan(read_numbers(column, kind)).sum()))
+        return Found(name, kind, seen.count_gaps(kind))
     wanted = name in (*choices.keep, *choices.categorical, *choices.numeric)
-    gaps = without_gaps(column).isna().to_numpy()
-    count = int(gaps.sum())
+    count = seen.gaps
     if count == n:
         return Found(name, PLAIN, count, "without values")
     if name in choices.categorical:
@@ -158,7 +262,7 @@ def _find(column: pd.Series, choices: Choices, places: Indices) -> Found:
         kind = Kind(NUMBER, loose=True)
         if not is_text(column):
             return Found(name, PLAIN, count)
-        count = int(np.isnan(read_numbers(column, kind)).sum())
+        count = seen.count_gaps(kind)
         if count == n:
             raise DataError(f"column {name!r} holds no number (first: {first_text(column)}); it can't be numeric")
         return Found(name, kind, count)
@@ -168,11 +272,10 @@ def _find(column: pd.Series, choices: Choices, places: Indices) -> Found:
         way = find_format(without_gaps(column).dropna().astype(str), name)
         if way is not None:
             return Found(name, Kind(DATE, format=way), count)
-    values = numbers(column)
-    if values is not None:
-        reason = None if wanted else _identifies(name, values, places)
+    if seen.numbers is not None:
+        reason = None if wanted else _identifies(seen)
         return Found(name, PLAIN, count, reason)
-    distinct = len(set(as_text(column)) - {None})
+    distinct = seen.levels
     reason = None
     if not wanted and distinct == n - count and n > 2 and distinct > 1:
         reason = "text with another value in every row"
@@ -191,16 +294,20 @@ def _are_dates(column: pd.Series) -> bool:
     return len(values) > 0 and all(isinstance(value, datetime.date) for value in values)
 
 
-def _identifies(name: str, values: Floats, places: Indices) -> str | None:
+def _identifies(seen: Column) -> str | None:
     """Return why numbers name rows rather than describe them, None if they don't."""
-    n = len(values)
-    if n < 3 or not np.array_equal(values, np.round(values)):
+    if seen.rows < 3 or not seen.whole:
         return None
-    if values[0] - places[0] in (0, 1) and np.array_equal(values - places, np.full(n, values[0] - places[0])):
+    if seen.start in (0, 1):
         return "counting the rows"
-    if (_is_identifier(name) or UNNAMED.fullmatch(name)) and 2 * len(np.unique(values)) > n > MANY:
+    if names_rows(seen.name) and 2 * seen.different > seen.rows > MANY:
         return "an identifier by name and values"
     return None
+
+
+def names_rows(name: str) -> bool:
+    """Say whether a column is called as those are that name rows."""
+    return bool(_is_identifier(name) or UNNAMED.fullmatch(name))
 
 
 def _is_identifier(name: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -75,24 +75,56 @@ def encode_more(
     k = len(shift) if labels is None else 1
     if len(columns) != k:
         raise DataError(f"the model has {k} target{'s' * (k != 1)}, and y has {len(columns)} columns")
-    kept = np.zeros(n, np.bool_)
-    sample = read_sample(n, weights, None, least=1)
-    kept[sample.places] = True
-    for name, column in columns.items():
-        gaps = target_gaps(column)
-        if gaps.any() and encoder.missing == "refuse":
-            raise DataError(missing_values(gaps, name))
-        kept &= ~gaps
-    if encoder.missing == "drop" and encoder.fills:
-        kept &= ~encoder.missing_rows(table)
-    rows = np.flatnonzero(kept)
+    kept = rows_that_count(n, columns, weights, encoder.missing)
+    if encoder.missing == "drop" and encoder.fills and kept.rows.size:
+        kept = kept.without(encoder.missing_rows(table))
+    rows = kept.rows
     if not rows.size:
         raise DataError(f"none of the {n} rows is left: they lack targets, values or weights; give some that have them")
     columns = {name: take(column, rows) for name, column in columns.items()}
-    Y = _targets(columns, shift, scale) if labels is None else _classes(columns, labels, len(shift))
-    s = None if sample.weights is None else sample.weights[kept[sample.places]]
+    Y = encode_columns(columns, labels, shift, scale)
     X = encoder.transform(take(table, rows) if rows.size < n else table)
-    return MoreRows(X, np.ascontiguousarray(Y), s, n - rows.size)
+    return MoreRows(X, np.ascontiguousarray(Y), kept.weights, n - rows.size)
+
+
+class Kept(NamedTuple):
+    """The rows of a table that count.
+
+    Parameters
+    ----------
+    rows : (m,) array
+    weights : (m,) array or None
+        None where every row counts 1.
+    given, weighty : int
+        Rows of the table, and those of them with a weight greater than 0.
+    """
+
+    rows: npt.NDArray[np.int64]
+    weights: Floats | None
+    given: int
+    weighty: int
+
+    def without(self, lacking: npt.NDArray[np.bool_]) -> Kept:
+        """Return the rows that count, but those ``lacking`` (n,)."""
+        kept = ~lacking[self.rows]
+        return self._replace(rows=self.rows[kept], weights=None if self.weights is None else self.weights[kept])
+
+
+def rows_that_count(n: int, columns: Mapping[str, Any], weights: npt.ArrayLike | None, missing: str) -> Kept:
+    """Return the rows of a table with a weight greater than 0 and all targets, which may be ``"refuse"``d to lack."""
+    sample = read_sample(n, weights, None, least=0)
+    kept = Kept(sample.places, sample.weights, n, sample.places.size)
+    for name, column in columns.items():
+        gaps = target_gaps(column)
+        if gaps.any() and missing == "refuse":
+            raise DataError(missing_values(gaps, name))
+        kept = kept.without(gaps)
+    return kept
+
+
+def encode_columns(columns: Mapping[str, Any], labels: Sequence[Any] | None, shift: Floats, scale: Floats) -> Floats:
+    """Return targets without gaps, encoded, (k, n)."""
+    return _targets(columns, shift, scale) if labels is None else _classes(columns, labels, len(shift))
 
 
 def _targets(columns: Mapping[str, Any], shift: Floats, scale: Floats) -> Floats:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -76,7 +76,30 @@ def chosen_classes(F: Floats) -> npt.NDArray[np.int64]:
     return np.asarray(F[0] >= 0 if len(F) == 1 else F.argmax(axis=0), dtype=np.int64)
 
 
-def encode_targets(columns: Mapping[str, Any], task: str, standardize: bool, weights: Floats | None = None) -> Target:
+class Rest(NamedTuple):
+    """What is known of a target of which only different values are there.
+
+    Parameters
+    ----------
+    rows, values : int
+        Number of rows, and of different values.
+    mean, deviation : float
+        Of numbers.
+    """
+
+    rows: int
+    values: int
+    mean: float
+    deviation: float
+
+
+def encode_targets(
+    columns: Mapping[str, Any],
+    task: str,
+    standardize: bool,
+    weights: Floats | None = None,
+    rest: Mapping[str, Rest] | None = None,
+) -> Target:
     """Encode one target, or several numeric ones that are learnt together.
 
     Parameters
@@ -84,17 +107,20 @@ def encode_targets(columns: Mapping[str, Any], task: str, standardize: bool, wei
     columns : mapping of name to (n,) array or Series
     task, standardize, weights : optional
         As in `encode_target`.
+    rest : mapping of name to Rest, optional
+        Of columns of different values; the encoded target is of these then.
     """
+    rest = rest or {}
     if len(columns) == 1:
         ((name, column),) = columns.items()
-        return encode_target(*read_target(column, name), name, task, standardize, weights)
+        return encode_target(*read_target(column, name), name, task, standardize, weights, rest.get(name))
     if task == "classification":
         raise OptionError(
             f"the targets {listed(list(columns))} can't be classes: several targets are learnt by regression only; "
             "choose one of them"
         )
     each = [
-        encode_target(*read_target(column, name), name, "regression", standardize, weights)
+        encode_target(*read_target(column, name), name, "regression", standardize, weights, rest.get(name))
         for name, column in columns.items()
     ]
     Y, shift, scale = (np.concatenate([getattr(target, part) for target in each]) for part in ("Y", "shift", "scale"))
@@ -134,6 +160,7 @@ def encode_target(
     task: str,
     standardize: bool,
     weights: Floats | None,
+    rest: Rest | None = None,
 ) -> Target:
     """Infer the task, if it is ``"auto"``, and encode the target for it.
 
@@ -153,6 +180,8 @@ def encode_target(
         Centre a regression target and divide it by its standard deviation (divisor n).
     weights : (n,) array or None
         Of the rows, for mean and deviation.
+    rest : Rest or None
+        Of all rows, where the values are different ones.
     """
     if task not in TASKS:
         raise OptionError(f"unknown task {task!r}; it is one of {', '.join(TASKS)}")
@@ -165,7 +194,8 @@ def encode_target(
     if len(labels) == 1:
         what = "class" if task == "classification" else "value"
         raise DataError(f"target {name!r} has one {what} only ({_native(labels[0])!r}), so there is nothing to learn")
-    kind, reason = _infer(labels, floats, len(values))
+    rows, count = (len(values), len(labels)) if rest is None else (rest.rows, rest.values)
+    kind, reason = _infer(labels, count, floats, rows)
     if task == "auto":
         note = f"task: {kind}, because the target {reason}"
         if floats is not None and np.array_equal(floats, np.round(floats)):
@@ -175,10 +205,10 @@ def encode_target(
     else:
         note = f"task: {task}, as asked for"
     if task == "regression":
-        return _regression(values, floats, name, standardize, weights, note)
-    if len(labels) > max(2, len(values) // 2):
+        return _regression(values, floats, name, standardize, weights, note, rest)
+    if count > max(2, rows // 2) or count > len(labels):
         raise DataError(
-            f"target {name!r} has {len(labels)} distinct values in {len(values)} rows, too many for classes; "
+            f"target {name!r} has {count} distinct values in {rows} rows, too many for classes; "
             "choose the task regression or another target"
         )
     try:
@@ -187,8 +217,7 @@ def encode_target(
         raise DataError(f"target {name!r} holds values that can't be labels ({error}); give numbers or text") from error
 
 
-def _infer(labels: npt.NDArray[Any], floats: Floats | None, n: int) -> tuple[str, str]:
-    count = len(labels)
+def _infer(labels: npt.NDArray[Any], count: int, floats: Floats | None, n: int) -> tuple[str, str]:
     if floats is None:
         what = {"b": "truth values", "O": "text", "U": "text", "T": "text"}.get(labels.dtype.kind, "categories")
         return "classification", f"holds {what} ({count} distinct)"
@@ -208,6 +237,7 @@ def _regression(
     standardize: bool,
     weights: Floats | None,
     note: str,
+    rest: Rest | None,
 ) -> Target:
     if floats is None:
         if values.dtype.kind not in "biuf":
@@ -221,7 +251,9 @@ def _regression(
             f"the values of target {name!r} differ by less than is left of numbers as large as {floats[0]:.6g}; "
             "subtract one of them from all"
         )
-    shift, scale = mean_and_scale(floats, weights) if standardize else (0.0, 1.0)
+    shift, scale = (0.0, 1.0)
+    if standardize:
+        shift, scale = mean_and_scale(floats, weights) if rest is None else (rest.mean, rest.deviation)
     Y = np.ascontiguousarray(((floats - shift) / scale)[None])
     return Target(Y, "regression", None, np.array([shift]), np.array([scale]), note)
 
@@ -263,18 +295,33 @@ def median_and_spread(values: Floats, weights: Floats | None = None) -> tuple[fl
     deviation. Weights count as repeated rows do.
     """
     s = np.ones(values.size) if weights is None else weights
-    median = _median(values, s)
-    spread = 1.4826 * _median(np.abs(values - median), s)
+
+    def quantiles(share: float, centre: float | None) -> tuple[float, float]:
+        return _quantiles(values if centre is None else np.abs(values - centre), s, share)
+
+    return find_spread(quantiles, lambda: mean_and_scale(values, weights)[1])
+
+
+def find_spread(
+    quantiles: Callable[[float, float | None], tuple[float, float]], deviation: Callable[[], float]
+) -> tuple[float, float, str]:
+    """Return what `median_and_spread` does, by quantiles of the values, or of their distances from a centre.
+
+    Parameters
+    ----------
+    quantiles : callable
+        For a share and a centre the least value that this share of the weight is at or below, and that more is.
+    deviation : callable
+        For the standard deviation.
+    """
+    median = float(np.mean(quantiles(0.5, None)))
+    spread = 1.4826 * float(np.mean(quantiles(0.5, median)))
     if spread > 0:
         return median, spread, "1.4826 times its median absolute deviation"
-    spread = (_quantiles(values, s, 0.75)[0] - _quantiles(values, s, 0.25)[0]) / 1.349
+    spread = (quantiles(0.75, None)[0] - quantiles(0.25, None)[0]) / 1.349
     if spread > 0:
         return median, spread, "1 / 1.349 of its interquartile range, as half of it has one value"
-    return median, mean_and_scale(values, weights)[1], "its standard deviation, as most of it has one value"
-
-
-def _median(values: Floats, s: Floats) -> float:
-    return float(np.mean(_quantiles(values, s, 0.5)))
+    return median, deviation(), "its standard deviation, as most of it has one value"
 
 
 def _quantiles(values: Floats, s: Floats, share: float) -> tuple[float, float]:

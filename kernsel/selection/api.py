@@ -93,7 +93,7 @@ def select(
     X : (n, d) array, sparse matrix of SciPy, or DataFrame
         Features; text columns of a DataFrame are encoded one-hot. A sparse matrix, or a DataFrame of sparse columns,
         is never made dense, unless that is better for it or a plugin's kernel needs it. An array or DataFrame of Dask
-        stays on its workers: krr and lssvm at a low rank, see ``kernsel guide large-data``.
+        stays on its workers, at a low rank: see ``kernsel guide large-data``.
     y : (n,) or (n, k) array
         Target: numbers, or labels of any kind. Several columns are targets of one regression.
     learner : str or Learner, optional

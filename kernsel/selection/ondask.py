@@ -13,7 +13,8 @@ from kernsel.data import Reading, assign_roles, read_table
 from kernsel.data.sources import find_sources
 from kernsel.data.tables import array_names
 from kernsel.errors import DataError
-from kernsel.selection.drivers import OnDask, connected
+from kernsel.selection.cluster import connected
+from kernsel.selection.drivers import OnDask
 from kernsel.selection.parts.select import select_parts
 from kernsel.selection.parts.work import Rows
 from kernsel.selection.plan import Plan

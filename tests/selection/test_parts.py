@@ -26,9 +26,11 @@ from kernsel.heldout.errors import Errors
 from kernsel.heldout.standard_error import MeanSums, standard_error
 from kernsel.kernels import Statistics
 from kernsel.search.choice import Rule, choose
-from kernsel.selection.drivers import InProcess, OnDask, connected, local_client, tree
+from kernsel.selection.cluster import connected, local_client
+from kernsel.selection.drivers import InProcess, OnDask, tree
 from kernsel.selection.parts import allrows, work
 from kernsel.selection.parts import select as spread
+from kernsel.selection.parts.encode import find_encoding
 from kernsel.selection.plan import Plan
 
 N, PARTS, FOLDS = 600, 5, 4
@@ -57,10 +59,9 @@ def small(monkeypatch):
 
 def refits(parts, selection, plan):
     """Held-out losses and errors of all candidates by brute force, on all rows together."""
-    model = selection.model
-    coding = work.Coding(
-        model.encoder, model.labels, model.output_shift, model.output_scale, int(plan.folds), plan.seed
-    )
+    how = find_encoding(InProcess(), parts, plan)
+    assert how.encoder.to_json() == selection.model.encoder.to_json()
+    coding = work.Coding(how.columns, how.target, how.encoder, int(plan.folds), plan.seed)
     encoded = [work.encode_part(part, coding) for part in parts]
     fold = np.concatenate([np.repeat(np.arange(FOLDS), np.diff(each.starts)) for each in encoded])
     order = np.argsort(fold, kind="stable")
@@ -152,6 +153,22 @@ def test_sums_of_parts_give_the_standard_error_of_all_rows(weights):
     np.testing.assert_allclose(both.standard_error(weights != "shares"), standard_error(values, starts, s), rtol=1e-12)
 
 
+def test_parts_without_rows_count_as_nothing(small):
+    """Parts of no rows, of rows without weight or target, and of one row, leave all as it is."""
+    frame, y = table()
+    weights = np.random.default_rng(2).uniform(0.5, 2.0, N)
+    parts = cut(frame, y, weights)
+    expected = spread.select_parts(parts, InProcess(), PLAN, True)
+    nothing = work.Rows(PARTS, frame[:0], y[:0], weights[:0])
+    weightless = work.Rows(PARTS + 1, frame[:9].assign(a=99.0, c="new"), y[:9], np.zeros(9))
+    untold = work.Rows(PARTS + 2, frame[:4], y[:4] * np.nan, weights[:4])
+    typeless = work.Rows(PARTS + 3, frame[:0].astype(object), y[:0].astype(object), weights[:0])
+    found = spread.select_parts([*parts, nothing, weightless, untold, typeless], InProcess(), PLAN, True)
+    assert found.data["rows"] == N
+    np.testing.assert_allclose(found.model.coefficients, expected.model.coefficients, rtol=1e-6)
+    assert found.model.encoder.to_json() == expected.model.encoder.to_json()
+
+
 @pytest.mark.parametrize(
     ("options", "words"), [({"choose": "minimum"}, "lowest cv"), ({"one_se": True}, "largest lambda")]
 )
@@ -190,7 +207,8 @@ def test_a_tree_merges_each_value_once_in_order():
 
 def test_samples_dont_depend_on_how_they_are_merged():
     frame, y = table()
-    drawn = [work.draw(part, 50, seed=3) for part in cut(frame, y)]
+    columns = find_encoding(InProcess(), cut(frame, y), PLAN).columns
+    drawn = [work.draw(part, columns, 50, 3) for part in cut(frame, y)]
     one = tree(drawn, lambda a, b: work.merge_drawn(a, b, 50))
     other = drawn[0]
     for more in drawn[1:]:
@@ -204,7 +222,7 @@ def test_samples_dont_depend_on_how_they_are_merged():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"learner": "svr"}, "rows in parts are for krr and lssvm"),
+        ({"learner": "auto"}, "learner 'auto': rows in parts are selected on with one learner"),
         ({"rank": "full"}, "the rank of rows in parts is a number of landmarks, not 'full'"),
         ({"folds": "loo"}, "folds of rows in parts are a number of at least 2"),
         ({"metric": "r2", "repeats": 2}, "repeats, metric: rows in parts don't have that yet"),
@@ -244,6 +262,28 @@ def test_workers_of_dask_give_the_same_bits(client):
         kernsel.select(da.from_array(X, chunks=(120, -1)), da.from_array(y.to_numpy()))
     with pytest.raises(DataError, match="X is cut into parts of columns"):
         kernsel.select(da.from_array(X, chunks=(-1, 1)), da.from_array(y.to_numpy()))
+
+
+def test_passes_of_workers_and_empty_partitions(client):
+    """A learner of another loss, on workers, with parts that have no rows."""
+    dd = pytest.importorskip("dask.dataframe")
+    frame, y = table(300)
+    y = (y > y.median()).rename("y")
+    options = {"kernel": "gaussian", "folds": FOLDS, "rank": 12, "grid": {"tau": [2.0], "lambda": [1e-3]}}
+    plan = Plan(**options, learner="klr", extend=False)
+    frame["a"] += np.where(np.arange(300) < 150, 10.0, 0.0)
+    columns = dd.from_pandas(frame.assign(y=y), npartitions=4)
+    columns = columns[columns["a"] < 5.0]  # the first two parts lose all rows
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SelectionWarning)
+        found = kernsel.select(columns[["a", "b", "c"]], columns["y"], **options, learner="klr", extend=False)
+    left = slice(150, 300)
+    parts = [work.Rows(i, frame[:0], y[:0], None) for i in range(2)]
+    parts += [work.Rows(2, frame[150:225], y[150:225], None), work.Rows(3, frame[225:], y[225:], None)]
+    same = spread.select_parts(parts, InProcess(), plan)
+    assert found.data["rows"] == len(frame[left])
+    np.testing.assert_array_equal(found.model.coefficients, same.model.coefficients)
+    assert [c.score for c in found.candidates] == [c.score for c in same.candidates]
 
 
 PATIENCE = 120  # seconds until a selection that lost a worker is given up

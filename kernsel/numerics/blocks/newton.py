@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.numerics.blocks import features as streaming
+from kernsel.numerics.points import Points
 from kernsel.numerics.runtime.jit import LOSS, f8, f8_1, f8_2, jit, one_blas_thread, share
 from kernsel.numerics.smooth.convergence import (
     CONVERGED,
@@ -103,7 +104,50 @@ class Fits:
         return cls(output, lams, kept, np.zeros((J, R)), np.zeros((J, n)), np.zeros((J, n)), np.zeros((J, parts, R, R)))
 
 
-class Newton:
+class BiasedFeatures:
+    """Half-finished features P with a column of ones last, if there is a bias, which Q leaves as it is.
+
+    Parameters
+    ----------
+    features : streaming.Features
+    bias : int
+        1 with an unpenalised bias, else 0.
+    """
+
+    def __init__(self, features: streaming.Features, bias: int) -> None:
+        self.features, self.bias = features, bias
+        self.R = features.rank + bias
+
+    def of(self, X: Points) -> Array:
+        """Return ``P`` of some rows, (b, R)."""
+        P = np.ones((X.shape[0], self.R))
+        bounds = np.linspace(0, X.shape[0], PIECES + 1).astype(int)
+
+        def work(first: int, step: int) -> None:
+            for i in range(first, PIECES, step):
+                piece = slice(bounds[i], bounds[i + 1])
+                P[piece, : self.features.rank] = self.features.block(X[piece])
+
+        share(work, PIECES)
+        return P
+
+    def spread(self, w: Array) -> Array:
+        """Return ``w Q'`` for weights (..., R)."""
+        r = self.features.rank
+        return np.concatenate([self.features.spread(w[..., :r]), w[..., r:]], axis=-1)
+
+    def finish(self, values: Array) -> Array:
+        """Return ``values Q`` for values (..., R) from rows of P."""
+        r = self.features.rank
+        return np.concatenate([self.features.finish(values[..., :r]), values[..., r:]], axis=-1)
+
+    def finished(self, G: Array) -> Array:
+        """Return ``Q' G Q`` from the lower triangle of G."""
+        lower = np.tril(G)
+        return self.finish(self.finish(lower + np.tril(lower, -1).T).T)
+
+
+class Newton(BiasedFeatures):
     """A smooth loss on features of some rows.
 
     Parameters
@@ -120,9 +164,9 @@ class Newton:
     """
 
     def __init__(self, features: streaming.Features, bias: int, X: Array, Y: Array, s: Array, loss: Loss) -> None:
-        self.features, self.bias, self.X, self.Y, self.s = features, bias, X, Y, s
+        super().__init__(features, bias)
+        self.X, self.Y, self.s = X, Y, s
         self.loss, self.parameters = loss, np.array(loss.parameters)
-        self.R = features.rank + bias
 
     def minimise(self, fits: Fits) -> NDArray[np.int64]:
         """Bring fits from their weights, of which outputs are not known yet, to the minimum; return statuses (J,)."""
@@ -312,32 +356,7 @@ class Newton:
 
     def block(self, rows: slice) -> Array:
         """Return ``P`` of some rows, (b, R), with a bias' column of ones last."""
-        X = self.X[rows]
-        P = np.ones((X.shape[0], self.R))
-        bounds = np.linspace(0, X.shape[0], PIECES + 1).astype(int)
-
-        def work(first: int, step: int) -> None:
-            for i in range(first, PIECES, step):
-                piece = slice(bounds[i], bounds[i + 1])
-                P[piece, : self.features.rank] = self.features.block(X[piece])
-
-        share(work, PIECES)
-        return P
-
-    def spread(self, w: Array) -> Array:
-        """Return ``w Q'`` for weights (..., R), of which Q leaves a bias as it is."""
-        r = self.features.rank
-        return np.concatenate([self.features.spread(w[..., :r]), w[..., r:]], axis=-1)
-
-    def finish(self, values: Array) -> Array:
-        """Return ``values Q`` for values (..., R) from rows of P, of which Q leaves a bias as it is."""
-        r = self.features.rank
-        return np.concatenate([self.features.finish(values[..., :r]), values[..., r:]], axis=-1)
-
-    def finished(self, G: Array) -> Array:
-        """Return ``Q' G Q`` from the lower triangle of G."""
-        lower = np.tril(G)
-        return self.finish(self.finish(lower + np.tril(lower, -1).T).T)
+        return self.of(self.X[rows])
 
     def _weights(self, fits: Fits, j: int, rows: slice = slice(None)) -> Array:
         return self.s[rows] if fits.kept is None else self.s[rows] * fits.kept[j, rows]

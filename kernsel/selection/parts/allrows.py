@@ -13,17 +13,20 @@ from kernsel.data import Dataset
 from kernsel.heldout.errors import Errors
 from kernsel.journal import remember
 from kernsel.kernels import Kernel
-from kernsel.model.sufficient import SufficientStatistics
+from kernsel.model.sufficient import Expanded, SufficientStatistics
 from kernsel.numerics.blocks import features as streaming
 from kernsel.numerics.blocks.costs import SAMPLE
 from kernsel.numerics.blocks.features import Features
+from kernsel.numerics.blocks.passes import Descent, PassSums, Request
 from kernsel.numerics.blocks.sums import Sums, finish
+from kernsel.numerics.smooth.convergence import CONVERGED, NOT_FINITE, REASONS
 from kernsel.representation.ranks import LowRank
 from kernsel.search.candidate import Candidate
 from kernsel.selection.drivers import Driver
-from kernsel.selection.parts.work import Facts, HeldOutSums, hold_out_part, same, sum_part
+from kernsel.selection.parts.work import Facts, HeldOutSums, hold_out_part, pass_part, same, sum_part
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
 
 
 class Scored(NamedTuple):
@@ -32,13 +35,19 @@ class Scored(NamedTuple):
     Parameters
     ----------
     candidate : Candidate
-    kept : SufficientStatistics
+    kept : SufficientStatistics or None
+        Of the square loss.
     features : Features
+    fit : Expanded
+    null : float
+        The loss of outputs that are 0.
     """
 
     candidate: Candidate
-    kept: SufficientStatistics
+    kept: SufficientStatistics | None
     features: Features
+    fit: Expanded
+    null: float
 
 
 class Passed(NamedTuple):
@@ -46,16 +55,19 @@ class Passed(NamedTuple):
 
     Parameters
     ----------
-    whole : Sums
-        Over all rows.
+    whole : Sums or None
+        Over all rows, of the square loss.
+    w : (k, L, R) array
+        Weights of the features, a bias last.
     held : HeldOutSums
-    failed : (L,) array
-        Which fits without a fold there are none of.
+    status : (L,) array
+        The worst of the fits to all rows and those without a fold.
     """
 
-    whole: Sums
+    whole: Sums | None
+    w: Array
     held: HeldOutSums
-    failed: NDArray[np.bool_]
+    status: Indices
 
 
 @dataclass(frozen=True)
@@ -71,7 +83,6 @@ class AllRows:
     sample : Dataset
         Among whose rows the landmarks are.
     learner : Learner
-        Of the square loss.
     rank : LowRank
     seed, folds : int
     limits : (2, k) array or None
@@ -94,14 +105,16 @@ class AllRows:
         rows = self.sample.X[: SAMPLE * self.rank.largest]
         _, points, T, _ = self.rank.factor(kernel, rows, self.seed)
         features = Features(kernel, points, T, rows)
-        given = kernel, points, T, lams, self.seed, self.folds, self.limits, self.facts, bias
-        known = remember("scored on all rows", given, lambda: self._pass_twice(kernel, features, lams))
-        w, status = streaming.solve(*known.whole.finish(bias), int(bias), known.whole.total * lams)
-        norms = known.held.kappa * (w[..., : features.rank] ** 2).sum(axis=(0, 2))
-        failed = known.failed | (status != 0)
+        given = kernel, points, T, lams, self.seed, self.folds, self.limits, self.facts, self.learner
+        known = remember("scored on all rows", given, lambda: self._pass_over(kernel, features, lams))
         means, deviations = known.held.sums.loss.mean, known.held.sums.loss.deviation()
-        scored = []
-        for k, candidate in enumerate(self._candidates(kernel, lams, known.held, failed, norms)):
+        null, scored = known.held.null / self.facts.weight, []
+        for k, candidate in enumerate(self._candidates(kernel, lams, known, features.rank)):
+            if known.whole is None:
+                w = known.w[:, k]
+                fit = Expanded(w[:, : len(T)] @ T.T, w[:, len(T)] if bias else np.zeros(len(w)))
+                scored.append(Scored(candidate, None, features, fit, null))
+                continue
             kept = SufficientStatistics(
                 T=T,
                 sums=known.whole,
@@ -112,31 +125,57 @@ class AllRows:
                 held=self.facts.rows,
                 weighted=weighted,
             )
-            scored.append(Scored(candidate, kept, features))
+            scored.append(Scored(candidate, kept, features, kept.expansion(), null))
         return scored
 
-    def _pass_twice(self, kernel: Kernel, features: Features, lams: Array) -> Passed:
-        """Sum up the products of features, and from these the losses of the fits without each fold."""
-        driver, bias, r = self.driver, bool(self.learner.bias), features.rank
-        shared = driver.share(same, features)
-        sums: Sums = driver.reduce(sum_part, self.encoded, Sums.merge, shared)
+    def _pass_over(self, kernel: Kernel, features: Features, lams: Array) -> Passed:
+        """Fit to all rows and without each fold, and sum up the losses of the folds."""
+        driver, r = self.driver, features.rank
+        shared, whole = driver.share(same, features), None
+        if self.learner.loss.square:
+            whole, w, without, status = self._by_sums(features, shared, lams)
+        else:
+            w, without, status = self._by_passes(features, shared, lams)
+        b = without[..., r] if without.shape[-1] > r else np.zeros(without.shape[:-1])
+        given = driver.share(same, without[..., :r]), b, self.limits, Errors.of(self.sample), self.facts.counts
+        what = shared, kernel, self.learner
+        held: HeldOutSums = driver.reduce(hold_out_part, self.encoded, HeldOutSums.merge, *what, *given)
+        return Passed(whole, w, held, status)
+
+    def _by_sums(self, features: Features, shared: Any, lams: Array) -> tuple[Sums, Array, Array, Indices]:
+        """Return the sums over all rows, and what is made of them: weights of the fits to all, and without folds."""
+        bias = bool(self.learner.bias)
+        sums: Sums = self.driver.reduce(sum_part, self.encoded, Sums.merge, shared)
         finish(features, sums)
         whole = sums.of(np.ones(self.folds, np.bool_))
-        w, failed = _without_folds(sums, whole, lams, bias)
-        b = w[..., r] if w.shape[-1] > r else np.zeros(w.shape[:-1])
-        given = driver.share(same, w[..., :r]), b, self.limits, Errors.of(self.sample), self.facts.counts
-        held: HeldOutSums = driver.reduce(hold_out_part, self.encoded, HeldOutSums.merge, shared, kernel, *given)
-        return Passed(whole, held, failed)
+        without, status = _without_folds(sums, whole, lams, bias)
+        w, own = streaming.solve(*whole.finish(bias), int(bias), whole.total * lams)
+        return whole, w, without, np.maximum(status, own)
 
-    def _candidates(
-        self, kernel: Kernel, lams: Array, held: HeldOutSums, failed: NDArray[np.bool_], norms: Array
-    ) -> list[Candidate]:
+    def _by_passes(self, features: Features, shared: Any, lams: Array) -> tuple[Array, Array, Indices]:
+        """Return the weights of the fits to all rows, and without folds, by Newton's method."""
+
+        def add_up(request: Request) -> PassSums:
+            asked = self.driver.share(same, request)
+            found: PassSums = self.driver.reduce(pass_part, self.encoded, PassSums.merge, shared, self.learner, asked)
+            return found
+
+        descent = Descent(features, int(self.learner.bias), add_up)
+        return descent.with_folds(lams, len(self.sample.Y), self.facts.weights)
+
+    def _candidates(self, kernel: Kernel, lams: Array, known: Passed, r: int) -> list[Candidate]:
         """Return the values of lambda as candidates with exact scores."""
+        held = known.held
+        norms = held.kappa * (known.w[..., :r] ** 2).sum(axis=(0, 2))
         mean, score_ses, errors, error_ses = held.sums.figures(Errors.of(self.sample), self.facts.counts)
         found = []
         for k, lam in enumerate(lams.tolist()):
-            candidate = Candidate(kernel, lam, learner=self.learner, exact=True, failed="the ridge is below rounding")
-            if not failed[k] and np.isfinite(mean[k]):
+            status = int(known.status[k])
+            reason = REASONS.get(status, REASONS[NOT_FINITE])
+            if self.learner.loss.square:
+                reason = "the ridge is below rounding"
+            candidate = Candidate(kernel, lam, learner=self.learner, exact=True, failed=reason)
+            if status == CONVERGED and np.isfinite(mean[k]):
                 candidate = replace(
                     candidate,
                     failed=None,
@@ -152,12 +191,12 @@ class AllRows:
         return found
 
 
-def _without_folds(sums: Sums, whole: Sums, lams: Array, bias: bool) -> tuple[Array, NDArray[np.bool_]]:
-    """Return the weights (t, k, L, R) of the fits without each fold, and which lambda failed, (L,)."""
-    found, failed = [], np.zeros(lams.size, np.bool_)
+def _without_folds(sums: Sums, whole: Sums, lams: Array, bias: bool) -> tuple[Array, Indices]:
+    """Return the weights (t, k, L, R) of the fits without each fold, and the worst status of each lambda, (L,)."""
+    found, worst = [], np.zeros(lams.size, np.int64)
     for fold in range(len(sums.products)):
         kept = whole.without(sums.part(fold))
         w, status = streaming.solve(*kept.finish(bias), int(bias), kept.total * lams)
         found.append(w)
-        failed |= status != 0
-    return np.stack(found), failed
+        worst = np.maximum(worst, status)
+    return np.stack(found), worst

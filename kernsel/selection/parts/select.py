@@ -30,10 +30,12 @@ from kernsel.representation.ranks import LowRank
 from kernsel.search.candidate import Candidate
 from kernsel.search.choice import Rule, choose
 from kernsel.selection.again import with_origin
-from kernsel.selection.carry_out import carry_out, encode_arrays
+from kernsel.selection.carry_out import carry_out
 from kernsel.selection.document import describe_choice, timing
 from kernsel.selection.drivers import Driver
+from kernsel.selection.kernel_source import AUTO
 from kernsel.selection.parts.allrows import AllRows, Scored
+from kernsel.selection.parts.encode import Encoding, find_encoding, in_robust_units
 from kernsel.selection.parts.work import (
     Coding,
     Drawn,
@@ -65,7 +67,8 @@ SMALLER = (0.25, 0.25**2, 0.25**3)
 UNDERSTOOD = {
     *("learner", "kernel", "relevances", "effort", "folds", "grid", "search", "verify", "rank", "seed", "extend"),
     *("choose", "within", "one_se", "clip"),
-    *("task", "standardize", "drop", "keep", "categorical", "numeric", "ordinal", "missing", "memory", "journal"),
+    *("task", "standardize", "drop", "keep", "categorical", "numeric", "ordinal", "missing", "categories", "rare"),
+    *("memory", "journal"),
 }
 """Options that rows in parts have; of others, everything but the default is refused."""
 
@@ -75,6 +78,8 @@ def check_plan(plan: Plan) -> None:
     refused = [name for name in WORDS if name not in UNDERSTOOD and getattr(plan, name) != getattr(Plan, name)]
     if refused:
         raise OptionError(f"{', '.join(refused)}: rows in parts don't have that yet; leave it out")
+    if plan.learner == AUTO:
+        raise OptionError("learner 'auto': rows in parts are selected on with one learner; name it, such as klr")
     if not isinstance(plan.folds, int) or plan.folds < 2:
         raise OptionError(f"folds of rows in parts are a number of at least 2, dealt at random, not {plan.folds!r}")
     if plan.rank is not None and not isinstance(plan.rank, int):
@@ -114,23 +119,20 @@ def select_parts(
     rank = plan.rank if isinstance(plan.rank, int) else RANK
     size = max(LEAST_SAMPLE, SAMPLE * rank)
     merge = partial(merge_drawn, size=size)
-    sample: Drawn = driver.reduce(draw, parts, merge, size, plan.seed)
-    y = sample.y if sample.y.shape[1] > 1 else sample.y.iloc[:, 0]
-    table = sample.table.reset_index(drop=True)
-    first = replace(plan, rank=min(rank, len(table)), intervals="none")
-    dataset = encode_arrays(table, y.reset_index(drop=True), first, sample.weights)
-    if plan.learner == "auto" or not read_learner(plan.learner, dataset.task).loss.square:
-        raise OptionError(f"learner {plan.learner!r}: rows in parts are for krr and lssvm, whose fits are made of sums")
+    encoding = find_encoding(driver, parts, plan)
+    sample: Drawn = driver.reduce(draw, parts, merge, driver.share(same, encoding.columns), size, plan.seed)
+    dataset = encoding.dataset(sample)
+    first = replace(plan, rank=min(rank, dataset.n), intervals="none")
+    learner = read_learner(plan.learner, dataset.task)
     rule = Rule.read(plan.choose, plan.within, plan.one_se, dataset.task, CV())
     if begin is not None:
         begin(dataset)
+    t = int(plan.folds) if isinstance(plan.folds, int) else 0
+    encoded, dataset = _encode(driver, parts, encoding, dataset, learner, t, plan.seed)
     header = partial(run_header, "select", dataset, plan.options)
     with journaling(plan.journal, header):
         found = carry_out(dataset, first, progress)
         searched = time.perf_counter()
-        t = int(plan.folds) if isinstance(plan.folds, int) else 0
-        coding = Coding(dataset.encoder, dataset.labels, dataset.output_shift, dataset.output_scale, t, plan.seed)
-        encoded = driver.each(encode_part, parts, driver.share(Coding, *coding))
         facts: Facts = driver.reduce(find_facts, encoded, merge_facts)
         limits = facts.limits if dataset.task == "regression" and plan.clip else None
         everything = AllRows(driver, encoded, facts, dataset, found.best.learner, LowRank(rank), plan.seed, t, limits)
@@ -147,6 +149,18 @@ def select_parts(
         return replace(result, timing={**found.timing, **times, "total": total})
 
 
+def _encode(
+    driver: Driver, parts: Sequence[Any], encoding: Encoding, sample: Dataset, learner: Any, folds: int, seed: int
+) -> tuple[list[Any], Dataset]:
+    """Return handles of encoded parts, and the sample, both with the target in the learner's units."""
+    coding = Coding(encoding.columns, encoding.target, encoding.encoder, folds, seed)
+    encoded = driver.each(encode_part, parts, driver.share(Coding, *coding))
+    units = getattr(learner, "in_robust_units", "")
+    if not units or sample.task != "regression" or sample.k > 1:
+        return encoded, sample
+    return in_robust_units(driver, encoded, sample, units, encoding.deviation)
+
+
 def _lambdas(candidates: Sequence[Candidate], kernel: Any) -> Array:
     """Return the lambda to look at for a kernel, descending: those of the sample, and smaller ones."""
     own = [c for c in candidates if c.kernel == kernel and c.compares]
@@ -160,11 +174,9 @@ def _selection(found: Selection, scored: list[Scored], rule: Rule, rows: AllRows
     candidates = sorted((each.candidate for each in scored), key=lambda each: each.order)
     if candidates[0].failed is not None:
         raise SelectionError(f"all {len(candidates)} candidates failed on all rows: {candidates[0].failed}")
-    targets = scored[0].kept.sums.targets
-    rule = replace(rule, null=float(targets.diagonal()[:-1].mean() / targets[-1, -1]))  # the loss of outputs of 0
+    rule = replace(rule, null=scored[0].null)
     choice = choose(rule, candidates, verify=same, most=0)
-    best, kept, features = next(each for each in scored if each.candidate is choice.best)
-    fit = kept.expansion()
+    best, kept, features, fit, _ = next(each for each in scored if each.candidate is choice.best)
     model = replace(
         found.model,
         kernel=best.kernel,
@@ -183,7 +195,7 @@ def _selection(found: Selection, scored: list[Scored], rule: Rule, rows: AllRows
             "error_se": best.error_se,
         },
     )
-    note = f"rows in parts: encoding and kernels are of a random sample of {found.data['rows']} of {facts.rows} rows"
+    note = f"rows in parts: kernels are of a random sample of {found.data['rows']} of {facts.rows} rows"
     unknown = "error of the whole selection: not known, for losses of rows in parts are summed up where these are"
     notes = [each for each in found.data["notes"] if not each.startswith(unknown.split(":")[0])]
     data = {

@@ -6,16 +6,19 @@ where both are done, and who wants the sum finishes it.
 
 from __future__ import annotations
 
-import warnings
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from functools import wraps
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kernsel.data import in_parts
 from kernsel.data.encoding import Encoder
-from kernsel.data.more import encode_more
-from kernsel.data.target import chosen_classes, class_codes
-from kernsel.errors import SelectionWarning
+from kernsel.data.quantiles import count_next
+from kernsel.data.target import Target, chosen_classes, class_codes
+from kernsel.errors import DataError
 from kernsel.heldout.errors import Errors
 from kernsel.heldout.losses import LossSums
 from kernsel.heldout.standard_error import are_counts
@@ -23,13 +26,16 @@ from kernsel.journal.encoding import fingerprint
 from kernsel.kernels import Kernel
 from kernsel.numerics.blocks import features as streaming
 from kernsel.numerics.blocks.features import Features
+from kernsel.numerics.blocks.passes import PassSums, Request, add_up
 from kernsel.numerics.blocks.sums import Sums, segment_sums
 from kernsel.numerics.points import Points
+from kernsel.protocols import Learner
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Array = NDArray[np.float64]
+S = TypeVar("S")
 
 
 class Rows(NamedTuple):
@@ -73,6 +79,8 @@ class Facts(NamedTuple):
         Whether all weights are whole numbers.
     digest : str
         Of all values: other rows have another one.
+    weights : (t,) array
+        Of each fold.
     """
 
     rows: int
@@ -80,6 +88,7 @@ class Facts(NamedTuple):
     limits: Array
     counts: bool
     digest: str
+    weights: Array
 
 
 class HeldOutSums(NamedTuple):
@@ -90,31 +99,50 @@ class HeldOutSums(NamedTuple):
     sums : LossSums
         Of L values of lambda.
     kappa : float
+    null : float
+        Sum of the losses of outputs that are 0.
     """
 
     sums: LossSums
     kappa: float
+    null: float
 
     def merge(self, other: HeldOutSums) -> HeldOutSums:
         """Return the sums of these rows and others."""
-        return HeldOutSums(self.sums.merge(other.sums), max(self.kappa, other.kappa))
+        return HeldOutSums(self.sums.merge(other.sums), max(self.kappa, other.kappa), self.null + other.null)
 
 
-def draw(rows: Rows, size: int, seed: int) -> Drawn:
-    """Return a random sample of a part that can be merged with those of others."""
+def naming(work: Callable[..., S]) -> Callable[..., S]:
+    """Have work say in which part the rows are that it can't be done with."""
+
+    @wraps(work)
+    def named(rows: Rows, *given: Any) -> S:
+        try:
+            return work(rows, *given)
+        except DataError as error:
+            raise DataError(f"part {rows.number + 1}: {error}") from error
+
+    return named
+
+
+@naming
+def draw(rows: Rows, columns: in_parts.Columns, size: int, seed: int) -> Drawn:
+    """Return a random sample of the rows of a part that count, which can be merged with those of others."""
     import pandas as pd
 
-    keys = np.random.default_rng([seed, rows.number, 0]).random(len(rows.table))
+    part = in_parts.Part.of(rows.table, rows.y, rows.weights, columns)
+    keys = np.random.default_rng([seed, rows.number, 0]).random(len(rows.table))[part.kept.rows]
     order = np.argsort(keys)[:size]
-    y = pd.DataFrame(rows.y).iloc[order]
-    weights = None if rows.weights is None else np.asarray(rows.weights, dtype=np.float64)[order]
-    return Drawn(keys[order], rows.table.iloc[order], y, weights, len(rows.table))
+    weights = None if part.kept.weights is None else part.kept.weights[order]
+    return Drawn(keys[order], part.frame.iloc[order], pd.DataFrame(part.targets).iloc[order], weights, keys.size)
 
 
 def merge_drawn(one: Drawn, other: Drawn, size: int) -> Drawn:
     """Return the sample of two parts together."""
     import pandas as pd
 
+    if not one.rows or not other.rows:
+        return one if one.rows else other
     keys = np.append(one.keys, other.keys)
     order = np.argsort(keys)[:size]
     table, y = (pd.concat(each, ignore_index=True).iloc[order] for each in ([one.table, other.table], [one.y, other.y]))
@@ -127,19 +155,41 @@ def merge_drawn(one: Drawn, other: Drawn, size: int) -> Drawn:
 class Coding(NamedTuple):
     """How rows are encoded, and dealt to folds."""
 
+    columns: in_parts.Columns
+    target: Target
     encoder: Encoder
-    labels: list[Any] | None
-    shift: Array
-    scale: Array
     folds: int
     seed: int
 
 
+@naming
+def look(rows: Rows, columns: in_parts.Columns) -> in_parts.View:
+    """Return what is seen of a part at first sight."""
+    return in_parts.look(rows.table, rows.y, rows.weights, columns)
+
+
+@naming
+def look_closer(rows: Rows, columns: in_parts.Columns, wanted: tuple[str, ...]) -> in_parts.Closer:
+    """Return the different values of some columns of a part."""
+    return in_parts.look_closer(rows.table, rows.y, rows.weights, columns, wanted)
+
+
+@naming
+def measure(rows: Rows, columns: in_parts.Columns, target: Target) -> in_parts.Measures:
+    """Return what the encoder is made of, of a part."""
+    return in_parts.measure(rows.table, rows.y, rows.weights, columns, target)
+
+
+@naming
+def pick(rows: Rows, columns: in_parts.Columns, encoder: Encoder, counts: tuple[int, ...]) -> in_parts.Picked:
+    """Return the numbers of some rows of a part."""
+    return in_parts.pick(rows.number, rows.table, rows.y, rows.weights, columns, encoder, counts)
+
+
+@naming
 def encode_part(rows: Rows, coding: Coding) -> Encoded:
     """Encode a part, and deal its rows to folds at random."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SelectionWarning)  # of categories that no row of the sample has
-        more = encode_more(rows.table, rows.y, coding.encoder, coding.labels, coding.shift, coding.scale, rows.weights)
+    more = in_parts.encode_rows(rows.table, rows.y, rows.weights, coding.columns, coding.target, coding.encoder)
     m = more.Y.shape[1]
     fold = np.random.default_rng([coding.seed, rows.number, 1]).integers(coding.folds, size=m)
     order = np.argsort(fold, kind="stable")
@@ -148,10 +198,22 @@ def encode_part(rows: Rows, coding: Coding) -> Encoded:
     return Encoded(more.X[order], np.ascontiguousarray(more.Y[:, order]), s[order], starts)
 
 
+def rescale(part: Encoded, median: float, spread: float) -> Encoded:
+    """Return a part with its target in other units."""
+    return part._replace(Y=(part.Y - median) / spread)
+
+
+def count_digits(part: Encoded, centre: float | None, digits: int, beginning: int) -> Array:
+    """Return the weights of targets, or of their distances from a centre, by a digit: see ``data.quantiles``."""
+    values = part.Y[0] if centre is None else np.abs(part.Y[0] - centre)
+    return count_next(values, part.s, digits, beginning)
+
+
 def find_facts(part: Encoded) -> Facts:
     """Return what a part has to say of its rows."""
-    limits = np.stack([part.Y.min(axis=1), part.Y.max(axis=1)])
-    return Facts(part.Y.shape[1], float(part.s.sum()), limits, are_counts(part.s), fingerprint(part))
+    limits = np.stack([part.Y.min(axis=1, initial=np.inf), part.Y.max(axis=1, initial=-np.inf)])
+    weights = np.array([part.s[lo:hi].sum() for lo, hi in pairwise(part.starts.tolist())])
+    return Facts(part.Y.shape[1], float(part.s.sum()), limits, are_counts(part.s), fingerprint(part), weights)
 
 
 def merge_facts(one: Facts, other: Facts) -> Facts:
@@ -164,6 +226,7 @@ def merge_facts(one: Facts, other: Facts) -> Facts:
         limits,
         one.counts and other.counts,
         fingerprint((one.digest, other.digest)),
+        one.weights + other.weights,
     )
 
 
@@ -176,6 +239,7 @@ def hold_out_part(
     part: Encoded,
     features: Features,
     kernel: Kernel,
+    learner: Learner,
     w: Array,
     b: Array,
     limits: Array | None,
@@ -186,13 +250,22 @@ def hold_out_part(
     f = streaming.outputs(features, part.X, part.starts, w, b)
     if limits is not None:
         f = np.clip(f, *limits[:, :, None, None])
-    loss = ((f - part.Y[:, None]) ** 2).mean(axis=0)
-    error = loss
+    measure = learner.loss
+    loss = error = ((f - part.Y[:, None]) ** 2).mean(axis=0)
+    null = (part.Y**2).mean(axis=0)
+    if not measure.square:
+        loss = measure.values(part.Y, f).mean(axis=0)
+        null = measure.value(part.Y, np.zeros(part.Y.shape)).mean(axis=0)
     if errors.classes:
         chosen = np.stack([chosen_classes(np.ascontiguousarray(f[:, k])) for k in range(f.shape[1])])
         error = (chosen != class_codes(part.Y)).astype(np.float64)
     sums = LossSums.of(loss, error, part.starts, part.s, counts)
-    return HeldOutSums(sums, float(kernel.diag(part.X).max()))
+    return HeldOutSums(sums, float(kernel.diag(part.X).max(initial=0.0)), float(null @ part.s))
+
+
+def pass_part(part: Encoded, features: Features, learner: Learner, request: Request) -> PassSums:
+    """Return the sums of a pass of Newton's method over a part."""
+    return add_up(features, int(learner.bias), learner.loss, request, part.X, part.Y, part.s, part.starts)
 
 
 def same(value: Any) -> Any:

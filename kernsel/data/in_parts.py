@@ -1,0 +1,411 @@
+"""A table whose rows are in parts, encoded as it would be in one place: by sums over the parts.
+
+    look -> View: what columns and targets hold, by types and counts;
+    look_closer -> Closer: different values, of columns that aren't plain numbers;
+    measure -> Measures: moments of numbers, levels of categories, and what is to be known of gaps, by ``moments``;
+    pick -> the numbers of 2000 rows, to which the law of missing ones is fitted.
+
+Each is a function of a part, whose values are merged in the order of the parts; `find_columns`, `find_target` and
+`find_encoder` finish them. Nothing is changed by how rows are cut into parts, or by parts without rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+
+from kernsel.data.choices import Choices
+from kernsel.data.columns import FILL_IN, Floats, as_text
+from kernsel.data.dataset import check_any_feature, check_left, check_rows, describe_weights, some_rows, what_is_shared
+from kernsel.data.encoding import Encoder
+from kernsel.data.fitting import Fit, check_features, incomplete, law_rows, too_many_levels
+from kernsel.data.kinds import CATEGORY, PLAIN, Found, find_in, find_kind, read_numbers
+from kernsel.data.moments import LevelSums, Moments, NumberSums, Totals
+from kernsel.data.more import Kept, encode_columns, rows_that_count
+from kernsel.data.names import listed
+from kernsel.data.seen import Different, Glimpse, Seen
+from kernsel.data.tables import SparseTable, array_names, as_pandas, as_table, is_frame, take
+from kernsel.data.target import Rest, Target, encode_targets, read_target, split_targets
+from kernsel.errors import DataError
+from kernsel.numerics.points import Points
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Columns(NamedTuple):
+    """What the columns of a table were found to be, and what the options say of them.
+
+    Parameters
+    ----------
+    choices : Choices
+    names : tuple of str
+        Empty before any part was looked at.
+    found : sequence of Found
+    complete : sequence of Found or None
+        What the columns were found to be before rows that lack values were left out; None if they aren't.
+    """
+
+    choices: Choices
+    names: tuple[str, ...] = ()
+    found: Sequence[Found] = ()
+    complete: Sequence[Found] | None = None
+
+
+class Part(NamedTuple):
+    """The rows of a part that count.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Their features.
+    targets : dict
+        Series by name.
+    kept : Kept
+        Which they are.
+    targeted : int
+        Rows with a weight and a target, of which those that lack values are left out.
+    """
+
+    frame: pd.DataFrame
+    targets: dict[str, Any]
+    kept: Kept
+    targeted: int
+
+    @classmethod
+    def of(cls, table: Any, y: Any, weights: Any, columns: Columns) -> Self:
+        """Return the rows that count; where ``columns`` must not lack values, those that lack none."""
+        import pandas as pd
+
+        choices, frame = columns.choices, _frame(table, columns.names)
+        targets = {name: pd.Series(column) for name, column in split_targets(as_pandas(y)).items()}
+        for name, column in targets.items():
+            if len(column) != len(frame):
+                raise DataError(
+                    f"the table has {len(frame)} rows and {name!r} has {len(column)}; they must have as many"
+                )
+        kept = rows_that_count(len(frame), targets, weights, choices.missing)
+        targeted = kept.rows.size
+        if columns.complete is not None and targeted:
+            kept = kept.without(incomplete(frame, columns.complete))
+        if kept.rows.size < len(frame):
+            frame = take(frame, kept.rows)
+            targets = {name: take(column, kept.rows) for name, column in targets.items()}
+        return cls(frame, targets, kept, targeted)
+
+
+class TargetView(NamedTuple):
+    """What is seen of a target: its different values, and the moments of numbers."""
+
+    values: Different
+    moments: Moments | None
+
+    @classmethod
+    def of(cls, column: pd.Series, name: str, weights: Floats | None) -> Self:
+        """Return what is seen of a part."""
+        _, values, floats = read_target(column, name)
+        if floats is None and values.dtype.kind in "biuf":
+            floats = values.astype(np.float64)
+        finite = floats is not None and bool(np.isfinite(floats).all())  # else the values are refused
+        return cls(Different.of(column), Moments.of(floats, weights) if floats is not None and finite else None)
+
+    def merge(self, other: Self) -> Self:
+        """Return what is seen of these rows and others."""
+        both = self.moments is not None and other.moments is not None
+        moments = self.moments.merge(other.moments) if both else None  # type: ignore[union-attr,arg-type]
+        return type(self)(self.values.merge(other.values), moments)
+
+
+class View(NamedTuple):
+    """What is seen of a table at first sight.
+
+    Parameters
+    ----------
+    names : tuple of str
+    columns : tuple of Glimpse
+    targets : dict of str to TargetView
+    given, weighty, targeted, rows : int
+        Rows of the table; those of them with a weight; of these, with a target; and those that count.
+    weight : float or None
+        Sum of the weights, if there are any.
+    """
+
+    names: tuple[str, ...]
+    columns: tuple[Glimpse, ...]
+    targets: dict[str, TargetView]
+    given: int
+    weighty: int
+    targeted: int
+    rows: int
+    weight: float | None
+
+    def merge(self, other: Self) -> Self:
+        """Return what is seen of these rows and those behind them."""
+        if not self.given or not other.given:
+            return self if self.given else other
+        check_names(self.names, other.names)
+        if list(self.targets) != list(other.targets):
+            raise DataError(f"parts have other targets ({listed([*self.targets])}; {listed([*other.targets])})")
+        there = {name: j for j, name in enumerate(other.names)}
+        columns = zip(self.names, self.columns, strict=True)
+        return type(self)(
+            self.names,
+            tuple(each.merge(other.columns[there[name]]) for name, each in columns),
+            {name: each.merge(other.targets[name]) if self.rows and other.rows else (each if self.rows else
+             other.targets[name]) for name, each in self.targets.items()},
+            self.given + other.given,
+            self.weighty + other.weighty,
+            self.targeted + other.targeted,
+            self.rows + other.rows,
+            None if self.weight is None or other.weight is None else self.weight + other.weight,
+        )  # fmt: skip
+
+
+class Closer(NamedTuple):
+    """The different values of some columns."""
+
+    columns: dict[str, Different]
+
+    def merge(self, other: Self) -> Self:
+        """Return those of these rows and others."""
+        if not self.columns or not other.columns:
+            return self if self.columns else other
+        return type(self)({name: each.merge(other.columns[name]) for name, each in self.columns.items()})
+
+
+class Measures(NamedTuple):
+    """What an encoder is made of.
+
+    Parameters
+    ----------
+    totals : Totals
+    columns : dict of str to NumberSums or LevelSums
+        Of the columns in use.
+    rows : tuple of int
+        Rows that count of each part.
+    """
+
+    totals: Totals
+    columns: dict[str, Any]
+    rows: tuple[int, ...]
+
+    def merge(self, other: Self) -> Self:
+        """Return what there is of these parts and those behind them."""
+        if not self.columns or not other.columns:
+            some = self if self.columns else other
+            return some._replace(rows=self.rows + other.rows)
+        columns = {name: each.merge(other.columns[name]) for name, each in self.columns.items()}
+        return type(self)(self.totals.merge(other.totals), columns, self.rows + other.rows)
+
+
+class Picked(NamedTuple):
+    """Numbers (m, d) of some rows, and their weights."""
+
+    numbers: Floats
+    weights: Floats | None
+
+    def merge(self, other: Self) -> Self:
+        """Return those of these rows and those behind them."""
+        weights = None
+        if self.weights is not None and other.weights is not None:
+            weights = np.append(self.weights, other.weights)
+        return type(self)(np.concatenate([self.numbers, other.numbers]), weights)
+
+
+def look(table: Any, y: Any, weights: Any, columns: Columns) -> View:
+    """Return what is seen of a part."""
+    part = Part.of(table, y, weights, columns)
+    frame, kept = part.frame, part.kept
+    names = tuple(map(str, frame.columns))
+    each = tuple(Glimpse.of(frame.iloc[:, j].rename(name), kept.rows, kept.given) for j, name in enumerate(names))
+    targets = {name: TargetView.of(column, name, kept.weights) for name, column in part.targets.items()}
+    weight = None if kept.weights is None else float(kept.weights.sum())
+    return View(names, each, targets, kept.given, kept.weighty, part.targeted, kept.rows.size, weight)
+
+
+def look_closer(table: Any, y: Any, weights: Any, columns: Columns, wanted: Sequence[str]) -> Closer:
+    """Return the different values of some columns of a part."""
+    if not len(as_pandas(table)):
+        return Closer({})
+    frame = Part.of(table, y, weights, columns).frame
+    return Closer({name: Different.of(frame[name]) for name in wanted})
+
+
+def unclear(view: View) -> tuple[str, ...]:
+    """Return the columns that are to be looked at closer."""
+    return tuple(name for name, each in zip(view.names, view.columns, strict=True) if each.needs_values(name))
+
+
+def find_columns(view: View, closer: Closer, before: Columns) -> Columns:
+    """Return what the columns hold; DataError if that can't be used."""
+    choices = before.choices
+    check_rows(view.given)
+    if view.targeted < view.weighty:
+        check_left(view.targeted, f"no value of {_whose(view)}; choose another one")
+    check_rows(view.rows)
+    seen = [Seen(*each, closer.columns.get(each[0])) for each in zip(view.names, view.columns, strict=True)]
+    found = find_in([find_kind(each, choices) for each in seen])
+    for each, column in zip(found, seen, strict=True):
+        if each.kind.type == CATEGORY and each.reason is None and column.found and not column.found.complete:
+            size = 8.0 * view.rows * column.levels
+            raise DataError(too_many_levels(each.name, column.levels, view.rows, size))
+    return before._replace(names=view.names, found=found)
+
+
+def complete(columns: Columns) -> Columns | None:
+    """Return the columns with rows left out that lack values, None if there are none, or they may."""
+    used = [each for each in columns.found if each.reason is None and each.gaps]
+    if used and columns.choices.missing == "refuse":
+        raise DataError(f"values are missing in {listed([each.name for each in used])}; {FILL_IN}")
+    return columns._replace(complete=columns.found) if used and columns.choices.missing == "drop" else None
+
+
+def find_target(view: View, task: str, standardize: bool) -> Target:
+    """Return the target by its different values: task, labels and units are those of all rows."""
+    columns, rest = {}, {}
+    for name, each in view.targets.items():
+        columns[name] = each.values.values.rename(name)
+        mean, deviation = (0.0, 1.0) if each.moments is None else (each.moments.mean, each.moments.deviation)
+        rest[name] = Rest(view.rows, each.values.number, mean, deviation)
+    return encode_targets(columns, task, standardize, None, rest)
+
+
+def measure(table: Any, y: Any, weights: Any, columns: Columns, target: Target) -> Measures:
+    """Return what an encoder is made of, of a part."""
+    if not len(as_pandas(table)):
+        return Measures(Totals.of(0, None, None), {}, (0,))
+    part = Part.of(table, y, weights, columns)
+    s = part.kept.weights
+    if not part.kept.rows.size:
+        return Measures(Totals.of(0, None, None), {}, (0,))
+    Y = encode_columns(part.targets, target.labels, target.shift, target.scale)
+    sums: dict[str, Any] = {}
+    for j, each in enumerate(columns.found):
+        if each.reason is not None:
+            continue
+        column = part.frame.iloc[:, j].rename(each.name)
+        if each.kind.type == CATEGORY:
+            sums[each.name] = LevelSums.of(as_text(column), s, Y)
+        else:
+            sums[each.name] = NumberSums.of(each.kind.features(each.name), read_numbers(column, each.kind), s, Y)
+    return Measures(Totals.of(len(part.frame), s, Y), sums, (len(part.frame),))
+
+
+def find_encoder(
+    measures: Measures, columns: Columns, standardize: bool, aside: tuple[str, ...]
+) -> tuple[Fit, Encoder]:
+    """Return the encoder, without the law of missing numbers, and the fit that it is of."""
+    check_features(columns.found)
+    fit = Fit(columns.names, columns.choices, measures.totals.rows, standardize, None, None, measures.totals)
+    fit.found = list(columns.found)
+    for each in columns.found:
+        sums = measures.columns.get(each.name)
+        if isinstance(sums, LevelSums):
+            fit.put_categories(each.name, sums)
+        elif sums is not None:
+            if each.kind != PLAIN:
+                fit.kinds[each.name] = each.kind
+            fit.put_numbers(each.name, each.kind.features(each.name), sums)
+    encoder = fit.encoder(aside)
+    fit.check_size(encoder)
+    check_any_feature(encoder)
+    return fit, encoder
+
+
+def pick(
+    number: int, table: Any, y: Any, weights: Any, columns: Columns, encoder: Encoder, rows: Sequence[int]
+) -> Picked:
+    """Return the numbers of a part's rows that the law of missing ones is fitted to.
+
+    Parameters
+    ----------
+    number : int
+        Of the part.
+    table : DataFrame or (n, d) array
+    y : Series, DataFrame or array
+    weights : (n,) array, optional
+    columns : Columns
+    encoder : Encoder
+    rows : sequence of int
+        Rows that count of each part.
+    """
+    before, own = int(sum(rows[:number])), rows[number]
+    wanted = law_rows(int(sum(rows))) - before
+    wanted = wanted[(wanted >= 0) & (wanted < own)]
+    if not own:
+        return Picked(np.zeros((0, len(encoder.numeric))), None if weights is None else np.zeros(0))
+    part = Part.of(table, y, weights, columns)
+    s = part.kept.weights
+    return Picked(encoder.numbers(take(part.frame, wanted)), None if s is None else s[wanted])
+
+
+class EncodedRows(NamedTuple):
+    """The rows of a part that count, encoded: X (m, d), Y (k, m), weights (m,) or None, and which they are."""
+
+    X: Points
+    Y: Floats
+    weights: Floats | None
+    kept: Kept
+
+
+def encode_rows(table: Any, y: Any, weights: Any, columns: Columns, target: Target, encoder: Encoder) -> EncodedRows:
+    """Return the rows of a part that count, encoded; there may be none."""
+    part = Part.of(table, y, weights, columns)
+    X: Points = np.zeros((0, len(encoder.features)))
+    Y = np.zeros((len(target.shift), 0))
+    if part.kept.rows.size:
+        X, Y = encoder.transform(part.frame), encode_columns(part.targets, target.labels, target.shift, target.scale)
+    return EncodedRows(X, np.ascontiguousarray(Y), part.kept.weights, part.kept)
+
+
+def notes(view: View, fit: Fit, encoder: Encoder, target: Target) -> list[str]:
+    """Say what was inferred, changed or left out."""
+    out = []
+    if view.weighty < view.given:
+        out.append(f"{some_rows(view.given - view.weighty, view.given)} of weight 0 left out")
+    if view.targeted < view.weighty:
+        out.append(f"{some_rows(view.weighty - view.targeted, view.weighty)} without {_whose(view)} left out")
+    if view.rows < view.targeted:
+        out.append(f"{some_rows(view.targeted - view.rows, view.targeted)} with missing values left out")
+    if view.weight is not None:
+        out.append(describe_weights(view.rows, view.weight))
+    return [*out, *fit.notes(), target.note, *what_is_shared(encoder)]
+
+
+def with_law(fit: Fit, encoder: Encoder, picked: Picked) -> Encoder:
+    """Return the encoder with the law of its numeric features."""
+    return fit.with_law(encoder, picked.numbers, picked.weights)
+
+
+def check_names(names: Sequence[str], others: Sequence[str]) -> None:
+    """Raise a DataError if two parts have other columns."""
+    if {*names} != {*others}:
+        one, other = [n for n in names if n not in others], [n for n in others if n not in names]
+        where = " and ".join(
+            f"{listed(each)} {'is' if len(each) == 1 else 'are'} in some only" for each in (one, other) if each
+        )
+        raise DataError(f"parts of the table have other columns: {where}; give all of them the same ones")
+
+
+def _whose(view: View) -> str:
+    return f"the target {next(iter(view.targets))!r}" if len(view.targets) == 1 else "one of the targets"
+
+
+def _frame(table: Any, names: tuple[str, ...]) -> pd.DataFrame:
+    """Return the features of a part as a DataFrame, with its columns in the order of ``names``."""
+    import pandas as pd
+
+    table = as_table(table) if not is_frame(as_pandas(table)) else as_pandas(table)
+    if isinstance(table, SparseTable):
+        raise DataError("rows in parts are dense: give features that aren't sparse")
+    if not is_frame(table):
+        table = pd.DataFrame(table, columns=list(array_names(table.shape[1])), copy=False)
+    there = [str(name) for name in table.columns]
+    if not names or tuple(there) == names:
+        return table if all(isinstance(name, str) for name in table.columns) else table.set_axis(there, axis=1)
+    if not len(table):
+        return pd.DataFrame({name: np.zeros(0) for name in names})
+    check_names(names, there)
+    return table.set_axis(there, axis=1)[list(names)]

@@ -1,0 +1,158 @@
+"""The encoder and the units of rows in parts: by sums over all of them, as ``kernsel.data.in_parts`` has these."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernsel.data import Dataset, in_parts
+from kernsel.data.choices import make_choices
+from kernsel.data.copies import check_copies
+from kernsel.data.encoding import Encoder
+from kernsel.data.quantiles import find_quantile
+from kernsel.data.sample import read_sample
+from kernsel.data.target import Target, find_spread
+from kernsel.selection.drivers import Driver
+from kernsel.selection.parts import work
+from kernsel.selection.plan import Plan
+
+Array = NDArray[np.float64]
+
+OF_COLUMNS = ("drop", "keep", "categorical", "numeric", "ordinal", "missing", "categories", "rare")
+"""What a plan says of columns."""
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How all rows are encoded.
+
+    Parameters
+    ----------
+    columns : in_parts.Columns
+    target : Target
+        Task, labels and units; its encoded values are of no rows in particular.
+    encoder : Encoder
+    names : list of str
+        Of the targets.
+    notes : list of str
+    document : list of dict
+        What became of each column.
+    copies : str
+    deviation : float
+        Standard deviation of the first encoded target.
+    """
+
+    columns: in_parts.Columns
+    target: Target
+    encoder: Encoder
+    names: list[str]
+    notes: list[str]
+    document: list[dict[str, Any]]
+    copies: str
+    deviation: float
+
+    def dataset(self, drawn: work.Drawn) -> Dataset:
+        """Return the data set of a sample of the rows, encoded as all of them."""
+        table = drawn.table.reset_index(drop=True)
+        y = drawn.y if drawn.y.shape[1] > 1 else drawn.y.iloc[:, 0]
+        found = in_parts.encode_rows(
+            table, y.reset_index(drop=True), drawn.weights, self.columns, self.target, self.encoder
+        )
+        sample = read_sample(len(table), drawn.weights, None)
+        return Dataset(
+            X=found.X,
+            Y=found.Y,
+            task=self.target.task,
+            labels=self.target.labels,
+            label_dtype=self.target.label_dtype,
+            target=self.names[0] if len(self.names) == 1 else self.names,
+            encoder=self.encoder,
+            output_shift=self.target.shift,
+            output_scale=self.target.scale,
+            notes=self.notes,
+            sample=sample.take(np.searchsorted(sample.places, found.kept.rows)),
+            columns=self.document,
+            copies=self.copies,
+        )
+
+
+def find_encoding(driver: Driver, parts: Sequence[Any], plan: Plan) -> Encoding:
+    """Return how all rows are encoded, in two passes over them, or up to five where columns aren't plain numbers.
+
+    Parameters
+    ----------
+    driver : Driver
+    parts : sequence
+        Handles of ``work.Rows``.
+    plan : Plan
+
+    Raises
+    ------
+    DataError
+        The rows can't be used; the message names the part or the column.
+    """
+    table = plan.table
+    columns = in_parts.Columns(make_choices(**{name: table[name] for name in OF_COLUMNS if name in table}))
+    view, columns = _find_columns(driver, parts, columns)
+    complete = in_parts.complete(columns)
+    if complete is not None:
+        view, columns = _find_columns(driver, parts, complete)
+    target = in_parts.find_target(view, table["task"], table.get("standardize_target", True))
+    shared = driver.share(work.same, columns)
+    measures: in_parts.Measures = driver.reduce(work.measure, parts, in_parts.Measures.merge, shared, target)
+    fit, encoder = in_parts.find_encoder(measures, columns, table["standardize"], tuple(view.targets))
+    if fit.lawful:
+        picked: in_parts.Picked = driver.reduce(work.pick, parts, in_parts.Picked.merge, shared, encoder, measures.rows)
+        encoder = in_parts.with_law(fit, encoder, picked)
+    notes = in_parts.notes(view, fit, encoder, target)
+    return Encoding(
+        columns,
+        target,
+        encoder,
+        list(view.targets),
+        notes,
+        fit.document(),
+        check_copies(table["copies"]),
+        measures.totals.targets[0].deviation,
+    )
+
+
+def _find_columns(
+    driver: Driver, parts: Sequence[Any], columns: in_parts.Columns
+) -> tuple[in_parts.View, in_parts.Columns]:
+    """Look at all rows, and once more at the columns that aren't plain numbers."""
+    view: in_parts.View = driver.reduce(work.look, parts, in_parts.View.merge, driver.share(work.same, columns))
+    if columns.choices.named and not columns.names:
+        columns = columns._replace(choices=columns.choices.resolved(view.names, tuple(view.targets), "X"))
+    columns = columns._replace(names=view.names)
+    closer, wanted = in_parts.Closer({}), in_parts.unclear(view)
+    if wanted:
+        given = driver.share(work.same, columns), wanted
+        closer = driver.reduce(work.look_closer, parts, in_parts.Closer.merge, *given)
+    return view, in_parts.find_columns(view, closer, columns)
+
+
+def in_robust_units(
+    driver: Driver, encoded: Sequence[Any], dataset: Dataset, what: str, deviation: float
+) -> tuple[list[Any], Dataset]:
+    """Return handles of encoded parts, and the sample of them, with the target in units that outliers don't move.
+
+    Median and spread are those of all rows, exactly: see ``kernsel.data.quantiles``.
+    """
+
+    def count(centre: float | None, digits: int, beginning: int) -> Array:
+        found: Array = driver.reduce(work.count_digits, encoded, operator.add, centre, digits, beginning)
+        return found
+
+    def quantiles(share: float, centre: float | None) -> tuple[float, float]:
+        least, more = (find_quantile(partial(count, centre), share, side) for side in (False, True))
+        return least, more
+
+    median, spread, measure = find_spread(quantiles, lambda: deviation)
+    return driver.each(work.rescale, encoded, median, spread), dataset.in_units(what, median, spread, measure)
