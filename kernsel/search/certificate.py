@@ -247,7 +247,7 @@ class Proof:
             return None
         points = np.unique([np.geomspace(a, b, PIECES + 1) for a, b in pairwise(near.tolist())])
         least = np.zeros(2 * (points.size - 1))
-        for rows in self.board.deals:
+        for share, rows in zip(self.board.shares, self.board.deals, strict=True):
             path = self.board.path(rows, kernel, learner, points.tolist())
             for number, point in enumerate(points):
                 sides = [each for each in (number - 1, number + 1) if 0 <= each < points.size]
@@ -256,14 +256,15 @@ class Proof:
                 widest = RESIDUALS * (found.high[:, :1] - found.low[:, :1])
                 low, _ = range_folds(rows, learner.loss, found.low - widest, found.high + widest)
                 for side, score in zip(sides, low[1:].sum(axis=1), strict=True):
-                    least[2 * number - (side < number)] += score / len(self.board.deals)
+                    least[2 * number - (side < number)] += score * share
         return float(max(1.0 - least.min() / lowest, 0.0)) if lowest > 0.0 else 0.0
 
     def _score(self, key: Key) -> Range:
         """Return the ends of the interval of a candidate's score, and its estimate: means over the deals."""
-        deals = list(self.board.enclosed[key].values())
+        shares, deals = self.board.shares, self.board.enclosed[key].items()
         low, high, expected = (
-            sum(float(getattr(each, name).sum()) for each in deals) / len(deals) for name in ("low", "high", "expected")
+            sum(float(shares[number] * getattr(each, name).sum()) for number, each in deals)
+            for name in ("low", "high", "expected")
         )
         return Range(low, high, expected)
 
@@ -287,7 +288,7 @@ class Proof:
         low, _, expected = self._score(key)
         deals = self.board.enclosed[key]
         gains = [
-            (float(each.expected[fold] - each.low[fold]) / len(deals), number, int(fold))
+            (float(self.board.shares[number] * (each.expected[fold] - each.low[fold])), number, int(fold))
             for number, each in deals.items()
             for fold in np.flatnonzero(~self._done(each))
         ]

@@ -156,7 +156,7 @@ def _data(setting: Setting, outcome: Outcome) -> dict[str, Any]:
         "labels": dataset.labels,
         "source": dataset.source,
         "columns": dataset.columns,
-        "folds": len(rows.left),
+        "folds": setting.folds[0].splits or len(rows.left),
         "holdout": setting.folds[0].text + f", dealt {repeats} times" * (repeats > 1),
         "repeats": repeats,
         "weight": rows.total,

@@ -14,7 +14,7 @@ from kernsel.criteria import HeldOutCriterion
 from kernsel.criteria.base import measure_rows
 from kernsel.data import Dataset
 from kernsel.errors import OptionError, PluginFailure
-from kernsel.folds import Folds, make_folds
+from kernsel.folds import Folds, make_deals
 from kernsel.folds.partition import Partition
 from kernsel.heldout.calibration import read_calibration
 from kernsel.heldout.errors import Errors
@@ -147,7 +147,7 @@ def resolve(
     if not kernels:
         raise OptionError("no kernel is given: name at least one, such as gaussian")
     dataset = replace(dataset, X=rows_for(kernels, dataset.X))
-    folds = _deal(plan, dataset)
+    folds = make_deals(plan.folds, dataset, plan.seed, plan.repeats)
     notes = list(dataset.notes)
     deals = [Partition.of(dataset, deal, plan.seed, plan.clip) for deal in folds]
     criterion = _read_criterion(plan, all(deal.updated for deal in deals), notes)
@@ -200,17 +200,6 @@ def resolve(
         etas=etas,
         notes=notes,
     )
-
-
-def _deal(plan: Plan, dataset: Dataset) -> list[Folds]:
-    """Make the folds, as often as asked for."""
-    repeats = plan.repeats
-    if not isinstance(repeats, numbers.Integral) or repeats < 1:
-        raise OptionError(f"repeats is how often the folds are dealt, a whole number from 1, not {repeats!r}")
-    first = make_folds(plan.folds, dataset, plan.seed)
-    if repeats > 1 and not first.dealt:
-        raise OptionError(f"repeats: there is one way only to make {first.text}; give a number of folds, or no repeats")
-    return [first, *(make_folds(plan.folds, dataset, (plan.seed, repeat)) for repeat in range(1, repeats))]
 
 
 def _read_criterion(plan: Plan, updated: bool, notes: list[str]) -> Criterion:
