@@ -31,7 +31,7 @@ from sklearn.utils.estimator_checks import check_classifiers_train, parametrize_
 
 import kernsel
 from kernsel import KernelClassifier, KernelRegressor
-from kernsel.errors import OptionError, SelectionWarning
+from kernsel.errors import OptionError, SelectionWarning, UnknownPlugin
 
 pytestmark = pytest.mark.filterwarnings("ignore::kernsel.errors.SelectionWarning")
 
@@ -144,6 +144,48 @@ def test_cv_results_of_kernels_with_different_parameters(numbers):
     np.testing.assert_array_equal(table["param_tau"].mask, linear)
     assert not table["param_alpha"].mask.any()
     assert set(fitted.best_params_) >= {"kernel", "lambda"}
+
+
+WRONG = [
+    ({"cv": "x"}, "folds 'x' is unknown"),
+    ({"repeats": 0}, "repeats is how often the folds are dealt, a whole number from 1, not 0"),
+    ({"learner": "tree"}, "no learner is called 'tree'; there are klr, krr"),
+    ({"criterion": "x"}, "no criterion is called 'x'"),
+    ({"search": "x"}, "no search is called 'x'; there are grid, halving"),
+    ({"grid": "x"}, "grid 'x' is unknown"),
+    ({"grid": {"tau": "wide"}}, "grid"),
+    ({"refine": "x"}, "refine 'x' is unknown"),
+    ({"budget": 3}, "budget 3 is what a refinement may cost"),
+    ({"rank": "x"}, "rank must be a number of landmarks"),
+    ({"landmarks": "x"}, "landmarks 'x' is unknown"),
+    ({"choose": "x"}, "choose 'x' is unknown"),
+    ({"within": -1}, "within is a number of standard errors, at least 0, not -1"),
+    ({"verify": -1}, "verify is the number of leading candidates to check"),
+    ({"certify": 2}, "certify is a share"),
+    ({"calibration": "x"}, "calibration 'x' is unknown"),
+    ({"intervals": "x"}, "intervals 'x'"),
+    ({"metric": "x"}, "metric 'x' is none of scikit-learn's scorers"),
+    ({"scoring": "x"}, "metric 'x' is none of scikit-learn's scorers"),
+    ({"threshold_for": "x"}, "threshold for 'x': there is no such measure"),
+    ({"extend": "no"}, "extend is True or False, not 'no'"),
+    ({"standardize": None}, "standardize is True or False, not None"),
+    ({"progress": 3}, "progress is called as progress.done, total, text., and 3 can't be"),
+    ({"ordinal": "x"}, "ordinal has the levels of each column"),
+]
+
+
+@pytest.mark.parametrize("kernel", [None, "ard", "gaussian"])
+@pytest.mark.parametrize(("options", "match"), WRONG, ids=lambda each: str(each) if isinstance(each, dict) else "")
+def test_wrong_parameters_are_refused_before_any_work(classes, options, match, kernel, monkeypatch):
+    def work(*_, **__):
+        raise AssertionError("it began to work")
+
+    monkeypatch.setattr("kernsel.selection.kernel_source._chosen", work)
+    monkeypatch.setattr("kernsel.selection.kernel_source._learnt", work)
+    monkeypatch.setattr("kernsel.search.board.Board.score", work)
+    with pytest.raises((OptionError, UnknownPlugin), match=match) as caught:
+        KernelClassifier(kernel=kernel, **options).fit(*classes)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("cv", [KFold(3, shuffle=True, random_state=0), StratifiedKFold(3), LeaveOneOut(), "loo"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -92,6 +92,10 @@ def carry_out(dataset: Dataset, plan: Plan, progress: Progress | None = None) ->
     Selection
     """
     check_seed(plan.seed)  # here, as relevances may be learnt before the search
+    if progress is not None and not callable(progress):
+        raise OptionError(f"progress is called as progress(done, total, text), and {progress!r} can't be")
+    if isinstance(plan.folds, Iterator):  # read more than once below
+        plan = replace(plan, folds=list(plan.folds))
     give_back()
     header = functools.partial(run_header, "select", dataset, plan.options)
     with (
