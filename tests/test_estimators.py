@@ -19,6 +19,7 @@ from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
+    GroupShuffleSplit,
     KFold,
     LeaveOneOut,
     StratifiedKFold,
@@ -53,8 +54,10 @@ class Decides(KernelClassifier):
 ESTIMATORS = [
     KernelClassifier(**QUICK),
     KernelClassifier(learner="svm", **QUICK),
+    KernelClassifier(learner="klr", **QUICK),
     KernelRegressor(**QUICK),
     KernelRegressor(learner="svr", **QUICK),
+    KernelRegressor(learner="qsvr", **QUICK),
 ]
 EXPECTED = {
     # A row near the boundary may have a probability just over 1/2 for the other label. Decides passes the rest of this.
@@ -63,7 +66,7 @@ EXPECTED = {
 
 
 def expected(estimator):
-    return EXPECTED if type(estimator) is KernelClassifier and estimator.learner == "svm" else {}
+    return EXPECTED if type(estimator) is KernelClassifier and estimator.learner in ("svm", "klr") else {}
 
 
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected)
@@ -73,7 +76,7 @@ def test_scikit_learns_checks(estimator, check):
         check(estimator)
 
 
-@pytest.mark.parametrize("learner", ["lssvm", "svm"])
+@pytest.mark.parametrize("learner", ["lssvm", "svm", "klr"])
 @pytest.mark.parametrize("readonly", [False, True])
 def test_the_check_of_training_but_for_probabilities(learner, readonly):
     check_classifiers_train("Decides", Decides(learner=learner, **QUICK), readonly_memmap=readonly)
@@ -171,6 +174,17 @@ WRONG = [
     ({"standardize": None}, "standardize is True or False, not None"),
     ({"progress": 3}, "progress is called as progress.done, total, text., and 3 can't be"),
     ({"ordinal": "x"}, "ordinal has the levels of each column"),
+    ({"criterion": 3}, "a criterion must be a name such as 'newton-cv', or a Criterion, not 3"),
+    ({"metric": 3}, "metric is the name of one of scikit-learn's scorers, or several, not 3"),
+    ({"criterion": "bif", "order": "x"}, "criterion 'bif': order must be a whole number from 1, or inf, not 'x'"),
+    ({"class_weight": 3}, "class_weight 3 is unknown: use balanced, or a dictionary of weights"),
+    ({"drop": 3.5}, "columns are named, or numbered from 0, by one or a list of them, not by 3.5"),
+    ({"journal": 3}, "journal is the name of a file, not 3"),
+    ({"cv": KFold}, r"folds are a splitter such as KFold\(\), and KFold is its class"),
+    (
+        {"cv": GroupShuffleSplit(9)},
+        "the splitter GroupShuffleSplit.* can't split .*: The 'groups' param",
+    ),
 ]
 
 

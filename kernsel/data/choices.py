@@ -150,6 +150,8 @@ def read_ordinal(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 def _names(given: Names) -> tuple[str, ...]:
+    if not isinstance(given, str | int | Iterable):
+        raise OptionError(f"columns are named, or numbered from 0, by one or a list of them, not by {given!r}")
     each = [given] if isinstance(given, str | int) else list(given)
     return tuple(f"x{name}" if isinstance(name, int) else str(name) for name in each)
 

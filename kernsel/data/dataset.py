@@ -496,7 +496,9 @@ def _encoded(
     if choices.categories == HAMMING and not encoder.groups:
         notes.append("categories: no column has any, so that hamming changes nothing")
     if not encoder.features:
-        raise DataError("no column is left to learn from: all are constant or differ in every row; add features")
+        raise DataError(
+            "no column is left to learn from: each is left out, constant, or differs in every row; add some"
+        )
     return encoder, X, document
 
 

@@ -13,6 +13,7 @@ of the mean over the rows of each, as scikit-learn has it.
 from __future__ import annotations
 
 import copy
+import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -25,6 +26,9 @@ from kernsel.folds.dealing import Indices, Seed
 
 MOST_TIMES = 100
 """How often a row may be held out: so many times as long as with folds that hold out each row once takes a search."""
+
+LONGEST = 200
+"""Characters of what a splitter says are shown: it may list every label."""
 
 Mask = NDArray[np.bool_]
 
@@ -103,6 +107,8 @@ def split(splitter: Any, dataset: Dataset, seed: Seed) -> Splits:
     OptionError
         It can't, or what it gives is no split.
     """
+    if isinstance(splitter, type):
+        raise OptionError(f"folds are a splitter such as {splitter.__name__}(), and {splitter.__name__} is its class")
     repeatable = copy.copy(splitter)
     if "random_state" in getattr(splitter, "__dict__", ()):
         state = splitter.random_state
@@ -117,8 +123,8 @@ def _pairs_of(repeatable: Any, splitter: Any, dataset: Dataset) -> Iterator[Any]
     try:
         yield from repeatable.split(dataset.X, y, dataset.groups)
     except (TypeError, ValueError) as error:
-        reason = " ".join(str(error).split())
-        raise OptionError(f"the splitter {splitter!r} can't split these {dataset.n} rows: {reason}") from error
+        name, reason = (textwrap.shorten(str(each), LONGEST, placeholder=" ...") for each in (repr(splitter), error))
+        raise OptionError(f"the splitter {name} can't split these {dataset.n} rows: {reason}") from error
 
 
 def read_pairs(pairs: Iterable[Any], dataset: Dataset) -> Splits:

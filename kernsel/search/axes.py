@@ -195,7 +195,13 @@ def make_grids(kernels: Sequence[Kernel], grid: Grid, rows: Partition, learner: 
 
 
 def read_grid(grid: Grid) -> tuple[str, dict[str, Array]]:
-    """Return what a grid is where it has no values, and its values by the names given; OptionError if it can't be read."""
+    """Return what a grid is where it has no values, and its values by the names given.
+
+    Raises
+    ------
+    OptionError
+        It can't be read.
+    """
     given = dict(grid) if isinstance(grid, Mapping) else {"rest": grid}
     style = given.pop("rest", "auto")
     if style not in STYLES:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -308,6 +308,8 @@ def read_metrics(
     plan: Plan, rows: Partition, dataset: Dataset, calibration: str | None, measure: Measure | None = None
 ) -> Metrics | None:
     """Return the metrics that are reported, and the one that decides; None where there are none."""
+    if not isinstance(plan.metric, Iterable):
+        raise OptionError(f"metric is the name of one of scikit-learn's scorers, or several, not {plan.metric!r}")
     names = [plan.metric] if isinstance(plan.metric, str) else [*plan.metric]
     if plan.select_by is not None:
         names.append(plan.select_by)
