@@ -497,7 +497,7 @@ def _encoded(
         notes.append("categories: no column has any, so that hamming changes nothing")
     if not encoder.features:
         raise DataError(
-            "no column is left to learn from: each is left out, constant, or differs in every row; add some"
+            "no column is left to learn from: all are constant, left out, or differ in every row; add features"
         )
     return encoder, X, document
 
