@@ -55,6 +55,8 @@ def _is_for(name: str, task: str) -> bool:
 def read_criterion(criterion: str | Criterion, order: float | None, pure: bool, eta: float | str | None) -> Criterion:
     """Return the criterion, with options that were given apart; OptionError if it has no such thing."""
     part = registry.build("criterion", criterion) if isinstance(criterion, str) else criterion
+    if isinstance(part, type) or not hasattr(part, "score"):
+        raise OptionError(f"a criterion must be a name such as 'newton-cv', or a Criterion, not {part!r}")
     changes: dict[str, Any] = {"order": order} if order is not None else {}
     if pure:
         changes["pure"] = True

@@ -19,6 +19,7 @@ from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
+    GroupShuffleSplit,
     KFold,
     LeaveOneOut,
     StratifiedKFold,
@@ -31,7 +32,7 @@ from sklearn.utils.estimator_checks import check_classifiers_train, parametrize_
 
 import kernsel
 from kernsel import KernelClassifier, KernelRegressor
-from kernsel.errors import OptionError, SelectionWarning
+from kernsel.errors import OptionError, SelectionWarning, UnknownPlugin
 
 pytestmark = pytest.mark.filterwarnings("ignore::kernsel.errors.SelectionWarning")
 
@@ -53,8 +54,10 @@ class Decides(KernelClassifier):
 ESTIMATORS = [
     KernelClassifier(**QUICK),
     KernelClassifier(learner="svm", **QUICK),
+    KernelClassifier(learner="klr", **QUICK),
     KernelRegressor(**QUICK),
     KernelRegressor(learner="svr", **QUICK),
+    KernelRegressor(learner="qsvr", **QUICK),
 ]
 EXPECTED = {
     # A row near the boundary may have a probability just over 1/2 for the other label. Decides passes the rest of this.
@@ -63,7 +66,7 @@ EXPECTED = {
 
 
 def expected(estimator):
-    return EXPECTED if type(estimator) is KernelClassifier and estimator.learner == "svm" else {}
+    return EXPECTED if type(estimator) is KernelClassifier and estimator.learner in ("svm", "klr") else {}
 
 
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected)
@@ -73,7 +76,7 @@ def test_scikit_learns_checks(estimator, check):
         check(estimator)
 
 
-@pytest.mark.parametrize("learner", ["lssvm", "svm"])
+@pytest.mark.parametrize("learner", ["lssvm", "svm", "klr"])
 @pytest.mark.parametrize("readonly", [False, True])
 def test_the_check_of_training_but_for_probabilities(learner, readonly):
     check_classifiers_train("Decides", Decides(learner=learner, **QUICK), readonly_memmap=readonly)
@@ -144,6 +147,59 @@ def test_cv_results_of_kernels_with_different_parameters(numbers):
     np.testing.assert_array_equal(table["param_tau"].mask, linear)
     assert not table["param_alpha"].mask.any()
     assert set(fitted.best_params_) >= {"kernel", "lambda"}
+
+
+WRONG = [
+    ({"cv": "x"}, "folds 'x' is unknown"),
+    ({"repeats": 0}, "repeats is how often the folds are dealt, a whole number from 1, not 0"),
+    ({"learner": "tree"}, "no learner is called 'tree'; there are klr, krr"),
+    ({"criterion": "x"}, "no criterion is called 'x'"),
+    ({"search": "x"}, "no search is called 'x'; there are grid, halving"),
+    ({"grid": "x"}, "grid 'x' is unknown"),
+    ({"grid": {"tau": "wide"}}, "grid"),
+    ({"refine": "x"}, "refine 'x' is unknown"),
+    ({"budget": 3}, "budget 3 is what a refinement may cost"),
+    ({"rank": "x"}, "rank must be a number of landmarks"),
+    ({"landmarks": "x"}, "landmarks 'x' is unknown"),
+    ({"choose": "x"}, "choose 'x' is unknown"),
+    ({"within": -1}, "within is a number of standard errors, at least 0, not -1"),
+    ({"verify": -1}, "verify is the number of leading candidates to check"),
+    ({"certify": 2}, "certify is a share"),
+    ({"calibration": "x"}, "calibration 'x' is unknown"),
+    ({"intervals": "x"}, "intervals 'x'"),
+    ({"metric": "x"}, "metric 'x' is none of scikit-learn's scorers"),
+    ({"scoring": "x"}, "metric 'x' is none of scikit-learn's scorers"),
+    ({"threshold_for": "x"}, "threshold for 'x': there is no such measure"),
+    ({"extend": "no"}, "extend is True or False, not 'no'"),
+    ({"standardize": None}, "standardize is True or False, not None"),
+    ({"progress": 3}, "progress is called as progress.done, total, text., and 3 can't be"),
+    ({"ordinal": "x"}, "ordinal has the levels of each column"),
+    ({"criterion": 3}, "a criterion must be a name such as 'newton-cv', or a Criterion, not 3"),
+    ({"metric": 3}, "metric is the name of one of scikit-learn's scorers, or several, not 3"),
+    ({"criterion": "bif", "order": "x"}, "criterion 'bif': order must be a whole number from 1, or inf, not 'x'"),
+    ({"class_weight": 3}, "class_weight 3 is unknown: use balanced, or a dictionary of weights"),
+    ({"drop": 3.5}, "columns are named, or numbered from 0, by one or a list of them, not by 3.5"),
+    ({"journal": 3}, "journal is the name of a file, not 3"),
+    ({"cv": KFold}, r"folds are a splitter such as KFold\(\), and KFold is its class"),
+    (
+        {"cv": GroupShuffleSplit(9)},
+        "the splitter GroupShuffleSplit.* can't split .*: The 'groups' param",
+    ),
+]
+
+
+@pytest.mark.parametrize("kernel", [None, "ard", "gaussian"])
+@pytest.mark.parametrize(("options", "match"), WRONG, ids=lambda each: str(each) if isinstance(each, dict) else "")
+def test_wrong_parameters_are_refused_before_any_work(classes, options, match, kernel, monkeypatch):
+    def work(*_, **__):
+        raise AssertionError("it began to work")
+
+    monkeypatch.setattr("kernsel.selection.kernel_source._chosen", work)
+    monkeypatch.setattr("kernsel.selection.kernel_source._learnt", work)
+    monkeypatch.setattr("kernsel.search.board.Board.score", work)
+    with pytest.raises((OptionError, UnknownPlugin), match=match) as caught:
+        KernelClassifier(kernel=kernel, **options).fit(*classes)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("cv", [KFold(3, shuffle=True, random_state=0), StratifiedKFold(3), LeaveOneOut(), "loo"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -254,7 +255,8 @@ class Experiment:
         """Raise OptionError unless each of the names is of something that a method may choose."""
         known = sorted(set[str]().union(*map(choosable, _all_methods(self.design))))
         for name in names:
-            if not {name, name.rpartition(".")[2]} & set(known):  # 2.tau is of the second kernel of a sum
+            bare = re.sub(r"^(\d+\.)+", "", name)  # 2.tau is of the second kernel of a sum
+            if not {name, bare} & set(known):
                 hint = meant(name, known)
                 raise OptionError(f"no method can choose {name!r}{hint or ';'} there are {listing(known)}")
 

@@ -100,7 +100,8 @@ class BIF(_Influence):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not (self.order == math.inf or (self.order >= 1 and self.order == int(self.order))):
+        number = isinstance(self.order, int | float | np.number)
+        if not number or not (self.order == math.inf or (self.order >= 1 and self.order == int(self.order))):
             raise OptionError(f"criterion 'bif': order must be a whole number from 1, or inf, not {self.order!r}")
 
     @property

@@ -120,6 +120,11 @@ def make_choices(
             raise OptionError(f"{option} {word!r} is unknown; it is one of {', '.join(known)}")
     if isinstance(rare, bool) or not isinstance(rare, numbers.Integral) or rare < 1:
         raise OptionError(f"rare is a number of rows, of which fewer make a category rare: at least 1, not {rare!r}")
+    if not isinstance(ordinal, Mapping | None):
+        raise OptionError(
+            f"ordinal has the levels of each column from the least to the greatest, such as "
+            f"{{'size': ['S', 'M', 'L']}}, not {ordinal!r}"
+        )
     levels: dict[str, tuple[str, ...]] = {}
     for name, given in (ordinal or {}).items():
         texts = tuple(str(level) for level in given) if not isinstance(given, str) else ()
@@ -145,6 +150,8 @@ def read_ordinal(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 def _names(given: Names) -> tuple[str, ...]:
+    if not isinstance(given, str | int | Iterable):
+        raise OptionError(f"columns are named, or numbered from 0, by one or a list of them, not by {given!r}")
     each = [given] if isinstance(given, str | int) else list(given)
     return tuple(f"x{name}" if isinstance(name, int) else str(name) for name in each)
 

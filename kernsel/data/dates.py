@@ -82,8 +82,20 @@ def find_format(texts: pd.Series, name: str) -> str | None:
     return None
 
 
+def _with_other_clocks(way: str | None) -> list[str]:
+    """Return the other ways to write a time of day, or the same dates with one or without."""
+    if way is None or way == ISO:
+        return []
+    if way in TIMES:
+        return [each for each in TIMES if each != way]
+    date = way.partition(" %H")[0]
+    return [date + clock for clock in CLOCKS if date + clock != way]
+
+
 def read_dates(column: pd.Series, way: str | None) -> npt.NDArray[np.float64]:
     """Return the parts of dates, (n, 4), in the order of ``PARTS``; NaN where there is none.
+
+    New rows may write times of day in another way than those that the format was found in.
 
     Parameters
     ----------
@@ -103,6 +115,11 @@ def read_dates(column: pd.Series, way: str | None) -> npt.NDArray[np.float64]:
         column = column.astype(object).map(lambda value: str(value).strip(), na_action="ignore")
     dates = pd.to_datetime(column, format=way, errors="coerce", utc=True)
     other = (dates.isna() & column.notna()).to_numpy()
+    for alike in _with_other_clocks(way):
+        if not other.any():
+            break
+        dates = dates.where(~other, pd.to_datetime(column, format=alike, errors="coerce", utc=True))
+        other = (dates.isna() & column.notna()).to_numpy()
     if other.any():
         row = int(np.argmax(other))
         raise DataError(

@@ -82,7 +82,8 @@ class Reading:
             each.name for each in fields(self) if getattr(self, each.name) is not None and each.name not in options
         ]
         if given:
-            raise DataError(f"{source.name} is {what}, of which --{given[0]} says nothing; leave it out")
+            option = "no-header" if given[0] == "header" and not self.header else given[0]
+            raise DataError(f"{source.name} is {what}, of which --{option} says nothing; leave it out")
 
     def checked(self) -> Reading:
         """Return what is given with separators as characters; OptionError if something can't be."""

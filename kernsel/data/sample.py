@@ -179,7 +179,7 @@ def class_weights(class_weight: str | Mapping[Any, float], target: Target, weigh
     labels, codes = target.labels, target.codes
     if labels is None or codes is None:
         raise OptionError(f"class_weight is for classes, but this is a {target.task}; leave it out, or set the task")
-    if isinstance(class_weight, str):
+    if not isinstance(class_weight, Mapping):
         if class_weight != "balanced":
             raise OptionError(f"class_weight {class_weight!r} is unknown: use balanced, or a dictionary of weights")
         totals = np.bincount(codes, weights)

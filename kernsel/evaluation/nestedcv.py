@@ -185,7 +185,7 @@ def nested(
     X : (n, d) array, sparse matrix or DataFrame
     y : (n,) or (n, k) array
     outer : int, str, splitter or iterable of pairs
-        The outer folds, in any form that ``folds`` of :func:`kernsel.select` has.
+        The outer folds, in any form that ``folds`` of :func:`kernsel.select` has; each row is held out at most once.
     weights, groups : optional
         As in :func:`kernsel.select`.
     progress : callable, optional

@@ -19,6 +19,7 @@ from kernsel.data.copies import APART
 from kernsel.data.near import Near
 from kernsel.errors import OptionError, check_memory
 from kernsel.folds.dealing import Indices, Seed, cut_regions, deal, deal_copies, deal_groups
+from kernsel.folds.splits import Splits, read_pairs, split
 from kernsel.text import meant
 
 LARGEST_NUMBER = 2.0**53  # of a fold: up to here every whole number has a value of its own
@@ -44,6 +45,8 @@ class Folds:
         Whether chance made them, so that another seed makes others.
     in_time : bool
         Whether they are in the order of time, or may be, as fits are trained on rows that a splitter chose.
+    splits : int
+        Of how many splits whose test sets overlap they are a part; 0 where every row is held out at most once.
     """
 
     number: Indices
@@ -51,6 +54,7 @@ class Folds:
     training: NDArray[np.bool_] | None = None
     dealt: bool = False
     in_time: bool = False
+    splits: int = 0
 
     @cached_property
     def starts(self) -> Indices:
@@ -62,6 +66,39 @@ class Folds:
     def order(self) -> Indices:
         """The rows sorted by fold, those that are never held out at the end: (n,)."""
         return np.argsort(np.where(self.number < 0, self.number.size, self.number), kind="stable")
+
+
+def make_deals(folds: object, dataset: Dataset, seed: Seed = 0, repeats: int = 1) -> list[Folds]:
+    """Make the folds of a data set, as often as its rows are dealt.
+
+    A number of folds is dealt ``repeats`` times. Splits whose test sets overlap are deals as well: the m-th split that
+    holds out a row does so in the m-th deal, and its fit leaves out all that the split doesn't train on, so that rows
+    of later deals are among those of the deals before.
+
+    Parameters
+    ----------
+    folds : int, str, array, splitter or iterable of pairs
+        As of `make_folds`; test sets may overlap.
+    dataset : Dataset
+    seed : int or sequence of int
+    repeats : int
+
+    Returns
+    -------
+    list of Folds
+
+    Raises
+    ------
+    OptionError
+        As from `make_folds`; or there is one way only to make the folds, and more are asked for.
+    """
+    if not isinstance(repeats, numbers.Integral) or repeats < 1:
+        raise OptionError(f"repeats is how often the folds are dealt, a whole number from 1, not {repeats!r}")
+    first, *others = made = _make_all(folds, dataset, seed)
+    if repeats > 1 and (others or not first.dealt):
+        raise OptionError(f"repeats: there is one way only to make {first.text}; give a number of folds, or no repeats")
+    further = range(1, repeats)
+    return [*made, *(make_folds(folds, dataset, (*np.atleast_1d(seed).tolist(), number)) for number in further)]
 
 
 def make_folds(folds: object, dataset: Dataset, seed: Seed = 0) -> Folds:
@@ -81,7 +118,7 @@ def make_folds(folds: object, dataset: Dataset, seed: Seed = 0) -> Folds:
     dataset : Dataset
         Rows that it says are near to a fold in time or space are left out of the fold's fit.
     seed : int or sequence of int
-        Of a deal at random.
+        Of a deal at random, and of a splitter that shuffles by no seed of its own.
 
     Returns
     -------
@@ -92,7 +129,27 @@ def make_folds(folds: object, dataset: Dataset, seed: Seed = 0) -> Folds:
     OptionError
         It is none of these, or the rows can't be held out that way.
     """
-    made = _apart(_make(folds, dataset, seed), dataset.sample.near)
+    first, *others = _make_all(folds, dataset, seed)
+    if others:
+        raise OptionError(
+            f"{first.text}: here each row can be held out only once; give a number of folds, or a splitter such as "
+            "KFold, whose test sets don't overlap"
+        )
+    return first
+
+
+def _make_all(folds: object, dataset: Dataset, seed: Seed) -> list[Folds]:
+    """Make the folds of every deal, and check them."""
+    made = _make(folds, dataset, seed)
+    near = dataset.sample.near
+    deals = _of_splits(made, near) if isinstance(made, Splits) else [_apart(made, near)]
+    for each in deals:
+        _check(each, dataset)
+    return deals
+
+
+def _check(made: Folds, dataset: Dataset) -> None:
+    """Raise an OptionError if folds hold out no row, train a fit on none, or take a group apart."""
     n = made.number.size
     held = np.diff(made.starts)
     if not held.size:
@@ -105,10 +162,9 @@ def make_folds(folds: object, dataset: Dataset, seed: Seed = 0) -> Folds:
         )
     if dataset.groups is not None:
         _check_groups(made, dataset)
-    return made
 
 
-def _make(folds: object, dataset: Dataset, seed: Seed) -> Folds:
+def _make(folds: object, dataset: Dataset, seed: Seed) -> Folds | Splits:
     if isinstance(folds, str):
         folds = check_text(folds)
     if isinstance(folds, str):
@@ -116,15 +172,14 @@ def _make(folds: object, dataset: Dataset, seed: Seed) -> Folds:
     if isinstance(folds, numbers.Real) and not isinstance(folds, bool):
         return _dealt(folds, dataset, seed)
     if hasattr(folds, "split"):
-        everything = np.arange(dataset.n)
-        return _from_pairs(_split(folds, dataset), f"folds of {type(folds).__name__}", everything, dataset.n)
+        return split(folds, dataset, seed)
     if not isinstance(folds, Iterable):
         raise OptionError(f"folds can't be {folds!r}: give {FORMS}, the fold of each row, a splitter or pairs of rows")
     if hasattr(folds, "dtype"):
         return _from_numbers(folds, dataset)
     listed = list(folds)
     if all(isinstance(each, tuple | list) and len(each) == 2 for each in listed):
-        return _from_pairs(listed, "folds as given", dataset.places, dataset.given)
+        return read_pairs(listed, dataset)
     return _from_numbers(listed, dataset)
 
 
@@ -280,53 +335,6 @@ def _apart(made: Folds, near: Near | None) -> Folds:
     return replace(made, text=text, training=training, in_time=made.in_time or near.in_time)
 
 
-def _split(splitter: Any, dataset: Dataset) -> list[Any]:
-    """Let a splitter split the rows that count."""
-    y = np.squeeze(dataset.Y.T) if dataset.codes is None else dataset.codes
-    try:
-        return list(splitter.split(dataset.X, y, dataset.groups))
-    except (TypeError, ValueError) as error:
-        reason = " ".join(str(error).split())
-        raise OptionError(f"the splitter {splitter!r} can't split these {dataset.n} rows: {reason}") from error
-
-
-def _from_pairs(pairs: list[Any], text: str, places: Indices, n: int) -> Folds:
-    """Read pairs of row numbers below n, of which those of ``places`` count."""
-    number = np.full(n, -1)
-    trained = []
-    for j, (train, test) in enumerate(pairs):
-        train, test = (_row_numbers(rows, f"{text}, fold {j + 1}", n) for rows in (train, test))
-        twice = test[number[test] >= 0]
-        if twice.size:
-            raise OptionError(
-                f"{text}: row {int(twice[0]) + 1} is held out by fold {number[twice[0]] + 1} and by fold {j + 1}, but "
-                "a row can be held out only once; for repeated folds give a number of folds and repeats"
-            )
-        number[test] = j
-        if (number[train] == j).any():
-            row = int(train[number[train] == j][0]) + 1
-            raise OptionError(f"{text}: fold {j + 1} trains on row {row}, which it holds out; do one of both")
-        trained.append(train)
-    training = None
-    if any(train.size + np.count_nonzero(number == j) < n for j, train in enumerate(trained)):
-        training = np.zeros((len(trained), n), np.bool_)
-        for j, train in enumerate(trained):
-            training[j, train] = True
-    return _restricted(number, training, places, text)
-
-
-def _row_numbers(rows: Any, where: str, n: int) -> Indices:
-    array = np.asarray(rows)
-    if array.ndim != 1 or not array.size or array.dtype.kind not in "iu":
-        raise OptionError(f"{where}: rows to train on and rows to hold out must be arrays of row numbers, not {rows!r}")
-    if array.min() < 0 or array.max() >= n:
-        raise OptionError(f"{where}: row numbers must be from 0 to {n - 1}, not {array.min()} to {array.max()}")
-    unique = np.unique(array)
-    if unique.size < array.size:
-        raise OptionError(f"{where}: a row is listed twice; list it once, and give it weight 2")
-    return np.asarray(unique, dtype=np.int64)
-
-
 def _from_numbers(values: Any, dataset: Dataset) -> Folds:
     """Read the fold of each row as given."""
     name = getattr(values, "name", None)
@@ -345,20 +353,37 @@ def _from_numbers(values: Any, dataset: Dataset) -> Folds:
     if wrong.any():
         row = int(np.argmax(wrong))
         raise OptionError(f"{what} must be whole numbers or text, but row {row + 1} has {array[row]}")
-    return _restricted(array.astype(np.int64), None, dataset.places, "folds as given")
-
-
-def _restricted(number: Indices, training: NDArray[np.bool_] | None, places: Indices, text: str) -> Folds:
-    """Keep the rows of ``places``, and number the folds that hold out some of them without gaps."""
-    number = number[places]
+    number = array.astype(np.int64)[dataset.places]
     present = np.unique(number[number >= 0])
     numbered = np.where(number < 0, -1, np.searchsorted(present, number))
-    outside = np.count_nonzero(number < 0)
-    text = f"{present.size} {text if present.size != 1 else text.replace('folds', 'fold', 1)}" + (
-        f", {outside} rows never held out" if outside else ""
+    text = _counted(present.size, "folds as given", int(np.count_nonzero(number < 0)), np.zeros(0, np.int64))
+    return Folds(numbered, text)
+
+
+def _of_splits(splits: Splits, near: Near | None) -> list[Folds]:
+    """Return the deals that splits make, without the rows that are near to what each of them holds out."""
+    if near is not None:
+        check_memory(len(splits.test) * splits.n, f"what {len(splits.test)} folds leave out", "give fewer folds")
+        splits = splits.without(near.around)
+    times = splits.times
+    text = _counted(len(splits.test), splits.text, int(np.count_nonzero(times == 0)), times)
+    if near is not None and near.text:
+        text += f", {near.text}"
+    in_time = not splits.whole or (near is not None and near.in_time)
+    overlapping = len(splits.test) if times.max(initial=0) > 1 else 0
+    return [Folds(number, text, kept, in_time=in_time, splits=overlapping) for number, kept in splits.deals()]
+
+
+def _counted(count: int, text: str, outside: int, times: Indices) -> str:
+    """Return what folds are, with their number and how often they hold out rows."""
+    most = int(times.max(initial=0))
+    least = int(times.min(initial=most))
+    often = f", each row held out {most} times" if least == most else f", rows held out up to {most} times"
+    return (
+        f"{count} {text if count != 1 else text.replace('folds', 'fold', 1)}"
+        + often * (most > 1)
+        + f", {outside} rows never held out" * bool(outside)
     )
-    chosen = None if training is None else training[np.ix_(present, places)]
-    return Folds(numbered, text, chosen, in_time=training is not None)
 
 
 def _check_groups(made: Folds, dataset: Dataset) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -214,6 +215,12 @@ class Partition:
         """Return the weighted mean over held-out rows of ``values (..., n)``."""
         s = self.s[: self.held]
         return np.asarray(values[..., : self.held] @ s / s.sum())
+
+
+def shares_of(deals: Sequence[Partition]) -> Array:
+    """Return the share of each deal in a mean over all rows that are held out, once for each time that they are."""
+    sums = np.array([rows.s[: rows.held].sum() for rows in deals])
+    return np.asarray(sums / sums.sum())
 
 
 def _within(F: Array, limits: Array) -> Array:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.data.target import chosen_classes, class_codes
-from kernsel.folds.partition import Partition
+from kernsel.folds.partition import Partition, shares_of
+from kernsel.heldout.errors import mean_over_deals
 from kernsel.heldout.standard_error import of_rows, standard_error
 
 Array = NDArray[np.float64]
@@ -90,7 +91,8 @@ def baseline_of(deals: list[Partition], every: list[Array], classes: bool, unit:
         scale = 1.0 if classes else unit**2
         further = (float(rows.mean(gain)), _error(gain, rows), float(rows.mean(losses)))
         figures.append((*constant_error(rows, classes, unit), *(scale * each for each in further)))
-    error, error_se, gained, gain_se, loss = (float(np.mean(each)) for each in zip(*figures, strict=True))
+    shares = shares_of(deals[: len(figures)])
+    error, error_se, gained, gain_se, loss = (mean_over_deals(each, shares) for each in zip(*figures, strict=True))
     said = np.unique(chosen_classes(every[0][:, : deals[0].held])) if classes else np.zeros(0, np.int64)
     what = "the largest class" if classes else "the mean" if len(deals[0].Y) == 1 else "the means"
     return Baseline(what, error, error_se, gained, gain_se, loss, int(said[0]) if said.size == 1 else None)

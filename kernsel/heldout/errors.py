@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.data import Dataset
 from kernsel.data.target import chosen_classes, class_codes
-from kernsel.folds.partition import Partition
+from kernsel.folds.partition import Partition, shares_of
 from kernsel.heldout.standard_error import standard_error
 
 Array = NDArray[np.float64]
@@ -67,17 +69,31 @@ class Errors:
         return root * self.unit, spread
 
     def over_deals(self, deals: Sequence[Partition], outputs: Sequence[Array]) -> tuple[float, float]:
-        """Return the error and its standard error, means over deals, of the outputs (k, n) on each of them."""
+        """Return the error and its standard error, means over deals, of the outputs (k, n) on each of the first."""
         found = [self.mean(rows, F) for rows, F in zip(deals, outputs, strict=False)]
-        error, error_se = (float(np.mean(figures)) for figures in zip(*found, strict=True))
+        error, error_se = (
+            mean_over_deals(figures, shares_of(deals[: len(found)])) for figures in zip(*found, strict=True)
+        )
         return error, error_se
 
     def by_target(
         self, names: Sequence[str], deals: Sequence[Partition], outputs: Sequence[Array]
     ) -> Mapping[str, float]:
-        """Return the RMSE for each target, in its units: means over deals, of the outputs (k, n) on each of them."""
+        """Return the RMSE for each target, in its units: means over deals, of outputs (k, n) on each of the first."""
         roots = [
             np.sqrt(rows.mean((F[:, : rows.held] - rows.Y[:, : rows.held]) ** 2)) * self.scale
             for rows, F in zip(deals, outputs, strict=False)
         ]
-        return dict(zip(names, map(float, np.mean(roots, axis=0)), strict=True))
+        means = shares_of(deals[: len(roots)]) @ np.stack(roots)
+        return dict(zip(names, means.tolist(), strict=True))
+
+
+def mean_over_deals(values: Sequence[Any], shares: Array) -> float:
+    """Return the mean of values by the shares of deals, of those that have one; NaN if none has.
+
+    A deal may hold out few rows, all of one fold or of one class: it says nothing of a spread, or of some metric.
+    """
+    known = [i for i, value in enumerate(values) if value is not None and not np.isnan(value)]
+    if not known:
+        return math.nan
+    return float(np.average([values[i] for i in known], weights=shares[known]))

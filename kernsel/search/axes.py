@@ -182,6 +182,26 @@ def make_grids(kernels: Sequence[Kernel], grid: Grid, rows: Partition, learner: 
     OptionError
         The grid is none of these, or names what neither a kernel nor the learner has.
     """
+    style, named = read_grid(grid)
+    values = in_own_words(named, kernels, rows.total, learner)
+    free = list(dict.fromkeys(name for kernel in kernels for name in kernel.free))
+    known = [*free, "lambda", *getattr(learner, "searchable", ())]
+    for name in values:
+        if name not in known:
+            which = ", ".join(f"'{kernel}'" for kernel in kernels)
+            raise OptionError(f"grid: kernel {which} has no free parameter '{name}'; free here: {', '.join(known)}")
+    learner = learner.freed(values) if isinstance(learner, Tunable) else learner
+    return [_axes(kernel, style, values, rows, learner) for kernel in kernels]
+
+
+def read_grid(grid: Grid) -> tuple[str, dict[str, Array]]:
+    """Return what a grid is where it has no values, and its values by the names given.
+
+    Raises
+    ------
+    OptionError
+        It can't be read.
+    """
     given = dict(grid) if isinstance(grid, Mapping) else {"rest": grid}
     style = given.pop("rest", "auto")
     if style not in STYLES:
@@ -195,15 +215,7 @@ def make_grids(kernels: Sequence[Kernel], grid: Grid, rows: Partition, learner: 
     named = [(name.rpartition("__")[2], each) for name, each in given.items()]  # C for svc__C, of a step of a pipeline
     if len(dict(named)) < len(named):
         raise OptionError(f"grid: {', '.join(given)} name one parameter twice; give it once")
-    values = in_own_words({name: read_axis(name, each) for name, each in named}, kernels, rows.total, learner)
-    free = list(dict.fromkeys(name for kernel in kernels for name in kernel.free))
-    known = [*free, "lambda", *getattr(learner, "searchable", ())]
-    for name in values:
-        if name not in known:
-            which = ", ".join(f"'{kernel}'" for kernel in kernels)
-            raise OptionError(f"grid: kernel {which} has no free parameter '{name}'; free here: {', '.join(known)}")
-    learner = learner.freed(values) if isinstance(learner, Tunable) else learner
-    return [_axes(kernel, style, values, rows, learner) for kernel in kernels]
+    return style, {name: read_axis(name, each) for name, each in named}
 
 
 def _axes(kernel: Kernel, style: str, given: Mapping[str, Array], rows: Partition, learner: Learner) -> Axes:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kernsel.criteria import HeldOutCriterion, Scores
 from kernsel.criteria.base import unless_finite
-from kernsel.folds.partition import Partition
+from kernsel.folds.partition import Partition, shares_of
 from kernsel.heldout.errors import Errors
 from kernsel.heldout.ranges import FoldRanges, add_by_fold, range_folds
 from kernsel.heldout.standard_error import standard_error
@@ -81,7 +81,7 @@ class Board:
     Parameters
     ----------
     deals : list of Partition
-        The rows, once for each time that they were dealt to folds; figures are means over the deals.
+        The rows, once for each time that they were dealt to folds; figures are means over the deals, by their shares.
     criterion : Criterion
     errors : Errors
     rank : Full, Whole or LowRank
@@ -133,6 +133,11 @@ class Board:
     def rows(self) -> Partition:
         """The rows as they were dealt first."""
         return self.deals[0]
+
+    @cached_property
+    def shares(self) -> Array:
+        """The share of each deal in a mean over all that is held out, (deals,)."""
+        return shares_of(self.deals)
 
     def candidates(self) -> list[Candidate]:
         """Return all candidates so far, best first."""
@@ -249,7 +254,7 @@ class Board:
         for each in (path, *others):
             each.keeps_folds = self.encloses
         deals = [self._scored_on_deal(number, each, found) for number, each in enumerate((path, *others))]
-        return [averaged(candidate) for candidate in zip(*deals, strict=True)]
+        return [averaged(candidate, self.shares) for candidate in zip(*deals, strict=True)]
 
     @cached_property
     def _few(self) -> Partition:
@@ -271,7 +276,9 @@ class Board:
         if landmarks is None:
             return self.problems.on(rows, problem.kernel, problem.rank)
         if here.size < rows.n:  # the search leaves candidates behind on some of the rows
-            rows = rows.restricted(np.isin(rows.order, here))
+            few = np.isin(rows.order, here)
+            if np.add.reduceat(few[: rows.held], rows.starts[:-1]).all():  # else some fold would have no row left
+                rows = rows.restricted(few)
         places = np.argsort(rows.order)
         indices = places[np.searchsorted(rows.order, here[landmarks.indices], sorter=places)]
         return Problem(rows, problem.kernel, problem.rank, Landmarks(indices, Statistics(rows.X, rows.X[indices])))
@@ -334,7 +341,7 @@ class Board:
         for candidate in leading:  # what an attempt that failed has left
             self.outputs.pop(candidate.key, None)
         deals = [self._verified_on_deal(rows, leading) for rows in self.deals]
-        return [averaged(candidate) for candidate in zip(*deals, strict=True)]
+        return [averaged(candidate, self.shares) for candidate in zip(*deals, strict=True)]
 
     def path(
         self, rows: Partition, kernel: Kernel, learner: Learner, lams: Sequence[float], lead_in: bool = False

@@ -9,7 +9,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from kernsel.heldout.errors import mean_over_deals
 from kernsel.kernels import Kernel
 from kernsel.protocols import Learner, SupportsConversions
 
@@ -138,8 +140,8 @@ def number_or_none(value: object) -> Any:
     return None if value != value else value
 
 
-def averaged(deals: Sequence[Candidate]) -> Candidate:
-    """Return the mean of one candidate's figures over deals; it has failed if it did in any.
+def averaged(deals: Sequence[Candidate], shares: NDArray[np.float64]) -> Candidate:
+    """Return the mean of one candidate's figures over deals, by their shares; it has failed if it did in any.
 
     The standard error is averaged as well: more deals of the same rows don't make it smaller.
     """
@@ -150,12 +152,12 @@ def averaged(deals: Sequence[Candidate]) -> Candidate:
     if failed is not None:
         return replace(first, failed=failed, score=math.inf, verified=None if first.verified is None else math.inf)
     means: dict[str, Any] = {
-        name: float(np.mean([getattr(each, name) for each in deals]))
+        name: number_or_none(mean_over_deals([getattr(each, name) for each in deals], shares))
         for name in ("score", "score_se", "loss", "error", "error_se", "verified")
         if getattr(first, name) is not None
     }
-    metrics = {name: mean_metric([each.metrics[name] for each in deals]) for name in first.metrics}
-    terms = {name: float(np.mean([each.terms[name] for each in deals])) for name in first.terms}
+    metrics = {name: mean_metric([each.metrics[name] for each in deals], shares) for name in first.metrics}
+    terms = {name: float(shares @ [each.terms[name] for each in deals]) for name in first.terms}
     ratios = [each.reliability for each in deals if each.reliability is not None]
     return replace(
         first,
@@ -169,9 +171,10 @@ def averaged(deals: Sequence[Candidate]) -> Candidate:
     )
 
 
-def mean_metric(deals: Sequence[MetricValue]) -> MetricValue:
-    """Return the mean over deals of a metric and of its standard error; None where one of them has none."""
-    value, se = (
-        None if any(part is None for part in parts) else float(np.mean(parts)) for parts in zip(*deals, strict=True)
-    )
+def mean_metric(deals: Sequence[MetricValue], shares: NDArray[np.float64]) -> MetricValue:
+    """Return the mean over deals of a metric and of its standard error; None where the first deal has none.
+
+    That one holds out all rows that any other does.
+    """
+    value, se = (None if parts[0] is None else mean_over_deals(parts, shares) for parts in zip(*deals, strict=True))
     return type(deals[0])(value, se)

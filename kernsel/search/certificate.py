@@ -248,12 +248,12 @@ class Proof:
             return None
         points = np.unique([np.geomspace(a, b, PIECES + 1) for a, b in pairwise(near.tolist())])
         least = np.zeros(points.size - 1)
-        for rows in self.board.deals:
+        for share, rows in zip(self.board.shares, self.board.deals, strict=True):
             path = self.board.path(rows, kernel, learner, points.tolist())
             found = least_between(rows, learner.loss, *path.enclosed_between())
             if found.min() < (1.0 - FAR) * lowest:
                 found = np.maximum(found, self._near(path))
-            least += found / len(self.board.deals)
+            least += share * found
         return float(np.clip(1.0 - least.min() / lowest, 0.0, 1.0)) if lowest > 0.0 else 0.0
 
     def _near(self, path: Path) -> Array:
@@ -278,9 +278,10 @@ class Proof:
 
     def _score(self, key: Key) -> Range:
         """Return the ends of the interval of a candidate's score, and its estimate: means over the deals."""
-        deals = list(self.board.enclosed[key].values())
+        shares, deals = self.board.shares, self.board.enclosed[key].items()
         low, high, expected = (
-            sum(float(getattr(each, name).sum()) for each in deals) / len(deals) for name in ("low", "high", "expected")
+            sum(float(shares[number] * getattr(each, name).sum()) for number, each in deals)
+            for name in ("low", "high", "expected")
         )
         return Range(low, high, expected)
 
@@ -304,7 +305,7 @@ class Proof:
         low, _, expected = self._score(key)
         deals = self.board.enclosed[key]
         gains = [
-            (float(each.expected[fold] - each.low[fold]) / len(deals), number, int(fold))
+            (float(self.board.shares[number] * (each.expected[fold] - each.low[fold])), number, int(fold))
             for number, each in deals.items()
             for fold in np.flatnonzero(~self._done(each))
         ]

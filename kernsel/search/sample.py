@@ -13,7 +13,7 @@ from kernsel.errors import OptionError
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel
 from kernsel.protocols import Learner, Tunable
-from kernsel.search.axes import Array, Axes, Coordinate, Grid, continuous, make_grids
+from kernsel.search.axes import Array, Axes, Coordinate, Grid, continuous, make_grids, read_grid
 from kernsel.search.candidate import Candidate, Key, parameters_of
 from kernsel.search.scales import Family, Scales
 
@@ -80,24 +80,34 @@ def make_designs(kernels: Sequence[Kernel | Family], grid: Grid, rows: Partition
     OptionError
         The grid can't be read.
     """
-    given: dict[str, Any] = dict(grid) if isinstance(grid, Mapping) else {"rest": grid}
-    design = given.get("rest", "auto")
-    match = DESIGN.fullmatch(design) if isinstance(design, str) else None
+    given, match = _read(grid)
     first = [each.first if isinstance(each, Family) else each for each in kernels]
 
     def scaled(grids: Sequence[Axes]) -> list[Axes]:
         pairs = zip(kernels, grids, strict=True)
         return [Scales.of(each, axes) if isinstance(each, Family) else axes for each, axes in pairs]
 
+    grids = make_grids(first, given, rows, learner)
+    return scaled(grids if match is None else [_scattered(axes, match[1], int(match[2]), rows.seed) for axes in grids])
+
+
+def check_grid(grid: Grid) -> None:
+    """Raise an OptionError where a grid can't be read, whatever the kernels are."""
+    read_grid(_read(grid)[0])
+
+
+def _read(grid: Grid) -> tuple[Grid, re.Match[str] | None]:
+    """Return a grid without its sample, and the name of that and its number of points, if it has one."""
+    given: dict[str, Any] = dict(grid) if isinstance(grid, Mapping) else {"rest": grid}
+    design = given.get("rest", "auto")
+    match = DESIGN.fullmatch(design) if isinstance(design, str) else None
     if match is None:
-        return scaled(make_grids(first, grid, rows, learner))
+        return grid, None
     if not match[2].isdecimal() or not 1 <= int(match[2]) <= MOST:
         raise OptionError(
             f"grid {design!r}: the number of points is a whole number from 1 to {MOST}, as in {match[1]}:64"
         )
-    given["rest"] = "auto"
-    grids = make_grids(first, given, rows, learner)
-    return scaled([_scattered(axes, match[1], int(match[2]), rows.seed) for axes in grids])
+    return {**given, "rest": "auto"}, match
 
 
 def _scattered(axes: Axes, design: str, count: int, seed: int) -> Axes:

@@ -121,8 +121,8 @@ def select(
         A number of folds, dealt at random: stratified for classes, of whole groups if there are ``groups``.
         ``"loo"``, ``"logo"`` (leave one group out), ``"blocks:N"`` (N blocks in the order of time) or ``"time:N"`` (N
         folds in that order, each fit trained on all rows before). The fold of each row, negative for rows that are
-        never held out. A splitter of scikit-learn's kind, or pairs (rows to train on, rows to hold out), whose rows to
-        hold out don't overlap.
+        never held out. A splitter of scikit-learn's kind, or pairs (rows to train on, rows to hold out); a row that
+        several of them hold out counts once for each. One that shuffles by no seed does so by ``seed``.
     repeats : int
         How often a number of folds is dealt: scores, errors and metrics are means over the deals. What belongs to a
         row (outputs, probabilities, intervals) is that of the first deal.

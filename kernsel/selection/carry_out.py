@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -92,6 +93,12 @@ def carry_out(dataset: Dataset, plan: Plan, progress: Progress | None = None) ->
     Selection
     """
     check_seed(plan.seed)  # here, as relevances may be learnt before the search
+    if progress is not None and not callable(progress):
+        raise OptionError(f"progress is called as progress(done, total, text), and {progress!r} can't be")
+    if not isinstance(plan.journal, str | os.PathLike | None):
+        raise OptionError(f"journal is the name of a file, not {plan.journal!r}")
+    if isinstance(plan.folds, Iterator):  # read more than once below
+        plan = replace(plan, folds=list(plan.folds))
     give_back()
     header = functools.partial(run_header, "select", dataset, plan.options)
     with (

@@ -67,7 +67,9 @@ def make_selection(setting: Setting, outcome: Outcome) -> Selection:
     """Return the result of a selection."""
     dataset, fitted, procedure = setting.dataset, outcome.fitted, outcome.procedure
     rows, best = setting.deals[0], fitted.best
-    notes = list(outcome.notes)
+    notes, threshold = list(outcome.notes), fitted.model.threshold
+    if threshold is not None and threshold.value and setting.plan.threshold_for is None:
+        notes.append(f"threshold: the best for {threshold.best_for}, as that decides; threshold_for none keeps it at 0")
     if not isinstance(procedure, Procedure):
         notes.append(f"error of the whole selection: not known, for {procedure}; nested tells")
     least_error = min(best.error or 0.0, fitted.raw_error)
@@ -156,7 +158,7 @@ def _data(setting: Setting, outcome: Outcome) -> dict[str, Any]:
         "labels": dataset.labels,
         "source": dataset.source,
         "columns": dataset.columns,
-        "folds": len(rows.left),
+        "folds": setting.folds[0].splits or len(rows.left),
         "holdout": setting.folds[0].text + f", dealt {repeats} times" * (repeats > 1),
         "repeats": repeats,
         "weight": rows.total,

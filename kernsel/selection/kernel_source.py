@@ -26,6 +26,7 @@ from kernsel.search.scales import Family
 from kernsel.selection import auto as automatic
 from kernsel.selection.plan import Plan
 from kernsel.selection.result import Selection
+from kernsel.selection.setting import read_terms
 from kernsel.selection.unseen import Unseen
 
 AUTO, LEARNT_BY = "auto", "evidence"
@@ -127,10 +128,14 @@ def kernels_of(dataset: Dataset, plan: Plan) -> KernelSource:
     if AUTO in given:
         if len(given) > 1:
             raise OptionError("kernel 'auto' chooses among many: leave the others out")
-        return _chosen(dataset, plan, _priors(plan, dataset.task))
+        priors = _priors(plan, dataset.task)
+        read_terms(dataset, plan)  # what can't be followed is refused before relevances are learnt
+        return _chosen(dataset, plan, priors)
     kernels = [with_groups(read_kernel(each), dataset.encoder.groups) for each in given]
     if any(kernel.unlearnt for kernel in kernels):
-        return _learnt(dataset, plan, kernels, _checked(plan))
+        by = _checked(plan)
+        read_terms(dataset, plan)
+        return _learnt(dataset, plan, kernels, by)
     if plan.relevances is not None:
         raise OptionError(
             f"relevances: no kernel has any without values, to be learnt by {plan.relevances}; use kernel ard or auto, "

@@ -12,6 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+import numpy as np
+
+from kernsel.errors import OptionError
 from kernsel.protocols import Criterion, Learner
 from kernsel.words import read_options
 
@@ -308,6 +311,13 @@ class Plan:
         "--output, if it takes over 10 s, until the result is written].",
         of="size",
     )
+
+    def __post_init__(self) -> None:
+        """Raise an OptionError where what is yes or no is neither."""
+        for name, words in WORDS.items():
+            value = getattr(self, name)
+            if words.kind == "flag" and not (isinstance(value, int | np.bool_) and value in (0, 1)):
+                raise OptionError(f"{name} is True or False, not {value!r}")
 
     @classmethod
     def read(cls, who: str, options: Mapping[str, Any]) -> Self:

@@ -219,11 +219,11 @@ def whole_selection(
     if candidates[0].key not in keys:
         return UNKNOWN
     best = keys.index(candidates[0].key)
-    s = rows.s[: rows.held]
+    s = rows.s[: rows.held] * often(board)
     means = values @ (s / s.sum())
     shift = np.zeros(len(keys))
     if fresh is not None:
-        more = float(rows.mean(board.errors.by_row(rows, fresh))) - float(errors[best] @ s / s.sum())
+        more = float(rows.mean(board.errors.by_row(rows, fresh))) - float(rows.mean(errors[best]))
         shift[[learnt[c.kernel] > 0 for c in usable]] = more
     table = LossTable(
         values,
@@ -270,9 +270,10 @@ def compare_verified(
     for total, candidate in zip(values, known, strict=True):
         for deal, F in zip(board.deals, board.outputs[candidate.key], strict=True):
             losses = candidate.learner.loss.value(deal.Y, F).mean(axis=0)[: deal.held]
-            total[place[deal.order[: deal.held]]] += losses / len(board.deals)
-    nothing = np.zeros(len(known))
-    table = LossTable(values, values, nothing, nothing, nothing, rows.s[:held], units_of(folds, dataset, rows))
+            total[place[deal.order[: deal.held]]] += losses
+        total /= times_held(board)
+    nothing, s = np.zeros(len(known)), rows.s[:held] * often(board)
+    table = LossTable(values, values, nothing, nothing, nothing, s, units_of(folds, dataset, rows))
     return Comparison(_pairs(table, [c.key for c in known], 0, rows))
 
 
@@ -290,16 +291,35 @@ def _learnt_on(unseen: Unseen | None, kernel: Kernel, n: int) -> int:
 
 
 def average_deals(board: Board, key: Key) -> tuple[Losses, Losses]:
-    """Return the losses (held,) of a candidate in the order of the first deal, means over the deals."""
+    """Return the losses (held,) of a candidate in the order of the first deal, means over the deals that have the row.
+
+    The first deal holds out all rows that any other does.
+    """
     deals = board.losses[key]
     if len(board.deals) == 1:
         return deals[0]
     place = np.argsort(board.deals[0].order)
-    found = np.zeros((2, board.deals[0].held), np.float32)
+    found, times = np.zeros((2, board.deals[0].held), np.float32), times_held(board).astype(np.float32)
     for number, parts in deals.items():
         for total, part in zip(found, parts, strict=True):
-            total[place[board.deals[number].order]] += part / np.float32(len(deals))
+            deal = board.deals[number]
+            at = place[deal.order[: deal.held]]
+            total[at] += part / times[at]
     return found[0], found[1]
+
+
+def times_held(board: Board) -> Indices:
+    """Return how many deals hold out each row that the first one does, (held,)."""
+    place, times = np.argsort(board.rows.order), np.zeros(board.rows.held, np.int64)
+    for deal in board.deals:
+        times[place[deal.order[: deal.held]]] += 1
+    return times
+
+
+def often(board: Board) -> Array:
+    """Return how often each row is held out, for what the most frequent ones are, (held,)."""
+    times = times_held(board)
+    return np.asarray(times / times.max())
 
 
 def units_of(folds: Folds, dataset: Dataset, rows: Partition) -> Indices:
@@ -311,7 +331,7 @@ def units_of(folds: Folds, dataset: Dataset, rows: Partition) -> Indices:
         count = min(max(BLOCKS, rows.left.size), rows.held)
         time = order if dataset.sample.near is None else dataset.sample.near.time[order]
         numbers = np.argsort(np.argsort(time, kind="stable")) * count // rows.held
-    elif folds.training is not None and not folds.dealt:  # compact regions
+    elif folds.training is not None and not folds.dealt and not folds.splits:  # compact regions
         numbers = np.repeat(np.arange(rows.left.size), np.diff(rows.starts))
     elif folds.dealt and keeps_copies(dataset, rows.left.size):
         numbers = dataset.copied.number[order]

@@ -11,7 +11,7 @@ from kernsel.criteria import HeldOutCriterion
 from kernsel.data import Dataset
 from kernsel.data.target import class_codes
 from kernsel.errors import OptionError
-from kernsel.folds.partition import Partition
+from kernsel.folds.partition import Partition, shares_of
 from kernsel.heldout.calibration import Calibration, calibrate, cross_fitted
 from kernsel.heldout.coupling import Coupling, couple, cross_coupled
 from kernsel.heldout.intervals import Intervals, Scale, outputs_of_refits
@@ -88,7 +88,8 @@ def fit_choice(setting: Setting, board: Board, choice: Candidate, unseen_outputs
     best, raw = choice, outputs[0]
     if board.metrics is not None and (unseen_outputs is not None or not choice.metrics):
         found = [board.metrics.evaluate(deal, F) for deal, F in zip(board.deals, outputs, strict=False)]
-        best = replace(best, metrics={name: mean_metric([each[name] for each in found]) for name in found[0]})
+        shares = shares_of(board.deals[: len(found)])
+        best = replace(best, metrics={name: mean_metric([each[name] for each in found], shares) for name in found[0]})
     coupling = None
     if setting.calibration == "softmax":
         coupling = couple(outputs[0][:, : rows.held], rows.Y[:, : rows.held], rows.s[: rows.held])

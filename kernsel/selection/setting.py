@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from kernsel.criteria import HeldOutCriterion
 from kernsel.criteria.base import measure_rows
 from kernsel.data import Dataset
 from kernsel.errors import OptionError, PluginFailure
-from kernsel.folds import Folds, make_folds
+from kernsel.folds import Folds, make_deals
 from kernsel.folds.partition import Partition
 from kernsel.heldout.calibration import read_calibration
 from kernsel.heldout.errors import Errors
@@ -29,7 +29,7 @@ from kernsel.search.board import Board
 from kernsel.search.choice import ONE_SE, Rule
 from kernsel.search.deadline import SEARCH, deadline_in_force
 from kernsel.search.refine import Budget, read_method
-from kernsel.search.sample import make_designs
+from kernsel.search.sample import check_grid, make_designs
 from kernsel.search.scales import Family
 from kernsel.search.walk import Walk
 from kernsel.selection.cautions import weights_note
@@ -46,8 +46,8 @@ SQUARES = ("r2", "neg_mean_squared_error", "neg_root_mean_squared_error")
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
-    """What a selection works with.
+class Terms:
+    """What a plan asks for, whatever its kernels are.
 
     Parameters
     ----------
@@ -55,8 +55,6 @@ class Setting:
     dataset : Dataset
         Its rows as all kernels can take them.
     learner, criterion : Learner, Criterion
-    kernels : list of Kernel
-        That are searched; of a family with learnt relevances the one that was learnt.
     folds : list of Folds
         One for each time that the rows are dealt.
     deals : list of Partition
@@ -64,10 +62,8 @@ class Setting:
     rank : Full, Whole or LowRank
         The representation in force.
     search : Search
-    grids : list of Axes
     rule : Rule
         Of choice.
-    refine : str or None
     budget : Budget
     calibration : str or None
     metrics : Metrics or None
@@ -77,8 +73,6 @@ class Setting:
         What a threshold is to be best for.
     certify : float or None
         The share within which the lowest score is to be proved.
-    etas : dict of float to float
-        Held-out errors by the weight of a penalty, where that was chosen.
     notes : list of str
     """
 
@@ -86,27 +80,48 @@ class Setting:
     dataset: Dataset
     learner: Learner
     criterion: Criterion
-    kernels: list[Kernel]
     folds: list[Folds]
     deals: list[Partition]
     rank: Rank
     search: Search
-    grids: list[Axes]
     rule: Rule
-    refine: str | None
     budget: Budget
     calibration: str | None
     metrics: Metrics | None
     intervals: str
     measure: Measure | None
     certify: float | None
-    etas: dict[float, float]
     notes: list[str]
 
     @property
     def comparable(self) -> bool:
         """Whether scores and exact scores are of one kind: means over held-out rows."""
         return isinstance(self.criterion, HeldOutCriterion)
+
+    @property
+    def ranks(self) -> Sequence[int]:
+        """The lower ranks that the search begins with."""
+        return self.search.ranks(self.dataset.n, self.rank) if hasattr(self.search, "ranks") else ()
+
+
+@dataclass(frozen=True, eq=False)
+class Setting(Terms):
+    """What a selection works with.
+
+    Parameters
+    ----------
+    kernels : list of Kernel
+        That are searched; of a family with learnt relevances the one that was learnt.
+    grids : list of Axes
+    refine : str or None
+    etas : dict of float to float
+        Held-out errors by the weight of a penalty, where that was chosen.
+    """
+
+    kernels: list[Kernel]
+    grids: list[Axes]
+    refine: str | None
+    etas: dict[float, float]
 
     def begin(self, progress: Progress | None) -> Walk:
         """Return the search under way, on a board of its own."""
@@ -141,13 +156,37 @@ def resolve(
     OptionError, IncompatibleError, PluginError
         The plan can't be followed.
     """
-    learner = read_learner(plan.learner, dataset.task)
     designed = [each if isinstance(each, Family) else read_kernel(each) for each in searched]
     kernels = [each.first if isinstance(each, Family) else each for each in designed]
     if not kernels:
         raise OptionError("no kernel is given: name at least one, such as gaussian")
     dataset = replace(dataset, X=rows_for(kernels, dataset.X))
-    folds = _deal(plan, dataset)
+    terms = read_terms(dataset, plan)
+    learner, criterion, rows, rank = terms.learner, terms.criterion, terms.deals[0], terms.rank
+    refine = read_method(plan.refine, plan.budget, criterion, learner, kernels, rank)
+    compile_updates(learner, isinstance(rank, Full) and not terms.ranks)
+    etas: dict[float, float] = {}
+    notes = list(terms.notes)
+    if getattr(criterion, "eta", 1.0) is None:
+        at = LowRank(terms.ranks[-1]) if terms.ranks else rank
+        criterion, etas = choose_eta(criterion, rows, dataset, kernels, plan.grid, learner, at, progress)
+        notes.append(describe_eta(criterion.eta, etas))
+    rule = replace(terms.rule, null=_null_score(criterion, learner, rows))
+    known = vars(terms) | {"criterion": criterion, "rule": rule, "notes": notes}
+    grids = make_designs(designed, plan.grid, rows, learner)
+    return Setting(**known, kernels=kernels, grids=grids, refine=refine, etas=etas)
+
+
+def read_terms(dataset: Dataset, plan: Plan) -> Terms:
+    """Return what a plan asks for, whatever its kernels are: before any is learnt, what can't be followed is refused.
+
+    Raises
+    ------
+    OptionError, IncompatibleError, PluginError
+        The plan can't be followed.
+    """
+    learner = read_learner(plan.learner, dataset.task)
+    folds = make_deals(plan.folds, dataset, plan.seed, plan.repeats)
     notes = list(dataset.notes)
     deals = [Partition.of(dataset, deal, plan.seed, plan.clip) for deal in folds]
     criterion = _read_criterion(plan, all(deal.updated for deal in deals), notes)
@@ -155,62 +194,39 @@ def resolve(
     if not isinstance(plan.verify, numbers.Integral) or plan.verify < 0:
         raise OptionError(f"verify is the number of leading candidates to check, at least 0, not {plan.verify}")
     rank = read_rank(plan.rank, dataset.n, plan.landmarks, learner)
-    refine = read_method(plan.refine, plan.budget, criterion, learner, kernels, rank)
+    read_method(plan.refine, plan.budget, criterion, learner, (), rank)
     budget = Budget.read(plan.budget)
     metric = _read_select_by(plan, learner, dataset, criterion, notes)
     rule = Rule.read(plan.choose, plan.within, plan.one_se, dataset.task, criterion, metric)
     certify = read_certify(plan.certify, criterion, learner, rank, deals[0])
     wanted = "grid" if certify is not None and plan.search == "auto" else plan.search
     search = read_search(wanted, dataset.n, len(dataset.Y), rank, rule.name == ONE_SE)
-    ranks = search.ranks(dataset.n, rank) if hasattr(search, "ranks") else ()
-    if certify is not None and ranks:
-        raise OptionError(f"certify needs all candidates at one rank: use search grid with it, not {search.name}")
-    compile_updates(learner, isinstance(rank, Full) and not ranks)
+    check_grid(plan.grid)
     calibration = _read_calibration(plan, learner, dataset, folds[0])
     if rule.name == ONE_SE:
         _check_one_se(criterion, plan.verify, deals[0])
     measure = read_best_for(plan, dataset)
-    if measure is not None and plan.threshold_for is None:
-        notes.append(f"threshold: the best for {measure.text}, as that decides; threshold_for none keeps it at 0")
-    metrics = read_metrics(plan, deals[0], dataset, calibration, measure)
-    etas: dict[float, float] = {}
-    if getattr(criterion, "eta", 1.0) is None:
-        at = LowRank(ranks[-1]) if ranks else rank
-        criterion, etas = choose_eta(criterion, deals[0], dataset, kernels, plan.grid, learner, at, progress)
-        notes.append(describe_eta(criterion.eta, etas))
-    return Setting(
+    terms = Terms(
         plan=plan,
         dataset=dataset,
         learner=learner,
         criterion=criterion,
-        kernels=kernels,
         folds=folds,
         deals=deals,
         rank=rank,
         search=search,
-        grids=make_designs(designed, plan.grid, deals[0], learner),
-        rule=replace(rule, null=_null_score(criterion, learner, deals[0])),
-        refine=refine,
+        rule=rule,
         budget=budget,
         calibration=calibration,
-        metrics=metrics,
+        metrics=read_metrics(plan, deals[0], dataset, calibration, measure),
         intervals=_read_intervals(plan, dataset, rank),
         measure=measure,
         certify=certify,
-        etas=etas,
         notes=notes,
     )
-
-
-def _deal(plan: Plan, dataset: Dataset) -> list[Folds]:
-    """Make the folds, as often as asked for."""
-    repeats = plan.repeats
-    if not isinstance(repeats, numbers.Integral) or repeats < 1:
-        raise OptionError(f"repeats is how often the folds are dealt, a whole number from 1, not {repeats!r}")
-    first = make_folds(plan.folds, dataset, plan.seed)
-    if repeats > 1 and not first.dealt:
-        raise OptionError(f"repeats: there is one way only to make {first.text}; give a number of folds, or no repeats")
-    return [first, *(make_folds(plan.folds, dataset, (plan.seed, repeat)) for repeat in range(1, repeats))]
+    if certify is not None and terms.ranks:
+        raise OptionError(f"certify needs all candidates at one rank: use search grid with it, not {search.name}")
+    return terms
 
 
 def _read_criterion(plan: Plan, updated: bool, notes: list[str]) -> Criterion:
@@ -257,7 +273,10 @@ def read_best_for(plan: Plan, dataset: Dataset) -> Measure | None:
     measure = read_measure(plan.threshold_for)
     if len(dataset.labels or ()) != 2:
         what = f"{len(dataset.labels)}" if dataset.labels else "a regression, with none"
-        raise OptionError(f"threshold for {measure.text}: it is for two classes, and this is {what}; leave it out")
+        decides = f", or let select_by {measure.text} decide" * (dataset.labels is not None and measure.costs is None)
+        raise OptionError(
+            f"threshold for {measure.text}: it is for two classes, and this is {what}; leave it out{decides}"
+        )
     return measure
 
 
@@ -289,6 +308,8 @@ def read_metrics(
     plan: Plan, rows: Partition, dataset: Dataset, calibration: str | None, measure: Measure | None = None
 ) -> Metrics | None:
     """Return the metrics that are reported, and the one that decides; None where there are none."""
+    if not isinstance(plan.metric, Iterable):
+        raise OptionError(f"metric is the name of one of scikit-learn's scorers, or several, not {plan.metric!r}")
     names = [plan.metric] if isinstance(plan.metric, str) else [*plan.metric]
     if plan.select_by is not None:
         names.append(plan.select_by)

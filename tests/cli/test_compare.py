@@ -59,6 +59,9 @@ def test_groups_and_boxes_of_what_was_chosen(data, tmp_path):
     failed = run("compare", data[0], *FAST, "--rules", "safest,minimum", "--chosen", f"ta={tmp_path / 'd.png'}", code=2)
     assert "no method can choose 'ta'; did you mean 'tau'? there are lambda and tau" in failed.stderr
     assert failed.stdout == ""  # before the work
+    box = f"x.tau={tmp_path / 'd.png'}"
+    failed = run("compare", data[0], *FAST, "--rules", "safest,minimum", "--chosen", box, code=2)
+    assert "no method can choose 'x.tau'" in failed.stderr
 
 
 def test_it_goes_on_from_a_journal(data, tmp_path):

@@ -179,6 +179,26 @@ def test_times_of_day_become_hours(way):
     assert prepare(frame(t=clock.dt.time)).encoder.features[1:] == ["t (hour)"]  # as workbooks have them
 
 
+def test_new_rows_may_write_times_of_day_otherwise():
+    clock = pd.Series(pd.date_range("2024-01-01", periods=N, freq="37min"))
+    encoder = prepare(frame(t=clock.dt.strftime("%H:%M")), standardize=False).encoder
+    place = encoder.features.index("t (hour)")
+
+    def hours(*texts):
+        return encoder.transform(pd.DataFrame({"t": texts, "a": 1.0}))[:, place]
+
+    np.testing.assert_allclose(
+        hours("10:30", "10:30:00", "10:30:36", "10:30 PM", "10.30.36"), [10.5, 10.5, 10.51, 22.5, 10.51]
+    )
+    with pytest.raises(
+        DataError, match="column 't' holds 'noon' in row 2, where dates are written as %H:%M; write all"
+    ):
+        hours("10:30", "noon")
+    dates = prepare(frame(t=pd.date_range("2024-01-01", periods=N).strftime("%d.%m.%Y")), standardize=False).encoder
+    new = pd.DataFrame({"t": ["02.01.2024", "02.01.2024 12:00", "02.01.2024 12:00:00"], "a": 1.0})
+    np.testing.assert_allclose(np.diff(dates.transform(new)[:, dates.features.index("t (days)")]), [0.5, 0.0])
+
+
 def test_numbers_with_dots_are_not_guessed_to_be_times_where_they_may_be_dates():
     texts = pd.Series(pd.date_range("2020-01-01", periods=N)).dt.strftime("%d.%m.%y").where(PLACES < 23, "05.01.20")
     with pytest.raises(DataError, match=r"such as '01.01.20', which may be dates or times of day; write them as 2024"):

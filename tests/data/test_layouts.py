@@ -363,6 +363,9 @@ def test_options_of_text_say_nothing_of_other_files(tmp_path, name, what):
         path.write_text("1 1:2\n2 1:3\n")
     with pytest.raises(DataError, match=f"{name} is {what}, of which --decimal says nothing; leave it out"):
         read_table(path, reading=Reading(decimal=","))
+    for header, option in () if name.endswith("xlsx") else ((True, "header"), (False, "no-header")):
+        with pytest.raises(DataError, match=f"of which --{option} says nothing; leave it out"):
+            read_table(path, reading=Reading(header=header))
 
 
 def test_files_of_two_formats(tmp_path):

@@ -279,9 +279,13 @@ def test_every_row_is_in_the_order_once_and_folds_are_the_given_ones(folds):
         (
             RepeatedKFold(n_splits=3, n_repeats=2),
             {},
-            "row .* is held out by fold .* and by fold 4, but a row can be he",
+            "6 folds of RepeatedKFold, each row held out 2 times: here each row can be held out only once; give",
         ),
-        (ShuffleSplit(5, random_state=0), {}, "for repeated folds give a number of folds and repeats"),
+        (
+            ShuffleSplit(5, random_state=0),
+            {},
+            "5 folds of ShuffleSplit, rows held out up to . times, .* such as KFold",
+        ),
         (
             GroupKFold(3),
             {},

@@ -309,8 +309,9 @@ def test_a_candidate_that_fails_in_one_deal_has_failed():
         Candidate(Gaussian(1.0), 0.1, learner=Krr(), score=score, loss=1.0, error=0.5, error_se=0.1)
         for score in (1.0, 2.0)
     ]
-    assert averaged(deals).score == 1.5
-    failed = averaged([deals[0], dataclasses.replace(deals[1], failed="it broke", score=math.inf)])
+    even = np.array([0.5, 0.5])
+    assert averaged(deals, even).score == 1.5
+    failed = averaged([deals[0], dataclasses.replace(deals[1], failed="it broke", score=math.inf)], even)
     assert (failed.failed, failed.score, failed.verified) == ("it broke", math.inf, None)
 
 
@@ -324,7 +325,10 @@ def test_a_candidate_that_fails_in_one_deal_has_failed():
             "repeats: there is one way only to make leave one out, 20 folds; give a number",
         ),
         ({"repeats": 2, "folds": np.arange(20) % 2}, "repeats: there is one way only to make 2 folds as given"),
-        ({"folds": RepeatedKFold(n_splits=2, n_repeats=2)}, "for repeated folds give a number of folds and repeats"),
+        (
+            {"repeats": 2, "folds": RepeatedKFold(n_splits=2, n_repeats=2)},
+            "repeats: there is one way only to make 4 folds of RepeatedKFold, each row held out 2 times; give a number",
+        ),
     ],
 )
 def test_repeats_that_make_no_sense(options, message):

@@ -96,6 +96,15 @@ def test_a_metric_of_decisions_brings_its_threshold_along(classes, metric):
     assert other.model.threshold.best_for == "cost(fp=1,fn=9)"
 
 
+def test_where_no_threshold_is_better_none_is_said_to_be_the_best():
+    """Two classes of one size that are told apart: 0 is as good for f1 as any threshold."""
+    X, y = make_classification(150, 6, class_sep=3, flip_y=0, random_state=3)
+    found = kernsel.select(X, y, select_by="f1", **QUICK)
+    assert found.model.threshold.value == 0
+    assert "threshold: 0, as no other one is better for f1" in found.summary()
+    assert not any(note.startswith("threshold:") for note in found.data["notes"])
+
+
 @pytest.mark.parametrize("metric", ["accuracy", "roc_auc", "recall", "neg_log_loss"])
 def test_other_metrics_bring_none(classes, metric):
     assert kernsel.select(*classes, select_by=metric, **QUICK).model.threshold is None
