@@ -34,13 +34,14 @@ from kernsel.errors import OptionError, SelectionError
 from kernsel.folds import make_folds
 from kernsel.folds.partition import Partition
 from kernsel.journal import journaling, remember
+from kernsel.kernels import Kernel
 from kernsel.learning.flkl import CrossValidation
 from kernsel.learning.relevances import LEARNERS
 from kernsel.learning.start import Start, check_learnable, choose_start, deal_rows
 from kernsel.numerics.runtime.jit import one_blas_thread
 from kernsel.parts import read_kernel, read_learner, read_rank
 from kernsel.paths import HeldOut, Path, make_path
-from kernsel.protocols import Kernel, Learner
+from kernsel.protocols import Learner
 from kernsel.representation.problem import Problem
 from kernsel.selection.carry_out import carry_out
 from kernsel.selection.plan import OF_TABLE, WORDS, Plan
