@@ -95,8 +95,11 @@ class Kernel(Part, Protocol[Tables]):
     """
 
     name: ClassVar[str]
-    width: ClassVar[str | None]
     sparse: ClassVar[bool]
+
+    @property
+    def width(self) -> str | None:
+        """The name of the parameter that is a width, if one is."""
 
     @property
     def parameters(self) -> Mapping[str, Value]:
