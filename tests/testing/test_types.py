@@ -45,8 +45,8 @@ some_learners: list[Learner] = [
 some_criteria: list[Criterion] = [
     criteria.BIF(), criteria.BR(), criteria.CV(), criteria.CVKS(), criteria.CenteredAlignment(), criteria.ELOO(),
     criteria.EP(), criteria.Evidence(), criteria.FBIF(), criteria.FSM(), criteria.GACV(), criteria.GCV(),
-    criteria.LOO(), criteria.NewtonCV(), criteria.RKS(), criteria.RadiusMargin(), criteria.SPS(), criteria.Span(), criteria.XiAlpha(),
-    CostSensitive(), kernsel_made_criterion.MadeCriterion(),
+    criteria.LOO(), criteria.NewtonCV(), criteria.RKS(), criteria.RadiusMargin(), criteria.SPS(), criteria.Span(),
+    criteria.XiAlpha(), CostSensitive(), kernsel_made_criterion.MadeCriterion(),
 ]
 with_gradient: list[SupportsGradient] = [criteria.CV(), criteria.LOO(), criteria.BR(), criteria.Evidence()]
 some_searches: list[Search] = [Grid(), Halving(), Optuna(), kernsel_made_search.MadeSearch()]
