@@ -1,6 +1,7 @@
 """What all tests share: the profile of hypothesis, and which tests are slow."""
 
 import os
+import signal
 from collections import Counter
 from pathlib import Path
 
@@ -19,6 +20,10 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("kernsel")
+
+# A shell has Ctrl-C ignored in what it starts in the background, and all that is started there inherits that.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
