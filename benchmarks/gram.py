@@ -38,17 +38,17 @@ def timed(work: Callable[[], object]) -> float:
 
 
 @numba.njit(nogil=True)
-def loop(s: Array, out: Array, code: int, a: float, b: float, c: float) -> None:
+def loop(s: Array, out: Array, formula: gram.Formula) -> None:
     """Take the exponentials of s many times, in one call: threads that come back to Python wait for each other."""
     for _ in range(ROUNDS):
         for i in range(s.size):
             out[i] = s[i]
-        gram.finish(out, code, a, b, c)
+        gram.finish(out, formula)
 
 
 def kernsels(s: Array, out: Array) -> None:
     """Take the exponentials of -s many times by kernsel's loop."""
-    loop(s, out, *gram.exponential(1.0))
+    loop(s, out, gram.exponential(1.0))
 
 
 def numpys(s: Array, out: Array) -> None:

@@ -132,14 +132,15 @@ def sorted_rows(n: int) -> Partition:
 def stages(n: int, rank: int, tau: float) -> dict[str, float]:
     """Return the seconds of each stage of one width: the best of three where they are short."""
     rows, kernel, repeat = sorted_rows(n), Gaussian(tau), 3 if n <= 50_000 else 1
-    features = SampledFeatures.of(rows, kernel, LowRank(rank)).features
+    asked = LowRank(rank)
+    features = SampledFeatures.of(rows, kernel, asked).features
     blocks, folds = list(features.blocks(0, n)), range(FOLDS)
     w, b = np.ones((FOLDS, 1, RIDGES.size, features.rank)), np.zeros((FOLDS, 1, RIDGES.size))
     stream: Stream
 
     def first_pass() -> None:
         nonlocal stream
-        stream = Stream.of(rows, SampledFeatures.of(rows, kernel, LowRank(rank)).features)
+        stream = Stream.of(rows, SampledFeatures.of(rows, kernel, asked).features, asked.room.runs)
 
     def form(first: int, step: int) -> None:
         for block in blocks[first::step]:
@@ -151,7 +152,7 @@ def stages(n: int, rank: int, tau: float) -> dict[str, float]:
 
     with one_blas_thread():
         spent = {
-            "landmarks": seconds(lambda: SampledFeatures.of(rows, kernel, LowRank(rank)), repeat),
+            "landmarks": seconds(lambda: SampledFeatures.of(rows, kernel, asked), repeat),
             "features": seconds(lambda: share(form, len(blocks)), repeat),
             "second pass": seconds(lambda: streaming.outputs(features, rows.X, rows.starts, w, b), repeat),
         }
@@ -177,12 +178,14 @@ def conditioning(n: int, rank: int) -> None:
     print("\nLargest error of a held-out output for two values of n lambda:")
     print("\n| tau | eliminated from blocks | pass, s | 2^-10 | 1 |")
     print("|---" * 5 + "|")
-    usual = streaming.MAGNIFIED
+    asked, usual = LowRank(rank), streaming.MAGNIFIED
     for tau in (3.0, *WIDTHS, 2400.0):
         found = {}
+        made = SampledFeatures.of(rows, Gaussian(tau), asked)
         for limit in (0.0, math.inf, usual):
-            streaming.MAGNIFIED = limit
-            stream = Stream.of(rows, SampledFeatures.of(rows, Gaussian(tau), LowRank(rank)).features)
+            kernel, points, T, sample = made.features.kernel, made.features.points, made.features.T, rows.X[made.chosen]
+            features = streaming.Features(kernel, points, T, sample, asked.room.block, limit)
+            stream = Stream.of(rows, features, asked.room.runs)
             f, _ = stream.heldout(np.array([2.0**-10, 1.0]) / n, bias=False)
             spent = seconds(lambda s=stream: segment_sums(s.features, rows.X, rows.Y, None, s.bounds))
             found[limit] = stream.features.head, spent, f[0]
@@ -190,7 +193,6 @@ def conditioning(n: int, rank: int) -> None:
             errors = np.abs(f - found[0.0][2]).max(axis=1)
             shown = " | ".join("reference" if head == rank else f"{error:.1e}" for error in errors)
             print(f"| {tau:g} | {head} | {spent:.2f} | {shown} |", flush=True)
-    streaming.MAGNIFIED = usual
 
 
 def main() -> None:

@@ -72,7 +72,7 @@ def isotropic(X: Array, y: Array) -> tuple[Fitted, Array]:
     """Select the width of one Gaussian kernel for all features."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", kernsel.errors.SelectionWarning)
-        result = kernsel.select(X, y, task="regression", standardize=False)
+        result = kernsel.select(X, y, kernel="gaussian", task="regression", standardize=False)
     return lambda Z: np.asarray(result.model.predict(Z)), np.full(X.shape[1], result.conversions["gamma"])
 
 

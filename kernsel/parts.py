@@ -16,7 +16,7 @@ from kernsel.errors import IncompatibleError, OptionError, PluginError, check_me
 from kernsel.kernels import Function, Kernel, Precomputed, is_precomputed, parse
 from kernsel.memory import memory_limit
 from kernsel.numerics.points import Points
-from kernsel.protocols import Criterion, Learner, Search
+from kernsel.protocols import BoardOf, Criterion, GridOf, Learner, PathOf, RuleOf, Scored, Search, WalkOf
 from kernsel.representation.ranks import METHODS, ROOM, Full, LowRank, Rank, Whole
 
 FULL_RANK_ROWS = 2000
@@ -52,7 +52,9 @@ def _is_for(name: str, task: str) -> bool:
         return False
 
 
-def read_criterion(criterion: str | Criterion, order: float | None, pure: bool, eta: float | str | None) -> Criterion:
+def read_criterion(
+    criterion: str | Criterion[PathOf, Scored], order: float | None, pure: bool, eta: float | str | None
+) -> Criterion[PathOf, Scored]:
     """Return the criterion, with options that were given apart; OptionError if it has no such thing."""
     part = registry.build("criterion", criterion) if isinstance(criterion, str) else criterion
     if isinstance(part, type) or not hasattr(part, "score"):
@@ -195,12 +197,16 @@ def read_memory(memory: str | int | None) -> int | None:
     return found
 
 
-def read_search(search: str | Search, n: int, outputs: int, rank: Rank, one_se: bool) -> Search:
+def read_search(
+    search: str | Search[BoardOf, GridOf, RuleOf, WalkOf], n: int, outputs: int, rank: Rank, one_se: bool
+) -> Search[BoardOf, GridOf, RuleOf, WalkOf]:
     """Return the search: by default halving of many rows, where a low rank says something of their candidates."""
     if search == "auto":
         plain = one_se or isinstance(rank, Whole) or n * outputs < HALVING_ROWS
         search = "grid" if plain else "halving"
-    part: Search = registry.build("search", search) if isinstance(search, str) else search
+    part: Search[BoardOf, GridOf, RuleOf, WalkOf] = (
+        registry.build("search", search) if isinstance(search, str) else search
+    )
     if isinstance(part, type) or not hasattr(part, "begin"):
         raise OptionError(f"a search must be a name such as 'halving', or a Search, not {part!r}")
     if hasattr(part, "ranks"):

@@ -4,25 +4,62 @@ A part is a frozen dataclass. ``Kernel``, ``Learner``, ``Criterion`` and ``Forma
 part. What only some parts can do is a capability: a protocol of its own, which a part has by having its attributes. So
 a plugin's part is asked what it can do, never what it is called, and protocols grow by capabilities, never by another
 attribute that every part must have. :func:`require` refuses a part that lacks one.
+
+What parts are handed, and what they return, is defined above this module, in the rooms that hand it over. Here these
+types are variables; there they have their values, and so have the protocols: ``kernsel.kernels.Kernel`` is handed
+``Statistics``, ``kernsel.criteria.Criterion`` a ``Path``, ``kernsel.search.walk.Search`` a ``Board`` and
+``kernsel.data.reading.Format`` a ``Source``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeGuard, TypeVar, cast, runtime_checkable
+from dataclasses import Field
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeAlias, TypeVar, cast, runtime_checkable
 
 from kernsel.errors import IncompatibleError
 
 if TYPE_CHECKING:
     from numpy import float64
     from numpy.typing import NDArray
+    from typing_extensions import TypeIs  # which type checkers know by themselves
 
     Array = NDArray[float64]
 
 C = TypeVar("C")
 
+Tables = TypeVar("Tables", contravariant=True)
+"""What kernels know of pairs of rows."""
+Alone = TypeVar("Alone", covariant=True)
+"""A kernel, of rows that were turned."""
+PathOf = TypeVar("PathOf", contravariant=True)
+"""Fits along a path of lambda, with all that criteria ask of them."""
+Scored = TypeVar("Scored", covariant=True)
+"""What a criterion says of them."""
+ProblemOf = TypeVar("ProblemOf", contravariant=True)
+"""A kernel on rows."""
+SlopesOf = TypeVar("SlopesOf", covariant=True)
+"""A score of one fit with its derivatives."""
+BoardOf = TypeVar("BoardOf", contravariant=True)
+"""Where candidates are scored and kept."""
+GridOf = TypeVar("GridOf")
+"""The values of a kernel's parameters, the learner's and lambda."""
+RuleOf = TypeVar("RuleOf", contravariant=True)
+"""How the choice is made."""
+WalkOf = TypeVar("WalkOf", covariant=True)
+"""A search under way."""
+SourceOf = TypeVar("SourceOf", contravariant=True)
+"""A file."""
+ReadingOf = TypeVar("ReadingOf", contravariant=True)
+"""How a file is to be read."""
+TableOf = TypeVar("TableOf", covariant=True)
+"""What is read from it."""
 
-def require(part: object, capability: type[C] | Callable[[Any], bool], error: str) -> C:
+Value: TypeAlias = float | int | str | tuple[float, ...]
+"""What a parameter of a kernel may be: a number, a word, or several numbers."""
+
+
+def require(part: object, capability: type[C] | Callable[[C], bool], error: str) -> C:
     """Return a part that must have a capability.
 
     Parameters
@@ -38,37 +75,47 @@ def require(part: object, capability: type[C] | Callable[[Any], bool], error: st
     IncompatibleError
         The part lacks it.
     """
-    if not (isinstance(part, capability) if isinstance(capability, type) else capability(part)):
+    able = cast(C, part)
+    if not (isinstance(part, capability) if isinstance(capability, type) else capability(able)):
         raise IncompatibleError(error)
-    return cast(C, part)
+    return able
 
 
-class Kernel(Protocol):
+class Part(Protocol):
+    """What every part is: a frozen dataclass."""
+
+    # Any: a field may have a default of any type.
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+
+class Kernel(Part, Protocol[Tables]):
     """A positive semi-definite function k(x, z) with parameters; a parameter that is ``None`` is free.
 
     A class has all of this by deriving from ``kernsel.kernels.Kernel``.
     """
 
-    __dataclass_fields__: ClassVar[dict[str, Any]]
     name: ClassVar[str]
-    width: ClassVar[str | None]
     sparse: ClassVar[bool]
 
     @property
-    def parameters(self) -> Mapping[str, Any]:
-        """The parameters that have a value: numbers, or a tuple of them."""
+    def width(self) -> str | None:
+        """The name of the parameter that is a width, if one is."""
+
+    @property
+    def parameters(self) -> Mapping[str, Value]:
+        """The parameters that have a value."""
 
     @property
     def free(self) -> tuple[str, ...]:
         """The names of the parameters that are to be searched."""
 
-    def with_parameters(self, **values: Any) -> Self:
-        """Return the kernel with these values of its parameters."""
+    def with_parameters(self, **values: Value | None) -> Self:
+        """Return the kernel with these values of its parameters; None frees one."""
 
     def __call__(self, X: Array, Z: Array | None = None) -> Array:
         """Return K (n, m) with K[i, j] = k(x_i, z_j); without Z, of X with itself."""
 
-    def evaluate(self, stats: Any) -> Array:
+    def evaluate(self, stats: Tables) -> Array:
         """Return K (n, m) in a new array from what is known of pairs of rows, ``kernsel.kernels.Statistics``."""
 
     def diag(self, X: Array) -> Array:
@@ -77,11 +124,11 @@ class Kernel(Protocol):
     def axes(self, X: Array) -> Mapping[str, Array]:
         """Return a grid for each free parameter, ascending, scaled by the data."""
 
-    def spec(self) -> dict[str, Any]:
+    def spec(self) -> Mapping[str, object]:
         """Return a description that JSON can hold and from which the kernel can be built again."""
 
     @classmethod
-    def build(cls, **values: Any) -> Self:
+    def build(cls, **values: Value | None) -> Self:
         """Return a kernel from values of its parameters, by their names here or in scikit-learn."""
 
     @property
@@ -101,7 +148,7 @@ class Kernel(Protocol):
 
 
 @runtime_checkable
-class SupportsRelevances(Kernel, Protocol):
+class SupportsRelevances(Kernel[Tables], Protocol[Tables]):
     """A kernel whose relevances theta, one for each feature or one for all, can be learnt by gradient."""
 
     @property
@@ -118,15 +165,16 @@ class SupportsRelevances(Kernel, Protocol):
         """
 
     @property
-    def isotropic(self) -> Kernel:
+    def isotropic(self) -> Kernel[Tables]:
         """The kernel that this one is where all relevances are equal, with that one to be searched."""
 
+    # Any: the kernel is of the class that ``isotropic`` returned, whose parameters are read.
     def from_isotropic(self, kernel: Any, d: int) -> Self:
         """Return the kernel for d features that equals an ``isotropic`` one with a value."""
 
 
 @runtime_checkable
-class SupportsLogSlopes(SupportsRelevances, Protocol):
+class SupportsLogSlopes(SupportsRelevances[Tables], Protocol[Tables]):
     """A kernel with parameters that its relevances are functions of, so that a gradient goes along these."""
 
     @property
@@ -154,13 +202,33 @@ class SupportsOperator(Protocol):
         """Return the ``count`` largest ones, descending, for the variances (d,) of the features."""
 
 
+class Formula(Protocol):
+    """A function of a statistic: one of a family by its code, and three numbers."""
+
+    @property
+    def code(self) -> int:
+        """The family."""
+
+    @property
+    def a(self) -> float:
+        """Its first number."""
+
+    @property
+    def b(self) -> float:
+        """Its second number."""
+
+    @property
+    def c(self) -> float:
+        """Its third number."""
+
+
 @runtime_checkable
 class SupportsFormula(Protocol):
     """A kernel that is a formula of one statistic of the pair, so that it can be written down elsewhere."""
 
     statistic: ClassVar[str]
 
-    def formula(self) -> Any:
+    def formula(self) -> Formula:
         """Return the function of the statistic, a ``kernsel.numerics.gram.Formula``."""
 
 
@@ -174,7 +242,7 @@ class SupportsFactors(Protocol):
 
 
 @runtime_checkable
-class SupportsTurning(Protocol):
+class SupportsTurning(Protocol[Alone]):
     """A kernel of rows that are turned first, ``x -> L'x``."""
 
     @property
@@ -182,7 +250,7 @@ class SupportsTurning(Protocol):
         """L, (d, rank)."""
 
     @property
-    def alone(self) -> Any:
+    def alone(self) -> Alone:
         """The kernel as a function of ``L'x``."""
 
     def turned(self, X: Array) -> Array:
@@ -200,26 +268,37 @@ class SupportsSklearn(Protocol):
         """Return its parameters there."""
 
 
-def has_relevances(kernel: object) -> TypeGuard[Any]:
+# A kernel that is made of kernels and has no relevances has the attributes nevertheless, so TypeIs says a little too
+# much where the answer is no. Any: the attributes don't show what the kernel is handed.
+def has_relevances(kernel: object) -> TypeIs[SupportsRelevances[Any]]:
     """Tell whether a kernel has relevances; one made of kernels says as ``learnable`` whether a part has any."""
     return isinstance(kernel, SupportsRelevances) and getattr(kernel, "learnable", True)
 
 
-def lacks_theta(kernel: object) -> TypeGuard[Any]:
+def lacks_theta(kernel: object) -> TypeIs[SupportsRelevances[Any]]:
     """Tell whether a kernel has relevances that have no values yet, and are to be learnt."""
     return has_relevances(kernel) and kernel.theta is None
 
 
-def is_differentiable(kernel: object) -> TypeGuard[Any]:
+def is_differentiable(kernel: object) -> TypeIs[SupportsLogSlopes[Any]]:
     """Tell whether a gradient goes along all free parameters of a kernel."""
     if not has_relevances(kernel) or not isinstance(kernel, SupportsLogSlopes):
         return False
     return set(kernel.free) <= set(kernel.differentiable)
 
 
-def blocks_of(kernel: Any) -> list[int]:
+@runtime_checkable
+class SupportsThetaBlocks(Protocol):
+    """A kernel whose relevances are of several kinds."""
+
+    @property
+    def theta_blocks(self) -> Sequence[int]:
+        """How many relevances, one after another, are of one kind."""
+
+
+def blocks_of(kernel: SupportsRelevances[Tables]) -> list[int]:
     """Return how many relevances, one after another, are of one kind: all of them, or those of a part of the kernel."""
-    return list(kernel.theta_blocks if hasattr(kernel, "theta_blocks") else [len(kernel.theta)])
+    return list(kernel.theta_blocks if isinstance(kernel, SupportsThetaBlocks) else [len(kernel.theta or ())])
 
 
 class Loss(Protocol):
@@ -233,9 +312,10 @@ class Loss(Protocol):
     def parameters(self) -> tuple[float, ...]:
         """What ``pointer`` is handed as an array."""
 
+    # Any: ``jit.pointer`` makes a class of numerics; a variable for it would stand at every mention of a learner.
     @property
     def pointer(self) -> Any:
-        """``(y, f, parameters) -> (V, dV/df, d2V/df2)``, compiled."""
+        """``(y, f, parameters) -> (V, dV/df, d2V/df2)``, compiled, for loops to call."""
 
     @property
     def square(self) -> bool:
@@ -263,10 +343,9 @@ class Loss(Protocol):
         """Return what outputs ``f (k, n)`` for targets ``Y (k, n)`` are scored by, element by element."""
 
 
-class Learner(Protocol):
+class Learner(Part, Protocol):
     """A loss V(y, f) to be minimised with a ridge: min over f of (1/n) sum_i V(y_i, f(x_i) + b) + lambda ||f||^2."""
 
-    __dataclass_fields__: ClassVar[dict[str, Any]]
     name: ClassVar[str]
     tasks: ClassVar[tuple[str, ...]]
 
@@ -305,36 +384,34 @@ class Tunable(Protocol):
     def axes(self, Y: Array) -> Mapping[str, Array]:
         """Return values to search for each free parameter, ascending, in the scale of the targets Y (k, n)."""
 
-    def with_parameters(self, **values: Any) -> Self:
+    def with_parameters(self, **values: float | None) -> Self:
         """Return a learner with some of the searchable parameters replaced."""
 
     def freed(self, names: Mapping[str, object]) -> Self:
         """Return the learner with those of ``names`` free that are parameters of it."""
 
 
-class Criterion(Protocol):
+class Criterion(Part, Protocol[PathOf, Scored]):
     """A score of a learner on a kernel, for a whole path of lambda at once; lower is better."""
 
-    __dataclass_fields__: ClassVar[dict[str, Any]]
     name: ClassVar[str]
 
-    def score(self, path: Any) -> Any:
+    def score(self, path: PathOf) -> Scored:
         """Return the scores along the path."""
 
 
-class Format(Protocol):
+class Format(Part, Protocol[SourceOf, ReadingOf, TableOf]):
     """A format of files that hold tables; which one a file has is said by ``fits``."""
 
-    __dataclass_fields__: ClassVar[dict[str, Any]]
     name: ClassVar[str]
 
-    def fits(self, source: Any, reading: Any) -> int:
+    def fits(self, source: SourceOf, reading: ReadingOf) -> int:
         """Return how sure it is that a file has this format, a ``kernsel.data.sources.Fit``; the surest one reads it.
 
         ``source`` has its name, its suffix and its first bytes, ``reading`` what is asked for.
         """
 
-    def read(self, source: Any, reading: Any, expected: list[str] | None) -> Any:
+    def read(self, source: SourceOf, reading: ReadingOf, expected: list[str] | None) -> TableOf:
         """Return the table: a DataFrame, or a SparseTable, with a list of texts as ``attrs["notes"]``.
 
         ``expected`` are the features that a format shall have that doesn't say how many there are.
@@ -342,13 +419,13 @@ class Format(Protocol):
 
 
 @runtime_checkable
-class SupportsGradient(Criterion, Protocol):
+class SupportsGradient(Criterion[PathOf, Scored], Protocol[PathOf, Scored, ProblemOf, SlopesOf]):
     """A criterion that has derivatives by the relevances of a kernel and by log lambda, for the square loss.
 
     Unless it has a ``measure`` of its own, which then takes the place of the loss: see :func:`has_gradient`.
     """
 
-    def gradient(self, problem: Any, learner: Learner, lam: float) -> Any:
+    def gradient(self, problem: ProblemOf, learner: Learner, lam: float) -> SlopesOf:
         """Return the score of one fit with its derivatives, a ``kernsel.criteria.Slopes``."""
 
 
@@ -391,7 +468,7 @@ def refits_exactly(criterion: object) -> bool:
     return bool(vars(type(criterion)).get("exact_refits")) and not isinstance(criterion, SupportsMeasure)
 
 
-class Search(Protocol):
+class Search(Part, Protocol[BoardOf, GridOf, RuleOf, WalkOf]):
     """A way through the candidates of a selection.
 
     One that leaves candidates behind at lower ranks than that in force has ``ranks(n, rank)``, which returns them.
@@ -399,7 +476,7 @@ class Search(Protocol):
 
     name: ClassVar[str]
 
-    def begin(self, board: Any, grids: Any, extend: bool, rule: Any) -> Any:
+    def begin(self, board: BoardOf, grids: list[GridOf], extend: bool, rule: RuleOf) -> WalkOf:
         """Return the search under way, a ``kernsel.search.walk.Walk``, before its first step.
 
         ``board`` scores candidates, ``grids`` hold the values of each kernel's parameters and lambda, ``extend`` says

@@ -1,6 +1,7 @@
 """What all tests share: the profile of hypothesis, and which tests are slow."""
 
 import os
+import signal
 from collections import Counter
 from pathlib import Path
 
@@ -20,6 +21,10 @@ settings.register_profile(
 )
 settings.load_profile("kernsel")
 
+# A shell has Ctrl-C ignored in what it starts in the background, and all that is started there inherits that.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 @pytest.fixture
 def use_threads(monkeypatch):
@@ -31,7 +36,7 @@ SLOW = Path(__file__).with_name("slow.txt")
 """The tests that are slow, as ``--find-slow`` has found them: a line for each function, whatever its parameters."""
 
 SECONDS = 0.1
-"""From so long on a test is slow; the thousands of others take less than a minute of two cores together."""
+"""From so long on a test is slow; the thousands of others together take less than a minute."""
 
 
 def function_of(nodeid):
@@ -45,9 +50,16 @@ def pytest_addoption(parser):
     parser.addoption("--find-slow", action="store_true", help=help_text)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config):
+    """Measure the tests in one process: side by side they would slow each other down."""
+    if config.getoption("find_slow"):
+        config.option.numprocesses = 0
+
+
 def pytest_configure(config):
-    """Measure the tests where that is asked for; of several processes the first one does."""
-    if config.getoption("find_slow") and not hasattr(config, "workerinput"):
+    """Measure the tests where that is asked for."""
+    if config.getoption("find_slow"):
         config.pluginmanager.register(Slowness())
 
 
@@ -64,10 +76,15 @@ class Slowness:
 
     def __init__(self):
         self.seconds = Counter()
+        self.skipped = set()
 
     def pytest_runtest_logreport(self, report):
         """Add the seconds of a part of a test: what it needs, itself, and what it leaves behind."""
-        if "hypothesis" not in report.keywords:  # those are slow anyway
+        # What is skipped, for lack of an extra say, may take long elsewhere.
+        if report.skipped and not hasattr(report, "wasxfail"):
+            self.seconds.pop(report.nodeid, None)
+            self.skipped.add(report.nodeid)
+        elif "hypothesis" not in report.keywords and report.nodeid not in self.skipped:  # those are slow anyway
             self.seconds[report.nodeid] += report.duration
 
     def pytest_sessionfinish(self):

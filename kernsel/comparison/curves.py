@@ -15,8 +15,8 @@ Boxes of what was chosen over splits (FLKL, Figure 4) are drawn by ``Comparison.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -25,24 +25,19 @@ import numpy.typing as npt
 
 from kernsel.comparison.api import plan_experiment
 from kernsel.comparison.comparison import Comparison
-from kernsel.comparison.lines import Curve, Line, Surface
+from kernsel.comparison.draws import Draws, Within, line_of
+from kernsel.comparison.lines import Curve, Surface
 from kernsel.comparison.result import TableResult
 from kernsel.comparison.tables import encode_tables
 from kernsel.comparison.trials import Trial
-from kernsel.data import Dataset
 from kernsel.errors import OptionError, SelectionError
-from kernsel.folds import make_folds
 from kernsel.folds.partition import Partition
-from kernsel.journal import journaling, remember
+from kernsel.journal import journaling
 from kernsel.learning.flkl import CrossValidation
 from kernsel.learning.relevances import LEARNERS
 from kernsel.learning.start import Start, check_learnable, choose_start, deal_rows
-from kernsel.numerics.runtime.jit import one_blas_thread
-from kernsel.parts import read_kernel, read_learner, read_rank
-from kernsel.paths import HeldOut, Path, make_path
-from kernsel.protocols import Kernel, Learner
-from kernsel.representation.problem import Problem
-from kernsel.selection.carry_out import carry_out
+from kernsel.parts import read_kernel, read_learner
+from kernsel.protocols import Learner
 from kernsel.selection.plan import OF_TABLE, WORDS, Plan
 from kernsel.text import listing
 from kernsel.types import Progress
@@ -57,12 +52,6 @@ LAMBDAS = tuple(10.0**k for k in range(-6, 1))
 MUS = tuple(10.0**k for k in range(-6, 2))
 
 SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-
-LEAST_IN_FOLD = 2
-"""Rows that a fold of a draw has at least, so that means over it are of more than one."""
-
-Within = Callable[[Mapping[str, Dataset]], AbstractContextManager[Progress | None]]
-"""Given the encoded tables when all is checked, returns what the work is done within, which gives its progress."""
 
 
 def bif_order(
@@ -114,7 +103,7 @@ def bif_order(
     if any(isinstance(order, bool) or order % 1 or order < 1 for order in _ascending(orders, "the order")):
         raise OptionError(f"orders are whole numbers from 1, not {listing(map(str, orders))}")
     orders = sorted(map(int, orders))
-    draws = _Draws(tables, groups, folds, splits, train, seed, options)
+    draws = Draws(tables, groups, folds, splits, train, seed, options)
     lines = draws.lines(orders, lambda path, order: path.influence(int(order)), within or _told(progress))
     return Curve(lines, "order r", "mean square discrepancy", log_y=True)
 
@@ -168,7 +157,7 @@ def fbif_landmarks(
         raise OptionError(
             f"rank {options['rank']!r}: landmarks are of the inverse alone, beside the full matrix; leave the rank out"
         )
-    draws = _Draws(tables, groups, folds, splits, train, seed, options)
+    draws = Draws(tables, groups, folds, splits, train, seed, options)
     values = _ascending(shares, "the share")
     lines = draws.lines(values, lambda path, share: path.nystrom_influence(share), within or _told(progress))
     return Curve(lines, "landmarks, as a share of the rows", "mean square discrepancy", log_x=10, log_y=True)
@@ -257,7 +246,7 @@ def rank_sweep(
     reported = []
     for each in comparison.results:
         errors = np.array([[_reported(split[j]) for j in places] for split in each.trials])
-        reported.append(_line(_panel(each), "held-out error, as reported", ranks, errors))
+        reported.append(line_of(_panel(each), "held-out error, as reported", ranks, errors))
     curve = _swept(comparison, {"test error": line}, ranks, "rank")
     return replace(curve, lines=(*curve.lines, *reported))
 
@@ -409,116 +398,9 @@ def _swept(comparison: Comparison, lines: Mapping[str, Iterable[str]], values: S
         for name, line in lines.items():
             places = [list(comparison.names).index(method) for method in line]
             reasons = [[trial.failed for trial in (split[j] for j in places)] for split in each.trials]
-            drawn.append(_line(_panel(each), name, values, each.errors[:, places], reasons))
+            drawn.append(line_of(_panel(each), name, values, each.errors[:, places], reasons))
     return Curve(tuple(drawn), label, "test error", log_x=2, comparison=comparison)
 
 
 def _panel(result: TableResult) -> str:
     return " ".join(filter(None, [result.table, result.case]))
-
-
-def _line(
-    panel: str, name: str, x: Sequence[float], values: Array, reasons: Sequence[Sequence[str | None]] = ()
-) -> Line:
-    """Return the means of values (splits, points) as a line; ``reasons`` (splits, points) say why one failed."""
-    spread = values.std(axis=0, ddof=1) if len(values) > 1 else np.full(len(x), math.nan)
-    failed = []
-    for column in zip(*reasons, strict=True):
-        told = [reason for reason in column if reason is not None]
-        failed.append(f"failed on {len(told)} of {len(column)} splits: {told[0]}" if told else None)
-    return Line(panel, name, tuple(map(float, x)), tuple(values.mean(axis=0).tolist()), tuple(spread.tolist()),
-                tuple(failed))  # fmt: skip
-
-
-class _Draws:
-    """Draws of rows of some tables, at whose choice by exact cross-validation approximations are looked at.
-
-    Parameters
-    ----------
-    tables, groups, folds, splits, train, seed, options : optional
-        As in :func:`bif_order`.
-    """
-
-    def __init__(
-        self,
-        tables: Any,
-        groups: Any,
-        folds: int | Sequence[int],
-        splits: int,
-        train: float,
-        seed: int,
-        options: Mapping[str, Any],
-    ) -> None:
-        if splits < 1 or not 0 < train <= 1:
-            raise OptionError(f"splits is a number from 1 and train a share of the rows, not {splits!r} and {train!r}")
-        self.folds: list[int] = np.atleast_1d(np.asarray(folds)).tolist()
-        if not all(isinstance(k, int) and k >= 2 for k in self.folds):
-            raise OptionError(f"folds of this curve are whole numbers from 2, not {folds!r}")
-        asked = {"criterion": "cv", "choose": "minimum", "kernel": "gaussian", "rank": "full", **options}
-        self.plan = Plan.read("kernsel.comparison", {**asked, "seed": seed})
-        self.datasets = encode_tables(tables, self.plan, groups)
-        self.splits, self.train = splits, train
-        for name, whole in self.datasets.items():
-            if (kept := self._kept(whole)) < LEAST_IN_FOLD * max(self.folds):
-                raise OptionError(
-                    f"table {name!r}: train {train:g} of {whole.n} rows are {kept}, and {max(self.folds)} folds need "
-                    f"{LEAST_IN_FOLD * max(self.folds)}; give a larger share, or fewer folds"
-                )
-
-    @one_blas_thread()
-    def lines(
-        self,
-        values: Sequence[Any],
-        approximate: Callable[[Path, Any], HeldOut],
-        within: Within,
-    ) -> tuple[Line, ...]:
-        """Return, for each table and number of folds, how far approximations of each value are from exact refits."""
-        found, done = [], 0
-        total = len(self.datasets) * len(self.folds) * self.splits
-        with within(self.datasets) as progress:
-            for name, whole in self.datasets.items():
-                for k in self.folds:
-                    measured = []
-                    for number in range(self.splits):
-                        measured.append(self._measure(self._chosen_path(whole, k, number), values, approximate))
-                        done += 1
-                        if progress is not None:
-                            progress(done, total, f"{name} {k} folds")
-                    distances, reasons = zip(*measured, strict=True)
-                    found.append(_line(name, f"{k} folds", values, np.array(distances), reasons))
-        return tuple(found)
-
-    @staticmethod
-    def _measure(
-        path: Path, values: Sequence[Any], approximate: Callable[[Path, Any], HeldOut]
-    ) -> tuple[list[float], list[str | None]]:
-        """Return how far each approximation is from exact refits, and why it failed where it did."""
-        exact = path.exact()
-        held = [approximate(path, value) for value in values]
-        return [_distance(exact, each) for each in held], [exact.failed[0] or each.failed[0] for each in held]
-
-    def _kept(self, whole: Dataset) -> int:
-        """Return how many rows of a table a draw has."""
-        return round(self.train * whole.n)
-
-    def _chosen_path(self, whole: Dataset, folds: int, number: int) -> Path:
-        """Return the fit that exact cross-validation chooses on one draw of the rows, at the rank asked for."""
-        plan = replace(self.plan, folds=folds)
-        order = np.random.default_rng((plan.seed, number)).permutation(whole.n)
-        dataset = whole.take(np.sort(order[: self._kept(whole)]))
-
-        def choose() -> tuple[Kernel, Learner, float]:
-            best = carry_out(dataset, plan).best
-            return best.kernel, best.learner, best.lam
-
-        kernel, learner, lam = remember("draw", (dataset, plan.options), choose, whole=True)
-        rows = Partition.of(dataset, make_folds(folds, dataset, plan.seed), plan.seed)
-        rank = read_rank(plan.rank, dataset.n, plan.landmarks, learner)
-        return make_path(Problem(rows, kernel, rank), learner, [lam])
-
-
-def _distance(exact: HeldOut, held: HeldOut) -> float:
-    """Return the mean square difference of held-out outputs, per output; NaN where either failed."""
-    if exact.failed[0] is not None or held.failed[0] is not None:
-        return math.nan
-    return float(((held.f[:, 0] - exact.f[:, 0]) ** 2).mean())

@@ -1,7 +1,7 @@
 """Criteria: what scores a learner on a kernel; lower is better."""
 
 from kernsel.criteria.alignment import FSM, Alignment, CenteredAlignment, Separability
-from kernsel.criteria.base import About, HeldOutCriterion, PenalisedFit, Penalty, Scores, Slopes
+from kernsel.criteria.base import About, Criterion, HeldOutCriterion, PenalisedFit, Penalty, Scores, Slopes
 from kernsel.criteria.crossvalidation import CV, NewtonCV
 from kernsel.criteria.evidence import Evidence
 from kernsel.criteria.influence import BIF, FBIF
@@ -28,6 +28,7 @@ __all__ = [
     "About",
     "Alignment",
     "CenteredAlignment",
+    "Criterion",
     "Evidence",
     "HeldOutCriterion",
     "NewtonCV",

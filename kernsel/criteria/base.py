@@ -7,12 +7,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel import registry
+from kernsel import protocols, registry
 from kernsel.errors import OptionError, PluginFailure
 from kernsel.heldout.standard_error import standard_error
 from kernsel.numerics.points import read_only
@@ -104,6 +104,13 @@ class Slopes(NamedTuple):
     def of(problem: Problem, lam: float, value: float, W: Array, slope: float) -> Slopes:
         """Make them from the derivatives W (n, n) by the entries of the Gram matrix, and from that by lambda."""
         return Slopes(value, problem.kernel.theta_vjp(problem.rows.X, W, problem.gram), lam * slope)
+
+
+Criterion: TypeAlias = protocols.Criterion[Path, Scores]
+"""What has ``score(path)``, as every criterion."""
+
+SupportsGradient: TypeAlias = protocols.SupportsGradient[Path, Scores, Problem, Slopes]
+"""A criterion that has ``gradient(problem, learner, lam)`` besides."""
 
 
 @dataclass(frozen=True)

@@ -510,7 +510,9 @@ def _encoded(
 def check_any_feature(encoder: Encoder) -> None:
     """Raise a DataError if an encoder has no feature."""
     if not encoder.features:
-        raise DataError("no column is left to learn from: all are constant or differ in every row; add features")
+        raise DataError(
+            "no column is left to learn from: all are constant, left out, or differ in every row; add features"
+        )
 
 
 def describe_weights(n: int, total: float) -> str:

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse import vstack as stack_rows
 
-from kernsel import registry
+from kernsel import protocols, registry
 from kernsel.data.blocks import join_blocks
 from kernsel.data.layout import Reading
 from kernsel.data.names import listed
@@ -25,11 +25,13 @@ from kernsel.data.sources import Source, find_sources
 from kernsel.data.tables import SparseTable, names_of
 from kernsel.errors import BrokenPlugin, DataError, KernselError, PluginWarning
 from kernsel.numerics.points import as_points
-from kernsel.protocols import Format
 from kernsel.text import first_line
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Format: TypeAlias = protocols.Format[Source, Reading, "pd.DataFrame | SparseTable"]
+"""What has ``fits(source, reading)`` and ``read(source, reading, expected)``, as every format."""
 
 DAMAGED = (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError)
 """What reading a damaged compressed file raises, besides an OSError."""

@@ -32,12 +32,12 @@ from numpy.typing import ArrayLike
 from kernsel.errors import OptionError
 from kernsel.kernels.base import Kernel
 from kernsel.kernels.dot import Polynomial
-from kernsel.kernels.parameters import Value
 from kernsel.kernels.radial import Exponential, Gaussian, Laplacian, Matern32, Matern52, RationalQuadratic
 from kernsel.kernels.statistics import Array, Statistics
 from kernsel.numerics import feature_sums as relevance
 from kernsel.numerics import gram, stability
 from kernsel.numerics.points import Points, as_points, columns, is_sparse, squared_norms
+from kernsel.protocols import Value
 
 
 @dataclass(frozen=True)

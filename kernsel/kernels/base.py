@@ -16,19 +16,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from math import prod
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernsel.errors import OptionError
-from kernsel.kernels.parameters import Parametric, Value
+from kernsel.kernels.parameters import Parametric
 from kernsel.kernels.statistics import Array, Statistics
 from kernsel.numerics import gram, stability
 from kernsel.numerics.points import Points, as_points
 from kernsel.protocols import (
     SupportsLogSlopes,
     SupportsRelevances,
+    Value,
     blocks_of,
     has_relevances,
     is_differentiable,
@@ -127,6 +128,10 @@ class Kernel(Parametric, ABC):
         return Scale(float(other), self) if isinstance(other, numbers.Real) else NotImplemented
 
     __rmul__ = __mul__
+
+
+Learnable: TypeAlias = SupportsRelevances[Statistics]
+"""A kernel with relevances that can be learnt."""
 
 
 @dataclass(frozen=True)
@@ -286,11 +291,11 @@ class Combined(Kernel):
     @property
     def isotropic(self) -> Kernel:
         """The kernel with one relevance, to be searched, in every part whose relevances have no values."""
-        return self.with_parts([part.isotropic if lacks_theta(part) else part for part in self.parts])
+        return self.with_parts([cast(Kernel, part.isotropic) if lacks_theta(part) else part for part in self.parts])
 
     def from_isotropic(self, kernel: Any, d: int) -> Self:
         """Return the kernel for d features that equals an ``isotropic`` one with values."""
-        pairs: Any = zip(self.parts, kernel.parts, strict=True)
+        pairs = zip(self.parts, kernel.parts, strict=True)
         return self.with_parts([part.from_isotropic(equal, d) if lacks_theta(part) else equal for part, equal in pairs])
 
     def theta_names(self, features: Sequence[str]) -> list[str]:
@@ -323,12 +328,12 @@ class Combined(Kernel):
         return self._merged(slopes_of)
 
     @abstractmethod
-    def theta_vjp(self, X: ArrayLike, W: Array, K: Array | None = None, Z: ArrayLike | None = None) -> Array:
+    def theta_vjp(self, X: Array, W: Array, K: Array | None = None, Z: Array | None = None) -> Array:
         """Return ``sum_ij W_ij dk(x_i, z_j)/dtheta``, (p,), for W (n, m) and, if it is there already, K (n, m)."""
 
-    def _slopes(self, X: ArrayLike, weights: Sequence[Array], Z: ArrayLike | None, K: Sequence[Array | None]) -> Array:
+    def _slopes(self, X: Array, weights: Sequence[Array], Z: Array | None, K: Sequence[Array | None]) -> Array:
         """Return the derivatives by all relevances from the weights of each part and, where known, its Gram matrix."""
-        each: Any = zip(self.parts, weights, K, strict=True)
+        each = zip(self.parts, weights, K, strict=True)
         return np.concatenate([part.theta_vjp(X, W, known, Z) for part, W, known in each if has_relevances(part)])
 
 
@@ -380,7 +385,7 @@ class Sum(_Several):
     def diag(self, X: ArrayLike) -> Array:
         return sum((part.diag(X) for part in self.parts[1:]), start=self.parts[0].diag(X))
 
-    def theta_vjp(self, X: ArrayLike, W: Array, K: Array | None = None, Z: ArrayLike | None = None) -> Array:
+    def theta_vjp(self, X: Array, W: Array, K: Array | None = None, Z: Array | None = None) -> Array:
         """Return ``sum_ij W_ij dk(x_i, z_j)/dtheta``, (p,), for W (n, m); K (n, m) is of no use here."""
         count = len(self.parts)
         return self._slopes(X, [W] * count, Z, [None] * count)
@@ -410,7 +415,7 @@ class Product(_Several):
     def diag(self, X: ArrayLike) -> Array:
         return prod((part.diag(X) for part in self.parts[1:]), start=self.parts[0].diag(X))
 
-    def theta_vjp(self, X: ArrayLike, W: Array, K: Array | None = None, Z: ArrayLike | None = None) -> Array:
+    def theta_vjp(self, X: Array, W: Array, K: Array | None = None, Z: Array | None = None) -> Array:
         """Return ``sum_ij W_ij dk(x_i, z_j)/dtheta``, (p,), for W (n, m); K (n, m) is of no use here."""
         factors = [part(X, Z) for part in self.parts]
         others = [factors[:i] + factors[i + 1 :] for i in range(len(factors))]
@@ -470,7 +475,7 @@ class Scale(Combined):
     def diag(self, X: ArrayLike) -> Array:
         return self.factor * self.part.diag(X)
 
-    def theta_vjp(self, X: ArrayLike, W: Array, K: Array | None = None, Z: ArrayLike | None = None) -> Array:
+    def theta_vjp(self, X: Array, W: Array, K: Array | None = None, Z: Array | None = None) -> Array:
         """Return ``sum_ij W_ij dk(x_i, z_j)/dtheta``, (p,), for W (n, m) and, if it is there already, K (n, m)."""
         return self.factor * self._slopes(X, [W], Z, [None if K is None else K / self.factor])
 
@@ -558,7 +563,7 @@ class On(Combined):
         """Return a name for each relevance: those of the features that the part sees."""
         return super().theta_names([features[j] for j in self.features])
 
-    def theta_vjp(self, X: ArrayLike, W: Array, K: Array | None = None, Z: ArrayLike | None = None) -> Array:
+    def theta_vjp(self, X: Array, W: Array, K: Array | None = None, Z: Array | None = None) -> Array:
         """Return ``sum_ij W_ij dk(x_i, z_j)/dtheta``, (p,), for W (n, m) and, if it is there already, K (n, m)."""
         return self._slopes(self._columns(X), [W], None if Z is None else self._columns(Z), [K])
 
@@ -587,7 +592,7 @@ def names_of(kernel: Any, features: Sequence[str]) -> list[str]:
     return list(features) if len(kernel.theta) == len(features) else [ALL]
 
 
-def _count(kernel: SupportsRelevances) -> int:
+def _count(kernel: SupportsRelevances[Statistics]) -> int:
     """Return the number of relevances; OptionError if they have no values yet."""
     if kernel.theta is None:
         raise OptionError(

@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernsel.errors import OptionError
 from kernsel.kernels.base import Kernel
-from kernsel.kernels.parameters import Value
 from kernsel.kernels.statistics import Array, Statistics
 from kernsel.numerics.points import Points, as_points
 from kernsel.numerics.similarities import NEW_ROW, symmetric
+from kernsel.protocols import Value
 
 NEGATIVE = 1e-8
 """Of the largest eigenvalue: a negative one beyond this is none that rounding makes of 0."""

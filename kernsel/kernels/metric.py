@@ -17,10 +17,10 @@ from numpy.typing import ArrayLike
 from kernsel.errors import OptionError
 from kernsel.kernels.ard import ARD
 from kernsel.kernels.base import Kernel
-from kernsel.kernels.parameters import Value
 from kernsel.kernels.statistics import Array, Statistics
 from kernsel.numerics import stability
 from kernsel.numerics.points import as_points
+from kernsel.protocols import Value
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,11 @@ import numbers
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, Self
 
 from kernsel.errors import OptionError
+from kernsel.protocols import Value
 from kernsel.text import meant
-
-Value: TypeAlias = float | int | str | tuple[float, ...]
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 from kernsel.errors import OptionError, UnknownPlugin
 from kernsel.kernels.base import ALGEBRA, Kernel, On, Sum, combine
 from kernsel.kernels.given import Precomputed
-from kernsel.kernels.parameters import Value
+from kernsel.protocols import Value
 
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?:[-.:][A-Za-z_]\w*)*")
 """A name as distributions write them, ``my-package:my-kernel``: kernels are never subtracted, so "-" is a letter."""

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from kernsel.criteria import Slopes
 from kernsel.errors import SelectionError
 from kernsel.folds.partition import Partition
+from kernsel.kernels.base import Learnable
 from kernsel.learning import descent
 from kernsel.learning.descent import TOLERANCE, Box, DescentPoint, logarithm
 from kernsel.learning.learned import LearningStep, Learnt
@@ -32,7 +33,7 @@ from kernsel.numerics.landmarks import uniform_landmarks
 from kernsel.numerics.runtime.jit import share_each
 from kernsel.numerics.square import firstlevel
 from kernsel.parts import FULL_RANK_ROWS
-from kernsel.protocols import Learner, SupportsRelevances
+from kernsel.protocols import Learner
 
 Array = NDArray[np.float64]
 
@@ -66,7 +67,7 @@ class TrainingCriterion(ABC):
         Rows, targets and weights.
     """
 
-    kernel: SupportsRelevances
+    kernel: Learnable
     learner: Learner
     X: Array
     Y: Array
@@ -136,7 +137,7 @@ class CrossValidation:
     box : Box
     """
 
-    def __init__(self, rows: Partition, kernel: SupportsRelevances, learner: Learner, box: Box) -> None:
+    def __init__(self, rows: Partition, kernel: Learnable, learner: Learner, box: Box) -> None:
         self.rows, self.learner, self.box = rows, learner, box
         kept = [rows.kept(fold) for fold in range(rows.left.size)]
         self.folds = [FirstLevel(kernel, learner, rows.X[k], rows.Y[:, k], rows.s[k]) for k in kept]
@@ -225,7 +226,7 @@ def learn_first_level(
     return Learnt(found.theta, found.lam, best.penalty * kept, best.value, steps)
 
 
-def _on(rows: Partition, kernel: SupportsRelevances, learner: Learner, most: int) -> TrainingCriterion:
+def _on(rows: Partition, kernel: Learnable, learner: Learner, most: int) -> TrainingCriterion:
     """Return the criterion on rows: on landmarks among them where they are too many."""
     if rows.n <= most:
         return FirstLevel(kernel, learner, rows.X, rows.Y, rows.s)

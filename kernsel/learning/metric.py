@@ -28,11 +28,11 @@ from numpy.typing import NDArray
 from kernsel.data.target import chosen_classes, class_codes
 from kernsel.errors import SelectionError
 from kernsel.folds.partition import Partition
-from kernsel.kernels import Metric
+from kernsel.kernels import Kernel, Metric
 from kernsel.learning.polish import polish
 from kernsel.numerics.runtime.jit import share_each
 from kernsel.paths import Path, make_path
-from kernsel.protocols import Kernel, Learner
+from kernsel.protocols import Learner
 from kernsel.representation.problem import Problem
 
 Array = NDArray[np.float64]

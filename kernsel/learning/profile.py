@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from kernsel.criteria.evidence import prior
 from kernsel.errors import SelectionError
 from kernsel.folds.partition import Partition
+from kernsel.kernels.base import Learnable
 from kernsel.learning.quasinewton import Descent, descend
 from kernsel.learning.start import least_ridge
 from kernsel.numerics.runtime.jit import one_blas_thread
 from kernsel.numerics.square import gradients
-from kernsel.protocols import Learner, SupportsRelevances, blocks_of
+from kernsel.protocols import Learner, blocks_of
 
 Array = NDArray[np.float64]
 
@@ -106,7 +107,7 @@ class Objective:
     """
 
     rows: Partition
-    kernel: SupportsRelevances
+    kernel: Learnable
     bias: int
     sigma: float | None
     blocks: list[int]
@@ -135,7 +136,7 @@ class Objective:
 @one_blas_thread()
 def learn_profile(
     rows: Partition,
-    kernel: SupportsRelevances,
+    kernel: Learnable,
     learner: Learner,
     sigma: float | None = None,
     starts: tuple[Any, ...] = (),
@@ -214,12 +215,12 @@ def _some(rows: Partition, count: int, seed: int) -> Partition:
     return rows.taken(chosen, np.arange(count + 1))
 
 
-def _power(kernel: SupportsRelevances) -> float:
+def _power(kernel: Learnable) -> float:
     """Return p where relevances are lengths to the power -p."""
     return 1.0 if getattr(kernel, "statistic", "") == "l1" else 2.0
 
 
-def _candidates(kernel: SupportsRelevances, X: Array, starts: tuple[Any, ...]) -> list[Any]:
+def _candidates(kernel: Learnable, X: Array, starts: tuple[Any, ...]) -> list[Any]:
     """Return kernels with relevances where a descent may begin."""
     if kernel.theta is not None:
         return [kernel]

@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 from kernsel import registry
 from kernsel.criteria import HeldOutCriterion, Slopes
+from kernsel.criteria.base import Criterion, SupportsGradient
 from kernsel.data import Dataset, from_arrays
 from kernsel.data.choices import ONE_HOT
 from kernsel.errors import IncompatibleError, OptionError, PluginError
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel
-from kernsel.kernels.base import with_groups
+from kernsel.kernels.base import Learnable, with_groups
 from kernsel.learning import descent, flkl
 from kernsel.learning.descent import Array, DescentPoint, logarithm
 from kernsel.learning.learned import LearnedKernel, LearningStep, Learnt
 from kernsel.learning.start import RIDGES, Start, check_learnable, choose_start, deal_rows, least_ridge, subsample
 from kernsel.numerics.runtime.jit import one_blas_thread
 from kernsel.parts import FULL_RANK_ROWS, read_criterion, read_kernel, read_learner
-from kernsel.protocols import Criterion, Learner, SupportsGradient, SupportsRelevances, Unbounded, has_gradient
+from kernsel.protocols import Learner, Unbounded, has_gradient
 from kernsel.representation.problem import Problem
 
 if TYPE_CHECKING:
@@ -224,7 +225,7 @@ class Objective:
     """A criterion as a function of relevances and lambda, in the units of half a logarithm of a mean square."""
 
     rows: Partition
-    kernel: SupportsRelevances
+    kernel: Learnable
     learner: Learner
     criterion: SupportsGradient
 
@@ -232,7 +233,7 @@ class Objective:
         """Return the criterion in these units, with its derivatives."""
         slopes = self.criterion.gradient(Problem(self.rows, self.kernel.with_theta(theta)), self.learner, lam)
         if not self._is_mean:
-            return Slopes(*(part / self.rows.n for part in slopes))
+            return Slopes(slopes.value / self.rows.n, slopes.theta / self.rows.n, slopes.lam / self.rows.n)
         return logarithm(slopes)
 
     def own_value(self, value: float) -> float:

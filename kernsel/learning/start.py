@@ -15,13 +15,15 @@ from kernsel.errors import OptionError, SelectionError
 from kernsel.folds import make_folds
 from kernsel.folds.partition import Partition
 from kernsel.heldout.errors import Errors
+from kernsel.kernels.base import Learnable
 from kernsel.learning.descent import Box, DescentPoint
 from kernsel.parts import read_search
-from kernsel.protocols import Learner, SupportsRelevances, has_relevances, require
+from kernsel.protocols import Learner, has_relevances, require
 from kernsel.search.axes import make_grids
 from kernsel.search.board import Board
 from kernsel.search.candidate import Candidate
 from kernsel.search.choice import MINIMUM, Rule
+from kernsel.search.walk import Search
 
 RIDGES = (1e-8, 1e6)
 """Bounds of ``N lambda``, relative to the mean of k(x, x); below, rounding would be what regularises."""
@@ -49,7 +51,7 @@ class Start:
         The mean of k(x, x).
     """
 
-    kernel: SupportsRelevances
+    kernel: Learnable
     best: Candidate
     theta: float
     diagonal: float
@@ -76,9 +78,9 @@ def least_ridge(kernel: object) -> float:
     return next(ridge for smoothness, ridge in LEAST_RIDGES if own <= smoothness)
 
 
-def check_learnable(kernel: object, learner: Learner) -> SupportsRelevances:
+def check_learnable(kernel: object, learner: Learner) -> Learnable:
     """Return the kernel; IncompatibleError where relevances can't be learnt."""
-    able: SupportsRelevances = require(
+    able: Learnable = require(
         kernel,
         has_relevances,
         f"kernel '{kernel}' has no relevances to learn: use ard, ard-laplacian, ard-polynomial or gaussian (which "
@@ -116,14 +118,14 @@ def deal_rows(dataset: Dataset, folds: int | str, seed: int) -> Partition:
     return Partition.of(dataset, made, seed)
 
 
-def choose_start(dataset: Dataset, rows: Partition, kernel: SupportsRelevances, learner: Learner) -> Start:
+def choose_start(dataset: Dataset, rows: Partition, kernel: Learnable, learner: Learner) -> Start:
     """Choose the kernel with one relevance for all features, and lambda, by exact cross-validation over a grid.
 
     A kernel that has relevances is the start itself, and lambda alone is chosen.
     """
     isotropic: Any = kernel.isotropic if kernel.theta is None else kernel
     board = Board([rows], CV(), Errors.of(dataset))
-    search = read_search("auto", rows.n, len(rows.Y), board.rank, False)
+    search: Search = read_search("auto", rows.n, len(rows.Y), board.rank, False)
     grids = make_grids([isotropic], "auto", rows, learner)
     # Beyond that grid kernels are nearly flat, and rounding leaves little of a gradient.
     search.begin(board, grids, extend=False, rule=Rule(MINIMUM, 0.0)).run()

@@ -19,7 +19,7 @@ from kernsel.heldout.vennabers import VennAbers
 from kernsel.kernels import Kernel, On, Product, Scale, Sum
 from kernsel.numerics import gram
 from kernsel.numerics.points import dense
-from kernsel.protocols import SupportsFactors, SupportsFormula, SupportsTurning
+from kernsel.protocols import Formula, SupportsFactors, SupportsFormula, SupportsTurning
 
 if TYPE_CHECKING:
     from kernsel.model.expansion import Expansion
@@ -196,12 +196,12 @@ def _statistic(graph: _Graph, statistic: str, X: str, rows: Array) -> str:
     return graph.add("Max", apart, graph.constant(0.0))
 
 
-def _profile(graph: _Graph, formula: gram.Formula, S: str) -> str:
+def _profile(graph: _Graph, formula: Formula, S: str) -> str:
     """Add a formula of statistics, element by element."""
     return _PROFILES[formula.code](graph, formula, S)
 
 
-def _exponential(graph: _Graph, formula: gram.Formula, S: str) -> str:
+def _exponential(graph: _Graph, formula: Formula, S: str) -> str:
     """Add ``(1 + b u + c u^2) exp(-u)``, ``u = a s``."""
     u = graph.add("Mul", S, graph.constant(float(formula.a)))
     decay = graph.add("Exp", graph.add("Neg", u))
@@ -211,24 +211,24 @@ def _exponential(graph: _Graph, formula: gram.Formula, S: str) -> str:
     return graph.add("Mul", decay, graph.add("Add", graph.add("Mul", u, slope), graph.constant(1.0)))
 
 
-def _of_root(graph: _Graph, formula: gram.Formula, S: str) -> str:
+def _of_root(graph: _Graph, formula: Formula, S: str) -> str:
     """Add the same with ``u = a sqrt(s)``."""
     return _exponential(graph, formula, graph.add("Sqrt", S))
 
 
-def _power(graph: _Graph, formula: gram.Formula, S: str) -> str:
+def _power(graph: _Graph, formula: Formula, S: str) -> str:
     """Add ``(a s + b)^c``, c a whole number."""
     line = graph.add("Mul", S, graph.constant(float(formula.a)))
     return graph.add("Pow", graph.add("Add", line, graph.constant(float(formula.b))), graph.constant(float(formula.c)))
 
 
-def _inverse(graph: _Graph, formula: gram.Formula, S: str) -> str:
+def _inverse(graph: _Graph, formula: Formula, S: str) -> str:
     """Add ``(1 + a s)^-c``."""
     line = graph.add("Mul", S, graph.constant(float(formula.a)))
     return graph.add("Pow", graph.add("Add", line, graph.constant(1.0)), graph.constant(-float(formula.c)))
 
 
-_PROFILES: dict[int, Callable[[_Graph, gram.Formula, str], str]] = {
+_PROFILES: dict[int, Callable[[_Graph, Formula, str], str]] = {
     gram.AS_IT_IS.code: lambda graph, formula, S: S,
     gram.exponential(1.0).code: _exponential,
     gram.exponential(1.0, root=True).code: _of_root,

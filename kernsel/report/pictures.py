@@ -15,6 +15,7 @@ from kernsel.report import predictions
 from kernsel.report.style import COLOURS, GREY, INK, check_plot, drawn, legend_below, save_figure, words
 from kernsel.report.surface import draw_criterion
 from kernsel.search.choice import ONE_SE
+from kernsel.search.walk import Search
 from kernsel.selection.kernel_source import AUTO, kernels_given
 from kernsel.selection.observed import Observed
 from kernsel.selection.plan import Plan
@@ -286,7 +287,7 @@ def known_before(dataset: Dataset, plan: Plan) -> Known:
     given = kernels_given(plan)
     learner = None if plan.learner == "auto" else read_learner(plan.learner, dataset.task)
     rank = read_rank(plan.rank, dataset.n, plan.landmarks, learner)
-    search = read_search(plan.search, dataset.n, dataset.k, rank, plan.one_se or plan.choose == ONE_SE)
+    search: Search = read_search(plan.search, dataset.n, dataset.k, rank, plan.one_se or plan.choose == ONE_SE)
     return Known(
         dataset.task == "classification",
         dataset.task == "classification",

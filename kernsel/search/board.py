@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.criteria import HeldOutCriterion, Scores
-from kernsel.criteria.base import unless_finite
+from kernsel.criteria.base import Criterion, unless_finite
 from kernsel.folds.partition import Partition, shares_of
 from kernsel.heldout.errors import Errors
 from kernsel.heldout.ranges import FoldRanges, add_by_fold, range_folds
@@ -25,7 +25,7 @@ from kernsel.journal import is_kept, remember
 from kernsel.kernels import Kernel, Statistics, short
 from kernsel.numerics.runtime.jit import share_each, threads
 from kernsel.paths import Fits, Path, make_path
-from kernsel.protocols import Criterion, Learner, refits_exactly
+from kernsel.protocols import Learner, refits_exactly
 from kernsel.representation.features import Landmarks
 from kernsel.representation.problem import Problem, Problems
 from kernsel.representation.ranks import Full, LowRank, Rank, Whole

@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from kernsel.criteria.base import Criterion
 from kernsel.errors import OptionError
-from kernsel.protocols import Criterion
 from kernsel.search.candidate import Candidate
 
 SAFEST, MINIMUM, ONE_SE = RULES = ("safest", "minimum", "one-se")

@@ -16,11 +16,11 @@ import numpy as np
 
 from kernsel import registry
 from kernsel.criteria import Scores
+from kernsel.criteria.base import Criterion
 from kernsel.errors import KernselError, PluginFailure, SelectionError
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel
 from kernsel.paths import Path
-from kernsel.protocols import Criterion
 from kernsel.search.candidate import Candidate
 from kernsel.text import first_line
 

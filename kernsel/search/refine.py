@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.criteria import Slopes
+from kernsel.criteria.base import Criterion, SupportsGradient
 from kernsel.errors import IncompatibleError, OptionError
 from kernsel.journal import remember
 from kernsel.parts import read_seconds
-from kernsel.protocols import Criterion, Learner, SupportsGradient, Tunable, has_gradient, is_differentiable
+from kernsel.protocols import Learner, Tunable, has_gradient, is_differentiable
 from kernsel.representation.problem import Problem
 from kernsel.representation.ranks import Full, Rank
 from kernsel.search.axes import Coordinate

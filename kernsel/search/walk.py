@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
+from kernsel import protocols
 from kernsel.search.axes import Axes
 from kernsel.search.board import Board
 from kernsel.search.candidate import Candidate
@@ -53,3 +55,7 @@ class Walk:
     def axes_of(self, candidate: Candidate) -> Axes | None:
         """Return the grid that a candidate is on; None if it was found off every grid."""
         return next((axes for axes in self.grids if candidate in axes), None)
+
+
+Search: TypeAlias = protocols.Search[Board, Axes, Rule, Walk]
+"""What has ``begin(board, grids, extend, rule)``, as every search."""

@@ -7,11 +7,12 @@ import warnings as python_warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from kernsel.criteria.base import Criterion
 from kernsel.data.choices import Names
 from kernsel.errors import SelectionWarning
 from kernsel.kernels import Kernel
 from kernsel.numerics.points import Points
-from kernsel.protocols import Criterion, Learner
+from kernsel.protocols import Learner
 from kernsel.search.axes import Grid
 from kernsel.selection.carry_out import carry_out, encode_arrays
 from kernsel.selection.plan import WORDS, Plan

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel import registry
+from kernsel.criteria.base import Criterion
 from kernsel.data import Dataset
 from kernsel.data.copies import APART
 from kernsel.errors import Caution
@@ -20,7 +21,6 @@ from kernsel.heldout.baseline import Baseline, baseline_of
 from kernsel.kernels import Kernel
 from kernsel.kernels.given import negative_part
 from kernsel.numerics.points import Points
-from kernsel.protocols import Criterion
 
 Array = NDArray[np.float64]
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from kernsel.criteria import CV, HeldOutCriterion
+from kernsel.criteria.base import Criterion
 from kernsel.errors import OptionError
 from kernsel.folds.partition import Partition
-from kernsel.protocols import Criterion, Learner
+from kernsel.protocols import Learner
 from kernsel.representation.blocks import needed
 from kernsel.representation.ranks import LowRank, Rank, Whole
 

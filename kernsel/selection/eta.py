@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernsel.criteria.base import Criterion
 from kernsel.data import Dataset
 from kernsel.errors import IncompatibleError, OptionError, SelectionError
 from kernsel.folds import make_folds
@@ -22,7 +23,7 @@ from kernsel.heldout.errors import Errors
 from kernsel.journal import remember
 from kernsel.kernels import Kernel
 from kernsel.paths import make_path
-from kernsel.protocols import Criterion, Learner
+from kernsel.protocols import Learner
 from kernsel.representation.problem import Problem
 from kernsel.representation.ranks import Rank
 from kernsel.search.axes import Grid

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from kernsel.errors import OptionError
-from kernsel.protocols import Criterion, Learner
+from kernsel.protocols import Learner
 from kernsel.words import read_options
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from kernsel.criteria.base import Criterion
     from kernsel.data.choices import Names
     from kernsel.kernels import Kernel
     from kernsel.search.axes import Grid

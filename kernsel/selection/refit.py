@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.criteria import HeldOutCriterion
+from kernsel.criteria.base import Criterion
 from kernsel.data import Dataset
 from kernsel.data.target import class_codes
 from kernsel.errors import OptionError
@@ -22,7 +23,6 @@ from kernsel.model.model import Model
 from kernsel.model.sufficient import SufficientStatistics
 from kernsel.numerics.points import as_points
 from kernsel.paths import Path, make_path
-from kernsel.protocols import Criterion
 from kernsel.representation.problem import Problem
 from kernsel.representation.ranks import Whole
 from kernsel.search.board import Board

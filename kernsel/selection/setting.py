@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kernsel.criteria import HeldOutCriterion
-from kernsel.criteria.base import measure_rows
+from kernsel.criteria.base import Criterion, measure_rows
 from kernsel.data import Dataset
 from kernsel.errors import OptionError, PluginFailure
 from kernsel.folds import Folds, make_deals
@@ -22,7 +22,7 @@ from kernsel.heldout.threshold import OF_DECISIONS, Measure, read_measure
 from kernsel.kernels import Kernel
 from kernsel.parts import read_criterion, read_kernel, read_learner, read_rank, read_search, rows_for
 from kernsel.paths import compile_updates
-from kernsel.protocols import Criterion, Learner, Search, SupportsMeasure
+from kernsel.protocols import Learner, SupportsMeasure
 from kernsel.representation.ranks import Full, LowRank, Rank, Whole
 from kernsel.search.axes import Axes
 from kernsel.search.board import Board
@@ -31,7 +31,7 @@ from kernsel.search.deadline import SEARCH, deadline_in_force
 from kernsel.search.refine import Budget, read_method
 from kernsel.search.sample import check_grid, make_designs
 from kernsel.search.scales import Family
-from kernsel.search.walk import Walk
+from kernsel.search.walk import Search, Walk
 from kernsel.selection.cautions import weights_note
 from kernsel.selection.certify import read_certify
 from kernsel.selection.eta import choose_eta, describe_eta

@@ -13,10 +13,11 @@ import numpy as np
 import kernsel
 from kernsel import registry
 from kernsel.criteria import Scores
+from kernsel.criteria.base import Criterion
 from kernsel.errors import IncompatibleError
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Statistics
-from kernsel.protocols import Criterion, Learner, SupportsMeasure
+from kernsel.protocols import Learner, SupportsMeasure
 from kernsel.testing import tables
 from kernsel.testing.base import FITTED, NOTHING, Check, Laws, Subject, left_as_they_are, run_checks
 

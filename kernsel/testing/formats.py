@@ -15,9 +15,9 @@ import numpy as np
 from kernsel import registry
 from kernsel.data import read_table
 from kernsel.data.layout import Reading
+from kernsel.data.reading import Format
 from kernsel.data.sources import Fit, Source
 from kernsel.errors import KernselError
-from kernsel.protocols import Format
 from kernsel.testing.base import NOTHING, Check, Laws, Subject, run_checks
 
 if TYPE_CHECKING:

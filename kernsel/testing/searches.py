@@ -13,7 +13,7 @@ import kernsel
 from kernsel.kernels import Gaussian, Linear
 from kernsel.kernels.pairwise import Pairwise
 from kernsel.kernels.statistics import Array
-from kernsel.protocols import Search
+from kernsel.search.walk import Search
 from kernsel.testing.base import NOTHING, Check, Laws, Subject, run_checks
 
 GRID = {"tau": [0.3, 1.0, 3.0, 10.0], "lambda": [1e-3, 1e-2, 1e-1]}

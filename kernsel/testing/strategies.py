@@ -60,7 +60,7 @@ def kernels(kernel: Kernel, X: Array) -> Strategy[Kernel]:
     """
 
     def valued(values: dict[str, Any], theta: list[float]) -> Kernel:
-        found: Any = kernel.with_parameters(**values)
+        found = kernel.with_parameters(**values)
         return with_all(found.with_theta(np.array(theta)) if lacks_theta(found) else found)
 
     axes = {name: st.sampled_from(axis.tolist()) for name, axis in kernel.axes(X).items()}

@@ -4,11 +4,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernsel.criteria import NewtonCV
 from kernsel.errors import IncompatibleError, OptionError
 
 kernsel_protocol = 1
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -40,12 +42,13 @@ class CostSensitive(NewtonCV):
     fp: float = 1.0
     fn: float = 1.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not (0 <= self.fp < np.inf and 0 <= self.fn < np.inf and self.fp + self.fn > 0):
             raise OptionError(f"the costs fp={self.fp}, fn={self.fn} must be finite, not negative and not both zero")
 
-    def measure(self, Y, F):
+    def measure(self, Y: Array, F: Array) -> Array:
         """Return the cost (n,) of each row, summed over one-against-rest decisions; NaN stays NaN."""
         if not (abs(Y) == 1).all():
             raise IncompatibleError(f"criterion {self.name!r} needs a classification task; for a regression take 'cv'")
-        return (np.where(Y > 0, self.fn, self.fp) * (1 - np.sign(Y * F)) / 2).sum(axis=0)
+        costs: Array = (np.where(Y > 0, self.fn, self.fp) * (1 - np.sign(Y * F)) / 2).sum(axis=0)
+        return costs

@@ -4,17 +4,19 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from kernsel.errors import DataError
-from kernsel.kernels import Kernel
+from kernsel.kernels import Kernel, Statistics
 from kernsel.numerics.runtime import jit
 
 kernsel_protocol = 1
+Array = NDArray[np.float64]
 TILE = 128  # entries of a row that stay in the cache while they are summed
 
 
 @jit.jit(jit.types.void(jit.given_2, jit.given_2, jit.b1, jit.i8, jit.i8, jit.i8, jit.f8_2), fastmath=jit.CONTRACT)
-def fill(X, columns, distances, half, first, step, out):
+def fill(X: Array, columns: Array, distances: bool, half: int, first: int, step: int, out: Array) -> None:
     """Add distances or overlaps to each ``step``-th row of out (n, m), of X and columns.T; half 1: upper tiles."""
     for i in range(first, X.shape[0], step):
         for low in range(i // TILE * TILE * half, columns.shape[1], TILE):
@@ -24,7 +26,7 @@ def fill(X, columns, distances, half, first, step, out):
                     row[j] += (x - column[j]) ** 2 / max(x + column[j], 1e-300) if distances else min(x, column[j])
 
 
-def table(X, Z, distances):
+def table(X: Array, Z: Array, distances: bool) -> Array:
     if min(X.min(), Z.min()) < 0:
         raise DataError("histograms have no negative entries: give counts or shares, with --no-standardize")
     out, columns = np.zeros((len(X), len(Z))), np.ascontiguousarray(Z.T)
@@ -51,23 +53,29 @@ class ChiSquared(Kernel):
 
     sigma: float | None = None
 
-    def evaluate(self, stats):
-        self.require_fixed()
-        return np.exp(stats.kept("chi-squared", lambda X, Z: table(X, Z, True)) / -self.sigma)
+    def evaluate(self, stats: Statistics) -> Array:
+        return np.exp(stats.kept("chi-squared", lambda X, Z: table(X, Z, True)) / -self.fixed)
 
-    def diag(self, X):
+    @property
+    def fixed(self) -> float:
+        """The width; OptionError while it is free."""
         self.require_fixed()
-        return np.ones(len(X))
+        return self.sigma or 0.0
 
-    def axes(self, X):
+    def diag(self, X: ArrayLike) -> Array:
+        self.require_fixed()
+        return np.ones(len(np.asarray(X)))
+
+    def axes(self, X: ArrayLike) -> dict[str, Array]:
         if not self.free:
             return {}
-        D = table(X[:1000], X[:1000], True)
+        some = np.asarray(X)[:1000]
+        D = table(some, some, True)
         low, high = np.quantile(D[D > 0], [0.1, 0.9]) if (D > 0).any() else (1.0, 1.0)
         return {"sigma": np.geomspace(low / 8, 8 * high, 12)}
 
-    def sklearn_parameters(self):
-        return {"gamma": 1 / self.sigma}
+    def sklearn_parameters(self) -> dict[str, float]:
+        return {"gamma": 1 / self.fixed}
 
 
 @dataclass(frozen=True)
@@ -76,8 +84,9 @@ class Intersection(Kernel):
 
     name: ClassVar[str] = "intersection"
 
-    def evaluate(self, stats):
+    def evaluate(self, stats: Statistics) -> Array:
         return stats.kept("intersection", lambda X, Z: table(X, Z, False)).copy()
 
-    def diag(self, X):
-        return np.asarray(X).sum(axis=1)
+    def diag(self, X: ArrayLike) -> Array:
+        sums: Array = np.asarray(X, dtype=np.float64).sum(axis=1)
+        return sums

@@ -1,9 +1,11 @@
 """A learner for kernsel: kernel quantile regression, and sets of quantiles that don't cross."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 import kernsel
 from kernsel.errors import OptionError
@@ -12,10 +14,11 @@ from kernsel.learners.losses import smooth_kink
 from kernsel.numerics.runtime import jit
 
 kernsel_protocol = 1
+Array = NDArray[np.float64]
 
 
 @jit.pointer(jit.LOSS)
-def pinball(y, f, parameters):
+def pinball(y: float, f: float, parameters: Array) -> tuple[float, float, float]:
     """Return ``q r + g(-r)``, r = y - f, and its derivatives in f; g is ``max(0, t)`` with a parabola at its kink."""
     q, r = parameters[0], y - f
     value, slope, curvature = smooth_kink(-r, parameters[1])
@@ -44,21 +47,23 @@ class Quantile(Learner):
     h: float = 0.05
     bias: bool = True
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not (0 < self.q < 1 and 0 < self.h < np.inf):
             raise OptionError(f"learner 'quantile': q={self.q} must be between 0 and 1, and h={self.h} above 0")
 
     @property
-    def loss(self):
+    def loss(self) -> Loss:
         return Loss("pinball", pinball, (float(self.q), float(self.h)), smoothing=1)
 
 
-def fit_quantiles(X, y, quantiles, **options):
+def fit_quantiles(
+    X: ArrayLike, y: ArrayLike, quantiles: Sequence[float], **options: Any
+) -> Callable[[ArrayLike], Array]:
     """Select one model a quantile by ``kernsel.select``; return a function of rows, (n, quantiles), sorted."""
     found = [kernsel.select(X, y, learner=Quantile(q), **options) for q in sorted(quantiles)]
     return lambda X: sorted_quantiles(np.column_stack([each.model.predict(X) for each in found]))
 
 
-def sorted_quantiles(outputs):
+def sorted_quantiles(outputs: Array) -> Array:
     """Return outputs (n, quantiles), each row ascending: quantiles can't cross, and their loss is never larger."""
     return np.sort(outputs, axis=1)

@@ -43,7 +43,7 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba.core import types
+from numba.core import types as types  # for signatures elsewhere, too
 from numba.core.dispatcher import Dispatcher
 
 from kernsel.errors import CompilationWarning
