@@ -165,7 +165,7 @@ def resolve(
     ranks = search.ranks(dataset.n, rank) if hasattr(search, "ranks") else ()
     if certify is not None and ranks:
         raise OptionError(f"certify needs all candidates at one rank: use search grid with it, not {search.name}")
-    compile_updates(learner, isinstance(rank, Full) and not ranks)
+    compile_updates(learner, isinstance(rank, Full) and not ranks, series=hasattr(criterion, "series"))
     calibration = _read_calibration(plan, learner, dataset, folds[0])
     if rule.name == ONE_SE:
         _check_one_se(criterion, plan.verify, deals[0])

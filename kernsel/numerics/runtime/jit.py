@@ -44,6 +44,8 @@ from typing import Any
 import numba
 import numpy as np
 from numba.core import types
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 from numba.core.dispatcher import Dispatcher
 
 from kernsel.errors import CompilationWarning
@@ -118,8 +120,8 @@ class Compiled:
             return self._plain()
         with self._lock:
             if self._code is None:
-                if _second is not None and self.address in _second.addresses:
-                    _second.process.wait()
+                if _second is not None:
+                    _second.wait_for(self.address)
                 self._code = _compile(*self._options)
             return self._code
 
@@ -147,13 +149,57 @@ class Pointer(Compiled):
         return self._options[0]  # the loop that calls it has silenced divisions
 
 
+class _Draft(JITCodeLibrary):
+    """LLVM's code of a function as it was written: neither optimised nor turned into machine code.
+
+    It is linked into its callers, and optimised with the outermost of them; Numba would do both for every function by
+    itself as well, which takes a quarter of all compile time.
+    """
+
+    @property
+    def codegen(self) -> _NoEngine:
+        return _NoEngine()
+
+    def get_pointer_to_function(self, name: str) -> int:
+        self._ensure_finalized()
+        return 0  # as where there is none of that name
+
+    def _optimize_functions(self, module: Any) -> None:
+        pass
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True
+
+
+class _NoEngine:
+    """What holds machine code, for a function without any."""
+
+    def set_env(self, name: str, environment: object) -> None:
+        """Leave out the globals of a function, which Numba hands to machine code for exceptions with arguments."""
+
+
+class _DraftCompiler(Compiler):
+    """The usual compiler, up to the code of LLVM."""
+
+    def define_pipelines(self) -> Any:
+        state = self.state
+        state.library = _Draft(state.targetctx.codegen(), state.func_id.func_qualname)
+        return super().define_pipelines()
+
+
 def inline(function: Any = None, *, fastmath: set[str] | bool = False) -> Any:
     """Compile a small function that only other compiled functions call; it becomes part of their machine code.
 
     It keeps its own fast-math flags there: ``@inline`` or ``@inline(fastmath=CONTRACT)``. It has no entry for Python, a
     call from where ends the process: entries for all of them would take a seventh of the compile time of a large loop.
     """
-    decorate = numba.njit(fastmath=fastmath, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True)
+    decorate = numba.njit(
+        fastmath=fastmath, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True,
+        pipeline_class=_DraftCompiler,
+    )  # fmt: skip
     return decorate if function is None else decorate(function)
 
 
@@ -219,12 +265,21 @@ def _compile(function: Any, signature: Any, options: dict[str, Any]) -> Dispatch
     return dispatcher
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Second:
-    """A process that compiles functions for this one."""
+    """A process that compiles functions for this one, in their order, and writes the address of each that is done."""
 
     process: subprocess.Popen[bytes]
-    addresses: tuple[str, ...]
+    awaited: set[str]
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def wait_for(self, address: str) -> None:
+        """Wait until a function that is compiled there is done, or that process has ended."""
+        with self.lock:
+            while address in self.awaited:
+                assert self.process.stdout is not None
+                done = self.process.stdout.readline().decode().strip()
+                self.awaited -= {done} if done else self.awaited
 
 
 _second: _Second | None = None
@@ -233,8 +288,8 @@ _second: _Second | None = None
 def compile_ahead(*functions: Compiled) -> None:
     """Start a process that compiles what of ``functions`` is not on disk, while this one does other things.
 
-    Whoever calls one of them waits until that process has ended. Commands ask for it (``ahead``); a library should not
-    start processes.
+    They are compiled in the order that they are given in; whoever calls one of them waits for it. Commands ask for it
+    (``ahead``); a library should not start processes.
     """
     global _second
     if not ahead or _second is not None or not sys.executable:
@@ -243,15 +298,15 @@ def compile_ahead(*functions: Compiled) -> None:
         addresses = missing(f for f in functions if f._code is None)
     except RuntimeError:  # no folder can hold the cache: another process could not hand anything over
         return
-    if len(addresses) > 1:
+    if addresses:
         # The same modules as here, whatever lies in the current folder.
         call = (
             f"import sys; sys.path[:] = {sys.path!r}; "
-            f"from kernsel.numerics.runtime import jit; jit.end_with_parent(); jit.compile_these({addresses!r})"
+            f"from kernsel.numerics.runtime import jit; jit.end_with_parent(); jit.compile_these({addresses!r}, print)"
         )
-        quiet: dict[str, Any] = dict.fromkeys(("stdout", "stderr"), subprocess.DEVNULL)
-        process = subprocess.Popen([sys.executable, "-P", "-c", call], stdin=subprocess.PIPE, **quiet)
-        _second = _Second(process, addresses)
+        pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
+        process = subprocess.Popen([sys.executable, "-u", "-P", "-c", call], stderr=subprocess.DEVNULL, **pipes)
+        _second = _Second(process, set(addresses))
         atexit.register(_end, process)
 
 
@@ -283,11 +338,12 @@ def cache_folder(functions: Iterable[Compiled]) -> str:
     return str(os.path.commonpath([_cacheable(f._options[0], f._options[2])._cache.cache_path for f in functions]))
 
 
-def compile_these(addresses: Iterable[str]) -> None:
-    """Compile the functions at these addresses, into the cache."""
+def compile_these(addresses: Iterable[str], report: Callable[[str], object] = id) -> None:
+    """Compile the functions at these addresses, into the cache; report the address of each that is done."""
     for address in addresses:
         module, _, name = address.partition(":")
         _ = getattr(importlib.import_module(module), name).code
+        report(address)
 
 
 def _cached(function: Any, signature: Any, options: dict[str, Any], anew: bool = False) -> Dispatcher:
