@@ -21,6 +21,8 @@ PATIENCE = 5.0
 
 _last: int = signal.SIGINT
 
+_came = False
+
 
 def end(number: int, frame: FrameType | None = None) -> None:
     """End the process with one line, whatever its threads do."""
@@ -38,6 +40,8 @@ def end_at_once() -> None:
 @contextmanager
 def raised() -> Iterator[None]:
     """Raise KeyboardInterrupt for both signals inside the block, where :func:`end_at_once` had its way before."""
+    global _came
+    _came = False
     ours = [] if threading.current_thread() is not threading.main_thread() else SIGNALS
     ours = [number for number in ours if signal.getsignal(number) is end]
     try:
@@ -54,7 +58,14 @@ def raises(handler: object) -> bool:
     return handler in (signal.default_int_handler, _interrupt)
 
 
+def came() -> bool:
+    """Tell whether KeyboardInterrupt was raised: a library may have made another error of it, such as at its import."""
+    return _came
+
+
 def _interrupt(number: int, frame: FrameType | None) -> None:
+    global _came
+    _came = True
     watch = threading.Timer(PATIENCE, end, [_last])
     watch.daemon = True
     watch.start()
