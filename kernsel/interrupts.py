@@ -21,7 +21,7 @@ PATIENCE = 5.0
 
 _last: int = signal.SIGINT
 
-_came = False
+_came = _inside = False
 
 
 def end(number: int, frame: FrameType | None = None) -> None:
@@ -40,15 +40,17 @@ def end_at_once() -> None:
 @contextmanager
 def raised() -> Iterator[None]:
     """Raise KeyboardInterrupt for both signals inside the block, where :func:`end_at_once` had its way before."""
-    global _came
+    global _came, _inside
     _came = False
     ours = [] if threading.current_thread() is not threading.main_thread() else SIGNALS
     ours = [number for number in ours if signal.getsignal(number) is end]
     try:
         for number in ours:
             signal.signal(number, _interrupt if number == signal.SIGINT else _terminate)
+        _inside = True
         yield
     finally:
+        _inside = False
         for number in ours:
             signal.signal(number, end)
 
@@ -61,6 +63,12 @@ def raises(handler: object) -> bool:
 def came() -> bool:
     """Tell whether KeyboardInterrupt was raised: a library may have made another error of it, such as at its import."""
     return _came
+
+
+def check() -> None:
+    """Raise KeyboardInterrupt again where a library has dropped it, in the block of :func:`raised`."""
+    if _inside and _came:
+        raise KeyboardInterrupt
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernsel import interrupts
 from kernsel.criteria import HeldOutCriterion, Scores
 from kernsel.criteria.base import unless_finite
 from kernsel.folds.partition import Partition
@@ -200,7 +201,9 @@ class Board:
         alone = is_kept() or self.encloses  # a journal, and fits that a proof goes on from, are of this process
         if landmarks is None and not isinstance(rank, Whole) and jobs.in_force() and not alone:
             each_kernel = on_jobs
+        interrupts.check()
         for kernel, candidates in each_kernel(on_kernel, work):
+            interrupts.check()
             self.found.update({candidate.key: candidate for candidate in candidates})
             done += len(candidates)
             if self.progress is not None:

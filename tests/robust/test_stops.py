@@ -171,3 +171,23 @@ def test_a_stop_that_a_library_makes_another_error_of(number, code):
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (code, "kernsel: interrupted\n")
+
+
+def test_a_stop_that_a_library_drops_is_raised_at_the_next_kernel():
+    call = (
+        "import os, signal, sys, time\nimport numpy as np\nimport typer\nimport kernsel\n"
+        "from kernsel import interrupts\nfrom kernsel.cli import console\n"
+        "interrupts.end_at_once()\n"
+        "X = np.random.default_rng(0).normal(size=(30, 2))\n"
+        "try:\n"
+        "    with console.guarded():\n"
+        "        try:\n"
+        "            os.kill(os.getpid(), signal.SIGTERM); time.sleep(10)\n"
+        "        except BaseException:\n"
+        "            pass\n"
+        "        kernsel.select(X, X[:, 0], kernel='linear', folds=3)\n"
+        "except typer.Exit as end:\n"
+        "    sys.exit(end.exit_code)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", call], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (143, "kernsel: interrupted\n")
