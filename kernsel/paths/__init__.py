@@ -62,6 +62,11 @@ def make_path(
     return kind(problem, representation, learner, descending, lead_in=lead_in, near=near)
 
 
+def compile_learning() -> None:
+    """Have what relevances are learnt with, beside their gradients, compiled while the learning begins."""
+    compile_ahead(*factored.LOOPS)
+
+
 def compile_updates(learner: Learner, full: bool, series: bool) -> None:
     """Have the fold updates of a learner compiled while the search begins.
 
@@ -87,6 +92,7 @@ __all__ = [
     "Path",
     "SmoothPath",
     "SquarePath",
+    "compile_learning",
     "compile_updates",
     "make_path",
 ]

@@ -20,6 +20,7 @@ from kernsel.kernels.base import with_groups
 from kernsel.learning.learned import LearnedKernel
 from kernsel.numerics.runtime.jit import one_blas_thread
 from kernsel.parts import has_square_loss, read_criterion, read_kernel, read_learner
+from kernsel.paths import compile_learning
 from kernsel.protocols import Learner, SupportsPrior
 from kernsel.search.candidate import Candidate
 from kernsel.search.scales import Family
@@ -127,9 +128,11 @@ def kernels_of(dataset: Dataset, plan: Plan) -> KernelSource:
     if AUTO in given:
         if len(given) > 1:
             raise OptionError("kernel 'auto' chooses among many: leave the others out")
+        compile_learning()
         return _chosen(dataset, plan, _priors(plan, dataset.task))
     kernels = [with_groups(read_kernel(each), dataset.encoder.groups) for each in given]
     if any(kernel.unlearnt for kernel in kernels):
+        compile_learning()
         return _learnt(dataset, plan, kernels, _checked(plan))
     if plan.relevances is not None:
         raise OptionError(

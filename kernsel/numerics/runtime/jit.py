@@ -350,7 +350,8 @@ def compile_ahead(*functions: Compiled) -> None:
     (``ahead``); a library should not start processes.
     """
     global _second
-    if not ahead or _second is not None or not sys.executable:
+    busy = _second is not None and _second.process.poll() is None
+    if not ahead or busy or not sys.executable:
         return
     try:
         addresses = missing(f for f in functions if f._code is None)
