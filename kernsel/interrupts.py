@@ -21,6 +21,8 @@ PATIENCE = 5.0
 
 _last: int = signal.SIGINT
 
+_came = _inside = False
+
 
 def end(number: int, frame: FrameType | None = None) -> None:
     """End the process with one line, whatever its threads do."""
@@ -38,13 +40,17 @@ def end_at_once() -> None:
 @contextmanager
 def raised() -> Iterator[None]:
     """Raise KeyboardInterrupt for both signals inside the block, where :func:`end_at_once` had its way before."""
+    global _came, _inside
+    _came = False
     ours = [] if threading.current_thread() is not threading.main_thread() else SIGNALS
     ours = [number for number in ours if signal.getsignal(number) is end]
     try:
         for number in ours:
             signal.signal(number, _interrupt if number == signal.SIGINT else _terminate)
+        _inside = True
         yield
     finally:
+        _inside = False
         for number in ours:
             signal.signal(number, end)
 
@@ -54,7 +60,20 @@ def raises(handler: object) -> bool:
     return handler in (signal.default_int_handler, _interrupt)
 
 
+def came() -> bool:
+    """Tell whether KeyboardInterrupt was raised: a library may have made another error of it, such as at its import."""
+    return _came
+
+
+def check() -> None:
+    """Raise KeyboardInterrupt again where a library has dropped it, in the block of :func:`raised`."""
+    if _inside and _came:
+        raise KeyboardInterrupt
+
+
 def _interrupt(number: int, frame: FrameType | None) -> None:
+    global _came
+    _came = True
     watch = threading.Timer(PATIENCE, end, [_last])
     watch.daemon = True
     watch.start()

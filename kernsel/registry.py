@@ -13,9 +13,11 @@ import re
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from importlib import metadata
+from traceback import walk_tb
+from types import FrameType
 from typing import Any, Literal
 
 from kernsel import protocols
@@ -244,16 +246,27 @@ def blame(error: BaseException, *parts: Any) -> str | None:
     *parts : Kernel, Learner or Criterion
         What was in use.
     """
+    whose = maker_at((frame for frame, _ in walk_tb(error.__traceback__)), *parts)
+    return whose and f"{whose} failed ({type(error).__name__}: {parameters.first_line(error)})"
+
+
+def maker_at(frames: Iterable[FrameType], *parts: Any) -> str | None:
+    """Say which plugin's code the last of some frames are in, or else whose the first of ``parts`` that is a plugin's.
+
+    Parameters
+    ----------
+    frames : iterable of frame
+        The innermost last.
+    *parts : Kernel, Learner or Criterion
+        What was in use.
+    """
     packages = {_package(claim.value): f"a part of {claim.origin}" for claim in claims() if not claim.builtin}
-    trace, whose = error.__traceback__, None
-    while trace is not None:
-        frame = trace.tb_frame
+    whose = None
+    for frame in frames:
         package = packages.get(_package(frame.f_globals.get("__name__", "")))
         if package is not None:
             whose = maker_of(frame.f_locals.get("self")) or package
-        trace = trace.tb_next
-    whose = whose or next((maker for part in parts if (maker := maker_of(part))), None)
-    return whose and f"{whose} failed ({type(error).__name__}: {parameters.first_line(error)})"
+    return whose or next((maker for part in parts if (maker := maker_of(part))), None)
 
 
 def _package(module: str) -> str:

@@ -65,11 +65,18 @@ def main() -> None:
     try:
         app(prog_name="kernsel")
     except SystemExit as end:
-        if end.code == interrupts.exit_code():  # Python would wait for threads that are in the middle of a fit
+        # Python would wait for threads that are in the middle of a fit, or take the code away that they run in.
+        if isinstance(end.code, int) and (end.code == interrupts.exit_code() or _left_behind()):
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(end.code)
         raise
+
+
+def _left_behind() -> bool:
+    """Tell whether a candidate that never returned is still at work; what runs it may not have been imported."""
+    patience = sys.modules.get("kernsel.numerics.runtime.patience")
+    return patience is not None and patience.any_left_behind()
 
 
 def _version(wanted: bool) -> None:

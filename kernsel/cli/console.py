@@ -60,6 +60,9 @@ def guarded() -> Iterator[None]:
             say(f"error: {NO_MEMORY}")
             raise typer.Exit(2) from error
         except (Exception, SystemExit) as error:
+            if interrupts.came():
+                say("interrupted")
+                raise typer.Exit(interrupts.exit_code()) from error
             from kernsel import registry  # imports the metadata of distributions, which --help does without
 
             reason = registry.blame(error)

@@ -132,6 +132,21 @@ def seconds_before() -> float:
     return 0.0 if step is None or step.depth or step.journal.file is None else step.journal.file.before
 
 
+def seconds_since(stage: str, given: Sequence[Any]) -> float:
+    """Return the seconds of earlier runs that passed after this stage was come to first; 0 without any.
+
+    Parameters
+    ----------
+    stage : str
+    given : sequence
+        All that tells the stage from others: see ``encoding.fingerprint``.
+    """
+    step = _step.get()
+    if step is None or step.depth or step.journal.file is None:
+        return 0.0
+    return max(seconds_before() - remember(stage, given, step.journal.file.elapsed), 0.0)
+
+
 def run_header(command: str, dataset: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return what tells a run from others.
 

@@ -196,6 +196,10 @@ class JournalFile:
         """How many steps were there before this run."""
         return len(self._places)
 
+    def elapsed(self) -> float:
+        """Return the seconds of all runs so far, of this one from its beginning."""
+        return self.before + time.monotonic() - self._begun
+
     def find(self, key: str) -> Record | None:
         """Return the record of a step that was there before this run, or None."""
         with self._lock:

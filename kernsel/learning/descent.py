@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.optimize
 from numpy.typing import NDArray
 
 from kernsel.criteria import Slopes
@@ -149,6 +148,8 @@ def _minimise(
     tolerance: float,
 ) -> DescentPoint:
     """Minimise over ``(v, log lambda)`` where ``theta = theta_of(v)`` has the derivatives ``unit_of(theta)``."""
+    from scipy.optimize import minimize  # takes a while to import
+
     worst: list[float] = []
     path: list[tuple[float, float]] = []
 
@@ -167,7 +168,7 @@ def _minimise(
         path.append((float(intermediate_result.fun), float(np.exp(intermediate_result.x[-1]))))
 
     lams = (np.log(box.lams[0]), np.log(box.lams[1]))
-    found = scipy.optimize.minimize(
+    found = minimize(
         at,
         np.append(first, np.clip(np.log(start.lam), *lams)),
         jac=True,

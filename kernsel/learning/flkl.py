@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import scipy.optimize
 from numpy.typing import NDArray
 
 from kernsel.criteria import Slopes
@@ -169,6 +168,8 @@ class Trial(NamedTuple):
 
 def search(score: CrossValidation, lam: float, penalty: float, evaluations: int) -> list[Trial]:
     """Look for lambda and penalty by Nelder and Mead's simplex on their logarithms; return all pairs tried."""
+    from scipy.optimize import minimize  # takes a while to import
+
     trials: list[Trial] = []
     failed: list[str] = []
 
@@ -186,7 +187,7 @@ def search(score: CrossValidation, lam: float, penalty: float, evaluations: int)
 
     begin = np.log([lam, penalty])
     simplex = begin + SPREAD * np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
-    scipy.optimize.minimize(
+    minimize(
         at,
         begin,
         method="Nelder-Mead",

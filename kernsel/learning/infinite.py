@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.optimize
 from numpy.typing import NDArray
 
 from kernsel.errors import OptionError
@@ -132,12 +131,14 @@ class Template:
         if self.values.dtype.kind != "f" or self.values.size < 2:
             return self.points[best]
         ends = np.log(self.values[[max(best - 1, 0), min(best + 1, self.values.size - 1)]])
+        from scipy.optimize import minimize_scalar  # takes a while to import
+
         (name,) = self.kernel.free
 
         def at(log: float) -> Kernel:
             return self.kernel.with_parameters(**{name: float(np.exp(log))})
 
-        found = scipy.optimize.minimize_scalar(
+        found = minimize_scalar(
             lambda log: -energy(at(log), rows, a), bounds=ends, method="bounded", options={"xatol": PRECISION}
         )
         return at(found.x)
@@ -163,6 +164,8 @@ def _scale(kernel: Kernel, rows: Partition) -> float:
 
 def _by_gradient(kernel: Any, rows: Partition, a: Array) -> Kernel:
     """Return the relevances of largest energy that are uphill from those of a kernel."""
+    from scipy.optimize import minimize  # takes a while to import
+
     start, W, S = np.array(kernel.theta), a.T @ a / len(a), np.diag(rows.s / rows.total)
     first = energy(kernel, rows, a) or 1.0
 
@@ -174,6 +177,6 @@ def _by_gradient(kernel: Any, rows: Partition, a: Array) -> Kernel:
         return -size / first, -slope * start / first
 
     bounds = [(0.0, LARGEST * start.size)] * start.size
-    found = scipy.optimize.minimize(fall, np.ones(start.size), jac=True, method="L-BFGS-B", bounds=bounds)
+    found = minimize(fall, np.ones(start.size), jac=True, method="L-BFGS-B", bounds=bounds)
     uphill: Kernel = kernel.with_theta(found.x * start)
     return uphill

@@ -23,7 +23,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.optimize
 
 from kernsel.numerics.square.spectral import ROUNDING
 from kernsel.numerics.stability import Scan
@@ -152,6 +151,8 @@ def _searched(
     fit: Fit, weights: np.ndarray, q: np.ndarray, direction: np.ndarray, longest: float
 ) -> tuple[np.ndarray, float, np.ndarray]:
     """Return weights, J and q near the minimum of J along ``direction``, from weights up to ``longest``."""
+    from scipy.optimize import brentq  # takes a while to import
+
     found = {}
     start = float(q @ direction)
 
@@ -163,7 +164,7 @@ def _searched(
         slope = float(found[step][2] @ direction)
         return 0.0 if abs(slope) <= FLAT * start else slope
 
-    step = scipy.optimize.brentq(fall, 0.0, longest)
+    step = brentq(fall, 0.0, longest)
     return found[step] if step in found else (weights, *fit(weights))
 
 
@@ -216,6 +217,8 @@ def aligned(G: np.ndarray, Y: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, fl
     s : (n,) array
         Weights of the rows.
     """
+    from scipy.optimize import nnls  # takes a while to import
+
     root = np.sqrt(s)
     targets = root * (Y - (Y @ s / s.sum())[:, None])
     M, b = np.empty((len(G), len(G))), np.empty(len(G))
@@ -226,7 +229,7 @@ def aligned(G: np.ndarray, Y: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, fl
     ev, U = np.linalg.eigh((M + M.T) / 2.0)
     kept = ev > len(G) * ROUNDING * ev[-1]
     half = np.sqrt(ev[kept])
-    v, _ = scipy.optimize.nnls(half[:, None] * U[:, kept].T, U[:, kept].T @ b / half)
+    v, _ = nnls(half[:, None] * U[:, kept].T, U[:, kept].T @ b / half)
     if not v.any():
         return v, 0.0
     size = np.sqrt(v @ M @ v) * np.linalg.norm(targets @ targets.T)
@@ -304,10 +307,12 @@ def least_maximum(parts: Parts, weights: np.ndarray, p: float) -> tuple[np.ndarr
         known: tuple[float, np.ndarray, np.ndarray, np.ndarray] = last[1]
         return known
 
+    from scipy.optimize import minimize  # takes a while to import
+
     start = weights / weights.sum()
     bounds = at(start)[2]
     ones, some = np.ones((bounds.size, 1)), bounds.size > 0
-    scipy.optimize.minimize(
+    minimize(
         lambda x: (at(x[:-1])[0] + x[-1], np.append(at(x[:-1])[1], 1.0)),
         np.append(start, bounds.max(initial=0.0)),
         jac=True,

@@ -62,13 +62,27 @@ def make_path(
     return kind(problem, representation, learner, descending, lead_in=lead_in, near=near)
 
 
-def compile_updates(learner: Learner, full: bool) -> None:
-    """Have the fold updates of a learner compiled while the search begins; ``full`` if it does with Gram matrices."""
+def compile_learning() -> None:
+    """Have what relevances are learnt with, beside their gradients, compiled while the learning begins."""
+    compile_ahead(*factored.LOOPS)
+
+
+def compile_updates(learner: Learner, full: bool, series: bool) -> None:
+    """Have the fold updates of a learner compiled while the search begins.
+
+    Parameters
+    ----------
+    learner : Learner
+    full : bool
+        Whether it begins with Gram matrices.
+    series : bool
+        Whether influence series are wanted.
+    """
     if not getattr(learner, "free", ()) and learner.loss.square:
         compile_ahead(*(factored.LOOPS if full else heldout.LOOPS))
     else:
         kind = GramSmoothPath if full else FeaturesSmoothPath
-        compile_ahead(kind.step, kind.series)
+        compile_ahead(*([kind.series] if series else []), kind.step)
 
 
 __all__ = [
@@ -78,6 +92,7 @@ __all__ = [
     "Path",
     "SmoothPath",
     "SquarePath",
+    "compile_learning",
     "compile_updates",
     "make_path",
 ]

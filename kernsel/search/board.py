@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernsel import interrupts
 from kernsel.criteria import HeldOutCriterion, Scores
 from kernsel.criteria.base import Criterion, unless_finite
 from kernsel.folds.partition import Partition, shares_of
@@ -92,6 +93,8 @@ class Board:
         Called as ``progress(done, total, text)``.
     deadline : Deadline
         Until which candidates are scored.
+    timeout : float or None
+        Seconds after which candidates of one kernel and learner that are not scored, or verified, have failed.
     found : dict of key to Candidate
     outputs : dict of key to list of (k, n) arrays
         Held-out outputs of what was verified, on each deal.
@@ -118,6 +121,7 @@ class Board:
     metrics: Metrics | None = None
     progress: Progress | None = None
     deadline: Deadline = NEVER
+    timeout: float | None = None
     found: dict[Key, Candidate] = field(default_factory=dict)
     outputs: dict[Key, list[Array]] = field(default_factory=dict)
     losses: dict[Key, dict[int, tuple[Losses, Losses]]] = field(default_factory=dict)
@@ -202,7 +206,9 @@ class Board:
         alone = is_kept() or self.encloses  # a journal, and fits that a proof goes on from, are of this process
         if landmarks is None and not isinstance(rank, Whole) and jobs.in_force() and not alone:
             each_kernel = on_jobs
+        interrupts.check()
         for kernel, candidates in each_kernel(on_kernel, work):
+            interrupts.check()
             self.found.update({candidate.key: candidate for candidate in candidates})
             done += len(candidates)
             if self.progress is not None:
@@ -210,17 +216,20 @@ class Board:
 
     def _compute_path(self, problem: Problem, learner: Learner, lams: Sequence[float]) -> ScoredPath:
         """Score one candidate for each lambda; where anything fails, candidates that have."""
-        kernel, found = problem.kernel, ScoredPath()
+        kernel, done = problem.kernel, list[ScoredPath]()
 
         def work() -> list[Candidate]:
+            found = ScoredPath()  # of its own: work may be left behind in the middle of it
             check_diagonal(kernel, problem.rows)
-            return self._scored(make_path(problem, learner, lams), found)
+            candidates = self._scored(make_path(problem, learner, lams), found)
+            done.append(found)
+            return candidates
 
         def failed(reason: str) -> list[Candidate]:
             return [Candidate(kernel, lam, learner=learner, failed=reason) for lam in lams]
 
-        found.figures += map(_figures, contained(work, failed, self.criterion, kernel, learner))
-        return found
+        candidates = contained(work, failed, self.criterion, kernel, learner, within=self.timeout)
+        return replace(next(iter(done), ScoredPath()), figures=[_figures(each) for each in candidates])
 
     def _score_path(
         self, problem: Problem, learner: Learner, lams: Sequence[float], known: ScoredPath | None = None

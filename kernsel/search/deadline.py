@@ -19,6 +19,9 @@ from kernsel.parts import read_seconds
 SEARCH = 0.6
 """Share of the time that is left which a search may take: exact refits of the leaders follow, and the fit."""
 
+AT_LEAST = 0.1
+"""Share of its time that a run has which goes on from others, however long they took."""
+
 
 class TimeIsUp(Exception):
     """A search has no time left; what it has scored stays on the board."""
@@ -42,8 +45,22 @@ class Deadline:
         return cls(time.monotonic() + seconds)
 
     @classmethod
-    def read(cls, given: str | float | None) -> Deadline:
-        """Return the deadline of what begins now: a number of seconds, or a text such as ``90s``, ``5min`` or ``1h``.
+    def within_left(cls, seconds: float, before: float) -> Deadline:
+        """Return the deadline of what may take so many seconds, of which earlier runs took ``before``.
+
+        It is ``AT_LEAST`` of them from now, as what they found out has to be read.
+        """
+        return cls.within(max(seconds - before, AT_LEAST * seconds))
+
+    @classmethod
+    def read(cls, given: str | float | None, before: float = 0.0) -> Deadline:
+        """Return the deadline of what may take a number of seconds, or a text such as ``90s``, ``5min`` or ``1h``.
+
+        Parameters
+        ----------
+        given : str, float or None
+        before : float
+            Seconds of it that earlier runs took, which this one goes on from.
 
         Raises
         ------
@@ -58,7 +75,7 @@ class Deadline:
                 f"time {given!r} is no time: give seconds, minutes or hours, such as 90s, 5min or 1h (when "
                 "names a column of times)"
             )
-        return cls.within(seconds)
+        return cls.within_left(seconds, before)
 
     @property
     def is_set(self) -> bool:

@@ -1,7 +1,8 @@
 """What becomes of a candidate whose kernel, learner or criterion fails: it has failed, with the reason, no other has.
 
 A part of kernsel's own may overflow or meet a singular matrix. A plugin's may do anything: raise, end the process,
-return what can't be used, or write to what it was given. Errors that kernsel raises on purpose, such as those of parts
+return what can't be used, write to what it was given, or never return: with a time that candidates may take it is left
+behind. Errors that kernsel raises on purpose, such as those of parts
 that don't fit together, are no faults of a candidate and end the search.
 """
 
@@ -20,6 +21,7 @@ from kernsel.criteria.base import Criterion
 from kernsel.errors import KernselError, PluginFailure, SelectionError
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel
+from kernsel.numerics.runtime.patience import NotDone, done_within
 from kernsel.paths import Path
 from kernsel.search.candidate import Candidate
 from kernsel.text import first_line
@@ -27,7 +29,9 @@ from kernsel.text import first_line
 Work = Callable[[], list[Candidate]]
 
 
-def contained(work: Work, failed: Callable[[str], list[Candidate]], *parts: Any) -> list[Candidate]:
+def contained(
+    work: Work, failed: Callable[[str], list[Candidate]], *parts: Any, within: float | None = None
+) -> list[Candidate]:
     """Return what ``work`` returns, or where it fails what ``failed`` makes of the reason.
 
     Parameters
@@ -37,6 +41,8 @@ def contained(work: Work, failed: Callable[[str], list[Candidate]], *parts: Any)
         ``reason -> candidates``.
     *parts : Kernel, Learner or Criterion
         What work is done with.
+    within : float, optional
+        Seconds after which work that has not returned has failed; none by default.
 
     Raises
     ------
@@ -47,8 +53,10 @@ def contained(work: Work, failed: Callable[[str], list[Candidate]], *parts: Any)
     """
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is looked at
-            candidates = work()
+            candidates = work() if within is None else done_within(within, work)
         return [_named(candidate, parts) for candidate in candidates]
+    except NotDone as error:
+        return failed(f"{registry.maker_at(error.frames, *parts) or 'the work'} {error}")
     except SelectionError as error:
         return [_named(candidate, parts) for candidate in failed(str(error))]
     except (KernselError, MemoryError):

@@ -101,7 +101,8 @@ def _verified(board: Board, candidates: list[Candidate]) -> list[Candidate]:
         return [replace(candidates[0], verified=math.inf, failed=f"not verified: {reason}")]
 
     first = candidates[0]
-    return contained(lambda: board.verified(candidates), failed, board.criterion, first.kernel, first.learner)
+    parts = board.criterion, first.kernel, first.learner
+    return contained(lambda: board.verified(candidates), failed, *parts, within=board.timeout)
 
 
 def _verify_leaders(

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from kernsel.criteria import Slopes
 from kernsel.criteria.base import Criterion, SupportsGradient
 from kernsel.errors import IncompatibleError, OptionError
-from kernsel.journal import remember
+from kernsel.journal import remember, seconds_since
 from kernsel.parts import read_seconds
 from kernsel.protocols import Learner, Tunable, has_gradient, is_differentiable
 from kernsel.representation.problem import Problem
@@ -67,9 +67,10 @@ class Budget:
             raise OptionError(f"budget {text} is neither a number of candidates nor a time such as 30s or 2min")
         return cls(None, seconds)
 
-    def begin(self, deadline: Deadline) -> None:
-        """Begin what may take the seconds, until a deadline at most."""
-        self.deadline = deadline if self.seconds is None else min(deadline, Deadline.within(self.seconds))
+    def begin(self, deadline: Deadline, before: float = 0.0) -> None:
+        """Begin what may take the seconds, of which earlier runs took some ``before``, until a deadline at most."""
+        own = NEVER if self.seconds is None else Deadline.within_left(self.seconds, before)
+        self.deadline = min(deadline, own)
 
     @property
     def left(self) -> float:
@@ -283,7 +284,7 @@ def refined(search: Walk, method: str, budget: Budget, until: Deadline = NEVER) 
     """
     board = search.board
     before = board.candidates()[0]
-    budget.begin(until)
+    budget.begin(until, 0.0 if budget.seconds is None else seconds_since("refining", [method]))
     for place in list(starts(search)):
         METHODS[method](OffGrid(search, budget), place)
     after = board.candidates()[0]

@@ -55,6 +55,7 @@ def select(
     landmarks: str | None = None,
     memory: str | int | None = None,
     time: str | float | None = None,
+    candidate_timeout: str | float | None = None,
     extend: bool = True,
     pure: bool = False,
     order: float | None = None,
@@ -187,6 +188,11 @@ def select(
         and says what it has not come to; above 2000 rows of the square loss the whole kernel is fitted if that has
         the time, and less is compared than ``effort`` says where that would take too long. The choice then depends on
         the machine. The learning of relevances, exact refits and the last fit are not cut off.
+    candidate_timeout : str or float, optional
+        How long the fits of one kernel and learner along lambda, or their exact refits, may take, as ``time`` is given:
+        a candidate that has not returned by then has failed, and the search goes on without it. For plugins whose code
+        may never return: Python can't end a thread, so what waits for the system or computes in native code goes on
+        until it returns, and code that keeps Python's lock stops everything. The compiling of loops doesn't count.
     extend : bool
         Extend the grid while the winner lies on its edge.
     pure : bool

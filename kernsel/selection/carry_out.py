@@ -103,8 +103,8 @@ def carry_out(dataset: Dataset, plan: Plan, progress: Progress | None = None) ->
     header = functools.partial(run_header, "select", dataset, plan.options)
     with (
         limited_memory(read_memory(plan.memory)),
-        limited_time(Deadline.read(plan.time)),
         journaling(plan.journal, header),
+        limited_time(Deadline.read(plan.time, seconds_before())),
     ):
         return with_origin(_with_time_before(_within_memory(dataset, plan, progress)), fingerprint(dataset), plan)
 

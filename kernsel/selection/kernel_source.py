@@ -20,6 +20,7 @@ from kernsel.kernels.base import with_groups
 from kernsel.learning.learned import LearnedKernel
 from kernsel.numerics.runtime.jit import one_blas_thread
 from kernsel.parts import has_square_loss, read_criterion, read_kernel, read_learner
+from kernsel.paths import compile_learning
 from kernsel.protocols import Learner, SupportsPrior
 from kernsel.search.candidate import Candidate
 from kernsel.search.scales import Family
@@ -130,11 +131,13 @@ def kernels_of(dataset: Dataset, plan: Plan) -> KernelSource:
             raise OptionError("kernel 'auto' chooses among many: leave the others out")
         priors = _priors(plan, dataset.task)
         read_terms(dataset, plan)  # what can't be followed is refused before relevances are learnt
+        compile_learning()
         return _chosen(dataset, plan, priors)
     kernels = [with_groups(read_kernel(each), dataset.encoder.groups) for each in given]
     if any(kernel.unlearnt for kernel in kernels):
         by = _checked(plan)
         read_terms(dataset, plan)
+        compile_learning()
         return _learnt(dataset, plan, kernels, by)
     if plan.relevances is not None:
         raise OptionError(

@@ -201,6 +201,14 @@ class Plan:
         "Time that the selection may take, such as 5min; its choice then depends on the machine [default: no limit].",
         of="size",
     )
+    candidate_timeout: str | float | None = _option(
+        None,
+        "text",
+        "Ns|Nmin|Nh",
+        "Time that one kernel and learner may take along lambda, such as 30s; what has not returned by then has failed "
+        "[default: no limit].",
+        of="size",
+    )
     extend: bool = _option(True, "flag", "--extend/--no-extend", "Extend the grid if the winner is on its edge.")
     pure: bool = _option(
         False, "flag", "--pure", "Never replace an approximation that is unreliable by a better one.", of="score"

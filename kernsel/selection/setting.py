@@ -20,7 +20,7 @@ from kernsel.heldout.calibration import read_calibration
 from kernsel.heldout.errors import Errors
 from kernsel.heldout.threshold import OF_DECISIONS, Measure, read_measure
 from kernsel.kernels import Kernel
-from kernsel.parts import read_criterion, read_kernel, read_learner, read_rank, read_search, rows_for
+from kernsel.parts import read_criterion, read_kernel, read_learner, read_rank, read_search, read_seconds, rows_for
 from kernsel.paths import compile_updates
 from kernsel.protocols import Learner, SupportsMeasure
 from kernsel.representation.ranks import Full, LowRank, Rank, Whole
@@ -73,6 +73,8 @@ class Terms:
         What a threshold is to be best for.
     certify : float or None
         The share within which the lowest score is to be proved.
+    timeout : float or None
+        Seconds that a candidate may take.
     notes : list of str
     """
 
@@ -91,6 +93,7 @@ class Terms:
     intervals: str
     measure: Measure | None
     certify: float | None
+    timeout: float | None
     notes: list[str]
 
     @property
@@ -127,7 +130,7 @@ class Setting(Terms):
         """Return the search under way, on a board of its own."""
         until = deadline_in_force().share(SEARCH)
         board = Board(self.deals, self.criterion, Errors.of(self.dataset), self.rank, self.metrics, progress, until)
-        board.encloses = self.certify is not None
+        board.encloses, board.timeout = self.certify is not None, self.timeout
         walk = self.search.begin(board, list(self.grids), self.plan.extend, self.rule)
         if not isinstance(walk, Walk):
             raise PluginFailure(
@@ -164,7 +167,7 @@ def resolve(
     terms = read_terms(dataset, plan)
     learner, criterion, rows, rank = terms.learner, terms.criterion, terms.deals[0], terms.rank
     refine = read_method(plan.refine, plan.budget, criterion, learner, kernels, rank)
-    compile_updates(learner, isinstance(rank, Full) and not terms.ranks)
+    compile_updates(learner, isinstance(rank, Full) and not terms.ranks, series=hasattr(criterion, "series"))
     etas: dict[float, float] = {}
     notes = list(terms.notes)
     if getattr(criterion, "eta", 1.0) is None:
@@ -222,6 +225,7 @@ def read_terms(dataset: Dataset, plan: Plan) -> Terms:
         intervals=_read_intervals(plan, dataset, rank),
         measure=measure,
         certify=certify,
+        timeout=_read_timeout(plan.candidate_timeout),
         notes=notes,
     )
     if certify is not None and terms.ranks:
@@ -329,6 +333,16 @@ def _check_one_se(criterion: Criterion, verify: int, rows: Partition) -> None:
         raise OptionError("one_se compares with a verified candidate: let verify be at least 1")
     if rows.left.size == 1:
         raise OptionError("one_se needs a standard error over folds, and there is one fold only: hold out more")
+
+
+def _read_timeout(given: str | float | None) -> float | None:
+    """Return the seconds that candidates of one kernel may take; None for no limit."""
+    seconds = None if given is None else read_seconds(given)
+    if given is not None and seconds is None:
+        raise OptionError(
+            f"candidate_timeout {given!r} is no time: give seconds, minutes or hours, such as 30s or 5min"
+        )
+    return seconds
 
 
 def _null_score(criterion: Criterion, learner: Learner, rows: Partition) -> float:

@@ -21,6 +21,7 @@ from kernsel.journal import file as journal_file
 from kernsel.journal import journaling, remember, run_header
 from kernsel.journal.past import read_run
 from kernsel.search import board
+from kernsel.search.deadline import Deadline
 from kernsel.selection.carry_out import encode_arrays
 from kernsel.selection.plan import Plan
 
@@ -124,6 +125,29 @@ def test_the_time_of_a_run_that_goes_on_is_that_of_all_its_runs(tmp_path):
     assert result.timing["before"] == 42
     assert 42 < result.timing["total"] < 142
     assert ", 42 s of it before this run" in result.summary()
+
+
+def test_a_time_is_that_of_all_runs(tmp_path, monkeypatch):
+    """Of 100 s an earlier run took 30, and another one 12; of the 40 s of a refinement 12."""
+    path, found = tmp_path / "j", []
+    options = {**GRID, "refine": "compass", "budget": "40s", "time": "100s", "journal": path}
+    within = Deadline.within_left.__func__
+    monkeypatch.setattr(
+        Deadline, "within_left", classmethod(lambda cls, *given: found.append(given) or within(cls, *given))
+    )
+    kernsel.select(X, Y, **options)
+    assert found == [(100, 0), (40, 0)]
+    header, _, *steps, _ = (journal_file.record_of(line) for line in path.read_bytes().splitlines(keepends=True))
+    number = [step["stage"] for step in steps].index("refining")
+    at = "2026-11-29T{}+00:00".format
+    steps[number]["outcome"] = 30.0
+    legs = [{"begin": at("10:00:00")}, *({**step, "time": at("10:00:30")} for step in steps[: number + 1])]
+    legs += [{"begin": at("23:00:00")}, *({**step, "time": at("23:00:12")} for step in steps[number + 1 :])]
+    path.write_bytes(b"".join(map(journal_file.line_of, [header, *legs])))
+    found.clear()
+    result = kernsel.select(X, Y, **options)
+    assert result.timing["before"] == 42
+    assert found == [(100, 42), (40, 12)]
 
 
 def test_steps_are_told_apart_by_what_they_are_in_and_how_often_they_were(tmp_path):

@@ -150,6 +150,50 @@ wrong(1.0)
     assert "CompilationWarning" not in done.stderr
 
 
+@pytest.mark.compiled
+def test_what_is_inlined_has_no_machine_code_of_its_own():
+    """It is linked into its callers as it was written; these give the same as the function itself."""
+
+    @jit.inline
+    def half(x):
+        return 0.5 * x if x > 0.0 else np.nan
+
+    @jit.jit(jit.f8(jit.f8))
+    def quarter(x):
+        return half(half(x))
+
+    assert quarter(3.0) == 0.75
+    assert np.isnan(quarter(-1.0))
+    (result,) = half.overloads.values()
+    assert isinstance(result.library, jit._Draft)
+    assert not result.library._codegen._engine.is_symbol_defined(result.fndesc.mangled_name)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="page faults are counted as Linux does")
+def test_calls_in_one_piece_take_no_new_memory_wherever_they_are():
+    """At some depth CPython asks the system for memory at each call of a loop: here at none."""
+    from resource import RUSAGE_SELF, getrusage
+
+    def leaf():
+        pass
+
+    def faults(depth):
+        if depth:
+            return faults(depth - 1)
+        before = getrusage(RUSAGE_SELF).ru_minflt
+        for _ in range(200):
+            leaf()
+        return getrusage(RUSAGE_SELF).ru_minflt - before
+
+    def deep(most):
+        return [faults(depth) for depth in range(most)]
+
+    assert max(jit.in_one_piece(deep)(most=400)) < 200
+    assert jit.in_one_piece(leaf).__name__ == "leaf"
+    with pytest.raises(TypeError, match="unexpected"):
+        jit.in_one_piece(deep)(least=1)
+
+
 def test_work_is_shared_out_once_and_not_again_by_its_workers(use_threads):
     use_threads(3)
     seen = []
@@ -186,6 +230,21 @@ def test_a_second_process_compiles_what_will_be_needed(tmp_path):
     )
     assert done.stdout == "0\n", done.stderr
     assert len(list((tmp_path / "cache").rglob("*.nbi"))) == 2
+
+
+@pytest.mark.compiled
+def test_one_function_is_waited_for_and_not_those_after_it(tmp_path):
+    call = (
+        f"import sys; sys.path[:] = {sys.path!r}; from kernsel.numerics.runtime import jit; jit.ahead = True; "
+        "from kernsel.numerics.square import heldout; jit.compile_ahead(heldout._folds, heldout.without_block); "
+        "heldout._folds.code; print(sorted(jit._second.awaited), jit._second.process.poll()); "
+        "heldout.without_block.code; print(jit._second.awaited); jit._second.process.kill(); "
+        "jit._second.awaited.add('x'); jit._second.wait_for('x'); print(jit._second.awaited)"
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    done = subprocess.run([sys.executable, "-c", call], env=environment, capture_output=True, text=True, check=False)
+    waited = "['kernsel.numerics.square.heldout:without_block'] None"
+    assert done.stdout.splitlines() == [waited, "set()", "set()"], done.stderr
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 7])

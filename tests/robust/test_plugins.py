@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import json
+import subprocess
 import sys
+import time
 import warnings
 from pathlib import Path
 
@@ -15,7 +17,9 @@ import pytest
 import kernsel
 from commandline import run
 from kernsel import registry
-from kernsel.errors import PluginFailure, SelectionError, SelectionWarning
+from kernsel.errors import OptionError, PluginFailure, SelectionError, SelectionWarning
+from kernsel.numerics.runtime import patience
+from kernsel.numerics.runtime.jit import blas_libraries
 
 DISTS = Path(__file__).parents[1] / "dists"
 RNG = np.random.default_rng(0)
@@ -89,6 +93,60 @@ def test_a_kernel_that_misbehaves_fails_alone(name, learner):
     assert found.best.key == plain.best.key
     assert found.best.score == plain.best.score
     np.testing.assert_array_equal(found.model.predict(X), plain.model.predict(X))
+
+
+STUCK = ["kernel-sleeps", "kernel-loops", "kernel-blocks"]
+
+
+@pytest.mark.parametrize("name", STUCK)
+@pytest.mark.parametrize("learner", ["krr", "svr"])
+@pytest.mark.parametrize("kernels", [["gaussian", "linear"], []])
+def test_a_kernel_that_never_returns_is_left_behind(name, learner, kernels, use_threads):
+    use_threads(2)
+    libraries = [library for each in blas_libraries() for library in each]
+    before, others = [each.num_threads for each in libraries], ["gaussian", *kernels]
+    plain = select(learner=learner, kernel=others)
+    found = select(learner=learner, kernel=[name, *others], candidate_timeout=0.5)
+    failed = [c for c in found.candidates if c.failed is not None]
+    assert {c.kernel.name for c in failed} == {name}
+    assert {c.failed for c in failed} == {f"kernel {name!r} of acme-naughty 0.7 did not return within 0.5 s"}
+    kept = {c.key: (c.score, c.verified) for c in found.candidates if c.failed is None}
+    assert kept == {c.key: (c.score, c.verified) for c in plain.candidates}
+    assert found.best.key == plain.best.key
+    np.testing.assert_array_equal(found.model.predict(X), plain.model.predict(X))
+    assert [each.num_threads for each in libraries] == before
+    if name != "kernel-blocks":  # what runs Python ends
+        for _ in range(200):
+            if not any(thread.name == "kernsel-candidate" for thread in patience._started if thread.is_alive()):
+                break
+            time.sleep(0.05)
+        assert not patience.any_left_behind()
+    patience._started.clear()
+
+
+def test_candidates_that_return_in_time_are_the_same_with_a_limit():
+    plain, limited = (select(learner="svr", candidate_timeout=given) for given in (None, "10min"))
+    assert list(map(vars, plain.candidates)) == list(map(vars, limited.candidates))
+    with pytest.raises(OptionError, match="candidate_timeout 'soon' is no time: give seconds"):
+        select(candidate_timeout="soon")
+
+
+@pytest.mark.parametrize("name", STUCK)
+def test_a_command_ends_soon_though_a_candidate_never_does(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(DISTS / "naughty"))
+    pd.DataFrame(X).assign(y=y).to_csv(tmp_path / "table.csv", index=False)
+    began = time.monotonic()
+    call = [
+        sys.executable, "-m", "kernsel", "select", str(tmp_path / "table.csv"), "--folds", "5", "--grid", "coarse",
+        "--kernel", name, "--kernel", "gaussian", "--candidate-timeout", "1s", "--json",
+    ]  # fmt: skip
+    done = subprocess.run(call, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert "gaussian" in str(found["best"]["kernel"])
+    assert f"kernel {name!r} of acme-naughty 0.7 did not return within 1 s" in done.stdout
+    assert "Traceback" not in done.stderr
+    assert time.monotonic() - began < 60
 
 
 def test_targets_that_were_changed_end_the_search():

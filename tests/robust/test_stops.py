@@ -148,3 +148,46 @@ with interrupts.raised():
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=20)
     assert (done.returncode, done.stderr) == (143, "kernsel: interrupted\n")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_stop_that_a_library_makes_another_error_of(number, code):
+    """As the modules of Pandas, SciPy or LLVM do where they are being imported."""
+    call = (
+        "import os, sys, time\nimport typer\nfrom kernsel import interrupts\nfrom kernsel.cli import console\n"
+        "interrupts.end_at_once()\n"
+        "try:\n"
+        "    with console.guarded():\n"
+        "        try:\n"
+        f"            os.kill(os.getpid(), {int(number)}); time.sleep(10)\n"
+        "        except KeyboardInterrupt:\n"
+        "            raise ImportError('initialization failed') from None\n"
+        "except typer.Exit as end:\n"
+        "    sys.exit(end.exit_code)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", call],
+        capture_output=True, text=True, check=False,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (code, "kernsel: interrupted\n")
+
+
+def test_a_stop_that_a_library_drops_is_raised_at_the_next_kernel():
+    call = (
+        "import os, signal, sys, time\nimport numpy as np\nimport typer\nimport kernsel\n"
+        "from kernsel import interrupts\nfrom kernsel.cli import console\n"
+        "interrupts.end_at_once()\n"
+        "X = np.random.default_rng(0).normal(size=(30, 2))\n"
+        "try:\n"
+        "    with console.guarded():\n"
+        "        try:\n"
+        "            os.kill(os.getpid(), signal.SIGTERM); time.sleep(10)\n"
+        "        except BaseException:\n"
+        "            pass\n"
+        "        kernsel.select(X, X[:, 0], kernel='linear', folds=3)\n"
+        "except typer.Exit as end:\n"
+        "    sys.exit(end.exit_code)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", call], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (143, "kernsel: interrupted\n")

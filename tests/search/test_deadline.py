@@ -64,6 +64,12 @@ def test_times(ticking, given, seconds):
     assert found.earlier(0.25).end == found.end - 0.25
 
 
+@pytest.mark.parametrize(("before", "left"), [(0, 90), (60, 30), (89, 9), (1000, 9)])
+def test_what_earlier_runs_took_is_of_the_time(ticking, before, left):
+    """But what they found out has to be read: that is a tenth at least."""
+    assert Deadline.read("90s", before).end == ticking.now + left
+
+
 @pytest.mark.parametrize("given", ["5", "5 days", "day", "0s", "", 0, -3, True, math.inf, math.nan, [5], "1e400s"])
 def test_times_that_are_none(given):
     with pytest.raises(OptionError, match=r"is no time: give seconds.* \(when names a column of times\)"):

@@ -31,10 +31,11 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,6 +45,8 @@ from typing import Any
 import numba
 import numpy as np
 from numba.core import types as types  # for signatures elsewhere, too
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 from numba.core.dispatcher import Dispatcher
 
 from kernsel.errors import CompilationWarning
@@ -97,6 +100,40 @@ def jit(signature: Any, *, fastmath: set[str] | bool = False) -> Callable[[Any],
     return lambda function: Compiled(function, signature, {"fastmath": fastmath, "no_cfunc_wrapper": True})
 
 
+class _Clock:
+    """Counts the time in which any thread compiles, or waits for what is compiled."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._threads, self._since, self._before = 0, 0.0, 0.0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._threads == 0:
+                self._since = time.monotonic()
+            self._threads += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._threads -= 1
+            if self._threads == 0:
+                self._before += time.monotonic() - self._since
+
+    @property
+    def seconds(self) -> float:
+        """The time so far."""
+        with self._lock:
+            return self._before + (time.monotonic() - self._since if self._threads else 0.0)
+
+
+_clock = _Clock()
+
+
+def compile_seconds() -> float:
+    """Return the time that compiling has taken in this process, or takes now."""
+    return _clock.seconds
+
+
 defined: list[Compiled] = []
 """All functions of the modules that have been imported."""
 
@@ -118,9 +155,10 @@ class Compiled:
             return self._plain()
         with self._lock:
             if self._code is None:
-                if _second is not None and self.address in _second.addresses:
-                    _second.process.wait()
-                self._code = _compile(*self._options)
+                with _clock:
+                    if _second is not None:
+                        _second.wait_for(self.address)
+                    self._code = _compile(*self._options)
             return self._code
 
     def _plain(self) -> Any:
@@ -147,13 +185,57 @@ class Pointer(Compiled):
         return self._options[0]  # the loop that calls it has silenced divisions
 
 
+class _Draft(JITCodeLibrary):  # type: ignore[misc]  # Numba has no types
+    """LLVM's code of a function as it was written: neither optimised nor turned into machine code.
+
+    It is linked into its callers, and optimised with the outermost of them; Numba would do both for every function by
+    itself as well, which takes a quarter of all compile time.
+    """
+
+    @property
+    def codegen(self) -> _NoEngine:
+        return _NoEngine()
+
+    def get_pointer_to_function(self, name: str) -> int:
+        self._ensure_finalized()
+        return 0  # as where there is none of that name
+
+    def _optimize_functions(self, module: Any) -> None:
+        pass
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True
+
+
+class _NoEngine:
+    """What holds machine code, for a function without any."""
+
+    def set_env(self, name: str, environment: object) -> None:
+        """Leave out the globals of a function, which Numba hands to machine code for exceptions with arguments."""
+
+
+class _DraftCompiler(Compiler):  # type: ignore[misc]
+    """The usual compiler, up to the code of LLVM."""
+
+    def define_pipelines(self) -> Any:
+        state = self.state
+        state.library = _Draft(state.targetctx.codegen(), state.func_id.func_qualname)
+        return super().define_pipelines()
+
+
 def inline(function: Any = None, *, fastmath: set[str] | bool = False) -> Any:
     """Compile a small function that only other compiled functions call; it becomes part of their machine code.
 
     It keeps its own fast-math flags there: ``@inline`` or ``@inline(fastmath=CONTRACT)``. It has no entry for Python, a
     call from where ends the process: entries for all of them would take a seventh of the compile time of a large loop.
     """
-    decorate = numba.njit(fastmath=fastmath, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True)
+    decorate = numba.njit(
+        fastmath=fastmath, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True,
+        pipeline_class=_DraftCompiler,
+    )  # fmt: skip
     return decorate if function is None else decorate(function)
 
 
@@ -190,6 +272,27 @@ def keep_interrupts() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
+STACK = 1 << 17
+"""Slots of the frame that ``in_one_piece`` begins with: 1 MB, so that CPython takes a piece of 2 MB for it."""
+
+
+def in_one_piece(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Have all that ``function`` calls keep its frames in one large piece of memory.
+
+    CPython takes memory for the frames of a thread in pieces of 16 kB, and gives each back when its first frame
+    returns. Where calls in a loop begin a piece, each of them costs two calls of the system and new pages: Numba's
+    recursion meets such places at 300,000 calls of a compilation, which then takes twice as long. A piece that is taken
+    for a frame with a large stack has room for all frames after it, and memory that isn't touched costs nothing.
+    """
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    call.__code__ = call.__code__.replace(co_stacksize=STACK)
+    return functools.wraps(function)(call)
+
+
+@in_one_piece
 @keep_interrupts()
 def _compile(function: Any, signature: Any, options: dict[str, Any]) -> Dispatcher:
     global _uncached
@@ -219,12 +322,21 @@ def _compile(function: Any, signature: Any, options: dict[str, Any]) -> Dispatch
     return dispatcher
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Second:
-    """A process that compiles functions for this one."""
+    """A process that compiles functions for this one, in their order, and writes the address of each that is done."""
 
     process: subprocess.Popen[bytes]
-    addresses: tuple[str, ...]
+    awaited: set[str]
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def wait_for(self, address: str) -> None:
+        """Wait until a function that is compiled there is done, or that process has ended."""
+        with self.lock:
+            while address in self.awaited:
+                assert self.process.stdout is not None
+                done = self.process.stdout.readline().decode().strip()
+                self.awaited -= {done} if done else self.awaited
 
 
 _second: _Second | None = None
@@ -233,25 +345,27 @@ _second: _Second | None = None
 def compile_ahead(*functions: Compiled) -> None:
     """Start a process that compiles what of ``functions`` is not on disk, while this one does other things.
 
-    Whoever calls one of them waits until that process has ended. Commands ask for it (``ahead``); a library should not
-    start processes.
+    The first takes longest: where nothing but others is missing, a process would take as long to start. They are
+    compiled in the order that they are given in; whoever calls one of them waits for it. Commands ask for it
+    (``ahead``); a library should not start processes.
     """
     global _second
-    if not ahead or _second is not None or not sys.executable:
+    busy = _second is not None and _second.process.poll() is None
+    if not ahead or busy or not sys.executable:
         return
     try:
         addresses = missing(f for f in functions if f._code is None)
     except RuntimeError:  # no folder can hold the cache: another process could not hand anything over
         return
-    if len(addresses) > 1:
+    if addresses and addresses[0] == functions[0].address:
         # The same modules as here, whatever lies in the current folder.
         call = (
             f"import sys; sys.path[:] = {sys.path!r}; "
-            f"from kernsel.numerics.runtime import jit; jit.end_with_parent(); jit.compile_these({addresses!r})"
+            f"from kernsel.numerics.runtime import jit; jit.end_with_parent(); jit.compile_these({addresses!r}, print)"
         )
-        quiet: dict[str, Any] = dict.fromkeys(("stdout", "stderr"), subprocess.DEVNULL)
-        process = subprocess.Popen([sys.executable, "-P", "-c", call], stdin=subprocess.PIPE, **quiet)
-        _second = _Second(process, addresses)
+        pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
+        process = subprocess.Popen([sys.executable, "-u", "-P", "-c", call], stderr=subprocess.DEVNULL, **pipes)
+        _second = _Second(process, set(addresses))
         atexit.register(_end, process)
 
 
@@ -283,11 +397,12 @@ def cache_folder(functions: Iterable[Compiled]) -> str:
     return str(os.path.commonpath([_cacheable(f._options[0], f._options[2])._cache.cache_path for f in functions]))
 
 
-def compile_these(addresses: Iterable[str]) -> None:
-    """Compile the functions at these addresses, into the cache."""
+def compile_these(addresses: Iterable[str], report: Callable[[str], object] = id) -> None:
+    """Compile the functions at these addresses, into the cache; report the address of each that is done."""
     for address in addresses:
         module, _, name = address.partition(":")
         _ = getattr(importlib.import_module(module), name).code
+        report(address)
 
 
 def _cached(function: Any, signature: Any, options: dict[str, Any], anew: bool = False) -> Dispatcher:
@@ -349,16 +464,32 @@ def threads() -> int:
 
 
 def share(work: Callable[[int, int], object], jobs: int) -> None:
-    """Run ``work(first, step)`` on each thread: together the ``range(first, jobs, step)`` hold every job once."""
+    """Run ``work(first, step)`` on each thread: together the ``range(first, jobs, step)`` hold every job once.
+
+    The threads are daemons: one that never returns doesn't keep the process from ending.
+    """
     workers = min(threads(), jobs)
     if workers <= 1:
         work(0, 1)
         return
-    with ThreadPoolExecutor(workers - 1) as pool:
-        others = [pool.submit(_busy, work, first, workers) for first in range(1, workers)]
+    errors: list[BaseException] = []
+
+    def job(first: int) -> None:
+        try:
+            _busy(work, first, workers)
+        except BaseException as error:  # noqa: BLE001  # for whoever waits
+            errors.append(error)
+
+    others = [threading.Thread(target=job, args=(first,), daemon=True) for first in range(1, workers)]
+    for each in others:
+        each.start()
+    try:
         _busy(work, 0, workers)
-        for other in others:
-            other.result()
+    finally:
+        for each in others:
+            each.join()
+    if errors:
+        raise errors[0]
 
 
 def share_each(work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
@@ -380,6 +511,20 @@ def share_each(work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any
         raise
     finally:
         pool.shutdown(wait, cancel_futures=True)
+
+
+def working_alike() -> Callable[[], AbstractContextManager[None]]:
+    """Return what lets another thread share work out as this one does, under the limit of BLAS that this one sets."""
+    busy = getattr(_worker, "busy", False)
+
+    @contextmanager
+    def alike() -> Iterator[None]:
+        _worker.busy, _worker.limited = busy, True
+        own = blas_libraries()[1]
+        limit_threads(own, [1] * len(own))  # which is of the thread, and ends with it
+        yield
+
+    return alike
 
 
 def _alone(work: Callable[[Any], Any], item: Any) -> Any:

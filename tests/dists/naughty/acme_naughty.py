@@ -1,6 +1,7 @@
 """Parts that keep the protocol by their looks, and misbehave when they are used."""
 
 import sys
+import time
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -103,6 +104,32 @@ class KernelExits(_Fine):
 
     def evaluate(self, stats):
         sys.exit(7)
+
+
+@dataclass(frozen=True)
+class KernelSleeps(_Fine):
+    name: ClassVar[str] = "kernel-sleeps"
+
+    def evaluate(self, stats):
+        while True:
+            time.sleep(0.01)
+
+
+@dataclass(frozen=True)
+class KernelLoops(_Fine):
+    name: ClassVar[str] = "kernel-loops"
+
+    def evaluate(self, stats):
+        while True:
+            pass
+
+
+@dataclass(frozen=True)
+class KernelBlocks(_Fine):
+    name: ClassVar[str] = "kernel-blocks"
+
+    def evaluate(self, stats):
+        time.sleep(1e6)
 
 
 @dataclass(frozen=True)
