@@ -32,7 +32,8 @@ PIECES = 4
 """Between two values of lambda fits are made at so many less one: with values four times apart these are 41 % away."""
 
 FAR = 0.1
-"""Where what is known between two fits leaves a gap of such a share, each is looked at by itself as well."""
+"""Where V' has kinks, and what is known between two fits leaves a gap of such a share, each is looked at by itself as
+well."""
 
 RESIDUALS = 4.0
 """By so many widths of the interval at a fit's own lambda those at others are widened: see ``Proof._near``."""
@@ -238,7 +239,8 @@ class Proof:
 
         Refits are made at a few lambda. Between two of them exact outputs are near interpolated ones, up to something
         of second order in their distance where V' is smooth: see ``numerics.smooth.enclosure`` and
-        ``heldout.ranges.least_between``. Where V' has jumps, as nearly a hinge's has, one of the fits may say more.
+        ``heldout.ranges.least_between``. Where V' has kinks, the steep ones of a hinge above all, one of the fits may
+        say more.
         """
         kernel, learner, lam = key
         lams = np.unique([each[2] for each in self.keys() if each[:2] == (kernel, learner)])
@@ -251,7 +253,7 @@ class Proof:
         for share, rows in zip(self.board.shares, self.board.deals, strict=True):
             path = self.board.path(rows, kernel, learner, points.tolist())
             found = least_between(rows, learner.loss, *path.enclosed_between())
-            if found.min() < (1.0 - FAR) * lowest:
+            if learner.loss.piecewise_quadratic and found.min() < (1.0 - FAR) * lowest:
                 found = np.maximum(found, self._near(path))
             least += share * found
         return float(np.clip(1.0 - least.min() / lowest, 0.0, 1.0)) if lowest > 0.0 else 0.0
