@@ -39,10 +39,10 @@ for warning in caught:
 """
 
 
-def run(folder, **environment):
-    """Run ``RUN`` in a new process; returns its lines."""
+def run(folder, script=RUN, **environment):
+    """Run ``RUN``, or another script, in a new process without Numba's variables; returns its lines."""
     done = subprocess.run(
-        [sys.executable, "-c", RUN, str(folder)],
+        [sys.executable, "-c", script, str(folder)],
         env={**{k: v for k, v in os.environ.items() if not k.startswith("NUMBA_")}, **environment},
         capture_output=True, text=True, timeout=100, check=False,
     )  # fmt: skip
@@ -115,7 +115,7 @@ def test_a_change_of_the_numerics_compiles_again(folder):
         "import loops\n",
         "import loops\nfrom kernsel.numerics.runtime import jit as j\nj._sources = lambda: 'changed'\n",
     )
-    subprocess.run([sys.executable, "-c", changed, str(folder)], capture_output=True, check=True, timeout=100)
+    run(folder, changed)
     assert index.read_bytes() != before
 
 
