@@ -147,7 +147,7 @@ def _read(pairs: Iterable[Any], text: str, places: Indices, n: int) -> Splits:
     """Read pairs of row numbers below n, of which those of ``places`` count: splits that hold out none are left out."""
     place, times, trained = np.full(n, -1), np.zeros(n, np.int64), np.zeros(n, np.bool_)
     place[places] = np.arange(places.size)
-    made, whole = Splits([], [], places.size, text, whole=True), True
+    made, whole, number = Splits([], [], places.size, text, whole=True), True, 0
     for number, pair in enumerate(pairs, start=1):
         train, test = _row_numbers_of(pair, f"{text}, fold {number}", n)
         trained[:] = False
@@ -167,6 +167,8 @@ def _read(pairs: Iterable[Any], text: str, places: Indices, n: int) -> Splits:
         if test.size:
             made.train.append(train)
             made.test.append(test)
+    if not number:
+        raise OptionError(f"{text}: there are none; an iterator can be read only once: give a list of its pairs")
     return made._replace(whole=whole)
 
 
@@ -174,7 +176,9 @@ def _row_numbers_of(pair: Any, where: str, n: int) -> list[Indices]:
     try:
         train, test = map(np.asarray, pair)
     except (TypeError, ValueError):
-        raise OptionError(f"{where} must be a pair: rows to train on, and rows to hold out, not {_short(pair)}") from None
+        raise OptionError(
+            f"{where} must be a pair: rows to train on, and rows to hold out, not {_short(pair)}"
+        ) from None
     return [_row_numbers(train, where, "train on", n), _row_numbers(test, where, "hold out", n)]
 
 

@@ -172,9 +172,7 @@ def resolve(
     notes = list(terms.notes)
     if getattr(criterion, "eta", 1.0) is None:
         at = LowRank(terms.ranks[-1]) if terms.ranks else rank
-        criterion, etas = choose_eta(
-            criterion, rows, dataset, kernels, plan.grid, learner, at, progress, terms.timeout
-        )
+        criterion, etas = choose_eta(criterion, rows, dataset, kernels, plan.grid, learner, at, progress, terms.timeout)
         notes.append(describe_eta(criterion.eta, etas))
     rule = replace(terms.rule, null=_null_score(criterion, learner, rows))
     known = vars(terms) | {"criterion": criterion, "rule": rule, "notes": notes}

@@ -312,8 +312,9 @@ class Splitting:
         ([([0], [[1, 2, 3]] * 40)], {}, r"rows to hold out must be an array of row numbers, not array.* \.\.\.$"),
         ([(np.arange(24) < 9, np.arange(24) >= 9)], {}, r"not array.*; np.flatnonzero of a mask gives them$"),
         ([([0], [[1], [2, 3]])], {}, "fold 1 must be a pair: rows to train on, and rows to hold out, not .*2, 3"),
-        (Splitting((np.arange(20), [20], [21])), {}, r"folds of Splitting, fold 1 must be a pair: .* \.\.\.$"),
-        ([], {}, "no row is held out"),
+        (Splitting((np.arange(20), [20], [21])), {}, "folds of Splitting, fold 1 must be a pair: .*21"),
+        (Splitting(), {}, "folds of Splitting: there are none; an iterator can be read only once: give a list"),
+        ([], {}, "folds as given: there are none; an iterator"),
     ],
     ids=lambda value: str(value)[:40].replace("\n", " ") if not isinstance(value, dict) else ",".join(value),
 )
