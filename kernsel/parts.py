@@ -176,7 +176,10 @@ def _tolerance(text: str) -> tuple[int, float]:
 def read_seconds(text: object) -> float | None:
     """Return the seconds of a number, or of a text such as ``90s``, ``5min`` or ``1h``; None where it is no time."""
     if isinstance(text, numbers.Real) and not isinstance(text, bool):
-        seconds = float(text)
+        try:
+            seconds = float(text)
+        except OverflowError:  # a whole number without end
+            return None
     else:
         match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|min|h)", str(text).strip())
         seconds = float(match[1]) * SECONDS[match[2]] if match else math.nan

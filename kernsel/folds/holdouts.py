@@ -382,7 +382,7 @@ def _counted(count: int, text: str, outside: int, times: Indices) -> str:
     return (
         f"{count} {text if count != 1 else text.replace('folds', 'fold', 1)}"
         + often * (most > 1)
-        + f", {outside} rows never held out" * bool(outside)
+        + f", {outside} row{'s' * (outside != 1)} never held out" * bool(outside)
     )
 
 

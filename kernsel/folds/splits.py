@@ -28,7 +28,7 @@ MOST_TIMES = 100
 """How often a row may be held out: so many times as long as with folds that hold out each row once takes a search."""
 
 LONGEST = 200
-"""Characters of what a splitter says are shown: it may list every label."""
+"""Characters of what a splitter says, or gives, are shown: it may list every label, or row."""
 
 Mask = NDArray[np.bool_]
 
@@ -123,8 +123,13 @@ def _pairs_of(repeatable: Any, splitter: Any, dataset: Dataset) -> Iterator[Any]
     try:
         yield from repeatable.split(dataset.X, y, dataset.groups)
     except (TypeError, ValueError) as error:
-        name, reason = (textwrap.shorten(str(each), LONGEST, placeholder=" ...") for each in (repr(splitter), error))
-        raise OptionError(f"the splitter {name} can't split these {dataset.n} rows: {reason}") from error
+        reason = _short(error, str)
+        raise OptionError(f"the splitter {_short(splitter)} can't split these {dataset.n} rows: {reason}") from error
+
+
+def _short(value: object, written: Callable[[object], str] = repr) -> str:
+    """Return what a value looks like, in one line that isn't long."""
+    return textwrap.shorten(written(value), LONGEST, placeholder=" ...")
 
 
 def read_pairs(pairs: Iterable[Any], dataset: Dataset) -> Splits:
@@ -142,9 +147,9 @@ def _read(pairs: Iterable[Any], text: str, places: Indices, n: int) -> Splits:
     """Read pairs of row numbers below n, of which those of ``places`` count: splits that hold out none are left out."""
     place, times, trained = np.full(n, -1), np.zeros(n, np.int64), np.zeros(n, np.bool_)
     place[places] = np.arange(places.size)
-    made, whole = Splits([], [], places.size, text, whole=True), True
+    made, whole, number = Splits([], [], places.size, text, whole=True), True, 0
     for number, pair in enumerate(pairs, start=1):
-        train, test = (_row_numbers(rows, f"{text}, fold {number}", n) for rows in pair)
+        train, test = _row_numbers_of(pair, f"{text}, fold {number}", n)
         trained[:] = False
         trained[train] = True
         if trained[test].any():
@@ -162,13 +167,27 @@ def _read(pairs: Iterable[Any], text: str, places: Indices, n: int) -> Splits:
         if test.size:
             made.train.append(train)
             made.test.append(test)
+    if not number:
+        raise OptionError(f"{text}: there are none; an iterator can be read only once: give a list of its pairs")
     return made._replace(whole=whole)
 
 
-def _row_numbers(rows: Any, where: str, n: int) -> Indices:
-    array = np.asarray(rows)
-    if array.ndim != 1 or not array.size or array.dtype.kind not in "iu":
-        raise OptionError(f"{where}: rows to train on and rows to hold out must be arrays of row numbers, not {rows!r}")
+def _row_numbers_of(pair: Any, where: str, n: int) -> list[Indices]:
+    try:
+        train, test = map(np.asarray, pair)
+    except (TypeError, ValueError):
+        raise OptionError(
+            f"{where} must be a pair: rows to train on, and rows to hold out, not {_short(pair)}"
+        ) from None
+    return [_row_numbers(train, where, "train on", n), _row_numbers(test, where, "hold out", n)]
+
+
+def _row_numbers(array: NDArray[Any], where: str, what_for: str, n: int) -> Indices:
+    if array.ndim == 1 and not array.size:
+        raise OptionError(f"{where} has no rows to {what_for}; leave it out, or give it some")
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        mask = "; np.flatnonzero of a mask gives them" if array.dtype.kind == "b" else ""
+        raise OptionError(f"{where}: rows to {what_for} must be an array of row numbers, not {_short(array)}{mask}")
     if array.min() < 0 or array.max() >= n:
         raise OptionError(f"{where}: row numbers must be from 0 to {n - 1}, not {array.min()} to {array.max()}")
     unique = np.unique(array)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from kernsel.errors import OptionError
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel
+from kernsel.numerics.runtime.patience import NotDone, done_within
 from kernsel.protocols import Learner, Tunable
 from kernsel.search.candidate import Candidate, Key, parameters_of
 from kernsel.search.converting import in_own_words
@@ -163,7 +164,9 @@ def _lengthened(axis: Array, value: float) -> Array | None:
     return np.sort(np.append(axis, usable)) if usable.size else None
 
 
-def make_grids(kernels: Sequence[Kernel], grid: Grid, rows: Partition, learner: Learner) -> list[Axes]:
+def make_grids(
+    kernels: Sequence[Kernel], grid: Grid, rows: Partition, learner: Learner, within: float | None = None
+) -> list[Axes]:
     """Return the grid of each kernel.
 
     Parameters
@@ -176,6 +179,9 @@ def make_grids(kernels: Sequence[Kernel], grid: Grid, rows: Partition, learner: 
         What has no values is automatic, or as ``"rest"`` says: one of these names.
     rows : Partition
     learner : Learner
+    within : float, optional
+        Seconds after which a kernel that has not returned its values says nothing of the scale of lambda; none by
+        default.
 
     Raises
     ------
@@ -191,7 +197,7 @@ def make_grids(kernels: Sequence[Kernel], grid: Grid, rows: Partition, learner: 
             which = ", ".join(f"'{kernel}'" for kernel in kernels)
             raise OptionError(f"grid: kernel {which} has no free parameter '{name}'; free here: {', '.join(known)}")
     learner = learner.freed(values) if isinstance(learner, Tunable) else learner
-    return [_axes(kernel, style, values, rows, learner) for kernel in kernels]
+    return [_axes(kernel, style, values, rows, learner, within) for kernel in kernels]
 
 
 def read_grid(grid: Grid) -> tuple[str, dict[str, Array]]:
@@ -218,7 +224,9 @@ def read_grid(grid: Grid) -> tuple[str, dict[str, Array]]:
     return style, {name: read_axis(name, each) for name, each in named}
 
 
-def _axes(kernel: Kernel, style: str, given: Mapping[str, Array], rows: Partition, learner: Learner) -> Axes:
+def _axes(
+    kernel: Kernel, style: str, given: Mapping[str, Array], rows: Partition, learner: Learner, within: float | None
+) -> Axes:
     known = {n: PAPER_TAU for n in kernel.free if n.rpartition(".")[2] == "tau"} if style == "paper" else {}
     known |= {n: given[n] for n in kernel.free if n in given}
     lams = given.get("lambda", PAPER_LAM if style == "paper" else None)
@@ -226,19 +234,26 @@ def _axes(kernel: Kernel, style: str, given: Mapping[str, Array], rows: Partitio
         scaled = {name: np.asarray(axis, dtype=np.float64) for name, axis in kernel.axes(rows.X).items()}
         if lams is None:
             middle = kernel.with_parameters(**{name: float(axis[axis.size // 2]) for name, axis in scaled.items()})
-            with np.errstate(over="ignore", invalid="ignore"):
-                diagonal = rows.diagonal(middle)
-                ridge = float(rows.s @ diagonal / rows.total)
-                if not math.isfinite(ridge):  # the sum may be out of range where the mean isn't
-                    ridge = float(rows.s / rows.total @ diagonal)
-            if not (RIDGES[0] * ridge > 0 and math.isfinite(RIDGES[-1] * ridge)):
-                ridge = 1.0  # without a scale no candidate has a score
+            ridge = _scale(middle, rows, within)
             counts = (rows.s == np.round(rows.s)).all()  # of rows that are there several times; else ratios count
             lams = _thinned(style, "lambda", RIDGES * ridge / (rows.total if counts else rows.n))
         known = {n: _thinned(style, n, axis) for n, axis in scaled.items()} | known
     tuning = dict(learner.axes(rows.Y)) if isinstance(learner, Tunable) and learner.free else {}
     tuning = {n: given[n] if n in given else _thinned(style, n, axis) for n, axis in tuning.items()}
     return Axes(kernel, {n: known[n] for n in kernel.free if n in known}, lams, learner, tuning)
+
+
+def _scale(kernel: Kernel, rows: Partition, within: float | None) -> float:
+    """Return the mean of k(x, x) over the rows; 1 where there is none, so that no candidate will have a score."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        try:
+            diagonal = rows.diagonal(kernel) if within is None else done_within(within, lambda: rows.diagonal(kernel))
+        except NotDone:
+            return 1.0
+        scale = float(rows.s @ diagonal / rows.total)
+        if not math.isfinite(scale):  # the sum may be out of range where the mean isn't
+            scale = float(rows.s / rows.total @ diagonal)
+    return scale if RIDGES[0] * scale > 0 and math.isfinite(RIDGES[-1] * scale) else 1.0
 
 
 def _thinned(style: str, name: str, axis: Array) -> Array:

@@ -2,8 +2,8 @@
 
 A part of kernsel's own may overflow or meet a singular matrix. A plugin's may do anything: raise, end the process,
 return what can't be used, write to what it was given, or never return: with a time that candidates may take it is left
-behind. Errors that kernsel raises on purpose, such as those of parts
-that don't fit together, are no faults of a candidate and end the search.
+behind. Errors that kernsel raises on purpose, such as those of parts that don't fit together, are no faults of a
+candidate and end the search.
 """
 
 from __future__ import annotations

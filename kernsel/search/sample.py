@@ -63,7 +63,9 @@ class ScatteredPoints(Axes):
         return candidate.lam in self.lams and (candidate.kernel, candidate.learner) in self.sample
 
 
-def make_designs(kernels: Sequence[Kernel | Family], grid: Grid, rows: Partition, learner: Learner) -> list[Axes]:
+def make_designs(
+    kernels: Sequence[Kernel | Family], grid: Grid, rows: Partition, learner: Learner, within: float | None = None
+) -> list[Axes]:
     """Return the grid of each kernel as ``make_grids`` does, or a sample of it.
 
     Parameters
@@ -74,6 +76,8 @@ def make_designs(kernels: Sequence[Kernel | Family], grid: Grid, rows: Partition
         automatic grid; in a mapping that is ``"rest"``, and what has values is sampled in their range.
     rows : Partition
     learner : Learner
+    within : float, optional
+        As for ``make_grids``.
 
     Raises
     ------
@@ -87,7 +91,7 @@ def make_designs(kernels: Sequence[Kernel | Family], grid: Grid, rows: Partition
         pairs = zip(kernels, grids, strict=True)
         return [Scales.of(each, axes) if isinstance(each, Family) else axes for each, axes in pairs]
 
-    grids = make_grids(first, given, rows, learner)
+    grids = make_grids(first, given, rows, learner, within)
     return scaled(grids if match is None else [_scattered(axes, match[1], int(match[2]), rows.seed) for axes in grids])
 
 

@@ -51,6 +51,7 @@ def choose_eta(
     learner: Learner,
     rank: Rank,
     progress: Progress | None = None,
+    timeout: float | None = None,
 ) -> tuple[Any, dict[float, float]]:
     """Give a criterion whose ``eta`` is None the value whose winners have the lowest held-out error.
 
@@ -72,6 +73,8 @@ def choose_eta(
     rank : LowRank, Whole or None
         Of the representation that the inner searches score at.
     progress : callable, optional
+    timeout : float, optional
+        Of the board of the inner searches.
 
     Returns
     -------
@@ -98,6 +101,7 @@ def choose_eta(
     for held in deal_parts(rows, dataset):
         inner, whole = leave_out(rows, held), hold_out(rows, held)
         board = Board([inner], replace(criterion, eta=1.0), errors_of, rank.within(inner.n), progress=progress)
+        board.timeout = timeout
         winners = _winners(board, kernels, grid, learner)
         judged = {}
         for winner in winners:
@@ -140,7 +144,7 @@ def hold_out(rows: Partition, held: NDArray[np.bool_]) -> Partition:
 
 def _winners(board: Board, kernels: Sequence[Kernel], grid: Grid, learner: Learner) -> list[Candidate]:
     """Return the best candidate by each eta, from one search with eta = 1."""
-    GridSearch(board, make_designs(kernels, grid, board.rows, learner), extend=False).run()
+    GridSearch(board, make_designs(kernels, grid, board.rows, learner, board.timeout), extend=False).run()
     standing = [candidate for candidate in board.candidates() if candidate.failed is None]
     if not standing:
         reason = board.candidates()[0].failed

@@ -172,11 +172,11 @@ def resolve(
     notes = list(terms.notes)
     if getattr(criterion, "eta", 1.0) is None:
         at = LowRank(terms.ranks[-1]) if terms.ranks else rank
-        criterion, etas = choose_eta(criterion, rows, dataset, kernels, plan.grid, learner, at, progress)
+        criterion, etas = choose_eta(criterion, rows, dataset, kernels, plan.grid, learner, at, progress, terms.timeout)
         notes.append(describe_eta(criterion.eta, etas))
     rule = replace(terms.rule, null=_null_score(criterion, learner, rows))
     known = vars(terms) | {"criterion": criterion, "rule": rule, "notes": notes}
-    grids = make_designs(designed, plan.grid, rows, learner)
+    grids = make_designs(designed, plan.grid, rows, learner, terms.timeout)
     return Setting(**known, kernels=kernels, grids=grids, refine=refine, etas=etas)
 
 

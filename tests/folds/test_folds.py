@@ -246,6 +246,16 @@ def test_every_row_is_in_the_order_once_and_folds_are_the_given_ones(folds):
 # What can't be
 
 
+class Splitting:
+    """A splitter that gives what it is made of."""
+
+    def __init__(self, *given):
+        self.given = given
+
+    def split(self, X, y=None, groups=None):
+        return self.given
+
+
 @pytest.mark.parametrize(
     ("folds", "roles", "message"),
     [
@@ -296,9 +306,15 @@ def test_every_row_is_in_the_order_once_and_folds_are_the_given_ones(folds):
         ([([0, 0], [1, 2])], {}, "folds as given, fold 1: a row is listed twice; list it once, and give it weight 2"),
         ([([0], [1]), ([0], [24])], {}, "folds as given, fold 2: row numbers must be from 0 to 23, not 24 to 24"),
         ([([0], [-1])], {}, "row numbers must be from 0 to 23"),
-        ([([], [1])], {}, "rows to train on and rows to hold out must be arrays of row numbers"),
-        ([([0.5], [1])], {}, "rows to train on and rows to hold out must be arrays of row numbers"),
-        ([], {}, "no row is held out"),
+        ([([], [1])], {}, "folds as given, fold 1 has no rows to train on; leave it out, or give it some"),
+        ([([1], [2]), ([0], [])], {}, "folds as given, fold 2 has no rows to hold out; leave it out"),
+        ([([0.5], [1])], {}, "rows to train on must be an array of row numbers, not array"),
+        ([([0], [[1, 2, 3]] * 40)], {}, r"rows to hold out must be an array of row numbers, not array.* \.\.\.$"),
+        ([(np.arange(24) < 9, np.arange(24) >= 9)], {}, r"not array.*; np.flatnonzero of a mask gives them$"),
+        ([([0], [[1], [2, 3]])], {}, "fold 1 must be a pair: rows to train on, and rows to hold out, not .*2, 3"),
+        (Splitting((np.arange(20), [20], [21])), {}, "folds of Splitting, fold 1 must be a pair: .*21"),
+        (Splitting(), {}, "folds of Splitting: there are none; an iterator can be read only once: give a list"),
+        ([], {}, "folds as given: there are none; an iterator"),
     ],
     ids=lambda value: str(value)[:40].replace("\n", " ") if not isinstance(value, dict) else ",".join(value),
 )

@@ -156,7 +156,7 @@ def test_each_row_is_held_out_for_the_nth_time_in_the_nth_deal():
     assert [deal.number.tolist() for deal in deals] == [[1, 1, -1, 0, 0, 0], [-1, 0, -1, -1, 0, -1]]
     assert [np.flatnonzero(kept).tolist() for kept in deals[0].training] == [[0, 1, 2], [3, 4, 5]]
     assert np.flatnonzero(deals[1].training[0]).tolist() == [0, 5]
-    assert {deal.text for deal in deals} == {"3 folds as given, rows held out up to 2 times, 1 rows never held out"}
+    assert {deal.text for deal in deals} == {"3 folds as given, rows held out up to 2 times, 1 row never held out"}
     repeated = make_deals(RepeatedKFold(n_splits=3, n_repeats=4, random_state=0), data)
     assert [deal.training for deal in repeated] == [None] * 4
     assert repeated[0].text == "12 folds of RepeatedKFold, each row held out 4 times"

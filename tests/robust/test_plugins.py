@@ -131,6 +131,27 @@ def test_candidates_that_return_in_time_are_the_same_with_a_limit():
         select(candidate_timeout="soon")
 
 
+@pytest.mark.parametrize("learner", ["krr", "svr"])
+@pytest.mark.parametrize("options", [{}, {"criterion": "rks", "eta": "cv"}], ids=["criterion", "eta"])
+def test_a_function_that_never_returns_is_left_behind(learner, options):
+    """Its values are asked for before any candidate is scored, too: they give the scale of lambda."""
+
+    def stuck(X, Z):
+        while True:
+            pass
+
+    options = {**options, "learner": learner, "grid": "coarse"}
+    plain, found = select(**options), select(kernel=["gaussian", stuck], candidate_timeout=0.2, **options)
+    assert {c.kernel.name for c in found.candidates if c.failed is not None} == {"stuck"}
+    assert found.best.key == plain.best.key
+    assert found.best.verified == plain.best.verified
+
+
+@pytest.mark.parametrize("seconds", [1e10, 1e300])
+def test_a_limit_beyond_what_threads_can_wait_is_none(seconds):
+    assert patience.done_within(seconds, lambda: time.sleep(0.1) or 5) == 5
+
+
 @pytest.mark.parametrize("name", STUCK)
 def test_a_command_ends_soon_though_a_candidate_never_does(name, tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(DISTS / "naughty"))

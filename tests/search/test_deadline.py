@@ -70,7 +70,9 @@ def test_what_earlier_runs_took_is_of_the_time(ticking, before, left):
     assert Deadline.read("90s", before).end == ticking.now + left
 
 
-@pytest.mark.parametrize("given", ["5", "5 days", "day", "0s", "", 0, -3, True, math.inf, math.nan, [5], "1e400s"])
+@pytest.mark.parametrize(
+    "given", ["5", "5 days", "day", "0s", "", 0, -3, True, math.inf, math.nan, [5], "1e400s", 10**400]
+)
 def test_times_that_are_none(given):
     with pytest.raises(OptionError, match=r"is no time: give seconds.* \(when names a column of times\)"):
         select_dataset(table(), kernel="gaussian", time=given)

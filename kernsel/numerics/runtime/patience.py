@@ -120,7 +120,7 @@ def done_within(seconds: float, work: Callable[[], T]) -> T:
         thread.start()
         try:
             left = seconds
-            while not job.returned.wait(max(left, LEAST_WAIT)) and left > 0.0:
+            while not job.returned.wait(min(max(left, LEAST_WAIT), threading.TIMEOUT_MAX)) and left > 0.0:
                 left = seconds - (time.monotonic() - began) + (compile_seconds() - compiled)
         except BaseException:  # Ctrl-C above all
             job.leave(thread)
