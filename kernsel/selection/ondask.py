@@ -92,7 +92,7 @@ def select_files(
 
 def _read(number: int, path: str, target: str | None, weights: str | None, reading: Reading | None) -> Rows:
     """Read a file, on a worker."""
-    roles = assign_roles(read_table(path, reading=reading), target, weights)
+    roles = assign_roles(read_table(path, reading=reading, may_be_empty=True), target, weights)
     return Rows(number, *roles.split(), roles.weights)
 
 

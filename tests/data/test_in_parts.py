@@ -219,3 +219,27 @@ def test_what_is_wrong_is_said_with_its_part():
         encode.find_encoding(InProcess(), cut(frame, y * 0, None, CUTS["some"]), Plan())
     with pytest.raises(DataError, match="the table has 0 rows"):
         encode.find_encoding(InProcess(), cut(frame, y, None, [0, 0, 0]), Plan())
+
+
+def test_labels_that_are_numbers_in_some_parts_and_text_in_others():
+    y = [pd.Series(values * 10, name="y") for values in (["x", "1"], [0, 1], [1.0, 0.0], ["0", "x"])]
+    frame, found = pd.DataFrame({"a": np.arange(20.0) ** 2}), []
+    parts = [work.Rows(i, frame, each, None) for i, each in enumerate(y)]
+    found = encode.find_encoding(InProcess(), parts, Plan())
+    assert found.target.labels == ["0", "1", "x"]
+    codes = [
+        in_parts.encode_rows(*part[1:], found.columns, found.target, found.encoder).Y.argmax(axis=0)[:2].tolist()
+        for part in parts
+    ]
+    assert codes == [[2, 1], [0, 1], [1, 0], [0, 2]]
+
+
+def test_no_row_is_named_where_it_is_not_known():
+    """Of a column in parts there are different values, in no order of the rows."""
+    frame, y, _ = mixed()
+    frame["marked"] = frame["marked"].where(frame.index != 99, "x")
+    message = r"holds numbers but for 1 of 176 rows \(first: 'x'\)"
+    with pytest.raises(DataError, match=message):
+        encode.find_encoding(InProcess(), cut(frame, y, None, CUTS["some"]), Plan())
+    with pytest.raises(DataError, match=r"'level' holds no number \(first: '[uvwo]"):
+        encode.find_encoding(InProcess(), cut(frame, y, None, CUTS["some"]), Plan(numeric=("level",), drop=("marked",)))

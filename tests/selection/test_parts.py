@@ -359,6 +359,7 @@ def test_the_command_has_workers_read_the_files(tmp_path):
     frame, y = table()
     for part in cut(frame, y):
         part.table.assign(y=part.y).to_csv(tmp_path / f"part-{part.number}.csv", index=False)
+    frame[:0].assign(y=y[:0]).to_csv(tmp_path / "part-2a.csv", index=False)  # no rows
     told = ["--kernel", "gaussian", "--folds", str(FOLDS), "--rank", "20"]
     data = ["select", str(tmp_path / "part-*.csv"), "--dask"]
     model = tmp_path / "m.npz"
