@@ -136,7 +136,11 @@ def test_parts_of_other_types_are_one_column():
     columns = [
         {"x": rng.integers(0, 9, 40), "t": np.full(40, np.nan), "k": rng.integers(0, 3, 40)},
         {"x": rng.normal(size=40), "t": rng.choice(["p", "q"], 40), "k": rng.choice(["0", "z"], 40)},
-        {"x": np.full(40, np.nan), "t": rng.choice(["p", None], 40), "k": np.where(rng.random(40) < 0.2, np.nan, rng.integers(0, 3, 40))},
+        {
+            "x": np.full(40, np.nan),
+            "t": rng.choice(["p", None], 40),
+            "k": np.where(rng.random(40) < 0.2, np.nan, rng.integers(0, 3, 40)),
+        },
     ]
     frames = [pd.DataFrame(each) for each in columns]
     y = pd.Series(rng.normal(size=120), name="y")

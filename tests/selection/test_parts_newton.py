@@ -40,9 +40,7 @@ def all_rows(parts, plan):
     encoded = driver.each(work.encode_part, parts, coding)
     learner = spread.read_learner(plan.learner, how.target.task)
     if learner.in_robust_units:
-        sample = how.dataset(
-            driver.reduce(work.draw, parts, lambda a, b: work.merge_drawn(a, b, 150), coding, 150)
-        )
+        sample = how.dataset(driver.reduce(work.draw, parts, lambda a, b: work.merge_drawn(a, b, 150), coding, 150))
         encoded, _ = in_robust_units(driver, encoded, sample, "h is", how.deviation)
     fold = np.concatenate([np.repeat(np.arange(FOLDS), np.diff(each.starts)) for each in encoded])
     order = np.argsort(fold, kind="stable")

@@ -152,8 +152,9 @@ def approach(Z, objective, loss, x, f, G, lengths, error, off, d2):
     """Find outputs and gradient of a fit with weights x; return a bound of the gradient's norm in three parts.
 
     The second part is of rounding errors, the third of slopes that may be off. All are infinite if the bias has no
-    bounds; returned last is by how much it was moved. Overwritten are outputs ``f (n,)``, the gradient ``G (r,)``, lengths of the rows without a bias, how far
-    outputs and slopes may be ``off``, and the curvatures ``d2`` of the losses.
+    bounds; returned last is by how much it was moved. Overwritten are outputs ``f (n,)``, the gradient ``G (r,)``,
+    lengths of the rows without a bias, how far outputs and slopes may be ``off``, and the curvatures ``d2`` of the
+    losses.
     """
     _, s, lam, _, bias = objective
     (n, r), N, double = Z.shape, sum_of(s), 2.0 * lam

@@ -120,7 +120,9 @@ def enclose_between(K, objective, width, loss, bend, rounds, x, other, low, high
     g, _, _, _, there, off_there, d2_there = room_for_fit(n)
     norm, slack, moved = approach(K, objective, loss, x, f, c, Kc, lengths, error, off, d2)
     higher = Objective(y, s, lam + width, objective.parameters, bias)
-    norm_there, slack_there, moved_there = approach(K, higher, loss, other, g, c, Kc, lengths, there, off_there, d2_there)
+    norm_there, slack_there, moved_there = approach(
+        K, higher, loss, other, g, c, Kc, lengths, there, off_there, d2_there
+    )
     residual = max(norm + slack, norm_there + slack_there) / np.sqrt(double)
     if not np.isfinite(residual):
         return
