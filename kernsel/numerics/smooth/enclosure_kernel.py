@@ -169,9 +169,9 @@ def approach(K, objective, loss, x, f, c, Kc, lengths, error, off, d2):
     """Find outputs and gradient of a fit with coefficients x; return a bound of the gradient's norm in two parts.
 
     The second part is of rounding errors. Both are infinite if the bias has no bounds; returned last is by how much it
-    was moved. Overwritten are outputs
-    ``f (n,)``, coefficients ``c`` of the gradient and their products ``K c``, lengths ``K_jj^1/2`` of the rows, how far
-    outputs and coefficients may be ``off``, and the curvatures ``d2`` of the losses.
+    was moved. Overwritten are outputs ``f (n,)``, coefficients ``c`` of the gradient and their products ``K c``,
+    lengths ``K_jj^1/2`` of the rows, how far outputs and coefficients may be ``off``, and the curvatures ``d2`` of the
+    losses.
     """
     y, s, lam, _, bias = objective
     n, N, double = y.size, sum_of(s), 2.0 * lam
