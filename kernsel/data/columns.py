@@ -126,13 +126,14 @@ def numbers(column: pd.Series, counts: npt.NDArray[np.int64] | None = None) -> F
     bad = np.isnan(parsed) & ~column.isna().to_numpy()
     if not bad.any():
         return parsed
+    first = int(np.argmax(bad))
+    where = f" in row {first + 1}" if counts is None else ""
     counts = np.ones(len(column), np.int64) if counts is None else counts
     there = int(counts[column.notna().to_numpy()].sum())
     if 2 * counts[bad].sum() < there and len(np.unique(parsed[~np.isnan(parsed)])) > FEW:
-        row = int(np.argmax(bad))
         raise DataError(
             f"column {name!r} holds numbers but for {counts[bad].sum()} of {counts.sum()} rows (first: "
-            f"{column.iloc[row]!r} in row {row + 1}); put numbers there, or give --numeric {name} to take them for "
+            f"{column.iloc[first]!r}{where}); put numbers there, or give --numeric {name} to take them for "
             f"missing, or --drop {name}"
         )
     texts = column[bad].astype(str)

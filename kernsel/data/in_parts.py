@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from kernsel.data.choices import Choices
-from kernsel.data.columns import FILL_IN, Floats, as_text
+from kernsel.data.columns import FILL_IN, Floats, as_text, check_values
 from kernsel.data.dataset import check_any_feature, check_left, check_rows, describe_weights, some_rows, what_is_shared
 from kernsel.data.encoding import Encoder
 from kernsel.data.fitting import Fit, check_features, incomplete, law_rows, too_many_levels
-from kernsel.data.kinds import CATEGORY, PLAIN, Found, find_in, find_kind, read_numbers
+from kernsel.data.kinds import CATEGORY, PLAIN, Found, Indices, find_in, find_kind, read_numbers
 from kernsel.data.moments import LevelSums, Moments, NumberSums, Totals
 from kernsel.data.more import Kept, encode_columns, rows_that_count
 from kernsel.data.names import listed
@@ -95,6 +95,18 @@ class Part(NamedTuple):
             targets = {name: take(column, kept.rows) for name, column in targets.items()}
         return cls(frame, targets, kept, targeted)
 
+    def take(self, which: Indices) -> Self:
+        """Return some of these rows; what is kept is of all."""
+        targets = {name: take(column, which) for name, column in self.targets.items()}
+        return self._replace(frame=take(self.frame, which), targets=targets)
+
+    def encode(self, target: Target, encoder: Encoder) -> tuple[Points, Floats]:
+        """Return X (m, d) and Y (k, m); there may be no rows."""
+        if not len(self.frame):
+            return np.zeros((0, len(encoder.features))), np.zeros((len(target.shift), 0))
+        Y = encode_columns(self.targets, target.labels, target.shift, target.scale)
+        return encoder.transform(self.frame), np.ascontiguousarray(Y)
+
 
 class TargetView(NamedTuple):
     """What is seen of a target: its different values, and the moments of numbers."""
@@ -108,8 +120,10 @@ class TargetView(NamedTuple):
         _, values, floats = read_target(column, name)
         if floats is None and values.dtype.kind in "biuf":
             floats = values.astype(np.float64)
-        finite = floats is not None and bool(np.isfinite(floats).all())  # else the values are refused
-        return cls(Different.of(column), Moments.of(floats, weights) if floats is not None and finite else None)
+        if floats is None:
+            return cls(Different.of(column), None)
+        check_values(floats, name)
+        return cls(Different.of(column), Moments.of(floats, weights))
 
     def merge(self, other: Self) -> Self:
         """Return what is seen of these rows and others."""
@@ -242,6 +256,7 @@ def find_columns(view: View, closer: Closer, before: Columns) -> Columns:
     """Return what the columns hold; DataError if that can't be used."""
     choices = before.choices
     check_rows(view.given)
+    check_left(view.weighty, "weight 0")
     if view.targeted < view.weighty:
         check_left(view.targeted, f"no value of {_whose(view)}; choose another one")
     check_rows(view.rows)
@@ -266,7 +281,7 @@ def find_target(view: View, task: str, standardize: bool) -> Target:
     """Return the target by its different values: task, labels and units are those of all rows."""
     columns, rest = {}, {}
     for name, each in view.targets.items():
-        columns[name] = each.values.values.rename(name)
+        columns[name] = each.values.of_one_type().rename(name)
         mean, deviation = (0.0, 1.0) if each.moments is None else (each.moments.mean, each.moments.deviation)
         rest[name] = Rest(view.rows, each.values.number, mean, deviation)
     return encode_targets(columns, task, standardize, None, rest)
@@ -353,11 +368,7 @@ class EncodedRows(NamedTuple):
 def encode_rows(table: Any, y: Any, weights: Any, columns: Columns, target: Target, encoder: Encoder) -> EncodedRows:
     """Return the rows of a part that count, encoded; there may be none."""
     part = Part.of(table, y, weights, columns)
-    X: Points = np.zeros((0, len(encoder.features)))
-    Y = np.zeros((len(target.shift), 0))
-    if part.kept.rows.size:
-        X, Y = encoder.transform(part.frame), encode_columns(part.targets, target.labels, target.shift, target.scale)
-    return EncodedRows(X, np.ascontiguousarray(Y), part.kept.weights, part.kept)
+    return EncodedRows(*part.encode(target, encoder), part.kept.weights, part.kept)
 
 
 def notes(view: View, fit: Fit, encoder: Encoder, target: Target) -> list[str]:

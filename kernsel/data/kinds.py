@@ -264,7 +264,8 @@ def find_kind(seen: Column, choices: Choices) -> Found:
             return Found(name, PLAIN, count)
         count = seen.count_gaps(kind)
         if count == n:
-            raise DataError(f"column {name!r} holds no number (first: {first_text(column)}); it can't be numeric")
+            first = next(text for text in as_text(column) if text is not None)[:40]
+            raise DataError(f"column {name!r} holds no number (first: {first!r}); it can't be numeric")
         return Found(name, kind, count)
     if pd.api.types.is_datetime64_any_dtype(column.dtype) or _are_dates(column):
         return Found(name, Kind(DATE), count)

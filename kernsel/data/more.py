@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kernsel.data.columns import Floats, check_values, missing_values
+from kernsel.data.columns import Floats, as_text, check_values, missing_values
 from kernsel.data.encoding import Encoder
 from kernsel.data.names import listed
 from kernsel.data.sample import read_sample
@@ -147,7 +147,8 @@ def _classes(columns: Mapping[str, Any], labels: Sequence[Any], k: int) -> Float
     given, values, floats = read_target(column, name)
     numbers = {label: number for number, label in enumerate(labels)}
     unknown: list[Any] = []
-    for form in (given, values, *([] if floats is None else [floats])):
+    texts = [as_text(column)] if hasattr(column, "iloc") else []  # as other parts have made all labels
+    for form in (given, values, *([] if floats is None else [floats]), *texts):
         each, places = np.unique(form.astype(object) if form.dtype.kind == "O" else form, return_inverse=True)
         unknown = [label for label in each.tolist() if label not in numbers]
         if not unknown:

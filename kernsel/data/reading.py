@@ -44,6 +44,7 @@ def read_table(
     paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     expected: Iterable[str] | None = None,
     reading: Reading | None = None,
+    may_be_empty: bool = False,
 ) -> pd.DataFrame | SparseTable:
     """Read a table with one named column a feature.
 
@@ -60,6 +61,8 @@ def read_table(
         For svmlight, which doesn't say how many features there are: the features that the table shall have.
     reading : Reading, optional
         How a text is written, as far as it isn't to be found out.
+    may_be_empty : bool
+        Whether there need be no rows.
 
     Returns
     -------
@@ -76,7 +79,7 @@ def read_table(
     expected = None if expected is None else list(expected)
     frame = _read(sources[0], expected, reading) if len(sources) == 1 else _read_all(sources, expected, reading)
     frame.attrs["source"] = sources[0].name if len(sources) == 1 else f"{sources[0].name} and {len(sources) - 1} more"
-    if not len(frame):
+    if not (len(frame) or may_be_empty):
         raise DataError(f"{frame.attrs['source']} has a header but no rows; give a table with at least one row")
     return frame
 

@@ -157,6 +157,13 @@ class Different(NamedTuple):
         values = self.values.iloc[order].reset_index(drop=True)
         return type(self)(values, self.texts[order], self.hashes[order], self.counts[order], self.unread)
 
+    def of_one_type(self) -> pd.Series:
+        """Return the values, as text where they are numbers in some parts and others elsewhere, as files have it."""
+        import pandas as pd
+
+        types = {*self.values.map(type)}
+        return self.values if len(types) < 2 or types <= {int, float} else pd.Series(self.texts)
+
     @property
     def complete(self) -> bool:
         """Whether all of them are here."""

@@ -12,6 +12,7 @@ import numpy as np
 from kernsel.data import Reading, assign_roles, read_table
 from kernsel.data.sources import find_sources
 from kernsel.data.tables import array_names
+from kernsel.data.target import as_vector
 from kernsel.errors import DataError
 from kernsel.selection.cluster import connected
 from kernsel.selection.drivers import OnDask
@@ -92,7 +93,7 @@ def select_files(
 
 def _read(number: int, path: str, target: str | None, weights: str | None, reading: Reading | None) -> Rows:
     """Read a file, on a worker."""
-    roles = assign_roles(read_table(path, reading=reading), target, weights)
+    roles = assign_roles(read_table(path, reading=reading, may_be_empty=True), target, weights)
     return Rows(number, *roles.split(), roles.weights)
 
 
@@ -101,10 +102,12 @@ def _rows(number: int, X: Any, y: Any, weights: Any = None) -> Rows:
     import pandas as pd
 
     if not hasattr(X, "columns"):
+        if X.ndim != 2:
+            raise DataError(f"X must have two dimensions (rows, columns), not {X.ndim}")
         X = pd.DataFrame(X, columns=list(array_names(X.shape[1])))
     if not hasattr(y, "iloc"):
         values = np.asarray(y)
-        y = pd.DataFrame(values).add_prefix("y") if values.ndim == 2 and values.shape[1] > 1 else values.reshape(len(X))
+        y = pd.DataFrame(values).add_prefix("y") if values.ndim == 2 and values.shape[1] > 1 else as_vector(y)
         y = y if hasattr(y, "iloc") else pd.Series(y, name="y")
     return Rows(number, X, y, weights)
 

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from kernsel.data import from_arrays, in_parts, seen
+from kernsel.data.columns import as_text
 from kernsel.data.moments import Moments
 from kernsel.data.quantiles import count_next, find_quantile
 from kernsel.data.target import find_spread, mean_and_scale, median_and_spread
@@ -135,14 +136,23 @@ def test_parts_of_other_types_are_one_column():
     columns = [
         {"x": rng.integers(0, 9, 40), "t": np.full(40, np.nan), "k": rng.integers(0, 3, 40)},
         {"x": rng.normal(size=40), "t": rng.choice(["p", "q"], 40), "k": rng.choice(["0", "z"], 40)},
-        {"x": np.full(40, np.nan), "t": rng.choice(["p", None], 40), "k": rng.integers(0, 3, 40)},
+        {
+            "x": np.full(40, np.nan),
+            "t": rng.choice(["p", None], 40),
+            "k": np.where(rng.random(40) < 0.2, np.nan, rng.integers(0, 3, 40)),
+        },
     ]
     frames = [pd.DataFrame(each) for each in columns]
     y = pd.Series(rng.normal(size=120), name="y")
     parts = [work.Rows(i, f, y[40 * i : 40 * i + 40], None) for i, f in enumerate(frames)]
     found = encode.find_encoding(InProcess(), parts, Plan())
-    whole = from_arrays(pd.concat(frames, ignore_index=True), y, **Plan().table)
+    written = [frame.assign(k=as_text(frame["k"])) for frame in frames]  # in one file there is no 1.0
+    whole = from_arrays(pd.concat(written, ignore_index=True), y, **Plan().table)
     assert_alike(found.encoder.to_json(), whole.encoder.to_json())
+    coding = found.coding(2, 0)
+    drawn = InProcess().reduce(work.draw, parts, lambda one, other: work.merge_drawn(one, other, 120), coding, 120)
+    X = [in_parts.encode_rows(*part[1:], found.columns, found.target, found.encoder).X for part in parts]
+    np.testing.assert_allclose(np.sort(found.dataset(drawn).X, axis=0), np.sort(np.concatenate(X), axis=0), atol=1e-12)
 
 
 @pytest.mark.parametrize("scale", [1e-140, 1.0, 1e140])
@@ -219,3 +229,42 @@ def test_what_is_wrong_is_said_with_its_part():
         encode.find_encoding(InProcess(), cut(frame, y * 0, None, CUTS["some"]), Plan())
     with pytest.raises(DataError, match="the table has 0 rows"):
         encode.find_encoding(InProcess(), cut(frame, y, None, [0, 0, 0]), Plan())
+
+
+def test_labels_that_are_numbers_in_some_parts_and_text_in_others():
+    y = [pd.Series(values * 10, name="y") for values in (["x", "1"], [0, 1], [1.0, 0.0], ["0", "x"])]
+    frame, found = pd.DataFrame({"a": np.arange(20.0) ** 2}), []
+    parts = [work.Rows(i, frame, each, None) for i, each in enumerate(y)]
+    found = encode.find_encoding(InProcess(), parts, Plan())
+    assert found.target.labels == ["0", "1", "x"]
+    codes = [
+        in_parts.encode_rows(*part[1:], found.columns, found.target, found.encoder).Y.argmax(axis=0)[:2].tolist()
+        for part in parts
+    ]
+    assert codes == [[2, 1], [0, 1], [1, 0], [0, 2]]
+    coding = found.coding(2, 0)
+    drawn = InProcess().reduce(work.draw, parts, lambda one, other: work.merge_drawn(one, other, 80), coding, 80)
+    assert np.bincount(drawn.Y.argmax(axis=0)).tolist() == [30, 30, 20]
+
+
+def test_infinite_targets_are_named_by_part_and_row():
+    frame, y, _ = mixed()
+    with pytest.raises(DataError, match=r"part 4: column 'y' has 1 infinite value \(first in row 4\)"):
+        encode.find_encoding(InProcess(), cut(frame, y.where(y.index != 94, np.inf), None, CUTS["some"]), Plan())
+
+
+def test_no_row_is_named_where_it_is_not_known():
+    """Of a column in parts there are different values, in no order of the rows."""
+    frame, y, _ = mixed()
+    frame["marked"] = frame["marked"].where(frame.index != 99, "x")
+    message = r"holds numbers but for 1 of 176 rows \(first: 'x'\)"
+    with pytest.raises(DataError, match=message):
+        encode.find_encoding(InProcess(), cut(frame, y, None, CUTS["some"]), Plan())
+    with pytest.raises(DataError, match=r"'level' holds no number \(first: '[uvwo]"):
+        encode.find_encoding(InProcess(), cut(frame, y, None, CUTS["some"]), Plan(numeric=("level",), drop=("marked",)))
+
+
+def test_rows_that_all_weigh_nothing():
+    frame, y, weights = mixed()
+    with pytest.raises(DataError, match="only 0 rows are left, as the others have weight 0"):
+        encode.find_encoding(InProcess(), cut(frame, y, 0.0 * weights, CUTS["some"]), Plan())

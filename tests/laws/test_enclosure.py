@@ -173,6 +173,23 @@ def test_no_exact_output_between_two_lambda_is_outside(way, p, name, bias, ratio
 
 
 @ways
+@given(
+    p=problems.problems(lams=(-8, 1)), ratio=st.floats(1.01, 2.0), part=st.floats(0.0, 1.0), off=st.floats(-0.5, 0.5)
+)
+def test_fits_whose_bias_is_off_are_interpolated_as_they_are(way, p, ratio, part, off):
+    case = Case(way, p, "logistic", 1)
+    assume(case.determined)
+    (x, f), (other, g) = case.fit(), case.fit(lam=ratio * p.lam)
+    _, exact = case.fit(lam=(1 - part) * p.lam + part * ratio * p.lam)
+    x[-1], f = x[-1] + off, f + off
+    low, high = case.enclose_between(x, other, ratio * p.lam)
+    away = exact - (1 - part) * f - part * g
+    slack = tolerances.ENCLOSED * (1 + np.abs(exact).max())
+    assert (low <= away + slack).all()
+    assert (high >= away - slack).all()
+
+
+@ways
 @settings(max_examples=5)
 @given(seed=st.integers(0, 9))
 def test_between_two_lambda_widths_are_of_second_order(way, seed):

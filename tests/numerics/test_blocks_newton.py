@@ -69,6 +69,19 @@ def test_the_minimum_is_that_of_dense_fits(name, bias, without):
         np.testing.assert_allclose(fits.f[j], case.Z @ fits.w[j], rtol=0, atol=1e-12)
 
 
+@each_bias
+def test_the_minimum_is_the_same_where_all_pivots_are_eliminated(bias):
+    """As rows that depend on each other nearly have it: nothing is left to finish then."""
+    case = Case("logistic", bias)
+    features = Features(kernel, case.X[:RANK], case.features.T, None)
+    assert features.head == features.rank
+    fits = case.fits()
+    assert not newton.Newton(features, bias, case.X, case.Y, case.s, case.loss).minimise(fits).any()
+    for j in range(4):
+        w = case.dense(fits.output[j], fits.lams[j], case.s)
+        np.testing.assert_allclose(fits.w[j], w, rtol=0, atol=tolerances.curved(case.Z @ case.Z.T, fits.lams[j]))
+
+
 def test_a_fit_that_starts_far_off_is_damped_and_goes_on_from_known_outputs():
     case = Case("hinge", 0)
     case.newton.parameters[0] = 1e-3  # a kink so narrow that whole steps cycle

@@ -36,13 +36,11 @@ def cut(frame, y, weights=None):
 def all_rows(parts, plan):
     """All rows as the workers have them, in one partition, and the learner's units."""
     driver, how = InProcess(), find_encoding(InProcess(), parts, plan)
-    coding = work.Coding(how.columns, how.target, how.encoder, FOLDS, plan.seed)
+    coding = how.coding(FOLDS, plan.seed)
     encoded = driver.each(work.encode_part, parts, coding)
     learner = spread.read_learner(plan.learner, how.target.task)
     if learner.in_robust_units:
-        sample = how.dataset(
-            driver.reduce(work.draw, parts, lambda a, b: work.merge_drawn(a, b, 150), how.columns, 150, 0)
-        )
+        sample = how.dataset(driver.reduce(work.draw, parts, lambda a, b: work.merge_drawn(a, b, 150), coding, 150))
         encoded, _ = in_robust_units(driver, encoded, sample, "h is", how.deviation)
     fold = np.concatenate([np.repeat(np.arange(FOLDS), np.diff(each.starts)) for each in encoded])
     order = np.argsort(fold, kind="stable")

@@ -144,7 +144,7 @@ class BiasedFeatures:
     def finished(self, G: Array) -> Array:
         """Return ``Q' G Q`` from the lower triangle of G."""
         lower = np.tril(G)
-        return self.finish(self.finish(lower + np.tril(lower, -1).T).T)
+        return np.ascontiguousarray(self.finish(self.finish(lower + np.tril(lower, -1).T).T))
 
 
 class Newton(BiasedFeatures):

@@ -193,20 +193,20 @@ def pull_at(loss, parameters, y, s, f, shift):
 
 @inline
 def move_bias(loss, objective, f):
-    """Add to ``f (n,)`` a shift at which its losses don't pull along the bias; return how far off that may be.
+    """Add to ``f (n,)`` a shift at which its losses don't pull along the bias; return it, and how far off it may be.
 
-    Infinity where there is no such shift, as where one class is left.
+    That is infinity where there is no such shift, as where one class is left.
     """
     y, s, _, parameters, _ = objective
     size = size_of(f)
     low = end_of_roots(loss, parameters, y, s, f, NEAR_ROOT * size, ROOT * size, -1.0)
     high = end_of_roots(loss, parameters, y, s, f, NEAR_ROOT * size, ROOT * size, 1.0)
     if not (np.isfinite(low) and np.isfinite(high)):
-        return np.inf
+        return 0.0, np.inf
     shift = min(max(0.0, low), high)
     for i in range(f.size):
         f[i] += shift
-    return max(shift - low, high - shift)
+    return shift, max(shift - low, high - shift)
 
 
 @inline
@@ -243,20 +243,20 @@ def add_uncertain_slopes(loss, objective, N, f, error, out):
 
 @inline
 def settle(loss, objective, N, f, error, off, d1, d2):
-    """Move the bias of outputs to where their losses don't pull along it; return whether it has bounds.
+    """Move the bias of outputs to where their losses don't pull along it; return how far, infinity without bounds.
 
     To ``error (n,)`` is added how far outputs may be off then, to ``off (n,)`` how far their slopes may be; ``d1`` and
     ``d2 (n,)`` become the derivatives of the losses.
     """
     y, s, _, parameters, bias = objective
-    unsure = move_bias(loss, objective, f) if bias else 0.0
+    moved, unsure = move_bias(loss, objective, f) if bias else (0.0, 0.0)
     if unsure == np.inf:
-        return False
+        return np.inf
     derivatives(loss, parameters, y, s, f, d1, d2)
     for i in range(f.size):
         error[i] += unsure
     add_uncertain_slopes(loss, objective, N, f, error, off)
-    return True
+    return moved
 
 
 @inline

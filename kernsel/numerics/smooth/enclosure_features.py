@@ -60,7 +60,7 @@ def enclose(Z, objective, loss, bend, rounds, x, low, high):
     _, s, lam, _, bias = objective
     n, N, double = Z.shape[0], sum_of(s), 2.0 * lam
     f, G, lengths, error, off, d2 = room_for_fit(Z)
-    norm, rounding, slack = approach(Z, objective, loss, x, f, G, lengths, error, off, d2)
+    norm, rounding, slack, _ = approach(Z, objective, loss, x, f, G, lengths, error, off, d2)
     if not np.isfinite(norm + rounding + slack):
         give_up(low, high)
         return
@@ -112,10 +112,10 @@ def enclose_between(Z, objective, width, loss, bend, rounds, x, other, low, high
     give_up(low, high)
     f, G, lengths, error, off, d2 = room_for_fit(Z)
     g, _, _, there, off_there, d2_there = room_for_fit(Z)
-    norm, rounding, slack = approach(Z, objective, loss, x, f, G, lengths, error, off, d2)
+    norm, rounding, slack, moved = approach(Z, objective, loss, x, f, G, lengths, error, off, d2)
     residual = norm + rounding + slack
     higher = Objective(y, s, lam + width, objective.parameters, bias)
-    norm, rounding, slack = approach(Z, higher, loss, other, g, G, lengths, there, off_there, d2_there)
+    norm, rounding, slack, moved_there = approach(Z, higher, loss, other, g, G, lengths, there, off_there, d2_there)
     residual = max(residual, norm + rounding + slack) / np.sqrt(double)
     if not np.isfinite(residual):
         return
@@ -135,7 +135,8 @@ def enclose_between(Z, objective, width, loss, bend, rounds, x, other, low, high
             below[j], above[j] = min(f[j], g[j]) - v[j] - radius[j], max(f[j], g[j]) - v[j] + radius[j]
         if holds_from_both(loss, objective, bend, N, f, g, below, above, D):
             for j in range(n):
-                low[j], high[j] = -v[j] - radius[j], radius[j] - v[j]
+                low[j] = min(moved, moved_there) - v[j] - radius[j]
+                high[j] = max(moved, moved_there) - v[j] + radius[j]
             return
 
 
@@ -151,8 +152,9 @@ def approach(Z, objective, loss, x, f, G, lengths, error, off, d2):
     """Find outputs and gradient of a fit with weights x; return a bound of the gradient's norm in three parts.
 
     The second part is of rounding errors, the third of slopes that may be off. All are infinite if the bias has no
-    bounds. Overwritten are outputs ``f (n,)``, the gradient ``G (r,)``, lengths of the rows without a bias, how far
-    outputs and slopes may be ``off``, and the curvatures ``d2`` of the losses.
+    bounds; returned last is by how much it was moved. Overwritten are outputs ``f (n,)``, the gradient ``G (r,)``,
+    lengths of the rows without a bias, how far outputs and slopes may be ``off``, and the curvatures ``d2`` of the
+    losses.
     """
     _, s, lam, _, bias = objective
     (n, r), N, double = Z.shape, sum_of(s), 2.0 * lam
@@ -163,8 +165,9 @@ def approach(Z, objective, loss, x, f, G, lengths, error, off, d2):
         off[i] = 0.0
         lengths[i] = np.sqrt(inner(Z[i, :ridged], Z[i]))
         error[i] = r * EPS * (lengths[i] * size + abs(f[i]))
-    if not settle(loss, objective, N, f, error, off, d1, d2):
-        return np.inf, np.inf, np.inf
+    moved = settle(loss, objective, N, f, error, off, d1, d2)
+    if moved == np.inf:
+        return np.inf, np.inf, np.inf, moved
     slack, total = 0.0, 0.0
     for i in range(n):
         d1[i] /= N
@@ -176,7 +179,7 @@ def approach(Z, objective, loss, x, f, G, lengths, error, off, d2):
     if bias:
         G[ridged] = 0.0
     norm = np.sqrt(inner(G, G))
-    return norm, n * EPS * total + FEW * EPS * double * size + r * EPS * norm, slack
+    return norm, n * EPS * total + FEW * EPS * double * size + r * EPS * norm, slack, moved
 
 
 @inline

@@ -65,7 +65,7 @@ def enclose(K, objective, loss, bend, rounds, x, low, high):
     y, s, lam, _, bias = objective
     n, N, double = y.size, sum_of(s), 2.0 * lam
     f, c, Kc, lengths, error, off, d2 = room_for_fit(n)
-    norm, slack = approach(K, objective, loss, x, f, c, Kc, lengths, error, off, d2)
+    norm, slack, _ = approach(K, objective, loss, x, f, c, Kc, lengths, error, off, d2)
     if not np.isfinite(norm + slack):
         give_up(low, high)
         return
@@ -118,9 +118,11 @@ def enclose_between(K, objective, width, loss, bend, rounds, x, other, low, high
     give_up(low, high)
     f, c, Kc, lengths, error, off, d2 = room_for_fit(n)
     g, _, _, _, there, off_there, d2_there = room_for_fit(n)
-    norm, slack = approach(K, objective, loss, x, f, c, Kc, lengths, error, off, d2)
+    norm, slack, moved = approach(K, objective, loss, x, f, c, Kc, lengths, error, off, d2)
     higher = Objective(y, s, lam + width, objective.parameters, bias)
-    norm_there, slack_there = approach(K, higher, loss, other, g, c, Kc, lengths, there, off_there, d2_there)
+    norm_there, slack_there, moved_there = approach(
+        K, higher, loss, other, g, c, Kc, lengths, there, off_there, d2_there
+    )
     residual = max(norm + slack, norm_there + slack_there) / np.sqrt(double)
     if not np.isfinite(residual):
         return
@@ -145,7 +147,8 @@ def enclose_between(K, objective, width, loss, bend, rounds, x, other, low, high
         if holds_from_both(loss, objective, bend, N, f, g, below, above, D):
             sharpen_left_out(K, s, rows, root, S, trace, double, reach, spread, radius)
             for j in range(n):
-                low[j], high[j] = -v[j] - radius[j], radius[j] - v[j]
+                low[j] = min(moved, moved_there) - v[j] - radius[j]
+                high[j] = max(moved, moved_there) - v[j] + radius[j]
             return
 
 
@@ -165,9 +168,10 @@ def depth_of(n):
 def approach(K, objective, loss, x, f, c, Kc, lengths, error, off, d2):
     """Find outputs and gradient of a fit with coefficients x; return a bound of the gradient's norm in two parts.
 
-    The second part is of rounding errors. Both are infinite if the bias has no bounds. Overwritten are outputs
-    ``f (n,)``, coefficients ``c`` of the gradient and their products ``K c``, lengths ``K_jj^1/2`` of the rows, how far
-    outputs and coefficients may be ``off``, and the curvatures ``d2`` of the losses.
+    The second part is of rounding errors. Both are infinite if the bias has no bounds; returned last is by how much it
+    was moved. Overwritten are outputs ``f (n,)``, coefficients ``c`` of the gradient and their products ``K c``,
+    lengths ``K_jj^1/2`` of the rows, how far outputs and coefficients may be ``off``, and the curvatures ``d2`` of the
+    losses.
     """
     y, s, lam, _, bias = objective
     n, N, double = y.size, sum_of(s), 2.0 * lam
@@ -184,8 +188,9 @@ def approach(K, objective, loss, x, f, c, Kc, lengths, error, off, d2):
     add_rows(K, rows, changed_rows(c, rows, steps), steps, f)
     for i in range(n):
         error[i] = depth * lengths[i] * size + FEW * EPS * abs(f[i])
-    if not settle(loss, objective, N, f, error, off, d1, d2):
-        return np.inf, np.inf
+    moved = settle(loss, objective, N, f, error, off, d1, d2)
+    if moved == np.inf:
+        return np.inf, np.inf, moved
     slack, total = 0.0, 0.0
     for i in range(n):
         c[i] = d1[i] / N + double * x[i]
@@ -197,7 +202,7 @@ def approach(K, objective, loss, x, f, c, Kc, lengths, error, off, d2):
         total += abs(c[i]) * lengths[i]
     add_rows(K, rows, changed_rows(c, rows, steps), steps, Kc)
     slack += depth * total
-    return np.sqrt(max(inner(c, Kc), 0.0) + n * EPS * total * total), slack
+    return np.sqrt(max(inner(c, Kc), 0.0) + n * EPS * total * total), slack, moved
 
 
 @inline

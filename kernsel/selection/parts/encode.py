@@ -57,17 +57,15 @@ class Encoding:
     copies: str
     deviation: float
 
+    def coding(self, folds: int, seed: int) -> work.Coding:
+        """Return how rows are encoded, and dealt to folds."""
+        return work.Coding(self.columns, self.target, self.encoder, folds, seed)
+
     def dataset(self, drawn: work.Drawn) -> Dataset:
-        """Return the data set of a sample of the rows, encoded as all of them."""
-        table = drawn.table.reset_index(drop=True)
-        y = drawn.y if drawn.y.shape[1] > 1 else drawn.y.iloc[:, 0]
-        found = in_parts.encode_rows(
-            table, y.reset_index(drop=True), drawn.weights, self.columns, self.target, self.encoder
-        )
-        sample = read_sample(len(table), drawn.weights, None)
+        """Return the data set of a sample of the rows."""
         return Dataset(
-            X=found.X,
-            Y=found.Y,
+            X=drawn.X,
+            Y=drawn.Y,
             task=self.target.task,
             labels=self.target.labels,
             label_dtype=self.target.label_dtype,
@@ -76,7 +74,7 @@ class Encoding:
             output_shift=self.target.shift,
             output_scale=self.target.scale,
             notes=self.notes,
-            sample=sample.take(np.searchsorted(sample.places, found.kept.rows)),
+            sample=read_sample(len(drawn.X), drawn.weights, None),
             columns=self.document,
             copies=self.copies,
         )

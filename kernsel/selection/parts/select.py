@@ -35,7 +35,7 @@ from kernsel.selection.document import describe_choice, timing
 from kernsel.selection.drivers import Driver
 from kernsel.selection.kernel_source import AUTO
 from kernsel.selection.parts.allrows import AllRows, Scored
-from kernsel.selection.parts.encode import Encoding, find_encoding, in_robust_units
+from kernsel.selection.parts.encode import find_encoding, in_robust_units
 from kernsel.selection.parts.work import (
     Coding,
     Drawn,
@@ -120,15 +120,16 @@ def select_parts(
     size = max(LEAST_SAMPLE, SAMPLE * rank)
     merge = partial(merge_drawn, size=size)
     encoding = find_encoding(driver, parts, plan)
-    sample: Drawn = driver.reduce(draw, parts, merge, driver.share(same, encoding.columns), size, plan.seed)
+    t = int(plan.folds) if isinstance(plan.folds, int) else 0
+    coding = driver.share(Coding, *encoding.coding(t, plan.seed))
+    sample: Drawn = driver.reduce(draw, parts, merge, coding, size)
     dataset = encoding.dataset(sample)
     first = replace(plan, rank=min(rank, dataset.n), intervals="none")
     learner = read_learner(plan.learner, dataset.task)
     rule = Rule.read(plan.choose, plan.within, plan.one_se, dataset.task, CV())
     if begin is not None:
         begin(dataset)
-    t = int(plan.folds) if isinstance(plan.folds, int) else 0
-    encoded, dataset = _encode(driver, parts, encoding, dataset, learner, t, plan.seed)
+    encoded, dataset = _encode(driver, parts, coding, dataset, learner, encoding.deviation)
     header = partial(run_header, "select", dataset, plan.options)
     with journaling(plan.journal, header):
         found = carry_out(dataset, first, progress)
@@ -150,15 +151,14 @@ def select_parts(
 
 
 def _encode(
-    driver: Driver, parts: Sequence[Any], encoding: Encoding, sample: Dataset, learner: Any, folds: int, seed: int
+    driver: Driver, parts: Sequence[Any], coding: Any, sample: Dataset, learner: Any, deviation: float
 ) -> tuple[list[Any], Dataset]:
     """Return handles of encoded parts, and the sample, both with the target in the learner's units."""
-    coding = Coding(encoding.columns, encoding.target, encoding.encoder, folds, seed)
-    encoded = driver.each(encode_part, parts, driver.share(Coding, *coding))
+    encoded = driver.each(encode_part, parts, coding)
     units = getattr(learner, "in_robust_units", "")
     if not units or sample.task != "regression" or sample.k > 1:
         return encoded, sample
-    return in_robust_units(driver, encoded, sample, units, encoding.deviation)
+    return in_robust_units(driver, encoded, sample, units, deviation)
 
 
 def _lambdas(candidates: Sequence[Candidate], kernel: Any) -> Array:

@@ -48,11 +48,11 @@ class Rows(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """The rows with the least of random keys, in the order of these, and how many there are in all."""
+    """The rows with the least of random keys, encoded, in the order of these, and how many there are in all."""
 
     keys: Array
-    table: pd.DataFrame
-    y: pd.DataFrame
+    X: Points
+    Y: Array
     weights: Array | None
     rows: int
 
@@ -126,30 +126,30 @@ def naming(work: Callable[..., S]) -> Callable[..., S]:
 
 
 @naming
-def draw(rows: Rows, columns: in_parts.Columns, size: int, seed: int) -> Drawn:
-    """Return a random sample of the rows of a part that count, which can be merged with those of others."""
-    import pandas as pd
+def draw(rows: Rows, coding: Coding, size: int) -> Drawn:
+    """Return a random sample of the rows of a part that count, which can be merged with those of others.
 
-    part = in_parts.Part.of(rows.table, rows.y, rows.weights, columns)
-    keys = np.random.default_rng([seed, rows.number, 0]).random(len(rows.table))[part.kept.rows]
+    The rows are encoded where they are: tables of parts whose columns are of other types are none together.
+    """
+    part = in_parts.Part.of(rows.table, rows.y, rows.weights, coding.columns)
+    keys = np.random.default_rng([coding.seed, rows.number, 0]).random(len(rows.table))[part.kept.rows]
     order = np.argsort(keys)[:size]
-    weights = None if part.kept.weights is None else part.kept.weights[order]
-    return Drawn(keys[order], part.frame.iloc[order], pd.DataFrame(part.targets).iloc[order], weights, keys.size)
+    X, Y = part.take(order).encode(coding.target, coding.encoder)
+    return Drawn(keys[order], X, Y, None if part.kept.weights is None else part.kept.weights[order], keys.size)
 
 
 def merge_drawn(one: Drawn, other: Drawn, size: int) -> Drawn:
     """Return the sample of two parts together."""
-    import pandas as pd
-
     if not one.rows or not other.rows:
         return one if one.rows else other
     keys = np.append(one.keys, other.keys)
     order = np.argsort(keys)[:size]
-    table, y = (pd.concat(each, ignore_index=True).iloc[order] for each in ([one.table, other.table], [one.y, other.y]))
+    X = np.concatenate([one.X, other.X])[order]
+    Y = np.ascontiguousarray(np.concatenate([one.Y, other.Y], axis=1)[:, order])
     weights = None
     if one.weights is not None and other.weights is not None:
         weights = np.append(one.weights, other.weights)[order]
-    return Drawn(keys[order], table, y, weights, one.rows + other.rows)
+    return Drawn(keys[order], X, Y, weights, one.rows + other.rows)
 
 
 class Coding(NamedTuple):
