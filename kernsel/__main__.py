@@ -1,6 +1,6 @@
 """Run the command line: by ``kernsel``, or by ``python -m kernsel``."""
 
-from kernsel import interrupts
+from kernsel.system import interrupts
 
 
 def main() -> None:

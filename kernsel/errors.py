@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Self
 
-from kernsel.memory import memory_limit
+from kernsel.system.memory import memory_limit
 
 
 class KernselError(Exception):
@@ -113,7 +113,7 @@ class PluginWarning(UserWarning):
 
 
 def check_memory(needed: float, what: str, instead: str) -> None:
-    """Raise OptionError where something needs more bytes than the process may have: see ``kernsel.memory``."""
+    """Raise OptionError where something needs more bytes than the process may have: see ``kernsel.system.memory``."""
     there = memory_limit()
     if there is not None and needed > there:
         raise OptionError(f"{what} needs about {_bytes(needed)} of memory, and there are {_bytes(there)}: {instead}")

@@ -14,10 +14,10 @@ from kernsel import registry
 from kernsel.data.columns import as_dense
 from kernsel.errors import IncompatibleError, OptionError, PluginError, check_memory
 from kernsel.kernels import Function, Kernel, Precomputed, is_precomputed, parse
-from kernsel.memory import memory_limit
 from kernsel.numerics.points import Points
 from kernsel.protocols import BoardOf, Criterion, GridOf, Learner, PathOf, RuleOf, Scored, Search, WalkOf
 from kernsel.representation.ranks import METHODS, ROOM, Full, LowRank, Rank, Whole
+from kernsel.system.memory import memory_limit
 
 FULL_RANK_ROWS = 2000
 GRAM_BYTES = 8 * 6  # a pair of rows: distances, and matrix and work space for each of the kernels in work

@@ -11,7 +11,6 @@ from typing import Annotated
 
 import typer
 
-from kernsel import interrupts
 from kernsel.cli.arguments import Command, with_options
 from kernsel.cli.compare import compare
 from kernsel.cli.console import Group
@@ -31,6 +30,7 @@ from kernsel.cli.stability import stability
 from kernsel.cli.update import update
 from kernsel.cli.warmup import warmup
 from kernsel.selection.plan import COLUMNS, WORDS
+from kernsel.system import interrupts
 
 app = typer.Typer(
     cls=Group,

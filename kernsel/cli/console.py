@@ -13,8 +13,9 @@ from typing import Any, TextIO
 import typer
 from typer.core import TyperGroup
 
-from kernsel import errors, interrupts
-from kernsel.memory import addresses_left
+from kernsel import errors
+from kernsel.system import interrupts
+from kernsel.system.memory import addresses_left
 from kernsel.words import OPTIONS, instead_of
 
 LEAST_ADDRESSES = 7 * 2**28

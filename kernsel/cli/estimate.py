@@ -48,9 +48,9 @@ def estimate(
             reading = time.perf_counter() - start
             if reading > SLOW:
                 break
-        from kernsel.memory import memory_limit
         from kernsel.numerics.blocks import costs
         from kernsel.numerics.whole.costs import Work, measure_rates
+        from kernsel.system.memory import memory_limit
         from kernsel.text import aligned, to_json
 
         n = dataset.n if rows is None else int(rows)

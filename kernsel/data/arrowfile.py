@@ -11,7 +11,7 @@ from kernsel.data.layout import Reading
 from kernsel.data.names import check_unique, listed
 from kernsel.data.sources import Fit, Source
 from kernsel.errors import DataError, check_memory
-from kernsel.memory import give_back
+from kernsel.system.memory import give_back
 
 if TYPE_CHECKING:
     import pandas as pd

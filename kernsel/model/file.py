@@ -25,8 +25,8 @@ from scipy.sparse import csr_array
 
 from kernsel.data.columns import MAX_FEATURES
 from kernsel.errors import ModelError
-from kernsel.memory import memory_limit
 from kernsel.numerics.points import Points, as_points, is_sparse
+from kernsel.system.memory import memory_limit
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 

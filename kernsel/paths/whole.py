@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from kernsel.errors import IncompatibleError, SelectionError, check_memory
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel
-from kernsel.memory import has_memory
 from kernsel.numerics.points import Points, as_points, is_sparse
 from kernsel.numerics.runtime.once import once
 from kernsel.numerics.whole import costs as whole_costs
@@ -32,6 +31,7 @@ from kernsel.protocols import Learner
 from kernsel.representation.base import Representation
 from kernsel.representation.problem import Problem
 from kernsel.representation.tiles import Tiles
+from kernsel.system.memory import has_memory
 
 Array = NDArray[np.float64]
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel import interrupts
 from kernsel.criteria import HeldOutCriterion, Scores
 from kernsel.criteria.base import Criterion, unless_finite
 from kernsel.folds.partition import Partition, shares_of
@@ -35,6 +34,7 @@ from kernsel.search.candidate import Candidate, Key, averaged, number_or_none
 from kernsel.search.deadline import NEVER, Deadline, TimeIsUp
 from kernsel.search.faults import check_diagonal, checked_scores, contained
 from kernsel.search.pieces import score_in_pieces
+from kernsel.system import interrupts
 from kernsel.types import Progress
 
 if TYPE_CHECKING:

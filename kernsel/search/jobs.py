@@ -11,8 +11,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from kernsel.memory import limited_memory, memory_limit
 from kernsel.numerics.runtime.jit import one_blas_thread
+from kernsel.system.memory import limited_memory, memory_limit
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

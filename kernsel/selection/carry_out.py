@@ -13,7 +13,6 @@ from kernsel.errors import OptionError
 from kernsel.journal import journaling, run_header, seconds_before
 from kernsel.journal.encoding import fingerprint
 from kernsel.kernels import is_precomputed
-from kernsel.memory import give_back, limited_memory, memory_limit
 from kernsel.numerics.points import Points
 from kernsel.parts import check_seed, read_learner, read_memory
 from kernsel.search.deadline import Deadline, limited_time
@@ -26,6 +25,7 @@ from kernsel.selection.plan import Plan
 from kernsel.selection.result import Selection
 from kernsel.selection.run import run
 from kernsel.selection.work import affordable, whole_left_out
+from kernsel.system.memory import give_back, limited_memory, memory_limit
 from kernsel.types import Progress
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ import numpy as np
 
 from kernsel import parts as reading
 from kernsel.data import Dataset
-from kernsel.memory import has_memory
 from kernsel.numerics.points import is_sparse
 from kernsel.numerics.whole import costs as whole_costs
 from kernsel.numerics.whole.solver import COLUMNS
@@ -22,6 +21,7 @@ from kernsel.protocols import refits_exactly
 from kernsel.search.deadline import NEVER, Deadline, deadline_in_force
 from kernsel.selection.kernel_source import AUTO, kernels_given
 from kernsel.selection.plan import Plan
+from kernsel.system.memory import has_memory
 
 RATES = whole_costs.Rates(products32=1.2e11, products64=6e10, pairs=2.5e8, bytes=1e10)
 """What two cores of a server do a second."""

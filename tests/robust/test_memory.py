@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import kernsel
-from kernsel import memory
 from kernsel.errors import OptionError, check_memory
 from kernsel.parts import read_memory
 from kernsel.selection import carry_out
+from kernsel.system import memory
 
 MIB = 2**20
 
@@ -144,7 +144,9 @@ def limited(mib, *command):
 
 
 def test_what_is_left_of_the_addresses():
-    done = limited(700, "-c", "from kernsel import memory; print(memory.memory_limit(), memory.addresses_left())")
+    done = limited(
+        700, "-c", "from kernsel.system import memory; print(memory.memory_limit(), memory.addresses_left())"
+    )
     limit, left = map(int, done.stdout.split())
     assert 400 * MIB < limit == left < 700 * MIB
 

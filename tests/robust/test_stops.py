@@ -135,7 +135,7 @@ def test_what_does_not_end_is_ended(tmp_path):
     """The exception is lost, as in a callback of a library: the process ends all the same."""
     code = """
 import os, signal, time
-from kernsel import interrupts
+from kernsel.system import interrupts
 interrupts.PATIENCE = 0.2
 interrupts.end_at_once()
 with interrupts.raised():
@@ -154,7 +154,7 @@ with interrupts.raised():
 def test_a_stop_that_a_library_makes_another_error_of(number, code):
     """As the modules of Pandas, SciPy or LLVM do where they are being imported."""
     call = (
-        "import os, sys, time\nimport typer\nfrom kernsel import interrupts\nfrom kernsel.cli import console\n"
+        "import os, sys, time\nimport typer\nfrom kernsel.system import interrupts\nfrom kernsel.cli import console\n"
         "interrupts.end_at_once()\n"
         "try:\n"
         "    with console.guarded():\n"
@@ -176,7 +176,7 @@ def test_a_stop_that_a_library_makes_another_error_of(number, code):
 def test_a_stop_that_a_library_drops_is_raised_at_the_next_kernel():
     call = (
         "import os, signal, sys, time\nimport numpy as np\nimport typer\nimport kernsel\n"
-        "from kernsel import interrupts\nfrom kernsel.cli import console\n"
+        "from kernsel.system import interrupts\nfrom kernsel.cli import console\n"
         "interrupts.end_at_once()\n"
         "X = np.random.default_rng(0).normal(size=(30, 2))\n"
         "try:\n"

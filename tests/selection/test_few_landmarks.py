@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 import tolerances
 from kernsel.data import from_arrays
 from kernsel.kernels import parse
-from kernsel.memory import limited_memory
 from kernsel.selection import few_landmarks, large, limits
 from kernsel.selection.few_landmarks import NEAR, count_needed, share_left
 from kernsel.selection.plan import Plan
+from kernsel.system.memory import limited_memory
 
 N = 900
 LOW = limits.Sizes(full=200, few=60, scored=10, finite=2)

@@ -11,13 +11,13 @@ import tolerances
 from kernsel import parts as reading
 from kernsel.data import from_arrays
 from kernsel.kernels import Gaussian, Laplacian, parse
-from kernsel.memory import limited_memory
 from kernsel.numerics.whole.costs import Costs, Work
 from kernsel.search.deadline import Deadline, limited_time
 from kernsel.selection import large, limits
 from kernsel.selection.carry_out import select_dataset
 from kernsel.selection.large import ClimbStep, narrower
 from kernsel.selection.plan import Plan
+from kernsel.system.memory import limited_memory
 
 N, FEW = 420, 60
 LOW = limits.Sizes(full=200, few=FEW, scored=10, finite=5)

@@ -50,7 +50,7 @@ from numba.core.compiler import Compiler
 from numba.core.dispatcher import Dispatcher
 
 from kernsel.errors import CompilationWarning
-from kernsel.interrupts import raises
+from kernsel.system.interrupts import raises
 
 REORDER = {"reassoc", "contract", "nsz", "arcp"}
 """The fast-math flags that keep NaN and infinity intact."""

@@ -1,0 +1,1 @@
+"""What the operating system gives and asks: memory, and signals to stop."""
