@@ -25,12 +25,9 @@ def warmup(
     """
     with console.guarded():
         started = time.perf_counter()
-        import kernsel.selection.api  # noqa: F401  # defines the loops
-        from kernsel import registry
         from kernsel.numerics.runtime import jit
 
-        for claim in registry.claims():
-            registry.find_fault(claim)  # a plugin has loops of its own; one that is broken has none
+        define_loops()
         try:
             missing = jit.missing(jit.defined)
             folder = jit.cache_folder(jit.defined)
@@ -52,6 +49,16 @@ def warmup(
             typer.echo(f"compiled {len(missing)} of {len(jit.defined)} loops {how}; they are in {folder}")
         elif not quiet:
             typer.echo(f"nothing was missing: all {len(jit.defined)} loops are in {folder}")
+
+
+def define_loops() -> None:
+    """Import all modules that have loops."""
+    import kernsel.selection.api
+    import kernsel.selection.parts.work  # noqa: F401
+    from kernsel import registry
+
+    for claim in registry.claims():
+        registry.find_fault(claim)  # a plugin has loops of its own; one that is broken has none
 
 
 def _compiled(addresses: Sequence[str], processes: int) -> Iterator[str]:

@@ -12,8 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-import numpy as np
-
 from kernsel.errors import OptionError
 from kernsel.protocols import Learner
 from kernsel.words import read_options
@@ -325,7 +323,8 @@ class Plan:
         """Raise an OptionError where what is yes or no is neither."""
         for name, words in WORDS.items():
             value = getattr(self, name)
-            if words.kind == "flag" and not (isinstance(value, int | np.bool_) and value in (0, 1)):
+            flag = type(value).__name__ in ("bool", "bool_") or (isinstance(value, int) and value in (0, 1))
+            if words.kind == "flag" and not flag:  # NumPy's bool_ is known by its name: it isn't imported here
                 raise OptionError(f"{name} is True or False, not {value!r}")
 
     @classmethod

@@ -12,8 +12,9 @@ import pytest
 
 LIGHT = """
 import sys
-import kernsel.selection.api
+from kernsel.cli.warmup import define_loops
 from kernsel.numerics.runtime import jit
+define_loops()
 jit.defined[:] = [f for f in jit.defined if f.__name__ in ("_map", "_folds")]
 from kernsel import registry
 registry.find_fault = lambda claim: None
@@ -93,11 +94,9 @@ def test_every_loop_is_known_after_the_imports_of_the_command():
     """A module with loops that only a selection imports would be left out."""
     code = """
 import importlib, pkgutil, kernsel
-import kernsel.selection.api
-from kernsel import registry
+from kernsel.cli.warmup import define_loops
 from kernsel.numerics.runtime import jit
-for claim in registry.claims():
-    registry.find_fault(claim)
+define_loops()
 known = len(jit.defined)
 for module in pkgutil.walk_packages(kernsel.__path__, "kernsel."):
     if not module.name.endswith("__main__"):
