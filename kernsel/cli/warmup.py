@@ -54,7 +54,7 @@ def warmup(
 def define_loops() -> None:
     """Import all modules that have loops."""
     import kernsel.selection.api
-    import kernsel.selection.parts.work  # noqa: F401
+    import kernsel.selection.parts.work  # noqa: F401  # defines loops, as the one above
     from kernsel import registry
 
     for claim in registry.claims():

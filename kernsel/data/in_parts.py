@@ -127,8 +127,9 @@ class TargetView(NamedTuple):
 
     def merge(self, other: Self) -> Self:
         """Return what is seen of these rows and others."""
-        both = self.moments is not None and other.moments is not None
-        moments = self.moments.merge(other.moments) if both else None  # type: ignore[union-attr,arg-type]
+        moments = None
+        if self.moments is not None and other.moments is not None:
+            moments = self.moments.merge(other.moments)
         return type(self)(self.values.merge(other.values), moments)
 
 

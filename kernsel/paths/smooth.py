@@ -272,21 +272,15 @@ class SmoothPath(Path):
             group = jobs[first : first + step]
             x = np.stack([ends[job] for job in group])
             rounds = np.where([refitted[job] for job in group], enclosure.ROUNDS, [few[job[:2]] for job in group])
-            for (c, lam, fold), *ranges in zip(group, *self._enclose(group, x, self.lams, rounds), strict=True):
-                held = slice(self.rows.starts[fold], self.rows.starts[fold + 1])
-                low[c, lam, held], high[c, lam, held] = (each[held] for each in ranges)
+            self._put(group, self._enclose(group, x, self.lams, rounds), low, high)
         return Enclosed(low, high, refitted)
 
     def refit_enclosed(self, k: int, folds: Sequence[int]) -> Enclosed:
-        rows, outputs = self.rows, len(self.rows.Y)
-        jobs = [(c, int(fold)) for c in range(outputs) for fold in folds]
-        x = self._refit(jobs, np.array([k])).x[:, 0]
-        low, high = np.zeros((2, outputs, 1, rows.n))
-        rounds = np.full(len(jobs), enclosure.ROUNDS)
-        found = zip(*self._enclose([(c, 0, fold) for c, fold in jobs], x, self.lams[[k]], rounds), strict=True)
-        for (c, fold), (below, above) in zip(jobs, found, strict=True):
-            held = slice(rows.starts[fold], rows.starts[fold + 1])
-            low[c, 0, held], high[c, 0, held] = below[held], above[held]
+        outputs = len(self.rows.Y)
+        jobs = [(c, 0, int(fold)) for c in range(outputs) for fold in folds]
+        x = self._refit([(c, fold) for c, _, fold in jobs], np.array([k])).x[:, 0]
+        low, high = np.zeros((2, outputs, 1, self.rows.n))
+        self._put(jobs, self._enclose(jobs, x, self.lams[[k]], np.full(len(jobs), enclosure.ROUNDS)), low, high)
         return Enclosed(low, high, np.ones((outputs, 1, len(folds)), np.bool_))
 
     @once
@@ -305,9 +299,7 @@ class SmoothPath(Path):
                 self.between, self._matrix, self._objectives(jobs, self.lams[[k + 1, k]]), self.learner.loss.pointer,
                 self._bend, lower, higher,
             )  # fmt: skip
-            for (c, fold), below, above in zip(jobs, *found, strict=True):
-                held = slice(rows.starts[fold], rows.starts[fold + 1])
-                low[c, k, held], high[c, k, held] = below[held], above[held]
+            self._put([(c, k, fold) for c, fold in jobs], found, low, high)
         return Between(f, low, high)
 
     def enclosed_near(self, number: int, at: Sequence[float]) -> Enclosed:
@@ -315,10 +307,7 @@ class SmoothPath(Path):
         low, high = np.empty((2, len(rows.Y), len(at), rows.n))
         jobs = list(np.ndindex(len(rows.Y), len(at), rows.left.size))
         x = np.stack([ends[c, number, fold] for c, _, fold in jobs])
-        found = self._enclose(jobs, x, np.array(at), np.full(len(jobs), enclosure.ROUNDS))
-        for (c, k, fold), below, above in zip(jobs, *found, strict=True):
-            held = slice(rows.starts[fold], rows.starts[fold + 1])
-            low[c, k, held], high[c, k, held] = below[held], above[held]
+        self._put(jobs, self._enclose(jobs, x, np.array(at), np.full(len(jobs), enclosure.ROUNDS)), low, high)
         return Enclosed(low, high, np.ones((len(rows.Y), len(at), rows.left.size), np.bool_))
 
     def _enclose(
@@ -333,6 +322,12 @@ class SmoothPath(Path):
             self.enclose, self._matrix, objective, np.array([number for _, number, _ in jobs]),
             self.learner.loss.pointer, self._bend, rounds, np.ascontiguousarray(x),
         )  # fmt: skip
+
+    def _put(self, jobs: Sequence[tuple[int, int, int]], found: tuple[Array, Array], low: Array, high: Array) -> None:
+        """Write intervals (q, n) of fits (output, lambda, fold) to ``low, high (k, L, n)``, at the rows of the fold."""
+        for (c, k, fold), below, above in zip(jobs, *found, strict=True):
+            held = slice(self.rows.starts[fold], self.rows.starts[fold + 1])
+            low[c, k, held], high[c, k, held] = below[held], above[held]
 
     def _objectives(self, jobs: Sequence[tuple[int, int]], lams: Array) -> Objective:
         """Return the objectives of fits without a fold, by the numbers of output and fold."""

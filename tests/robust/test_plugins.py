@@ -117,11 +117,11 @@ def test_a_kernel_that_never_returns_is_left_behind(name, learner, kernels, use_
     assert [each.num_threads for each in libraries] == before
     if name != "kernel-blocks":  # what runs Python ends
         for _ in range(200):
-            if not any(thread.name == "kernsel-candidate" for thread in patience._started if thread.is_alive()):
+            if not any(thread.name == "kernsel-candidate" for thread in patience._left if thread.is_alive()):
                 break
             time.sleep(0.05)
         assert not patience.any_left_behind()
-    patience._started.clear()
+    patience._left.clear()
 
 
 def test_candidates_that_return_in_time_are_the_same_with_a_limit():

@@ -397,12 +397,13 @@ def cache_folder(functions: Iterable[Compiled]) -> str:
     return str(os.path.commonpath([_cacheable(f._options[0], f._options[2])._cache.cache_path for f in functions]))
 
 
-def compile_these(addresses: Iterable[str], report: Callable[[str], object] = id) -> None:
+def compile_these(addresses: Iterable[str], report: Callable[[str], object] | None = None) -> None:
     """Compile the functions at these addresses, into the cache; report the address of each that is done."""
     for address in addresses:
         module, _, name = address.partition(":")
         _ = getattr(importlib.import_module(module), name).code
-        report(address)
+        if report is not None:
+            report(address)
 
 
 def _cached(function: Any, signature: Any, options: dict[str, Any], anew: bool = False) -> Dispatcher:

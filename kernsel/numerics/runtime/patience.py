@@ -79,14 +79,14 @@ class _Work(Generic[T]):
         return frames[::-1]
 
 
-_started: list[threading.Thread] = []
+_left: list[threading.Thread] = []
 """Threads that were left behind."""
 
 
 def any_left_behind() -> bool:
     """Tell whether a thread that was left behind is still there."""
-    _started[:] = [thread for thread in _started if thread.is_alive()]
-    return bool(_started)
+    _left[:] = [thread for thread in _left if thread.is_alive()]
+    return bool(_left)
 
 
 def done_within(seconds: float, work: Callable[[], T]) -> T:
@@ -128,7 +128,7 @@ def done_within(seconds: float, work: Callable[[], T]) -> T:
         if not job.returned.is_set():
             frames = job.leave(thread)
             if not job.ended:
-                _started.append(thread)
+                _left.append(thread)
                 raise NotDone(seconds, frames)
             job.returned.wait()
     if job.errors:
