@@ -21,8 +21,8 @@ from kernsel.kernels.statistics import Array
 QUANTILES = 16
 """Of each feature. With 8 to 100 the test errors of four tables hardly differed."""
 
-STRAIGHT = 0.98
-"""Correlation of values and ranks from which the ranks say nothing that the values don't."""
+STRAIGHT = 0.97
+"""Correlation of values and ranks from which the ranks say little that the values don't: .977 of a normal feature."""
 
 FEWEST = 3
 """A feature of fewer values has ranks that are a linear function of them."""

@@ -123,7 +123,8 @@ class Relevances(Kernel):
     @property
     def _quantiles(self) -> Array:
         """Those of each ranked feature, (r, m)."""
-        return np.array(self.quantiles).reshape(len(self.ranked), -1)
+        count = len(self.ranked)
+        return np.array(self.quantiles).reshape(count, len(self.quantiles) // max(count, 1))
 
     @property
     def unranked(self) -> Self:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from kernsel.folds.partition import Partition
-from kernsel.kernels import Kernel
 from kernsel.learning.profile import LearntProfile, Priors
 from kernsel.protocols import Learner
 
@@ -26,11 +26,10 @@ class LearntMean:
     profiles: tuple[LearntProfile, ...]
 
     @property
-    def kernel(self) -> Kernel:
+    def kernel(self) -> Any:
         """The mean of the kernels."""
         share = 1.0 / len(self.profiles)
-        found: Kernel = sum(share * each.kernel for each in self.profiles)
-        return found
+        return sum(share * each.kernel for each in self.profiles)
 
     @property
     def theta(self) -> tuple[float, ...]:
@@ -57,6 +56,6 @@ class LearntMean:
         pairs = zip(self.profiles, priors, strict=True)
         return LearntMean(tuple(each.again(rows, learner, (sigma,), seed) for each, sigma in pairs))
 
-    def anew(self, rows: Partition, learner: Learner) -> Kernel:
+    def anew(self, rows: Partition, learner: Learner) -> Any:
         """Return the mean of the kernels with relevances that are learnt on other rows in the same way."""
         return self.again(rows, learner, self.priors).kernel

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from kernsel.criteria.evidence import prior
 from kernsel.errors import SelectionError
 from kernsel.folds.partition import Partition
-from kernsel.kernels.base import Kernel, Learnable
+from kernsel.kernels.base import Learnable
 from kernsel.learning.quasinewton import Descent, descend
 from kernsel.learning.start import least_ridge
 from kernsel.numerics.runtime.jit import one_blas_thread
@@ -99,12 +99,12 @@ class LearntProfile:
 
     def again(self, rows: Partition, learner: Learner, priors: Priors, seed: int = 0) -> LearntProfile:
         """Learn the relevances on other rows, with another prior; the descent begins at these."""
-        return learn_profile(rows, self.kernel, learner, *priors, seed=seed)
+        (sigma,) = priors
+        return learn_profile(rows, self.kernel, learner, sigma, seed=seed)
 
-    def anew(self, rows: Partition, learner: Learner) -> Kernel:
+    def anew(self, rows: Partition, learner: Learner) -> Any:
         """Return the kernel with relevances that are learnt on other rows in the same way."""
-        found: Kernel = self.again(rows, learner, self.priors).kernel
-        return found
+        return self.again(rows, learner, self.priors).kernel
 
 
 @dataclass(frozen=True, eq=False)

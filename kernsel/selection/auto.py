@@ -243,7 +243,7 @@ def candidates(
     if few is not rows:
         ends = [each.profile for each in best if isinstance(each.profile, LearntProfile)]
         best, _ = _learn(rows, rows, square, [(end.kernel, end.sigma, end.descent) for end in ends], seed)
-    together = [Learnt(LearntMean(tuple(each.profile for each in best)), 1.0, math.nan)] if len(best) > 1 else []
+    together = _mean_of(best)
     if best and METRICS[effort]:
         best += learn_turned(rows, best[0], square, effort, seed)
     same = has_square_loss(learner)
@@ -262,6 +262,12 @@ def _further(leading: Sequence[Learnt], X: Array, priors: Sequence[float | None]
     able = [lead.profile.kernel for lead in leading if isinstance(lead.profile.kernel, SupportsRanks)]
     ranked = [(kernel.with_ranks(X), sigma, None) for kernel in able for sigma in priors]
     return [*wider, *(job for job in ranked if job[0].ranked)]
+
+
+def _mean_of(best: Sequence[Learnt]) -> list[Learnt]:
+    """Return the mean of several kernels, of one nothing."""
+    profiles = tuple(each.profile for each in best if isinstance(each.profile, LearntProfile))
+    return [Learnt(LearntMean(profiles), 1.0, math.nan)] if len(profiles) > 1 else []
 
 
 def best_of_each_kind(learnt: Sequence[Learnt]) -> list[Learnt]:
