@@ -257,10 +257,10 @@ def candidates(
 
 
 def _further(leading: Sequence[Learnt], X: Array, priors: Sequence[float | None]) -> list[Job]:
-    """Return what else is learnt of the leading profiles: with wider priors, and with ranks beside the values."""
+    """Return what else is learnt of the leading profiles: with wider priors, and, with the widest one, with ranks."""
     wider = [(lead.profile.kernel, sigma, None) for lead in leading for sigma in priors[1:]]
     able = [lead.profile.kernel for lead in leading if isinstance(lead.profile.kernel, SupportsRanks)]
-    ranked = [(kernel.with_ranks(X), sigma, None) for kernel in able for sigma in priors]
+    ranked = [(kernel.with_ranks(X), priors[-1], None) for kernel in able]
     return [*wider, *(job for job in ranked if job[0].ranked)]
 
 
