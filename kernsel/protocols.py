@@ -242,6 +242,28 @@ class SupportsFactors(Protocol):
 
 
 @runtime_checkable
+class SupportsRanks(Protocol):
+    """A kernel that may see, beside the values of some features, their ranks: see ``kernsel.kernels.ranks``."""
+
+    ranked: tuple[int, ...]
+    """Features with a rank, from 0; nothing where the kernel sees values alone."""
+
+    @property
+    def rank_curves(self) -> Sequence[tuple[Array, Array]]:
+        """Values and ranks of each ranked feature: the rank is linear between, and stays beyond."""
+
+    @property
+    def unranked(self) -> Self:
+        """The kernel as a function of the features and, as further features, their ranks."""
+
+    def with_ranks(self, X: Array) -> Self:
+        """Return the kernel with ranks that say something else than the values of the rows X (n, d)."""
+
+    def with_ranks_beside(self, X: Array) -> Array:
+        """Return the rows X (n, d) with the ranks as further columns, (n, d + r)."""
+
+
+@runtime_checkable
 class SupportsTurning(Protocol[Alone]):
     """A kernel of rows that are turned first, ``x -> L'x``."""
 

@@ -1,11 +1,6 @@
 """Kernels with a relevance for each feature: automatic relevance determination (ARD).
 
-A relevance of 0 takes the feature out. The features of a group share one: on 0/1 columns that are the categories of a
-column, ``r^2`` and the sum of absolute differences are ``2 theta [x is not z]``, the Hamming distance.
-
-Nothing but the points themselves is shared between two vectors of relevances: the columns are scaled (by the roots of
-relevances, or by these themselves where differences are absolute), those of relevance 0 left out, and the compiled
-tiles do the rest.
+What they have in common is in :mod:`kernsel.kernels.relevances`.
 
 The relevances theta of a kernel, with ``sigma_r`` or ``ell_r`` the width of the isotropic kernel on feature r alone::
 
@@ -18,177 +13,21 @@ The relevances theta of a kernel, with ``sigma_r`` or ``ell_r`` the width of the
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from itertools import accumulate, pairwise
-from os.path import commonprefix
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from kernsel.errors import OptionError
 from kernsel.kernels.base import Kernel
 from kernsel.kernels.dot import Polynomial
 from kernsel.kernels.radial import Exponential, Gaussian, Laplacian, Matern32, Matern52, RationalQuadratic
-from kernsel.kernels.statistics import Array, Statistics
+from kernsel.kernels.relevances import Relevances
+from kernsel.kernels.statistics import Array
 from kernsel.numerics import feature_sums as relevance
-from kernsel.numerics import gram, stability
-from kernsel.numerics.points import Points, as_points, columns, is_sparse, squared_norms
-from kernsel.protocols import Value
-
-
-@dataclass(frozen=True)
-class _Relevances(Kernel):
-    """A compiled function of a statistic of the columns scaled by ``factors(theta)``."""
-
-    statistic: ClassVar[str]
-    sparse: ClassVar[bool] = True
-    learnt: ClassVar[tuple[str, ...]] = ("theta",)
-
-    theta: tuple[float, ...] | None = None
-    groups: tuple[int, ...] = field(default=(), kw_only=True)
-
-    def _read(self, name: str, value: object) -> Value:
-        if name == "groups":
-            sizes = tuple(value) if isinstance(value, Iterable) else (value,)
-            if not all(isinstance(size, int | np.integer) and size >= 1 for size in sizes):
-                raise OptionError(
-                    f"kernel '{self.name}': groups must be whole numbers of at least 1, how many features share each "
-                    f"relevance, such as (1, 1, 3), not {value!r}"
-                )
-            return tuple(map(int, sizes))
-        if name != "theta":
-            return super()._read(name, value)
-        return self._read_numbers(name, value, 0.0, " of at least 0, one for each feature, such as (0.5, 0.1, 0)")
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The relevances, if they have values, and what isn't as it is by default."""
-        plain = {each.name: each.default for each in fields(self) if each.name in ("profile", "groups")}
-        return {name: value for name, value in super().parameters.items() if plain.get(name) != value}
-
-    @abstractmethod
-    def formula(self) -> gram.Formula:
-        """The function of the statistic."""
-
-    @property
-    @abstractmethod
-    def isotropic(self) -> Kernel:
-        """The kernel that this one is where all relevances are equal, with its width or ``gamma`` to be searched."""
-
-    def from_isotropic(self, kernel: Any, d: int) -> Self:
-        """Return the kernel of d equal relevances that equals an ``isotropic`` one with a value."""
-        return self.with_theta(kernel.scales * (len(self.groups) or d))
-
-    def tied(self, groups: Sequence[int]) -> Self:
-        return self if self.groups else replace(self, groups=tuple(groups))
-
-    def theta_names(self, features: Sequence[str]) -> list[str]:
-        """Return a name for each relevance: that of the feature, or what the names of a group's features begin with."""
-        if not self.groups:
-            return list(features)
-        names = (features[lo:hi] for lo, hi in pairwise(accumulate(self.groups, initial=0)))
-        return [commonprefix(each) for each in names]  # noqa: RUF071  # the names are no paths
-
-    @staticmethod
-    def factors(theta: Array) -> Array:
-        """Return what the columns are multiplied by before the statistic."""
-        return np.sqrt(theta)
-
-    def with_theta(self, theta: Sequence[float] | Array) -> Self:
-        """Return the kernel with other relevances (d,), of at least 0."""
-        return replace(self, theta=tuple(theta))
-
-    def times(self, factor: float) -> Self:
-        """Return the kernel with all its relevances times a factor."""
-        return self.with_theta(tuple(factor * theta for theta in self.scales))
-
-    @property
-    def scales(self) -> tuple[float, ...]:
-        return self.theta or ()
-
-    @property
-    def column_factors(self) -> Array:
-        """What the columns are multiplied by before the statistic, (d,)."""
-        self.require_fixed()
-        return self.factors(self._of_features)
-
-    @property
-    def _of_features(self) -> Array:
-        """The relevance of each feature, (d,)."""
-        theta = np.array(self.theta)
-        if not self.groups:
-            return theta
-        if theta.size != len(self.groups):
-            raise OptionError(
-                f"kernel '{self.name}': theta has {theta.size} relevances, and there are {len(self.groups)} groups of "
-                "features: columns, and those of categories count once; give one for each of these"
-            )
-        return np.repeat(theta, self.groups)
-
-    def require_fixed(self) -> None:
-        if self.theta is None:
-            raise OptionError(
-                f"kernel '{self.name}': theta has no value, and so many numbers aren't searched on a grid; learn them "
-                "by kernsel.learn_relevances, which the command 'kernsel relevance' does, or give one for each feature"
-            )
-        super().require_fixed()
-
-    def diag(self, X: ArrayLike) -> Array:
-        rows = self._scaled(X)
-        return gram.apply(self.formula(), squared_norms(rows) if self.statistic == "inner" else np.zeros(rows.shape[0]))
-
-    def _scaled(self, X: ArrayLike) -> Points:
-        """Return the relevant columns of X (n, d) times their factors; one column of zeros if none is."""
-        self.require_fixed()
-        rows, theta = as_points(X), self._of_features
-        if rows.shape[1] != theta.size:
-            raise OptionError(
-                f"kernel '{self.name}': theta has {theta.size} relevances, and the rows have {rows.shape[1]} features "
-                "(after encoding, without constant columns); give one for each of these"
-            )
-        used = np.flatnonzero(theta > 0)
-        return columns(rows, used, self.factors(theta[used])) if used.size else np.zeros((rows.shape[0], 1))
-
-    def theta_vjp(self, X: ArrayLike, W: Array, K: Array | None = None, Z: ArrayLike | None = None) -> Array:
-        """Return ``sum_ij W_ij dk(x_i, z_j)/dtheta_r`` for each r, (p,): the sum of those of a group's features.
-
-        Parameters
-        ----------
-        X : (n, d) points
-        W : (n, m) array
-            The derivatives of anything by the entries of the kernel matrix.
-        K : (n, m) array, optional
-            The kernel matrix, if it is there already.
-        Z : (m, d) points, optional
-            The second points; X without.
-        """
-        slopes = self._theta_vjp(as_points(X), W, K, None if Z is None else as_points(Z))
-        return np.add.reduceat(slopes, np.cumsum((0, *self.groups[:-1]))) if self.groups else slopes
-
-    @abstractmethod
-    def _theta_vjp(self, X: Points, W: Array, K: Array | None, Z: Points | None) -> Array:
-        """Return the derivatives by the relevance of each feature, (d,), for points as they are worked on."""
-
-    def evaluate(self, stats: Statistics) -> Array:
-        self.require_fixed()
-        return self._gram(stats.X, stats.Z, self.formula())
-
-    def compiled(self, X: Points) -> tuple[str, Points, gram.Formula] | None:
-        return self.statistic, self._scaled(X), self.formula()
-
-    def _gram(self, X: ArrayLike, Z: ArrayLike | None, formula: gram.Formula) -> Array:
-        """Return a formula of the statistic, (n, m)."""
-        return Statistics(self._scaled(X), None if Z is None else self._scaled(Z)).gram(self.statistic, formula)
-
-    def scan(self, X: ArrayLike, weights: Array | None = None) -> stability.Scan:
-        rows = self._scaled(X)
-        if is_sparse(rows):
-            return super().scan(X, weights)
-        return stability.scan_points(self.statistic, rows, self.formula(), weights)
+from kernsel.numerics import gram
+from kernsel.numerics.points import Points
 
 
 class _Profile(NamedTuple):
@@ -239,7 +78,7 @@ W r / 2; with 1 / r beside it rounding of the sums, of the size EPS / r, would b
 
 
 @dataclass(frozen=True)
-class ARD(_Relevances):
+class ARD(Relevances):
     """``k(x, z) = phi(r)`` with ``r^2 = sum_r theta_r (x_r - z_r)^2``; with all theta equal it is an isotropic kernel.
 
     The scaled-feature Gaussian of Chapelle et al. 2002, and equation (2) of Cawley & Talbot 2014 (FLKL); with other
@@ -256,6 +95,10 @@ class ARD(_Relevances):
         ``(1 + u + u^2/3) exp(-u)``, u = sqrt(5) r; rational-quadratic: ``1 / (1 + r^2 / 2)``.
     groups : tuple of int
         How many features, one after another, share each relevance; nothing where each has its own.
+    ranked : tuple of int
+        Features, from 0, that have a rank beside their value, with a relevance of its own: after those of the features.
+    quantiles : tuple of float
+        That ranks are read off, as many for each ranked feature: at equal steps of probability, ascending.
 
     Notes
     -----
@@ -304,7 +147,7 @@ class ARD(_Relevances):
 
 
 @dataclass(frozen=True)
-class ARDLaplacian(_Relevances):
+class ARDLaplacian(Relevances):
     """``k(x, z) = exp(-sum_r theta_r |x_r - z_r|)``; with all theta equal it is the Laplacian kernel.
 
     A product over features, which follows the axes as trees do.
@@ -315,6 +158,10 @@ class ARDLaplacian(_Relevances):
         The relevance of each feature, of at least 0, in inverse units of it.
     groups : tuple of int
         How many features, one after another, share each relevance; nothing where each has its own.
+    ranked : tuple of int
+        Features, from 0, that have a rank beside their value, with a relevance of its own: after those of the features.
+    quantiles : tuple of float
+        That ranks are read off, as many for each ranked feature: at equal steps of probability, ascending.
 
     Notes
     -----
@@ -354,7 +201,7 @@ class ARDLaplacian(_Relevances):
 
 
 @dataclass(frozen=True)
-class ARDPolynomial(_Relevances):
+class ARDPolynomial(Relevances):
     """``k(x, z) = (sum_r theta_r x_r z_r + coef0)^degree``; with all theta equal it is the polynomial kernel.
 
     Cawley & Talbot 2014 (FLKL), Section 4.
@@ -369,6 +216,10 @@ class ARDPolynomial(_Relevances):
         At least 0: below 0 the function is not positive semidefinite.
     groups : tuple of int
         How many features, one after another, share each relevance; nothing where each has its own.
+    ranked : tuple of int
+        Features, from 0, that have a rank beside their value, with a relevance of its own: after those of the features.
+    quantiles : tuple of float
+        That ranks are read off, as many for each ranked feature: at equal steps of probability, ascending.
 
     Notes
     -----

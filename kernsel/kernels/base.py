@@ -288,6 +288,10 @@ class Combined(Kernel):
         shares = _shares(theta, counts)
         return self.with_parts([part.with_theta(next(shares)) if has_relevances(part) else part for part in self.parts])
 
+    def times(self, factor: float) -> Self:
+        """Return the kernel with all relevances of its parts times a factor."""
+        return self.with_theta([factor * theta for theta in self.theta or ()])
+
     @property
     def isotropic(self) -> Kernel:
         """The kernel with one relevance, to be searched, in every part whose relevances have no values."""

@@ -17,6 +17,8 @@ _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?:[-.:][A-Za-z_]\w*)*")
 
 _SHOWN = 4  # numbers of a vector, or parts of a sum, in a short text
 
+_LONG = 120  # letters of a sum, of which only the first part is shown then
+
 _GRAMMAR = (
     "write kernels as name or name(parameter=number), joined by + and *, such as 'gaussian(tau=2) + 0.5*linear'; "
     "several numbers are in parentheses, as in 'ard(theta=(0.5, 0.1), profile=matern32)'; behind a kernel, the "
@@ -80,16 +82,22 @@ def from_spec(spec: Mapping[str, Any]) -> Kernel:
 
 
 def short(kernel: Kernel) -> str:
-    """Return the kernel's text with its numbers to four digits, and the first few only of many relevances or parts."""
-    if isinstance(kernel, Sum) and len(kernel.parts) > _SHOWN:
-        return f"{short(Sum(kernel.parts[: _SHOWN - 1]))} + ... ({len(kernel.parts)} kernels in all)"
+    """Return the kernel's text for people.
+
+    Numbers have four digits; of many relevances or parts there are the first few only; quantiles are left out.
+    """
+    if isinstance(kernel, Sum):
+        if len(kernel.parts) > _SHOWN:
+            return f"{short(Sum(kernel.parts[: _SHOWN - 1]))} + ... ({len(kernel.parts)} kernels in all)"
+        parts = list(map(short, kernel.parts))
+        return f"{parts[0]} + ... ({len(parts)} kernels in all)" if sum(map(len, parts)) > _LONG else " + ".join(parts)
 
     def some(match: re.Match[str]) -> str:
         values = match.group().strip("(),").split(", ")
         return f"({', '.join(values[:_SHOWN])}, ... {len(values)} in all)" if len(values) > _SHOWN else match.group()
 
     rounded = re.sub(r"\d+\.\d+(e[+-]?\d+)?", lambda number: f"{float(number.group()):.4g}", str(kernel))
-    return re.sub(r"(?<==)\([^()]*\)", some, rounded)
+    return re.sub(r"(?<==)\([^()]*\)", some, re.sub(r", quantiles=\([^()]*\)", "", rounded))
 
 
 class _Unreadable(Exception):

@@ -8,7 +8,7 @@ rows, where an evaluation costs a thirtieth; on all rows a few steps are left, a
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,8 @@ from kernsel.numerics.square import gradients
 from kernsel.protocols import Learner, blocks_of
 
 Array = NDArray[np.float64]
+Priors: TypeAlias = tuple[float | None, ...]
+"""Standard deviations of log relevances under their priors, one for each kernel; None for no prior."""
 
 PART = 300
 """Rows of the first descents."""
@@ -89,6 +91,20 @@ class LearntProfile:
     def learnt_by(self) -> str:
         """The criterion that the relevances were learnt by, in words."""
         return "evidence" if self.sigma is None else f"evidence(sigma={self.sigma:g})"
+
+    @property
+    def priors(self) -> Priors:
+        """The prior of its relevances, alone."""
+        return (self.sigma,)
+
+    def again(self, rows: Partition, learner: Learner, priors: Priors, seed: int = 0) -> LearntProfile:
+        """Learn the relevances on other rows, with another prior; the descent begins at these."""
+        (sigma,) = priors
+        return learn_profile(rows, self.kernel, learner, sigma, seed=seed)
+
+    def anew(self, rows: Partition, learner: Learner) -> Any:
+        """Return the kernel with relevances that are learnt on other rows in the same way."""
+        return self.again(rows, learner, self.priors).kernel
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from kernsel.heldout.vennabers import VennAbers
 from kernsel.kernels import Kernel, On, Product, Scale, Sum
 from kernsel.numerics import gram
 from kernsel.numerics.points import dense
-from kernsel.protocols import Formula, SupportsFactors, SupportsFormula, SupportsTurning
+from kernsel.protocols import Formula, SupportsFactors, SupportsFormula, SupportsRanks, SupportsTurning
 
 if TYPE_CHECKING:
     from kernsel.model.expansion import Expansion
@@ -171,6 +171,8 @@ def _kernel(graph: _Graph, kernel: Kernel, X: str, rows: Array) -> str:
         places = np.array(kernel.features, dtype=np.int64)
         some = graph.add("Gather", X, graph.constant(places), axis=1)
         return _kernel(graph, kernel.part, some, np.ascontiguousarray(rows[:, places]))
+    if isinstance(kernel, SupportsRanks) and kernel.ranked:
+        return _kernel(graph, kernel.unranked, _with_ranks(graph, kernel, X), kernel.with_ranks_beside(rows))
     if isinstance(kernel, SupportsTurning):
         turned = graph.add("MatMul", X, graph.constant(np.ascontiguousarray(kernel.array)))
         return _kernel(graph, kernel.alone, turned, kernel.turned(rows))
@@ -180,6 +182,19 @@ def _kernel(graph: _Graph, kernel: Kernel, X: str, rows: Array) -> str:
         factors = kernel.column_factors
         X, rows = graph.add("Mul", X, graph.constant(factors)), rows * factors
     return _profile(graph, kernel.formula(), _statistic(graph, kernel.statistic, X, rows))
+
+
+def _with_ranks(graph: _Graph, kernel: SupportsRanks, X: str) -> str:
+    """Add the ranks of features as further columns: ramps between values, times their slopes, (n, d + r)."""
+    ranks = []
+    for feature, (values, levels) in zip(kernel.ranked, kernel.rank_curves, strict=True):
+        widths = np.diff(values)
+        column = graph.add("Gather", X, graph.constant(np.array([feature])), axis=1)
+        above = graph.add("Max", graph.add("Sub", column, graph.constant(values[:-1])), graph.constant(0.0))
+        ramps = graph.add("Min", above, graph.constant(widths))
+        rise = graph.add("MatMul", ramps, graph.constant((np.diff(levels) / widths)[:, None]))
+        ranks.append(graph.add("Add", rise, graph.constant(float(levels[0]))))
+    return graph.add("Concat", X, *ranks, axis=1)
 
 
 def _statistic(graph: _Graph, statistic: str, X: str, rows: Array) -> str:

@@ -16,7 +16,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +26,11 @@ from kernsel.errors import OptionError, SelectionError
 from kernsel.folds.partition import Partition
 from kernsel.journal import remember
 from kernsel.kernels import Kernel, Statistics, parse, short
-from kernsel.kernels.base import names_of
+from kernsel.kernels.base import Combined, names_of
 from kernsel.learners import Krr, Lssvm
+from kernsel.learning.mean import LearntMean
 from kernsel.learning.metric import LearntMetric, turned
-from kernsel.learning.profile import LearntProfile, learn_profile
+from kernsel.learning.profile import LearntProfile, Priors, learn_profile
 from kernsel.learning.quasinewton import Descent
 from kernsel.learning.start import subsample
 from kernsel.numerics.points import is_sparse
@@ -37,7 +38,7 @@ from kernsel.numerics.runtime.jit import share_each
 from kernsel.numerics.runtime.once import once
 from kernsel.parts import has_square_loss
 from kernsel.paths import make_path
-from kernsel.protocols import Learner
+from kernsel.protocols import Learner, SupportsRanks
 from kernsel.representation.problem import Problem
 from kernsel.representation.ranks import Rank
 from kernsel.search.candidate import Candidate, Key
@@ -45,6 +46,8 @@ from kernsel.search.scales import Family
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
+Job: TypeAlias = tuple[Any, float | None, Descent | None]
+"""A kernel with relevances to be learnt, their prior, and where the descent begins, if it has begun."""
 
 EFFORTS = ("quick", "normal", "thorough")
 
@@ -87,9 +90,9 @@ TURNED_FEATURES, TURNED_ROWS, ROWS_EACH = 100, 100, 5
 WIDER: Mapping[str, float | None] = {"classification": 1.0, "regression": None}
 """The prior of relevances that are learnt again on more rows, besides the one that they had."""
 
-FIRST, LEADERS, KEPT = 350, 2, 2
-"""Rows that every profile is learnt on; profiles that go on to wider priors; kernels that go on to all rows, and to the
-search."""
+FIRST, LEADERS, KEPT = 350, 2, 3
+"""Rows that every profile is learnt on; profiles that go on to wider priors and to ranks; profiles that go on to all
+rows, to their mean, and to the search."""
 
 FACTORS = {True: 2.0 ** np.arange(-1.0, 2.0), False: 2.0 ** np.arange(-2.0, 3.0)}
 """Factors of all relevances together, for the square loss and any other one: that may want a wider kernel."""
@@ -110,7 +113,7 @@ class Learnt:
 
     Parameters
     ----------
-    profile : LearntProfile or LearntMetric
+    profile : LearntProfile, LearntMean or LearntMetric
     factor : float
         Of all its relevances.
     loss : float
@@ -119,7 +122,7 @@ class Learnt:
         How many it was learnt on, if those are others than the rest was learnt on.
     """
 
-    profile: LearntProfile | LearntMetric
+    profile: LearntProfile | LearntMean | LearntMetric
     factor: float
     loss: float
     rows: int | None = None
@@ -235,21 +238,44 @@ def candidates(
     few = rows if rows.n <= 1.5 * FIRST else _alone(subsample(some, FIRST, seed), seed)
     found, notes = _learn(few, rows, square, [(parse(text).tied(groups), priors[0], None) for text in profiles], seed)
     leading = sorted(found, key=lambda each: each.loss)[:LEADERS]
-    more, failed = _learn(few, rows, square, [(k.profile.kernel, s, None) for k in leading for s in priors[1:]], seed)
-    best = sorted([*found, *more], key=lambda each: each.loss)[:KEPT]
+    more, failed = _learn(few, rows, square, _further(leading, rows.X, priors), seed)
+    best = best_of_each_kind([*found, *more])[:KEPT]
     if few is not rows:
         ends = [each.profile for each in best if isinstance(each.profile, LearntProfile)]
         best, _ = _learn(rows, rows, square, [(end.kernel, end.sigma, end.descent) for end in ends], seed)
+    together = _mean_of(best)
     if best and METRICS[effort]:
         best += learn_turned(rows, best[0], square, effort, seed)
     same = has_square_loss(learner)
     families, learnt = [], []
-    for each in best:
+    for each in [*best, *together]:
         scales = [replace(each, factor=float(factor)) for factor in FACTORS[same]]
         lam = each.profile.ridge / dataset.total if same else None
         families.append(Family(tuple(scale.kernel for scale in scales), lam))
         learnt += scales
     return Candidates(widths, families, learnt, rows.n, [*notes, *failed], time.perf_counter() - started)
+
+
+def _further(leading: Sequence[Learnt], X: Array, priors: Sequence[float | None]) -> list[Job]:
+    """Return what else is learnt of the leading profiles: with wider priors, and, with the widest one, with ranks."""
+    wider = [(lead.profile.kernel, sigma, None) for lead in leading for sigma in priors[1:]]
+    able = [lead.profile.kernel for lead in leading if isinstance(lead.profile.kernel, SupportsRanks)]
+    ranked = [(kernel.with_ranks(X), priors[-1], None) for kernel in able]
+    return [*wider, *(job for job in ranked if job[0].ranked)]
+
+
+def _mean_of(best: Sequence[Learnt]) -> list[Learnt]:
+    """Return the mean of several kernels, of one nothing."""
+    profiles = tuple(each.profile for each in best if isinstance(each.profile, LearntProfile))
+    return [Learnt(LearntMean(profiles), 1.0, math.nan)] if len(profiles) > 1 else []
+
+
+def best_of_each_kind(learnt: Sequence[Learnt]) -> list[Learnt]:
+    """Return the best of each profile by its loss, whatever its prior and with ranks or without, the best one first."""
+    best: dict[str, Learnt] = {}
+    for each in sorted(learnt, key=lambda each: each.loss):
+        best.setdefault(profile_of(each.kernel), each)
+    return list(best.values())
 
 
 def relearnt(dataset: Dataset, learnt: Learnt, seed: int) -> list[Learnt]:
@@ -263,18 +289,18 @@ def relearnt(dataset: Dataset, learnt: Learnt, seed: int) -> list[Learnt]:
         return [learnt]
     rows, square = _alone(dataset, seed), square_loss(dataset.task)
 
-    def one(sigma: float | None) -> Learnt | None:
+    def one(priors: Priors) -> Learnt | None:
         try:
-            profile = learn_profile(rows, begun.kernel, square, sigma, seed=seed)
+            profile = begun.again(rows, square, priors, seed)
         except SelectionError:
             return None
         return Learnt(profile, 1.0, math.nan, rows.n)
 
-    def kept(sigma: float | None) -> Learnt | None:
-        return remember("relearnt", (rows, begun, square, sigma, seed), lambda: one(sigma))
+    def kept(priors: Priors) -> Learnt | None:
+        return remember("relearnt", (rows, begun, square, priors, seed), lambda: one(priors))
 
-    sigmas = dict.fromkeys((begun.sigma, WIDER[dataset.task]))
-    return [each for each in share_each(kept, list(sigmas)) if each is not None]
+    wider = (WIDER[dataset.task],) * len(begun.priors)
+    return [each for each in share_each(kept, list(dict.fromkeys((begun.priors, wider)))) if each is not None]
 
 
 def _alone(dataset: Dataset, seed: int) -> Partition:
@@ -287,7 +313,7 @@ def _learn(
     few: Partition,
     rows: Partition,
     learner: Learner,
-    what: Sequence[tuple[Any, float | None, Descent | None]],
+    what: Sequence[Job],
     seed: int,
 ) -> tuple[list[Learnt], list[str]]:
     """Learn relevances of kernels, each with a prior, on a few rows, and score them by leave-one-out on all.
@@ -295,7 +321,7 @@ def _learn(
     A descent may have begun on fewer rows yet. Returns kernels and what could not be learnt.
     """
 
-    def one(job: tuple[Any, float | None, Descent | None]) -> Learnt | str:
+    def one(job: Job) -> Learnt | str:
         kernel, sigma, begun = job
         try:
             profile = learn_profile(few, kernel, learner, sigma, seed=seed, begun=begun)
@@ -308,7 +334,7 @@ def _learn(
         loss = float(rows.mean(learner.loss.value(rows.Y, held.f[:, 0]).mean(axis=0)))
         return Learnt(profile, 1.0, loss)
 
-    def kept(job: tuple[Any, float | None, Descent | None]) -> Learnt | str:
+    def kept(job: Job) -> Learnt | str:
         return remember("learnt", (few, rows, learner, seed, *job), lambda: one(job))
 
     found, failed = [], []
@@ -401,11 +427,7 @@ class Relearning:
         whole, profile = replace(rows, training=None), known.profile  # a fold's own rows are said by number here
         seen = np.sort(np.random.default_rng((rows.seed, held[0])).permutation(others)[:ANEW])
         some = whole.taken(seen, np.arange(seen.size + 1))
-        kernel = (
-            profile.anew(some, self.square)
-            if isinstance(profile, LearntMetric)
-            else learn_profile(some, profile.kernel, self.square, profile.sigma).kernel
-        )
+        kernel = profile.anew(some, self.square)
         together = whole.taken(np.append(held, others), np.array([0, held.size]))
         problem = Problem(together, kernel.times(known.factor), rank.within(together.n))
         path = make_path(problem, fitted, [lam])
@@ -436,10 +458,21 @@ def compared(learnt: Candidates, candidates: Sequence[Candidate]) -> list[dict[s
     ]
 
 
-def kind_of(kernel: Kernel) -> str:
-    """Return the name of a kernel with its profile, if it has one."""
+def profile_of(kernel: Kernel) -> str:
+    """Return the name of a kernel with its profile, if it has one; those of a sum with "+" between."""
+    if isinstance(kernel, Combined):
+        return " + ".join(dict.fromkeys(map(profile_of, kernel.parts)))
     profile = kernel.parameters.get("profile")
     return kernel.name if profile is None else f"{kernel.name}(profile={profile})"
+
+
+def kind_of(kernel: Kernel) -> str:
+    """Return ``profile_of`` a kernel, and whether it sees ranks."""
+    parts = kernel.parts if isinstance(kernel, Combined) else (kernel,)
+    if len(parts) > 1:
+        return " + ".join(dict.fromkeys(map(kind_of, parts)))
+    ranks = " with ranks" if isinstance(kernel, SupportsRanks) and kernel.ranked else ""
+    return kind_of(parts[0]) if parts[0] is not kernel else profile_of(kernel) + ranks
 
 
 def learnt_by(learnt: Learnt) -> str:

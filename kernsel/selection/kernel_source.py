@@ -222,13 +222,13 @@ class _Chosen(KernelSource):
         seconds = self.seconds + time.perf_counter() - started
         return replace(self, candidates=candidates, seconds=seconds), [(e.kernel, e.profile.ridge) for e in found]
 
-    def moved(self, dataset: Dataset, kernel: Kernel, to: Kernel, considered: Sequence[Candidate]) -> KernelSource:
+    def moved(self, dataset: Dataset, kernel: Kernel, to: Any, considered: Sequence[Candidate]) -> KernelSource:
         assert self.candidates is not None
         found = self.candidates
         known = found.find(kernel)
         if known is not None and to != kernel:
             largest = int(np.argmax(known.theta))
-            factor = known.factor * to.parameters["theta"][largest] / known.theta[largest]
+            factor = known.factor * to.theta[largest] / known.theta[largest]
             found = replace(found, learnt=[*found.learnt, replace(known, factor=factor)])
         unseen = automatic.Relearning.of(found, dataset.task, self.effort)
         return replace(self, unseen=unseen, candidates=found, dataset=dataset, considered=considered)

@@ -138,6 +138,46 @@ def test_a_smooth_target_keeps_a_smooth_kernel():
     assert result.data["compared"][0]["kernel"] == "gaussian"
 
 
+@pytest.fixture(scope="module")
+def heavy():
+    """A target that depends on the rank of a feature of heavy tails, and on another feature."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.exp(2 * rng.normal(size=200)), rng.normal(size=(200, 2))])
+    X[:, 0] += 30 * (X[:, 0] > 3)  # with a gap
+    return X, np.sin(4 * np.argsort(np.argsort(X[:, 0])) / 200) + 0.3 * X[:, 1] + 0.1 * rng.normal(size=200)
+
+
+def test_features_of_heavy_tails_count_by_their_rank(heavy, tmp_path):
+    X, y = heavy
+    result = tables.choose(X, y, kernel="auto", folds=5, learner="krr")
+    assert any("with ranks" in each["kernel"] for each in result.data["compared"])
+    assert result.relevances["x0 (rank)"] == result.relevances.max() > 100 * result.relevances["x0"]
+    widths = tables.choose(X, y, kernel="auto", effort="quick", folds=5, learner="krr")
+    assert result.best.error < 0.95 * widths.best.error
+    result.model.save(tmp_path / "model.npz")
+    assert np.array_equal(kernsel.load(tmp_path / "model.npz").predict(X), result.model.predict(X))
+
+
+def test_the_mean_of_kernels_is_compared_and_its_parts_are_learnt_anew():
+    X, y = hidden(90, 4, seed=2)
+    data = from_arrays(X, y, standardize=True)
+    with jit.one_blas_thread():
+        learnt = automatic.candidates(data, Krr(), "normal", automatic.PRIORS["regression"], 0)
+        mean = next(each for each in learnt.learnt if each.kernel.name == "sum")
+        profiles = mean.profile.profiles
+        assert len({automatic.profile_of(each.kernel) for each in profiles}) == len(profiles) == automatic.KEPT
+        expected = np.mean([each.kernel.times(mean.factor)(data.X) for each in profiles], axis=0)
+        np.testing.assert_allclose(mean.kernel(data.X), expected, rtol=1e-13)
+        assert mean.theta == tuple(mean.factor * theta for each in profiles for theta in each.theta)
+        assert mean.names(list("abcd"))[:2] == ["1.a", "1.b"]
+        rows = Partition.of(data, make_folds(3, data, 0), 0)
+        some = rows.taken(np.arange(50), np.arange(51))
+        anew = [learn_profile(some, each.kernel, Krr(), each.sigma).kernel(data.X) for each in profiles]
+        np.testing.assert_allclose(mean.profile.anew(some, Krr())(data.X), np.mean(anew, axis=0), rtol=1e-12)
+    result = select_dataset(data, **FEW)
+    assert any(" + " in each["kernel"] for each in result.data["compared"])
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
