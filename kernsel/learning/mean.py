@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from kernsel.folds.partition import Partition
+from kernsel.kernels.base import names_of
 from kernsel.learning.profile import LearntProfile, Priors
 from kernsel.protocols import Learner
 
@@ -35,6 +37,15 @@ class LearntMean:
     def theta(self) -> tuple[float, ...]:
         """The relevances, those of one kernel after another."""
         return tuple(theta for each in self.profiles for theta in each.theta)
+
+    def shares(self, features: Sequence[str]) -> dict[str, float]:
+        """Return each relevance as a share of the largest one of its kernel, on average, by the names of features."""
+        found: dict[str, float] = {}
+        for each in self.profiles:
+            largest = max(each.theta)
+            for name, theta in zip(names_of(each.kernel, features), each.theta, strict=True):
+                found[name] = found.get(name, 0.0) + theta / largest / len(self.profiles)
+        return found
 
     @property
     def ridge(self) -> float:

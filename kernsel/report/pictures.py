@@ -133,7 +133,12 @@ def draw_relevances(figure: Figure, selection: Selection) -> None:
     axes.hlines(list(places), 0, shown, color=GREY, linewidth=1.0)
     axes.plot(shown, list(places), "D", markersize=4.5, color=COLOURS[0], clip_on=False)
     axes.set_yticks(list(places), list(map(words, shown.index)))
-    axes.set_xlabel("relevance of a standardised feature (0: none)")
+    shares = selection.data["relevances"].get("shares", False)
+    axes.set_xlabel(
+        "share of the largest relevance, mean of the kernels (0: none)"
+        if shares
+        else "relevance of a standardised feature (0: none)"
+    )
     left = len(relevances) - len(shown)
     axes.set_title(f"the {len(shown)} most relevant of {len(relevances)} features" if left else "", fontsize="medium")
     axes.set_xlim(left=0)

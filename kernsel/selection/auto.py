@@ -138,9 +138,20 @@ class Learnt:
         """Its relevances."""
         return tuple(self.factor * theta for theta in self.profile.theta)
 
-    def names(self, features: Sequence[str]) -> list[str]:
-        """Return a name for each relevance, by the names of the features (d,)."""
-        return list(features) if isinstance(self.profile, LearntMetric) else names_of(self.kernel, features)
+    @property
+    def is_mean(self) -> bool:
+        """Whether it is a mean of kernels, whose relevances are said as shares."""
+        return isinstance(self.profile, LearntMean)
+
+    def relevances(self, features: Sequence[str]) -> dict[str, float]:
+        """Return the relevances by their names, by the names of the features (d,).
+
+        Of a mean of kernels, whose relevances have different units: shares of the largest one of each, on average.
+        """
+        if isinstance(self.profile, LearntMean):
+            return self.profile.shares(features)
+        names = features if isinstance(self.profile, LearntMetric) else names_of(self.kernel, features)
+        return dict(zip(names, self.theta, strict=True))
 
     @property
     def freedom(self) -> int:
@@ -243,6 +254,7 @@ def candidates(
     if few is not rows:
         ends = [each.profile for each in best if isinstance(each.profile, LearntProfile)]
         best, _ = _learn(rows, rows, square, [(end.kernel, end.sigma, end.descent) for end in ends], seed)
+    best.sort(key=lambda each: each.loss)
     together = _mean_of(best)
     if best and METRICS[effort]:
         best += learn_turned(rows, best[0], square, effort, seed)

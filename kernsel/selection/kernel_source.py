@@ -242,11 +242,12 @@ class _Chosen(KernelSource):
         data: dict[str, Any] = {"compared": compared}
         best = self.candidates.find(result.best.kernel)
         if best is not None:
-            theta = dict(zip(best.names(self.dataset.encoder.features), best.theta, strict=True))
+            theta = best.relevances(self.dataset.encoder.features)
             criterion, n = automatic.learnt_by(best), self.dataset.n
             notes.append(f"relevances: learnt by {criterion} on {best.rows or self.candidates.rows} of {n} rows")
             unseen = self.unseen is not None and self.unseen.has_seen(result.best.kernel, n)
-            data["relevances"] = {"criterion": criterion, "theta": theta, "zero": [], "unseen": unseen}
+            shares = {"shares": True} if best.is_mean else {}
+            data["relevances"] = {"criterion": criterion, "theta": theta, "zero": [], "unseen": unseen, **shares}
         return with_notes(result, self.seconds, notes, **data)
 
 

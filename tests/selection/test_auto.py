@@ -169,7 +169,10 @@ def test_the_mean_of_kernels_is_compared_and_its_parts_are_learnt_anew():
         expected = np.mean([each.kernel.times(mean.factor)(data.X) for each in profiles], axis=0)
         np.testing.assert_allclose(mean.kernel(data.X), expected, rtol=1e-13)
         assert mean.theta == tuple(mean.factor * theta for each in profiles for theta in each.theta)
-        assert mean.names(list("abcd"))[:2] == ["1.a", "1.b"]
+        shares = mean.relevances(list("abcd"))
+        of_first = [each.theta[0] / max(each.theta) for each in profiles]
+        assert shares["a"] == pytest.approx(np.mean(of_first))
+        assert max(shares.values()) <= 1
         rows = Partition.of(data, make_folds(3, data, 0), 0)
         some = rows.taken(np.arange(50), np.arange(51))
         anew = [learn_profile(some, each.kernel, Krr(), each.sigma).kernel(data.X) for each in profiles]
