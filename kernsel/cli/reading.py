@@ -6,7 +6,7 @@ import glob
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,6 +18,7 @@ from kernsel.errors import OptionError
 from kernsel.selection.plan import COLUMNS
 
 if TYPE_CHECKING:
+    from kernsel.cli.arguments import Asked
     from kernsel.data import Dataset, Reading, Roles
     from kernsel.selection.plan import Plan
 
@@ -32,6 +33,9 @@ RESULTS = {
 
 PICTURES = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
 """How pictures begin, by the endings of their names."""
+
+PLOTS = ("--plot", "--chosen")
+"""How options begin whose files are pictures."""
 
 
 def read_rank(text: str | None) -> Any:
@@ -68,7 +72,7 @@ def check_outputs(data: Sequence[Path], places: Mapping[str, Path | None]) -> No
 
 
 def read_plots(texts: Sequence[str], option: str = "--plot", example: str = "criterion=picture.png") -> dict[str, Path]:
-    """Read ``--plot NAME=FILE``: the files by the names of their pictures; an error where none can be drawn."""
+    """Read ``--plot NAME=FILE``: the files by the names of their pictures."""
     plots: dict[str, Path] = {}
     for text in texts:
         name, _, place = text.partition("=")
@@ -77,11 +81,6 @@ def read_plots(texts: Sequence[str], option: str = "--plot", example: str = "cri
         if name in plots:
             raise OptionError(f"{option} {name} is given twice; give each picture once")
         plots[name] = Path(place)
-    if plots:
-        from kernsel.report.style import check_plot
-
-        for path in plots.values():
-            check_plot(path)
     return plots
 
 
@@ -144,6 +143,47 @@ def set_threads(threads: int | None) -> None:
     if threads is not None:
         for library in ("NUMBA", "OMP", "OPENBLAS", "MKL", "VECLIB"):
             os.environ["VECLIB_MAXIMUM_THREADS" if library == "VECLIB" else f"{library}_NUM_THREADS"] = str(threads)
+
+
+def begin(
+    data: Sequence[Path], asked: Asked, output: Path | None, others: Mapping[str, Path | None], threads: int | None
+) -> JournalPlace:
+    """Refuse before the work what would fail after it, set threads, and return where a journal is kept.
+
+    Parameters
+    ----------
+    data : sequence of Path
+    asked : Asked
+    output : Path or None
+    others : mapping of str to Path
+        What else is written, by option: pictures by ``--plot`` and what begins with ``PLOTS``.
+    threads : int or None
+    """
+    check_outputs(data, {"--output": output, **others})
+    set_threads(threads)
+    from kernsel.journal import NONE
+    from kernsel.report.style import check_page, check_plot
+
+    place = place_journal(asked.given.get("journal", NONE), data, output, others)
+
+    for option, path in others.items():
+        if path is not None and option.startswith(PLOTS):
+            check_plot(path)
+        elif path is not None and option == "--report":
+            check_page(path)
+        elif path is not None and option.startswith("--tables"):
+            from kernsel.comparison.formats import check_table
+
+            check_table(path)
+    return place
+
+
+def announce_compiling(quiet: bool, ahead: bool = False) -> None:
+    """Say when loops are to be compiled; ``ahead`` lets a second process compile what is needed last."""
+    from kernsel.numerics.runtime import jit
+
+    jit.announce = None if quiet else console.say
+    jit.ahead = ahead
 
 
 def read_values(texts: Sequence[str]) -> dict[str, Any]:
@@ -240,10 +280,9 @@ def read_dataset(
     return roles, dataset
 
 
-@contextmanager
 def journaled(
     place: JournalPlace, command: str, dataset: Dataset, options: Mapping[str, Any], quiet: bool
-) -> Iterator[None]:
+) -> AbstractContextManager[None]:
     """Keep a journal of a command in the block, and say where it goes on from one.
 
     Parameters
@@ -255,11 +294,31 @@ def journaled(
         All that its result depends on.
     quiet : bool
     """
-    from kernsel.journal import journaling, run_header
+    from kernsel.journal import run_header
 
-    with journaling(place.path, lambda: run_header(command, dataset, options), place.delay, place.keep) as journal:
+    return going_on(place, lambda: run_header(command, dataset, options), quiet)
+
+
+@contextmanager
+def going_on(
+    place: JournalPlace, header: Callable[[], dict[str, Any]], quiet: bool, steps: str = "steps"
+) -> Iterator[None]:
+    """Keep a journal of the work in the block, and say where it goes on from one.
+
+    Parameters
+    ----------
+    place : JournalPlace
+    header : callable
+        Returns what tells the run from others.
+    quiet : bool
+    steps : str
+        What the work is made of, for people.
+    """
+    from kernsel.journal import journaling
+
+    with journaling(place.path, header, place.delay, place.keep) as journal:
         if journal.known and not quiet:
-            console.say(f"going on from {place.path}: {journal.known} steps are done")
+            console.say(f"going on from {place.path}: {journal.known} {steps} are done")
         yield
 
 

@@ -12,11 +12,12 @@ from typing import Annotated
 import typer
 
 from kernsel.cli import console
+from kernsel.cli.arguments import flag
 from kernsel.errors import CompilationError, CompilationWarning
 
 
 def warmup(
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    quiet: Annotated[bool, flag("--quiet", "Print nothing but errors.", short="-q")] = False,
 ) -> None:
     """Compile all numerical loops ahead of selections.
 
