@@ -85,9 +85,7 @@ class HeldSquarePath(SquarePath):
     def _by_spectrum(self, lams: Array) -> tuple[Array, Array, NDArray[np.int64]]:
         """Return weighted held-out outputs (k, l, n), norms (l,) and statuses (l,) from the spectrum."""
         rows = self.rows
-        f, status = heldout.heldout_square(
-            *self._spectrum, self._targets, lams, rows.starts, rows.total, rows.left, rows.away
-        )
+        f, status = heldout.heldout_square(*self._spectrum, self._targets, lams, rows.folds)
         return f, self._left_by(lams).norms, status
 
     def _trained(self, lams: Array) -> HeldOut:
@@ -119,9 +117,7 @@ class HeldSquarePath(SquarePath):
     def _series(self, order: int) -> tuple[Array, Array]:
         self.need_whole_folds()
         rows = self.rows
-        return influence.influence_square(
-            *self._spectrum, self._targets, self.lams, rows.starts, rows.total, rows.left, order
-        )
+        return influence.influence_square(*self._spectrum, self._targets, self.lams, rows.folds, order)
 
     def _refitted(self, k: int) -> Array:
         lam = float(self.lams[k])

@@ -55,9 +55,7 @@ class GramSquarePath(HeldSquarePath):
     def _krylov(self) -> tuple[Array, Array, NDArray[np.bool_]]:
         """Weighted held-out outputs, norms, and which converged, for all lambda, by conjugate gradients."""
         rows = self.rows
-        return krylov.heldout_krylov(
-            self.representation.weighted, self._targets, self.lams, rows.starts, rows.left, rows.total, rows.away
-        )
+        return krylov.heldout_krylov(self.representation.weighted, self._targets, self.lams, rows.folds)
 
     def _direct(self, lams: Array, by_factors: bool) -> tuple[Array, Array, NDArray[np.int64]]:
         """Return weighted held-out outputs (k, l, n), norms (l,) and statuses (l,) by factors or the spectrum."""
@@ -65,7 +63,7 @@ class GramSquarePath(HeldSquarePath):
         if not by_factors:
             return self._by_spectrum(lams)
         f, norms, status = factored.heldout_factored(
-            self.representation.weighted, self._free, self._targets, lams, rows.starts, rows.left, rows.total, rows.away
+            self.representation.weighted, self._free, self._targets, lams, rows.folds
         )
         lost = status != 0  # a factor ends where the ridge is near rounding; the spectrum goes a little farther
         if lost.any():

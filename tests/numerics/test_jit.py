@@ -331,12 +331,11 @@ for G, problem, update, width in (
     newton.solve_paths(problem, G[None], 1, which, y, s[None], lams, *by, True, x, f)
     v, d1, d2 = np.empty(f.shape), np.empty(f.shape), np.empty(f.shape)
     newton.expand(*by, y, s, f, v, d1, d2)
-    out, rho = np.zeros((1, 2, 20)), np.zeros((1, 2, 3))
-    left = np.array([13.0, 13.0, 14.0])
-    heldout.update_folds(
-        update, G, 1, np.zeros((0, 0)), x, f, d1, d2, lams, starts, left, 1, *by, y, s, 0.25, out, rho
-    )
-    found += [f.tolist(), out.tolist(), rho.tolist()]
+    held = heldout.HeldOut.room(np.zeros((1, 2, 20)), 3)
+    stack, fits = heldout.Objective(y, s[None], lams, parameters, 1), heldout.Fit(x, f, d1, d2)
+    folds = heldout.Folds.own(starts, np.array([13.0, 13.0, 14.0]), 20.0)
+    heldout.update_folds(update, G, np.zeros((0, 0)), stack, loss.pointer, fits, folds, 1, 0.25, held)
+    found += [f.tolist(), held.out.tolist(), held.rho.tolist()]
 print(json.dumps([jit.COMPILES, found]))
 """
 

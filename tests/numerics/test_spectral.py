@@ -53,7 +53,7 @@ def test_fits_are_those_of_the_linear_system():
 def test_extreme_lams_give_finite_outputs_or_a_status(tau, exponent):
     p, lams = problems.make(0, tau=tau, starts=problems.even(30, 4)), calling.array(10.0**exponent)
     out, status = square.heldout_square(
-        *spectral.spectrum_of_gram(p.K), p.Y, lams, *calling.folds(p.starts, p.s)
+        *spectral.spectrum_of_gram(p.K), p.Y, lams, calling.folds(p.starts, p.s)
     )  # fmt: skip
     assert np.isfinite(out).all() or status.any()
     if exponent == 300:
@@ -63,7 +63,7 @@ def test_extreme_lams_give_finite_outputs_or_a_status(tau, exponent):
 def test_a_kernel_of_zero_predicts_zero():
     U, ev = spectral.spectrum_of_gram(np.zeros((6, 6)))
     out, status = square.heldout_square(
-        U, ev, np.ones((1, 6)), calling.array(1.0), *calling.folds(problems.even(6, 3), np.ones(6))
+        U, ev, np.ones((1, 6)), calling.array(1.0), calling.folds(problems.even(6, 3), np.ones(6))
     )  # fmt: skip
     assert U.shape == (6, 0)
     assert not status.any()
@@ -73,7 +73,7 @@ def test_a_kernel_of_zero_predicts_zero():
 def test_rho_along_a_path_does_not_stay_with_the_first_eigenvector():
     p, lams = problems.make(2, n=60, tau=0.3, starts=problems.even(60, 3)), 2.0 ** np.arange(4, -15, -1)
     _, rho = influence_square(
-        *spectral.spectrum_of_gram(p.K), p.Y, lams, *calling.folds(p.starts, p.s), 1
+        *spectral.spectrum_of_gram(p.K), p.Y, lams, calling.folds(p.starts, p.s), 1
     )  # fmt: skip
     for k, lam in enumerate(lams):
         w = twins.heldout.fit(twins.losses.square, p.Z, p.y, np.ones(p.n), lam)
@@ -93,7 +93,7 @@ def test_columns_that_overlap_with_none_are_held_out_without_a_system(tau, expec
     overlaps = (np.abs(Z.T) @ np.abs(Z) > tolerances.EPS * 1e3).sum(axis=0) > 1
     assert not (alone & overlaps).any()
     assert {0: "none", alone.size: "all"}.get(alone.sum(), "some") == expected
-    out, status = square.heldout_features(Z, Z.T @ Z, 0, p.Y, lams, *calling.folds(p.starts, p.s))
+    out, status = square.heldout_features(Z, Z.T @ Z, 0, p.Y, lams, calling.folds(p.starts, p.s))
     assert not status.any()
     for k, lam in enumerate(lams):
         for c, y in enumerate(p.Y):
