@@ -8,7 +8,7 @@ import numba
 import numpy as np
 
 from kernsel.numerics.left_out import Folds
-from kernsel.numerics.runtime.jit import one_blas_thread
+from kernsel.numerics.runtime.threads import one_blas_thread
 from kernsel.numerics.smooth import heldout, newton
 
 NOTHING = np.zeros((0, 0))

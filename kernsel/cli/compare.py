@@ -100,7 +100,7 @@ def compare(
         if plot is not None and len(data) < 2:
             raise OptionError(f"--plot {plot}: ranks are over tables, and there is one only; give two or more")
         place = begin(data, asked, output, {**pictures, **of_tables(tables)}, threads)
-        announce_compiling(quiet, ahead=True)
+        announce_compiling(quiet, by_another=True)
         from kernsel.comparison.api import plan_experiment
 
         lists = {"criteria": criteria, "learners": learners, "kernels": kernels, "searches": searches, "rules": rules}

@@ -93,7 +93,7 @@ def curve(
         if values is not None:
             own[axis] = _numbers("--values", values)
         place = begin(data, asked, output, {"--plot": plot, **of_tables(tables)}, threads)
-        announce_compiling(quiet, ahead=True)
+        announce_compiling(quiet, by_another=True)
         import kernsel.comparison
         from kernsel.comparison.tables import describe_data
 

@@ -178,12 +178,12 @@ def begin(
     return place
 
 
-def announce_compiling(quiet: bool, ahead: bool = False) -> None:
-    """Say when loops are to be compiled; ``ahead`` lets a second process compile what is needed last."""
-    from kernsel.numerics.runtime import jit
+def announce_compiling(quiet: bool, by_another: bool = False) -> None:
+    """Say when loops are to be compiled; ``by_another`` lets a second process compile what is needed last."""
+    from kernsel.numerics.runtime import ahead, compiling
 
-    jit.announce = None if quiet else console.say
-    jit.ahead = ahead
+    compiling.announce = None if quiet else console.say
+    ahead.allowed = by_another
 
 
 def read_values(texts: Sequence[str]) -> dict[str, Any]:

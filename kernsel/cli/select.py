@@ -114,7 +114,7 @@ def select(
         from kernsel.selection.carry_out import carry_out
         from kernsel.selection.work import foretell
 
-        announce_compiling(quiet, ahead=True)
+        announce_compiling(quiet, by_another=True)
         if chatty and (work := foretell(dataset, plan)):
             console.say(work)
         with journaled(place, "kernsel select", dataset, {**plan.options, "nested": outer}, quiet):

@@ -9,8 +9,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.numerics.runtime.jit import one_blas_thread, share_each
 from kernsel.numerics.runtime.once import once
+from kernsel.numerics.runtime.threads import one_blas_thread, share_each
 from kernsel.numerics.square import heldout, influence, spectral
 from kernsel.paths.base import Path
 from kernsel.paths.outputs import Enclosed, Fits, HeldOut, LeftOver

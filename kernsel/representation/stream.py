@@ -20,8 +20,8 @@ from kernsel.numerics.blocks import features as streaming
 from kernsel.numerics.blocks.sums import Sums, segment_sums, statistics
 from kernsel.numerics.dense import Cholesky
 from kernsel.numerics.points import Points
-from kernsel.numerics.runtime.jit import one_blas_thread, share
 from kernsel.numerics.runtime.once import once
+from kernsel.numerics.runtime.threads import one_blas_thread, share
 from kernsel.numerics.smooth import newton
 from kernsel.numerics.square import spectral
 from kernsel.numerics.stability import Scan, scan_features

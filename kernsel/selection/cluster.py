@@ -10,7 +10,7 @@ from multiprocessing import get_all_start_methods
 from typing import Any
 
 from kernsel.errors import OptionError, SelectionError
-from kernsel.numerics.runtime.jit import threads
+from kernsel.numerics.runtime.threads import threads
 
 LOCAL = "local"
 """In place of an address: workers on this machine, for as long as the work takes."""

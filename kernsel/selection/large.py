@@ -33,7 +33,7 @@ from kernsel.folds import Folds, make_folds
 from kernsel.journal import remember
 from kernsel.kernels import Kernel, short
 from kernsel.learning.start import subsample
-from kernsel.numerics.runtime.jit import one_blas_thread
+from kernsel.numerics.runtime.threads import one_blas_thread
 from kernsel.numerics.whole import costs as whole_costs
 from kernsel.numerics.whole.preconditioners import Refused
 from kernsel.numerics.whole.solver import Fit, WholeKernel, predict

@@ -11,7 +11,7 @@ import tolerances
 import twins.leaveoneout
 from kernsel.criteria import BR, CV, ELOO, Evidence
 from kernsel.learners import Krr, Lssvm
-from kernsel.numerics.runtime.jit import one_blas_thread
+from kernsel.numerics.runtime.threads import one_blas_thread
 from kernsel.numerics.square import gradients, spectral
 
 FUNCTIONS = {

@@ -27,7 +27,7 @@ from math import ceil, log2
 from typing import NamedTuple
 
 from kernsel.numerics.blocks.features import BLOCK_BYTES
-from kernsel.numerics.runtime.jit import threads
+from kernsel.numerics.runtime.threads import threads
 from kernsel.numerics.whole.costs import Rates, Work
 
 SAMPLE = 10

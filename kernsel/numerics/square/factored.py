@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from kernsel.numerics.left_out import FOLDS, Folds
 from kernsel.numerics.runtime.blas import add_products, cholesky, copy_lower, inner, invert_factor, multiply, solve_rows
-from kernsel.numerics.runtime.jit import b1, f8, f8_1, f8_2, f8_3, i8, i8_1, jit, one_blas_thread, record, share
+from kernsel.numerics.runtime.jit import b1, f8, f8_1, f8_2, f8_3, i8, i8_1, jit, record
+from kernsel.numerics.runtime.threads import one_blas_thread, share
 from kernsel.numerics.smooth.convergence import SINGULAR
 from kernsel.numerics.square.spectral import ROUNDING
 

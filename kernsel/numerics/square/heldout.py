@@ -27,21 +27,8 @@ from kernsel.numerics.runtime.blas import (
     ridged_cholesky,
     solve_rows,
 )
-from kernsel.numerics.runtime.jit import (
-    Compiled,
-    f8,
-    f8_1,
-    f8_2,
-    f8_3,
-    i8,
-    i8_1,
-    inline,
-    jit,
-    one_blas_thread,
-    pointer,
-    record,
-    share,
-)
+from kernsel.numerics.runtime.jit import Compiled, f8, f8_1, f8_2, f8_3, i8, i8_1, inline, jit, pointer, record
+from kernsel.numerics.runtime.threads import one_blas_thread, share
 from kernsel.numerics.smooth.convergence import CONVERGED, SINGULAR
 from kernsel.numerics.square.spectral import ROUNDING
 

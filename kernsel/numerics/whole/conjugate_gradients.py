@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.numerics.runtime.jit import one_blas_thread
+from kernsel.numerics.runtime.threads import one_blas_thread
 from kernsel.numerics.whole.preconditioners import ALL, Preconditioner
 from kernsel.numerics.whole.tiles import Array, KernelMatrix, Span
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernsel.numerics.runtime.jit import one_blas_thread
+from kernsel.numerics.runtime.threads import one_blas_thread
 from kernsel.numerics.whole.conjugate_gradients import PASSES, Indices, Solution, conjugate_gradients
 from kernsel.numerics.whole.preconditioners import ALL, FLOOR, Factored, LowRank, Preconditioner, Refused, factorise
 from kernsel.numerics.whole.tiles import Array, KernelMatrix, Span
