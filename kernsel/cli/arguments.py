@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 from typer.core import TyperCommand
 
-from kernsel.cli.reading import READERS
+from kernsel.cli.texts import READERS
 from kernsel.selection.plan import HEADINGS, WORDS, Plan
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from kernsel.cli.comparing import (
     of_tables,
     read_tables,
 )
-from kernsel.cli.reading import announce_compiling, begin, going_on, read_plots
+from kernsel.cli.reading import announce_compiling, begin, going_on
+from kernsel.cli.texts import read_plots
 from kernsel.errors import OptionError
 from kernsel.text import parse, split_list
 

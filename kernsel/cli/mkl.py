@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 from kernsel.cli import console
 from kernsel.cli.arguments import Asked, Data, Groups, Json, Output, Quiet, Target, Threads, Weights, option
-from kernsel.cli.reading import announce_compiling, begin, journaled, read_dataset, read_values
+from kernsel.cli.reading import announce_compiling, begin, journaled, read_dataset
+from kernsel.cli.texts import read_values
 from kernsel.cli.writing import File, deliver
 from kernsel.errors import OptionError
 from kernsel.text import to_json

@@ -31,8 +31,8 @@ from kernsel.cli.reading import (
     begin,
     journaled,
     read_dataset,
-    read_plots,
 )
+from kernsel.cli.texts import read_plots
 from kernsel.cli.writing import File, deliver
 from kernsel.errors import KernselError, OptionError
 from kernsel.selection.plan import HEADINGS

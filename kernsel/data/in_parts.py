@@ -19,13 +19,13 @@ import numpy as np
 
 from kernsel.data.choices import Choices
 from kernsel.data.columns import FILL_IN, Floats, as_text, check_values
-from kernsel.data.dataset import check_any_feature, check_left, check_rows, describe_weights, some_rows, what_is_shared
 from kernsel.data.encoding import Encoder
 from kernsel.data.fitting import Fit, check_features, incomplete, law_rows, too_many_levels
 from kernsel.data.kinds import CATEGORY, PLAIN, Found, Indices, find_in, find_kind, read_numbers
 from kernsel.data.moments import LevelSums, Moments, NumberSums, Totals
 from kernsel.data.more import Kept, encode_columns, rows_that_count
 from kernsel.data.names import listed
+from kernsel.data.remarks import check_any_feature, check_left, check_rows, describe_weights, some_rows, what_is_shared
 from kernsel.data.seen import Different, Glimpse, Seen
 from kernsel.data.tables import SparseTable, array_names, as_pandas, as_table, is_frame, take
 from kernsel.data.target import Rest, Target, encode_targets, read_target, split_targets
