@@ -195,10 +195,6 @@ def nested(
         What else :func:`kernsel.select` is told; ``folds`` are the inner folds, of which an array has that of each of
         the n rows. The scorers of ``metric`` and ``select_by`` are computed on the rows of each outer fold.
 
-    Returns
-    -------
-    Nested
-
     Raises
     ------
     DataError, OptionError, IncompatibleError, PluginError, SelectionError
@@ -228,10 +224,6 @@ def estimate_nested(
     outer : int, str, splitter or iterable of pairs
     weights, groups : optional
     progress : callable, optional
-
-    Returns
-    -------
-    Nested
     """
     whole = encode_arrays(X, y, plan, weights, groups)
     header = partial(run_header, "nested", whole, {**plan.options, "outer": outer})

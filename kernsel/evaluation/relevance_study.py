@@ -201,10 +201,6 @@ def study_relevances(
     **options : optional
         The others of :func:`kernsel.learn_relevances`.
 
-    Returns
-    -------
-    RelevanceStudy
-
     Raises
     ------
     DataError, OptionError, IncompatibleError, PluginError, SelectionError

@@ -142,15 +142,7 @@ class Landmarks:
 
 
 class SharedFeatures(Features):
-    """Features from landmarks that all kernels share: quickly made, and so of a lower rank than that in force.
-
-    Parameters
-    ----------
-    rows : Partition
-    kernel : Kernel
-    asked : LowRank
-    landmarks : Landmarks
-    """
+    """Features from landmarks that all kernels share: quickly made, and so of a lower rank than that in force."""
 
     in_force: ClassVar[bool] = False
     decrement: ClassVar[float] = 1e-4

@@ -120,10 +120,6 @@ def local_client(workers: int) -> Iterator[Any]:
     """Give a client of Dask with workers on this machine, each of one thread.
 
     They import kernsel before they are given work, as Dask would have them do it while they should answer.
-
-    Parameters
-    ----------
-    workers : int
     """
     import dask
     from distributed import Client

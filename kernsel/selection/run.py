@@ -55,10 +55,6 @@ def run(
         held-out rows is of these outputs.
     progress : callable, optional
 
-    Returns
-    -------
-    Selection
-
     Raises
     ------
     OptionError, IncompatibleError, PluginError, SelectionError

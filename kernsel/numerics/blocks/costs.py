@@ -74,12 +74,7 @@ OUTPUTS = 4
 
 
 class Sizes(NamedTuple):
-    """What a selection is of.
-
-    Parameters
-    ----------
-    rows, features, outputs, rank, folds, kernels, lambdas : int
-    """
+    """What a selection is of."""
 
     rows: int
     features: int

@@ -244,14 +244,7 @@ class Fit:
 
 
 class Descent(BiasedFeatures):
-    """Brings fits to their minimum by passes over rows that are elsewhere.
-
-    Parameters
-    ----------
-    features : Features
-    bias : int
-    passes : Passes
-    """
+    """Brings fits to their minimum by passes over rows that are elsewhere."""
 
     def __init__(self, features: streaming.Features, bias: int, passes: Passes) -> None:
         super().__init__(features, bias)

@@ -163,13 +163,6 @@ class WholeKernel:
         """Fit to all rows for several lambda, as columns of one product; each may be refused by itself.
 
         A ridge that is c times that of the factor, c > 1, takes about ``12 sqrt(c)`` passes.
-
-        Parameters
-        ----------
-        preconditioner : Preconditioner
-        lams : sequence of float
-        passes : int
-        progress : callable, optional
         """
         ridges = float(self.s.sum()) * np.asarray(lams, dtype=np.float64)
         return self._solve(preconditioner, ridges, np.full(len(lams), ALL), (), passes, progress)
