@@ -103,6 +103,7 @@ def in_one_piece(function: Callable[..., Any]) -> Callable[..., Any]:
 @in_one_piece
 @keep_interrupts()
 def compiled(function: Any, signature: Any, options: dict[str, Any]) -> Dispatcher:
+    """Return a function as machine code of its signature: loaded from disk, or compiled and kept there if it can be."""
     global _uncached
     try:
         try:
