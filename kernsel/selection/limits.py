@@ -167,7 +167,7 @@ def fits_whole(dataset: Dataset, plan: Plan) -> bool:
 
 
 def is_large(dataset: Dataset, plan: Plan, sizes: Sizes = SIZES) -> bool:
-    """Tell whether a selection begins on few rows: it can, and a whole kernel that is asked for is within its limits."""
+    """Tell whether a selection begins on few rows: it can, and a whole kernel that is asked for is within limits."""
     return can_be_large(dataset, plan, sizes) and (plan.rank is None or fits_whole(dataset, plan))
 
 

@@ -39,7 +39,7 @@ LIBRARIES = 4e8
 
 
 def foretell(dataset: Dataset, plan: Plan, sizes: Sizes = SIZES) -> str | None:
-    """Return what a selection will take as a person would say it; None where the whole kernel is out of the question."""
+    """Return what a selection will take, as a person would say it; None where no whole kernel is in question."""
     if not any(can_be_large(dataset, replace(plan, effort=effort), sizes) for effort in CLIMB):
         return None
     efforts = [plan.effort, *(effort for effort in CLIMB if effort != plan.effort)]

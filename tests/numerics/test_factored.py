@@ -11,7 +11,8 @@ import problems
 import tolerances
 import twins.heldout
 from kernsel.numerics.smooth import newton
-from kernsel.numerics.square import factored, spectral
+from kernsel.numerics.square import factored
+from kernsel.numerics.square.spectral import Spectrum
 
 
 @given(problems.problems(weighted=True))
@@ -52,7 +53,7 @@ def test_coefficients_are_those_of_the_eigendecomposition(bias, p):
     root = np.sqrt(p.s)
     K, free = p.K * root * root[:, None], root if bias else None
     ridges = p.s.sum() * calling.array(p.lam, 1.0)
-    slow = spectral.coefficients(*spectral.spectrum_of_gram(K, free), p.Y * root, ridges)
+    slow = Spectrum.of_gram(K, free).coefficients(p.Y * root, ridges)
     fast = factored.coefficients_factored(K, free, p.Y * root, ridges, np.ones((2, p.n), bool))
     atol = tolerances.weighted(p.s) * tolerances.exact(p.K, p.lam) * (1 + np.abs(p.Y).max())
     np.testing.assert_allclose(fast @ K, slow @ K, rtol=0, atol=100 * atol)

@@ -30,7 +30,7 @@ from kernsel.numerics.runtime.blas import (
 from kernsel.numerics.runtime.jit import Compiled, f8, f8_1, f8_2, f8_3, i8, i8_1, inline, jit, pointer, record
 from kernsel.numerics.runtime.threads import one_blas_thread, share
 from kernsel.numerics.smooth.convergence import CONVERGED, SINGULAR
-from kernsel.numerics.square.spectral import ROUNDING
+from kernsel.numerics.square.spectral import ROUNDING, Spectrum
 
 DOMINATED = 1 / 32
 """A ridge dominates products whose trace is below this share of it: some ten rounds of a fixed point then give all
@@ -156,9 +156,7 @@ def products_are_cheaper(bounds: np.ndarray, r: int, lams: np.ndarray, spectrum:
     return m * r**2 + lams.size * r**3 / 3 < blocks
 
 
-def heldout_square(
-    U: np.ndarray, ev: np.ndarray, Y: np.ndarray, lams: np.ndarray, folds: Folds
-) -> tuple[np.ndarray, np.ndarray]:
+def heldout_square(spectrum: Spectrum, Y: np.ndarray, lams: np.ndarray, folds: Folds) -> tuple[np.ndarray, np.ndarray]:
     """Return the exact held-out outputs ``(k, L, n)`` of the square loss, and a status for every ``lam``.
 
     Without fold S the ridge is ``left_S lam``, and with ``A = (K + ridge I)^-1``, ``y_S - f_S = A_SS^-1 (A y)_S``;
@@ -166,16 +164,14 @@ def heldout_square(
 
     Parameters
     ----------
-    U : (n, r) array
-        Orthonormal columns of the spectrum, in the coordinates of ``S^1/2``.
-    ev : (r,) array
-        Its eigenvalues, infinite for a bias.
+    spectrum : Spectrum
     Y : (k, n) array
         Weighted targets, ``S^1/2 y``.
     lams : (L,) array
         Regularisation: without fold S the ridge is ``left_S lam``.
     folds : Folds
     """
+    U, ev = spectrum
     if products_are_cheaper(folds.bounds, ev.size, lams):
         bias = int(ev.size > 0 and np.isinf(ev[0]))  # it comes first in a spectrum, and last among features
         scaled = np.roll(U * np.sqrt(np.where(np.isinf(ev), 1.0, ev)), -bias, axis=1)

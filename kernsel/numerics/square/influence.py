@@ -12,19 +12,17 @@ from kernsel.numerics.left_out import Folds
 from kernsel.numerics.runtime.blas import add_inner_products, mirror, multiply, multiply_transposed
 from kernsel.numerics.runtime.jit import inline, pointer
 from kernsel.numerics.square.heldout import FOLD, for_folds, scale_columns
+from kernsel.numerics.square.spectral import Spectrum
 
 
 def influence_square(
-    U: np.ndarray, ev: np.ndarray, Y: np.ndarray, lams: np.ndarray, folds: Folds, order: int
+    spectrum: Spectrum, Y: np.ndarray, lams: np.ndarray, folds: Folds, order: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the BIF of the given order for the square loss, ``(k, L, n)``, and its ratio, ``(t, L)``.
 
     Parameters
     ----------
-    U : (n, r) array
-        Orthonormal columns of the spectrum, in the coordinates of ``S^1/2``.
-    ev : (r,) array
-        Its eigenvalues, infinite for a bias.
+    spectrum : Spectrum
     Y : (k, n) array
         Weighted targets, ``S^1/2 y``.
     lams : (L,) array
@@ -33,7 +31,7 @@ def influence_square(
     order : int
         Number of terms of the series; 0 asks for ``rho`` alone.
     """
-    out, _, rho = for_folds(influence, U, ev, 0, Y, np.zeros((0, 0)), lams, folds, order)
+    out, _, rho = for_folds(influence, *spectrum, 0, Y, np.zeros((0, 0)), lams, folds, order)
     return out, rho
 
 
