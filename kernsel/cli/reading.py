@@ -14,7 +14,6 @@ import typer
 
 from kernsel.cli import console
 from kernsel.errors import OptionError
-from kernsel.selection.plan import COLUMNS
 
 if TYPE_CHECKING:
     from kernsel.cli.arguments import Asked
@@ -171,12 +170,12 @@ def read_dataset(
     """
     from kernsel.data import assign_roles, make_choices, prepare, read_table
 
-    told = plan.table
-    choices = make_choices(**{name: told.pop(name) for name in COLUMNS})
+    columns = plan.columns
+    told = {name: value for name, value in plan.table.items() if name not in columns}
     roles = assign_roles(read_table(data, reading=reading), target, **aside)
     if not alike:
         told |= {"weights": roles.weights, "groups": roles.groups}
-    dataset = prepare(roles.frame, roles.targets, choices=choices, **told)
+    dataset = prepare(roles.frame, roles.targets, choices=make_choices(**columns), **told)
     if chatty:
         announce(dataset)
     return roles, dataset

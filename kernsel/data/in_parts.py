@@ -305,14 +305,14 @@ def complete(columns: Columns) -> Columns | None:
     return columns._replace(complete=columns.found) if used and columns.choices.missing == "drop" else None
 
 
-def find_target(view: View, task: str, standardize: bool) -> Target:
+def find_target(view: View, task: str) -> Target:
     """Return the target by its different values: task, labels and units are those of all rows."""
     columns, rest = {}, {}
     for name, each in view.targets.items():
         columns[name] = each.values.of_one_type().rename(name)
         mean, deviation = (0.0, 1.0) if each.moments is None else (each.moments.mean, each.moments.deviation)
         rest[name] = Rest(view.rows, each.values.number, mean, deviation)
-    return encode_targets(columns, task, standardize, None, rest)
+    return encode_targets(columns, task, True, None, rest)
 
 
 @naming

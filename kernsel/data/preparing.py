@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from kernsel.data.choices import HAMMING, ONE_HOT, Choices, Names, make_choices
+from kernsel.data.choices import HAMMING, Choices, make_choices
 from kernsel.data.columns import Floats, is_text, missing_values
 from kernsel.data.copies import TOGETHER, check_copies
 from kernsel.data.dataset import Dataset
@@ -131,15 +131,8 @@ def from_arrays(
     class_weight: str | Mapping[Any, float] | None = None,
     copies: str = TOGETHER,
     near: Mapping[str, Any] | None = None,
-    drop: Names = (),
-    keep: Names = (),
-    categorical: Names = (),
-    numeric: Names = (),
-    ordinal: Mapping[str, Sequence[str]] | None = None,
-    missing: str = "impute",
-    categories: str = ONE_HOT,
-    rare: int = 1,
     gram: bool = False,
+    **columns: Any,
 ) -> Dataset:
     """Turn features and target given apart into a data set.
 
@@ -157,18 +150,10 @@ def from_arrays(
     copies : {"together", "apart"}
     near : mapping of str to object, optional
         As in `prepare`; the columns of an array may be numbers.
-    drop, keep, categorical, numeric : str, int or list of them
-        Names of columns, or patterns such as ``id*``: what is no feature, the only features, and columns whose type is
-        set. The columns of an array may be numbers.
-    ordinal : mapping of str to list, optional
-        Levels of columns, from the least to the greatest.
-    missing : {"impute", "drop", "refuse"}
-        What becomes of missing values: see `kernsel.data.choices.Choices`.
-    categories : {"onehot", "hamming"}
-    rare : int
-        How columns of categories are coded: see `kernsel.data.choices.Choices`.
     gram : bool
         Whether X is a Gram matrix (n, n), for the kernel ``precomputed``: it is taken as it is.
+    **columns : optional
+        What is said about columns and about missing values: see `kernsel.data.choices.make_choices`.
 
     Raises
     ------
@@ -176,7 +161,7 @@ def from_arrays(
         They can't be used; the message names the column.
     """
     X, y = as_pandas(X), as_pandas(y)
-    choices = make_choices(drop, keep, categorical, numeric, ordinal, missing, categories, rare)
+    choices = make_choices(**columns)
     if gram:
         X, standardize, choices = read_gram(X, choices), False, Choices(missing="refuse")
     table = as_table(X)
@@ -184,19 +169,19 @@ def from_arrays(
         import pandas as pd
 
         table = pd.DataFrame(table, columns=list(array_names(table.shape[1])), copy=False)
-    columns = split_targets(y)
+    targets = split_targets(y)
     if is_frame(X):
         import pandas as pd
 
-        columns = {name: pd.Series(each) for name, each in columns.items()}
-    for column in columns.values():
+        targets = {name: pd.Series(each) for name, each in targets.items()}
+    for column in targets.values():
         _check_lengths(len(table), len(column))
     sample = read_sample(len(table), weights, groups, read_near(near, table, "X"))
     if choices.named:
         choices = choices.resolved(names_in(table), (), "X")
-    aside = tuple(columns)
+    aside = tuple(targets)
     made = _dataset(
-        table, columns, aside, task, standardize, standardize_target, sample, class_weight, choices, [], None
+        table, targets, aside, task, standardize, standardize_target, sample, class_weight, choices, [], None
     )
     made = replace(made, copies=check_copies(copies))
     if not gram:

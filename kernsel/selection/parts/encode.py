@@ -24,9 +24,6 @@ from kernsel.selection.plan import Plan
 
 Array = NDArray[np.float64]
 
-OF_COLUMNS = ("drop", "keep", "categorical", "numeric", "ordinal", "missing", "categories", "rare")
-"""What a plan says of columns."""
-
 
 @dataclass(frozen=True)
 class Encoding:
@@ -95,16 +92,15 @@ def find_encoding(driver: Driver, parts: Sequence[Any], plan: Plan) -> Encoding:
     DataError
         The rows can't be used; the message names the part or the column.
     """
-    table = plan.table
-    columns = in_parts.Columns(make_choices(**{name: table[name] for name in OF_COLUMNS if name in table}))
+    columns = in_parts.Columns(make_choices(**plan.columns))
     view, columns = _find_columns(driver, parts, columns)
     complete = in_parts.complete(columns)
     if complete is not None:
         view, columns = _find_columns(driver, parts, complete)
-    target = in_parts.find_target(view, table["task"], table.get("standardize_target", True))
+    target = in_parts.find_target(view, plan.task)
     shared = driver.share(work.same, columns)
     measures: in_parts.Measures = driver.reduce(in_parts.measure, parts, in_parts.Measures.merge, shared, target)
-    fit, encoder = in_parts.find_encoder(measures, columns, table["standardize"], tuple(view.targets))
+    fit, encoder = in_parts.find_encoder(measures, columns, plan.standardize, tuple(view.targets))
     if fit.lawful:
         given = shared, encoder, measures.rows
         picked: in_parts.Picked = driver.reduce(in_parts.pick, parts, in_parts.Picked.merge, *given)
@@ -117,7 +113,7 @@ def find_encoding(driver: Driver, parts: Sequence[Any], plan: Plan) -> Encoding:
         list(view.targets),
         notes,
         fit.document(),
-        check_copies(table["copies"]),
+        check_copies(plan.copies),
         measures.totals.targets[0].deviation,
     )
 
