@@ -312,7 +312,7 @@ def find_target(view: View, task: str) -> Target:
         columns[name] = each.values.of_one_type().rename(name)
         mean, deviation = (0.0, 1.0) if each.moments is None else (each.moments.mean, each.moments.deviation)
         rest[name] = Rest(view.rows, each.values.number, mean, deviation)
-    return encode_targets(columns, task, True, None, rest)
+    return encode_targets(columns, task, None, rest)
 
 
 @naming

@@ -47,7 +47,6 @@ def prepare(
     target: str | Sequence[str] | None = None,
     task: str = "auto",
     standardize: bool = True,
-    standardize_target: bool = True,
     *,
     weights: npt.ArrayLike | None = None,
     groups: npt.ArrayLike | None = None,
@@ -72,8 +71,6 @@ def prepare(
         Centre numeric columns and divide them by their standard deviation. Constant columns are left out then, for
         they would be zero; without it they stay. Columns of a sparse table are divided, not centred, which would
         make them dense; distances, and all that follows from them, are the same.
-    standardize_target : bool
-        Centre the target of a regression and divide it by its standard deviation.
     weights : (n,) array, optional
         How much each row counts: a row of weight 2 is one that is there twice, one of weight 0 is left out.
     groups : (n,) array, optional
@@ -113,9 +110,7 @@ def prepare(
     choices = choices or Choices()
     if choices.named:
         choices = choices.resolved(names_in(features), aside, source or "the table")
-    made = _dataset(
-        features, columns, aside, task, standardize, standardize_target, sample, class_weight, choices, notes, source
-    )
+    made = _dataset(features, columns, aside, task, standardize, sample, class_weight, choices, notes, source)
     return replace(made, copies=check_copies(copies))
 
 
@@ -124,7 +119,6 @@ def from_arrays(
     y: npt.ArrayLike,
     task: str = "auto",
     standardize: bool = False,
-    standardize_target: bool = True,
     *,
     weights: npt.ArrayLike | None = None,
     groups: npt.ArrayLike | None = None,
@@ -144,7 +138,7 @@ def from_arrays(
     y : (n,) or (n, k) array, list, Series or DataFrame
         Numbers, or labels of any kind; several columns are targets of one regression.
     task : str
-    standardize, standardize_target : bool
+    standardize : bool
     weights, groups : (n,) array, optional
     class_weight : "balanced" or mapping of label to weight, optional
     copies : {"together", "apart"}
@@ -180,9 +174,7 @@ def from_arrays(
     if choices.named:
         choices = choices.resolved(names_in(table), (), "X")
     aside = tuple(targets)
-    made = _dataset(
-        table, targets, aside, task, standardize, standardize_target, sample, class_weight, choices, [], None
-    )
+    made = _dataset(table, targets, aside, task, standardize, sample, class_weight, choices, [], None)
     made = replace(made, copies=check_copies(copies))
     if not gram:
         return made
@@ -233,7 +225,6 @@ def _dataset(
     aside: tuple[str, ...],
     task: str,
     standardize: bool,
-    standardize_target: bool,
     sample: Sample,
     class_weight: str | Mapping[Any, float] | None,
     choices: Choices,
@@ -261,7 +252,7 @@ def _dataset(
             table, sample = take(table, kept), sample.take(kept)
             columns = {name: take(column, kept) for name, column in columns.items()}
             found = find(table, choices, sample.places)
-    target = encode_targets(columns, task, standardize_target, sample.weights)
+    target = encode_targets(columns, task, sample.weights)
     if class_weight is not None:
         by_class = class_weights(class_weight, target, sample.weights)
         notes.append(f"class weights: {class_weight}")
