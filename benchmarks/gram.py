@@ -23,7 +23,7 @@ from common import Array, machine, table
 from sklearn.metrics.pairwise import rbf_kernel
 
 from kernsel.numerics import gram
-from kernsel.numerics.runtime.jit import threads
+from kernsel.numerics.runtime.threads import threads
 
 PRODUCT = 2000  # rows of the matrix product whose rate is the peak
 CACHED = 16_384  # numbers of which the exponentials are timed: 128 kB

@@ -19,7 +19,7 @@ from common import machine, table
 
 from kernsel.data import Dataset, prepare, read_table
 from kernsel.kernels import Gaussian
-from kernsel.numerics.runtime.jit import one_blas_thread
+from kernsel.numerics.runtime.threads import one_blas_thread
 from kernsel.representation.ranks import METHODS, LowRank
 
 SEEDS = range(3)

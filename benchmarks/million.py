@@ -32,7 +32,7 @@ from kernsel.kernels import Gaussian, Statistics
 from kernsel.numerics import gram
 from kernsel.numerics.blocks import features as streaming
 from kernsel.numerics.blocks.sums import segment_sums
-from kernsel.numerics.runtime.jit import one_blas_thread, share, threads
+from kernsel.numerics.runtime.threads import one_blas_thread, share, threads
 from kernsel.representation.blocks import SampledFeatures
 from kernsel.representation.ranks import LowRank
 from kernsel.representation.stream import Stream

@@ -34,7 +34,7 @@ from scipy.linalg import lapack
 from sklearn.datasets import make_friedman1
 
 from kernsel.numerics import gram
-from kernsel.numerics.runtime.jit import one_blas_thread
+from kernsel.numerics.runtime.threads import one_blas_thread
 from kernsel.numerics.whole import costs as whole_costs
 from kernsel.numerics.whole.preconditioners import Factored, Refused, fill
 from kernsel.numerics.whole.solver import WholeKernel, predict

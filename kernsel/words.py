@@ -146,10 +146,6 @@ def read_options(who: str, options: Mapping[str, Any], known: Iterable[str]) -> 
     known : iterable of str
         The names that are understood.
 
-    Returns
-    -------
-    dict
-
     Raises
     ------
     OptionError

@@ -7,7 +7,8 @@ from typing import Any
 import numba
 import numpy as np
 
-from kernsel.numerics.runtime.jit import one_blas_thread
+from kernsel.numerics.left_out import Folds
+from kernsel.numerics.runtime.threads import one_blas_thread
 from kernsel.numerics.smooth import heldout, newton
 
 NOTHING = np.zeros((0, 0))
@@ -56,14 +57,12 @@ def fit(problem, loss, G, y, lams, s=None, follow=True, bias=0, tol=newton.DECRE
 def update(function, G, fits, lams, starts, order=0, V=NOTHING, bias=0, trust=np.inf):
     """Update all folds; returns the held-out outputs ``(L, n)``, the ratios ``(L, t)`` and the statuses ``(L, t)``."""
     n, L = fits.f.shape[1], lams.size
-    out, rho = np.zeros((1, L, n)), np.zeros((1, L, starts.size - 1))
-    with one_blas_thread():
-        status = heldout.update_folds(
-            function, G, bias, V, fits.x[None], fits.f[None], fits.d1[None], fits.d2[None], lams,
-            starts, kept(fits.s, starts), order, fits.loss.compiled, fits.loss.parameters, fits.y[None], fits.s, trust,
-            out, rho,
-        )  # fmt: skip
-    return out[0], rho[0], status[0]
+    held = heldout.HeldOut.room(np.zeros((1, L, n)), starts.size - 1)
+    stack = heldout.Objective(fits.y[None], fits.s[None], lams, fits.loss.parameters, bias)
+    fitted = heldout.Fit(*(each[None] for each in (fits.x, fits.f, fits.d1, fits.d2)))
+    loss = fits.loss.compiled
+    heldout.update_folds(function, G, V, stack, loss, fitted, folds(starts, fits.s), order, trust, held)
+    return held.out[0], held.rho[0], held.status[0]
 
 
 def kept(s, starts):
@@ -72,5 +71,5 @@ def kept(s, starts):
 
 
 def folds(starts, s):
-    """The folds as the formulas of the square loss take them: bounds, all weight, kept weight."""
-    return starts, float(s.sum()), kept(s, starts)
+    """Folds whose fits leave out their own rows."""
+    return Folds.own(starts, kept(s, starts), float(s.sum()))

@@ -92,3 +92,8 @@ PLATEAU = 1e-2
 RESIDUAL = 3e-9
 """Relative: conjugate gradients over the whole kernel are accepted at a residual of 1e-9, and the error in the norm of
 all rows is at most that; a bias is a quotient of two of them."""
+
+
+def orthonormal(U):
+    """Columns that are made of features which nearly depend on each other are orthonormal to this only."""
+    return np.abs(U.T @ U - np.eye(U.shape[1])).max(initial=0.0)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 from typer.core import TyperCommand
 
-from kernsel.cli.reading import READERS
+from kernsel.cli.texts import READERS
 from kernsel.selection.plan import HEADINGS, WORDS, Plan
 
 if TYPE_CHECKING:
@@ -23,6 +23,38 @@ ORDER = ("Arguments", *HEADINGS.values(), RESULTS, FILE, OTHERS)
 """Headings in a command's help."""
 
 COLUMNS = HEADINGS["columns"]
+
+
+def option(values: str, text: str, heading: str = OTHERS, *, name: str | None = None, least: int | None = None) -> Any:
+    """Return an option that has a value: its values in short, and what it is, under a heading of the help.
+
+    Parameters
+    ----------
+    values, text : str
+    heading : str
+    name : str, optional
+        Where it isn't that of the parameter.
+    least : int, optional
+        Of a number.
+    """
+    names = [] if name is None else [name]
+    return typer.Option(*names, metavar=values, help=text, min=least, rich_help_panel=heading)
+
+
+def flag(name: str, text: str, heading: str = OTHERS, *, short: str | None = None) -> Any:
+    """Return an option without a value.
+
+    Parameters
+    ----------
+    name : str
+        Its name, or both: that for yes and that for no.
+    text : str
+    heading : str
+    short : str, optional
+        Another name, of one letter.
+    """
+    return typer.Option(*filter(None, [name, short]), help=text, rich_help_panel=heading)
+
 
 Data = Annotated[
     list[Path],
@@ -35,60 +67,24 @@ Data = Annotated[
     ),
 ]
 Target = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COL",
-        help="The column to predict, or several of numbers: a,b [default: the last one].",
-        rich_help_panel=COLUMNS,
-    ),
+    str | None, option("COL", "The column to predict, or several of numbers: a,b [default: the last one].", COLUMNS)
 ]
-Groups = Annotated[
-    str | None,
-    typer.Option(metavar="COL", help="A column of groups, whose rows are held out together.", rich_help_panel=COLUMNS),
-]
-Weights = Annotated[
-    str | None, typer.Option(metavar="COL", help="A column of weights of the rows.", rich_help_panel=COLUMNS)
-]
-Output = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Write the result to this JSON file.", rich_help_panel=RESULTS)
-]
-Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.", rich_help_panel=RESULTS)]
-Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Print nothing but the result and warnings.", rich_help_panel=RESULTS)
-]
-Threads = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=1, help="Threads to use [default: all].", rich_help_panel=HEADINGS["size"]),
-]
+Groups = Annotated[str | None, option("COL", "A column of groups, whose rows are held out together.", COLUMNS)]
+Weights = Annotated[str | None, option("COL", "A column of weights of the rows.", COLUMNS)]
+Output = Annotated[Path | None, option("FILE", "Write the result to this JSON file.", RESULTS)]
+Json = Annotated[bool, flag("--json", "Print the result as one JSON document.", RESULTS)]
+Quiet = Annotated[bool, flag("--quiet", "Print nothing but the result and warnings.", RESULTS, short="-q")]
+Threads = Annotated[int | None, option("N", "Threads to use [default: all].", HEADINGS["size"], least=1)]
 
 _READING: dict[str, Any] = {
-    "sep": Annotated[
-        str | None,
-        typer.Option(
-            metavar="CHAR", help="What separates the columns: a character, tab or space.", rich_help_panel=FILE
-        ),
-    ],
-    "decimal": Annotated[
-        str | None, typer.Option(metavar="CHAR", help="The decimal sign of numbers.", rich_help_panel=FILE)
-    ],
-    "thousands": Annotated[
-        str | None, typer.Option(metavar="CHAR", help="The sign between thousands.", rich_help_panel=FILE)
-    ],
-    "encoding": Annotated[
-        str | None, typer.Option(metavar="NAME", help="Such as utf-8, latin-1 or cp1252.", rich_help_panel=FILE)
-    ],
-    "header": Annotated[
-        bool | None,
-        typer.Option("--header/--no-header", help="Whether the first line names the columns.", rich_help_panel=FILE),
-    ],
-    "comment": Annotated[str | None, typer.Option(metavar="CHAR", help="What starts a comment.", rich_help_panel=FILE)],
-    "skip": Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Lines above the table.", rich_help_panel=FILE)
-    ],
-    "sheet": Annotated[
-        str | None,
-        typer.Option(metavar="NAME|N", help="The sheet of a workbook [default: the first].", rich_help_panel=FILE),
-    ],
+    "sep": Annotated[str | None, option("CHAR", "What separates the columns: a character, tab or space.", FILE)],
+    "decimal": Annotated[str | None, option("CHAR", "The decimal sign of numbers.", FILE)],
+    "thousands": Annotated[str | None, option("CHAR", "The sign between thousands.", FILE)],
+    "encoding": Annotated[str | None, option("NAME", "Such as utf-8, latin-1 or cp1252.", FILE)],
+    "header": Annotated[bool | None, flag("--header/--no-header", "Whether the first line names the columns.", FILE)],
+    "comment": Annotated[str | None, option("CHAR", "What starts a comment.", FILE)],
+    "skip": Annotated[int | None, option("N", "Lines above the table.", FILE, least=0)],
+    "sheet": Annotated[str | None, option("NAME|N", "The sheet of a workbook [default: the first].", FILE)],
 }
 """How a table is written; what isn't given is found out."""
 
@@ -99,10 +95,10 @@ class Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Give options of numbers that stand alone, without a number after them, the value that they then have."""
         for name, words in WORDS.items():
-            flag = f"--{name.replace('_', '-')}"
-            for place in (i for i, arg in enumerate(args) if words.alone is not None and arg == flag):
+            dashed = f"--{name.replace('_', '-')}"
+            for place in (i for i, arg in enumerate(args) if words.alone is not None and arg == dashed):
                 if not _is_number(args[place + 1 : place + 2]):
-                    args[place] = f"{flag}={words.alone}"
+                    args[place] = f"{dashed}={words.alone}"
         return super().parse_args(ctx, args)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -211,5 +207,5 @@ def _typer_option(name: str) -> tuple[Any, Any]:
     kinds: dict[str, Any] = {"text": str, "texts": list[str], "whole": int, "number": float}
     told = "" if default in (None, ()) else f" [default: {default}]"
     help_text = f"{words.help.removesuffix('.')}{told}." if told else words.help
-    option = typer.Option(metavar=words.metavar, help=help_text, min=words.least, rich_help_panel=heading)
-    return Annotated[kinds[words.kind] | None, option], None
+    made = option(words.metavar, help_text, heading, least=words.least)
+    return Annotated[kinds[words.kind] | None, made], None

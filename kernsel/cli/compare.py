@@ -6,27 +6,26 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from kernsel.cli import console
-from kernsel.cli.arguments import RESULTS, Asked, Groups, Json, Output, Quiet, Target, Threads
+from kernsel.cli.arguments import RESULTS, Asked, Groups, Json, Output, Quiet, Target, Threads, option
 from kernsel.cli.comparing import (
     Measure,
     TablesRead,
     TablesWritten,
     announce_tables,
-    begin,
     finish,
     given_options,
+    of_tables,
     read_tables,
 )
-from kernsel.cli.reading import read_plots
+from kernsel.cli.reading import announce_compiling, begin, going_on
+from kernsel.cli.texts import read_plots
 from kernsel.errors import OptionError
 from kernsel.text import parse, split_list
 
 
 def _varied(what: str, example: str) -> Any:
-    return typer.Option(metavar="A,B,...", help=f"Compare {what}, such as {example}.")
+    return option("A,B,...", f"Compare {what}, such as {example}.")
 
 
 def compare(
@@ -41,63 +40,51 @@ def compare(
     rules: Annotated[str | None, _varied("rules of choice", "safest,minimum,one-se")] = None,
     method: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="'NAME(OPTION=V,...)'", help="Compare a method of that name and these options too; repeatable."
-        ),
+        option("'NAME(OPTION=V,...)'", "Compare a method of that name and these options too; repeatable."),
     ] = None,
     against: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="MODULE:NAME",
-            help="Compare an estimator of scikit-learn's kind too: sklearn.svm:SVC, 'sklearn.svm:SVC(C=10)'; "
-            "repeatable.",
+        option(
+            "MODULE:NAME",
+            "Compare an estimator of scikit-learn's kind too: sklearn.svm:SVC, 'sklearn.svm:SVC(C=10)'; repeatable.",
         ),
     ] = None,
     protocol: Annotated[
         str | None,
-        typer.Option(
-            metavar="ks14|ksj|fbif18|bif14|flkl|flkl-mkl",
-            help="The experiment of a paper, with its printed results beside those found.",
+        option(
+            "ks14|ksj|fbif18|bif14|flkl|flkl-mkl",
+            "The experiment of a paper, with its printed results beside those found.",
         ),
     ] = None,
     splits: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="How often rows are split [default: 10, or the protocol's].")
+        int | None, option("N", "How often rows are split [default: 10, or the protocol's].", least=1)
     ] = None,
-    train: Annotated[
-        float | None,
-        typer.Option(metavar="SHARE|N", help="Rows to train on [default: 0.7, or the protocol's]."),
-    ] = None,
-    test_rows: Annotated[int | None, typer.Option(metavar="N", min=1, help="Test on at most so many rows.")] = None,
+    train: Annotated[float | None, option("SHARE|N", "Rows to train on [default: 0.7, or the protocol's].")] = None,
+    test_rows: Annotated[int | None, option("N", "Test on at most so many rows.", least=1)] = None,
     split_files: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Take splits from its files NAME_splits.npz: arrays train and test."),
+        Path | None, option("FOLDER", "Take splits from its files NAME_splits.npz: arrays train and test.")
     ] = None,
     test: Annotated[
         str | None,
-        typer.Option(
-            metavar="corrected|t|wilcoxon",
-            help="The test that marks what is not significantly worse than the best [default: corrected].",
+        option(
+            "corrected|t|wilcoxon",
+            "The test that marks what is not significantly worse than the best [default: corrected].",
         ),
     ] = None,
-    level: Annotated[float | None, typer.Option(metavar="P", help="Of the tests [default: 0.05].")] = None,
+    level: Annotated[float | None, option("P", "Of the tests [default: 0.05].")] = None,
     measure: Measure = None,
     tables: TablesWritten = None,
     chosen: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME=FILE",
-            help="Draw boxes of the values of tau, lambda or another parameter that each method chose over the splits; "
+        option(
+            "NAME=FILE",
+            "Draw boxes of the values of tau, lambda or another parameter that each method chose over the splits; "
             "repeatable.",
-            rich_help_panel=RESULTS,
+            RESULTS,
         ),
     ] = None,
     plot: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Draw the critical-difference diagram to this PNG, SVG or PDF file.",
-            rich_help_panel=RESULTS,
-        ),
+        Path | None, option("FILE", "Draw the critical-difference diagram to this PNG, SVG or PDF file.", RESULTS)
     ] = None,
     output: Output = None,
     json: Json = False,
@@ -113,9 +100,9 @@ def compare(
         pictures = {"--plot": plot, **{f"--chosen {name}": path for name, path in boxes.items()}}
         if plot is not None and len(data) < 2:
             raise OptionError(f"--plot {plot}: ranks are over tables, and there is one only; give two or more")
-        place = begin(data, asked, output, tables or (), pictures, threads, quiet)
+        place = begin(data, asked, output, {**pictures, **of_tables(tables)}, threads)
+        announce_compiling(quiet, by_another=True)
         from kernsel.comparison.api import plan_experiment
-        from kernsel.journal import journaling
 
         lists = {"criteria": criteria, "learners": learners, "kernels": kernels, "searches": searches, "rules": rules}
         options = given_options(asked)
@@ -135,9 +122,7 @@ def compare(
         experiment.check_chosen(boxes)
         if not (json or quiet):
             announce_tables({table.name: table.dataset for table in experiment.tables})
-        with journaling(place.path, experiment.header, place.delay, place.keep) as journal:
-            if journal.known and not quiet:
-                console.say(f"going on from {place.path}: {journal.known} trials are done")
+        with going_on(place, experiment.header, quiet, "trials"):
             with console.progress(quiet) as report:
                 found = experiment.run(report)
             draws: dict[Path, Any] = {path: partial(found.plot_choices, name) for name, path in boxes.items()}

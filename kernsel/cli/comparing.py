@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kernsel.cli import console
-from kernsel.cli.arguments import RESULTS, Asked
-from kernsel.cli.reading import JournalPlace, announce, check_outputs, place_journal, set_threads
-from kernsel.cli.writing import deliver, say_written
+from kernsel.cli.arguments import RESULTS, Asked, option
+from kernsel.cli.reading import announce
+from kernsel.cli.writing import File, deliver
 from kernsel.errors import OptionError
 from kernsel.selection.plan import WORDS, Plan
 
@@ -28,16 +26,21 @@ TablesRead = Annotated[
     list[Path],
     typer.Argument(metavar="DATA", readable=False, help="The tables, each a file of its own, in any form of select."),
 ]
-Measure = Annotated[str | None, typer.Option(metavar="rmse|mse", help="The error of a regression [default: rmse].")]
+Measure = Annotated[str | None, option("rmse|mse", "The error of a regression [default: rmse].")]
 TablesWritten = Annotated[
     list[Path] | None,
-    typer.Option(
-        "--tables",
-        metavar="FILE",
-        help="Write the tables to this .txt, .md, .csv (every number), .tex, .html or .json file; repeatable.",
-        rich_help_panel=RESULTS,
+    option(
+        "FILE",
+        "Write the tables to this .txt, .md, .csv (every number), .tex, .html or .json file; repeatable.",
+        RESULTS,
+        name="--tables",
     ),
 ]
+
+
+def of_tables(tables: Sequence[Path] | None) -> dict[str, Path]:
+    """Return the files of tables, by option."""
+    return {f"--tables {path}": path for path in tables or ()}
 
 
 def given_options(asked: Asked) -> dict[str, Any]:
@@ -69,47 +72,6 @@ def read_tables(
     return found, grouped
 
 
-def begin(
-    data: Sequence[Path],
-    asked: Asked,
-    output: Path | None,
-    tables: Sequence[Path],
-    pictures: Mapping[str, Path | None],
-    threads: int | None,
-    quiet: bool,
-) -> JournalPlace:
-    """Refuse before the work what would fail after it; set threads; and return where a journal is kept.
-
-    Parameters
-    ----------
-    data : sequence of Path
-    asked : Asked
-    output : Path or None
-    tables : sequence of Path
-        Files of tables to write.
-    pictures : mapping of str to Path
-        By option.
-    threads : int or None
-    quiet : bool
-    """
-    others = {**pictures, **{f"--tables {path}": path for path in tables}}
-    check_outputs(data, {"--output": output, **others})
-    place = place_journal(asked.given["journal"], data, output, others)
-    set_threads(threads)
-    from kernsel.comparison.formats import check_table
-    from kernsel.numerics.runtime import jit
-    from kernsel.report.style import check_plot
-
-    for path in tables:
-        check_table(path)
-    for picture in pictures.values():
-        if picture is not None:
-            check_plot(picture)
-    jit.announce = None if quiet else console.say
-    jit.ahead = True
-    return place
-
-
 def announce_tables(datasets: Mapping[str, Dataset]) -> None:
     """Print what each table is, and what was inferred."""
     for name, dataset in datasets.items():
@@ -137,12 +99,6 @@ def finish(
     json, quiet : bool
     """
     document = found.to_json()
-    saving: list[Callable[[], object]] = [partial(found.save, path) for path in tables]
-    saving += [partial(draw, path) for path, draw in pictures.items()]
-    deliver(document if json else found.summary(), document, output, *saving)
-    if not (json or quiet):
-        say_written(result=output)
-        for path in pictures:
-            say_written(picture=path)
-        for path in tables:
-            say_written(tables=path)
+    files = [File("picture", path, draw) for path, draw in pictures.items()]
+    files += [File("tables", path, found.save) for path in tables]
+    deliver(document if json else found.summary(), document, output, not (json or quiet), *files)

@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kernsel.cli import console
-from kernsel.cli.arguments import RESULTS, Asked, Groups, Json, Output, Quiet, Target, Threads
+from kernsel.cli.arguments import RESULTS, Asked, Groups, Json, Output, Quiet, Target, Threads, option
 from kernsel.cli.comparing import (
     Measure,
     TablesRead,
     TablesWritten,
     announce_tables,
-    begin,
     finish,
     given_options,
+    of_tables,
     read_tables,
 )
+from kernsel.cli.reading import announce_compiling, begin, going_on
 from kernsel.errors import OptionError
 from kernsel.text import listing, meant, split_list
 
@@ -54,30 +55,21 @@ def curve(
     target: Target = None,
     groups: Groups = None,
     values: Annotated[
-        str | None,
-        typer.Option(metavar="V,V,...", help="Values along the axis, of surface those of lambda [default: as papers]."),
+        str | None, option("V,V,...", "Values along the axis, of surface those of lambda [default: as papers].")
     ] = None,
-    mus: Annotated[str | None, typer.Option(metavar="V,V,...", help="Values of mu, of surface.")] = None,
+    mus: Annotated[str | None, option("V,V,...", "Values of mu, of surface.")] = None,
     criteria: Annotated[
         str | None,
-        typer.Option(
-            metavar="A,B,...", help="Criteria with a penalty, each a line of eta [default: cvks of 5 and of 10 folds]."
-        ),
+        option("A,B,...", "Criteria with a penalty, each a line of eta [default: cvks of 5 and of 10 folds]."),
     ] = None,
-    splits: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="How often rows are split or drawn [default: 10].")
-    ] = None,
+    splits: Annotated[int | None, option("N", "How often rows are split or drawn [default: 10].", least=1)] = None,
     train: Annotated[
-        float | None,
-        typer.Option(metavar="SHARE", help="Share of the rows to train on [default: 0.7; 0.5 of order]."),
+        float | None, option("SHARE", "Share of the rows to train on [default: 0.7; 0.5 of order].")
     ] = None,
     measure: Measure = None,
     tables: TablesWritten = None,
     plot: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Draw it to this PNG, SVG or PDF file, a panel a table.", rich_help_panel=RESULTS
-        ),
+        Path | None, option("FILE", "Draw it to this PNG, SVG or PDF file, a panel a table.", RESULTS)
     ] = None,
     output: Output = None,
     json: Json = False,
@@ -100,10 +92,10 @@ def curve(
                 raise OptionError(f"--{key} is not of the curve {name}: leave it out")
         if values is not None:
             own[axis] = _numbers("--values", values)
-        place = begin(data, asked, output, tables or (), {"--plot": plot}, threads, quiet)
+        place = begin(data, asked, output, {"--plot": plot, **of_tables(tables)}, threads)
+        announce_compiling(quiet, by_another=True)
         import kernsel.comparison
         from kernsel.comparison.tables import describe_data
-        from kernsel.journal import journaling
 
         own |= given_options(asked)
         given, grouped = read_tables(data, asked.reading, target, groups)
@@ -115,9 +107,7 @@ def curve(
                 if not (json or quiet):
                     announce_tables(datasets)
                 header = {"command": f"curve {name}", "data": describe_data(datasets), "options": told}
-                journal = run.enter_context(journaling(place.path, lambda: header, place.delay, place.keep))
-                if journal.known and not quiet:
-                    console.say(f"going on from {place.path}: {journal.known} steps are done")
+                run.enter_context(going_on(place, lambda: header, quiet))
                 with console.progress(quiet) as report:
                     yield report
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from kernsel.cli import console
-from kernsel.cli.arguments import Asked, Data, Json, Target, Threads
+from kernsel.cli.arguments import Asked, Data, Json, Target, Threads, option
 from kernsel.cli.reading import read_dataset, set_threads
 from kernsel.errors import OptionError
 from kernsel.selection.plan import Plan
@@ -22,16 +22,14 @@ START = 4.0
 
 def estimate(
     data: Data,
-    rank: Annotated[int, typer.Option(metavar="N", min=1, help="Landmarks.")],
+    rank: Annotated[int, option("N", "Landmarks.", least=1)],
     asked: Asked,
     target: Target = None,
-    rows: Annotated[
-        float | None, typer.Option(metavar="N", min=2, help="Rows, if the table is a part of them, such as 1e8.")
-    ] = None,
-    folds: Annotated[int, typer.Option(metavar="N", min=2, help="Folds.")] = 10,
-    kernels: Annotated[int, typer.Option(metavar="N", min=1, help="Kernels, each width one.")] = 3,
-    lambdas: Annotated[int, typer.Option(metavar="N", min=1, help="Values of lambda for each.")] = 16,
-    workers: Annotated[int, typer.Option(metavar="N", min=1, help="Machines like this one.")] = 1,
+    rows: Annotated[float | None, option("N", "Rows, if the table is a part of them, such as 1e8.", least=2)] = None,
+    folds: Annotated[int, option("N", "Folds.", least=2)] = 10,
+    kernels: Annotated[int, option("N", "Kernels, each width one.", least=1)] = 3,
+    lambdas: Annotated[int, option("N", "Values of lambda for each.", least=1)] = 16,
+    workers: Annotated[int, option("N", "Machines like this one.", least=1)] = 1,
     json: Json = False,
     threads: Threads = None,
 ) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kernsel.cli import console
+from kernsel.cli.arguments import flag
 from kernsel.errors import OptionError
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ NAMES = ("breast-cancer", "diabetes", "wine", "digits")
 def example(
     name: Annotated[str, typer.Argument(metavar="|".join(NAMES))],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The CSV file to write.")],
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it exists.")] = False,
+    force: Annotated[bool, flag("--force", "Overwrite the file if it exists.")] = False,
 ) -> None:
     """Write a real table to try things on.
 

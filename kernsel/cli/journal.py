@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from kernsel.cli import console
-from kernsel.cli.arguments import Json
+from kernsel.cli.arguments import Json, option
 from kernsel.text import to_json
 
 
@@ -17,8 +17,7 @@ def journal(
         Path, typer.Argument(metavar="FILE", readable=False, help="The journal of a run, such as of kernsel select.")
     ],
     optuna: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the candidates to this file, which Optuna's JournalStorage reads."),
+        Path | None, option("FILE", "Write the candidates to this file, which Optuna's JournalStorage reads.")
     ] = None,
     json: Json = False,
 ) -> None:

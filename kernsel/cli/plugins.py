@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kernsel.cli import console
+from kernsel.cli.arguments import flag
 from kernsel.text import aligned
 
 if TYPE_CHECKING:
@@ -20,13 +21,10 @@ def plugins(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="NAME", help="Parts to explain; without one, all are listed.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
-    check: Annotated[
-        bool, typer.Option("--check", help="Load every part, and end with exit code 1 if one is broken.")
-    ] = False,
+    json: Annotated[bool, flag("--json", "Print one JSON document.")] = False,
+    check: Annotated[bool, flag("--check", "Load every part, and end with exit code 1 if one is broken.")] = False,
     describe: Annotated[
-        bool,
-        typer.Option("--describe", help="Say of every part what it is, what it costs and what is known against it."),
+        bool, flag("--describe", "Say of every part what it is, what it costs and what is known against it.")
     ] = False,
 ) -> None:
     """List the kernels, learners, criteria, searches and formats, and where each comes from, or explain some."""

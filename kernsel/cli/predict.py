@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kernsel.cli import console
-from kernsel.cli.arguments import Asked
+from kernsel.cli.arguments import Asked, flag, option
 from kernsel.cli.reading import is_read
 from kernsel.errors import OptionError
 
@@ -34,28 +34,20 @@ def predict(
         ),
     ],
     asked: Asked,
-    output: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the CSV to this file instead of stdout.")
-    ] = None,
-    decision: Annotated[
-        bool, typer.Option("--decision", help="Write the outputs that decide between the classes, too.")
-    ] = False,
-    proba: Annotated[bool, typer.Option("--proba", help="Write the probabilities of the classes, too.")] = False,
-    beyond: Annotated[
-        bool, typer.Option("--beyond", help="Write which rows lie beyond the training data, too.")
-    ] = False,
+    output: Annotated[Path | None, option("FILE", "Write the CSV to this file instead of stdout.")] = None,
+    decision: Annotated[bool, flag("--decision", "Write the outputs that decide between the classes, too.")] = False,
+    proba: Annotated[bool, flag("--proba", "Write the probabilities of the classes, too.")] = False,
+    beyond: Annotated[bool, flag("--beyond", "Write which rows lie beyond the training data, too.")] = False,
     interval: Annotated[
-        float | None, typer.Option(metavar="SHARE", help="Write intervals that hold this share of the values, too.")
+        float | None, option("SHARE", "Write intervals that hold this share of the values, too.")
     ] = None,
     sets: Annotated[
-        float | None,
-        typer.Option("--set", metavar="SHARE", help="Write sets of classes that hold this share of the truth, too."),
+        float | None, option("SHARE", "Write sets of classes that hold this share of the truth, too.", name="--set")
     ] = None,
     by: Annotated[
         str | None,
-        typer.Option(
-            metavar="COL",
-            help="Let --interval and --set hold that share in each category of a column, or each class of the target.",
+        option(
+            "COL", "Let --interval and --set hold that share in each category of a column, or each class of the target."
         ),
     ] = None,
 ) -> None:

@@ -1,12 +1,11 @@
-"""What several commands read alike: tables, ranks, threads, and the files that they are to write."""
+"""What several commands do alike before and after their work: tables are read, files and threads looked after."""
 
 from __future__ import annotations
 
 import glob
-import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,9 +14,9 @@ import typer
 
 from kernsel.cli import console
 from kernsel.errors import OptionError
-from kernsel.selection.plan import COLUMNS
 
 if TYPE_CHECKING:
+    from kernsel.cli.arguments import Asked
     from kernsel.data import Dataset, Reading, Roles
     from kernsel.selection.plan import Plan
 
@@ -33,21 +32,8 @@ RESULTS = {
 PICTURES = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
 """How pictures begin, by the endings of their names."""
 
-
-def read_rank(text: str | None) -> Any:
-    """Read ``--rank``: None, ``"full"``, ``"whole"``, ``"tol:..."``, a number of columns or a share of the rows."""
-    if text is None or text in ("full", "whole") or text.startswith("tol:"):
-        return text
-    try:
-        value = int(text) if text.lstrip("+").isdecimal() else float(text)
-    except ValueError:
-        value = math.nan
-    if (isinstance(value, int) and value >= 1) or (isinstance(value, float) and 0 < value <= 1):
-        return value
-    raise OptionError(
-        f"--rank {text} is none of: a whole number from 1, a share of the rows such as 0.1, tol:SHARE[:LARGEST], full, "
-        "whole"
-    )
+PLOTS = ("--plot", "--chosen")
+"""How options begin whose files are pictures."""
 
 
 def check_outputs(data: Sequence[Path], places: Mapping[str, Path | None]) -> None:
@@ -65,24 +51,6 @@ def check_outputs(data: Sequence[Path], places: Mapping[str, Path | None]) -> No
     for (one, path), (other, same) in combinations(given.items(), 2):
         if path.resolve() == same.resolve():
             raise OptionError(f"{one} and {other} are both {path}; choose two files")
-
-
-def read_plots(texts: Sequence[str], option: str = "--plot", example: str = "criterion=picture.png") -> dict[str, Path]:
-    """Read ``--plot NAME=FILE``: the files by the names of their pictures; an error where none can be drawn."""
-    plots: dict[str, Path] = {}
-    for text in texts:
-        name, _, place = text.partition("=")
-        if not name or not place:
-            raise OptionError(f"{option} {text}: write NAME=FILE, such as {example}")
-        if name in plots:
-            raise OptionError(f"{option} {name} is given twice; give each picture once")
-        plots[name] = Path(place)
-    if plots:
-        from kernsel.report.style import check_plot
-
-        for path in plots.values():
-            check_plot(path)
-    return plots
 
 
 class JournalPlace(NamedTuple):
@@ -146,72 +114,45 @@ def set_threads(threads: int | None) -> None:
             os.environ["VECLIB_MAXIMUM_THREADS" if library == "VECLIB" else f"{library}_NUM_THREADS"] = str(threads)
 
 
-def read_values(texts: Sequence[str]) -> dict[str, Any]:
-    """Read the values of ``--grid NAME=V,V...`` by name."""
-    values: dict[str, Any] = {}
-    for name, _, listed in (text.partition("=") for text in texts):
-        if not name.strip() or name.strip() in values:
-            raise OptionError(f"--grid {name}={listed} is without a name or a second time; write NAME=V,V... once")
-        try:
-            values[name.strip()] = [float(value) for value in listed.split(",")]
-        except ValueError as error:
-            raise OptionError(f"--grid {name}={listed} must be numbers with commas between, like tau=1,2") from error
-    return values
+def begin(
+    data: Sequence[Path], asked: Asked, output: Path | None, others: Mapping[str, Path | None], threads: int | None
+) -> JournalPlace:
+    """Refuse before the work what would fail after it, set threads, and return where a journal is kept.
+
+    Parameters
+    ----------
+    data : sequence of Path
+    asked : Asked
+    output : Path or None
+    others : mapping of str to Path
+        What else is written, by option: pictures by ``--plot`` and what begins with ``PLOTS``.
+    threads : int or None
+    """
+    check_outputs(data, {"--output": output, **others})
+    set_threads(threads)
+    from kernsel.journal import NONE
+    from kernsel.report.style import check_page, check_plot
+
+    place = place_journal(asked.given.get("journal", NONE), data, output, others)
+
+    for option, path in others.items():
+        if path is not None and option.startswith(PLOTS):
+            check_plot(path)
+        elif path is not None and option == "--report":
+            check_page(path)
+        elif path is not None and option.startswith("--tables"):
+            from kernsel.comparison.formats import check_table
+
+            check_table(path)
+    return place
 
 
-def _read_order(text: str) -> Any:
-    """Read ``--order``: infinity or a whole number."""
-    if text == "inf":
-        return math.inf
-    if text.isdecimal() and int(text) >= 1:
-        return int(text)
-    raise OptionError(f"--order {text} is neither a whole number from 1 nor inf")
+def announce_compiling(quiet: bool, by_another: bool = False) -> None:
+    """Say when loops are to be compiled; ``by_another`` lets a second process compile what is needed last."""
+    from kernsel.numerics.runtime import ahead, compiling
 
-
-def _read_eta(text: str) -> Any:
-    """Read ``--eta``: ``"cv"`` or a number."""
-    if text == "cv":
-        return text
-    try:
-        return float(text)
-    except ValueError as error:
-        raise OptionError(f"--eta {text} is neither a number nor cv") from error
-
-
-def _read_grid(texts: list[str]) -> Any:
-    """Read ``--grid``: the grid of everything, or values by name and the grid of the rest."""
-    styles = [text for text in texts if "=" not in text] or ["auto"]
-    if len(styles) > 1:
-        raise OptionError(f"--grid is given as {' and as '.join(styles)}; give one of them, and values as NAME=V,V...")
-    values = read_values([text for text in texts if "=" in text])
-    if not values:
-        return styles[0]
-    return values if styles == ["auto"] else {**values, "rest": styles[0]}
-
-
-def _read_folds(text: str) -> Any:
-    """Read ``--folds``: a number, or the name of a way to hold rows out."""
-    from kernsel.folds import check_text
-
-    return check_text(text)
-
-
-def _read_ordinal(texts: list[str]) -> Any:
-    """Read ``--ordinal NAME=LEAST<...<GREATEST``."""
-    from kernsel.data.choices import read_ordinal
-
-    return read_ordinal(texts)
-
-
-READERS: Mapping[str, Callable[[Any], Any]] = {
-    "rank": read_rank,
-    "order": _read_order,
-    "eta": _read_eta,
-    "grid": _read_grid,
-    "folds": _read_folds,
-    "ordinal": _read_ordinal,
-}
-"""How the text of an option becomes its value, by its name in Python, where that isn't the text itself."""
+    compiling.announce = None if quiet else console.say
+    ahead.allowed = by_another
 
 
 def read_dataset(
@@ -229,21 +170,20 @@ def read_dataset(
     """
     from kernsel.data import assign_roles, make_choices, prepare, read_table
 
-    told = plan.table
-    choices = make_choices(**{name: told.pop(name) for name in COLUMNS})
+    columns = plan.columns
+    told = {name: value for name, value in plan.table.items() if name not in columns}
     roles = assign_roles(read_table(data, reading=reading), target, **aside)
     if not alike:
         told |= {"weights": roles.weights, "groups": roles.groups}
-    dataset = prepare(roles.frame, roles.targets, choices=choices, **told)
+    dataset = prepare(roles.frame, roles.targets, choices=make_choices(**columns), **told)
     if chatty:
         announce(dataset)
     return roles, dataset
 
 
-@contextmanager
 def journaled(
     place: JournalPlace, command: str, dataset: Dataset, options: Mapping[str, Any], quiet: bool
-) -> Iterator[None]:
+) -> AbstractContextManager[None]:
     """Keep a journal of a command in the block, and say where it goes on from one.
 
     Parameters
@@ -255,11 +195,31 @@ def journaled(
         All that its result depends on.
     quiet : bool
     """
-    from kernsel.journal import journaling, run_header
+    from kernsel.journal import run_header
 
-    with journaling(place.path, lambda: run_header(command, dataset, options), place.delay, place.keep) as journal:
+    return going_on(place, lambda: run_header(command, dataset, options), quiet)
+
+
+@contextmanager
+def going_on(
+    place: JournalPlace, header: Callable[[], dict[str, Any]], quiet: bool, steps: str = "steps"
+) -> Iterator[None]:
+    """Keep a journal of the work in the block, and say where it goes on from one.
+
+    Parameters
+    ----------
+    place : JournalPlace
+    header : callable
+        Returns what tells the run from others.
+    quiet : bool
+    steps : str
+        What the work is made of, for people.
+    """
+    from kernsel.journal import journaling
+
+    with journaling(place.path, header, place.delay, place.keep) as journal:
         if journal.known and not quiet:
-            console.say(f"going on from {place.path}: {journal.known} steps are done")
+            console.say(f"going on from {place.path}: {journal.known} {steps} are done")
         yield
 
 

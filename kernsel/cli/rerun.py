@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kernsel.cli import console
-from kernsel.cli.arguments import Json, Quiet, Threads
+from kernsel.cli.arguments import Json, Quiet, Threads, option
 from kernsel.cli.reading import read_dataset, set_threads
 from kernsel.cli.select import nested_estimate
 from kernsel.errors import OptionError
@@ -33,11 +33,7 @@ def rerun(
     ] = None,
     dask: Annotated[
         str | None,
-        typer.Option(
-            metavar="local|ADDRESS",
-            help="Workers of Dask, where those of the result aren't there any more.",
-            rich_help_panel=HEADINGS["size"],
-        ),
+        option("local|ADDRESS", "Workers of Dask, where those of the result aren't there any more.", HEADINGS["size"]),
     ] = None,
     json: Json = False,
     quiet: Quiet = False,

@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from kernsel.cli import console
-from kernsel.cli.arguments import RESULTS, Asked, Data, Groups, Json, Output, Quiet, Target, Threads, Weights
+from kernsel.cli.arguments import (
+    RESULTS,
+    Asked,
+    Data,
+    Groups,
+    Json,
+    Output,
+    Quiet,
+    Target,
+    Threads,
+    Weights,
+    flag,
+    option,
+)
 from kernsel.cli.reading import (
     JournalPlace,
     announce,
-    check_outputs,
+    announce_compiling,
+    begin,
     journaled,
-    place_journal,
     read_dataset,
-    read_plots,
-    set_threads,
 )
-from kernsel.cli.writing import deliver, say_written
+from kernsel.cli.texts import read_plots
+from kernsel.cli.writing import File, deliver
 from kernsel.errors import KernselError, OptionError
 from kernsel.selection.plan import HEADINGS
 
@@ -41,53 +51,28 @@ def select(
     groups: Groups = None,
     weights: Weights = None,
     fold_column: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COL",
-            help="A column with the fold of each row; negative: never held out.",
-            rich_help_panel=HEADINGS["folds"],
-        ),
+        str | None, option("COL", "A column with the fold of each row; negative: never held out.", HEADINGS["folds"])
     ] = None,
     nested: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N|loo|logo|blocks:N|time:N",
-            help="Repeat it without each outer fold: an honest error.",
-            rich_help_panel=RESULTS,
-        ),
+        str | None, option("N|loo|logo|blocks:N|time:N", "Repeat it without each outer fold: an honest error.", RESULTS)
     ] = None,
     output: Output = None,
-    model: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the fitted model to this file.", rich_help_panel=RESULTS)
-    ] = None,
+    model: Annotated[Path | None, option("FILE", "Write the fitted model to this file.", RESULTS)] = None,
     compress: Annotated[
-        bool,
-        typer.Option(
-            "--compress",
-            help="Write a small model in its place, which predicts much the same.",
-            rich_help_panel=RESULTS,
-        ),
+        bool, flag("--compress", "Write a small model in its place, which predicts much the same.", RESULTS)
     ] = False,
     plot: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME=FILE",
-            help="Draw a picture to a PNG, SVG or PDF file: criterion, heldout, residuals, roc, precision-recall, "
+        option(
+            "NAME=FILE",
+            "Draw a picture to a PNG, SVG or PDF file: criterion, heldout, residuals, roc, precision-recall, "
             "calibration, rank, relevances or boundary; repeatable.",
-            rich_help_panel=RESULTS,
+            RESULTS,
         ),
     ] = None,
-    report: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write all of it to this page of HTML.", rich_help_panel=RESULTS),
-    ] = None,
+    report: Annotated[Path | None, option("FILE", "Write all of it to this page of HTML.", RESULTS)] = None,
     dask: Annotated[
-        str | None,
-        typer.Option(
-            metavar="local|ADDRESS",
-            help="Let workers of Dask read the files, at a low rank.",
-            rich_help_panel=HEADINGS["size"],
-        ),
+        str | None, option("local|ADDRESS", "Let workers of Dask read the files, at a low rank.", HEADINGS["size"])
     ] = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -101,13 +86,7 @@ def select(
             raise OptionError("--compress is about the file of the model: give --model FILE, too")
         plots = read_plots(plot or [])
         files = {"--model": model, "--report": report, **{f"--plot {name}": path for name, path in plots.items()}}
-        check_outputs(data, {"--output": output, **files})
-        if report is not None:
-            from kernsel.report.style import check_page
-
-            check_page(report)
-        place = place_journal(asked.given["journal"], data, output, files)
-        set_threads(threads)
+        place = begin(data, asked, output, files, threads)
         from kernsel.folds import check_text, make_folds
         from kernsel.selection.kernel_source import check_names
 
@@ -132,12 +111,10 @@ def select(
             from kernsel.report.pictures import check_pictures, known_before
 
             check_pictures(plots, known_before(dataset, plan))
-        from kernsel.numerics.runtime import jit
         from kernsel.selection.carry_out import carry_out
         from kernsel.selection.work import foretell
 
-        jit.announce = None if quiet else console.say
-        jit.ahead = True
+        announce_compiling(quiet, by_another=True)
         if chatty and (work := foretell(dataset, plan)):
             console.say(work)
         with journaled(place, "kernsel select", dataset, {**plan.options, "nested": outer}, quiet):
@@ -148,30 +125,25 @@ def select(
             result = replace(result, options={**result.options, "read": _origin(data, asked, target, aside, outer)})
             document = result.to_json()
             fitted, told = _compressed(result.model) if compress else (result.model, "")
-            shown = document if json else result.summary(notes=not quiet)
-            deliver(shown, document, output, *_saving(result, fitted, model, plots, report))
-        if chatty:
-            if told:
-                typer.echo(f"  {told}")
-            say_written(result=output, model=model, **plots, report=report)
+            shown = document if json else result.summary(notes=not quiet) + f"\n  {told}" * bool(chatty and told)
+            deliver(shown, document, output, chatty, *_saving(result, fitted, model, plots, report))
         for text in result.warnings:
             console.warn(text)
 
 
 def _saving(
     result: Selection, fitted: Model, model: Path | None, plots: Mapping[str, Path], report: Path | None
-) -> Iterator[Callable[[], object]]:
-    """Give what writes each file of a result but its document."""
-    if model is not None:
-        yield lambda: fitted.save(model)
+) -> Iterator[File]:
+    """Give each file of a result but its document."""
+    yield File("model", model, fitted.save)
     if plots:
         from kernsel.report.pictures import plot
 
-        yield from (partial(plot, result, name, path) for name, path in plots.items())
+        yield from (File(name, path, partial(plot, result, name)) for name, path in plots.items())
     if report is not None:
         from kernsel.report.page import write_report
 
-        yield lambda: write_report(result, report)
+        yield File("report", report, partial(write_report, result))
 
 
 def _compressed(model: Model) -> tuple[Model, str]:
@@ -202,26 +174,24 @@ def _on_workers(
     """Select on files that the workers of Dask read."""
     from kernsel.selection.ondask import select_files
 
-    for option, given in refused.items():
+    for name, given in refused.items():
         if given is not None:
             raise OptionError(
-                f"{option} {given}".strip() + ": rows in parts don't have that yet; leave it out, or --dask"
+                f"{name} {given}".strip() + ": rows in parts don't have that yet; leave it out, or --dask"
             )
     plan = asked.plan()
     with ExitStack() as kept:
 
-        def begin(sample: Dataset) -> None:
+        def keep(sample: Dataset) -> None:
             kept.enter_context(journaled(place, "kernsel select --dask", sample, plan.options, quiet))
 
         with console.progress(quiet) as report:
-            result = select_files(data, address, plan, target, weights, asked.reading, report, begin)
+            result = select_files(data, address, plan, target, weights, asked.reading, report, keep)
         read = _origin(data, asked, target, {"weights": weights}, None) | {"dask": address}
         result = replace(result, options={**result.options, "read": read})
         document = result.to_json()
-        saving = [] if model is None else [lambda: result.model.save(model)]
-        deliver(document if json else result.summary(), document, output, *saving)
-    if not (json or quiet):
-        say_written(result=output, model=model)
+        shown = document if json else result.summary()
+        deliver(shown, document, output, not (json or quiet), File("model", model, result.model.save))
     for text in result.warnings:
         console.warn(text)
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from kernsel.cli import console
-from kernsel.cli.arguments import RESULTS, Asked, Data, Json, Output, Quiet, Target, Threads
-from kernsel.cli.reading import check_outputs, read_dataset, set_threads
-from kernsel.cli.writing import deliver, say_written
+from kernsel.cli.arguments import RESULTS, Asked, Data, Json, Output, Quiet, Target, Threads, option
+from kernsel.cli.reading import announce_compiling, begin, read_dataset
+from kernsel.cli.writing import File, deliver
 from kernsel.errors import OptionError
 
 if TYPE_CHECKING:
@@ -20,35 +18,24 @@ if TYPE_CHECKING:
 def stability(
     data: Data,
     asked: Asked,
-    kernel: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The kernel with its parameters, such as 'gaussian(tau=2)'.")
-    ] = None,
-    lam: Annotated[float | None, typer.Option("--lambda", metavar="VALUE", help="The regularisation.")] = None,
+    kernel: Annotated[str | None, option("NAME", "The kernel with its parameters, such as 'gaussian(tau=2)'.")] = None,
+    lam: Annotated[float | None, option("VALUE", "The regularisation.", name="--lambda")] = None,
     result: Annotated[
-        Path | None,
-        typer.Option("--from", metavar="FILE", help="Take what is not given from a result of kernsel select --output."),
+        Path | None, option("FILE", "Take what is not given from a result of kernsel select --output.", name="--from")
     ] = None,
     target: Target = None,
     learner: Annotated[
-        str | None,
-        typer.Option(metavar="krr|svm", help="The learner [default: svm for classification, krr for regression]."),
+        str | None, option("krr|svm", "The learner [default: svm for classification, krr for regression].")
     ] = None,
     norm: Annotated[
-        str, typer.Option(metavar="spectral|trace|frobenius", help="The norm of K - K^i; 2 is the spectral one.")
+        str, option("spectral|trace|frobenius", "The norm of K - K^i; 2 is the spectral one.")
     ] = "spectral",
-    folds: Annotated[int, typer.Option(metavar="N", min=2, help="Folds of the cross-validation.")] = 10,
-    repeats: Annotated[int, typer.Option(metavar="R", min=1, help="How often the folds are dealt.")] = 10,
-    delta: Annotated[
-        float, typer.Option(metavar="P", help="Probability with which the bound on the risk may fail.")
-    ] = 0.05,
-    top: Annotated[int, typer.Option(metavar="N", min=0, help="Rows to list.")] = 10,
+    folds: Annotated[int, option("N", "Folds of the cross-validation.", least=2)] = 10,
+    repeats: Annotated[int, option("R", "How often the folds are dealt.", least=1)] = 10,
+    delta: Annotated[float, option("P", "Probability with which the bound on the risk may fail.")] = 0.05,
+    top: Annotated[int, option("N", "Rows to list.", least=0)] = 10,
     plot: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Draw how far each row moves the kernel to this PNG, SVG or PDF.",
-            rich_help_panel=RESULTS,
-        ),
+        Path | None, option("FILE", "Draw how far each row moves the kernel to this PNG, SVG or PDF.", RESULTS)
     ] = None,
     output: Output = None,
     json: Json = False,
@@ -60,21 +47,15 @@ def stability(
     Rows are numbered from 1, the header not counted. The bounds are very loose; the output says by how much.
     """
     with console.guarded():
-        check_outputs(data, {"--output": output, "--plot": plot})
-        set_threads(threads)
-        from kernsel.report.pictures import plot_perturbations
-        from kernsel.report.style import check_plot
-
-        if plot is not None:
-            check_plot(plot)
+        begin(data, asked, output, {"--plot": plot}, threads)
         from kernsel.evaluation.assessment import assess_dataset
-        from kernsel.numerics.runtime import jit
+        from kernsel.report.pictures import plot_perturbations
 
         given = {"kernel": kernel, "lam": lam, "learner": learner, "target": target, "task": asked.given["task"]}
         choice = _choice(result, {name: value for name, value in given.items() if value is not None})
         plan, chatty = asked.plan(task=choice.task), not (json or quiet)
         _, dataset = read_dataset(data, asked.reading, plan, choice.target, choice.aside, chatty, alike=True)
-        jit.announce = None if quiet else console.say
+        announce_compiling(quiet)
         with console.progress(quiet) as report:
             found = assess_dataset(
                 dataset,
@@ -92,10 +73,8 @@ def stability(
             )
         document = found.to_json()
         numbers = (found.places + 1).tolist()
-        drawing = [] if plot is None else [lambda: plot_perturbations(found.stability, plot, numbers)]
-        deliver(document if json else found.summary(), document, output, *drawing)
-        if chatty:
-            say_written(result=output, picture=plot)
+        picture = File("picture", plot, lambda path: plot_perturbations(found.stability, path, numbers))
+        deliver(document if json else found.summary(), document, output, chatty, picture)
 
 
 def _choice(result: Path | None, given: dict[str, Any]) -> Choice:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from kernsel.cli import console
-from kernsel.cli.arguments import Asked, Data, Json, Quiet, Threads, Weights
+from kernsel.cli.arguments import Asked, Data, Json, Quiet, Threads, Weights, option
 from kernsel.cli.reading import RESULTS, is_read, set_threads
 from kernsel.cli.writing import say_written
 from kernsel.errors import OptionError
@@ -20,7 +20,7 @@ def update(
     ],
     data: Data,
     asked: Asked,
-    output: Annotated[Path, typer.Option(metavar="FILE", help="Write the model with the new rows to this file.")],
+    output: Annotated[Path, option("FILE", "Write the model with the new rows to this file.")],
     weights: Weights = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -59,4 +59,4 @@ def update(
         if json or not quiet:
             typer.echo(to_json(document) if json else "\n".join(summary))
         if not (json or quiet):
-            say_written(model=output)
+            say_written("model", output)

@@ -12,11 +12,12 @@ from typing import Annotated
 import typer
 
 from kernsel.cli import console
+from kernsel.cli.arguments import flag
 from kernsel.errors import CompilationError, CompilationWarning
 
 
 def warmup(
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    quiet: Annotated[bool, flag("--quiet", "Print nothing but errors.", short="-q")] = False,
 ) -> None:
     """Compile all numerical loops ahead of selections.
 
@@ -25,20 +26,21 @@ def warmup(
     """
     with console.guarded():
         started = time.perf_counter()
-        from kernsel.numerics.runtime import jit
+        from kernsel.numerics.runtime import cache, jit
+        from kernsel.numerics.runtime.threads import threads
 
         define_loops()
         try:
-            missing = jit.missing(jit.defined)
-            folder = jit.cache_folder(jit.defined)
+            missing = cache.missing(jit.defined)
+            folder = cache.cache_folder(jit.defined)
         except RuntimeError as error:
             raise CompilationError("no folder can hold the compiled loops; set NUMBA_CACHE_DIR to one") from error
-        processes = min(jit.threads(), len(missing))
+        processes = min(threads(), len(missing))
         with console.progress(quiet) as report:
             for done, address in enumerate(_compiled(missing, processes), start=1):
                 if report is not None:
                     report(done, len(missing), address.replace("kernsel.", ""))
-        if left := jit.missing(jit.defined):
+        if left := cache.missing(jit.defined):
             raise CompilationError(
                 f"{len(left)} compiled loops can't be kept in {folder}: make room there and let it be writable, or set "
                 "NUMBA_CACHE_DIR to another folder"
@@ -111,9 +113,9 @@ def _leave_interrupts_to_parent() -> None:
 
 
 def _compile(address: str) -> str:
-    from kernsel.numerics.runtime import jit
+    from kernsel.numerics.runtime.ahead import compile_these
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CompilationWarning)  # the parent sees what is not on disk afterwards
-        jit.compile_these([address])
+        compile_these([address])
     return address

@@ -5,16 +5,36 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import typer
 
 from kernsel.errors import OptionError
 
 
-def deliver(shown: str, document: str, output: Path | None, *others: Callable[[], object]) -> None:
+class File(NamedTuple):
+    """A file that a command writes beside its document.
+
+    Parameters
+    ----------
+    what : str
+        What it holds, for people.
+    path : Path or None
+        None where it isn't asked for.
+    write : callable
+        Writes it, given its path.
+    """
+
+    what: str
+    path: Path | None
+    write: Callable[[Path], object]
+
+
+def deliver(shown: str, document: str, output: Path | None, chatty: bool, *others: File) -> None:
     """Write a JSON document, if there is to be a file of it, and other files, and print what is to be shown.
 
     Each is tried whatever becomes of the others: hours of work are not to be lost for a disk that is full by now.
+    Where ``chatty``, what was written is said last.
 
     Raises
     ------
@@ -23,26 +43,26 @@ def deliver(shown: str, document: str, output: Path | None, *others: Callable[[]
     """
     from kernsel.data.files import atomic_write
 
-    writes = list(others)
-    if output is not None:
-        writes.insert(0, lambda: atomic_write(output, lambda stream: stream.write(f"{document}\n".encode())))
+    text = f"{document}\n".encode()
+    result = File("result", output, lambda path: atomic_write(path, lambda stream: stream.write(text)))
+    files = [(what, path, write) for what, path, write in (result, *others) if path is not None]
     failures = []
-    for done, write in enumerate(writes):
+    for done, (_, path, write) in enumerate(files):
         try:
-            write()
+            write(path)
         except OptionError as error:
             failures.append(error)
         except KeyboardInterrupt as stop:
-            stop.add_note(f"the choice is made, and {done} of {len(writes)} files are written")
+            stop.add_note(f"the choice is made, and {done} of {len(files)} files are written")
             raise
     typer.echo(shown)
     if failures:
         sys.stdout.flush()
         raise failures[0]
+    for what, path, _ in files if chatty else ():
+        say_written(what, path)
 
 
-def say_written(**places: Path | None) -> None:
-    """Print which files were written, by what they hold."""
-    for what, path in places.items():
-        if path is not None:
-            typer.echo(f"{what} written to {path}")
+def say_written(what: str, path: Path) -> None:
+    """Print what was written where."""
+    typer.echo(f"{what} written to {path}")

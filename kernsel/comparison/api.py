@@ -171,15 +171,7 @@ OWN_OPTIONS = (
 
 @dataclass(frozen=True, eq=False)
 class Experiment:
-    """A comparison that is ready to run.
-
-    Parameters
-    ----------
-    tables : list of Table
-    design : Design
-    preset : Protocol or None
-    splits : Splits
-    """
+    """A comparison that is ready to run."""
 
     tables: Sequence[Table]
     design: Design

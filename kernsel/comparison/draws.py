@@ -19,7 +19,7 @@ from kernsel.folds import make_folds
 from kernsel.folds.partition import Partition
 from kernsel.journal import remember
 from kernsel.kernels import Kernel
-from kernsel.numerics.runtime.jit import one_blas_thread
+from kernsel.numerics.runtime.threads import one_blas_thread
 from kernsel.parts import read_rank
 from kernsel.paths import HeldOut, Path, make_path
 from kernsel.protocols import Learner

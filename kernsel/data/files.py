@@ -18,10 +18,6 @@ LONGEST = 160
 def check_writable(path: str | os.PathLike[str]) -> Path:
     """Make sure that ``path`` can be written, without touching it.
 
-    Returns
-    -------
-    pathlib.Path
-
     Raises
     ------
     OptionError

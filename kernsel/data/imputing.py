@@ -240,7 +240,7 @@ def _coefficients(inverses: Mapping[float, Floats], ridge: Floats, known: Indice
 
 def _one_thread() -> Any:
     """Keep BLAS to one thread: the matrices are small, and sums are to be the same on any machine."""
-    from kernsel.numerics.runtime.jit import one_blas_thread
+    from kernsel.numerics.runtime.threads import one_blas_thread
 
     return one_blas_thread()
 

@@ -11,20 +11,21 @@ Each is a function of a part, whose values are merged in the order of the parts;
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
 from kernsel.data.choices import Choices
 from kernsel.data.columns import FILL_IN, Floats, as_text, check_values
-from kernsel.data.dataset import check_any_feature, check_left, check_rows, describe_weights, some_rows, what_is_shared
 from kernsel.data.encoding import Encoder
 from kernsel.data.fitting import Fit, check_features, incomplete, law_rows, too_many_levels
 from kernsel.data.kinds import CATEGORY, PLAIN, Found, Indices, find_in, find_kind, read_numbers
 from kernsel.data.moments import LevelSums, Moments, NumberSums, Totals
 from kernsel.data.more import Kept, encode_columns, rows_that_count
 from kernsel.data.names import listed
+from kernsel.data.remarks import check_any_feature, check_left, check_rows, describe_weights, some_rows, what_is_shared
 from kernsel.data.seen import Different, Glimpse, Seen
 from kernsel.data.tables import SparseTable, array_names, as_pandas, as_table, is_frame, take
 from kernsel.data.target import Rest, Target, encode_targets, read_target, split_targets
@@ -33,6 +34,30 @@ from kernsel.numerics.points import Points
 
 if TYPE_CHECKING:
     import pandas as pd
+
+S = TypeVar("S")
+
+
+class Rows(NamedTuple):
+    """A part of the rows as it is given."""
+
+    number: int
+    table: pd.DataFrame
+    y: Any
+    weights: Any
+
+
+def naming(work: Callable[..., S]) -> Callable[..., S]:
+    """Have work say in which part the rows are that it can't be done with."""
+
+    @wraps(work)
+    def named(rows: Rows, *given: Any) -> S:
+        try:
+            return work(rows, *given)
+        except DataError as error:
+            raise DataError(f"part {rows.number + 1}: {error}") from error
+
+    return named
 
 
 class Columns(NamedTuple):
@@ -75,18 +100,18 @@ class Part(NamedTuple):
     targeted: int
 
     @classmethod
-    def of(cls, table: Any, y: Any, weights: Any, columns: Columns) -> Self:
+    def of(cls, rows: Rows, columns: Columns) -> Self:
         """Return the rows that count; where ``columns`` must not lack values, those that lack none."""
         import pandas as pd
 
-        choices, frame = columns.choices, _frame(table, columns.names)
-        targets = {name: pd.Series(column) for name, column in split_targets(as_pandas(y)).items()}
+        choices, frame = columns.choices, _frame(rows.table, columns.names)
+        targets = {name: pd.Series(column) for name, column in split_targets(as_pandas(rows.y)).items()}
         for name, column in targets.items():
             if len(column) != len(frame):
                 raise DataError(
                     f"the table has {len(frame)} rows and {name!r} has {len(column)}; they must have as many"
                 )
-        kept = rows_that_count(len(frame), targets, weights, choices.missing)
+        kept = rows_that_count(len(frame), targets, rows.weights, choices.missing)
         targeted = kept.rows.size
         if columns.complete is not None and targeted:
             kept = kept.without(incomplete(frame, columns.complete))
@@ -229,9 +254,10 @@ class Picked(NamedTuple):
         return type(self)(np.concatenate([self.numbers, other.numbers]), weights)
 
 
-def look(table: Any, y: Any, weights: Any, columns: Columns) -> View:
-    """Return what is seen of a part."""
-    part = Part.of(table, y, weights, columns)
+@naming
+def look(rows: Rows, columns: Columns) -> View:
+    """Return what is seen of a part at first sight."""
+    part = Part.of(rows, columns)
     frame, kept = part.frame, part.kept
     names = tuple(map(str, frame.columns))
     each = tuple(Glimpse.of(frame.iloc[:, j].rename(name), kept.rows, kept.given) for j, name in enumerate(names))
@@ -240,11 +266,12 @@ def look(table: Any, y: Any, weights: Any, columns: Columns) -> View:
     return View(names, each, targets, kept.given, kept.weighty, part.targeted, kept.rows.size, weight)
 
 
-def look_closer(table: Any, y: Any, weights: Any, columns: Columns, wanted: Sequence[str]) -> Closer:
+@naming
+def look_closer(rows: Rows, columns: Columns, wanted: Sequence[str]) -> Closer:
     """Return the different values of some columns of a part."""
-    if not len(as_pandas(table)):
+    if not len(as_pandas(rows.table)):
         return Closer({})
-    frame = Part.of(table, y, weights, columns).frame
+    frame = Part.of(rows, columns).frame
     return Closer({name: Different.of(frame[name]) for name in wanted})
 
 
@@ -278,21 +305,22 @@ def complete(columns: Columns) -> Columns | None:
     return columns._replace(complete=columns.found) if used and columns.choices.missing == "drop" else None
 
 
-def find_target(view: View, task: str, standardize: bool) -> Target:
+def find_target(view: View, task: str) -> Target:
     """Return the target by its different values: task, labels and units are those of all rows."""
     columns, rest = {}, {}
     for name, each in view.targets.items():
         columns[name] = each.values.of_one_type().rename(name)
         mean, deviation = (0.0, 1.0) if each.moments is None else (each.moments.mean, each.moments.deviation)
         rest[name] = Rest(view.rows, each.values.number, mean, deviation)
-    return encode_targets(columns, task, standardize, None, rest)
+    return encode_targets(columns, task, None, rest)
 
 
-def measure(table: Any, y: Any, weights: Any, columns: Columns, target: Target) -> Measures:
+@naming
+def measure(rows: Rows, columns: Columns, target: Target) -> Measures:
     """Return what an encoder is made of, of a part."""
-    if not len(as_pandas(table)):
+    if not len(as_pandas(rows.table)):
         return Measures(Totals.of(0, None, None), {}, (0,))
-    part = Part.of(table, y, weights, columns)
+    part = Part.of(rows, columns)
     s = part.kept.weights
     if not part.kept.rows.size:
         return Measures(Totals.of(0, None, None), {}, (0,))
@@ -330,46 +358,26 @@ def find_encoder(
     return fit, encoder
 
 
-def pick(
-    number: int, table: Any, y: Any, weights: Any, columns: Columns, encoder: Encoder, rows: Sequence[int]
-) -> Picked:
+@naming
+def pick(rows: Rows, columns: Columns, encoder: Encoder, counts: Sequence[int]) -> Picked:
     """Return the numbers of a part's rows that the law of missing ones is fitted to.
 
     Parameters
     ----------
-    number : int
-        Of the part.
-    table : DataFrame or (n, d) array
-    y : Series, DataFrame or array
-    weights : (n,) array, optional
+    rows : Rows
     columns : Columns
     encoder : Encoder
-    rows : sequence of int
-        Rows that count of each part.
+    counts : sequence of int
+        Of the rows of each part that count.
     """
-    before, own = int(sum(rows[:number])), rows[number]
-    wanted = law_rows(int(sum(rows))) - before
+    before, own = int(sum(counts[: rows.number])), counts[rows.number]
+    wanted = law_rows(int(sum(counts))) - before
     wanted = wanted[(wanted >= 0) & (wanted < own)]
     if not own:
-        return Picked(np.zeros((0, len(encoder.numeric))), None if weights is None else np.zeros(0))
-    part = Part.of(table, y, weights, columns)
+        return Picked(np.zeros((0, len(encoder.numeric))), None if rows.weights is None else np.zeros(0))
+    part = Part.of(rows, columns)
     s = part.kept.weights
     return Picked(encoder.numbers(take(part.frame, wanted)), None if s is None else s[wanted])
-
-
-class EncodedRows(NamedTuple):
-    """The rows of a part that count, encoded: X (m, d), Y (k, m), weights (m,) or None, and which they are."""
-
-    X: Points
-    Y: Floats
-    weights: Floats | None
-    kept: Kept
-
-
-def encode_rows(table: Any, y: Any, weights: Any, columns: Columns, target: Target, encoder: Encoder) -> EncodedRows:
-    """Return the rows of a part that count, encoded; there may be none."""
-    part = Part.of(table, y, weights, columns)
-    return EncodedRows(*part.encode(target, encoder), part.kept.weights, part.kept)
 
 
 def notes(view: View, fit: Fit, encoder: Encoder, target: Target) -> list[str]:
@@ -384,11 +392,6 @@ def notes(view: View, fit: Fit, encoder: Encoder, target: Target) -> list[str]:
     if view.weight is not None:
         out.append(describe_weights(view.rows, view.weight))
     return [*out, *fit.notes(), target.note, *what_is_shared(encoder)]
-
-
-def with_law(fit: Fit, encoder: Encoder, picked: Picked) -> Encoder:
-    """Return the encoder with the law of its numeric features."""
-    return fit.with_law(encoder, picked.numbers, picked.weights)
 
 
 def check_names(names: Sequence[str], others: Sequence[str]) -> None:

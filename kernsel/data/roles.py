@@ -62,10 +62,6 @@ def assign_roles(
     weights, groups, folds : str, optional
         Names of columns.
 
-    Returns
-    -------
-    Roles
-
     Raises
     ------
     DataError

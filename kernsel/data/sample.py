@@ -94,10 +94,6 @@ def read_sample(
         Of all rows.
     least : int
         Rows that must have a weight greater than 0.
-
-    Returns
-    -------
-    Sample
     """
     places, positive = np.arange(n), None
     if weights is not None:

@@ -96,7 +96,6 @@ class Rest(NamedTuple):
 def encode_targets(
     columns: Mapping[str, Any],
     task: str,
-    standardize: bool,
     weights: Floats | None = None,
     rest: Mapping[str, Rest] | None = None,
 ) -> Target:
@@ -105,7 +104,7 @@ def encode_targets(
     Parameters
     ----------
     columns : mapping of name to (n,) array or Series
-    task, standardize, weights : optional
+    task, weights : optional
         As in `encode_target`.
     rest : mapping of name to Rest, optional
         Of columns of different values; the encoded target is of these then.
@@ -113,14 +112,14 @@ def encode_targets(
     rest = rest or {}
     if len(columns) == 1:
         ((name, column),) = columns.items()
-        return encode_target(*read_target(column, name), name, task, standardize, weights, rest.get(name))
+        return encode_target(*read_target(column, name), name, task, weights, rest.get(name))
     if task == "classification":
         raise OptionError(
             f"the targets {listed(list(columns))} can't be classes: several targets are learnt by regression only; "
             "choose one of them"
         )
     each = [
-        encode_target(*read_target(column, name), name, "regression", standardize, weights, rest.get(name))
+        encode_target(*read_target(column, name), name, "regression", weights, rest.get(name))
         for name, column in columns.items()
     ]
     Y, shift, scale = (np.concatenate([getattr(target, part) for target in each]) for part in ("Y", "shift", "scale"))
@@ -158,7 +157,6 @@ def encode_target(
     floats: Floats | None,
     name: str,
     task: str,
-    standardize: bool,
     weights: Floats | None,
     rest: Rest | None = None,
 ) -> Target:
@@ -176,8 +174,6 @@ def encode_target(
         For messages.
     task : str
         One of ``TASKS``.
-    standardize : bool
-        Centre a regression target and divide it by its standard deviation (divisor n).
     weights : (n,) array or None
         Of the rows, for mean and deviation.
     rest : Rest or None
@@ -205,7 +201,7 @@ def encode_target(
     else:
         note = f"task: {task}, as asked for"
     if task == "regression":
-        return _regression(values, floats, name, standardize, weights, note, rest)
+        return _regression(values, floats, name, weights, note, rest)
     if count > max(2, rows // 2) or count > len(labels):
         raise DataError(
             f"target {name!r} has {count} distinct values in {rows} rows, too many for classes; "
@@ -234,7 +230,6 @@ def _regression(
     values: npt.NDArray[Any],
     floats: Floats | None,
     name: str,
-    standardize: bool,
     weights: Floats | None,
     note: str,
     rest: Rest | None,
@@ -251,9 +246,7 @@ def _regression(
             f"the values of target {name!r} differ by less than is left of numbers as large as {floats[0]:.6g}; "
             "subtract one of them from all"
         )
-    shift, scale = (0.0, 1.0)
-    if standardize:
-        shift, scale = mean_and_scale(floats, weights) if rest is None else (rest.mean, rest.deviation)
+    shift, scale = mean_and_scale(floats, weights) if rest is None else (rest.mean, rest.deviation)
     Y = np.ascontiguousarray(((floats - shift) / scale)[None])
     return Target(Y, "regression", None, np.array([shift]), np.array([scale]), note)
 

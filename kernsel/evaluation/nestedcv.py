@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from kernsel.search.candidate import Candidate
+    from kernsel.selection.result import Selection
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -194,10 +195,6 @@ def nested(
         What else :func:`kernsel.select` is told; ``folds`` are the inner folds, of which an array has that of each of
         the n rows. The scorers of ``metric`` and ``select_by`` are computed on the rows of each outer fold.
 
-    Returns
-    -------
-    Nested
-
     Raises
     ------
     DataError, OptionError, IncompatibleError, PluginError, SelectionError
@@ -227,29 +224,38 @@ def estimate_nested(
     outer : int, str, splitter or iterable of pairs
     weights, groups : optional
     progress : callable, optional
-
-    Returns
-    -------
-    Nested
     """
     whole = encode_arrays(X, y, plan, weights, groups)
     header = partial(run_header, "nested", whole, {**plan.options, "outer": outer})
     with journaling(plan.journal, header):
-        return _estimate(X, y, replace(plan, task=whole.task), outer, weights, groups, progress, whole)
+        return _estimate(_Given(X, y, weights, groups), whole, replace(plan, task=whole.task), outer, progress)
 
 
-def _estimate(
-    X: Any,
-    y: Any,
-    plan: Plan,
-    outer: object,
-    weights: Any,
-    groups: object,
-    progress: Progress | None,
-    whole: Dataset,
-) -> Nested:
+class _Given(NamedTuple):
+    """A table as it is given."""
+
+    X: Any
+    y: Any
+    weights: Any
+    groups: Any
+
+    def select(self, plan: Plan, train: Indices) -> Selection:
+        """Select on some of the rows; times, coordinates and folds of the plan that are arrays are of all rows."""
+        arrays = {name: value for name, value in plan.near.items() if hasattr(value, "dtype") or hasattr(value, "iloc")}
+        if np.ndim(plan.folds) == 1 and not isinstance(plan.folds, str):
+            arrays["folds"] = plan.folds
+        plan = replace(plan, **{name: take(value, train) for name, value in arrays.items()})
+        rest = (None if each is None else take(each, train) for each in (self.weights, self.groups))
+        return carry_out(encode_arrays(self.rows(plan, train, train), take(self.y, train), plan, *rest), plan)
+
+    def rows(self, plan: Plan, rows: Indices, training: Indices) -> Any:
+        """Return some rows of X; of a Gram matrix, their values with the rows that a model is selected on."""
+        return np.asarray(self.X)[np.ix_(rows, training)] if is_precomputed(plan.kernel) else take(self.X, rows)
+
+
+def _estimate(given: _Given, whole: Dataset, plan: Plan, outer: object, progress: Progress | None) -> Nested:
     """Return the nested estimate of a plan on a table, which is encoded as the data set ``whole``."""
-    folds, seed, gram = plan.folds, plan.seed, is_precomputed(plan.kernel)
+    folds, seed = plan.folds, plan.seed
     dealt = make_folds(outer, whole, seed)
     if isinstance(folds, list | tuple) and len(folds) != whole.given:
         raise OptionError("nested: inner folds as pairs of rows are of all rows; give a number of folds or a splitter")
@@ -258,23 +264,14 @@ def _estimate(
     found, predicted, judged = [], [], []
 
     def select_without(train: Indices, test: Indices, of: Indices) -> tuple[NDArray[Any], Candidate, dict[str, float]]:
-        dataset = encode_arrays(
-            _rows(X, train, train, gram),
-            take(y, train),
-            _of_rows(plan, train),
-            weights=None if weights is None else take(weights, train),
-            groups=None if groups is None else take(groups, train),
-        )
-        inner = take(folds, train) if np.ndim(folds) == 1 and not isinstance(folds, str) else folds
-        result = carry_out(dataset, replace(plan, folds=inner))
-        rows = _rows(X, test, train, gram)
+        result, rows = given.select(plan, train), given.rows(plan, test, train)
         values = {} if metrics is None else metrics.judge(result.model, rows, of)
         return np.asarray(result.model.predict(rows)), result.best, values
 
     for fold, (low, high) in enumerate(pairwise(starts)):
         kept = dealt.number != fold if dealt.training is None else dealt.training[fold]
-        given = places[kept], places[order[low:high]], order[low:high]
-        outputs, best, values = remember("outer fold", (whole, plan.options, *given), partial(select_without, *given))
+        parts = places[kept], places[order[low:high]], order[low:high]
+        outputs, best, values = remember("outer fold", (whole, plan.options, *parts), partial(select_without, *parts))
         predicted.append(outputs)
         found.append(best)
         judged.append(values)
@@ -304,17 +301,6 @@ def _estimate(
         baseline_se=baseline_se,
         best_for=None if best_for is None else best_for.text,
     )
-
-
-def _of_rows(plan: Plan, rows: NDArray[np.int64]) -> Plan:
-    """Return a plan for some rows: times and coordinates that are arrays are theirs."""
-    arrays = {name: value for name, value in plan.near.items() if hasattr(value, "dtype") or hasattr(value, "iloc")}
-    return replace(plan, **{name: take(value, rows) for name, value in arrays.items()})
-
-
-def _rows(X: Any, rows: NDArray[np.int64], training: NDArray[np.int64], gram: bool) -> Any:
-    """Return some rows of X; of a Gram matrix, their values with the rows that a model is selected on."""
-    return np.asarray(X)[np.ix_(rows, training)] if gram else take(X, rows)
 
 
 def _constant(dataset: Dataset, outer: Folds, seed: int) -> tuple[float, float]:

@@ -27,7 +27,7 @@ from kernsel.heldout.standard_error import corrected_error
 from kernsel.journal import remember
 from kernsel.kernels import Kernel, short
 from kernsel.learning import LearnedKernel, learn_on_dataset
-from kernsel.numerics.runtime.jit import one_blas_thread, share_each
+from kernsel.numerics.runtime.threads import one_blas_thread, share_each
 from kernsel.selection.plan import Plan
 from kernsel.selection.result import finite_or_none
 from kernsel.selection.run import run
@@ -200,10 +200,6 @@ def study_relevances(
         Whether each category of a column has a relevance, or the column.
     **options : optional
         The others of :func:`kernsel.learn_relevances`.
-
-    Returns
-    -------
-    RelevanceStudy
 
     Raises
     ------

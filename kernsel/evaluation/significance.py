@@ -48,10 +48,6 @@ def paired(first: npt.ArrayLike, second: npt.ArrayLike, test_share: float | None
     test_share : float, optional
         Share of the rows that a split tests on, ``c / (1 + c)``; None for the ordinary test of independent pairs.
 
-    Returns
-    -------
-    Paired
-
     Raises
     ------
     OptionError
@@ -111,10 +107,6 @@ def friedman(errors: npt.ArrayLike, level: float = 0.05) -> Ranks:
         Lower is better.
     level : float
 
-    Returns
-    -------
-    Ranks
-
     Raises
     ------
     OptionError
@@ -172,10 +164,6 @@ def mark(errors: npt.ArrayLike, test_share: float) -> Marks:
         Split by split, at least two; lower is better.
     test_share : float
         Share of the rows that a split tests on.
-
-    Returns
-    -------
-    Marks
     """
     E = _errors(errors)
     best = int(E.mean(axis=0).argmin())

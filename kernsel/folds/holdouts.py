@@ -83,10 +83,6 @@ def make_deals(folds: object, dataset: Dataset, seed: Seed = 0, repeats: int = 1
     seed : int or sequence of int
     repeats : int
 
-    Returns
-    -------
-    list of Folds
-
     Raises
     ------
     OptionError
@@ -119,10 +115,6 @@ def make_folds(folds: object, dataset: Dataset, seed: Seed = 0) -> Folds:
         Rows that it says are near to a fold in time or space are left out of the fold's fit.
     seed : int or sequence of int
         Of a deal at random, and of a splitter that shuffles by no seed of its own.
-
-    Returns
-    -------
-    Folds
 
     Raises
     ------
@@ -185,10 +177,6 @@ def _make(folds: object, dataset: Dataset, seed: Seed) -> Folds | Splits:
 
 def check_text(folds: str) -> int | str:
     """Check the text form of folds.
-
-    Parameters
-    ----------
-    folds : str
 
     Returns
     -------

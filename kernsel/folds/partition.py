@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from kernsel.data import Dataset
 from kernsel.folds.holdouts import Folds
 from kernsel.kernels import Kernel, Statistics
+from kernsel.numerics import left_out
 from kernsel.numerics.blocks.costs import COPIED_BYTES
 from kernsel.numerics.left_out import LeftOut, own_rows
 from kernsel.numerics.points import Points, Rearranged, as_points, is_sparse
@@ -128,6 +129,11 @@ class Partition:
             return own_rows(self.starts)
         each = [np.flatnonzero(~kept) for kept in self.training]
         return LeftOut(np.concatenate(each), np.cumsum([0, *map(len, each)]))
+
+    @once
+    def folds(self) -> left_out.Folds:
+        """The folds as the numerics take them."""
+        return left_out.Folds(self.starts, *self.away, self.left, self.total)
 
     @once
     def updated(self) -> bool:

@@ -39,13 +39,7 @@ LONG = 10.0
 
 @dataclass(eq=False)
 class Journal:
-    """What is known of a run: in a file, or without one only how far it is.
-
-    Parameters
-    ----------
-    file : JournalFile or None
-    standing : Standing
-    """
+    """What is known of a run: in a file, or without one only how far it is."""
 
     file: JournalFile | None
     standing: Standing

@@ -151,10 +151,6 @@ LONG = 400
 def read_run(path: Path) -> Run:
     """Read a journal, which a run may be writing.
 
-    Parameters
-    ----------
-    path : Path
-
     Raises
     ------
     OptionError

@@ -37,6 +37,12 @@ class Learner:
     """What of the learner is measured in units of the target, in words: a selection then takes units that outliers
     don't move. Empty: standard deviations."""
 
+    _in_sklearn: ClassVar[str] = ""
+    """The class of scikit-learn that has the loss, with ``C = 1 / (2 n lambda)``, if one has it."""
+
+    _unlike: ClassVar[tuple[str, str]] = ("", "")
+    """What that class does otherwise: where the learner has no bias, and where it has one."""
+
     @property
     def bias(self) -> bool:
         """Whether there is a bias b, which is not penalised."""
@@ -50,11 +56,11 @@ class Learner:
     @property
     def counterpart(self) -> str:
         """The class of scikit-learn that ``conversions`` is for, and what it does otherwise; empty if there is none."""
-        return ""
+        return self._in_sklearn + self._unlike[self.bias]
 
     def conversions(self, n: float, lam: float) -> dict[str, float]:
         """Return the parameters in the conventions of other libraries, for ``n`` rows (or their summed weights)."""
-        return {}
+        return {"C": half_penalty(n, lam)} if self._in_sklearn else {}
 
 
 @dataclass(frozen=True)

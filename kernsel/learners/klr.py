@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kernsel.learners import losses
-from kernsel.learners.base import Learner, half_penalty
+from kernsel.learners.base import Learner
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,8 @@ class Klr(Learner):
     name: ClassVar[str] = "klr"
     tasks: ClassVar[tuple[str, ...]] = ("classification",)
     log_odds: ClassVar[bool] = True
+    _in_sklearn: ClassVar[str] = "LogisticRegression"
+    _unlike: ClassVar[tuple[str, str]] = (" adds a bias", "")
 
     bias: bool = True
 
@@ -48,12 +50,3 @@ class Klr(Learner):
     def loss(self) -> losses.Loss:
         """The logistic loss."""
         return losses.LOGISTIC
-
-    @property
-    def counterpart(self) -> str:
-        """The class ``LogisticRegression``."""
-        return "LogisticRegression" + " adds a bias" * (not self.bias)
-
-    def conversions(self, n: float, lam: float) -> dict[str, float]:
-        """Return the ``C`` of scikit-learn's ``LogisticRegression``."""
-        return {"C": half_penalty(n, lam)}

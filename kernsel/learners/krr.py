@@ -39,16 +39,13 @@ class Krr(Learner):
         "bias": "lssvm is krr with a bias",
         "epsilon": "the square loss has no tube; svr and qsvr have one",
     }
+    _in_sklearn: ClassVar[str] = "KernelRidge"
+    _unlike: ClassVar[tuple[str, str]] = ("", " has no bias")
 
     @property
     def loss(self) -> losses.Loss:
         """The square loss."""
         return losses.SQUARE
-
-    @property
-    def counterpart(self) -> str:
-        """The class ``KernelRidge``, which has no bias."""
-        return "KernelRidge"
 
     def conversions(self, n: float, lam: float) -> dict[str, float]:
         """Return the ``alpha`` of scikit-learn's ``KernelRidge``."""
@@ -85,8 +82,3 @@ class Lssvm(Krr):
     def bias(self) -> bool:
         """There is a bias."""
         return True
-
-    @property
-    def counterpart(self) -> str:
-        """The class ``KernelRidge``, which has no bias."""
-        return "KernelRidge has no bias"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kernsel.learners import losses
-from kernsel.learners.base import Array, Learner, Tunable, geometric, half_penalty
+from kernsel.learners.base import Array, Learner, Tunable, geometric
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,8 @@ class Svm(Tunable):
     searchable: ClassVar[tuple[str, ...]] = ("h",)
     positive: ClassVar[tuple[str, ...]] = ("h",)
     measure: ClassVar[losses.Measure] = losses.HINGE
+    _in_sklearn: ClassVar[str] = "SVC"
+    _unlike: ClassVar[tuple[str, str]] = (" adds a bias", "")
 
     h: float | None = 0.05
     bias: bool = True
@@ -58,15 +60,6 @@ class Svm(Tunable):
     def loss(self) -> losses.Loss:
         """The Huber hinge."""
         return self._loss(losses.HUBER_HINGE, "h")
-
-    @property
-    def counterpart(self) -> str:
-        """The class ``SVC``."""
-        return "SVC" if self.bias else "SVC adds a bias"
-
-    def conversions(self, n: float, lam: float) -> dict[str, float]:
-        """Return the ``C`` of scikit-learn's ``SVC``."""
-        return {"C": half_penalty(n, lam)}
 
 
 @dataclass(frozen=True)
@@ -99,6 +92,8 @@ class L2Svm(Learner):
 
     name: ClassVar[str] = "l2svm"
     tasks: ClassVar[tuple[str, ...]] = ("classification",)
+    _in_sklearn: ClassVar[str] = "LinearSVC"
+    _unlike: ClassVar[tuple[str, str]] = ("", " penalises the bias")
 
     bias: bool = True
 
@@ -106,12 +101,3 @@ class L2Svm(Learner):
     def loss(self) -> losses.Loss:
         """The squared hinge."""
         return losses.SQUARED_HINGE
-
-    @property
-    def counterpart(self) -> str:
-        """The class ``LinearSVC``, which penalises its bias."""
-        return "LinearSVC" + " penalises the bias" * self.bias
-
-    def conversions(self, n: float, lam: float) -> dict[str, float]:
-        """Return the ``C`` of scikit-learn's ``LinearSVC``."""
-        return {"C": half_penalty(n, lam)}

@@ -9,7 +9,7 @@ import numpy as np
 
 from kernsel.data.target import median_and_spread
 from kernsel.learners import losses
-from kernsel.learners.base import Array, Tunable, geometric, half_penalty
+from kernsel.learners.base import Array, Tunable, geometric
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class _Tube(Tunable):
 
     def conversions(self, n: float, lam: float) -> dict[str, float]:
         """Return ``C`` and ``epsilon`` in scikit-learn's terms, for targets as they are fitted."""
-        return {"C": half_penalty(n, lam), **({} if self.epsilon is None else {"epsilon": self.epsilon})}
+        return super().conversions(n, lam) | ({} if self.epsilon is None else {"epsilon": self.epsilon})
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,8 @@ class Svr(_Tube):
     in_robust_units: ClassVar[str] = "epsilon and h are"
     positive: ClassVar[tuple[str, ...]] = ("h",)
     measure: ClassVar[losses.Measure] = losses.ABSOLUTE_ERROR
+    _in_sklearn: ClassVar[str] = "SVR"
+    _unlike: ClassVar[tuple[str, str]] = (" adds a bias", "")
 
     h: float | None = 0.05
 
@@ -85,11 +87,6 @@ class Svr(_Tube):
     def loss(self) -> losses.Loss:
         """The Huberised epsilon-insensitive loss."""
         return self._loss(losses.HUBER_INSENSITIVE, "epsilon", "h")
-
-    @property
-    def counterpart(self) -> str:
-        """The class ``SVR``."""
-        return "SVR" if self.bias else "SVR adds a bias"
 
 
 @dataclass(frozen=True)
@@ -127,16 +124,13 @@ class Qsvr(_Tube):
     name: ClassVar[str] = "qsvr"
     searchable: ClassVar[tuple[str, ...]] = ("epsilon",)
     measure: ClassVar[losses.Measure] = losses.SQUARED_ERROR
+    _in_sklearn: ClassVar[str] = "LinearSVR"
+    _unlike: ClassVar[tuple[str, str]] = ("", " penalises the bias")
 
     @property
     def loss(self) -> losses.Loss:
         """The quadratic epsilon-insensitive loss; the square loss, which has closed forms, if epsilon is 0."""
         return self._loss(losses.SQUARE if self.epsilon == 0 else losses.SQUARED_INSENSITIVE, "epsilon")
-
-    @property
-    def counterpart(self) -> str:
-        """The class ``LinearSVR``, which penalises its bias."""
-        return "LinearSVR" + " penalises the bias" * self.bias
 
 
 def _spread(Y: Array) -> float:

@@ -29,7 +29,7 @@ from kernsel.learning.descent import TOLERANCE, Box, DescentPoint, logarithm
 from kernsel.learning.learned import LearningStep, Learnt
 from kernsel.learning.start import Start
 from kernsel.numerics.landmarks import uniform_landmarks
-from kernsel.numerics.runtime.jit import share_each
+from kernsel.numerics.runtime.threads import share_each
 from kernsel.numerics.square import firstlevel
 from kernsel.parts import FULL_RANK_ROWS
 from kernsel.protocols import Learner

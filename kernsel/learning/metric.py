@@ -30,7 +30,7 @@ from kernsel.errors import SelectionError
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel, Metric
 from kernsel.learning.polish import polish
-from kernsel.numerics.runtime.jit import share_each
+from kernsel.numerics.runtime.threads import share_each
 from kernsel.paths import Path, make_path
 from kernsel.protocols import Learner
 from kernsel.representation.problem import Problem

@@ -27,7 +27,7 @@ from kernsel.learning.methods import KKS, Alignment, Easy, Lp, Method, Simple, U
 from kernsel.learning.pool import Pool
 from kernsel.learning.start import subsample
 from kernsel.learning.weighted import WeightedKernel
-from kernsel.numerics.runtime.jit import one_blas_thread
+from kernsel.numerics.runtime.threads import one_blas_thread
 from kernsel.parts import read_kernel, rows_for
 from kernsel.protocols import Learner
 from kernsel.search.axes import RIDGES

@@ -19,7 +19,7 @@ from kernsel.folds.partition import Partition
 from kernsel.kernels.base import Learnable
 from kernsel.learning.quasinewton import Descent, descend
 from kernsel.learning.start import least_ridge
-from kernsel.numerics.runtime.jit import one_blas_thread
+from kernsel.numerics.runtime.threads import one_blas_thread
 from kernsel.numerics.square import gradients
 from kernsel.protocols import Learner, blocks_of
 

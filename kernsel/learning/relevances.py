@@ -20,7 +20,7 @@ from kernsel.learning import descent, flkl
 from kernsel.learning.descent import Array, DescentPoint, logarithm
 from kernsel.learning.learned import LearnedKernel, LearningStep, Learnt
 from kernsel.learning.start import RIDGES, Start, check_learnable, choose_start, deal_rows, least_ridge, subsample
-from kernsel.numerics.runtime.jit import one_blas_thread
+from kernsel.numerics.runtime.threads import one_blas_thread
 from kernsel.parts import FULL_RANK_ROWS, read_criterion, read_kernel, read_learner
 from kernsel.protocols import Learner, Unbounded, has_gradient
 from kernsel.representation.problem import Problem

@@ -42,7 +42,7 @@ from kernsel.model.expansion import Expansion
 from kernsel.model.extrapolation import reach
 from kernsel.numerics.lowrank import pivoted_cholesky
 from kernsel.numerics.points import Points, as_points, is_sparse
-from kernsel.numerics.runtime.jit import one_blas_thread, share_each
+from kernsel.numerics.runtime.threads import one_blas_thread, share_each
 
 M = TypeVar("M", bound=Expansion)
 Array = NDArray[np.float64]

@@ -14,7 +14,7 @@ from kernsel.data.target import class_codes
 from kernsel.errors import ModelError, OptionError, SelectionWarning
 from kernsel.model.expansion import Expansion
 from kernsel.model.sufficient import Expanded, SufficientStatistics
-from kernsel.numerics.runtime.jit import one_blas_thread
+from kernsel.numerics.runtime.threads import one_blas_thread
 
 M = TypeVar("M", bound=Expansion)
 

@@ -25,23 +25,8 @@ import numpy as np
 from numba.core import types
 from numpy.typing import NDArray
 
-from kernsel.numerics.runtime.jit import (
-    CONTRACT,
-    b1,
-    f8,
-    f8_1,
-    f8_2,
-    given_1,
-    given_2,
-    i8,
-    i8_1,
-    inline,
-    jit,
-    one_blas_thread,
-    record,
-    share,
-    threads,
-)
+from kernsel.numerics.runtime.jit import CONTRACT, b1, f8, f8_1, f8_2, given_1, given_2, i8, i8_1, inline, jit, record
+from kernsel.numerics.runtime.threads import one_blas_thread, share, threads
 
 Array = NDArray[np.float64]
 

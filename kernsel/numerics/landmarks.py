@@ -28,10 +28,6 @@ BLOCK = 4096
 def uniform_landmarks(n: int, rank: int, seed: int) -> Indices:
     """Draw ``min(rank, n)`` of n points without replacement, each set with the same probability.
 
-    Parameters
-    ----------
-    n, rank, seed : int
-
     Returns
     -------
     landmarks : (min(rank, n),) array, ascending

@@ -1,14 +1,15 @@
-"""The rows that the fit without each fold leaves out: those of the fold, or more than are scored."""
+"""Folds of sorted rows, and what the fit without each leaves out: the rows of the fold, or more than are scored."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.numerics.runtime.jit import inline
+from kernsel.numerics.runtime.jit import f8, f8_1, i8_1, inline, record
 
+Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 
@@ -40,6 +41,37 @@ def own_rows(starts: Indices) -> LeftOut:
     starts : (t + 1,) array of int
     """
     return LeftOut(np.arange(starts[-1]), starts)
+
+
+class Folds(NamedTuple):
+    """Folds of sorted rows.
+
+    Parameters
+    ----------
+    starts : (t + 1,) array of int
+        Fold j holds the rows ``starts[j]`` to below ``starts[j + 1]``, which are scored; rows beyond the last are never
+        held out.
+    away, bounds : (m,), (t + 1,) arrays of int
+        The fit without it leaves out ``away[bounds[j]:bounds[j + 1]]``, ascending: the same rows, or more.
+    left : (t,) array
+        The weight that the fit without each fold keeps.
+    N : float
+        The weight of all rows.
+    """
+
+    starts: Indices
+    away: Indices
+    bounds: Indices
+    left: Array
+    N: float
+
+    @classmethod
+    def own(cls, starts: Indices, left: Array, N: float) -> Self:
+        """Return folds whose fits leave out their own rows."""
+        return cls(starts, *own_rows(starts), left, N)
+
+
+FOLDS = record(Folds, i8_1, i8_1, i8_1, f8_1, f8)
 
 
 @inline

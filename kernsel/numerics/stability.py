@@ -39,18 +39,8 @@ from kernsel.numerics.gram import (
     pairs_of,
     share_elements,
 )
-from kernsel.numerics.runtime.jit import (
-    CONTRACT,
-    REORDER,
-    f8,
-    f8_1,
-    i8,
-    inline,
-    jit,
-    one_blas_thread,
-    share,
-    threads,
-)
+from kernsel.numerics.runtime.jit import CONTRACT, REORDER, f8, f8_1, i8, inline, jit
+from kernsel.numerics.runtime.threads import one_blas_thread, share, threads
 
 Array = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.numerics.runtime.jit import compile_ahead
+from kernsel.numerics.runtime.ahead import compile_ahead
 from kernsel.numerics.square import factored, heldout
 from kernsel.paths.base import Path
 from kernsel.paths.outputs import Fits, HeldOut, LeftOver

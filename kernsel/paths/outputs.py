@@ -130,7 +130,7 @@ class LeftOver:
 
     @staticmethod
     def of(ev: Array, squares: Array, beyond: Array, n: int, ridges: Array) -> LeftOver:
-        """Make it from how the targets of n rows spread over the spectrum: see ``spectral.energies``."""
+        """Make it from how the targets of n rows spread over the spectrum: see ``Spectrum.energies``."""
         penalised, lost = np.isfinite(ev), ridges <= spectral.least_ridge(ev, n)
         ev, squares = ev[penalised], squares[:, penalised]
         share = spectral.shrinkage(ridges[:, None], ev)

@@ -9,9 +9,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.numerics.runtime.jit import one_blas_thread, share_each
 from kernsel.numerics.runtime.once import once
-from kernsel.numerics.square import heldout, influence, spectral
+from kernsel.numerics.runtime.threads import one_blas_thread, share_each
+from kernsel.numerics.square import heldout, influence
+from kernsel.numerics.square.spectral import Spectrum
 from kernsel.paths.base import Path
 from kernsel.paths.outputs import Enclosed, Fits, HeldOut, LeftOver
 from kernsel.representation.base import Held
@@ -45,7 +46,7 @@ class HeldSquarePath(SquarePath):
     representation: Held
 
     @property
-    def _spectrum(self) -> tuple[Array, Array]:
+    def _spectrum(self) -> Spectrum:
         return self.representation.spectrum(self.bias)
 
     @property
@@ -59,7 +60,7 @@ class HeldSquarePath(SquarePath):
 
     @once
     def fits(self) -> Fits:
-        f = spectral.outputs(*self._spectrum, self._targets, self.rows.total * self.lams) / self._root
+        f = self._spectrum.outputs(self._targets, self.rows.total * self.lams) / self._root
         return Fits(self._coordinates(f.shape[:2]), f, np.zeros(f.shape[:2], np.int64))
 
     @abstractmethod
@@ -70,7 +71,7 @@ class HeldSquarePath(SquarePath):
         return self._left_by(self.lams)
 
     def _left_by(self, lams: Array) -> LeftOver:
-        spread = spectral.energies(*self._spectrum, self._targets)
+        spread = self._spectrum.energies(self._targets)
         return LeftOver.of(*spread, self.rows.n, self.rows.total * lams)
 
     def exact(self, which: Sequence[int] | None = None) -> HeldOut:
@@ -85,9 +86,7 @@ class HeldSquarePath(SquarePath):
     def _by_spectrum(self, lams: Array) -> tuple[Array, Array, NDArray[np.int64]]:
         """Return weighted held-out outputs (k, l, n), norms (l,) and statuses (l,) from the spectrum."""
         rows = self.rows
-        f, status = heldout.heldout_square(
-            *self._spectrum, self._targets, lams, rows.starts, rows.total, rows.left, rows.away
-        )
+        f, status = heldout.heldout_square(self._spectrum, self._targets, lams, rows.folds)
         return f, self._left_by(lams).norms, status
 
     def _trained(self, lams: Array) -> HeldOut:
@@ -119,9 +118,7 @@ class HeldSquarePath(SquarePath):
     def _series(self, order: int) -> tuple[Array, Array]:
         self.need_whole_folds()
         rows = self.rows
-        return influence.influence_square(
-            *self._spectrum, self._targets, self.lams, rows.starts, rows.total, rows.left, order
-        )
+        return influence.influence_square(self._spectrum, self._targets, self.lams, rows.folds, order)
 
     def _refitted(self, k: int) -> Array:
         lam = float(self.lams[k])

@@ -44,9 +44,7 @@ class FeaturesSquarePath(HeldSquarePath):
     def _without_folds(self, which: Sequence[int] | None) -> HeldOut:
         rows, lams = self.rows, self.lams if which is None else self.lams[list(which)]
         if self.route == "products":
-            f, status = heldout.heldout_features(
-                *self._products, int(self.bias), self._targets, lams, rows.starts, rows.total, rows.left, rows.away
-            )
+            f, status = heldout.heldout_features(*self._products, int(self.bias), self._targets, lams, rows.folds)
             return HeldOut.of(f / self._root, status, exact=True)
         f, norms, status = self._by_spectrum(lams)
         return replace(HeldOut.of(f / self._root, status, exact=True), norms=norms)

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.numerics.runtime.once import once
-from kernsel.numerics.square import factored, krylov, spectral
+from kernsel.numerics.square import factored, krylov
+from kernsel.numerics.square.spectral import Spectrum
 from kernsel.paths import routes
 from kernsel.paths.outputs import HeldOut
 from kernsel.paths.square import HeldSquarePath
@@ -55,9 +56,7 @@ class GramSquarePath(HeldSquarePath):
     def _krylov(self) -> tuple[Array, Array, NDArray[np.bool_]]:
         """Weighted held-out outputs, norms, and which converged, for all lambda, by conjugate gradients."""
         rows = self.rows
-        return krylov.heldout_krylov(
-            self.representation.weighted, self._targets, self.lams, rows.starts, rows.left, rows.total, rows.away
-        )
+        return krylov.heldout_krylov(self.representation.weighted, self._targets, self.lams, rows.folds)
 
     def _direct(self, lams: Array, by_factors: bool) -> tuple[Array, Array, NDArray[np.int64]]:
         """Return weighted held-out outputs (k, l, n), norms (l,) and statuses (l,) by factors or the spectrum."""
@@ -65,7 +64,7 @@ class GramSquarePath(HeldSquarePath):
         if not by_factors:
             return self._by_spectrum(lams)
         f, norms, status = factored.heldout_factored(
-            self.representation.weighted, self._free, self._targets, lams, rows.starts, rows.left, rows.total, rows.away
+            self.representation.weighted, self._free, self._targets, lams, rows.folds
         )
         lost = status != 0  # a factor ends where the ridge is near rounding; the spectrum goes a little farther
         if lost.any():
@@ -82,8 +81,8 @@ class GramSquarePath(HeldSquarePath):
         if routes.few_ridges(rows, lams.size, self.thresholds):
             return self._solved(ridges, np.broadcast_to(kept, (lams.size, rows.n)).copy())
         weighted = self.representation.weighted[np.ix_(kept, kept)]
-        spectrum = spectral.spectrum_of_gram(weighted, root if self.bias else None)
-        return self._with_intercepts(spectral.coefficients(*spectrum, rows.Y[:, kept] * root, ridges) * root, kept)
+        spectrum = Spectrum.of_gram(weighted, root if self.bias else None)
+        return self._with_intercepts(spectrum.coefficients(rows.Y[:, kept] * root, ridges) * root, kept)
 
     def _outputs(self, x: Array, rows: slice) -> Array:
         n = self.rows.n
@@ -101,7 +100,7 @@ class GramSquarePath(HeldSquarePath):
         rows, every = self.rows, np.ones(self.rows.n, np.bool_)
         if routes.few_ridges(rows, lams.size, self.thresholds):
             return self._solved(rows.total * lams, np.tile(every, (lams.size, 1)))
-        a = spectral.coefficients(*self._spectrum, self._targets, rows.total * lams)
+        a = self._spectrum.coefficients(self._targets, rows.total * lams)
         return self._with_intercepts(a * self._root, every)
 
     def _solved(self, ridges: Array, kept: NDArray[np.bool_]) -> Array:
@@ -134,5 +133,5 @@ class GramSquarePath(HeldSquarePath):
     def _without(self, fold: int, lam: float) -> Array:
         rows, kept = self.rows, self.rows.kept(fold)
         place = slice(rows.starts[fold], rows.starts[fold + 1])
-        a = spectral.coefficients_without(*self._spectrum, self._targets, rows.left[fold] * lam, place)
+        a = self._spectrum.coefficients_without(self._targets, rows.left[fold] * lam, place)
         return self._with_intercepts((a * self._root)[:, None, kept], kept)[:, 0]

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from kernsel.numerics.runtime.jit import Compiled
 from kernsel.numerics.smooth import heldout, heldout_kernel
+from kernsel.numerics.smooth.objective import Objective
 from kernsel.paths.outputs import HeldOut
 from kernsel.representation.base import Held
 from kernsel.representation.gram import Gram
@@ -59,16 +60,13 @@ def update_folds(
     rows, loss, fits = path.rows, path.learner.loss, path.fits
     x, at = (np.ascontiguousarray(each[:, which]) for each in (fits.x, fits.f))
     _, d1, d2 = loss.expand(rows.Y, rows.s, at)
-    f, rho = at.copy(), np.zeros((*at.shape[:2], rows.left.size))
-    if V is None:
-        V = np.zeros((rows.n, 0))
-    ends = np.zeros((*rho.shape, x.shape[2])) if solutions else None
-    status = heldout.update_folds(
-        update, representation.matrix(path.bias), int(path.bias), V, x, at, d1, d2, path.lams[which], rows.starts,
-        rows.left, order, loss.pointer, np.array(loss.parameters), rows.Y, rows.s, trust, f, rho,
-        rows.away, ends,
-    )  # fmt: skip
-    return Updated(np.asarray(f), np.maximum(status, fits.status[:, which, None]), np.asarray(rho), ends)
+    held = heldout.HeldOut.room(at.copy(), rows.left.size, x.shape[2] if solutions else 0)
+    stack = Objective(rows.Y, rows.s[None], path.lams[which], np.array(loss.parameters), int(path.bias))
+    V = np.zeros((rows.n, 0)) if V is None else V
+    G, fitted = representation.matrix(path.bias), heldout.Fit(x, at, d1, d2)
+    heldout.update_folds(update, G, V, stack, loss.pointer, fitted, rows.folds, order, trust, held)
+    status = np.maximum(held.status, fits.status[:, which, None])
+    return Updated(held.out, status, held.rho, held.x if solutions else None)
 
 
 def nystrom_influence(path: Path, representation: Gram, share: float) -> HeldOut:

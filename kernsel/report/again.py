@@ -23,12 +23,7 @@ _COLUMNS = {"weights": "weights", "groups": "groups", "folds": "fold_column"}
 
 
 def asked(selection: Selection) -> dict[str, Any]:
-    """Return the options that aren't left to their defaults, in JSON's types; None where these can't hold a value.
-
-    Parameters
-    ----------
-    selection : Selection
-    """
+    """Return the options that aren't left to their defaults, in JSON's types; None where these can't hold a value."""
     columns = _columns(selection)
     given = read_asked(selection.options)
     return {name: as_plain(value) for name, value in given.items() if name not in columns}

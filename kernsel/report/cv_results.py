@@ -21,10 +21,6 @@ def cv_results(selection: Selection) -> tuple[dict[str, Any], int]:
 
     Rows are sorted by kernel, its parameters and lambda, so that the scores of a whole grid can be reshaped.
 
-    Parameters
-    ----------
-    selection : Selection
-
     Returns
     -------
     table : dict

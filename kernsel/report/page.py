@@ -39,11 +39,6 @@ class Figure(NamedTuple):
 def write_report(selection: Selection, path: str | os.PathLike[str]) -> None:
     """Write a selection as one page of HTML: the answer, how sure it is, pictures, candidates, and how to do it again.
 
-    Parameters
-    ----------
-    selection : Selection
-    path : str or path
-
     Raises
     ------
     OptionError

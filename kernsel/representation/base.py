@@ -14,6 +14,7 @@ from kernsel.kernels import Kernel
 from kernsel.numerics.points import Points
 from kernsel.numerics.runtime.once import once
 from kernsel.numerics.smooth import newton
+from kernsel.numerics.square.spectral import Spectrum
 from kernsel.numerics.stability import Scan
 from kernsel.representation.embedding import Embedding
 from kernsel.representation.ranks import LowRank
@@ -185,26 +186,23 @@ class Held(Representation):
         """The Gram matrix or features in the coordinates of ``S^1/2``, where S are the sample weights."""
 
     @abstractmethod
-    def _spectrum(self, free: Array | None) -> tuple[Array, Array]:
+    def _spectrum(self, free: Array | None) -> Spectrum:
         """Decompose ``weighted``, with the direction ``free`` (n,) first if it is given."""
 
     @once
-    def _plain_spectrum(self) -> tuple[Array, Array]:
+    def _plain_spectrum(self) -> Spectrum:
         return self._spectrum(None)
 
     @once
-    def _spectrum_with_bias(self) -> tuple[Array, Array]:
+    def _spectrum_with_bias(self) -> Spectrum:
         return self._spectrum(np.sqrt(self.rows.s))
 
-    def spectrum(self, bias: bool) -> tuple[Array, Array]:
-        """Return orthonormal U (n, r) and eigenvalues (r,), both weighted.
-
-        The direction of an unpenalised bias comes first, with an infinite eigenvalue; see ``numerics.square.spectral``.
-        """
+    def spectrum(self, bias: bool) -> Spectrum:
+        """Return the spectrum of ``weighted``, the direction of an unpenalised bias first."""
         return self._spectrum_with_bias if bias else self._plain_spectrum
 
     def eigenvalues(self) -> Array:
-        return self._plain_spectrum[1]
+        return self._plain_spectrum.ev
 
     def eigenvectors(self, who: str) -> tuple[Array, Array]:
         return self._plain_spectrum

@@ -16,7 +16,7 @@ from kernsel.numerics.points import Points
 from kernsel.numerics.runtime.once import once
 from kernsel.numerics.smooth.ball import squared_radius
 from kernsel.numerics.smooth.span import spans_in_features
-from kernsel.numerics.square import spectral
+from kernsel.numerics.square.spectral import Spectrum
 from kernsel.numerics.stability import Scan, scan_features
 from kernsel.representation.base import Held, OnLandmarks
 from kernsel.representation.embedding import FeatureEmbedding
@@ -96,8 +96,8 @@ class Features(OnLandmarks, Held):
         """Products ``Z' S Z`` of the weighted features, (r, r)."""
         return np.asarray(self.weighted.T @ self.weighted)
 
-    def _spectrum(self, free: Array | None) -> tuple[Array, Array]:
-        return spectral.spectrum_of_features(self.weighted, free)
+    def _spectrum(self, free: Array | None) -> Spectrum:
+        return Spectrum.of_features(self.weighted, free)
 
     @once
     def stability(self) -> Scan:
@@ -142,15 +142,7 @@ class Landmarks:
 
 
 class SharedFeatures(Features):
-    """Features from landmarks that all kernels share: quickly made, and so of a lower rank than that in force.
-
-    Parameters
-    ----------
-    rows : Partition
-    kernel : Kernel
-    asked : LowRank
-    landmarks : Landmarks
-    """
+    """Features from landmarks that all kernels share: quickly made, and so of a lower rank than that in force."""
 
     in_force: ClassVar[bool] = False
     decrement: ClassVar[float] = 1e-4

@@ -13,7 +13,7 @@ from kernsel.numerics.landmarks import uniform_landmarks
 from kernsel.numerics.runtime.once import once
 from kernsel.numerics.smooth.ball import squared_radius
 from kernsel.numerics.smooth.span import spans_in_kernel
-from kernsel.numerics.square import spectral
+from kernsel.numerics.square.spectral import Spectrum
 from kernsel.numerics.stability import Scan, scan_gram
 from kernsel.representation.base import Held, OnRows
 from kernsel.representation.embedding import GramEmbedding
@@ -64,8 +64,8 @@ class Gram(OnRows, Held):
         root = np.sqrt(self.rows.s)[:, None]
         return np.ascontiguousarray(root * self.gram * root.T)
 
-    def _spectrum(self, free: Array | None) -> tuple[Array, Array]:
-        return spectral.spectrum_of_gram(self.weighted, free)
+    def _spectrum(self, free: Array | None) -> Spectrum:
+        return Spectrum.of_gram(self.weighted, free)
 
     @once
     def stability(self) -> Scan:

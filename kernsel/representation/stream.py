@@ -20,8 +20,8 @@ from kernsel.numerics.blocks import features as streaming
 from kernsel.numerics.blocks.sums import Sums, segment_sums, statistics
 from kernsel.numerics.dense import Cholesky
 from kernsel.numerics.points import Points
-from kernsel.numerics.runtime.jit import one_blas_thread, share
 from kernsel.numerics.runtime.once import once
+from kernsel.numerics.runtime.threads import one_blas_thread, share
 from kernsel.numerics.smooth import newton
 from kernsel.numerics.square import spectral
 from kernsel.numerics.stability import Scan, scan_features
@@ -126,7 +126,7 @@ class Stream:
         return self.outputs(w[None], self.rows.X, np.array([0, self.rows.n])), status
 
     def energies(self, bias: bool) -> tuple[Array, Array, Array]:
-        """Return how the targets spread over the spectrum: see ``spectral.energies``."""
+        """Return how the targets spread over the spectrum: see ``Spectrum.energies``."""
         ev, _, _, C = self._spectrum(bias)
         lengths = self.whole.targets.diagonal()[:-1]
         return ev, C**2, np.maximum(lengths - (C**2).sum(axis=1), 0.0)

@@ -17,13 +17,7 @@ Array = NDArray[np.float64]
 
 
 class Tiles(OnRows):
-    """The Gram matrix, of which no more than tiles are ever held: see ``numerics.whole``.
-
-    Parameters
-    ----------
-    rows : Partition
-    kernel : Kernel
-    """
+    """The Gram matrix, of which no more than tiles are ever held: see ``numerics.whole``."""
 
     def __init__(self, rows: Partition, kernel: Kernel) -> None:
         super().__init__(rows, kernel)

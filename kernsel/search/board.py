@@ -23,7 +23,7 @@ from kernsel.heldout.ranges import FoldRanges, add_by_fold, range_folds
 from kernsel.heldout.standard_error import standard_error
 from kernsel.journal import is_kept, remember
 from kernsel.kernels import Kernel, Statistics, short
-from kernsel.numerics.runtime.jit import share_each, threads
+from kernsel.numerics.runtime.threads import share_each, threads
 from kernsel.paths import Fits, Path, make_path
 from kernsel.protocols import Learner, refits_exactly
 from kernsel.representation.features import Landmarks

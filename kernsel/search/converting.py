@@ -34,10 +34,6 @@ def in_own_words(
         Number of rows, or the sum of their weights.
     learner : Learner
 
-    Returns
-    -------
-    dict
-
     Raises
     ------
     OptionError

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from kernsel.numerics.runtime.jit import one_blas_thread
+from kernsel.numerics.runtime.threads import one_blas_thread
 from kernsel.system.memory import limited_memory, memory_limit
 
 Item = TypeVar("Item")

@@ -41,13 +41,7 @@ EVALUATIONS = 200  # candidates that a refinement may score unless told otherwis
 
 @dataclass
 class Budget:
-    """What a refinement may cost: so many candidates, or so many seconds.
-
-    Parameters
-    ----------
-    evaluations : int or None
-    seconds : float or None
-    """
+    """What a refinement may cost: so many candidates, or so many seconds."""
 
     evaluations: int | None = EVALUATIONS
     seconds: float | None = None
@@ -111,13 +105,7 @@ class GridMinimum:
 
 @dataclass(frozen=True, eq=False)
 class OffGrid:
-    """Scores candidates off the grid, at the cost of a budget.
-
-    Parameters
-    ----------
-    search : Walk
-    budget : Budget
-    """
+    """Scores candidates off the grid, at the cost of a budget."""
 
     search: Walk
     budget: Budget

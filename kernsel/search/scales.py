@@ -38,12 +38,7 @@ class Family:
 
 @dataclass
 class Scales(Axes):
-    """The grid of a family: first the learnt kernel, with lambda near the learnt one, then what lies around the best.
-
-    Parameters
-    ----------
-    family : Family
-    """
+    """The grid of a family: the learnt kernel, with lambda near the learnt one, then what lies around the best."""
 
     family: Family = field(kw_only=True)
 

@@ -118,10 +118,6 @@ class Origin:
 def read_origin(path: str | os.PathLike[str]) -> Origin:
     """Read the document of a selection that is to be repeated.
 
-    Parameters
-    ----------
-    path : path
-
     Raises
     ------
     OptionError

@@ -34,8 +34,8 @@ from kernsel.learning.profile import LearntProfile, Priors, learn_profile
 from kernsel.learning.quasinewton import Descent
 from kernsel.learning.start import subsample
 from kernsel.numerics.points import is_sparse
-from kernsel.numerics.runtime.jit import share_each
 from kernsel.numerics.runtime.once import once
+from kernsel.numerics.runtime.threads import share_each
 from kernsel.parts import has_square_loss
 from kernsel.paths import make_path
 from kernsel.protocols import Learner, SupportsRanks

@@ -52,10 +52,6 @@ def encode_arrays(
     plan : Plan
     weights, groups : (n,) array, optional
         As in :func:`select`.
-
-    Returns
-    -------
-    Dataset
     """
     return from_arrays(X, y, weights=weights, groups=groups, gram=is_precomputed(plan.kernel), **plan.table)
 
@@ -70,28 +66,13 @@ def select_dataset(dataset: Dataset, *, progress: Progress | None = None, **opti
     progress : callable, optional
     **options
         Those of :func:`select` that don't belong to the data.
-
-    Returns
-    -------
-    Selection
     """
     return carry_out(dataset, Plan.read("select_dataset", options), progress)
 
 
 @naming_plugins()
 def carry_out(dataset: Dataset, plan: Plan, progress: Progress | None = None) -> Selection:
-    """Follow a plan the way that suits its learner and the number of rows.
-
-    Parameters
-    ----------
-    dataset : Dataset
-    plan : Plan
-    progress : callable, optional
-
-    Returns
-    -------
-    Selection
-    """
+    """Follow a plan the way that suits its learner and the number of rows."""
     check_seed(plan.seed)  # here, as relevances may be learnt before the search
     if progress is not None and not callable(progress):
         raise OptionError(f"progress is called as progress(done, total, text), and {progress!r} can't be")

@@ -73,10 +73,6 @@ def examine(
         Held-out outputs on each of the deals, or on the first ones.
     error : float or None
         Of the choice.
-
-    Returns
-    -------
-    Examination
     """
     unit = float(dataset.output_scale[0]) if dataset.k == 1 else 1.0
     found = baseline_of(deals, every, dataset.labels is not None, unit)

@@ -10,7 +10,7 @@ from multiprocessing import get_all_start_methods
 from typing import Any
 
 from kernsel.errors import OptionError, SelectionError
-from kernsel.numerics.runtime.jit import threads
+from kernsel.numerics.runtime.threads import threads
 
 LOCAL = "local"
 """In place of an address: workers on this machine, for as long as the work takes."""
@@ -120,10 +120,6 @@ def local_client(workers: int) -> Iterator[Any]:
     """Give a client of Dask with workers on this machine, each of one thread.
 
     They import kernsel before they are given work, as Dask would have them do it while they should answer.
-
-    Parameters
-    ----------
-    workers : int
     """
     import dask
     from distributed import Client

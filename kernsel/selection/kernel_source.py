@@ -18,7 +18,7 @@ from kernsel.journal import remember
 from kernsel.kernels import Kernel
 from kernsel.kernels.base import with_groups
 from kernsel.learning.learned import LearnedKernel
-from kernsel.numerics.runtime.jit import one_blas_thread
+from kernsel.numerics.runtime.threads import one_blas_thread
 from kernsel.parts import has_square_loss, read_criterion, read_kernel, read_learner
 from kernsel.paths import compile_learning
 from kernsel.protocols import Learner, SupportsPrior

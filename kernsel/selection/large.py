@@ -33,7 +33,7 @@ from kernsel.folds import Folds, make_folds
 from kernsel.journal import remember
 from kernsel.kernels import Kernel, short
 from kernsel.learning.start import subsample
-from kernsel.numerics.runtime.jit import one_blas_thread
+from kernsel.numerics.runtime.threads import one_blas_thread
 from kernsel.numerics.whole import costs as whole_costs
 from kernsel.numerics.whole.preconditioners import Refused
 from kernsel.numerics.whole.solver import Fit, WholeKernel, predict
@@ -119,15 +119,7 @@ class ClimbStep:
 def select_large(
     dataset: Dataset, plan: Plan, progress: Progress | None = None, sizes: Sizes = SIZES
 ) -> Selection | None:
-    """Select on few rows, climb, and fit the whole kernel; None where that is not the way for what was found.
-
-    Parameters
-    ----------
-    dataset : Dataset
-    plan : Plan
-    progress : callable, optional
-    sizes : Sizes
-    """
+    """Select on few rows, climb, and fit the whole kernel; None where that is not the way for what was found."""
     started = time.perf_counter()
     plan, seed = replace(plan, effort=at_least_normal(plan.effort)), int(plan.seed)
     few = subsample(dataset, sizes.few, seed)
@@ -310,14 +302,7 @@ class Ladder:
     def climb(
         self, leading: Sequence[ClimbStep], limits: Limits, progress: Progress | None
     ) -> tuple[list[ClimbStep], str]:
-        """Return the best step on each subset, and what the climb ended with.
-
-        Parameters
-        ----------
-        leading : sequence of ClimbStep
-        limits : Limits
-        progress : callable, optional
-        """
+        """Return the best step on each subset, and what the climb ended with."""
         steps = [self.scored(step, self.few) for step in leading]
         found = [min(steps, key=lambda step: step.loss)]
         spent = 0.0

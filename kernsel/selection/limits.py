@@ -162,37 +162,17 @@ def has_bias(dataset: Dataset) -> bool:
 
 
 def fits_whole(dataset: Dataset, plan: Plan) -> bool:
-    """Tell whether the whole kernel of all rows is within the limits of a selection.
-
-    Parameters
-    ----------
-    dataset : Dataset
-    plan : Plan
-    """
+    """Tell whether the whole kernel of all rows is within the limits of a selection."""
     return final_fit(dataset, plan, Limits.of(plan.effort)) is not None
 
 
 def is_large(dataset: Dataset, plan: Plan, sizes: Sizes = SIZES) -> bool:
-    """Tell whether a selection begins on few rows: it can, and a whole kernel that is asked for is within its limits.
-
-    Parameters
-    ----------
-    dataset : Dataset
-    plan : Plan
-    sizes : Sizes
-    """
+    """Tell whether a selection begins on few rows: it can, and a whole kernel that is asked for is within limits."""
     return can_be_large(dataset, plan, sizes) and (plan.rank is None or fits_whole(dataset, plan))
 
 
 def can_be_large(dataset: Dataset, plan: Plan, sizes: Sizes = SIZES) -> bool:
-    """Tell whether a selection could go this way: by default, and nothing is asked for that it hasn't.
-
-    Parameters
-    ----------
-    dataset : Dataset
-    plan : Plan
-    sizes : Sizes
-    """
+    """Tell whether a selection could go this way: by default, and nothing is asked for that it hasn't."""
     learner = reading.read_learner(plan.learner, dataset.task)
     rank, folds, criterion, effort = plan.rank, plan.folds, plan.criterion, plan.effort
     given = kernels_given(plan)

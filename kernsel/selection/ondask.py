@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from kernsel.data import Reading, assign_roles, read_table
+from kernsel.data.in_parts import Rows
 from kernsel.data.sources import find_sources
 from kernsel.data.tables import array_names
 from kernsel.data.target import as_vector
@@ -17,7 +18,6 @@ from kernsel.errors import DataError
 from kernsel.selection.cluster import connected
 from kernsel.selection.drivers import OnDask
 from kernsel.selection.parts.select import select_parts
-from kernsel.selection.parts.work import Rows
 from kernsel.selection.plan import Plan
 from kernsel.selection.result import Selection
 

@@ -351,6 +351,11 @@ class Plan:
         return told | {"near": self.near}
 
     @property
+    def columns(self) -> dict[str, Any]:
+        """What is said about columns, as keywords of ``kernsel.data.make_choices``."""
+        return {name: getattr(self, name) for name in COLUMNS}
+
+    @property
     def near(self) -> dict[str, Any]:
         """What is said about rows that are near to each other, by name."""
         return {name: getattr(self, name) for name, words in WORDS.items() if words.of == "near"}

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from kernsel.errors import codes_of
 from kernsel.kernels import short
 from kernsel.model.model import Model
-from kernsel.numerics.runtime.jit import threads
+from kernsel.numerics.runtime.threads import threads
 from kernsel.search.candidate import Candidate
 from kernsel.text import aligned, listing, to_json
 from kernsel.version import __version__

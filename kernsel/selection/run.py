@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from kernsel.data import Dataset
 from kernsel.errors import OptionError, SelectionError
 from kernsel.kernels import Kernel
-from kernsel.numerics.runtime.jit import one_blas_thread
+from kernsel.numerics.runtime.threads import one_blas_thread
 from kernsel.search.board import Board
 from kernsel.search.candidate import Key
 from kernsel.search.certificate import Proof
@@ -54,10 +54,6 @@ def run(
         Predicts the rows of each fold for a choice whose kernel has seen them, by one that hasn't: what is reported of
         held-out rows is of these outputs.
     progress : callable, optional
-
-    Returns
-    -------
-    Selection
 
     Raises
     ------

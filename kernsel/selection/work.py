@@ -39,14 +39,7 @@ LIBRARIES = 4e8
 
 
 def foretell(dataset: Dataset, plan: Plan, sizes: Sizes = SIZES) -> str | None:
-    """Return what a selection will take as a person would say it; None where the whole kernel is out of the question.
-
-    Parameters
-    ----------
-    dataset : Dataset
-    plan : Plan
-    sizes : Sizes
-    """
+    """Return what a selection will take, as a person would say it; None where no whole kernel is in question."""
     if not any(can_be_large(dataset, replace(plan, effort=effort), sizes) for effort in CLIMB):
         return None
     efforts = [plan.effort, *(effort for effort in CLIMB if effort != plan.effort)]
@@ -83,12 +76,6 @@ def affordable(dataset: Dataset, plan: Plan, sizes: Sizes = SIZES) -> tuple[Plan
     """Return a plan whose effort has the time that is given, with a note if that is less than was asked for.
 
     The learning of relevances is not cut off: it is done or not.
-
-    Parameters
-    ----------
-    dataset : Dataset
-    plan : Plan
-    sizes : Sizes
     """
     deadline = deadline_in_force()
     if not deadline.is_set or AUTO not in kernels_given(plan) or plan.effort not in SEARCHED:
@@ -103,14 +90,7 @@ def affordable(dataset: Dataset, plan: Plan, sizes: Sizes = SIZES) -> tuple[Plan
 
 
 def whole_left_out(dataset: Dataset, plan: Plan, sizes: Sizes = SIZES) -> list[str]:
-    """Return a note on what the whole kernel would have taken where it was left to a low rank.
-
-    Parameters
-    ----------
-    dataset : Dataset
-    plan : Plan
-    sizes : Sizes
-    """
+    """Return a note on what the whole kernel would have taken where it was left to a low rank."""
     if not can_be_large(dataset, plan, sizes) or fits_whole(dataset, plan):
         return []
     why = "the time that is given" if deadline_in_force().is_set else f"effort {plan.effort}"

@@ -86,9 +86,9 @@ def fake(monkeypatch):
 
     module.carry_out = carry_out
     monkeypatch.setitem(sys.modules, "kernsel.selection.carry_out", module)
-    from kernsel.numerics.runtime import jit
+    from kernsel.numerics.runtime import compiling
 
-    monkeypatch.setattr(jit, "announce", None)
+    monkeypatch.setattr(compiling, "announce", None)
     return module
 
 
@@ -290,9 +290,9 @@ def test_warnings_of_kernsel_are_one_line_each_and_said_once(fake, data):
 
 
 def test_the_first_compilation_is_announced_unless_quiet(fake, data):
-    from kernsel.numerics.runtime import jit
+    from kernsel.numerics.runtime import compiling
 
-    fake.action = lambda: jit.announce and jit.announce("compiling ...")
+    fake.action = lambda: compiling.announce and compiling.announce("compiling ...")
     assert "kernsel: compiling ...\n" in run("select", data, "--json").stderr
     assert "compiling" not in run("select", data, "--quiet").stderr
 

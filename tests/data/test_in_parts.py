@@ -52,7 +52,7 @@ def mixed():
 
 def cut(frame, y, weights, bounds):
     pieces = [slice(lo, hi) for lo, hi in pairwise(bounds)]
-    return [work.Rows(i, frame[p], y[p], None if weights is None else weights[p]) for i, p in enumerate(pieces)]
+    return [in_parts.Rows(i, frame[p], y[p], None if weights is None else weights[p]) for i, p in enumerate(pieces)]
 
 
 def assert_alike(one, other):
@@ -99,11 +99,11 @@ def test_the_encoder_is_that_of_all_rows_in_one_place(options, bounds, weighted)
     np.testing.assert_allclose(found.target.shift, whole.output_shift, rtol=1e-12)
     np.testing.assert_allclose(found.target.scale, whole.output_scale, rtol=1e-12)
     pieces = [
-        in_parts.encode_rows(part.table, part.y, part.weights, found.columns, found.target, found.encoder)
+        in_parts.Part.of(part, found.columns).encode(found.target, found.encoder)
         for part in cut(frame, y, weights if weighted else None, CUTS[bounds])
     ]
-    np.testing.assert_allclose(np.concatenate([each.X for each in pieces]), whole.X, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(np.concatenate([each.Y for each in pieces], axis=1), whole.Y, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(np.concatenate([X for X, _ in pieces]), whole.X, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(np.concatenate([Y for _, Y in pieces], axis=1), whole.Y, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("bounds", ["some", "empty"])
@@ -144,14 +144,14 @@ def test_parts_of_other_types_are_one_column():
     ]
     frames = [pd.DataFrame(each) for each in columns]
     y = pd.Series(rng.normal(size=120), name="y")
-    parts = [work.Rows(i, f, y[40 * i : 40 * i + 40], None) for i, f in enumerate(frames)]
+    parts = [in_parts.Rows(i, f, y[40 * i : 40 * i + 40], None) for i, f in enumerate(frames)]
     found = encode.find_encoding(InProcess(), parts, Plan())
     written = [frame.assign(k=as_text(frame["k"])) for frame in frames]  # in one file there is no 1.0
     whole = from_arrays(pd.concat(written, ignore_index=True), y, **Plan().table)
     assert_alike(found.encoder.to_json(), whole.encoder.to_json())
     coding = found.coding(2, 0)
     drawn = InProcess().reduce(work.draw, parts, lambda one, other: work.merge_drawn(one, other, 120), coding, 120)
-    X = [in_parts.encode_rows(*part[1:], found.columns, found.target, found.encoder).X for part in parts]
+    X = [in_parts.Part.of(part, found.columns).encode(found.target, found.encoder)[0] for part in parts]
     np.testing.assert_allclose(np.sort(found.dataset(drawn).X, axis=0), np.sort(np.concatenate(X), axis=0), atol=1e-12)
 
 
@@ -234,11 +234,11 @@ def test_what_is_wrong_is_said_with_its_part():
 def test_labels_that_are_numbers_in_some_parts_and_text_in_others():
     y = [pd.Series(values * 10, name="y") for values in (["x", "1"], [0, 1], [1.0, 0.0], ["0", "x"])]
     frame, found = pd.DataFrame({"a": np.arange(20.0) ** 2}), []
-    parts = [work.Rows(i, frame, each, None) for i, each in enumerate(y)]
+    parts = [in_parts.Rows(i, frame, each, None) for i, each in enumerate(y)]
     found = encode.find_encoding(InProcess(), parts, Plan())
     assert found.target.labels == ["0", "1", "x"]
     codes = [
-        in_parts.encode_rows(*part[1:], found.columns, found.target, found.encoder).Y.argmax(axis=0)[:2].tolist()
+        in_parts.Part.of(part, found.columns).encode(found.target, found.encoder)[1].argmax(axis=0)[:2].tolist()
         for part in parts
     ]
     assert codes == [[2, 1], [0, 1], [1, 0], [0, 2]]

@@ -16,7 +16,7 @@ from kernsel.errors import DataError, OptionError
 from kernsel.evaluation.relevance_study import LISTED, study_on_dataset
 from kernsel.folds import make_folds
 from kernsel.learning import learn_on_dataset
-from kernsel.numerics.runtime import jit
+from kernsel.numerics.runtime import threads
 from kernsel.report.pictures import plot_relevances
 
 
@@ -54,7 +54,7 @@ def test_a_resample_is_a_fifth_held_out(study):
     for number in range(4):
         kept = make_folds(5, dataset, (0, number)).number != 0
         assert kept.sum() == 72
-        with jit.one_blas_thread():
+        with threads.one_blas_thread():
             learned = learn_on_dataset(dataset.take(np.flatnonzero(kept)))
         np.testing.assert_array_equal(study.samples.iloc[number], learned.relevances)
 

@@ -166,12 +166,12 @@ def test_steps_are_told_apart_by_what_they_are_in_and_how_often_they_were(tmp_pa
 
 
 def test_steps_in_other_threads_are_kept_too(tmp_path, use_threads):
-    from kernsel.numerics.runtime import jit
+    from kernsel.numerics.runtime import threads
 
     use_threads(2)
     for _ in range(2):
         with journaling(tmp_path / "j", header()) as found:
-            done = list(jit.share_each(lambda i: remember("a", (i,), lambda: i), list(range(5))))
+            done = list(threads.share_each(lambda i: remember("a", (i,), lambda: i), list(range(5))))
         assert done == [0, 1, 2, 3, 4]
     assert found.known == 5
 

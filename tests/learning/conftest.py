@@ -2,11 +2,11 @@
 
 import pytest
 
-from kernsel.numerics.runtime import jit
+from kernsel.numerics.runtime import threads
 
 
 @pytest.fixture(autouse=True)
 def one_blas_thread():
     """Give BLAS one thread, as whatever learns does."""
-    with jit.one_blas_thread():
+    with threads.one_blas_thread():
         yield

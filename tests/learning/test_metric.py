@@ -18,7 +18,7 @@ from kernsel.learners import Krr, Lssvm
 from kernsel.learning import metric, polish
 from kernsel.learning.metric import LearntMetric, Round, learn_metric, turned
 from kernsel.learning.profile import learn_profile
-from kernsel.numerics.runtime import jit
+from kernsel.numerics.runtime import threads
 from kernsel.selection import auto as automatic
 from kernsel.selection.carry_out import select_dataset
 from twins.learning import PROFILES
@@ -168,7 +168,7 @@ def test_a_target_without_directions_is_an_error():
 def test_a_metric_must_be_better_on_rows_it_was_not_learnt_on(rotated):
     X, y, _ = friedman(400, rotated=rotated)
     rows = alone(X, y)
-    with jit.one_blas_thread():
+    with threads.one_blas_thread():
         ard = learn_profile(rows, ARD(), Krr(), 1.0)
         found = turned(rows, ard.kernel, Krr(), ["gaussian"], 250)
     assert (found is not None) == rotated
@@ -221,7 +221,7 @@ def test_held_out_rows_are_predicted_by_a_metric_learnt_without_them(classes):
     result = select_dataset(data, **options, **FEW)
     kernel, lam, square = result.best.kernel, result.best.lam, Lssvm() if classes else Krr()
     assert kernel.name == "metric"
-    with jit.one_blas_thread():
+    with threads.one_blas_thread():
         learnt = automatic.candidates(
             data, result.best.learner, options.get("effort", "normal"), automatic.PRIORS[data.task], 0
         ).find(kernel)
@@ -247,7 +247,7 @@ def test_a_metric_that_has_only_seen_its_rows_gives_way_to_relevances(monkeypatc
     monkeypatch.setattr(LearntMetric, "anew", lambda self, rows, learner: Metric.of(1e-3 * np.eye(rows.X.shape[1])))
     X, y, _ = friedman(400)
     rows = alone(X, y)
-    with jit.one_blas_thread():
+    with threads.one_blas_thread():
         known = learn_metric(rows, Krr())
     monkeypatch.setattr(automatic, "turned", lambda *others: known)
     result = select_dataset(from_arrays(X, y, standardize=True), **FEW)

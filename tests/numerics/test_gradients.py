@@ -11,8 +11,9 @@ import tolerances
 import twins.leaveoneout
 from kernsel.criteria import BR, CV, ELOO, Evidence
 from kernsel.learners import Krr, Lssvm
-from kernsel.numerics.runtime.jit import one_blas_thread
+from kernsel.numerics.runtime.threads import one_blas_thread
 from kernsel.numerics.square import gradients, spectral
+from kernsel.numerics.square.spectral import Spectrum
 
 FUNCTIONS = {
     "k-fold": lambda K, p, bias, lam: gradients.cross_validation(K, p.Y, p.s, bias, lam, p.starts),
@@ -131,7 +132,7 @@ def test_a_ridge_below_rounding_is_an_error(function, weighted):
 
 def test_the_least_ridge_is_below_rounding_of_an_incomplete_spectrum_only():
     p = problems.make(0, n=20, tau=50.0)
-    ev = spectral.spectrum_of_gram(p.K)[1]
+    ev = Spectrum.of_gram(p.K)[1]
     assert ev.size < 20
     assert 0 < spectral.least_ridge(ev, 20) < 1e-12
     assert spectral.least_ridge(ev, ev.size) == 0.0

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernsel.numerics.runtime import jit
+from kernsel.numerics.runtime import cache, compiling, drafts, jit, threads
 from kernsel.numerics.smooth import newton
 
 LOOPS = """
@@ -30,8 +30,8 @@ import sys, warnings
 warnings.simplefilter("always")
 sys.path.insert(0, sys.argv[1])
 import loops
-from kernsel.numerics.runtime import jit
-jit.announce = lambda line: print("announced:", line)
+from kernsel.numerics.runtime import compiling
+compiling.announce = lambda line: print("announced:", line)
 with warnings.catch_warnings(record=True) as caught:
     print(loops.twice(2.0), loops.thrice(2.0))
 for warning in caught:
@@ -113,7 +113,7 @@ def test_a_change_of_the_numerics_compiles_again(folder):
     assert index.read_bytes() == before
     changed = RUN.replace(
         "import loops\n",
-        "import loops\nfrom kernsel.numerics.runtime import jit as j\nj._sources = lambda: 'changed'\n",
+        "import loops\nfrom kernsel.numerics.runtime import cache as c\nc._sources = lambda: 'changed'\n",
     )
     run(folder, changed)
     assert index.read_bytes() != before
@@ -125,14 +125,14 @@ def test_a_change_in_any_subfolder_changes_the_key_of_the_cache(tmp_path, name):
     (tmp_path / "square/deeper").mkdir(parents=True)
     for each in ("top.py", "square/inner.py", "square/deeper/inner.py"):
         (tmp_path / each).write_text("x = 1\n")
-    before = jit.hash_of(tmp_path)
-    assert jit.hash_of(tmp_path) == before
+    before = cache.hash_of(tmp_path)
+    assert cache.hash_of(tmp_path) == before
     (tmp_path / name).write_text("x = 2\n")
-    assert jit.hash_of(tmp_path) != before
+    assert cache.hash_of(tmp_path) != before
 
 
 def test_the_key_of_the_cache_is_that_of_all_numerics():
-    assert jit._sources() == jit.hash_of(Path(jit.__file__).parents[1])
+    assert cache._sources() == cache.hash_of(Path(jit.__file__).parents[1])
     assert (Path(jit.__file__).parents[1] / "smooth/newton.py").exists()
 
 
@@ -165,7 +165,7 @@ def test_what_is_inlined_has_no_machine_code_of_its_own():
     assert quarter(3.0) == 0.75
     assert np.isnan(quarter(-1.0))
     (result,) = half.overloads.values()
-    assert isinstance(result.library, jit._Draft)
+    assert isinstance(result.library, drafts.Draft)
     assert not result.library._codegen._engine.is_symbol_defined(result.fndesc.mangled_name)
 
 
@@ -188,18 +188,18 @@ def test_calls_in_one_piece_take_no_new_memory_wherever_they_are():
     def deep(most):
         return [faults(depth) for depth in range(most)]
 
-    assert max(jit.in_one_piece(deep)(most=400)) < 200
-    assert jit.in_one_piece(leaf).__name__ == "leaf"
+    assert max(compiling.in_one_piece(deep)(most=400)) < 200
+    assert compiling.in_one_piece(leaf).__name__ == "leaf"
     with pytest.raises(TypeError, match="unexpected"):
-        jit.in_one_piece(deep)(least=1)
+        compiling.in_one_piece(deep)(least=1)
 
 
 def test_work_is_shared_out_once_and_not_again_by_its_workers(use_threads):
     use_threads(3)
     seen = []
-    jit.share(lambda first, step: seen.extend((job, jit.threads()) for job in range(first, 10, step)), 10)
+    threads.share(lambda first, step: seen.extend((job, threads.threads()) for job in range(first, 10, step)), 10)
     assert sorted(seen) == [(job, 1) for job in range(10)]
-    assert jit.threads() == 3
+    assert threads.threads() == 3
 
 
 def test_an_error_in_a_worker_reaches_the_caller(use_threads):
@@ -210,8 +210,8 @@ def test_an_error_in_a_worker_reaches_the_caller(use_threads):
             raise ValueError("second")
 
     with pytest.raises(ValueError, match="second"):
-        jit.share(work, 2)
-    assert jit.threads() == 2
+        threads.share(work, 2)
+    assert threads.threads() == 2
 
 
 @pytest.mark.compiled
@@ -220,9 +220,9 @@ def test_a_second_process_compiles_what_will_be_needed(tmp_path):
     (tmp_path / "kernsel").mkdir()
     (tmp_path / "kernsel" / "__init__.py").write_text("raise ImportError('the wrong one')\n")
     call = (
-        f"import sys; sys.path[:] = {sys.path!r}; from kernsel.numerics.runtime import jit; jit.ahead = True; "
+        f"import sys; sys.path[:] = {sys.path!r}; from kernsel.numerics.runtime import ahead; ahead.allowed = True; "
         "from kernsel.numerics.square import heldout; "
-        "jit.compile_ahead(heldout._folds, heldout.without_products); print(jit._second.process.wait())"
+        "ahead.compile_ahead(heldout._folds, heldout.without_products); print(ahead._second.process.wait())"
     )
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     done = subprocess.run(
@@ -235,11 +235,11 @@ def test_a_second_process_compiles_what_will_be_needed(tmp_path):
 @pytest.mark.compiled
 def test_one_function_is_waited_for_and_not_those_after_it(tmp_path):
     call = (
-        f"import sys; sys.path[:] = {sys.path!r}; from kernsel.numerics.runtime import jit; jit.ahead = True; "
-        "from kernsel.numerics.square import heldout; jit.compile_ahead(heldout._folds, heldout.without_block); "
-        "heldout._folds.code; print(sorted(jit._second.awaited), jit._second.process.poll()); "
-        "heldout.without_block.code; print(jit._second.awaited); jit._second.process.kill(); "
-        "jit._second.awaited.add('x'); jit._second.wait_for('x'); print(jit._second.awaited)"
+        f"import sys; sys.path[:] = {sys.path!r}; from kernsel.numerics.runtime import ahead; ahead.allowed = True; "
+        "from kernsel.numerics.square import heldout; ahead.compile_ahead(heldout._folds, heldout.without_block); "
+        "heldout._folds.code; print(sorted(ahead._second.awaited), ahead._second.process.poll()); "
+        "heldout.without_block.code; print(ahead._second.awaited); ahead._second.process.kill(); "
+        "ahead._second.awaited.add('x'); ahead._second.wait_for('x'); print(ahead._second.awaited)"
     )
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     done = subprocess.run([sys.executable, "-c", call], env=environment, capture_output=True, text=True, check=False)
@@ -250,16 +250,16 @@ def test_one_function_is_waited_for_and_not_those_after_it(tmp_path):
 @pytest.mark.parametrize("count", [0, 1, 2, 7])
 def test_whole_tasks_are_shared_out_in_order(use_threads, count):
     use_threads(2)
-    done = list(jit.share_each(lambda item: (item, jit.threads()), list(range(count))))
+    done = list(threads.share_each(lambda item: (item, threads.threads()), list(range(count))))
     assert [item for item, _ in done] == list(range(count))
     assert all(threads == (1 if count >= 2 else 2) for _, threads in done)
-    assert jit.threads() == 2
+    assert threads.threads() == 2
 
 
 def test_a_task_that_fails_ends_the_sharing(use_threads):
     use_threads(2)
     with pytest.raises(ZeroDivisionError):
-        list(jit.share_each(lambda item: 1 / item, [1, 0, 2]))
+        list(threads.share_each(lambda item: 1 / item, [1, 0, 2]))
 
 
 def test_what_runs_is_waited_for_when_a_task_fails(use_threads):
@@ -275,7 +275,7 @@ def test_what_runs_is_waited_for_when_a_task_fails(use_threads):
         done.append(item)
 
     with pytest.raises(ZeroDivisionError):
-        list(jit.share_each(work, [0, 1]))
+        list(threads.share_each(work, [0, 1]))
     assert done == [1]
 
 
@@ -287,34 +287,34 @@ def test_a_pointer_has_no_entry_for_python():
 def test_blas_has_one_thread_until_the_outermost_block_is_left():
     import threadpoolctl
 
-    def threads():
+    def numbers():
         return [each["num_threads"] for each in threadpoolctl.threadpool_info() if each["user_api"] == "blas"]
 
     def other():
-        with jit.one_blas_thread():
+        with threads.one_blas_thread():
             pass
 
     with threadpoolctl.threadpool_limits(2, user_api="blas"):
-        given = threads()
-        with jit.one_blas_thread():
-            with jit.one_blas_thread():
-                assert set(threads()) == {1}
-            assert set(threads()) == {1}
+        given = numbers()
+        with threads.one_blas_thread():
+            with threads.one_blas_thread():
+                assert set(numbers()) == {1}
+            assert set(numbers()) == {1}
             thread = threading.Thread(target=other)  # what a worker leaves is no end of the block here
             thread.start()
             thread.join()
-            assert set(threads()) == {1}
-        assert threads() == given
-        with pytest.raises(ZeroDivisionError), jit.one_blas_thread():
+            assert set(numbers()) == {1}
+        assert numbers() == given
+        with pytest.raises(ZeroDivisionError), threads.one_blas_thread():
             raise ZeroDivisionError
-        assert threads() == given
+        assert numbers() == given
 
 
 PLAIN = """
 import json
 import numpy as np
 from kernsel.learners import losses
-from kernsel.numerics.runtime import jit
+from kernsel.numerics.runtime import cache
 from kernsel.numerics.smooth import heldout, heldout_features, heldout_kernel, newton
 
 rng = np.random.default_rng(0)
@@ -331,13 +331,12 @@ for G, problem, update, width in (
     newton.solve_paths(problem, G[None], 1, which, y, s[None], lams, *by, True, x, f)
     v, d1, d2 = np.empty(f.shape), np.empty(f.shape), np.empty(f.shape)
     newton.expand(*by, y, s, f, v, d1, d2)
-    out, rho = np.zeros((1, 2, 20)), np.zeros((1, 2, 3))
-    left = np.array([13.0, 13.0, 14.0])
-    heldout.update_folds(
-        update, G, 1, np.zeros((0, 0)), x, f, d1, d2, lams, starts, left, 1, *by, y, s, 0.25, out, rho
-    )
-    found += [f.tolist(), out.tolist(), rho.tolist()]
-print(json.dumps([jit.COMPILES, found]))
+    held = heldout.HeldOut.room(np.zeros((1, 2, 20)), 3)
+    stack, fits = heldout.Objective(y, s[None], lams, parameters, 1), heldout.Fit(x, f, d1, d2)
+    folds = heldout.Folds.own(starts, np.array([13.0, 13.0, 14.0]), 20.0)
+    heldout.update_folds(update, G, np.zeros((0, 0)), stack, loss.pointer, fits, folds, 1, 0.25, held)
+    found += [f.tolist(), held.out.tolist(), held.rho.tolist()]
+print(json.dumps([cache.COMPILES, found]))
 """
 
 

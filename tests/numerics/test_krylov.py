@@ -8,6 +8,7 @@ import calling
 import problems
 import tolerances
 import twins.heldout
+from kernsel.numerics.left_out import Folds
 from kernsel.numerics.square import krylov
 
 
@@ -17,8 +18,8 @@ def test_folds_are_held_out_exactly(p):
     lams = calling.array(1e3, 1.0, p.lam, 1e-3 * p.lam)
     lams.sort()
     lams = np.ascontiguousarray(lams[::-1])
-    starts, _, left = calling.folds(p.starts, p.s)
-    f, norms, done = krylov.heldout_krylov(p.K * root * root[:, None], p.Y * root, lams, starts, left, p.s.sum())
+    folds = calling.folds(p.starts, p.s)
+    f, norms, done = krylov.heldout_krylov(p.K * root * root[:, None], p.Y * root, lams, folds)
     assert done[0]
     assert (np.diff(done.astype(int)) <= 0).all()  # the larger, the sooner
     for k in np.flatnonzero(done):
@@ -33,7 +34,7 @@ def test_folds_are_held_out_exactly(p):
 
 def test_rows_in_no_fold_are_trained_on_and_not_held_out():
     p = problems.make(0, starts=[0, 8, 20])
-    f, _, done = krylov.heldout_krylov(p.K, p.Y, calling.array(0.1), p.starts, calling.array(22, 18), 30.0)
+    f, _, done = krylov.heldout_krylov(p.K, p.Y, calling.array(0.1), Folds.own(p.starts, calling.array(22, 18), 30.0))
     assert done.all()
     np.testing.assert_allclose(f[0, 0], twins.heldout.refits_square(p.K, p.Y[0], 0.1, p.starts), atol=1e-10)
     assert not f[:, :, 20:].any()
@@ -42,15 +43,15 @@ def test_rows_in_no_fold_are_trained_on_and_not_held_out():
 @pytest.mark.parametrize("steps", [1, 3])
 def test_what_has_not_converged_is_said(steps):
     p = problems.make(0, n=60, tau=0.5)
-    starts, _, left = calling.folds(p.starts, p.s)
-    _, _, done = krylov.heldout_krylov(p.K, p.Y, calling.array(1e12, 1e-6), starts, left, p.s.sum(), steps=steps)
+    folds = calling.folds(p.starts, p.s)
+    _, _, done = krylov.heldout_krylov(p.K, p.Y, calling.array(1e12, 1e-6), folds, steps=steps)
     assert done.tolist() == [True, False]
 
 
 def test_targets_of_zero_are_predicted_at_once():
     p = problems.make(0)
-    starts, _, left = calling.folds(p.starts, p.s)
-    f, norms, done = krylov.heldout_krylov(p.K, 0.0 * p.Y, calling.array(1.0, 1e-9), starts, left, p.s.sum())
+    folds = calling.folds(p.starts, p.s)
+    f, norms, done = krylov.heldout_krylov(p.K, 0.0 * p.Y, calling.array(1.0, 1e-9), folds)
     assert done.all()
     assert not f.any()
     assert not norms.any()

@@ -101,8 +101,8 @@ def test_a_folder_that_is_read_only(table, tmp_path):
 def test_a_cache_that_cannot_be_written_is_one_warning(tmp_path):
     (tmp_path / "file").touch()
     call = (
-        "import warnings; from kernsel.numerics.runtime import jit\n"
-        "jit._cacheable = lambda *_: (_ for _ in ()).throw(RuntimeError('no locator available'))\n"
+        "import warnings; from kernsel.numerics.runtime import compiling, jit\n"
+        "compiling.cacheable = lambda *_: (_ for _ in ()).throw(RuntimeError('no locator available'))\n"
         "one, two = (jit.jit(jit.f8(jit.f8))(f) for f in (lambda x: x + 1, lambda x: x + 2))\n"
         "print(one(1.0), two(1.0))"
     )

@@ -19,7 +19,7 @@ from commandline import run
 from kernsel import registry
 from kernsel.errors import OptionError, PluginFailure, SelectionError, SelectionWarning
 from kernsel.numerics.runtime import patience
-from kernsel.numerics.runtime.jit import blas_libraries
+from kernsel.numerics.runtime.threads import blas_libraries
 
 DISTS = Path(__file__).parents[1] / "dists"
 RNG = np.random.default_rng(0)

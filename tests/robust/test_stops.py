@@ -110,8 +110,9 @@ def test_a_stop_in_the_first_moments_is_one_line(folder, number):
 
 def test_the_process_that_compiles_ahead_ends_with_the_one_that_is_killed(tmp_path):
     code = (
-        "from kernsel.numerics.runtime import jit; jit.ahead = True; from kernsel.numerics.square import heldout; "
-        "jit.compile_ahead(*heldout.LOOPS); print(jit._second.process.pid, flush=True); import time; time.sleep(60)"
+        "from kernsel.numerics.runtime import ahead; ahead.allowed = True; "
+        "from kernsel.numerics.square import heldout; ahead.compile_ahead(*heldout.LOOPS); "
+        "print(ahead._second.process.pid, flush=True); import time; time.sleep(60)"
     )
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     process = subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True)

@@ -12,20 +12,20 @@ import numpy as np
 import pytest
 
 import kernsel
-from kernsel.numerics.runtime import jit
+from kernsel.numerics.runtime import compiling, threads
 
 
 def blas_threads():
-    return [library.num_threads for libraries in jit.blas_libraries() for library in libraries]
+    return [library.num_threads for libraries in threads.blas_libraries() for library in libraries]
 
 
 @pytest.fixture
 def _two_threads():
     """Let BLAS have two threads, whatever the machine has."""
-    whole, own = jit.blas_libraries()
-    before = jit.limit_threads([*whole, *own], [2] * len([*whole, *own]))
+    whole, own = threads.blas_libraries()
+    before = threads.limit_threads([*whole, *own], [2] * len([*whole, *own]))
     yield
-    jit.limit_threads([*whole, *own], before)
+    threads.limit_threads([*whole, *own], before)
 
 
 @pytest.mark.usefixtures("_two_threads")
@@ -34,14 +34,14 @@ def test_blocks_that_overlap_in_two_threads_restore_the_threads_of_blas():
     seen = []
 
     def first():
-        with jit.one_blas_thread():
+        with threads.one_blas_thread():
             first_began.set()
             assert second_began.wait(10)
         first_ended.set()
 
     def second():
         assert first_began.wait(10)
-        with jit.one_blas_thread():
+        with threads.one_blas_thread():
             second_began.set()
             assert first_ended.wait(10)
             seen.extend(blas_threads())
@@ -81,7 +81,7 @@ def test_an_interrupt_that_is_lost_in_a_callback_is_raised_afterwards():
             pass
 
     def interrupted():
-        with jit.keep_interrupts():
+        with compiling.keep_interrupts():
             callback()
             after.append("went on")
 

@@ -16,7 +16,7 @@ from kernsel.folds.partition import Partition
 from kernsel.kernels import parse
 from kernsel.learners import Krr, Lssvm
 from kernsel.learning.profile import learn_profile
-from kernsel.numerics.runtime import jit
+from kernsel.numerics.runtime import threads
 from kernsel.selection import auto as automatic
 from kernsel.selection import kernel_source
 from kernsel.selection.carry_out import select_dataset
@@ -66,7 +66,7 @@ def test_held_out_rows_are_predicted_by_relevances_learnt_without_them(classes):
     result = select_dataset(data, **options, **FEW)
     kernel, lam = result.best.kernel, result.best.lam
     assert kernel.name.startswith("ard")
-    with jit.one_blas_thread():
+    with threads.one_blas_thread():
         learnt = automatic.candidates(
             data, result.best.learner, "thorough" if classes else "normal", automatic.PRIORS[data.task], 0
         ).find(kernel)

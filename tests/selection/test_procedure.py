@@ -22,8 +22,8 @@ from kernsel.search.board import Board, round_losses
 from kernsel.search.candidate import Candidate
 from kernsel.search.choice import Rule
 from kernsel.search.strategies import Grid
-from kernsel.selection import procedure
-from kernsel.selection.procedure import (
+from kernsel.selection import loss_table, procedure
+from kernsel.selection.loss_table import (
     LossTable,
     choices,
     difference_se,
@@ -31,8 +31,8 @@ from kernsel.selection.procedure import (
     indistinct,
     interval,
     resampled,
-    units_of,
 )
+from kernsel.selection.procedure import units_of
 
 RULES = [
     Rule("minimum", 0.0),
@@ -165,8 +165,8 @@ def test_the_largest_difference_as_one_at_a_time(grouped, weighted):
     table = replace(table, values=table.values + np.linspace(0, 0.1, 12, dtype=np.float32)[:, None])
     at, starts = 0, np.array([0, 10, 20, 30, 40])
     se = difference_se(table, at, starts)
-    normal = np.random.default_rng((6, 1)).standard_normal((table.units.max() + 1, procedure.RESAMPLES))
-    largest = np.quantile(twins.procedure.largest_differences(table, at, normal), procedure.LEVEL)
+    normal = np.random.default_rng((6, 1)).standard_normal((table.units.max() + 1, loss_table.RESAMPLES))
+    largest = np.quantile(twins.procedure.largest_differences(table, at, normal), loss_table.LEVEL)
     scores = table.values.astype(float) @ table.s / table.s.sum() + table.beyond
     expected = scores - scores[at] <= largest * se
     assert indistinct(table, at, starts, 6).tolist() == expected.tolist()
@@ -225,12 +225,12 @@ def test_differences_that_are_cut_as_one_at_a_time():
     table = replace(table, values=values)
     at, starts, share = 3, np.array([0, 10, 20, 30, 40]), table.s / table.s.sum()
     lowest = table.values[at].astype(float)
-    most = procedure.CLIPPED * np.sqrt(share @ (lowest - share @ lowest) ** 2)
-    assert procedure.largest_difference(table, at) == pytest.approx(most, rel=1e-12)
-    normal = np.random.default_rng((4, 1)).standard_normal((table.units.max() + 1, procedure.RESAMPLES))
+    most = loss_table.CLIPPED * np.sqrt(share @ (lowest - share @ lowest) ** 2)
+    assert loss_table.largest_difference(table, at) == pytest.approx(most, rel=1e-12)
+    normal = np.random.default_rng((4, 1)).standard_normal((table.units.max() + 1, loss_table.RESAMPLES))
     cut = np.minimum(table.values - lowest, most)
     beside = replace(table, values=cut)  # their differences to the one at 0 are themselves
-    largest = np.quantile(twins.procedure.largest_differences(beside, at, normal), procedure.LEVEL)
+    largest = np.quantile(twins.procedure.largest_differences(beside, at, normal), loss_table.LEVEL)
     gaps = cut @ share + table.beyond - table.beyond[at]
     expected = gaps <= largest * difference_se(beside, at, starts)
     assert indistinct(table, at, starts, 4).tolist() == expected.tolist()

@@ -27,7 +27,7 @@ from math import ceil, log2
 from typing import NamedTuple
 
 from kernsel.numerics.blocks.features import BLOCK_BYTES
-from kernsel.numerics.runtime.jit import threads
+from kernsel.numerics.runtime.threads import threads
 from kernsel.numerics.whole.costs import Rates, Work
 
 SAMPLE = 10
@@ -74,12 +74,7 @@ OUTPUTS = 4
 
 
 class Sizes(NamedTuple):
-    """What a selection is of.
-
-    Parameters
-    ----------
-    rows, features, outputs, rank, folds, kernels, lambdas : int
-    """
+    """What a selection is of."""
 
     rows: int
     features: int

@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 from kernsel.numerics.dense import times_upper
 from kernsel.numerics.points import Points
 from kernsel.numerics.runtime.blas import ridged_cholesky, solve_rows
-from kernsel.numerics.runtime.jit import f8_1, f8_2, f8_3, i8, i8_1, jit, one_blas_thread, share
+from kernsel.numerics.runtime.jit import f8_1, f8_2, f8_3, i8, i8_1, jit
+from kernsel.numerics.runtime.threads import one_blas_thread, share
 from kernsel.numerics.smooth.convergence import CONVERGED, SINGULAR
 from kernsel.numerics.square import spectral
 

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from kernsel.numerics.blocks import features as streaming
 from kernsel.numerics.points import Points
-from kernsel.numerics.runtime.jit import LOSS, f8, f8_1, f8_2, jit, one_blas_thread, share
+from kernsel.numerics.runtime.jit import LOSS, f8, f8_1, f8_2, jit
+from kernsel.numerics.runtime.threads import one_blas_thread, share
 from kernsel.numerics.smooth.convergence import (
     CONVERGED,
     DECREMENT,

@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from kernsel.numerics.blocks import features as streaming
 from kernsel.numerics.blocks.newton import BiasedFeatures
 from kernsel.numerics.points import Points
-from kernsel.numerics.runtime.jit import LOSS, f8, f8_1, f8_2, jit, one_blas_thread, share
+from kernsel.numerics.runtime.jit import LOSS, f8, f8_1, f8_2, jit
+from kernsel.numerics.runtime.threads import one_blas_thread, share
 from kernsel.numerics.smooth.convergence import (
     BIAS_ALONE,
     CONVERGED,
@@ -243,14 +244,7 @@ class Fit:
 
 
 class Descent(BiasedFeatures):
-    """Brings fits to their minimum by passes over rows that are elsewhere.
-
-    Parameters
-    ----------
-    features : Features
-    bias : int
-    passes : Passes
-    """
+    """Brings fits to their minimum by passes over rows that are elsewhere."""
 
     def __init__(self, features: streaming.Features, bias: int, passes: Passes) -> None:
         super().__init__(features, bias)

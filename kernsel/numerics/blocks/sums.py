@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from kernsel.numerics.blocks.features import Features
 from kernsel.numerics.dense import add_products, mirror
 from kernsel.numerics.points import Points
-from kernsel.numerics.runtime.jit import one_blas_thread, share
+from kernsel.numerics.runtime.threads import one_blas_thread, share
 from kernsel.numerics.square import spectral
 
 Array = NDArray[np.float64]

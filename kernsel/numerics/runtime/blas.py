@@ -17,7 +17,8 @@ import numpy as np
 from numba.core import types
 from numba.extending import get_cython_function_address
 
-from kernsel.numerics.runtime.jit import COMPILES, REORDER, inline
+from kernsel.numerics.runtime.cache import COMPILES
+from kernsel.numerics.runtime.jit import REORDER, inline
 
 UPPER, PLAIN, TRANSPOSED = (np.frombuffer(letter, np.uint8) for letter in (b"U", b"N", b"T"))
 # "N" also says that a triangular matrix has a diagonal of its own

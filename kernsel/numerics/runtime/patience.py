@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, Generic, TypeVar
 
-from kernsel.numerics.runtime.jit import compile_seconds, one_blas_thread, working_alike
+from kernsel.numerics.runtime.compiling import clock
+from kernsel.numerics.runtime.threads import one_blas_thread, working_alike
 
 T = TypeVar("T")
 
@@ -116,12 +117,12 @@ def done_within(seconds: float, work: Callable[[], T]) -> T:
     copy = copy_context()
     thread = threading.Thread(target=run, daemon=True, name="kernsel-candidate")
     with one_blas_thread():  # here, where it ends whatever becomes of the thread
-        began, compiled = time.monotonic(), compile_seconds()
+        began, compiled = time.monotonic(), clock.seconds
         thread.start()
         try:
             left = seconds
             while not job.returned.wait(min(max(left, LEAST_WAIT), threading.TIMEOUT_MAX)) and left > 0.0:
-                left = seconds - (time.monotonic() - began) + (compile_seconds() - compiled)
+                left = seconds - (time.monotonic() - began) + (clock.seconds - compiled)
         except BaseException:  # Ctrl-C above all
             job.leave(thread)
             raise

@@ -45,20 +45,8 @@ from kernsel.numerics.runtime.blas import (
     fill,
     sum_of,
 )
-from kernsel.numerics.runtime.jit import (
-    LOSS,
-    Compiled,
-    f8,
-    f8_1,
-    f8_2,
-    i8,
-    i8_1,
-    inline,
-    jit,
-    one_blas_thread,
-    record,
-    share,
-)
+from kernsel.numerics.runtime.jit import LOSS, Compiled, f8, f8_1, f8_2, i8, i8_1, inline, jit, record
+from kernsel.numerics.runtime.threads import one_blas_thread, share
 from kernsel.numerics.smooth.objective import OBJECTIVE, STACK, Objective, derivatives
 
 Array = NDArray[np.float64]

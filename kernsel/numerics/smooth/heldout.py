@@ -24,28 +24,15 @@ are those of ``lanczos``.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numba.core import types
 from numpy.typing import NDArray
 
-from kernsel.numerics.left_out import LeftOut, own_rows
-from kernsel.numerics.runtime.jit import (
-    LOSS,
-    Compiled,
-    f8,
-    f8_1,
-    f8_2,
-    f8_3,
-    i8,
-    i8_1,
-    inline,
-    jit,
-    one_blas_thread,
-    record,
-    share,
-)
+from kernsel.numerics.left_out import FOLDS, Folds
+from kernsel.numerics.runtime.jit import LOSS, Compiled, f8, f8_1, f8_2, f8_3, i8, i8_1, inline, jit, record
+from kernsel.numerics.runtime.threads import one_blas_thread, share
 from kernsel.numerics.smooth.convergence import NEGLIGIBLE
 from kernsel.numerics.smooth.objective import OBJECTIVE, STACK, Objective
 
@@ -70,28 +57,6 @@ class Fit(NamedTuple):
     d2: Array
 
 
-class Folds(NamedTuple):
-    """Folds of sorted rows.
-
-    Parameters
-    ----------
-    starts : (t + 1,) array of int
-        Fold j holds the rows ``starts[j]`` to below ``starts[j + 1]``, which are scored.
-    away, bounds : (m,), (t + 1,) arrays of int
-        The fit without it leaves out ``away[bounds[j]:bounds[j + 1]]``, ascending: the same rows, or more.
-    left : (t,) array
-        The weight that the fit without each fold keeps.
-    N : float
-        The weight of all rows.
-    """
-
-    starts: Indices
-    away: Indices
-    bounds: Indices
-    left: Array
-    N: float
-
-
 class HeldOut(NamedTuple):
     """What an update of one fit fills; (q, L, .) in a stack.
 
@@ -112,9 +77,15 @@ class HeldOut(NamedTuple):
     status: Indices
     x: Array
 
+    @classmethod
+    def room(cls, out: Array, t: int, width: int = 0) -> Self:
+        """Return what updates of q L fits without each of t folds fill: ``out (q, L, n)``, and solutions of a width."""
+        each = (*out.shape[:2], t)
+        solutions = np.zeros((*each, width)) if width else np.empty((*each[:2], 0, 0))
+        return cls(out, np.zeros(each), np.zeros(each, np.int64), solutions)
+
 
 FIT, FITS = record(Fit, *4 * [f8_1]), record(Fit, *4 * [f8_3])
-FOLDS = record(Folds, i8_1, i8_1, i8_1, f8_1, f8)
 HELD, HELDS = record(HeldOut, f8_1, f8_1, i8_1, f8_2), record(HeldOut, f8_3, f8_3, i8[:, :, ::1], f8[:, :, :, ::1])
 
 UPDATE = types.FunctionType(types.void(f8_2, f8_2, OBJECTIVE, LOSS, FIT, FOLDS, i8, f8, HELD))
@@ -167,28 +138,9 @@ def _updates(first, step, update, G, V, stack, loss, fits, folds, order, trust, 
 
 
 def update_folds(
-    update: Compiled,
-    G: np.ndarray,
-    bias: int,
-    V: np.ndarray,
-    x: np.ndarray,
-    f: np.ndarray,
-    d1: np.ndarray,
-    d2: np.ndarray,
-    lams: np.ndarray,
-    starts: np.ndarray,
-    left: np.ndarray,
-    order: int,
-    loss: Compiled,
-    parameters: np.ndarray,
-    Y: np.ndarray,
-    s: np.ndarray,
-    trust: float,
-    out: np.ndarray,
-    rho: np.ndarray,
-    away: LeftOut | None = None,
-    ends: np.ndarray | None = None,
-) -> np.ndarray:
+    update: Compiled, G: Array, V: Array, stack: Objective, loss: Compiled, fits: Fit, folds: Folds, order: int,
+    trust: float, held: HeldOut,
+) -> None:  # fmt: skip
     """Apply ``update`` to the fits of ``q`` outputs and ``L`` values of ``lam``, side by side.
 
     Parameters
@@ -196,40 +148,24 @@ def update_folds(
     update : pointer
         ``heldout_kernel.newton_step`` or another function of the type ``UPDATE``.
     G, V : (n, n) or (n, r); (n, c)
-        The Gram matrix or the features; the Nystrom factor where ``nystrom_influence`` wants it.
-    bias : int
-        1 with an unpenalised bias: the last of x, and the last column of features and of V, of ones.
-    lams : (L,)
-        Regularisation of each fit.
-    x, f, d1, d2 : (q, L, .), (q, L, n)
-        The fits: coefficients or weights, outputs, and the weighted derivatives there.
-    starts, left : (t + 1,), (t,)
-        The folds, and the weight that the fit without each keeps.
+        The Gram matrix or the features; the Nystrom factor where ``nystrom_influence`` wants it. A bias has the last
+        column of features and of V, of ones.
+    stack : Objective
+        Of all fits.
+    loss : pointer
+    fits : Fit
+        Of q outputs and L values of ``lam``.
+    folds : Folds
+        Fits that leave out more than a fold's own rows are for Newton steps alone.
     order : int
         Of the BIF, where 0 asks for ``rho`` alone; a Newton step fills ``rho`` too if it is not 0, which is for fits
         that leave out the fold's own rows and no other.
-    loss, parameters, Y, s : pointer, (p,), (q, n), (n,)
-        Loss, targets and weights.
     trust : float
         A Newton step that strays by more than this share of what it promises has the status ``ASTRAY``.
-    out : (q, L, n); rho : (q, L, t)
-        Overwritten: held-out outputs, and the ratio of the series a fold.
-    away : LeftOut, optional
-        What the fits leave out, for Newton steps; by default the fold's own rows.
-    ends : (q, L, t, .) array, optional
-        Overwritten by the solutions that Newton steps end at.
-
-    Returns
-    -------
-    (q, L, t) int
-        0, or a key of ``convergence.REASONS``.
+    held : HeldOut
+        Overwritten.
     """
-    status = np.zeros(rho.shape, np.int64)
     loop = _updates.code  # compiled here, not by several threads at once
-    stack, fits = Objective(Y, s[None], lams, parameters, int(bias)), Fit(x, f, d1, d2)
-    folds = Folds(starts, *(own_rows(starts) if away is None else away), left, float(s.sum()))
-    held = HeldOut(out, rho, status, np.empty((*f.shape[:2], 0, 0)) if ends is None else ends)
     job = (update.code, G, V, stack, loss.code, fits, folds, order, trust, held)
     with one_blas_thread():
-        share(lambda first, step: loop(first, step, *job), f.shape[0] * f.shape[1])
-    return status
+        share(lambda first, step: loop(first, step, *job), fits.f.shape[0] * fits.f.shape[1])

@@ -19,9 +19,10 @@ import numpy as np
 from numba.core import types
 from numpy.typing import NDArray
 
-from kernsel.numerics.left_out import LeftOut, own_rows
+from kernsel.numerics.left_out import FOLDS, Folds
 from kernsel.numerics.runtime.blas import add_products, cholesky, copy_lower, inner, invert_factor, multiply, solve_rows
-from kernsel.numerics.runtime.jit import b1, f8, f8_1, f8_2, f8_3, i8, i8_1, jit, one_blas_thread, record, share
+from kernsel.numerics.runtime.jit import b1, f8, f8_1, f8_2, f8_3, i8, i8_1, jit, record
+from kernsel.numerics.runtime.threads import one_blas_thread, share
 from kernsel.numerics.smooth.convergence import SINGULAR
 from kernsel.numerics.square.spectral import ROUNDING
 
@@ -62,24 +63,24 @@ class System(NamedTuple):
 SYSTEM = record(System, f8_2, f8_1, f8_2, f8)
 
 
-@jit(types.void(i8, i8, SYSTEM, f8_1, i8_1, i8_1, i8_1, f8_1, f8_1, f8, i8, f8_3, f8_1, i8[:, ::1]))
-def _ridges(first, step, system, lams, starts, away, bounds, left, different, total, rounds, out, norms, status):
+@jit(types.void(i8, i8, SYSTEM, f8_1, FOLDS, f8_1, i8, f8_3, f8_1, i8[:, ::1]))
+def _ridges(first, step, system, lams, folds, different, rounds, out, norms, status):
     """Fill ``out (k, L, n)`` and ``status (L, u)`` for every ``step``-th of the ridges ``different[j] lams[k]``.
 
-    With ``rounds`` of the fixed point, add squared norms of the fits with ridge ``total lams[k]`` to ``norms (L,)``.
+    With ``rounds`` of the fixed point, add squared norms of the fits with ridge ``N lams[k]`` to ``norms (L,)``.
     """
-    K, root, Y, least = system
-    n, folds = K.shape[0], different.size
+    (K, root, Y, least), (starts, away, bounds, left, N) = system, folds
+    n, weights = K.shape[0], different.size
     R, x, u = np.empty((n, n)), np.empty(Y.shape), np.empty(root.size)
     a, Aa = np.empty(n), np.empty(n)
-    for job in range(first, lams.size * folds, step):
-        k, weight = job // folds, different[job % folds]
+    for job in range(first, lams.size * weights, step):
+        k, weight = job // weights, different[job % weights]
         ridge, t = weight * lams[k], 1.0
         copy_lower(K, R)
         for i in range(n):
             R[i, i] += ridge
         if cholesky(R) != 0 or not ridge > least:
-            status[k, job % folds] = SINGULAR
+            status[k, job % weights] = SINGULAR
             continue
         for i in range(n):
             for c in range(Y.shape[0]):
@@ -94,8 +95,8 @@ def _ridges(first, step, system, lams, starts, away, bounds, left, different, to
                 pull = inner(u, Y[c]) / t
                 for i in range(n):
                     x[c, i] -= pull * u[i]
-        if rounds and job % folds == folds - 1:  # the ridge that is nearest
-            gap = (total - weight) * lams[k]
+        if rounds and job % weights == weights - 1:  # the ridge that is nearest
+            gap = (N - weight) * lams[k]
             size = 2.0 / (2.0 + gap / ridge)
             for c in range(Y.shape[0]):
                 for i in range(n):
@@ -132,7 +133,7 @@ def _ridges(first, step, system, lams, starts, away, bounds, left, different, to
                 for i in range(m):
                     e[c, i] = x[c, rows[i]]
             if cholesky(Q) != 0:
-                status[k, job % folds] = SINGULAR
+                status[k, job % weights] = SINGULAR
             solve_rows(Q, e)
             for c in range(Y.shape[0]):
                 for i in range(m):
@@ -141,9 +142,8 @@ def _ridges(first, step, system, lams, starts, away, bounds, left, different, to
 
 
 def heldout_factored(
-    K: np.ndarray, root: np.ndarray | None, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray, left: np.ndarray,
-    total: float, away: LeftOut | None = None, step_rows: float = STEP_ROWS,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    K: np.ndarray, root: np.ndarray | None, Y: np.ndarray, lams: np.ndarray, folds: Folds, step_rows: float = STEP_ROWS
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the exact held-out outputs ``(k, L, n)`` of the square loss, squared norms and a status for every ``lam``.
 
     The norms are ``a' K a`` of the fits on all rows, summed over outputs; NaN where another factor takes less time.
@@ -155,18 +155,14 @@ def heldout_factored(
     root : (n,) or None
         ``S^1/2 1`` where there is a bias.
     Y : (k, n)
-    lams, starts, left : (L,), (t + 1,), (t,)
+    lams : (L,)
         The fit without fold S has the ridge ``left_S lam``; rows in no fold keep zeros.
-    total : float
-        What ``left`` is where no fold is left out.
-    away : LeftOut, optional
-        What the fits leave out; by default the fold's own rows.
+    folds : Folds
     step_rows : float
         Rows that a step for the norms is worth, for each output.
     """
-    rows, bounds = own_rows(starts) if away is None else away
-    different = np.unique(left)
-    rounds = _rounds((total - different[-1]) / different[-1])
+    different = np.unique(folds.left)
+    rounds = _rounds((folds.N - different[-1]) / different[-1])
     if rounds * len(Y) * step_rows > len(K):
         rounds = 0
     out = np.zeros((Y.shape[0], lams.size, len(K)))
@@ -174,7 +170,7 @@ def heldout_factored(
     least = len(K) * ROUNDING * float(np.abs(K).sum(axis=1).max(initial=0.0))  # rounding errors of K, at most
     loop = _ridges.code  # compiled here, not by several threads at once
     system = System(K, np.zeros(0) if root is None else root, Y, least)
-    job = (system, lams, starts, rows, bounds, left, different, total, rounds, out, norms, status)
+    job = (system, lams, folds, different, rounds, out, norms, status)
     with one_blas_thread():
         share(lambda first, step: loop(first, step, *job), status.size)
     worst = status.max(axis=1)

@@ -1,8 +1,9 @@
 """Criteria of the square loss as functions of the Gram matrix and of lambda, with their gradients.
 
-Every function returns ``(value, W, slope)``: the criterion, its derivatives by the entries of K, a symmetric matrix
-such that a change of K changes the value by ``sum_ij W_ij dK_ij``, and its derivative by ``lam``. A kernel turns W into
-derivatives by its parameters at ``O(n^2)`` each.
+Every function takes the Gram matrix K (n, n), targets Y (k, n), sample weights s (n,), ones without, ``bias``, 1 where
+there is an unpenalised one, and ``lam``. It returns ``(value, W, slope)``: the criterion, its derivatives by the
+entries of K, a symmetric matrix such that a change of K changes the value by ``sum_ij W_ij dK_ij``, and its derivative
+by ``lam``. A kernel turns W into derivatives by its parameters at ``O(n^2)`` each.
 
 With sample weights s all is done in the coordinates of ``S^1/2``, as in ``spectral``: ``K~ = S^1/2 K S^1/2``,
 ``y~ = S^1/2 y``, and the ridge is ``lam`` times the sum of the weights that are kept. With ``H = K~ + ridge I`` it is
@@ -39,14 +40,6 @@ def cross_validation(
 
     Parameters
     ----------
-    K : (n, n)
-        Gram matrix.
-    Y : (k, n)
-        Targets.
-    s : (n,)
-        Sample weights, ones without.
-    bias : int
-        1 with an unpenalised bias.
     lam : float
         The fit without fold S has the ridge ``lam`` times the weights outside S.
     starts : (t + 1,)
@@ -68,14 +61,6 @@ def bayesian_regularisation(
 
     Parameters
     ----------
-    K : (n, n)
-        Gram matrix.
-    Y : (k, n)
-        Targets.
-    s : (n,)
-        Sample weights, ones without.
-    bias : int
-        1 with an unpenalised bias.
     lam : float
         The fit without row i has the ridge ``lam`` times the weights of all others.
     starts : (t + 1,)
@@ -100,20 +85,8 @@ def evidence(K: np.ndarray, Y: np.ndarray, s: np.ndarray, bias: int, lam: float)
         (m / 2) log(Q / m) + (1 / 2)(log det H - sum log s), with a bias + (1 / 2) log(e' H^-1 e),
 
     the restricted likelihood then. ``d/dH = (A - (m / Q) A y~ y~' A) / 2``; the mean is taken over outputs, each with a
-    scale of its own (Rasmussen & Williams 2006, equations 2.30 and 5.9).
-
-    Parameters
-    ----------
-    K : (n, n)
-        Gram matrix.
-    Y : (k, n)
-        Targets.
-    s : (n,)
-        Sample weights, ones without.
-    bias : int
-        1 with an unpenalised bias.
-    lam : float
-        The ridge is ``lam`` times the sum of all weights.
+    scale of its own (Rasmussen & Williams 2006, equations 2.30 and 5.9). The ridge is ``lam`` times the sum of
+    all weights.
     """
     root, m = np.sqrt(s), len(s) - bias
     A, determinant = _inverse(_weighed(K, root), root if bias else None, s.sum() * lam)
@@ -126,21 +99,7 @@ def evidence(K: np.ndarray, Y: np.ndarray, s: np.ndarray, bias: int, lam: float)
 
 
 def evidence_alone(K: np.ndarray, Y: np.ndarray, s: np.ndarray, bias: int, lam: float) -> float:
-    """Return the value of :func:`evidence` without its derivatives, from one Cholesky factor: a third of the time.
-
-    Parameters
-    ----------
-    K : (n, n) array
-        Gram matrix.
-    Y : (k, n) array
-        Targets.
-    s : (n,) array
-        Sample weights, ones without.
-    bias : int
-        1 with an unpenalised bias.
-    lam : float
-        The ridge is ``lam`` times the sum of all weights.
-    """
+    """Return the value of :func:`evidence` without its derivatives, from one Cholesky factor: a third of the time."""
     root, m = np.sqrt(s), len(s) - bias
     ridge = float(s.sum() * lam)
     _check(K, ridge)

@@ -15,7 +15,7 @@ import numpy as np
 from numba.core import types
 from numpy.typing import NDArray
 
-from kernsel.numerics.left_out import LeftOut, own_rows, take_rows
+from kernsel.numerics.left_out import FOLDS, Folds, take_rows
 from kernsel.numerics.runtime.blas import (
     add_inner_products,
     add_products,
@@ -27,23 +27,10 @@ from kernsel.numerics.runtime.blas import (
     ridged_cholesky,
     solve_rows,
 )
-from kernsel.numerics.runtime.jit import (
-    Compiled,
-    f8,
-    f8_1,
-    f8_2,
-    f8_3,
-    i8,
-    i8_1,
-    inline,
-    jit,
-    one_blas_thread,
-    pointer,
-    record,
-    share,
-)
+from kernsel.numerics.runtime.jit import Compiled, f8, f8_1, f8_2, f8_3, i8, i8_1, inline, jit, pointer, record
+from kernsel.numerics.runtime.threads import one_blas_thread, share
 from kernsel.numerics.smooth.convergence import CONVERGED, SINGULAR
-from kernsel.numerics.square.spectral import ROUNDING
+from kernsel.numerics.square.spectral import ROUNDING, Spectrum
 
 DOMINATED = 1 / 32
 """A ridge dominates products whose trace is below this share of it: some ten rounds of a fixed point then give all
@@ -91,11 +78,27 @@ class Fold(NamedTuple):
 SYSTEM, ONE_FOLD = record(System, f8_2, f8_1, f8_2, f8_2, f8_2, i8), record(Fold, i8, i8, i8_1, f8, f8)
 
 FOLD = types.FunctionType(types.void(SYSTEM, f8_1, ONE_FOLD, i8, f8_3, i8_1, f8_1))
-"""One fold: ``(system, lams, fold, order, out (k, L, n), status (L,), rho (L,))``."""
+"""A way to hold one fold out for every ridge: ``(system, lams, fold, order, out, status, rho)``.
+
+system : System
+    The loss on all rows.
+lams : (L,) array
+    Regularisation: without fold S the ridge is ``left_S lam``.
+fold : Fold
+order : int
+    Number of terms of the series; 0 asks for ``rho`` alone.
+out : (k, L, n) array
+    Its rows of the fold are overwritten by held-out outputs.
+status : (L,) array of int
+    Overwritten by 0 or ``SINGULAR``.
+rho : (L,) array
+    Overwritten by the ratio of the series, in ``influence`` alone.
+"""
 
 
-@jit((i8, i8, FOLD, SYSTEM, f8_1, i8_1, i8_1, i8_1, f8_1, f8, i8, f8_3, i8[:, ::1], f8_2))
-def _folds(first, step, task, system, lams, starts, away, bounds, left, N, order, out, status, rho):
+@jit((i8, i8, FOLD, SYSTEM, f8_1, FOLDS, i8, f8_3, i8[:, ::1], f8_2))
+def _folds(first, step, task, system, lams, folds, order, out, status, rho):
+    starts, away, bounds, left, N = folds
     for fold in range(first, left.size, step):
         one = Fold(starts[fold], starts[fold + 1], away[bounds[fold] : bounds[fold + 1]], left[fold], N)
         task(system, lams, one, order, out, status[fold], rho[fold])
@@ -103,7 +106,7 @@ def _folds(first, step, task, system, lams, starts, away, bounds, left, N, order
 
 def for_folds(
     task: Compiled, U: np.ndarray, ev: np.ndarray, bias: int, Y: np.ndarray, G: np.ndarray, lams: np.ndarray,
-    starts: np.ndarray, N: float, left: np.ndarray, order: int, away: LeftOut | None = None,
+    folds: Folds, order: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """Run ``task`` for every fold, side by side.
 
@@ -121,12 +124,10 @@ def for_folds(
         The products ``Z' Z`` of the features.
     lams : (L,)
         Regularisation: without fold S the ridge is ``left_S lam``.
-    starts, N, left : (t + 1,), float, (t,)
-        The folds, the sum of all weights, and what the fit without each fold keeps of it.
+    folds : Folds
+        For ``influence`` those whose fits leave out their own rows.
     order : int
         Of the BIF; 0 asks for ``rho`` alone.
-    away : LeftOut, optional
-        What the fits leave out; by default the fold's own rows, which ``influence`` always does.
 
     Returns
     -------
@@ -135,10 +136,10 @@ def for_folds(
         ``convergence.REASONS``, and the ratio of the BIF's series.
     """
     out = np.zeros((Y.shape[0], lams.size, U.shape[0]))
-    status, rho = np.zeros((starts.size - 1, lams.size), np.int64), np.zeros((starts.size - 1, lams.size))
+    each = (folds.left.size, lams.size)
+    status, rho = np.zeros(each, np.int64), np.zeros(each)
     loop = _folds.code  # compiled here, not by several threads at once
-    rows, bounds = own_rows(starts) if away is None else away
-    job = (task.code, System(U, ev, Y, Y @ U, G, bias), lams, starts, rows, bounds, left, N, order, out, status, rho)
+    job = (task.code, System(U, ev, Y, Y @ U, G, bias), lams, folds, order, out, status, rho)
     with one_blas_thread():
         share(lambda first, step: loop(first, step, *job), len(status))
     return out, status.max(axis=0), rho
@@ -155,10 +156,7 @@ def products_are_cheaper(bounds: np.ndarray, r: int, lams: np.ndarray, spectrum:
     return m * r**2 + lams.size * r**3 / 3 < blocks
 
 
-def heldout_square(
-    U: np.ndarray, ev: np.ndarray, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray, N: float, left: np.ndarray,
-    away: LeftOut | None = None,
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+def heldout_square(spectrum: Spectrum, Y: np.ndarray, lams: np.ndarray, folds: Folds) -> tuple[np.ndarray, np.ndarray]:
     """Return the exact held-out outputs ``(k, L, n)`` of the square loss, and a status for every ``lam``.
 
     Without fold S the ridge is ``left_S lam``, and with ``A = (K + ridge I)^-1``, ``y_S - f_S = A_SS^-1 (A y)_S``;
@@ -166,36 +164,25 @@ def heldout_square(
 
     Parameters
     ----------
-    U : (n, r) array
-        Orthonormal columns of the spectrum, in the coordinates of ``S^1/2``.
-    ev : (r,) array
-        Its eigenvalues, infinite for a bias.
+    spectrum : Spectrum
     Y : (k, n) array
         Weighted targets, ``S^1/2 y``.
     lams : (L,) array
         Regularisation: without fold S the ridge is ``left_S lam``.
-    starts : (t + 1,) array
-        Bounds of the folds; rows beyond the last are never held out.
-    N : float
-        Sum of all weights.
-    left : (t,) array
-        What the fit without each fold keeps of it.
-    away : LeftOut, optional
-        What the fits leave out; by default the fold's own rows.
+    folds : Folds
     """
-    away = own_rows(starts) if away is None else away
-    if products_are_cheaper(away.bounds, ev.size, lams):
+    U, ev = spectrum
+    if products_are_cheaper(folds.bounds, ev.size, lams):
         bias = int(ev.size > 0 and np.isinf(ev[0]))  # it comes first in a spectrum, and last among features
         scaled = np.roll(U * np.sqrt(np.where(np.isinf(ev), 1.0, ev)), -bias, axis=1)
-        return heldout_features(np.ascontiguousarray(scaled), scaled.T @ scaled, bias, Y, lams, starts, N, left, away)
-    out, status, _ = for_folds(without_block, U, ev, 0, Y, np.zeros((0, 0)), lams, starts, N, left, 0, away)
+        return heldout_features(np.ascontiguousarray(scaled), scaled.T @ scaled, bias, Y, lams, folds)
+    out, status, _ = for_folds(without_block, U, ev, 0, Y, np.zeros((0, 0)), lams, folds, 0)
     return out, status
 
 
 def heldout_features(
-    Z: np.ndarray, G: np.ndarray, bias: int, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray, N: float,
-    left: np.ndarray, away: LeftOut | None = None,
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    Z: np.ndarray, G: np.ndarray, bias: int, Y: np.ndarray, lams: np.ndarray, folds: Folds
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the exact held-out outputs ``(k, L, n)`` for ``K = Z Z'`` and ``G = Z' Z``, and a status (L,).
 
     The fold is left out of the normal equations: ``(G - Z_S' Z_S + ridge I) w = Z' y - Z_S' y_S``, ``f_S = Z_S w``.
@@ -215,25 +202,15 @@ def heldout_features(
         Weighted targets, ``S^1/2 y``.
     lams : (L,) array
         Regularisation: without fold S the ridge is ``left_S lam``.
-    starts : (t + 1,) array
-        Bounds of the folds; rows beyond the last are never held out.
-    N : float
-        Sum of all weights.
-    left : (t,) array
-        What the fit without each fold keeps of it.
-    away : LeftOut, optional
-        What the fits leave out; by default the fold's own rows.
+    folds : Folds
     """
-    away = own_rows(starts) if away is None else away
     alone = columns_alone(Z, G)
     out, status = np.zeros((len(Y), lams.size, len(Z))), np.zeros(lams.size, np.int64)
     if not alone.all():
         features, products = (np.ascontiguousarray(Z[:, ~alone]), G[np.ix_(~alone, ~alone)]) if alone.any() else (Z, G)
-        out, status, _ = for_folds(
-            without_products, features, np.zeros(0), bias, Y, products, lams, starts, N, left, 0, away
-        )  # fmt: skip
+        out, status, _ = for_folds(without_products, features, np.zeros(0), bias, Y, products, lams, folds, 0)
     if alone.any():
-        out += without_columns(Z[:, alone], Y, lams, starts, left, away)
+        out += without_columns(Z[:, alone], Y, lams, folds)
     return out, status
 
 
@@ -257,9 +234,7 @@ def columns_alone(Z: np.ndarray, G: np.ndarray) -> np.ndarray:
     return alone
 
 
-def without_columns(
-    Z: np.ndarray, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray, left: np.ndarray, away: LeftOut
-) -> np.ndarray:
+def without_columns(Z: np.ndarray, Y: np.ndarray, lams: np.ndarray, folds: Folds) -> np.ndarray:
     """Return the held-out outputs ``(k, L, n)`` of orthogonal columns: ``w = Z' y / (diag(Z' Z) + ridge)``.
 
     Parameters
@@ -270,28 +245,24 @@ def without_columns(
         Weighted targets, ``S^1/2 y``.
     lams : (L,) array
         Regularisation: without fold S the ridge is ``left_S lam``.
-    starts : (t + 1,) array
-        Bounds of the folds; rows beyond the last are never held out.
-    left : (t,) array
-        What the fit without each fold keeps of it.
-    away : LeftOut
-        What the fits leave out.
+    folds : Folds
     """
-    folds = [slice(lo, hi) for lo, hi in pairwise([*starts, len(Z)])]  # what is never held out comes last
-    if away.rows.size == starts[-1]:
-        squares = np.stack([np.einsum("ij,ij->j", Z[fold], Z[fold]) for fold in folds])
-        products = np.stack([Y[:, fold] @ Z[fold] for fold in folds])
-        kept = 1.0 - np.eye(len(folds))  # sums over the other folds: the fold's own part would not cancel exactly
+    starts, away, bounds, left, _ = folds
+    places = [slice(lo, hi) for lo, hi in pairwise([*starts, len(Z)])]  # what is never held out comes last
+    if away.size == starts[-1]:
+        squares = np.stack([np.einsum("ij,ij->j", Z[place], Z[place]) for place in places])
+        products = np.stack([Y[:, place] @ Z[place] for place in places])
+        kept = 1.0 - np.eye(len(places))  # sums over the other folds: the fold's own part would not cancel exactly
         squares, products = kept @ squares, np.einsum("st,tkj->skj", kept, products)
     else:
         kept = np.ones((left.size, len(Z)))
-        for j, (lo, hi) in enumerate(pairwise(away.bounds)):
-            kept[j, away.rows[lo:hi]] = 0.0
+        for j, (lo, hi) in enumerate(pairwise(bounds)):
+            kept[j, away[lo:hi]] = 0.0
         squares, products = kept @ Z**2, np.stack([(Y * each) @ Z for each in kept])
     out = np.zeros((Y.shape[0], lams.size, Z.shape[0]))
-    for j, fold in enumerate(folds[:-1]):
+    for j, place in enumerate(places[:-1]):
         w = products[j][:, None, :] / (squares[j] + left[j] * lams[:, None])
-        out[:, :, fold] = w @ Z[fold].T
+        out[:, :, place] = w @ Z[place].T
     return out
 
 
@@ -310,21 +281,7 @@ def without_block(system, lams, fold, order, out, status, rho):
     ``ridge A y`` is made of these two parts as well: ``y - f`` would be 0 to rounding, and the outputs the targets
     themselves, where the ridge is small.
 
-    Parameters
-    ----------
-    system : System
-        The loss on all rows.
-    lams : (L,) array
-        Regularisation: without fold S the ridge is ``left_S lam``.
-    fold : Fold
-    order : int
-        Number of terms of the series; 0 asks for ``rho`` alone.
-    out : (k, L, n) array
-        Its rows of the fold are overwritten by held-out outputs.
-    status : (L,) array of int
-        Overwritten by 0 or ``SINGULAR``.
-    rho : (L,) array
-        Overwritten by the ratio of the series, in ``influence`` alone.
+    Its arguments are those of ``FOLD``.
     """
     (U, ev, Y, YU, _, _), (lo, hi, away, left, _) = system, fold
     n, r = U.shape
@@ -371,21 +328,7 @@ def without_products(system, lams, fold, order, out, status, rho):
     Where the ridge is far above the trace of the products, ``w <- (right - products w) / ridge`` is at its fixed point
     after a few rounds, which are cheaper than a factorisation.
 
-    Parameters
-    ----------
-    system : System
-        The loss on all rows.
-    lams : (L,) array
-        Regularisation: without fold S the ridge is ``left_S lam``.
-    fold : Fold
-    order : int
-        Number of terms of the series; 0 asks for ``rho`` alone.
-    out : (k, L, n) array
-        Its rows of the fold are overwritten by held-out outputs.
-    status : (L,) array of int
-        Overwritten by 0 or ``SINGULAR``.
-    rho : (L,) array
-        Overwritten by the ratio of the series, in ``influence`` alone.
+    Its arguments are those of ``FOLD``.
     """
     (Z, _, Y, YZ, G, bias), (lo, hi, away, left, _) = system, fold
     r, m = Z.shape[1], away.size

@@ -8,37 +8,30 @@ from __future__ import annotations
 import numpy as np
 
 from kernsel.numerics.lanczos import add_unevenness, dominant_vector, radius_of, series_of
+from kernsel.numerics.left_out import Folds
 from kernsel.numerics.runtime.blas import add_inner_products, mirror, multiply, multiply_transposed
 from kernsel.numerics.runtime.jit import inline, pointer
 from kernsel.numerics.square.heldout import FOLD, for_folds, scale_columns
+from kernsel.numerics.square.spectral import Spectrum
 
 
 def influence_square(
-    U: np.ndarray, ev: np.ndarray, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray, N: float, left: np.ndarray,
-    order: int,
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    spectrum: Spectrum, Y: np.ndarray, lams: np.ndarray, folds: Folds, order: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the BIF of the given order for the square loss, ``(k, L, n)``, and its ratio, ``(t, L)``.
 
     Parameters
     ----------
-    U : (n, r) array
-        Orthonormal columns of the spectrum, in the coordinates of ``S^1/2``.
-    ev : (r,) array
-        Its eigenvalues, infinite for a bias.
+    spectrum : Spectrum
     Y : (k, n) array
         Weighted targets, ``S^1/2 y``.
     lams : (L,) array
         Regularisation: without fold S the ridge is ``left_S lam``.
-    starts : (t + 1,) array
-        Bounds of the folds; rows beyond the last are never held out.
-    N : float
-        Sum of all weights.
-    left : (t,) array
-        What the fit without each fold keeps of it.
+    folds : Folds
     order : int
         Number of terms of the series; 0 asks for ``rho`` alone.
     """
-    out, _, rho = for_folds(influence, U, ev, 0, Y, np.zeros((0, 0)), lams, starts, N, left, order)
+    out, _, rho = for_folds(influence, *spectrum, 0, Y, np.zeros((0, 0)), lams, folds, order)
     return out, rho
 
 
@@ -50,21 +43,7 @@ def influence(system, lams, fold, order, out, status, rho):
     terms are ``e_1 = (N / (2 left)) (2 N_S lam q + h U_S' d1_S)`` and
     ``e_{k+1} = h ((N U_S' U_S - N_S I) / left) e_k``.
 
-    Parameters
-    ----------
-    system : System
-        The loss on all rows.
-    lams : (L,) array
-        Regularisation: without fold S the ridge is ``left_S lam``.
-    fold : Fold
-    order : int
-        Number of terms of the series; 0 asks for ``rho`` alone.
-    out : (k, L, n) array
-        Its rows of the fold are overwritten by held-out outputs.
-    status : (L,) array of int
-        Overwritten by 0 or ``SINGULAR``.
-    rho : (L,) array
-        Overwritten by the ratio of the series, in ``influence`` alone.
+    Its arguments are those of ``FOLD``.
     """
     (U, ev, Y, YU, _, _), (lo, hi, _, left, N) = system, fold
     r, m = U.shape[1], hi - lo

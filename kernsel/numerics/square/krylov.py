@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from kernsel.numerics.left_out import LeftOut, own_rows
+from kernsel.numerics.left_out import Folds
 
 STEPS = 80
 """After so many products with all folds a factorisation for each ridge that is left costs less."""
@@ -22,32 +22,28 @@ ACCURACY = 1e-11
 
 
 def heldout_krylov(
-    K: np.ndarray, Y: np.ndarray, lams: np.ndarray, starts: np.ndarray, left: np.ndarray, total: float,
-    away: LeftOut | None = None, steps: int = STEPS,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    K: np.ndarray, Y: np.ndarray, lams: np.ndarray, folds: Folds, steps: int = STEPS
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return held-out outputs ``(k, L, n)`` of the square loss, the squared norms ``a' K a (L,)`` of the fits on all
     rows, summed over outputs, and for which of ``lams``, descending, both converged.
 
-    The fit on all rows, ``(K + total lam I) a = y``, is one more system beside those of the folds. The error of ``f_S``
+    The fit on all rows, ``(K + N lam I) a = y``, is one more system beside those of the folds. The error of ``f_S``
     is at most ``|K| / ridge`` times the residual, which is known at every step.
 
     Parameters
     ----------
     K, Y : (n, n), (k, n)
-    lams, starts, left : (L,), (t + 1,), (t,)
+    lams : (L,)
         The fit without fold S has the ridge ``left_S lam``; rows in no fold keep zeros.
-    total : float
-        What ``left`` is where no fold is left out.
-    away : LeftOut, optional
-        What the fits leave out; by default the fold's own rows.
+    folds : Folds
     steps : int
         Products with all folds, at most.
     """
+    starts, away, bounds, left, total = folds
     n, t, L = len(K), len(left), lams.size
     kept = np.ones((t + 1, n))  # the last one is the fit on all rows
-    rows, bounds = own_rows(starts) if away is None else away
     for fold, (lo, hi) in enumerate(pairwise(bounds)):
-        kept[fold, rows[lo:hi]] = 0.0
+        kept[fold, away[lo:hi]] = 0.0
     r = Y[:, None] * kept  # residuals of the systems (outputs, folds) with the least ridge
     ridges = lams[:, None] * np.append(left, total)
     above = (ridges - ridges[-1])[:, None]  # (L, 1, t)

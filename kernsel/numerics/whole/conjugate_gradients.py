@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.numerics.runtime.jit import one_blas_thread
+from kernsel.numerics.runtime.threads import one_blas_thread
 from kernsel.numerics.whole.preconditioners import ALL, Preconditioner
 from kernsel.numerics.whole.tiles import Array, KernelMatrix, Span
 
@@ -48,8 +48,7 @@ def conjugate_gradients(
     folds: Indices,
     spans: Sequence[Span],
     root: Array,
-    passes: int = PASSES,
-    progress: Callable[[int, float], None] | None = None,
+    passes: int,
 ) -> Solution:
     """Solve ``(root K root + ridge I)_TT x = b`` for each column, T without the rows of the column's fold.
 
@@ -69,8 +68,6 @@ def conjugate_gradients(
         Roots of the weights.
     passes : int
         Over K, at most.
-    progress : callable, optional
-        ``progress(passes, largest residual)``, after each pass.
     """
 
     def leave_out(V: Array, of: Indices) -> None:
@@ -93,9 +90,8 @@ def conjugate_gradients(
             before = residuals[active]
             if spent < passes - 1:
                 spent += _descend(
-                    product, preconditioner, X, R, active, ridges, folds, root, leave_out, size, passes - 1 - spent,
-                    progress, spent,
-                )  # fmt: skip
+                    product, preconditioner, X, R, active, ridges, folds, root, leave_out, size, passes - 1 - spent
+                )
             fresh = product(X[:, active])
             spent += 1
             KX[:, active] = fresh
@@ -121,8 +117,6 @@ def _descend(
     leave_out: Callable[[Array, Indices], None],
     size: Array,
     passes: int,
-    progress: Callable[[int, float], None] | None,
-    spent: int,
 ) -> int:
     """Improve the columns ``active`` of X, whose residuals are R, in place; return the passes."""
     columns = active.copy()
@@ -143,8 +137,6 @@ def _descend(
         now = np.sqrt(_dots(r, r))
         since = np.where(now < best, 0, since + 1)
         best = np.minimum(now, best)
-        if progress is not None:
-            progress(spent + step, float((now / size[columns]).max()))
         going = sound & (now > GOAL * size[columns]) & (since < STALLED)
         if not going.all():
             X[:, columns] = x

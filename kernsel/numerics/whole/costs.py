@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.numerics.gram import exponential
-from kernsel.numerics.runtime.jit import one_blas_thread, threads
+from kernsel.numerics.runtime.threads import one_blas_thread, threads
 from kernsel.numerics.whole.tiles import BLOCK, FormulaMatrix, Span, rounds, share_jobs, spans
 
 ROUTES = ("fit", "folds", "blocks", "one fold")

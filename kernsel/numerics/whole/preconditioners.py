@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from kernsel.numerics.dense import Cholesky
 from kernsel.numerics.lowrank import pivoted_cholesky
-from kernsel.numerics.runtime.jit import one_blas_thread
+from kernsel.numerics.runtime.threads import one_blas_thread
 from kernsel.numerics.whole.tiles import Array, KernelMatrix, Span, share_jobs, spans
 from kernsel.numerics.whole.triangle import Triangle
 

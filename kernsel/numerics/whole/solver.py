@@ -14,12 +14,12 @@ The errors of the outputs at the rows that are fitted to are at most the residua
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kernsel.numerics.runtime.jit import one_blas_thread
+from kernsel.numerics.runtime.threads import one_blas_thread
 from kernsel.numerics.whole.conjugate_gradients import PASSES, Indices, Solution, conjugate_gradients
 from kernsel.numerics.whole.preconditioners import ALL, FLOOR, Factored, LowRank, Preconditioner, Refused, factorise
 from kernsel.numerics.whole.tiles import Array, KernelMatrix, Span
@@ -83,6 +83,8 @@ class WholeKernel:
         Whether there is a bias, which is not penalised.
     enough : float
         Relative residual up to which a result is accepted: outputs at the rows that are fitted to are as exact.
+    passes : int
+        Over K, at most, for each block of columns.
     """
 
     matrix: KernelMatrix
@@ -90,6 +92,7 @@ class WholeKernel:
     s: Array
     bias: bool = False
     enough: float = ENOUGH
+    passes: int = PASSES
 
     @property
     def root(self) -> Array:
@@ -132,56 +135,19 @@ class WholeKernel:
         found = LowRank(self.matrix, min(rank, max(1, self.matrix.n // 10)), self.root, folds, lost=ridge)
         return found if found.lost <= ridge else None
 
-    def fit(
-        self,
-        preconditioner: Preconditioner,
-        lam: float,
-        passes: int = PASSES,
-        progress: Callable[[int, float], None] | None = None,
-    ) -> Fit | Refused:
-        """Fit to all rows.
+    def fit(self, preconditioner: Preconditioner, lam: float) -> Fit | Refused:
+        """Fit to all rows, with a preconditioner for the ridge ``N lam`` or one near it."""
+        return self.fits(preconditioner, [lam])[0]
 
-        Parameters
-        ----------
-        preconditioner : Preconditioner
-            For the ridge ``N lam``, or one near it.
-        lam : float
-            Greater than 0.
-        passes : int
-            Over K, at most.
-        progress : callable, optional
-        """
-        return self.fits(preconditioner, [lam], passes, progress)[0]
-
-    def fits(
-        self,
-        preconditioner: Preconditioner,
-        lams: Sequence[float],
-        passes: int = PASSES,
-        progress: Callable[[int, float], None] | None = None,
-    ) -> list[Fit | Refused]:
+    def fits(self, preconditioner: Preconditioner, lams: Sequence[float]) -> list[Fit | Refused]:
         """Fit to all rows for several lambda, as columns of one product; each may be refused by itself.
 
         A ridge that is c times that of the factor, c > 1, takes about ``12 sqrt(c)`` passes.
-
-        Parameters
-        ----------
-        preconditioner : Preconditioner
-        lams : sequence of float
-        passes : int
-        progress : callable, optional
         """
         ridges = float(self.s.sum()) * np.asarray(lams, dtype=np.float64)
-        return self._solve(preconditioner, ridges, np.full(len(lams), ALL), (), passes, progress)
+        return self._solve(preconditioner, ridges, np.full(len(lams), ALL), ())
 
-    def hold_out(
-        self,
-        preconditioner: Preconditioner,
-        lam: float,
-        folds: Sequence[Span],
-        passes: int = PASSES,
-        progress: Callable[[int, float], None] | None = None,
-    ) -> HeldOut | Refused:
+    def hold_out(self, preconditioner: Preconditioner, lam: float, folds: Sequence[Span]) -> HeldOut | Refused:
         """Hold out each fold by a system of its own: exact to the residual.
 
         Parameters
@@ -190,38 +156,19 @@ class WholeKernel:
             That knows the folds: ``Factored`` after ``hold_out``, or ``LowRank`` with the folds.
         lam : float
         folds : sequence of (lo, hi)
-        passes : int
-            Over K, at most, for each block of columns.
-        progress : callable, optional
         """
-        found = self._without(preconditioner, lam, folds, range(len(folds)), passes, progress)
+        found = self._without(preconditioner, lam, folds, range(len(folds)))
         return found if isinstance(found, Refused) else self._held_out(found, folds)
 
     def fit_and_hold_out(
-        self, preconditioner: Preconditioner, lam: float, folds: Sequence[Span], passes: int = PASSES
+        self, preconditioner: Preconditioner, lam: float, folds: Sequence[Span]
     ) -> tuple[Fit, HeldOut] | Refused:
-        """Fit to all rows, and hold out each fold, in the same passes over K.
-
-        Parameters
-        ----------
-        preconditioner : Preconditioner
-            That knows the folds.
-        lam : float
-        folds : sequence of (lo, hi)
-        passes : int
-            Over K, at most, for each block of columns.
-        """
-        found = self._without(preconditioner, lam, folds, range(ALL, len(folds)), passes)
+        """Fit to all rows, and hold out each fold, in the same passes over K, by a preconditioner that knows them."""
+        found = self._without(preconditioner, lam, folds, range(ALL, len(folds)))
         return found if isinstance(found, Refused) else (found[0], self._held_out(found[1:], folds))
 
     def _without(
-        self,
-        preconditioner: Preconditioner,
-        lam: float,
-        folds: Sequence[Span],
-        which: range,
-        passes: int,
-        progress: Callable[[int, float], None] | None = None,
+        self, preconditioner: Preconditioner, lam: float, folds: Sequence[Span], which: range
     ) -> list[Fit] | Refused:
         """Return the fits without each of some folds, ``ALL`` for none, in blocks of columns."""
         fits: list[Fit] = []
@@ -232,7 +179,7 @@ class WholeKernel:
             ridges = np.array(left) * lam
             if not (ridges > 0).all():
                 return Refused("a fold holds all the weight, so that nothing is left to fit to")
-            for fit in self._solve(preconditioner, ridges, np.array(some), folds, passes, progress):
+            for fit in self._solve(preconditioner, ridges, np.array(some), folds):
                 if isinstance(fit, Refused):
                     return fit
                 fits.append(fit)
@@ -246,9 +193,7 @@ class WholeKernel:
         worst, most = max(fit.residual for fit in fits), max(fit.passes for fit in fits)
         return HeldOut(out, list(folds), worst, most, np.stack([f.a for f in fits]), np.stack([f.b for f in fits]))
 
-    def hold_out_by_blocks(
-        self, factored: Factored, lam: float, folds: Sequence[Span], passes: int = PASSES
-    ) -> HeldOut | Refused:
+    def hold_out_by_blocks(self, factored: Factored, lam: float, folds: Sequence[Span]) -> HeldOut | Refused:
         """Hold out many folds by the blocks of the factor's inverse: ``y_S - f_S^-S = (A_SS)^-1 alpha_S``.
 
         With ``A = (K + ridge I)^-1``, and with a bias ``A - u u' / sum(u)``, ``u = A 1``. alpha and u are float64's;
@@ -262,7 +207,6 @@ class WholeKernel:
         lam : float
         folds : sequence of (lo, hi)
             Of rows with weights above 0; a row of weight 0 may be a fold by itself.
-        passes : int
         """
         ridge = self.common_ridge(lam, folds)
         if factored.jitter > 0 or not np.isclose(factored.ridge, ridge, rtol=1e-12, atol=0.0):
@@ -276,7 +220,7 @@ class WholeKernel:
         prepared = factored.hold_out(checked)
         if isinstance(prepared, Refused):
             return prepared
-        found = self._columns(factored, np.array([ridge]), np.array([ALL]), (), passes, None)
+        found = self._columns(factored, np.array([ridge]), np.array([ALL]), ())
         if found.residuals.max(initial=0.0) > self.enough:
             return _refused(found, ridge, self.enough)
         X, KX, spent = found.X, found.KX, found.passes
@@ -301,7 +245,7 @@ class WholeKernel:
                     A = factored.triangle.inverse_block(lo, hi).dense().astype(np.float64)
                     A -= np.outer(u[lo:hi], u[lo:hi]) / total
                     out[lo:hi] = self.Y[lo:hi] - np.linalg.solve(A, alpha[lo:hi]) / root[lo:hi, None]
-        exact = self.hold_out(prepared, lam, checked, passes)
+        exact = self.hold_out(prepared, lam, checked)
         if isinstance(exact, Refused):
             return exact
         off = max(float(np.abs(exact.outputs[lo:hi] - out[lo:hi]).max(initial=0.0)) for lo, hi in exact.folds)
@@ -316,32 +260,19 @@ class WholeKernel:
             return sorted(np.argsort(-off, kind="stable")[:CHECKED].tolist())
         return sorted({*np.linspace(0, len(folds) - 1, CHECKED).astype(int).tolist()})
 
-    def hold_out_one(
-        self,
-        lam: float,
-        fold: Span,
-        dtype: type = np.float32,
-        passes: int = PASSES,
-    ) -> HeldOut | Refused:
-        """Hold out one fold by a factor of the other rows alone: where time or memory forbid the inverse.
-
-        Parameters
-        ----------
-        lam : float
-        fold : (lo, hi)
-        dtype : numpy.float32 or numpy.float64
-        passes : int
-        """
+    def hold_out_one(self, lam: float, fold: Span, dtype: type = np.float32) -> HeldOut | Refused:
+        """Hold out one fold by a factor of the other rows alone: where time or memory forbid the inverse."""
         lo, hi = fold
         held = np.arange(lo, hi)
         others = np.delete(np.arange(self.matrix.n), held)
-        there = WholeKernel(self.matrix.subset(others), self.Y[others], self.s[others], self.bias, self.enough)
+        matrix, Y, s = self.matrix.subset(others), self.Y[others], self.s[others]
+        there = replace(self, matrix=matrix, Y=Y, s=s)
         if not there.s.sum() > 0:
             return Refused("a fold holds all the weight, so that nothing is left to fit to")
         factored = there.factorise(lam, dtype=dtype)
         if isinstance(factored, Refused):
             return factored
-        fit = there.fit(factored, lam, passes)
+        fit = there.fit(factored, lam)
         if isinstance(fit, Refused):
             return fit
         out = np.zeros(self.Y.shape)
@@ -370,13 +301,7 @@ class WholeKernel:
         return float(self.s[: fold[0]].sum() + self.s[fold[1] :].sum())
 
     def _columns(
-        self,
-        preconditioner: Preconditioner,
-        ridges: Array,
-        folds: Indices,
-        spans: Sequence[Span],
-        passes: int,
-        progress: Callable[[int, float], None] | None,
+        self, preconditioner: Preconditioner, ridges: Array, folds: Indices, spans: Sequence[Span]
     ) -> Solution:
         """Solve for the outputs, and a bias, of each system; they are columns next to each other."""
         root, each = self.root, self.Y.shape[1] + self.bias
@@ -386,21 +311,14 @@ class WholeKernel:
         for column, fold in enumerate(of):
             if fold != ALL:
                 B[slice(*spans[int(fold)]), column] = 0.0
-        return conjugate_gradients(
-            self.matrix, preconditioner, B, np.repeat(ridges, each), of, spans, root, passes, progress
-        )
+        ridge_of = np.repeat(ridges, each)
+        return conjugate_gradients(self.matrix, preconditioner, B, ridge_of, of, spans, root, self.passes)
 
     def _solve(
-        self,
-        preconditioner: Preconditioner,
-        ridges: Array,
-        folds: Indices,
-        spans: Sequence[Span],
-        passes: int,
-        progress: Callable[[int, float], None] | None,
+        self, preconditioner: Preconditioner, ridges: Array, folds: Indices, spans: Sequence[Span]
     ) -> list[Fit | Refused]:
         """Return the fit of each system."""
-        found = self._columns(preconditioner, ridges, folds, spans, passes, progress)
+        found = self._columns(preconditioner, ridges, folds, spans)
         root, k, centre = self.root[:, None], self.Y.shape[1], self._centre
         fits: list[Fit | Refused] = []
         for system, ridge in enumerate(ridges):

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from kernsel.numerics.gram import FORMULA, PAIRS, STATISTICS, TILE, Formula, compute_tile, pairs_of
 from kernsel.numerics.points import Points
-from kernsel.numerics.runtime.jit import CONTRACT, f8_2, i8, jit, one_blas_thread, share
+from kernsel.numerics.runtime.jit import CONTRACT, f8_2, i8, jit
+from kernsel.numerics.runtime.threads import one_blas_thread, share
 
 Array = NDArray[np.float64]
 Span = tuple[int, int]

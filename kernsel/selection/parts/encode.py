@@ -24,9 +24,6 @@ from kernsel.selection.plan import Plan
 
 Array = NDArray[np.float64]
 
-OF_COLUMNS = ("drop", "keep", "categorical", "numeric", "ordinal", "missing", "categories", "rare")
-"""What a plan says of columns."""
-
 
 @dataclass(frozen=True)
 class Encoding:
@@ -87,7 +84,7 @@ def find_encoding(driver: Driver, parts: Sequence[Any], plan: Plan) -> Encoding:
     ----------
     driver : Driver
     parts : sequence
-        Handles of ``work.Rows``.
+        Handles of ``in_parts.Rows``.
     plan : Plan
 
     Raises
@@ -95,19 +92,19 @@ def find_encoding(driver: Driver, parts: Sequence[Any], plan: Plan) -> Encoding:
     DataError
         The rows can't be used; the message names the part or the column.
     """
-    table = plan.table
-    columns = in_parts.Columns(make_choices(**{name: table[name] for name in OF_COLUMNS if name in table}))
+    columns = in_parts.Columns(make_choices(**plan.columns))
     view, columns = _find_columns(driver, parts, columns)
     complete = in_parts.complete(columns)
     if complete is not None:
         view, columns = _find_columns(driver, parts, complete)
-    target = in_parts.find_target(view, table["task"], table.get("standardize_target", True))
+    target = in_parts.find_target(view, plan.task)
     shared = driver.share(work.same, columns)
-    measures: in_parts.Measures = driver.reduce(work.measure, parts, in_parts.Measures.merge, shared, target)
-    fit, encoder = in_parts.find_encoder(measures, columns, table["standardize"], tuple(view.targets))
+    measures: in_parts.Measures = driver.reduce(in_parts.measure, parts, in_parts.Measures.merge, shared, target)
+    fit, encoder = in_parts.find_encoder(measures, columns, plan.standardize, tuple(view.targets))
     if fit.lawful:
-        picked: in_parts.Picked = driver.reduce(work.pick, parts, in_parts.Picked.merge, shared, encoder, measures.rows)
-        encoder = in_parts.with_law(fit, encoder, picked)
+        given = shared, encoder, measures.rows
+        picked: in_parts.Picked = driver.reduce(in_parts.pick, parts, in_parts.Picked.merge, *given)
+        encoder = fit.with_law(encoder, picked.numbers, picked.weights)
     notes = in_parts.notes(view, fit, encoder, target)
     return Encoding(
         columns,
@@ -116,7 +113,7 @@ def find_encoding(driver: Driver, parts: Sequence[Any], plan: Plan) -> Encoding:
         list(view.targets),
         notes,
         fit.document(),
-        check_copies(table["copies"]),
+        check_copies(plan.copies),
         measures.totals.targets[0].deviation,
     )
 
@@ -125,14 +122,14 @@ def _find_columns(
     driver: Driver, parts: Sequence[Any], columns: in_parts.Columns
 ) -> tuple[in_parts.View, in_parts.Columns]:
     """Look at all rows, and once more at the columns that aren't plain numbers."""
-    view: in_parts.View = driver.reduce(work.look, parts, in_parts.View.merge, driver.share(work.same, columns))
+    view: in_parts.View = driver.reduce(in_parts.look, parts, in_parts.View.merge, driver.share(work.same, columns))
     if columns.choices.named and not columns.names:
         columns = columns._replace(choices=columns.choices.resolved(view.names, tuple(view.targets), "X"))
     columns = columns._replace(names=view.names)
     closer, wanted = in_parts.Closer({}), in_parts.unclear(view)
     if wanted:
         given = driver.share(work.same, columns), wanted
-        closer = driver.reduce(work.look_closer, parts, in_parts.Closer.merge, *given)
+        closer = driver.reduce(in_parts.look_closer, parts, in_parts.Closer.merge, *given)
     return view, in_parts.find_columns(view, closer, columns)
 
 

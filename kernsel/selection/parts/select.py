@@ -24,7 +24,7 @@ from kernsel.errors import OptionError, SelectionError
 from kernsel.journal import journaling, run_header
 from kernsel.model.extrapolation import reach
 from kernsel.numerics.blocks.costs import SAMPLE
-from kernsel.numerics.runtime.jit import one_blas_thread
+from kernsel.numerics.runtime.threads import one_blas_thread
 from kernsel.parts import read_learner
 from kernsel.representation.ranks import LowRank
 from kernsel.search.candidate import Candidate

@@ -6,19 +6,16 @@ where both are done, and who wants the sum finishes it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.data import in_parts
 from kernsel.data.encoding import Encoder
+from kernsel.data.in_parts import Columns, Part, Rows, naming
 from kernsel.data.quantiles import count_next
 from kernsel.data.target import Target, chosen_classes, class_codes
-from kernsel.errors import DataError
 from kernsel.heldout.errors import Errors
 from kernsel.heldout.losses import LossSums
 from kernsel.heldout.standard_error import are_counts
@@ -32,19 +29,10 @@ from kernsel.numerics.points import Points
 from kernsel.protocols import Learner
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 Array = NDArray[np.float64]
 S = TypeVar("S")
-
-
-class Rows(NamedTuple):
-    """A part of the rows as it is given."""
-
-    number: int
-    table: pd.DataFrame
-    y: Any
-    weights: Any
 
 
 class Drawn(NamedTuple):
@@ -112,26 +100,13 @@ class HeldOutSums(NamedTuple):
         return HeldOutSums(self.sums.merge(other.sums), max(self.kappa, other.kappa), self.null + other.null)
 
 
-def naming(work: Callable[..., S]) -> Callable[..., S]:
-    """Have work say in which part the rows are that it can't be done with."""
-
-    @wraps(work)
-    def named(rows: Rows, *given: Any) -> S:
-        try:
-            return work(rows, *given)
-        except DataError as error:
-            raise DataError(f"part {rows.number + 1}: {error}") from error
-
-    return named
-
-
 @naming
 def draw(rows: Rows, coding: Coding, size: int) -> Drawn:
     """Return a random sample of the rows of a part that count, which can be merged with those of others.
 
     The rows are encoded where they are: tables of parts whose columns are of other types are none together.
     """
-    part = in_parts.Part.of(rows.table, rows.y, rows.weights, coding.columns)
+    part = Part.of(rows, coding.columns)
     keys = np.random.default_rng([coding.seed, rows.number, 0]).random(len(rows.table))[part.kept.rows]
     order = np.argsort(keys)[:size]
     X, Y = part.take(order).encode(coding.target, coding.encoder)
@@ -155,7 +130,7 @@ def merge_drawn(one: Drawn, other: Drawn, size: int) -> Drawn:
 class Coding(NamedTuple):
     """How rows are encoded, and dealt to folds."""
 
-    columns: in_parts.Columns
+    columns: Columns
     target: Target
     encoder: Encoder
     folds: int
@@ -163,39 +138,16 @@ class Coding(NamedTuple):
 
 
 @naming
-def look(rows: Rows, columns: in_parts.Columns) -> in_parts.View:
-    """Return what is seen of a part at first sight."""
-    return in_parts.look(rows.table, rows.y, rows.weights, columns)
-
-
-@naming
-def look_closer(rows: Rows, columns: in_parts.Columns, wanted: tuple[str, ...]) -> in_parts.Closer:
-    """Return the different values of some columns of a part."""
-    return in_parts.look_closer(rows.table, rows.y, rows.weights, columns, wanted)
-
-
-@naming
-def measure(rows: Rows, columns: in_parts.Columns, target: Target) -> in_parts.Measures:
-    """Return what the encoder is made of, of a part."""
-    return in_parts.measure(rows.table, rows.y, rows.weights, columns, target)
-
-
-@naming
-def pick(rows: Rows, columns: in_parts.Columns, encoder: Encoder, counts: tuple[int, ...]) -> in_parts.Picked:
-    """Return the numbers of some rows of a part."""
-    return in_parts.pick(rows.number, rows.table, rows.y, rows.weights, columns, encoder, counts)
-
-
-@naming
 def encode_part(rows: Rows, coding: Coding) -> Encoded:
     """Encode a part, and deal its rows to folds at random."""
-    more = in_parts.encode_rows(rows.table, rows.y, rows.weights, coding.columns, coding.target, coding.encoder)
-    m = more.Y.shape[1]
+    part = Part.of(rows, coding.columns)
+    X, Y = part.encode(coding.target, coding.encoder)
+    m = Y.shape[1]
     fold = np.random.default_rng([coding.seed, rows.number, 1]).integers(coding.folds, size=m)
     order = np.argsort(fold, kind="stable")
     starts = np.append(0, np.cumsum(np.bincount(fold, minlength=coding.folds)))
-    s = np.ones(m) if more.weights is None else more.weights
-    return Encoded(more.X[order], np.ascontiguousarray(more.Y[:, order]), s[order], starts)
+    s = np.ones(m) if part.kept.weights is None else part.kept.weights
+    return Encoded(X[order], np.ascontiguousarray(Y[:, order]), s[order], starts)
 
 
 def rescale(part: Encoded, median: float, spread: float) -> Encoded:

@@ -1,0 +1,44 @@
+"""What is refused and said of the rows and features of any table, in one place or in parts."""
+
+from __future__ import annotations
+
+from kernsel.data.encoding import Encoder
+from kernsel.errors import DataError
+
+
+def some_rows(count: int, n: int) -> str:
+    """Say how many of n rows."""
+    return f"{count} of {n} row{'s' * (n != 1)}"
+
+
+def check_left(n: int, what: str) -> None:
+    """Raise a DataError if fewer than two rows are left."""
+    if n < 2:
+        raise DataError(f"only {n} row{'s are' if n != 1 else ' is'} left, as the others have {what}")
+
+
+def check_any_feature(encoder: Encoder) -> None:
+    """Raise a DataError if an encoder has no feature."""
+    if not encoder.features:
+        raise DataError(
+            "no column is left to learn from: all are constant, left out, or differ in every row; add features"
+        )
+
+
+def describe_weights(n: int, total: float) -> str:
+    """Say what rows weigh."""
+    return f"weights: {n} rows weigh {total:.6g} together; every mean over rows is weighted, that of the errors too"
+
+
+def what_is_shared(encoder: Encoder) -> list[str]:
+    """Say what the folds share."""
+    scaled = bool((encoder.scale != 1.0).any() or (encoder.mean != 0.0).any())
+    what = " and ".join(["scaling"] * scaled + ["encoding"] * bool(encoder.categories))
+    once = f"{what}: fitted once on the whole table, because all folds share one Gram matrix"
+    return [once] if what else []
+
+
+def check_rows(n: int) -> None:
+    """Raise a DataError if a table has too few rows."""
+    if n < 2:
+        raise DataError(f"the table has {n} row{'s' * (n != 1)}; a selection needs at least 2")
