@@ -161,7 +161,7 @@ def test_features_of_heavy_tails_count_by_their_rank(heavy, tmp_path):
 def test_the_mean_of_kernels_is_compared_and_its_parts_are_learnt_anew():
     X, y = hidden(90, 4, seed=2)
     data = from_arrays(X, y, standardize=True)
-    with one_blas_thread():
+    with threads.one_blas_thread():
         learnt = automatic.candidates(data, Krr(), "normal", automatic.PRIORS["regression"], 0)
         mean = next(each for each in learnt.learnt if each.kernel.name == "sum")
         profiles = mean.profile.profiles
