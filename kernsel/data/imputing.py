@@ -19,11 +19,13 @@ Sources: Little & Rubin, *Statistical Analysis with Missing Data*, section 11.2;
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from kernsel.data.kernel_means import MOST_CENTRES, KernelMeans, fit_kernel_means
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -54,6 +56,8 @@ class NormalLaw:
     covariance : (p, p) array
     ridge : (p,) array
         What is added to the variances of others where the feature is predicted.
+    means : KernelMeans or None
+        What the law's mean is averaged with.
     """
 
     knots: tuple[tuple[float, ...], ...]
@@ -62,12 +66,32 @@ class NormalLaw:
     mean: Floats
     covariance: Floats
     ridge: Floats
+    means: KernelMeans | None = None
 
     def fill(self, X: Floats) -> None:
         """Put numbers in the place of NaN in rows X (n, d), in place."""
         with _one_thread():
             for start in range(0, len(X), BLOCK_ROWS):
-                self._fill(X[start : start + BLOCK_ROWS])
+                block = X[start : start + BLOCK_ROWS]
+                holes = np.isnan(block)
+                self._fill(block)
+                if self.means is not None:
+                    self._improve(block, holes)
+
+    def _improve(self, X: Floats, holes: npt.NDArray[np.bool_]) -> None:
+        """Average what the law put into the places ``holes`` of rows X with the kernels' means."""
+        rows = np.flatnonzero(holes.any(axis=1))
+        if self.means is None or not rows.size:
+            return
+        where, Z = holes[rows], self.standardised(X[rows])
+        self.means.improve(Z, where)
+        d = X.shape[1]
+        X[rows] = np.where(where, Z * self.scale[:d] + self.shift[:d], X[rows])
+
+    def standardised(self, X: Floats) -> Floats:
+        """Return rows X (n, d) in the units of the law."""
+        d = X.shape[1]
+        return np.asarray((X - self.shift[:d]) / self.scale[:d])
 
     def _fill(self, X: Floats) -> None:
         rows = np.flatnonzero(np.isnan(X).any(axis=1))
@@ -84,7 +108,8 @@ class NormalLaw:
     def to_json(self) -> dict[str, Any]:
         """Return the law as a dictionary that JSON holds without loss."""
         arrays = {name: getattr(self, name).tolist() for name in ("shift", "scale", "mean", "covariance", "ridge")}
-        return {"knots": [list(each) for each in self.knots], **arrays}
+        means = None if self.means is None else self.means.to_json()
+        return {"knots": [list(each) for each in self.knots], **arrays, "means": means}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> NormalLaw:
@@ -95,7 +120,8 @@ class NormalLaw:
         # Files of before there were hinges have one ridge for all, the least.
         knots = document.get("knots", [()] * shift.size)
         ridge = np.array(document.get("ridge", [min(RIDGES)] * shift.size), dtype=np.float64)
-        return cls(tuple(tuple(map(float, each)) for each in knots), shift, scale, mean, covariance, ridge)
+        means = KernelMeans.from_json(document["means"]) if document.get("means") else None  # of later files
+        return cls(tuple(tuple(map(float, each)) for each in knots), shift, scale, mean, covariance, ridge, means)
 
 
 def fit_normal(X: Floats, weights: Floats | None = None) -> NormalLaw | None:
@@ -133,7 +159,18 @@ def fit_normal(X: Floats, weights: Floats | None = None) -> NormalLaw | None:
     distinct = len(np.unique(np.nan_to_num(off / scale), axis=0))  # neither copies nor weights tell more
     with _one_thread():
         mean, S, ridge = _expectation_maximisation(off / scale, holes, s, _columns(knots), distinct * total)
-    return NormalLaw(knots, shift, scale, mean, S, ridge)
+    law = NormalLaw(knots, shift, scale, mean, S, ridge)
+    return replace(law, means=_kernel_means(law, X, s)) if holes.any() else law
+
+
+def _kernel_means(law: NormalLaw, X: Floats, s: Floats) -> KernelMeans:
+    """Fit what the law's mean is averaged with to rows X of weights s, or to some of them."""
+    some = spread(len(X), MOST_CENTRES)
+    rows = X[some]
+    holes = np.isnan(rows)
+    law.fill(rows)
+    with _one_thread():
+        return fit_kernel_means(law.standardised(rows), holes, s[some])
 
 
 def _knots(column: Floats, s: Floats, most: int) -> tuple[float, ...]:

@@ -13,6 +13,7 @@ import numpy as np
 from kernsel.data.choices import CODINGS, MISSING
 from kernsel.data.encoding import Encoder
 from kernsel.data.imputing import NormalLaw
+from kernsel.data.kernel_means import KernelMeans
 from kernsel.data.kinds import CATEGORY, DATE, NUMBER, ORDINAL, Kind
 from kernsel.heldout.calibration import KINDS, Calibration, Isotonic
 from kernsel.heldout.intervals import Intervals
@@ -155,6 +156,17 @@ def _check_law(law: NormalLaw, m: int) -> None:
     _need(bool((law.scale > 0).all() and (law.ridge > 0).all()), "a law without scales")
     S = law.covariance
     _need(bool((S == S.T).all()) and np.linalg.eigvalsh(S)[0] + law.ridge.min() > 0, "a law without a covariance")
+    if law.means is not None:
+        _check_means(law.means, m)
+
+
+def _check_means(means: KernelMeans, d: int) -> None:
+    _need(means.centres.ndim == 2 and means.centres.shape[1] == d and _finite(means.centres), "centres of others")
+    for each in means.regressions:
+        _need(0 <= each.column < d and each.others.ndim == 1, "a regression of no column")
+        _need(bool(((each.others >= 0) & (each.others < d)).all()), "a regression on no columns")
+        _need(_is_finite(each.width) and each.width > 0 and _is_finite(each.offset), "a regression without a width")
+        _need(each.coefficients.shape == means.centres.shape[:1] and _finite(each.coefficients), "a cut regression")
 
 
 def _need(holds: bool, otherwise: str) -> None:
