@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kernsel.data.kernel_means import MOST_CENTRES, KernelMeans, fit_kernel_means
+from kernsel.data.kriging import MOST_CENTRES, Kriging, fit_kriging
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -56,8 +56,8 @@ class NormalLaw:
     covariance : (p, p) array
     ridge : (p,) array
         What is added to the variances of others where the feature is predicted.
-    means : KernelMeans or None
-        What the law's mean is averaged with.
+    kriging : Kriging or None
+        What the law's means are averaged with.
     """
 
     knots: tuple[tuple[float, ...], ...]
@@ -66,7 +66,7 @@ class NormalLaw:
     mean: Floats
     covariance: Floats
     ridge: Floats
-    means: KernelMeans | None = None
+    kriging: Kriging | None = None
 
     def fill(self, X: Floats) -> None:
         """Put numbers in the place of NaN in rows X (n, d), in place."""
@@ -75,16 +75,14 @@ class NormalLaw:
                 block = X[start : start + BLOCK_ROWS]
                 holes = np.isnan(block)
                 self._fill(block)
-                if self.means is not None:
-                    self._improve(block, holes)
+                if self.kriging is not None:
+                    self._improve(self.kriging, block, holes)
 
-    def _improve(self, X: Floats, holes: npt.NDArray[np.bool_]) -> None:
-        """Average what the law put into the places ``holes`` of rows X with the kernels' means."""
+    def _improve(self, kriging: Kriging, X: Floats, holes: npt.NDArray[np.bool_]) -> None:
+        """Average what the law put into the places ``holes`` of rows X with what rows near say."""
         rows = np.flatnonzero(holes.any(axis=1))
-        if self.means is None or not rows.size:
-            return
         where, Z = holes[rows], self.standardised(X[rows])
-        self.means.improve(Z, where)
+        kriging.fill(Z, where)
         d = X.shape[1]
         X[rows] = np.where(where, Z * self.scale[:d] + self.shift[:d], X[rows])
 
@@ -108,8 +106,8 @@ class NormalLaw:
     def to_json(self) -> dict[str, Any]:
         """Return the law as a dictionary that JSON holds without loss."""
         arrays = {name: getattr(self, name).tolist() for name in ("shift", "scale", "mean", "covariance", "ridge")}
-        means = None if self.means is None else self.means.to_json()
-        return {"knots": [list(each) for each in self.knots], **arrays, "means": means}
+        kriging = None if self.kriging is None else self.kriging.to_json()
+        return {"knots": [list(each) for each in self.knots], **arrays, "kriging": kriging}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> NormalLaw:
@@ -120,8 +118,8 @@ class NormalLaw:
         # Files of before there were hinges have one ridge for all, the least.
         knots = document.get("knots", [()] * shift.size)
         ridge = np.array(document.get("ridge", [min(RIDGES)] * shift.size), dtype=np.float64)
-        means = KernelMeans.from_json(document["means"]) if document.get("means") else None  # of later files
-        return cls(tuple(tuple(map(float, each)) for each in knots), shift, scale, mean, covariance, ridge, means)
+        kriging = Kriging.from_json(document["kriging"]) if document.get("kriging") else None  # of later files
+        return cls(tuple(tuple(map(float, each)) for each in knots), shift, scale, mean, covariance, ridge, kriging)
 
 
 def fit_normal(X: Floats, weights: Floats | None = None) -> NormalLaw | None:
@@ -160,17 +158,17 @@ def fit_normal(X: Floats, weights: Floats | None = None) -> NormalLaw | None:
     with _one_thread():
         mean, S, ridge = _expectation_maximisation(off / scale, holes, s, _columns(knots), distinct * total)
     law = NormalLaw(knots, shift, scale, mean, S, ridge)
-    return replace(law, means=_kernel_means(law, X, s)) if holes.any() else law
+    return replace(law, kriging=_krige(law, X, s)) if holes.any() else law
 
 
-def _kernel_means(law: NormalLaw, X: Floats, s: Floats) -> KernelMeans:
-    """Fit what the law's mean is averaged with to rows X of weights s, or to some of them."""
+def _krige(law: NormalLaw, X: Floats, s: Floats) -> Kriging:
+    """Fit what the law's means are averaged with to rows X of weights s, or to some of them."""
     some = spread(len(X), MOST_CENTRES)
     rows = X[some]
     holes = np.isnan(rows)
     law.fill(rows)
     with _one_thread():
-        return fit_kernel_means(law.standardised(rows), holes, s[some])
+        return fit_kriging(law.standardised(rows), holes, s[some])
 
 
 def _knots(column: Floats, s: Floats, most: int) -> tuple[float, ...]:
