@@ -30,17 +30,17 @@ Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 Holes = npt.NDArray[np.bool_]
 
-RIDGES = 10.0 ** np.arange(-5, 2)
+RIDGES = 10.0 ** (np.arange(-10, 3) / 2)
 """From next to interpolation of some hundred rows, to next to the mean."""
 WIDTH = 2.0
 """Of the kernel, in mean distances of two centres; half of that and twice that fill in as well."""
-NEAREST = 32
-"""Centres of one system. 50 and 100 fill in as well, and take two and ten times as long."""
+NEAREST = 50
+"""Centres of one system. 30 and 100 fill in as well, and so do systems of all centres."""
 MOST_CENTRES, MOST_JUDGED = 1000, 500
 """Rows that are centres, and those whose leave-one-out residuals judge the ridges."""
 ROUNDS = 2
 """How often gaps of the centres are filled in."""
-LAW = 1 / 3
+LAW = 1 / 4
 """The share of the normal law's mean in what takes a number's place: where a column is noise to the others, or a line,
 it is the better one of the two."""
 BLOCK_CELLS = 2**10
