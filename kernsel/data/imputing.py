@@ -6,7 +6,7 @@ covariance S, the missing features z_u of a row have, given the others z_o, the 
 
     m_u + S_uo (S_oo + r_u I)^-1 (z_o - m_o),
 
-with a ridge r_u for each feature. m and S are fitted by the EM algorithm, which takes that mean for what is missing,
+with a ridge r_u for each feature. Numbers of the nearest rows are averaged with that mean (``kernsel.data.kriging``). m and S are fitted by the EM algorithm, which takes that mean for what is missing,
 and adds the covariance of what it leaves, ``(I, -B') S (I, -B')'`` with ``B = (S_oo + r_u I)^-1 S_ou``, to S, until S
 stays. The ridge of a feature is the one of the least generalised cross-validation, from S alone: the mean squared
 residual of the feature given all features of other columns over ``(1 - degrees of freedom / n)^2``. A feature that no
@@ -122,13 +122,15 @@ class NormalLaw:
         return cls(tuple(tuple(map(float, each)) for each in knots), shift, scale, mean, covariance, ridge, kriging)
 
 
-def fit_normal(X: Floats, weights: Floats | None = None) -> NormalLaw | None:
+def fit_normal(X: Floats, weights: Floats | None = None, near: bool = True) -> NormalLaw | None:
     """Fit a normal law to rows in which NaN stands for what is missing.
 
     Parameters
     ----------
     X : (n, d) array
     weights : (n,) array, optional
+    near : bool
+        Whether the nearest rows are to tell of missing numbers, too.
 
     Returns
     -------
@@ -158,7 +160,7 @@ def fit_normal(X: Floats, weights: Floats | None = None) -> NormalLaw | None:
     with _one_thread():
         mean, S, ridge = _expectation_maximisation(off / scale, holes, s, _columns(knots), distinct * total)
     law = NormalLaw(knots, shift, scale, mean, S, ridge)
-    return replace(law, kriging=_krige(law, X, s)) if holes.any() else law
+    return replace(law, kriging=_krige(law, X, s)) if near and holes.any() else law
 
 
 def _krige(law: NormalLaw, X: Floats, s: Floats) -> Kriging:

@@ -36,15 +36,13 @@ WIDTH = 2.0
 """Of the kernel, in mean distances of two centres; half of that and twice that fill in as well."""
 NEAREST = 50
 """Centres of one system. 30 and 100 fill in as well, and so do systems of all centres."""
-MOST_CENTRES, MOST_JUDGED = 1000, 500
+MOST_CENTRES, MOST_JUDGED = 1000, 300
 """Rows that are centres, and those whose leave-one-out residuals judge the ridges."""
 ROUNDS = 2
 """How often gaps of the centres are filled in."""
 LAW = 1 / 4
 """The share of the normal law's mean in what takes a number's place: where a column is noise to the others, or a line,
 it is the better one of the two."""
-BLOCK_CELLS = 2**10
-"""Systems that are in memory at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,33 +104,19 @@ class Kriging:
             rows = np.flatnonzero(holes[:, each.column] & enough)
             lacking = holes[np.ix_(rows, each.others)]
             rows, lacking = rows[~lacking.all(axis=1)], lacking[~lacking.all(axis=1)]
-            for start in range(0, rows.size, BLOCK_CELLS):
-                some = rows[start : start + BLOCK_CELLS]
-                # A number that another variogram put into Z counts for nothing here, as it is missing.
-                found = self._predict(each, Z[np.ix_(some, each.others)], ~lacking[start : start + BLOCK_CELLS])
-                Z[some, each.column] = LAW * Z[some, each.column] + (1 - LAW) * found
+            # A number that another variogram put into Z counts for nothing here, as it is missing.
+            found = self._predict(each, Z[np.ix_(rows, each.others)], ~lacking)
+            Z[rows, each.column] = LAW * Z[rows, each.column] + (1 - LAW) * found
 
     def _predict(self, variogram: Variogram, T: Floats, known: Holes) -> Floats:
         """Predict the column for rows T (n, q) of its others, of which those are known (n, q): (n,)."""
+        from kernsel.numerics.kriging import krige  # only where numbers are missing are loops needed here
+
         of = np.flatnonzero(self.own[:, variogram.column])
-        C = self.centres[np.ix_(of, variogram.others)]
-        m = min(NEAREST, of.size)
-        D = np.zeros((len(T), of.size))
-        for j in range(C.shape[1]):
-            D += known[:, j, None] * np.abs(T[:, j, None] - C[:, j])
-        near = np.argpartition(D, m - 1, axis=1)[:, :m]
-        between = np.zeros((len(T), m, m))
-        for j, column in enumerate(C.T):
-            values = column[near]
-            between += known[:, j, None, None] * np.abs(values[:, :, None] - values[:, None, :])
         s = self.weights[of] / self.weights[of].sum()
-        K = np.exp(-between / variogram.width)
-        at = np.arange(m)
-        K[:, at, at] += variogram.ridge / s[near]
-        t = self.centres[of, variogram.column][near] - variogram.mean
-        a = np.linalg.solve(K, t[:, :, None])[:, :, 0]
-        k = np.exp(-np.take_along_axis(D, near, axis=1) / variogram.width)
-        return np.asarray(variogram.mean + (k * a).sum(axis=1))
+        C, t = self.centres[np.ix_(of, variogram.others)], self.centres[of, variogram.column] - variogram.mean
+        m = min(NEAREST, of.size)
+        return variogram.mean + krige(T, known, C, t, variogram.ridge / s, variogram.width, m)
 
     def to_json(self) -> dict[str, Any]:
         """Return it as a dictionary that JSON holds without loss."""

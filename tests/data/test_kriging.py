@@ -59,7 +59,7 @@ def slow_fill(Z, holes, centres, own, weights, variograms):
         for row in np.flatnonzero(holes[:, j]):
             known = [k for k in others if not holes[row, k]]
             D = np.array([distance(Z[row], centres[i], known) for i in of])
-            near = np.argsort(D)[:NEAREST]
+            near = np.argsort(D, kind="stable")[:NEAREST]
             K = np.array([[np.exp(-distance(centres[of[a]], centres[of[c]], known) / w) for c in near] for a in near])
             a = np.linalg.inv(K + np.diag(r / s[near])) @ (centres[of[near], j] - b)
             out[row, j] = LAW * Z[row, j] + (1 - LAW) * (b + np.exp(-D[near] / w) @ a)
