@@ -6,9 +6,11 @@ covariance S, the missing features z_u of a row have, given the others z_o, the 
 
     m_u + S_uo (S_oo + r_u I)^-1 (z_o - m_o),
 
-with a ridge r_u for each feature. Numbers of the nearest rows are averaged with that mean (``kernsel.data.kriging``). m and S are fitted by the EM algorithm, which takes that mean for what is missing,
+with a ridge r_u for each feature. m and S are fitted by the EM algorithm, which takes that mean for what is missing,
 and adds the covariance of what it leaves, ``(I, -B') S (I, -B')'`` with ``B = (S_oo + r_u I)^-1 S_ou``, to S, until S
-stays. The ridge of a feature is the one of the least generalised cross-validation, from S alone: the mean squared
+stays. What takes the place of a number is that mean averaged with what the nearest rows say (``kernsel.data.kriging``).
+
+The ridge of a feature is the one of the least generalised cross-validation, from S alone: the mean squared
 residual of the feature given all features of other columns over ``(1 - degrees of freedom / n)^2``. A feature that no
 other tells of gets the largest, and so its mean, nearly.
 

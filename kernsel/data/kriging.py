@@ -140,10 +140,8 @@ class Kriging:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
         """Build it back from ``to_json()``."""
-        centres, own, weights = (
-            np.array(document[name], dtype=dtype)
-            for name, dtype in (("centres", np.float64), ("own", np.bool_), ("weights", np.float64))
-        )
+        centres, weights = (np.array(document[name], dtype=np.float64) for name in ("centres", "weights"))
+        own = np.array(document["own"], dtype=np.bool_)
         variograms = [
             Variogram(
                 int(each["column"]),
@@ -172,7 +170,7 @@ def fit_kriging(Z: Floats, holes: Holes, s: Floats) -> Kriging:
     # A row twice is a row of twice the weight, and the order of rows makes no difference.
     raw = np.column_stack([np.where(holes, 0.0, Z), holes])[s > 0]
     _, first, inverse = np.unique(raw, axis=0, return_index=True, return_inverse=True)
-    weights = np.bincount(inverse.ravel(), s[s > 0])
+    weights = np.asarray(np.bincount(inverse.ravel(), s[s > 0]), dtype=np.float64)
     law, lacking = Z[s > 0][first], holes[s > 0][first]
     columns = np.flatnonzero(lacking.any(axis=0))
     centres = law
