@@ -11,10 +11,10 @@ is at distance 2 from all others. All 0/1 columns of one column are a group of f
 that kernels of weighted distances have for it the factor ``exp(-2 theta [x is not z])``, and Gaussian and Laplacian
 kernels are products of these and of a kernel of the numbers.
 
-Where a number is missing, its mean given the other numbers of the row takes its place (``kernsel.data.imputing``), or
-the column's mean where there is no such law; for a category the most frequent one does. A column in which that was
-common has another one beside it, 1 where a value was missing and 0 elsewhere; if it is of numbers, only where the
-target differs with that.
+Where a number is missing, its mean given the other numbers of the row takes its place, by a law of all rows
+(``kernsel.data.imputing``) and by the rows near to it (``kernsel.data.kriging``), or the column's mean where there is
+no such law; for a category the most frequent one does. A column in which that was common has another one beside it, 1
+where a value was missing and 0 elsewhere; if it is of numbers, only where the target differs with that.
 """
 
 from __future__ import annotations

@@ -8,7 +8,9 @@ covariance S, the missing features z_u of a row have, given the others z_o, the 
 
 with a ridge r_u for each feature. m and S are fitted by the EM algorithm, which takes that mean for what is missing,
 and adds the covariance of what it leaves, ``(I, -B') S (I, -B')'`` with ``B = (S_oo + r_u I)^-1 S_ou``, to S, until S
-stays. The ridge of a feature is the one of the least generalised cross-validation, from S alone: the mean squared
+stays. What takes the place of a number is that mean averaged with what the nearest rows say (``kernsel.data.kriging``).
+
+The ridge of a feature is the one of the least generalised cross-validation, from S alone: the mean squared
 residual of the feature given all features of other columns over ``(1 - degrees of freedom / n)^2``. A feature that no
 other tells of gets the largest, and so its mean, nearly.
 
@@ -19,11 +21,13 @@ Sources: Little & Rubin, *Statistical Analysis with Missing Data*, section 11.2;
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from kernsel.data.kriging import MOST_CENTRES, Kriging, fit_kriging
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -54,6 +58,8 @@ class NormalLaw:
     covariance : (p, p) array
     ridge : (p,) array
         What is added to the variances of others where the feature is predicted.
+    kriging : Kriging or None
+        What the law's means are averaged with.
     """
 
     knots: tuple[tuple[float, ...], ...]
@@ -62,12 +68,30 @@ class NormalLaw:
     mean: Floats
     covariance: Floats
     ridge: Floats
+    kriging: Kriging | None = None
 
     def fill(self, X: Floats) -> None:
         """Put numbers in the place of NaN in rows X (n, d), in place."""
         with _one_thread():
             for start in range(0, len(X), BLOCK_ROWS):
-                self._fill(X[start : start + BLOCK_ROWS])
+                block = X[start : start + BLOCK_ROWS]
+                holes = np.isnan(block)
+                self._fill(block)
+                if self.kriging is not None:
+                    self._improve(self.kriging, block, holes)
+
+    def _improve(self, kriging: Kriging, X: Floats, holes: npt.NDArray[np.bool_]) -> None:
+        """Average what the law put into the places ``holes`` of rows X with what rows near say."""
+        rows = np.flatnonzero(holes.any(axis=1))
+        where, Z = holes[rows], self.standardised(X[rows])
+        kriging.fill(Z, where)
+        d = X.shape[1]
+        X[rows] = np.where(where, Z * self.scale[:d] + self.shift[:d], X[rows])
+
+    def standardised(self, X: Floats) -> Floats:
+        """Return rows X (n, d) in the units of the law."""
+        d = X.shape[1]
+        return np.asarray((X - self.shift[:d]) / self.scale[:d])
 
     def _fill(self, X: Floats) -> None:
         rows = np.flatnonzero(np.isnan(X).any(axis=1))
@@ -84,7 +108,8 @@ class NormalLaw:
     def to_json(self) -> dict[str, Any]:
         """Return the law as a dictionary that JSON holds without loss."""
         arrays = {name: getattr(self, name).tolist() for name in ("shift", "scale", "mean", "covariance", "ridge")}
-        return {"knots": [list(each) for each in self.knots], **arrays}
+        kriging = None if self.kriging is None else self.kriging.to_json()
+        return {"knots": [list(each) for each in self.knots], **arrays, "kriging": kriging}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> NormalLaw:
@@ -95,16 +120,19 @@ class NormalLaw:
         # Files of before there were hinges have one ridge for all, the least.
         knots = document.get("knots", [()] * shift.size)
         ridge = np.array(document.get("ridge", [min(RIDGES)] * shift.size), dtype=np.float64)
-        return cls(tuple(tuple(map(float, each)) for each in knots), shift, scale, mean, covariance, ridge)
+        kriging = Kriging.from_json(document["kriging"]) if document.get("kriging") else None  # of later files
+        return cls(tuple(tuple(map(float, each)) for each in knots), shift, scale, mean, covariance, ridge, kriging)
 
 
-def fit_normal(X: Floats, weights: Floats | None = None) -> NormalLaw | None:
+def fit_normal(X: Floats, weights: Floats | None = None, near: bool = True) -> NormalLaw | None:
     """Fit a normal law to rows in which NaN stands for what is missing.
 
     Parameters
     ----------
     X : (n, d) array
     weights : (n,) array, optional
+    near : bool
+        Whether the nearest rows are to tell of missing numbers, too.
 
     Returns
     -------
@@ -133,7 +161,18 @@ def fit_normal(X: Floats, weights: Floats | None = None) -> NormalLaw | None:
     distinct = len(np.unique(np.nan_to_num(off / scale), axis=0))  # neither copies nor weights tell more
     with _one_thread():
         mean, S, ridge = _expectation_maximisation(off / scale, holes, s, _columns(knots), distinct * total)
-    return NormalLaw(knots, shift, scale, mean, S, ridge)
+    law = NormalLaw(knots, shift, scale, mean, S, ridge)
+    return replace(law, kriging=_krige(law, X, s)) if near and holes.any() else law
+
+
+def _krige(law: NormalLaw, X: Floats, s: Floats) -> Kriging:
+    """Fit what the law's means are averaged with to rows X of weights s, or to some of them."""
+    some = spread(len(X), MOST_CENTRES)
+    rows = X[some]
+    holes = np.isnan(rows)
+    law.fill(rows)
+    with _one_thread():
+        return fit_kriging(law.standardised(rows), holes, s[some])
 
 
 def _knots(column: Floats, s: Floats, most: int) -> tuple[float, ...]:

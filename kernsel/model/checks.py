@@ -14,6 +14,7 @@ from kernsel.data.choices import CODINGS, MISSING
 from kernsel.data.encoding import Encoder
 from kernsel.data.imputing import NormalLaw
 from kernsel.data.kinds import CATEGORY, DATE, NUMBER, ORDINAL, Kind
+from kernsel.data.kriging import Kriging
 from kernsel.heldout.calibration import KINDS, Calibration, Isotonic
 from kernsel.heldout.intervals import Intervals
 from kernsel.heldout.vennabers import VennAbers
@@ -155,6 +156,21 @@ def _check_law(law: NormalLaw, m: int) -> None:
     _need(bool((law.scale > 0).all() and (law.ridge > 0).all()), "a law without scales")
     S = law.covariance
     _need(bool((S == S.T).all()) and np.linalg.eigvalsh(S)[0] + law.ridge.min() > 0, "a law without a covariance")
+    if law.kriging is not None:
+        _check_kriging(law.kriging, m)
+
+
+def _check_kriging(kriging: Kriging, d: int) -> None:
+    c = len(kriging.centres)
+    _need(c > 0 and kriging.centres.shape == kriging.own.shape == (c, d), "rows near of others")
+    _need(_finite(kriging.centres) and kriging.weights.shape == (c,), "rows near that are cut")
+    _need(_finite(kriging.weights) and bool((kriging.weights > 0).all()), "rows near without weights")
+    for each in kriging.variograms:
+        _need(0 <= each.column < d and bool(kriging.own[:, each.column].any()), "a variogram of no column")
+        _need(each.others.ndim == 1 and each.others.size > 0, "a variogram on no columns")
+        _need(bool(((each.others >= 0) & (each.others < d) & (each.others != each.column)).all()), "columns of others")
+        _need(all(map(_is_finite, (each.mean, each.width, each.ridge))), "a variogram that isn't finite")
+        _need(each.width > 0 and each.ridge > 0, "a variogram without a width")
 
 
 def _need(holds: bool, otherwise: str) -> None:

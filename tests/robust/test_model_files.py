@@ -166,6 +166,7 @@ def changed(document, path, value):
 
 ENCODER = ("columns", "numeric", "mean", "scale", "categories", "kinds", "fills", "gaps", "law", "missing", "ignored")
 LAW = ("shift", "scale", "mean", "covariance", "ridge")
+KRIGING = ("encoder", "law", "kriging")
 HEADERS = [
     *((("kernel",), value) for value in (KeyError, None, "gaussian", {"kernel": "nonesuch"}, {"kernel": 3})),
     *((("kernel", "parameters"), value) for value in ({}, {"tau": "x"}, {"sigma": 1}, [1], {"tau": -1.0})),
@@ -196,6 +197,13 @@ HEADERS = [
     *((("encoder", "law", "covariance", 0, 1), value) for value in (0.5, float("inf"), 1e9)),
     *((("encoder", "law", "covariance", 0, 0), value) for value in (-1.0, 0.0)),
     *((("encoder", "law", "knots"), value) for value in ([], [["x"], [], []], [[float("inf")], [], []], [1, 2, 3])),
+    *((KRIGING, value) for value in (3, "q", [[]], {"q": 3})),
+    *(((*KRIGING, name), value) for name in ("centres", "own", "weights") for value in (KeyError, [], [[1.0]], "q")),
+    *(((*KRIGING, "weights", 0), value) for value in (0.0, -1.0, float("nan"))),
+    ((*KRIGING, "centres", 0, 0), float("inf")),
+    *(((*KRIGING, "variograms", 0, name), value) for name in ("width", "ridge") for value in (0.0, float("nan"), [1])),
+    *(((*KRIGING, "variograms", 0, "column"), value) for value in (-1, 99, "q", None)),
+    *(((*KRIGING, "variograms", 0, "others"), value) for value in ([], [99], [-1], [[0]], "q")),
 ]
 
 
