@@ -22,6 +22,9 @@ from kernsel.numerics.runtime.jit import COMPILES, REORDER, inline
 UPPER, PLAIN, TRANSPOSED = (np.frombuffer(letter, np.uint8) for letter in (b"U", b"N", b"T"))
 # "N" also says that a triangular matrix has a diagonal of its own
 
+TRIALS = 6
+"""Times that a matrix is factorised: as it is, and with jitters up to a relative one of 1e-6."""
+
 
 def _routine(module: str, name: str, count: int) -> Any:
     """Return a routine of ``count`` pointers, none of which it keeps: for compiled code, or for Python without it."""
@@ -241,14 +244,20 @@ def ridged_cholesky(H, ridge, free, R):
     for i in range(n):
         mean += (H[i, i] + ridge) / n
     jitter = 0.0
-    for _ in range(6):
+    for _ in range(TRIALS):
         copy_lower(H, R)
         for i in range(n):
             R[i, i] += (ridge if i < n - free else 0.0) + jitter
         if cholesky(R) == 0:
             return 0
-        jitter = max(100.0 * jitter, 1e-14 * mean)
+        jitter = more_jitter(jitter, mean)
     return -1
+
+
+@inline
+def more_jitter(jitter, mean):
+    """Return the jitter to try after one that didn't help, from the mean diagonal."""
+    return max(100.0 * jitter, 1e-14 * mean)
 
 
 @inline
