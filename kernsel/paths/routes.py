@@ -11,7 +11,8 @@ the square loss, Gram     a factorisation of each ridge                       fr
                           one eigendecomposition                              otherwise
 the square loss, features products of features without those of a fold        where these take fewer multiplications
                           one eigendecomposition                              otherwise
-other losses, Gram        refits of all folds                                 where cheaper than Newton steps
+other losses, Gram        refits of all folds, side by side                   curved everywhere, few folds
+                          refits of all folds                                 where cheaper than Newton steps
                           Newton steps                                        otherwise
 other losses, features    Newton steps
 any, fits that leave out   refits
@@ -45,6 +46,10 @@ eigendecomposition (r, r)."""
 
 STEPS = 3
 """Newton steps that a refit without a fold takes from the fit on all rows, where it doesn't keep its curved rows."""
+
+FEW_FOLDS = 0.1
+"""Up to this share of the rows, so many folds are few: refits side by side take a half more than Newton steps, which
+need verification, and more where every row is a fold."""
 
 Square = Literal["spectrum", "factors", "krylov", "products"]
 Whole = Literal["one fold", "folds", "blocks"]
@@ -124,6 +129,11 @@ def whole_in_tiles(sizes: Sizes) -> Whole:
     if t == 1:
         return "one fold"
     return "folds" if t * (len(sizes.rows.Y) + sizes.bias) <= COLUMNS else "blocks"
+
+
+def few_folds(rows: Partition) -> bool:
+    """Tell whether refits of all folds side by side cost little more than their Newton steps."""
+    return int(rows.left.size) <= FEW_FOLDS * rows.n
 
 
 def by_leverages(rows: Partition, thresholds: Thresholds) -> bool:

@@ -65,6 +65,8 @@ class SmoothPath(Path):
     """Minimises J: see ``numerics.smooth.newton``."""
     step: ClassVar[Compiled]
     """Newton steps for folds."""
+    side_by_side: ClassVar[Compiled | None] = None
+    """Refits of all folds from one inverse, for losses that are curved everywhere; None where there are none."""
     series: ClassVar[Compiled]
     """The influence series for folds."""
     enclose: ClassVar[Compiled]
@@ -109,6 +111,8 @@ class SmoothPath(Path):
 
         Solutions go to ``ends (k, l, t, .)``, if they are wanted.
         """
+        if self._together:
+            return self._exact_together(chosen, ends)
         rows, fits = self.rows, self.fits
         k, folds = len(rows.Y), rows.left.size
         out, status = fits.f[:, chosen].copy(), fits.status[:, chosen].copy()
@@ -123,6 +127,40 @@ class SmoothPath(Path):
                 if ends is not None:
                     ends[c, :, fold] = refitted.x[job]
         return Fits(fits.x[:, chosen], out, status)
+
+    @property
+    def _together(self) -> bool:
+        """Whether fits without each fold are found side by side."""
+        return self.side_by_side is not None and not self.learner.loss.piecewise_quadratic and self.rows.updated
+
+    def _exact_together(self, chosen: Indices, ends: Array | None) -> Fits:
+        """Return what ``_exact`` does, from fits of all folds side by side; those that don't end well by themselves."""
+        assert self.side_by_side is not None
+        f, status, _, found = update_folds(
+            self, self.representation, self.side_by_side, 0, trust=self._settled, which=chosen,
+            solutions=ends is not None,
+        )  # fmt: skip
+        if ends is not None:
+            ends[:] = found
+        self._refit_those(status != newton.CONVERGED, chosen, f, status, ends)
+        return Fits(self.fits.x[:, chosen], f, np.maximum(status.max(axis=2), self.fits.status[:, chosen]))
+
+    def _refit_those(
+        self, again: NDArray[np.bool_], numbers: Indices, f: Array, status: NDArray[np.int64], ends: Array | None
+    ) -> None:
+        """Overwrite outputs f (k, l, n), statuses (k, l, t) and solutions of some folds ``again (k, l, t)`` by refits.
+
+        They are of the lambda with these numbers.
+        """
+        for k in np.flatnonzero(again.any(axis=(0, 2))):
+            jobs = [(int(c), int(fold)) for c, fold in np.argwhere(again[:, k])]
+            refitted = self._refit(jobs, numbers[[k]])
+            for job, (c, fold) in enumerate(jobs):
+                held = slice(self.rows.starts[fold], self.rows.starts[fold + 1])
+                f[c, k, held] = refitted.f[job, 0, held]
+                status[c, k, fold] = refitted.status[job, 0]
+                if ends is not None:
+                    ends[c, k, fold] = refitted.x[job, 0]
 
     def _refit(self, jobs: Sequence[tuple[int, int]], which: Indices) -> Fits:
         """Fit each (output, fold) without its fold, for the lambda numbered ``which``, from the fit on all rows."""
@@ -166,13 +204,17 @@ class SmoothPath(Path):
         self, parameters: Array, G: Array, which: Indices, Y: Array, S: Array, lams: Array, follow: bool, x: Array,
         f: Array,
     ) -> NDArray[np.int64]:  # fmt: skip
-        everywhere = 0.0 if self.learner.loss.piecewise_quadratic else CURVED_EVERYWHERE
-        settled = max(self.representation.decrement, everywhere)
         result: NDArray[np.int64] = newton.solve_paths(
             self.solver, G, int(self.bias), which, Y, S, lams, self.learner.loss.pointer, parameters, follow, x, f,
-            settled,
+            self._settled,
         )  # fmt: skip
         return result
+
+    @property
+    def _settled(self) -> float:
+        """A fit ends with a step that promises less than this share of J."""
+        everywhere = 0.0 if self.learner.loss.piecewise_quadratic else CURVED_EVERYWHERE
+        return max(self.representation.decrement, everywhere)
 
     def newton_step(self) -> HeldOut:
         """Folds whose system is singular, or whose step strays by more than ``trust`` allows, are refitted.
@@ -238,16 +280,7 @@ class SmoothPath(Path):
         distrusted = (newton.SINGULAR, newton.ASTRAY) if in_force else (newton.SINGULAR,)
         again = np.isin(status, distrusted) & (fitted == newton.CONVERGED)
         status = np.where(status == newton.ASTRAY, fitted, status)
-        numbers = np.flatnonzero(which)
-        for k in np.flatnonzero(again.any(axis=(0, 2))):
-            jobs = [(int(c), int(fold)) for c, fold in np.argwhere(again[:, k])]
-            refitted = self._refit(jobs, numbers[[k]])
-            for job, (c, fold) in enumerate(jobs):
-                held = slice(self.rows.starts[fold], self.rows.starts[fold + 1])
-                f[c, k, held] = refitted.f[job, 0, held]
-                status[c, k, fold] = refitted.status[job, 0]
-                if ends is not None:
-                    ends[c, k, fold] = refitted.x[job, 0]
+        self._refit_those(again, np.flatnonzero(which), f, status, ends)
         return f, status.max(axis=2), again, rho.max(axis=(0, 2)), ends
 
     def _room_for_folds(self) -> Array:
@@ -382,9 +415,9 @@ class SmoothPath(Path):
         return self.fits.x[:, k]
 
     def _refitted(self, k: int) -> Array:
-        outputs, folds = len(self.rows.Y), self.rows.left.size
-        jobs = [(c, fold) for fold in range(folds) for c in range(outputs)]
-        return self._refit(jobs, np.array([k])).x[:, 0].reshape(folds, outputs, -1)
+        ends = np.empty((len(self.rows.Y), 1, self.rows.left.size, self._width))
+        self._exact(np.array([k]), ends)
+        return ends[:, 0].swapaxes(0, 1)
 
 
 def with_lost(status: NDArray[np.int64], representation: Representation, lams: Array) -> NDArray[np.int64]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.numerics.smooth import enclosure_kernel, heldout_kernel, newton
+from kernsel.numerics.smooth import enclosure_kernel, heldout_kernel, newton, refits_kernel
 from kernsel.numerics.square import leverage
 from kernsel.paths import routes
 from kernsel.paths.outputs import HeldOut
@@ -22,6 +22,7 @@ class GramSmoothPath(SmoothPath):
     representation: Gram
     solver = newton.in_kernel
     step = heldout_kernel.newton_step
+    side_by_side = refits_kernel.refit_folds
     series = heldout_kernel.influence
     enclose = enclosure_kernel.enclose
     between = enclosure_kernel.enclose_between
@@ -41,7 +42,8 @@ class GramSmoothPath(SmoothPath):
         cheaper = [
             routes.refits_are_cheaper(each, rows.n, rows.left, share, loss.piecewise_quadratic) for each in curved
         ]
-        return np.asarray(np.all(cheaper, axis=0))
+        together = self._together and routes.few_folds(rows)
+        return np.asarray(np.all(cheaper, axis=0)) | together
 
     def _leverages(self, d2: Array, ridge: float) -> Array:
         return leverage.leverages_in_kernel(self.representation.gram, int(self.bias), d2, ridge)

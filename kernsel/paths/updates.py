@@ -35,7 +35,7 @@ def update_folds(
     order: int,
     V: Array | None = None,
     trust: float = np.inf,
-    which: NDArray[np.bool_] | slice = slice(None),
+    which: NDArray[np.bool_] | NDArray[np.int64] | slice = slice(None),
     solutions: bool = False,
 ) -> Updated:
     """Apply a fold update of ``numerics.smooth`` to the fits ``which`` of a path.
@@ -51,8 +51,8 @@ def update_folds(
         A factor of the Gram matrix.
     trust : float
         The share of what a Newton step promises by which it may stray.
-    which : (L,) array of bool, optional
-        Numbers of lambda; all without it.
+    which : array, optional
+        Numbers of lambda, or (L,) bool; all without it.
     solutions : bool
         Whether those that Newton steps end at are wanted.
     """

@@ -64,20 +64,32 @@ def add_to_fold(K, rows, count, coefficients, lo, hi, out):
 
 
 @inline
+def inverse_and_border(K, bias, rows, root, ridge, B, u):
+    """Fill ``B`` with ``(D^1/2 K D^1/2 + ridge I)^-1`` on the curved rows, and for a bias ``u = B D^1/2 1``.
+
+    Returns ``1 / (1' D^1/2 u)``, 0 without a bias; NaN if there is no inverse.
+    """
+    if factorise(K, rows, root, ridge, B) != 0 or (bias and root.size == 0):
+        return np.nan
+    inverse(B)
+    if not bias:
+        return 0.0
+    times(B, root, u)
+    return 1.0 / inner(root, u)
+
+
+@inline
 def scaled_inverse(K, bias, rows, root, ridge, M):
     """Fill ``M`` with ``(D^1/2 K D^1/2 + ridge I)^-1`` on the curved rows, bordered for a bias; return a status.
 
     ``[B r; r' 0]^-1 = [B^-1 - u u' / t, u / t; u' / t, -1 / t]`` with ``u = B^-1 r`` and ``t = r' u``.
     """
     m = root.size
-    B = np.empty((m, m))
-    if factorise(K, rows, root, ridge, B) != 0 or (bias and m == 0):
+    B, u = np.empty((m, m)), np.zeros(m)
+    t = inverse_and_border(K, bias, rows, root, ridge, B, u)
+    if np.isnan(t):
         return SINGULAR
-    inverse(B)
-    u, t = np.zeros(m), 0.0
     if bias:
-        times(B, root, u)
-        t = 1.0 / inner(root, u)
         M[m, m] = -t
     for i in range(m):
         for j in range(m):

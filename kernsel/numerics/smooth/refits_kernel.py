@@ -1,13 +1,14 @@
 """Fits without each fold, all from one inverse, for losses that are curved everywhere: in the coordinates of K.
 
-With the curvatures D0 of the fit on all rows and its ridge mu0, let ``H0 = mu0 I_g + sum_T D0_i psi_i psi_i'`` on the
-rows T that a fit without a fold S keeps, where psi_i takes a fit to its output. With
-``M = [D0^1/2 K D0^1/2 + mu0 I, D0^1/2 1; 1' D0^1/2, 0]^-1`` of ``heldout_kernel`` without the rows S,
+With the curvatures D0 of the fit on all rows, raised to a little where there is next to none, and a ridge mu0, let
+``H0 = mu0 I_g + sum_T D0_i psi_i psi_i'`` on the rows T that a fit without a fold S keeps, where psi_i takes a fit to
+its output. With the matrix of ``heldout_kernel.scaled_inverse``, ``M = [D0^1/2 K D0^1/2 + mu0 I, r; r', 0]^-1`` with
+``r = D0^1/2 1``, and without the rows S,
 
-    H0^-1 sum_T rho_i psi_i   has the outputs   D0^-1/2 Q D0^-1/2 rho,   Q = I - mu0 M,
+    H0^-1 sum_T rho_i psi_i   has the outputs   D0^-1/2 Q D0^-1/2 rho,   Q = I - mu0 M_TT,
 
-and minus the last entry of ``mu0 M (D0^-1/2 rho, 0)``, over mu0, is its bias. So H0^-1 costs one product with M, which
-is the same for all folds but for their own rows, and one matrix product serves them all.
+and its bias is the last entry of ``M (D0^-1/2 rho, 0)``. So H0^-1 costs one product with M, which is the same for all
+folds but for their own rows: one matrix product serves them all.
 
 Newton steps ``H x = -G`` of a fold, with its own curvatures D and ridge mu, are solved by conjugate gradients in the
 space of functions, preconditioned by H0. Gradients ``G = sum_T c_i psi_i``, ``c_i = d1_i + mu a_i``, and everything
@@ -16,24 +17,30 @@ that conjugate gradients make of them are such sums; with ``p = H0^-1 sum_T pi_i
     H p  =  sum_T (pi_i + (D_i - D0_i) h_i + (mu - mu0) p_i) psi_i,    p_i = (pi_i - D0_i h_i) / mu0,
 
 so that no product with K is needed. Eigenvalues of ``H0^-1 H`` lie between the least and the largest of ``D_i / D0_i``,
-``mu / mu0`` and 1. All is scaled by ``D0^1/2``: ``r = D0^-1/2 rho``, ``t = D0^1/2 h``. Outputs are made anew from
-coefficients, by one product with K, before every Newton step.
+``mu / mu0`` and 1. In the code all is scaled: ``D0^-1/2 pi`` and ``D0^1/2 h``. Outputs are made anew from coefficients,
+by one product with K, before every Newton step.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from typing import NamedTuple
 
-from kernsel.numerics.runtime.blas import damped_cholesky, fill, inner, inner_products, inverse
+import numpy as np
+from numpy.typing import NDArray
+
+from kernsel.numerics.runtime.blas import damped_cholesky, fill, inner, inverse, rows_times
 from kernsel.numerics.runtime.jit import inline, pointer
 from kernsel.numerics.smooth.convergence import CONVERGED, EXACT, ROUGH, SINGULAR, UNFINISHED
 from kernsel.numerics.smooth.heldout import UPDATE
-from kernsel.numerics.smooth.heldout_kernel import roots, scaled_inverse
+from kernsel.numerics.smooth.heldout_kernel import inverse_and_border
 from kernsel.numerics.smooth.objective import Direction, Objective, derivatives, inner_above, line_search
-from kernsel.numerics.smooth.systems import add_rows, curved_rows
+from kernsel.numerics.smooth.systems import add_rows
 
 GROUP = 16
 """Folds that are fitted side by side: enough for a matrix product, and little memory where every row is a fold."""
+
+LEAST = 1e-3
+"""D0 is raised to this share of what outweighs the ridge in a row alone, ``mu0 / max K_ii``: that is of no consequence."""
 
 MOST_STEPS = 20
 """Newton steps; folds that take more, as one in which one class is left, are fitted by themselves."""
@@ -42,11 +49,54 @@ MOST_GRADIENTS = 100
 """Steps of conjugate gradients for one Newton step, which goes downhill wherever they end."""
 
 
+class Inverse(NamedTuple):
+    """``M = [B - share u u', share u; share u', -share]`` for all rows.
+
+    Parameters
+    ----------
+    B : (n, n) array
+        ``(D0^1/2 K D0^1/2 + ridge I)^-1``.
+    u : (n,) array
+        ``B r``; 0 without a bias.
+    share : float
+        ``1 / r' u``; 0 without a bias.
+    ridge : float
+        mu0.
+    root : (n,) array
+        ``r = D0^1/2``.
+    """
+
+    B: NDArray[np.float64]
+    u: NDArray[np.float64]
+    share: float
+    ridge: float
+    root: NDArray[np.float64]
+
+
+class Group(NamedTuple):
+    """Folds that are fitted side by side: ``g`` of them.
+
+    Parameters
+    ----------
+    gone, bounds : (m,), (g + 1,) arrays of int
+        The fit without fold k leaves out the rows ``gone[bounds[k]:bounds[k + 1]]``.
+    blocks : (m, widest) array
+        Fold below fold, the inverse of the block of M of these rows.
+    shorter : (g,) array
+        ``mu / mu0 - 1``.
+    """
+
+    gone: NDArray[np.int64]
+    bounds: NDArray[np.int64]
+    blocks: NDArray[np.float64]
+    shorter: NDArray[np.float64]
+
+
 @pointer(UPDATE)
 def refit_folds(K, V, objective, loss, fit, folds, order, tol, held):
-    """Fit without each fold, from one Newton step of the fit on all rows; ``rho`` isn't filled.
+    """Fit without each fold, from where a Newton step of the fit on all rows leads to; ``rho`` isn't filled.
 
-    Folds are left ``UNFINISHED`` where the fit has rows without curvature, or they take too many steps.
+    Folds are left ``UNFINISHED`` if they take too many steps.
 
     Parameters
     ----------
@@ -66,238 +116,245 @@ def refit_folds(K, V, objective, loss, fit, folds, order, tol, held):
     held : HeldOut
         Overwritten.
     """
-    n, bias = fit.f.size, objective.bias
-    rows = np.empty(n, np.int64)
-    for fold in range(folds.left.size):
-        held.status[fold] = UNFINISHED
-    if curved_rows(fit.d2, rows) < n:
+    n, t = fit.f.size, folds.left.size
+    ridge, longest = 2.0 * folds.left[0] * objective.lam, 0.0
+    rows, root = np.empty(n, np.int64), np.empty(n)
+    for i in range(n):
+        rows[i] = i
+        longest = max(longest, K[i, i])
+    least = LEAST * ridge / (longest if longest > 0.0 else 1.0)
+    for i in range(n):
+        root[i] = np.sqrt(max(fit.d2[i], least))
+    B, u = np.empty((n, n)), np.zeros(n)
+    share = inverse_and_border(K, objective.bias, rows, root, ridge, B, u)
+    for fold in range(t):
+        held.status[fold] = SINGULAR if np.isnan(share) else UNFINISHED
+    if np.isnan(share):
         return
-    root, M = roots(fit.d2, rows, n), np.empty((n + bias, n + bias))
-    ridge = 2.0 * folds.left[0] * objective.lam
-    if scaled_inverse(K, bias, rows, root, ridge, M) != 0:
-        for fold in range(folds.left.size):
-            held.status[fold] = SINGULAR
-        return
-    for first in range(0, folds.left.size, GROUP):
-        refit_group(K, M, ridge, root, objective, loss, fit, folds, first, min(first + GROUP, folds.left.size), tol, held)
+    M = Inverse(B, u, share, ridge, root)
+    for first in range(0, t, GROUP):
+        last = min(first + GROUP, t)
+        bounds, shorter = np.empty(last - first + 1, np.int64), np.empty(last - first)
+        for fold in range(first, last + 1):
+            bounds[fold - first] = folds.bounds[fold] - folds.bounds[first]
+        for fold in range(first, last):
+            shorter[fold - first] = 2.0 * folds.left[fold] * objective.lam / ridge - 1.0
+        gone = folds.away[folds.bounds[first] : folds.bounds[last]]
+        group = Group(gone, bounds, left_out_blocks(M, gone, bounds), shorter)
+        refit_group(K, M, objective, loss, fit, folds, group, first, tol, held)
 
 
 @inline
-def refit_group(K, M, ridge, root, objective, loss, fit, folds, first, last, tol, held):
-    """Fit without each of the folds from ``first`` to below ``last``: see ``refit_folds``.
-
-    M is the inverse for all rows, with the curvatures ``root ** 2`` and the given ridge.
-    """
-    (y, s, lam, parameters, bias), (starts, gone, bounds, left, _) = objective, folds
-    n, g = y.size, last - first
+def refit_group(K, M, objective, loss, fit, folds, group, first, tol, held):
+    """Fit without each of the folds of a group, which begins with number ``first``: see ``refit_folds``."""
+    y, s, lam, parameters, bias = objective
+    root, left = M.root, folds.left[first : first + group.shorter.size]
+    n, g = y.size, left.size
     a, b, f, weights, d1 = np.empty((g, n)), np.zeros(g), np.empty((g, n)), np.empty((g, n)), np.empty((g, n))
-    d2, promise, accuracy, loss_of, J = np.empty(n), np.ones(g), np.zeros(g), np.zeros(g), np.zeros(g)
-    r, bend, shorter, running = np.empty((g, n)), np.empty((g, n)), np.empty(g), np.empty(g, np.bool_)
-    t, p, change = np.empty((g, n)), np.empty((g, n)), np.empty(g)
-    blocks = left_out_blocks(M, gone, bounds, first, last)
+    d2, total, J, running = np.empty(n), np.empty(g), np.empty(g), np.ones(g, np.bool_)
+    r, bend, t, p, change = np.empty((g, n)), np.empty((g, n)), np.empty((g, n)), np.empty((g, n)), np.empty(g)
     for k in range(g):
         for i in range(n):
             weights[k, i] = s[i]
-        for i in gone[bounds[first + k] : bounds[first + k + 1]]:
+        for i in group.gone[group.bounds[k] : group.bounds[k + 1]]:
             weights[k, i] = 0.0
-        running[k] = True
-        shorter[k] = 2.0 * left[first + k] * lam / ridge - 1.0
-    first_step(M, root, fit, bias, gone, bounds, first, blocks, a, b)
+    first_step(M, fit, bias, group, a, b)
     for _ in range(MOST_STEPS):
         if fill_outputs(K, a, b, running, f) == 0:
             break
         for k in range(g):
-            if not running[k]:
-                continue
-            N = left[first + k]
-            loss_of[k] = derivatives(loss, parameters, y, weights[k], f[k], d1[k], d2)
-            J[k] = loss_of[k] / N + lam * inner_above(a[k], f[k], b[k])
-            running[k] = np.isfinite(J[k])
-            accuracy[k] = max(min(promise[k] * promise[k], ROUGH), EXACT * EXACT)
-            for i in range(n):
-                kept = weights[k, i] > 0.0
-                r[k, i] = -(d1[k, i] + 2.0 * N * lam * a[k, i]) / root[i] if kept else 0.0
-                bend[k, i] = d2[i] / (root[i] * root[i]) - 1.0 if kept else 0.0
-        directions(M, ridge, bias, gone, bounds, first, blocks, bend, shorter, accuracy, running, r, t, p, change)
+            if running[k]:
+                total[k] = derivatives(loss, parameters, y, weights[k], f[k], d1[k], d2)
+                J[k] = total[k] / left[k] + lam * inner_above(a[k], f[k], b[k])
+                running[k] = np.isfinite(J[k])
+                for i in range(n):
+                    r[k, i] = -(d1[k, i] + 2.0 * left[k] * lam * a[k, i]) / root[i]
+                    bend[k, i] = d2[i] / (root[i] * root[i]) - 1.0
+                for i in group.gone[group.bounds[k] : group.bounds[k + 1]]:
+                    r[k, i] = bend[k, i] = 0.0
+        find_directions(M, bias, group, bend, left * J, running, r, t, p, change)
         for k in range(g):
             if not running[k]:
                 continue
-            N = left[first + k]
             for i in range(n):
-                p[k, i] = root[i] * (p[k, i] - t[k, i]) / ridge
+                p[k, i] = root[i] * (p[k, i] - t[k, i]) / M.ridge
                 t[k, i] /= root[i]
             q1, q2 = inner_above(p[k], f[k], b[k]), inner(p[k], t[k])
-            slope = inner(d1[k], t[k]) / N + 2.0 * lam * q1
-            step, settled = 1.0, not slope < 0.0
+            slope = inner(d1[k], t[k]) / left[k] + 2.0 * lam * q1
+            settled = slope >= 0.0  # rounding is all that is left
             if slope < 0.0:
                 own = Objective(y, weights[k], lam, parameters, bias)
-                start = Direction(loss_of[k], J[k], slope, q1, q2)
-                step = line_search(loss, own, N, f[k], t[k], start)
-                promise[k] = -slope / J[k]
-                settled = step == 1.0 and promise[k] <= tol
+                step = line_search(loss, own, left[k], f[k], t[k], Direction(total[k], J[k], slope, q1, q2))
+                settled = step == 1.0 and -slope <= tol * J[k]
                 for i in range(n):
                     a[k, i] += step * p[k, i]
                 b[k] += step * change[k]
-            if settled and np.isfinite(slope):
-                place_fit(K, a[k], b[k], bias, starts[first + k], starts[first + k + 1], first + k, held)
-                running[k] = False
-            running[k] &= np.isfinite(slope)
+            if settled:
+                place_fit(K, a[k], b[k], bias, folds.starts[first + k], folds.starts[first + k + 1], first + k, held)
+            running[k] = np.isfinite(slope) and not settled
 
 
 @inline
-def left_out_blocks(M, gone, bounds, first, last):
-    """Return the inverses of the blocks of M of the rows that each fold leaves out, (m, widest), fold below fold."""
-    widest, begin = 0, bounds[first]
-    for fold in range(first, last):
-        widest = max(widest, bounds[fold + 1] - bounds[fold])
-    blocks = np.zeros((bounds[last] - begin, widest))
-    for fold in range(first, last):
-        lo, m = bounds[fold], bounds[fold + 1] - bounds[fold]
-        block = np.empty((m, m))
-        for i in range(m):
+def left_out_blocks(M, gone, bounds):
+    """Return the ``blocks`` of a ``Group``; NaN where there is no inverse."""
+    widest = 0
+    for k in range(bounds.size - 1):
+        widest = max(widest, bounds[k + 1] - bounds[k])
+    blocks = np.zeros((gone.size, widest))
+    for k in range(bounds.size - 1):
+        rows = gone[bounds[k] : bounds[k + 1]]
+        block = np.empty((rows.size, rows.size))
+        for i in range(rows.size):
             for j in range(i + 1):
-                block[i, j] = M[gone[lo + i], gone[lo + j]]
-        if damped_cholesky(block) != 0:
-            fill(block[0], np.nan)
+                block[i, j] = M.B[rows[i], rows[j]] - M.share * M.u[rows[i]] * M.u[rows[j]]
+        failed = damped_cholesky(block) != 0
         inverse(block)
-        for i in range(m):
-            for j in range(m):
-                blocks[lo - begin + i, j] = block[i, j]
+        for i in range(rows.size):
+            for j in range(rows.size):
+                blocks[bounds[k] + i, j] = np.nan if failed else block[i, j]
     return blocks
 
 
 @inline
-def drop_rows(M, places, block, u):
-    """Turn ``u = M v``, with ``v = 0`` at some places, into the solution without these rows of M^-1.
+def drop_rows(M, group, k, x, last):
+    """Turn ``(x, last) = M (v, 0)``, with ``v = 0`` on the rows that fold k leaves out, into that without these rows.
 
-    Block is the inverse of that of M at the places, (m, .).
+    The new last entry is returned, which is that of a bias.
     """
-    m = places.size
-    here, pulls = np.empty(m), np.empty(m)
-    for i in range(m):
-        here[i] = u[places[i]]
-    for i in range(m):
-        pulls[i] = -inner(block[i, :m], here)
-    add_rows(M, places, m, pulls, u)
-    for i in places:
-        u[i] = 0.0
+    lo, rows = group.bounds[k], group.gone[group.bounds[k] : group.bounds[k + 1]]
+    here, pulls, pull = np.empty(rows.size), np.empty(rows.size), 0.0
+    for i in range(rows.size):
+        here[i] = x[rows[i]]
+    for i in range(rows.size):
+        pulls[i] = -inner(group.blocks[lo + i, : rows.size], here)
+        pull += M.u[rows[i]] * pulls[i]
+    add_rows(M.B, rows, rows.size, pulls, x)
+    for i in range(x.size):
+        x[i] -= M.share * pull * M.u[i]
+    for i in rows:
+        x[i] = 0.0
+    return last + M.share * pull
 
 
 @inline
-def first_step(M, root, fit, bias, gone, bounds, first, blocks, a, b):
+def first_step(M, fit, bias, group, a, b):
     """Fill ``a (g, n)`` and ``b (g,)`` with where a Newton step from the fit on all rows leads to, at the ridge of M."""
-    n, g = root.size, b.size
-    B = np.zeros((g, M.shape[0]))
+    n, g = M.root.size, b.size
+    v = np.zeros((g, n))
     old = fit.x[n] if bias else 0.0
     for k in range(g):
         for i in range(n):
-            B[k, i] = root[i] * (fit.f[i] - old) - fit.d1[i] / root[i]
-        for i in gone[bounds[first + k] : bounds[first + k + 1]]:
-            B[k, i] = 0.0
-    U = inner_products(B, M)
+            v[k, i] = M.root[i] * (fit.f[i] - old) - fit.d1[i] / M.root[i]
+        for i in group.gone[group.bounds[k] : group.bounds[k + 1]]:
+            v[k, i] = 0.0
+    X = rows_times(v, M.B)
     for k in range(g):
-        lo, hi = bounds[first + k], bounds[first + k + 1]
-        drop_rows(M, gone[lo:hi], blocks[lo - bounds[first] : hi - bounds[first]], U[k])
+        last = border(M, v[k], X[k])
+        b[k] = drop_rows(M, group, k, X[k], last)
         for i in range(n):
-            a[k, i] = root[i] * U[k, i]
-        if bias:
-            b[k] = U[k, n]
+            a[k, i] = M.root[i] * X[k, i]
+
+
+@inline
+def border(M, v, x):
+    """Turn ``x = B v`` into the first entries of ``M (v, 0)``, and return the last one."""
+    last = M.share * inner(M.u, v)
+    for i in range(x.size):
+        x[i] -= last * M.u[i]
+    return last
 
 
 @inline
 def fill_outputs(K, a, b, running, f):
     """Fill rows of ``f (g, n)`` with ``K a + b`` for fits that are running; return how many are."""
-    count, n = 0, K.shape[0]
+    n = K.shape[0]
     A = np.empty((b.size, n))
+    count = take_running(a, running, A)
+    F = rows_times(A[:count], K)
+    row = 0
     for k in range(b.size):
         if running[k]:
             for i in range(n):
-                A[count, i] = a[k, i]
-            count += 1
-    F = inner_products(A[:count], K)
+                f[k, i] = F[row, i] + b[k]
+            row += 1
+    return count
+
+
+@inline
+def take_running(v, running, out):
+    """Copy the rows of ``v (g, n)`` that are running to the first rows of out; return their number."""
     count = 0
-    for k in range(b.size):
+    for k in range(running.size):
         if running[k]:
-            for i in range(n):
-                f[k, i] = F[count, i] + b[k]
+            for i in range(v.shape[1]):
+                out[count, i] = v[k, i]
             count += 1
     return count
 
 
 @inline
-def directions(M, ridge, bias, gone, bounds, first, blocks, bend, shorter, accuracy, running, r, t, p, change):
+def find_directions(M, bias, group, bend, scale, running, r, t, p, change):
     """Solve the Newton systems of fits that are running by conjugate gradients: see the module.
+
+    The square of a residual, in the norm of the preconditioner, falls to the share that it is of the objective: steps
+    converge quadratically.
 
     Parameters
     ----------
-    M, ridge, blocks : (n + bias, n + bias), float, (m, .)
-        The inverse for all rows, its ridge, and what ``left_out_blocks`` returns.
-    bias, gone, bounds, first : int, (m,), (t + 1,), int
+    M : Inverse
+    bias : int
+    group : Group
     bend : (g, n)
         ``D / D0 - 1``, 0 on rows that are left out.
-    shorter : (g,)
-        ``mu / mu0 - 1``.
-    accuracy : (g,)
-        The square of a residual ends at this share of itself, in the norm of the preconditioner.
+    scale : (g,)
+        The objectives, times the weights that they are means over.
     running : (g,) bool
     r : (g, n)
         Minus the gradients, scaled, 0 on rows that are left out; overwritten.
     t, p, change : (g, n), (g, n), (g,)
-        Overwritten by the scaled outputs of the steps on the rows that are kept, without ridges ``H0`` of the steps,
-        and their biases.
+        Overwritten by the scaled outputs h of the steps on the rows that are kept, their scaled pi, and their biases.
     """
     g, n = r.shape
-    direction, image, shift = np.zeros((g, n)), np.zeros((g, n)), np.zeros(g)
-    before, start, busy = np.ones(g), np.zeros(g), running.copy()
-    B = np.zeros((g, M.shape[0]))
+    v, path, image, shift = np.empty((g, n)), np.zeros((g, n)), np.zeros((g, n)), np.zeros(g)
+    before, enough, busy = np.ones(g), np.zeros(g), running.copy()
     for k in range(g):
         fill(t[k], 0.0)
         fill(p[k], 0.0)
         change[k] = 0.0
-    for step in range(MOST_GRADIENTS):
-        count = 0
-        for k in range(g):
-            if busy[k]:
-                for i in range(n):
-                    B[count, i] = r[k, i]
-                count += 1
+    for number in range(MOST_GRADIENTS):
+        count = take_running(r, busy, v)
         if count == 0:
             return
-        U = inner_products(B[:count], M)
-        count = 0
+        X = rows_times(v[:count], M.B)
+        row = 0
         for k in range(g):
             if not busy[k]:
                 continue
-            u = U[count]
-            count += 1
-            lo, hi = bounds[first + k], bounds[first + k + 1]
-            drop_rows(M, gone[lo:hi], blocks[lo - bounds[first] : hi - bounds[first]], u)
+            x = X[row]
+            row += 1
+            last = drop_rows(M, group, k, x, border(M, r[k], x))
             now = 0.0
             for i in range(n):
-                u[i] = r[k, i] - ridge * u[i]
-                now += r[k, i] * u[i]
-            if step == 0:
-                start[k] = now
-            if not now > accuracy[k] * start[k]:
-                busy[k] = False
-                continue
-            again = now / before[k] if step > 0 else 0.0
+                x[i] = r[k, i] - M.ridge * x[i]
+                now += r[k, i] * x[i]
+            if number == 0:
+                enough[k] = now * min(max(now / scale[k], EXACT * EXACT), ROUGH)
+            again = now / before[k] if number > 0 else 0.0
             curvature = 0.0
             for i in range(n):
-                direction[k, i] = r[k, i] + again * direction[k, i]
-                image[k, i] = u[i] + again * image[k, i]
-                u[i] = direction[k, i] + bend[k, i] * image[k, i] + shorter[k] * (direction[k, i] - image[k, i])
-                curvature += image[k, i] * u[i]
-            if bias:
-                shift[k] = u[n] + again * shift[k]
-            if not curvature > 0.0:
+                path[k, i] = r[k, i] + again * path[k, i]
+                image[k, i] = x[i] + again * image[k, i]
+                x[i] = path[k, i] + bend[k, i] * image[k, i] + group.shorter[k] * (path[k, i] - image[k, i])
+                curvature += image[k, i] * x[i]
+            shift[k] = last + again * shift[k]
+            if not (now > enough[k] and curvature > 0.0):
                 busy[k] = False
                 continue
             length = now / curvature
             for i in range(n):
-                r[k, i] -= length * u[i]
+                r[k, i] -= length * x[i]
                 t[k, i] += length * image[k, i]
-                p[k, i] += length * direction[k, i]
+                p[k, i] += length * path[k, i]
             change[k] += length * shift[k]
             before[k] = now
 
