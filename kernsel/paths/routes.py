@@ -11,9 +11,10 @@ the square loss, Gram     a factorisation of each ridge                       fr
                           one eigendecomposition                              otherwise
 the square loss, features products of features without those of a fold        where these take fewer multiplications
                           one eigendecomposition                              otherwise
-other losses, Gram        refits of all folds, side by side                   curved everywhere, few folds
-                          refits of all folds                                 where cheaper than Newton steps
+other losses, Gram        refits of all folds                                 where cheaper than Newton steps
                           Newton steps                                        otherwise
+their refits, Gram        side by side                                        curved everywhere, where cheaper
+                          one by one                                          otherwise
 other losses, features    Newton steps
 any, fits that leave out   refits
 more than half of the rows
@@ -47,9 +48,9 @@ eigendecomposition (r, r)."""
 STEPS = 3
 """Newton steps that a refit without a fold takes from the fit on all rows, where it doesn't keep its curved rows."""
 
-FEW_FOLDS = 0.1
-"""Up to this share of the rows, so many folds are few: refits side by side take a half more than Newton steps, which
-need verification, and more where every row is a fold."""
+PRODUCTS = 60
+"""Refits side by side take as long for each fold as so many products of the inverse and a vector, at the speed of
+multiplications in an inverse: two to ten conjugate gradients for each of three to five Newton steps."""
 
 Square = Literal["spectrum", "factors", "krylov", "products"]
 Whole = Literal["one fold", "folds", "blocks"]
@@ -131,9 +132,20 @@ def whole_in_tiles(sizes: Sizes) -> Whole:
     return "folds" if t * (len(sizes.rows.Y) + sizes.bias) <= COLUMNS else "blocks"
 
 
-def few_folds(rows: Partition) -> bool:
-    """Tell whether refits of all folds side by side cost little more than their Newton steps."""
-    return int(rows.left.size) <= FEW_FOLDS * rows.n
+def inverses_are_dearer(rows: Partition) -> bool:
+    """Tell whether Newton steps, with an inverse for each weight that a fold leaves, cost more than refits together."""
+    return float(np.unique(rows.left).size) > _inverses_of_refits(rows)
+
+
+def refits_go_together(rows: Partition) -> bool:
+    """Tell whether refits of all folds side by side, for a loss that is curved everywhere, cost less than one by one."""
+    share = rows.away.sizes / rows.n
+    return _inverses_of_refits(rows) < STEPS * float(((1.0 - share) ** 3).sum()) / 3.0
+
+
+def _inverses_of_refits(rows: Partition) -> float:
+    """Return how many inverses refits side by side cost as much as."""
+    return 1.0 + PRODUCTS * int(rows.left.size) / rows.n
 
 
 def by_leverages(rows: Partition, thresholds: Thresholds) -> bool:

@@ -65,8 +65,10 @@ class SmoothPath(Path):
     """Minimises J: see ``numerics.smooth.newton``."""
     step: ClassVar[Compiled]
     """Newton steps for folds."""
-    side_by_side: ClassVar[Compiled | None] = None
-    """Refits of all folds from one inverse, for losses that are curved everywhere; None where there are none."""
+    side_by_side: ClassVar[Compiled]
+    """Refits of all folds side by side, where they go ``_together``."""
+    step_and_refit: ClassVar[Compiled]
+    """The same after Newton steps."""
     series: ClassVar[Compiled]
     """The influence series for folds."""
     enclose: ClassVar[Compiled]
@@ -86,6 +88,9 @@ class SmoothPath(Path):
 
     @once
     def fits(self) -> Fits:
+        known = self._known_fits()
+        if known is not None:
+            return known
         rows, k, L = self.rows, len(self.rows.Y), self.lams.size
         lams = np.append(LEAD_IN * self.lams[0], self.lams) if self.lead_in else self.lams
         x, f = np.zeros((k, lams.size, self._width)), np.zeros((k, lams.size, rows.n))
@@ -131,11 +136,14 @@ class SmoothPath(Path):
     @property
     def _together(self) -> bool:
         """Whether fits without each fold are found side by side."""
-        return self.side_by_side is not None and not self.learner.loss.piecewise_quadratic and self.rows.updated
+        return False
+
+    def _known_fits(self) -> Fits | None:
+        """Return the fits if they are ``near``."""
+        return None
 
     def _exact_together(self, chosen: Indices, ends: Array | None) -> Fits:
         """Return what ``_exact`` does, from fits of all folds side by side; those that don't end well by themselves."""
-        assert self.side_by_side is not None
         f, status, _, found = update_folds(
             self, self.representation, self.side_by_side, 0, trust=self._settled, which=chosen,
             solutions=ends is not None,
@@ -258,6 +266,7 @@ class SmoothPath(Path):
             refitted[steps] = again[:, steps].sum(axis=(0, 2))
             if ends is not None:
                 ends[:, steps] = room
+                again[:, steps] |= self._together
         everywhere = refitted == k * t
         held_out = replace(HeldOut.of(f, status, exact=False, refitted=refitted), exact=refits | everywhere)
         return held_out, rho, ends, again
@@ -269,10 +278,15 @@ class SmoothPath(Path):
     def _steps(
         self, which: NDArray[np.bool_]
     ) -> tuple[Array, NDArray[np.int64], NDArray[np.bool_], Array, Array | None]:
-        """Return outputs (k, l, n), statuses (k, l), which folds are refits (k, l, t), ratios (l,) and solutions."""
+        """Return outputs (k, l, n), statuses (k, l), which folds are refits (k, l, t), ratios (l,) and solutions.
+
+        Where refits go together and solutions are kept, these are all refits.
+        """
         order, keep = int(self._ratio_by_steps), self.keeps_folds
+        onwards = keep and self._together
+        way, tol = (self.step_and_refit, np.array([[self._settled]])) if onwards else (self.step, None)
         updated = update_folds(
-            self, self.representation, self.step, order, trust=self.trust, which=which, solutions=keep
+            self, self.representation, way, order, tol, trust=self.trust, which=which, solutions=keep
         )
         f, status, rho, ends = updated
         fitted = self.fits.status[:, which, None]
@@ -280,7 +294,10 @@ class SmoothPath(Path):
         distrusted = (newton.SINGULAR, newton.ASTRAY) if in_force else (newton.SINGULAR,)
         again = np.isin(status, distrusted) & (fitted == newton.CONVERGED)
         status = np.where(status == newton.ASTRAY, fitted, status)
-        self._refit_those(again, np.flatnonzero(which), f, status, ends)
+        numbers = np.flatnonzero(which)
+        self._refit_those(again, numbers, f, status, ends)
+        if onwards and ends is not None:
+            self._refit_those(np.isnan(ends).any(axis=3), numbers, f.copy(), status.copy(), ends)
         return f, status.max(axis=2), again, rho.max(axis=(0, 2)), ends
 
     def _room_for_folds(self) -> Array:

@@ -31,8 +31,8 @@ from numpy.typing import NDArray
 from kernsel.numerics.runtime.blas import damped_cholesky, fill, inner, inverse, rows_times
 from kernsel.numerics.runtime.jit import inline, pointer
 from kernsel.numerics.smooth.convergence import CONVERGED, EXACT, ROUGH, SINGULAR, UNFINISHED
-from kernsel.numerics.smooth.heldout import UPDATE
-from kernsel.numerics.smooth.heldout_kernel import inverse_and_border
+from kernsel.numerics.smooth.heldout import UPDATE, HeldOut
+from kernsel.numerics.smooth.heldout_kernel import scaled_inverse, take_steps
 from kernsel.numerics.smooth.objective import Direction, Objective, derivatives, inner_above, line_search
 from kernsel.numerics.smooth.systems import add_rows
 
@@ -50,27 +50,20 @@ MOST_GRADIENTS = 100
 
 
 class Inverse(NamedTuple):
-    """``M = [B - share u u', share u; share u', -share]`` for all rows.
+    """The inverse for all rows.
 
     Parameters
     ----------
-    B : (n, n) array
-        ``(D0^1/2 K D0^1/2 + ridge I)^-1``.
-    u : (n,) array
-        ``B r``; 0 without a bias.
-    share : float
-        ``1 / r' u``; 0 without a bias.
-    ridge : float
-        mu0.
+    M : (n + bias, n + bias) array
     root : (n,) array
         ``r = D0^1/2``.
+    ridge : float
+        mu0.
     """
 
-    B: NDArray[np.float64]
-    u: NDArray[np.float64]
-    share: float
-    ridge: float
+    M: NDArray[np.float64]
     root: NDArray[np.float64]
+    ridge: float
 
 
 class Group(NamedTuple):
@@ -116,39 +109,88 @@ def refit_folds(K, V, objective, loss, fit, folds, order, tol, held):
     held : HeldOut
         Overwritten.
     """
-    n, t = fit.f.size, folds.left.size
-    ridge, longest = 2.0 * folds.left[0] * objective.lam, 0.0
-    rows, root = np.empty(n, np.int64), np.empty(n)
+    ridge = 2.0 * folds.left[0] * objective.lam
+    M, root, failed = inverse_for_all(K, objective, fit, ridge)
+    for fold in range(folds.left.size):
+        held.status[fold] = SINGULAR if failed else UNFINISHED
+    if not failed:
+        refit_groups(K, Inverse(M, root, ridge), objective, loss, fit, folds, tol, held)
+
+
+@pointer(UPDATE)
+def step_and_refit(K, V, objective, loss, fit, folds, order, trust, held):
+    """Do what ``newton_step`` does, and go on to fits without each fold with the inverse at hand.
+
+    ``out``, ``rho`` and ``status`` are those of the Newton steps, but ``x`` are the fits; NaN where one didn't end well.
+
+    Parameters
+    ----------
+    K : (n, n) array
+        Gram matrix.
+    V : (1, 1) array
+        A fit ends with a full step that promises less than this share of J.
+    objective : Objective
+    loss : pointer of type ``LOSS``
+    fit : Fit
+        To all rows.
+    folds : Folds
+    order : int
+        If it is not 0, ``rho`` is computed.
+    trust : float
+        A Newton step that strays by more than this share of what it promises has the status ``ASTRAY``.
+    held : HeldOut
+        Overwritten.
+    """
+    t, n = folds.left.size, fit.f.size
+    none = HeldOut(held.out, held.rho, held.status, np.empty((0, 0)))
+    M, root, ridge = take_steps(K, objective, loss, fit, folds, order, trust, none)
+    failed = not ridge > 0.0
+    if failed or root.size < n:
+        ridge = 2.0 * folds.left[0] * objective.lam
+        M, root, failed = inverse_for_all(K, objective, fit, ridge)
+    ends = HeldOut(held.out.copy(), np.empty(0), np.full(t, UNFINISHED), held.x)
+    if not failed:
+        refit_groups(K, Inverse(M, root, ridge), objective, loss, fit, folds, V[0, 0], ends)
+    for fold in range(t):
+        if ends.status[fold] != CONVERGED:
+            fill(held.x[fold], np.nan)
+
+
+@inline
+def inverse_for_all(K, objective, fit, ridge):
+    """Return M for all rows, ``D0^1/2``, and whether there is none."""
+    n, longest = fit.f.size, 0.0
+    rows, root, M = np.empty(n, np.int64), np.empty(n), np.empty((n + objective.bias, n + objective.bias))
     for i in range(n):
         rows[i] = i
         longest = max(longest, K[i, i])
     least = LEAST * ridge / (longest if longest > 0.0 else 1.0)
     for i in range(n):
         root[i] = np.sqrt(max(fit.d2[i], least))
-    B, u = np.empty((n, n)), np.zeros(n)
-    share = inverse_and_border(K, objective.bias, rows, root, ridge, B, u)
-    for fold in range(t):
-        held.status[fold] = SINGULAR if np.isnan(share) else UNFINISHED
-    if np.isnan(share):
-        return
-    M = Inverse(B, u, share, ridge, root)
+    return M, root, scaled_inverse(K, objective.bias, rows, root, ridge, M) != 0
+
+
+@inline
+def refit_groups(K, inverse, objective, loss, fit, folds, tol, held):
+    """Fit without each fold: see ``refit_folds``."""
+    t = folds.left.size
     for first in range(0, t, GROUP):
         last = min(first + GROUP, t)
         bounds, shorter = np.empty(last - first + 1, np.int64), np.empty(last - first)
         for fold in range(first, last + 1):
             bounds[fold - first] = folds.bounds[fold] - folds.bounds[first]
         for fold in range(first, last):
-            shorter[fold - first] = 2.0 * folds.left[fold] * objective.lam / ridge - 1.0
+            shorter[fold - first] = 2.0 * folds.left[fold] * objective.lam / inverse.ridge - 1.0
         gone = folds.away[folds.bounds[first] : folds.bounds[last]]
-        group = Group(gone, bounds, left_out_blocks(M, gone, bounds), shorter)
-        refit_group(K, M, objective, loss, fit, folds, group, first, tol, held)
+        group = Group(gone, bounds, left_out_blocks(inverse.M, gone, bounds), shorter)
+        refit_group(K, inverse, objective, loss, fit, folds, group, first, tol, held)
 
 
 @inline
-def refit_group(K, M, objective, loss, fit, folds, group, first, tol, held):
+def refit_group(K, inverse, objective, loss, fit, folds, group, first, tol, held):
     """Fit without each of the folds of a group, which begins with number ``first``: see ``refit_folds``."""
     y, s, lam, parameters, bias = objective
-    root, left = M.root, folds.left[first : first + group.shorter.size]
+    root, left = inverse.root, folds.left[first : first + group.shorter.size]
     n, g = y.size, left.size
     a, b, f, weights, d1 = np.empty((g, n)), np.zeros(g), np.empty((g, n)), np.empty((g, n)), np.empty((g, n))
     d2, total, J, running = np.empty(n), np.empty(g), np.empty(g), np.ones(g, np.bool_)
@@ -158,7 +200,7 @@ def refit_group(K, M, objective, loss, fit, folds, group, first, tol, held):
             weights[k, i] = s[i]
         for i in group.gone[group.bounds[k] : group.bounds[k + 1]]:
             weights[k, i] = 0.0
-    first_step(M, fit, bias, group, a, b)
+    first_step(inverse, fit, bias, group, a, b)
     for _ in range(MOST_STEPS):
         if fill_outputs(K, a, b, running, f) == 0:
             break
@@ -172,12 +214,12 @@ def refit_group(K, M, objective, loss, fit, folds, group, first, tol, held):
                     bend[k, i] = d2[i] / (root[i] * root[i]) - 1.0
                 for i in group.gone[group.bounds[k] : group.bounds[k + 1]]:
                     r[k, i] = bend[k, i] = 0.0
-        find_directions(M, bias, group, bend, left * J, running, r, t, p, change)
+        find_directions(inverse, group, bend, left * J, running, r, t, p, change)
         for k in range(g):
             if not running[k]:
                 continue
             for i in range(n):
-                p[k, i] = root[i] * (p[k, i] - t[k, i]) / M.ridge
+                p[k, i] = root[i] * (p[k, i] - t[k, i]) / inverse.ridge
                 t[k, i] /= root[i]
             q1, q2 = inner_above(p[k], f[k], b[k]), inner(p[k], t[k])
             slope = inner(d1[k], t[k]) / left[k] + 2.0 * lam * q1
@@ -206,7 +248,7 @@ def left_out_blocks(M, gone, bounds):
         block = np.empty((rows.size, rows.size))
         for i in range(rows.size):
             for j in range(i + 1):
-                block[i, j] = M.B[rows[i], rows[j]] - M.share * M.u[rows[i]] * M.u[rows[j]]
+                block[i, j] = M[rows[i], rows[j]]
         failed = damped_cholesky(block) != 0
         inverse(block)
         for i in range(rows.size):
@@ -216,52 +258,38 @@ def left_out_blocks(M, gone, bounds):
 
 
 @inline
-def drop_rows(M, group, k, x, last):
-    """Turn ``(x, last) = M (v, 0)``, with ``v = 0`` on the rows that fold k leaves out, into that without these rows.
-
-    The new last entry is returned, which is that of a bias.
-    """
+def drop_rows(M, group, k, x):
+    """Turn ``x = M v``, with ``v = 0`` on the rows that fold k leaves out, into what it is without these rows."""
     lo, rows = group.bounds[k], group.gone[group.bounds[k] : group.bounds[k + 1]]
-    here, pulls, pull = np.empty(rows.size), np.empty(rows.size), 0.0
+    here, pulls = np.empty(rows.size), np.empty(rows.size)
     for i in range(rows.size):
         here[i] = x[rows[i]]
     for i in range(rows.size):
         pulls[i] = -inner(group.blocks[lo + i, : rows.size], here)
-        pull += M.u[rows[i]] * pulls[i]
-    add_rows(M.B, rows, rows.size, pulls, x)
-    for i in range(x.size):
-        x[i] -= M.share * pull * M.u[i]
+    add_rows(M, rows, rows.size, pulls, x)
     for i in rows:
         x[i] = 0.0
-    return last + M.share * pull
 
 
 @inline
-def first_step(M, fit, bias, group, a, b):
+def first_step(inverse, fit, bias, group, a, b):
     """Fill ``a (g, n)`` and ``b (g,)`` with where a Newton step from the fit on all rows leads to, at the ridge of M."""
-    n, g = M.root.size, b.size
-    v = np.zeros((g, n))
+    M, root = inverse.M, inverse.root
+    n, g = root.size, b.size
+    v = np.zeros((g, M.shape[0]))
     old = fit.x[n] if bias else 0.0
     for k in range(g):
         for i in range(n):
-            v[k, i] = M.root[i] * (fit.f[i] - old) - fit.d1[i] / M.root[i]
+            v[k, i] = root[i] * (fit.f[i] - old) - fit.d1[i] / root[i]
         for i in group.gone[group.bounds[k] : group.bounds[k + 1]]:
             v[k, i] = 0.0
-    X = rows_times(v, M.B)
+    X = rows_times(v, M)
     for k in range(g):
-        last = border(M, v[k], X[k])
-        b[k] = drop_rows(M, group, k, X[k], last)
+        drop_rows(M, group, k, X[k])
         for i in range(n):
-            a[k, i] = M.root[i] * X[k, i]
-
-
-@inline
-def border(M, v, x):
-    """Turn ``x = B v`` into the first entries of ``M (v, 0)``, and return the last one."""
-    last = M.share * inner(M.u, v)
-    for i in range(x.size):
-        x[i] -= last * M.u[i]
-    return last
+            a[k, i] = root[i] * X[k, i]
+        if bias:
+            b[k] = X[k, n]
 
 
 @inline
@@ -293,7 +321,7 @@ def take_running(v, running, out):
 
 
 @inline
-def find_directions(M, bias, group, bend, scale, running, r, t, p, change):
+def find_directions(inverse, group, bend, scale, running, r, t, p, change):
     """Solve the Newton systems of fits that are running by conjugate gradients: see the module.
 
     The square of a residual, in the norm of the preconditioner, falls to the share that it is of the objective: steps
@@ -301,8 +329,7 @@ def find_directions(M, bias, group, bend, scale, running, r, t, p, change):
 
     Parameters
     ----------
-    M : Inverse
-    bias : int
+    inverse : Inverse
     group : Group
     bend : (g, n)
         ``D / D0 - 1``, 0 on rows that are left out.
@@ -314,8 +341,8 @@ def find_directions(M, bias, group, bend, scale, running, r, t, p, change):
     t, p, change : (g, n), (g, n), (g,)
         Overwritten by the scaled outputs h of the steps on the rows that are kept, their scaled pi, and their biases.
     """
-    g, n = r.shape
-    v, path, image, shift = np.empty((g, n)), np.zeros((g, n)), np.zeros((g, n)), np.zeros(g)
+    (g, n), (M, _, ridge) = r.shape, inverse
+    v, path, image, shift = np.zeros((g, M.shape[0])), np.zeros((g, n)), np.zeros((g, n)), np.zeros(g)
     before, enough, busy = np.ones(g), np.zeros(g), running.copy()
     for k in range(g):
         fill(t[k], 0.0)
@@ -325,17 +352,17 @@ def find_directions(M, bias, group, bend, scale, running, r, t, p, change):
         count = take_running(r, busy, v)
         if count == 0:
             return
-        X = rows_times(v[:count], M.B)
+        X = rows_times(v[:count], M)
         row = 0
         for k in range(g):
             if not busy[k]:
                 continue
             x = X[row]
             row += 1
-            last = drop_rows(M, group, k, x, border(M, r[k], x))
+            drop_rows(M, group, k, x)
             now = 0.0
             for i in range(n):
-                x[i] = r[k, i] - M.ridge * x[i]
+                x[i] = r[k, i] - ridge * x[i]
                 now += r[k, i] * x[i]
             if number == 0:
                 enough[k] = now * min(max(now / scale[k], EXACT * EXACT), ROUGH)
@@ -346,7 +373,8 @@ def find_directions(M, bias, group, bend, scale, running, r, t, p, change):
                 image[k, i] = x[i] + again * image[k, i]
                 x[i] = path[k, i] + bend[k, i] * image[k, i] + group.shorter[k] * (path[k, i] - image[k, i])
                 curvature += image[k, i] * x[i]
-            shift[k] = last + again * shift[k]
+            if M.shape[0] > n:
+                shift[k] = x[n] + again * shift[k]
             if not (now > enough[k] and curvature > 0.0):
                 busy[k] = False
                 continue
