@@ -138,7 +138,7 @@ def inverses_are_dearer(rows: Partition) -> bool:
 
 
 def refits_go_together(rows: Partition) -> bool:
-    """Tell whether refits of all folds side by side, for a loss that is curved everywhere, cost less than one by one."""
+    """Tell whether refits side by side, for a loss that is curved everywhere, cost less than one by one."""
     share = rows.away.sizes / rows.n
     return _inverses_of_refits(rows) < STEPS * float(((1.0 - share) ** 3).sum()) / 3.0
 

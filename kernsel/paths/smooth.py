@@ -15,6 +15,7 @@ from kernsel.folds.partition import Partition
 from kernsel.numerics.runtime.jit import Compiled
 from kernsel.numerics.runtime.once import once
 from kernsel.numerics.smooth import enclosure, newton
+from kernsel.numerics.smooth.convergence import REFITTED
 from kernsel.numerics.smooth.objective import Objective
 from kernsel.numerics.square import spectral
 from kernsel.paths import routes
@@ -38,6 +39,9 @@ LEAD_IN = 4.0 ** np.arange(3, 0, -1)
 CURVED_EVERYWHERE = 1e-10
 """The same share for a loss with curvature everywhere: the step squares what is left, so that outputs are right to as
 much. Where a loss is piecewise quadratic a last step may meet a new piece, and has to promise far less."""
+
+NEARLY = 1e-5
+"""The same share where an interval is put around the fit: as narrow as a proof of a percent can use."""
 
 TRUST = 0.25
 """A fold is refitted where its Newton step strays by more than this share of what it promises.
@@ -65,10 +69,8 @@ class SmoothPath(Path):
     """Minimises J: see ``numerics.smooth.newton``."""
     step: ClassVar[Compiled]
     """Newton steps for folds."""
-    side_by_side: ClassVar[Compiled]
-    """Refits of all folds side by side, where they go ``_together``."""
-    step_and_refit: ClassVar[Compiled]
-    """The same after Newton steps."""
+    together: ClassVar[Compiled]
+    """Fits without some folds side by side, where these go ``_together``."""
     series: ClassVar[Compiled]
     """The influence series for folds."""
     enclose: ClassVar[Compiled]
@@ -144,14 +146,19 @@ class SmoothPath(Path):
 
     def _exact_together(self, chosen: Indices, ends: Array | None) -> Fits:
         """Return what ``_exact`` does, from fits of all folds side by side; those that don't end well by themselves."""
-        f, status, _, found = update_folds(
-            self, self.representation, self.side_by_side, 0, trust=self._settled, which=chosen,
-            solutions=ends is not None,
-        )  # fmt: skip
-        if ends is not None:
+        wanted = np.ones(self.rows.left.size, np.bool_)
+        f, status, _, found = self._fit_together(chosen, wanted, self._settled, ends is not None)
+        if ends is not None and found is not None:
             ends[:] = found
-        self._refit_those(status != newton.CONVERGED, chosen, f, status, ends)
-        return Fits(self.fits.x[:, chosen], f, np.maximum(status.max(axis=2), self.fits.status[:, chosen]))
+        self._refit_those(status != REFITTED, chosen, f, status, ends)
+        worst = np.maximum(status.max(axis=2), newton.CONVERGED)
+        return Fits(self.fits.x[:, chosen], f, np.maximum(worst, self.fits.status[:, chosen]))
+
+    def _fit_together(self, which: Indices, wanted: NDArray[np.bool_], tol: float, solutions: bool) -> Updated:
+        """Return fits without folds that are wanted (t,), for lambda numbered ``which``; those are ``REFITTED``."""
+        return update_folds(
+            self, self.representation, self.together, 0, wanted[:, None].astype(np.float64), tol, which, solutions
+        )
 
     def _refit_those(
         self, again: NDArray[np.bool_], numbers: Indices, f: Array, status: NDArray[np.int64], ends: Array | None
@@ -266,7 +273,6 @@ class SmoothPath(Path):
             refitted[steps] = again[:, steps].sum(axis=(0, 2))
             if ends is not None:
                 ends[:, steps] = room
-                again[:, steps] |= self._together
         everywhere = refitted == k * t
         held_out = replace(HeldOut.of(f, status, exact=False, refitted=refitted), exact=refits | everywhere)
         return held_out, rho, ends, again
@@ -278,15 +284,10 @@ class SmoothPath(Path):
     def _steps(
         self, which: NDArray[np.bool_]
     ) -> tuple[Array, NDArray[np.int64], NDArray[np.bool_], Array, Array | None]:
-        """Return outputs (k, l, n), statuses (k, l), which folds are refits (k, l, t), ratios (l,) and solutions.
-
-        Where refits go together and solutions are kept, these are all refits.
-        """
+        """Return outputs (k, l, n), statuses (k, l), which folds are refits (k, l, t), ratios (l,) and solutions."""
         order, keep = int(self._ratio_by_steps), self.keeps_folds
-        onwards = keep and self._together
-        way, tol = (self.step_and_refit, np.array([[self._settled]])) if onwards else (self.step, None)
         updated = update_folds(
-            self, self.representation, way, order, tol, trust=self.trust, which=which, solutions=keep
+            self, self.representation, self.step, order, trust=self.trust, which=which, solutions=keep
         )
         f, status, rho, ends = updated
         fitted = self.fits.status[:, which, None]
@@ -294,10 +295,7 @@ class SmoothPath(Path):
         distrusted = (newton.SINGULAR, newton.ASTRAY) if in_force else (newton.SINGULAR,)
         again = np.isin(status, distrusted) & (fitted == newton.CONVERGED)
         status = np.where(status == newton.ASTRAY, fitted, status)
-        numbers = np.flatnonzero(which)
-        self._refit_those(again, numbers, f, status, ends)
-        if onwards and ends is not None:
-            self._refit_those(np.isnan(ends).any(axis=3), numbers, f.copy(), status.copy(), ends)
+        self._refit_those(again, np.flatnonzero(which), f, status, ends)
         return f, status.max(axis=2), again, rho.max(axis=(0, 2)), ends
 
     def _room_for_folds(self) -> Array:
@@ -328,10 +326,24 @@ class SmoothPath(Path):
     def refit_enclosed(self, k: int, folds: Sequence[int]) -> Enclosed:
         outputs = len(self.rows.Y)
         jobs = [(c, 0, int(fold)) for c in range(outputs) for fold in folds]
-        x = self._refit([(c, fold) for c, _, fold in jobs], np.array([k])).x[:, 0]
+        x = self._refit_some(k, [(c, fold) for c, _, fold in jobs])
         low, high = np.zeros((2, outputs, 1, self.rows.n))
         self._put(jobs, self._enclose(jobs, x, self.lams[[k]], np.full(len(jobs), enclosure.ROUNDS)), low, high)
         return Enclosed(low, high, np.ones((outputs, 1, len(folds)), np.bool_))
+
+    def _refit_some(self, k: int, jobs: Sequence[tuple[int, int]]) -> Array:
+        """Return solutions (q, .) without folds for lambda number ``k``, by output and fold."""
+        if not self._together:
+            return self._refit(jobs, np.array([k])).x[:, 0]
+        wanted = np.zeros(self.rows.left.size, np.bool_)
+        wanted[[fold for _, fold in jobs]] = True
+        _, status, _, ends = self._fit_together(np.array([k]), wanted, NEARLY, solutions=True)
+        assert ends is not None
+        left = [job for job in jobs if status[job[0], 0, job[1]] != REFITTED]
+        if left:
+            outputs, folds = np.transpose(left)
+            ends[outputs, 0, folds] = self._refit(left, np.array([k])).x[:, 0]
+        return np.stack([ends[c, 0, fold] for c, fold in jobs])
 
     @once
     def _refits(self) -> tuple[Array, Array]:

@@ -22,8 +22,7 @@ class GramSmoothPath(SmoothPath):
     representation: Gram
     solver = newton.in_kernel
     step = heldout_kernel.newton_step
-    side_by_side = refits_kernel.refit_folds
-    step_and_refit = refits_kernel.step_and_refit
+    together = refits_kernel.refit_folds
     series = heldout_kernel.influence
     enclose = enclosure_kernel.enclose
     between = enclosure_kernel.enclose_between

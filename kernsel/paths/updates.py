@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from kernsel.numerics.runtime.jit import Compiled
 from kernsel.numerics.smooth import heldout, heldout_kernel
+from kernsel.numerics.smooth.convergence import CONVERGED
 from kernsel.paths.outputs import HeldOut
 from kernsel.representation.base import Held
 from kernsel.representation.gram import Gram
@@ -20,7 +21,10 @@ Array = NDArray[np.float64]
 
 
 class Updated(NamedTuple):
-    """Held-out outputs f (k, L, n), the status and ratio of every fold, both (k, L, t), and solutions (k, L, t, .)."""
+    """Held-out outputs f (k, L, n), the status and ratio of every fold, both (k, L, t), and solutions (k, L, t, .).
+
+    Statuses are no better than those of fits that didn't converge.
+    """
 
     f: Array
     status: NDArray[np.int64]
@@ -48,7 +52,7 @@ def update_folds(
     order : int
         Of the influence series; for Newton steps whether ratios are computed.
     V : (n, c) array, optional
-        A factor of the Gram matrix.
+        A factor of the Gram matrix, or what else the update takes there.
     trust : float
         The share of what a Newton step promises by which it may stray.
     which : array, optional
@@ -68,7 +72,9 @@ def update_folds(
         rows.left, order, loss.pointer, np.array(loss.parameters), rows.Y, rows.s, trust, f, rho,
         rows.away, ends,
     )  # fmt: skip
-    return Updated(np.asarray(f), np.maximum(status, fits.status[:, which, None]), np.asarray(rho), ends)
+    fitted = fits.status[:, which, None]
+    status = np.maximum(status, np.where(fitted == CONVERGED, status, fitted))
+    return Updated(np.asarray(f), status, np.asarray(rho), ends)
 
 
 def nystrom_influence(path: Path, representation: Gram, share: float) -> HeldOut:

@@ -5,6 +5,9 @@ from __future__ import annotations
 CONVERGED, UNFINISHED, NOT_FINITE, SINGULAR, ASTRAY = 0, 1, 2, 3, 4
 """Statuses, in the order of severity: up to ``UNFINISHED`` outputs may be used, and the worst of several counts."""
 
+REFITTED = -1
+"""The status of a fold whose fit took the place of its Newton step, and converged."""
+
 REASONS = {
     UNFINISHED: "the fit did not converge",
     NOT_FINITE: "the fit met values that are not finite",

@@ -88,9 +88,36 @@ def scaled_inverse(K, bias, rows, root, ridge, M):
     return CONVERGED
 
 
-@inline
-def take_steps(K, objective, loss, fit, folds, order, trust, held):
-    """Do what ``newton_step`` does; return the last inverse M, ``D^1/2`` of its rows, and its ridge, -1 if it failed."""
+@pointer(UPDATE)
+def newton_step(K, V, objective, loss, fit, folds, order, trust, held):
+    """One Newton step from the fit towards each fold's own fit, with ``mu' = 2 (N - N_S) lam``.
+
+    Without the fold, straight rows get the coefficient ``-d1_i / mu'`` and the curved rows k that are kept
+    ``(K_kk + mu' D^-1) a_k + b = f_k - d1_k / d2_k - (K a)_k`` of the straight ones, where with a bias all coefficients
+    sum to 0. With the fold's curved rows g, that system is read off the inverse M for all curved rows:
+    ``a_k = u_k - M_kg M_gg^-1 u_g`` with ``u = M [right-hand side of k; 0]``. Where the fit leaves out more rows than
+    are scored, ``N_S``, g and the straight rows without coefficients are those of all these rows.
+
+    If ``order`` is not 0, ``rho`` is read off M: see ``ratio_at``.
+
+    Parameters
+    ----------
+    K : (n, n) array
+        Gram matrix.
+    V : (n, c) array
+        The Nystrom factor of ``nystrom_influence``, a column of ones for a bias last; of no use elsewhere.
+    objective : Objective
+    loss : pointer of type ``LOSS``
+    fit : Fit
+        To all rows.
+    folds : Folds
+    order : int
+        Terms of the series; 0 asks for ``rho`` alone, and a Newton step for none of it.
+    trust : float
+        A Newton step that strays by more than this share of what it promises has the status ``ASTRAY``.
+    held : HeldOut
+        Overwritten.
+    """
     (a, f, d1, d2), (starts, gone, bounds, left, N), (out, rho, status, ends) = fit, folds, held
     lam, bias, n = objective.lam, objective.bias, f.size
     rows, straight, coefficients = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
@@ -161,40 +188,6 @@ def take_steps(K, objective, loss, fit, folds, order, trust, held):
             status[fold] = ASTRAY
         for j in range(lo, hi):
             out[j] = h[j]
-    return M, root, -1.0 if singular else 2.0 * factorised_for * lam
-
-
-@pointer(UPDATE)
-def newton_step(K, V, objective, loss, fit, folds, order, trust, held):
-    """One Newton step from the fit towards each fold's own fit, with ``mu' = 2 (N - N_S) lam``.
-
-    Without the fold, straight rows get the coefficient ``-d1_i / mu'`` and the curved rows k that are kept
-    ``(K_kk + mu' D^-1) a_k + b = f_k - d1_k / d2_k - (K a)_k`` of the straight ones, where with a bias all coefficients
-    sum to 0. With the fold's curved rows g, that system is read off the inverse M for all curved rows:
-    ``a_k = u_k - M_kg M_gg^-1 u_g`` with ``u = M [right-hand side of k; 0]``. Where the fit leaves out more rows than
-    are scored, ``N_S``, g and the straight rows without coefficients are those of all these rows.
-
-    If ``order`` is not 0, ``rho`` is read off M: see ``ratio_at``.
-
-    Parameters
-    ----------
-    K : (n, n) array
-        Gram matrix.
-    V : (n, c) array
-        The Nystrom factor of ``nystrom_influence``, a column of ones for a bias last; of no use elsewhere.
-    objective : Objective
-    loss : pointer of type ``LOSS``
-    fit : Fit
-        To all rows.
-    folds : Folds
-    order : int
-        Terms of the series; 0 asks for ``rho`` alone, and a Newton step for none of it.
-    trust : float
-        A Newton step that strays by more than this share of what it promises has the status ``ASTRAY``.
-    held : HeldOut
-        Overwritten.
-    """
-    take_steps(K, objective, loss, fit, folds, order, trust, held)
 
 
 @inline

@@ -1,5 +1,6 @@
-"""Fits without each fold, all from one inverse, for losses that are curved everywhere: in the coordinates of K.
+"""Fits without each fold, side by side from one inverse, for losses that are curved everywhere.
 
+In the coordinates of the Gram matrix.
 With the curvatures D0 of the fit on all rows, raised to a little where there is next to none, and a ridge mu0, let
 ``H0 = mu0 I_g + sum_T D0_i psi_i psi_i'`` on the rows T that a fit without a fold S keeps, where psi_i takes a fit to
 its output. With the matrix of ``heldout_kernel.scaled_inverse``, ``M = [D0^1/2 K D0^1/2 + mu0 I, r; r', 0]^-1`` with
@@ -30,9 +31,9 @@ from numpy.typing import NDArray
 
 from kernsel.numerics.runtime.blas import damped_cholesky, fill, inner, inverse, rows_times
 from kernsel.numerics.runtime.jit import inline, pointer
-from kernsel.numerics.smooth.convergence import CONVERGED, EXACT, ROUGH, SINGULAR, UNFINISHED
-from kernsel.numerics.smooth.heldout import UPDATE, HeldOut
-from kernsel.numerics.smooth.heldout_kernel import scaled_inverse, take_steps
+from kernsel.numerics.smooth.convergence import EXACT, REFITTED, ROUGH, UNFINISHED
+from kernsel.numerics.smooth.heldout import UPDATE
+from kernsel.numerics.smooth.heldout_kernel import scaled_inverse
 from kernsel.numerics.smooth.objective import Direction, Objective, derivatives, inner_above, line_search
 from kernsel.numerics.smooth.systems import add_rows
 
@@ -40,7 +41,7 @@ GROUP = 16
 """Folds that are fitted side by side: enough for a matrix product, and little memory where every row is a fold."""
 
 LEAST = 1e-3
-"""D0 is raised to this share of what outweighs the ridge in a row alone, ``mu0 / max K_ii``: that is of no consequence."""
+"""D0 is raised to this share of what outweighs the ridge in a row alone, ``mu0 / max K_ii``: of no consequence."""
 
 MOST_STEPS = 20
 """Newton steps; folds that take more, as one in which one class is left, are fitted by themselves."""
@@ -89,14 +90,14 @@ class Group(NamedTuple):
 def refit_folds(K, V, objective, loss, fit, folds, order, tol, held):
     """Fit without each fold, from where a Newton step of the fit on all rows leads to; ``rho`` isn't filled.
 
-    Folds are left ``UNFINISHED`` if they take too many steps.
+    Folds that are fitted are ``REFITTED``. Others stay ``UNFINISHED``, as do those that take too many steps.
 
     Parameters
     ----------
     K : (n, n) array
         Gram matrix.
-    V : (n, c) array
-        Of no use here.
+    V : (t, 1) array
+        1 for a fold that is wanted, else 0.
     objective : Objective
     loss : pointer of type ``LOSS``
     fit : Fit
@@ -109,51 +110,22 @@ def refit_folds(K, V, objective, loss, fit, folds, order, tol, held):
     held : HeldOut
         Overwritten.
     """
-    ridge = 2.0 * folds.left[0] * objective.lam
-    M, root, failed = inverse_for_all(K, objective, fit, ridge)
-    for fold in range(folds.left.size):
-        held.status[fold] = SINGULAR if failed else UNFINISHED
-    if not failed:
-        refit_groups(K, Inverse(M, root, ridge), objective, loss, fit, folds, tol, held)
-
-
-@pointer(UPDATE)
-def step_and_refit(K, V, objective, loss, fit, folds, order, trust, held):
-    """Do what ``newton_step`` does, and go on to fits without each fold with the inverse at hand.
-
-    ``out``, ``rho`` and ``status`` are those of the Newton steps, but ``x`` are the fits; NaN where one didn't end well.
-
-    Parameters
-    ----------
-    K : (n, n) array
-        Gram matrix.
-    V : (1, 1) array
-        A fit ends with a full step that promises less than this share of J.
-    objective : Objective
-    loss : pointer of type ``LOSS``
-    fit : Fit
-        To all rows.
-    folds : Folds
-    order : int
-        If it is not 0, ``rho`` is computed.
-    trust : float
-        A Newton step that strays by more than this share of what it promises has the status ``ASTRAY``.
-    held : HeldOut
-        Overwritten.
-    """
-    t, n = folds.left.size, fit.f.size
-    none = HeldOut(held.out, held.rho, held.status, np.empty((0, 0)))
-    M, root, ridge = take_steps(K, objective, loss, fit, folds, order, trust, none)
-    failed = not ridge > 0.0
-    if failed or root.size < n:
-        ridge = 2.0 * folds.left[0] * objective.lam
-        M, root, failed = inverse_for_all(K, objective, fit, ridge)
-    ends = HeldOut(held.out.copy(), np.empty(0), np.full(t, UNFINISHED), held.x)
-    if not failed:
-        refit_groups(K, Inverse(M, root, ridge), objective, loss, fit, folds, V[0, 0], ends)
+    t = folds.left.size
+    wanted, count = np.empty(t, np.int64), 0
     for fold in range(t):
-        if ends.status[fold] != CONVERGED:
-            fill(held.x[fold], np.nan)
+        held.status[fold] = UNFINISHED
+        if V[fold, 0] > 0.0:
+            wanted[count] = fold
+            count += 1
+    if count == 0:
+        return
+    ridge = 2.0 * folds.left[wanted[0]] * objective.lam
+    M, root, failed = inverse_for_all(K, objective, fit, ridge)
+    if failed:
+        return
+    for first in range(0, count, GROUP):
+        numbers = wanted[first : min(first + GROUP, count)]
+        refit_group(K, Inverse(M, root, ridge), objective, loss, fit, folds, numbers, tol, held)
 
 
 @inline
@@ -171,31 +143,33 @@ def inverse_for_all(K, objective, fit, ridge):
 
 
 @inline
-def refit_groups(K, inverse, objective, loss, fit, folds, tol, held):
-    """Fit without each fold: see ``refit_folds``."""
-    t = folds.left.size
-    for first in range(0, t, GROUP):
-        last = min(first + GROUP, t)
-        bounds, shorter = np.empty(last - first + 1, np.int64), np.empty(last - first)
-        for fold in range(first, last + 1):
-            bounds[fold - first] = folds.bounds[fold] - folds.bounds[first]
-        for fold in range(first, last):
-            shorter[fold - first] = 2.0 * folds.left[fold] * objective.lam / inverse.ridge - 1.0
-        gone = folds.away[folds.bounds[first] : folds.bounds[last]]
-        group = Group(gone, bounds, left_out_blocks(inverse.M, gone, bounds), shorter)
-        refit_group(K, inverse, objective, loss, fit, folds, group, first, tol, held)
+def gather(M, ridge, lam, folds, numbers):
+    """Return the ``Group`` of the folds with these numbers."""
+    g = numbers.size
+    bounds, shorter = np.zeros(g + 1, np.int64), np.empty(g)
+    for k in range(g):
+        fold = numbers[k]
+        bounds[k + 1] = bounds[k] + folds.bounds[fold + 1] - folds.bounds[fold]
+        shorter[k] = 2.0 * folds.left[fold] * lam / ridge - 1.0
+    gone = np.empty(bounds[g], np.int64)
+    for k in range(g):
+        for i in range(bounds[k + 1] - bounds[k]):
+            gone[bounds[k] + i] = folds.away[folds.bounds[numbers[k]] + i]
+    return Group(gone, bounds, left_out_blocks(M, gone, bounds), shorter)
 
 
 @inline
-def refit_group(K, inverse, objective, loss, fit, folds, group, first, tol, held):
-    """Fit without each of the folds of a group, which begins with number ``first``: see ``refit_folds``."""
+def refit_group(K, inverse, objective, loss, fit, folds, numbers, tol, held):
+    """Fit without each of the folds with these numbers: see the module."""
     y, s, lam, parameters, bias = objective
-    root, left = inverse.root, folds.left[first : first + group.shorter.size]
-    n, g = y.size, left.size
+    root, group = inverse.root, gather(inverse.M, inverse.ridge, lam, folds, numbers)
+    n, g = y.size, numbers.size
+    left = np.empty(g)
     a, b, f, weights, d1 = np.empty((g, n)), np.zeros(g), np.empty((g, n)), np.empty((g, n)), np.empty((g, n))
     d2, total, J, running = np.empty(n), np.empty(g), np.empty(g), np.ones(g, np.bool_)
     r, bend, t, p, change = np.empty((g, n)), np.empty((g, n)), np.empty((g, n)), np.empty((g, n)), np.empty(g)
     for k in range(g):
+        left[k] = folds.left[numbers[k]]
         for i in range(n):
             weights[k, i] = s[i]
         for i in group.gone[group.bounds[k] : group.bounds[k + 1]]:
@@ -232,7 +206,7 @@ def refit_group(K, inverse, objective, loss, fit, folds, group, first, tol, held
                     a[k, i] += step * p[k, i]
                 b[k] += step * change[k]
             if settled:
-                place_fit(K, a[k], b[k], bias, folds.starts[first + k], folds.starts[first + k + 1], first + k, held)
+                place_fit(K, a[k], b[k], bias, folds.starts, numbers[k], held)
             running[k] = np.isfinite(slope) and not settled
 
 
@@ -273,7 +247,7 @@ def drop_rows(M, group, k, x):
 
 @inline
 def first_step(inverse, fit, bias, group, a, b):
-    """Fill ``a (g, n)`` and ``b (g,)`` with where a Newton step from the fit on all rows leads to, at the ridge of M."""
+    """Fill ``a (g, n)`` and ``b (g,)`` with the ends of Newton steps from the fit on all rows, at the ridge of M."""
     M, root = inverse.M, inverse.root
     n, g = root.size, b.size
     v = np.zeros((g, M.shape[0]))
@@ -388,13 +362,13 @@ def find_directions(inverse, group, bend, scale, running, r, t, p, change):
 
 
 @inline
-def place_fit(K, a, b, bias, lo, hi, fold, held):
+def place_fit(K, a, b, bias, starts, fold, held):
     """Write a fit without a fold to where it is wanted."""
-    for j in range(lo, hi):
+    for j in range(starts[fold], starts[fold + 1]):
         held.out[j] = inner(K[j], a) + b
     if held.x.size > 0:
         for i in range(a.size):
             held.x[fold, i] = a[i]
         if bias:
             held.x[fold, a.size] = b
-    held.status[fold] = CONVERGED
+    held.status[fold] = REFITTED

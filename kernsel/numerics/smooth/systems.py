@@ -62,8 +62,8 @@ def add_rows(K, rows, count, coefficients, out):
 def factorise(K, rows, root, ridge, R):
     """Fill ``R (m, m)`` with the Cholesky factor of ``D^1/2 K D^1/2 + ridge I`` on the first rows, ``root = D^1/2``.
 
-    Where that fails a jitter is added, and more, as in ``blas.ridged_cholesky``. The system is made anew then: a copy of
-    it would take longer than it does. Returns 0, or -1 without a factor.
+    Where that fails a jitter is added, and more, as in ``blas.ridged_cholesky``. The system is made anew then: copying
+    it takes longer. Returns 0, or -1 without a factor.
     """
     m, mean, jitter = root.size, 0.0, 0.0
     for i in range(m):
