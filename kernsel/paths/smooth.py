@@ -40,7 +40,7 @@ CURVED_EVERYWHERE = 1e-10
 """The same share for a loss with curvature everywhere: the step squares what is left, so that outputs are right to as
 much. Where a loss is piecewise quadratic a last step may meet a new piece, and has to promise far less."""
 
-NEARLY = 1e-5
+NEARLY = 1e-7
 """The same share where an interval is put around the fit: as narrow as a proof of a percent can use."""
 
 TRUST = 0.25
