@@ -59,10 +59,9 @@ BIAS_ALONE = 0.01
 """A bias that no curvature holds moves alone where the other coefficients have less than this share of its slope to
 gain."""
 
-GRADIENT_COST = 20.0
+GRADIENT_COST = 32.0
 """A Cholesky factor of m rows takes as long as ``m^3 / (GRADIENT_COST (n + m) m)`` steps of conjugate gradients with m
-of n rows, each of which reads matrices from memory twice: measured with 200 to 1000 rows, where it takes longer by a
-half, and less where the matrices don't fit into a cache."""
+of n rows, each of which reads matrices from memory twice: measured with 200 to 900 rows."""
 
 ROUGH = 1e-3
 """The square of a residual falls to this share at least: the first step of a fit doesn't know what it promises."""

@@ -65,9 +65,7 @@ def factorise(K, rows, root, ridge, R):
     Where that fails a jitter is added, and more, as in ``blas.ridged_cholesky``. The system is made anew then: copying
     it takes longer. Returns 0, or -1 without a factor.
     """
-    m, mean, jitter = root.size, 0.0, 0.0
-    for i in range(m):
-        mean += (root[i] * root[i] * K[rows[i], rows[i]] + ridge) / m
+    m, jitter = root.size, 0.0
     for _ in range(TRIALS):
         for i in range(m):
             k = K[rows[i]]
@@ -76,6 +74,9 @@ def factorise(K, rows, root, ridge, R):
             R[i, i] = root[i] * root[i] * k[rows[i]] + ridge + jitter
         if cholesky(R) == 0:
             return 0
+        mean = 0.0
+        for i in range(m):
+            mean += (root[i] * root[i] * K[rows[i], rows[i]] + ridge) / m
         jitter = more_jitter(jitter, mean)
     return -1
 
