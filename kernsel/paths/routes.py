@@ -13,7 +13,8 @@ the square loss, features products of features without those of a fold        wh
                           one eigendecomposition                              otherwise
 other losses, Gram        refits of all folds                                 where cheaper than Newton steps
                           Newton steps                                        otherwise
-their refits, Gram        side by side                                        curved everywhere, where cheaper
+their refits, Gram        side by side                                        curved everywhere, from ``together``
+                                                                              rows, where cheaper
                           one by one                                          otherwise
 other losses, features    Newton steps
 any, fits that leave out   refits
@@ -67,11 +68,14 @@ class Thresholds(NamedTuple):
         Conjugate gradients beat an eigendecomposition.
     single : int
         Of so many folds of one row, ratios are taken from the rows' leverages.
+    together : int
+        Refits without each fold may go side by side; below, they save less than their loops take to compile, once.
     """
 
     factored: int = 300
     krylov: int = 700
     single: int = 50
+    together: int = 500
 
 
 class Sizes(NamedTuple):
@@ -137,10 +141,10 @@ def inverses_are_dearer(rows: Partition) -> bool:
     return float(np.unique(rows.left).size) > _inverses_of_refits(rows)
 
 
-def refits_go_together(rows: Partition) -> bool:
+def refits_go_together(rows: Partition, thresholds: Thresholds) -> bool:
     """Tell whether refits side by side, for a loss that is curved everywhere, cost less than one by one."""
     share = rows.away.sizes / rows.n
-    return _inverses_of_refits(rows) < STEPS * float(((1.0 - share) ** 3).sum()) / 3.0
+    return rows.n >= thresholds.together and _inverses_of_refits(rows) < STEPS * float(((1.0 - share) ** 3).sum()) / 3.0
 
 
 def _inverses_of_refits(rows: Partition) -> float:

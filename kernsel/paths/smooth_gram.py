@@ -49,7 +49,7 @@ class GramSmoothPath(SmoothPath):
     @property
     def _together(self) -> bool:
         everywhere = not self.learner.loss.piecewise_quadratic
-        return everywhere and self.rows.updated and routes.refits_go_together(self.rows)
+        return everywhere and self.rows.updated and routes.refits_go_together(self.rows, self.thresholds)
 
     def _known_fits(self) -> Fits | None:
         if self.learner.loss.piecewise_quadratic or not all(lam in self.near for lam in self.lams.tolist()):

@@ -7,7 +7,7 @@ import tables
 from kernsel.kernels import Gaussian
 from kernsel.learners import Klr, Svm
 from kernsel.paths import make_path
-from kernsel.paths.routes import inverses_are_dearer, refits_are_cheaper, refits_go_together
+from kernsel.paths.routes import Thresholds, inverses_are_dearer, refits_are_cheaper, refits_go_together
 from kernsel.representation.problem import Problem
 
 
@@ -39,15 +39,18 @@ def test_a_fit_that_is_refitted_for_its_cost_is_exact(bias):
     assert held.failed == [None, None]
 
 
+ANY = Thresholds(together=0)
+
+
 def dealt(sizes):
     """Rows in folds of these sizes."""
     return tables.make_rows(n=sum(sizes), sizes=sizes)
 
 
 def test_refits_go_together_where_folds_are_few_of_many_rows():
-    assert refits_go_together(dealt((30,) * 10))
-    assert not refits_go_together(dealt((60, 60)))  # two small factors cost less than one inverse
-    assert refits_go_together(dealt((1,) * 100))  # each alone takes a factor of all rows
+    assert refits_go_together(dealt((30,) * 10), ANY)
+    assert not refits_go_together(dealt((60, 60)), ANY)  # two small factors cost less than one inverse
+    assert refits_go_together(dealt((1,) * 100), ANY)  # each alone takes a factor of all rows
 
 
 def test_an_inverse_for_each_of_many_fold_sizes_is_dearer_than_refits_together():
@@ -62,6 +65,8 @@ def test_refits_together_are_those_one_by_one(monkeypatch, bias):
     lams = [1.0, 1e-2, 1e-4]
     make = lambda: make_path(Problem(rows, Gaussian(2.0)), Klr(bias=bias), lams)  # noqa: E731
     path, alone = make(), make()
+    assert not path._together
+    path.thresholds = ANY
     assert path._together
     together, refits = path.exact(), path.refits(1)
     monkeypatch.setattr(type(alone), "_together", False)
