@@ -13,6 +13,9 @@ the square loss, features products of features without those of a fold        wh
                           one eigendecomposition                              otherwise
 other losses, Gram        refits of all folds                                 where cheaper than Newton steps
                           Newton steps                                        otherwise
+their refits, Gram        side by side                                        curved everywhere, from ``together``
+                                                                              rows, where cheaper
+                          one by one                                          otherwise
 other losses, features    Newton steps
 any, fits that leave out   refits
 more than half of the rows
@@ -46,6 +49,10 @@ eigendecomposition (r, r)."""
 STEPS = 3
 """Newton steps that a refit without a fold takes from the fit on all rows, where it doesn't keep its curved rows."""
 
+PRODUCTS = 60
+"""Refits side by side take as long for each fold as so many products of the inverse and a vector, at the speed of
+multiplications in an inverse: two to ten conjugate gradients for each of three to five Newton steps."""
+
 Square = Literal["spectrum", "factors", "krylov", "products"]
 Whole = Literal["one fold", "folds", "blocks"]
 
@@ -61,11 +68,14 @@ class Thresholds(NamedTuple):
         Conjugate gradients beat an eigendecomposition.
     single : int
         Of so many folds of one row, ratios are taken from the rows' leverages.
+    together : int
+        Refits without each fold may go side by side; below, they save less than their loops take to compile, once.
     """
 
     factored: int = 300
     krylov: int = 700
     single: int = 50
+    together: int = 500
 
 
 class Sizes(NamedTuple):
@@ -124,6 +134,22 @@ def whole_in_tiles(sizes: Sizes) -> Whole:
     if t == 1:
         return "one fold"
     return "folds" if t * (len(sizes.rows.Y) + sizes.bias) <= COLUMNS else "blocks"
+
+
+def inverses_are_dearer(rows: Partition) -> bool:
+    """Tell whether Newton steps, with an inverse for each weight that a fold leaves, cost more than refits together."""
+    return float(np.unique(rows.left).size) > _inverses_of_refits(rows)
+
+
+def refits_go_together(rows: Partition, thresholds: Thresholds) -> bool:
+    """Tell whether refits side by side, for a loss that is curved everywhere, cost less than one by one."""
+    share = rows.away.sizes / rows.n
+    return rows.n >= thresholds.together and _inverses_of_refits(rows) < STEPS * float(((1.0 - share) ** 3).sum()) / 3.0
+
+
+def _inverses_of_refits(rows: Partition) -> float:
+    """Return how many inverses refits side by side cost as much as."""
+    return 1.0 + PRODUCTS * int(rows.left.size) / rows.n
 
 
 def by_leverages(rows: Partition, thresholds: Thresholds) -> bool:

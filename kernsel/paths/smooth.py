@@ -15,6 +15,7 @@ from kernsel.folds.partition import Partition
 from kernsel.numerics.runtime.jit import Compiled
 from kernsel.numerics.runtime.once import once
 from kernsel.numerics.smooth import enclosure, newton
+from kernsel.numerics.smooth.convergence import REFITTED
 from kernsel.numerics.smooth.objective import Objective
 from kernsel.numerics.square import spectral
 from kernsel.paths import routes
@@ -38,6 +39,9 @@ LEAD_IN = 4.0 ** np.arange(3, 0, -1)
 CURVED_EVERYWHERE = 1e-10
 """The same share for a loss with curvature everywhere: the step squares what is left, so that outputs are right to as
 much. Where a loss is piecewise quadratic a last step may meet a new piece, and has to promise far less."""
+
+NEARLY = 1e-7
+"""The same share where an interval is put around the fit: as narrow as a proof of a percent can use."""
 
 TRUST = 0.25
 """A fold is refitted where its Newton step strays by more than this share of what it promises.
@@ -65,6 +69,8 @@ class SmoothPath(Path):
     """Minimises J: see ``numerics.smooth.newton``."""
     step: ClassVar[Compiled]
     """Newton steps for folds."""
+    together: ClassVar[Compiled]
+    """Fits without some folds side by side, where these go ``_together``."""
     series: ClassVar[Compiled]
     """The influence series for folds."""
     enclose: ClassVar[Compiled]
@@ -84,6 +90,9 @@ class SmoothPath(Path):
 
     @once
     def fits(self) -> Fits:
+        known = self._known_fits()
+        if known is not None:
+            return known
         rows, k, L = self.rows, len(self.rows.Y), self.lams.size
         lams = np.append(LEAD_IN * self.lams[0], self.lams) if self.lead_in else self.lams
         x, f = np.zeros((k, lams.size, self._width)), np.zeros((k, lams.size, rows.n))
@@ -109,6 +118,8 @@ class SmoothPath(Path):
 
         Solutions go to ``ends (k, l, t, .)``, if they are wanted.
         """
+        if self._together:
+            return self._exact_together(chosen, ends)
         rows, fits = self.rows, self.fits
         k, folds = len(rows.Y), rows.left.size
         out, status = fits.f[:, chosen].copy(), fits.status[:, chosen].copy()
@@ -123,6 +134,48 @@ class SmoothPath(Path):
                 if ends is not None:
                     ends[c, :, fold] = refitted.x[job]
         return Fits(fits.x[:, chosen], out, status)
+
+    @property
+    def _together(self) -> bool:
+        """Whether fits without each fold are found side by side."""
+        return False
+
+    def _known_fits(self) -> Fits | None:
+        """Return the fits if they are ``near``."""
+        return None
+
+    def _exact_together(self, chosen: Indices, ends: Array | None) -> Fits:
+        """Return what ``_exact`` does, from fits of all folds side by side; those that don't end well by themselves."""
+        wanted = np.ones(self.rows.left.size, np.bool_)
+        f, status, _, found = self._fit_together(chosen, wanted, self._settled, ends is not None)
+        if ends is not None and found is not None:
+            ends[:] = found
+        self._refit_those(status != REFITTED, chosen, f, status, ends)
+        worst = np.maximum(status.max(axis=2), newton.CONVERGED)
+        return Fits(self.fits.x[:, chosen], f, np.maximum(worst, self.fits.status[:, chosen]))
+
+    def _fit_together(self, which: Indices, wanted: NDArray[np.bool_], tol: float, solutions: bool) -> Updated:
+        """Return fits without folds that are wanted (t,), for lambda numbered ``which``; those are ``REFITTED``."""
+        return update_folds(
+            self, self.representation, self.together, 0, wanted[:, None].astype(np.float64), tol, which, solutions
+        )
+
+    def _refit_those(
+        self, again: NDArray[np.bool_], numbers: Indices, f: Array, status: NDArray[np.int64], ends: Array | None
+    ) -> None:
+        """Overwrite outputs f (k, l, n), statuses (k, l, t) and solutions of some folds ``again (k, l, t)`` by refits.
+
+        They are of the lambda with these numbers.
+        """
+        for k in np.flatnonzero(again.any(axis=(0, 2))):
+            jobs = [(int(c), int(fold)) for c, fold in np.argwhere(again[:, k])]
+            refitted = self._refit(jobs, numbers[[k]])
+            for job, (c, fold) in enumerate(jobs):
+                held = slice(self.rows.starts[fold], self.rows.starts[fold + 1])
+                f[c, k, held] = refitted.f[job, 0, held]
+                status[c, k, fold] = refitted.status[job, 0]
+                if ends is not None:
+                    ends[c, k, fold] = refitted.x[job, 0]
 
     def _refit(self, jobs: Sequence[tuple[int, int]], which: Indices) -> Fits:
         """Fit each (output, fold) without its fold, for the lambda numbered ``which``, from the fit on all rows."""
@@ -166,13 +219,17 @@ class SmoothPath(Path):
         self, parameters: Array, G: Array, which: Indices, Y: Array, S: Array, lams: Array, follow: bool, x: Array,
         f: Array,
     ) -> NDArray[np.int64]:  # fmt: skip
-        everywhere = 0.0 if self.learner.loss.piecewise_quadratic else CURVED_EVERYWHERE
-        settled = max(self.representation.decrement, everywhere)
         result: NDArray[np.int64] = newton.solve_paths(
             self.solver, G, int(self.bias), which, Y, S, lams, self.learner.loss.pointer, parameters, follow, x, f,
-            settled,
+            self._settled,
         )  # fmt: skip
         return result
+
+    @property
+    def _settled(self) -> float:
+        """A fit ends with a step that promises less than this share of J."""
+        everywhere = 0.0 if self.learner.loss.piecewise_quadratic else CURVED_EVERYWHERE
+        return max(self.representation.decrement, everywhere)
 
     def newton_step(self) -> HeldOut:
         """Folds whose system is singular, or whose step strays by more than ``trust`` allows, are refitted.
@@ -238,16 +295,7 @@ class SmoothPath(Path):
         distrusted = (newton.SINGULAR, newton.ASTRAY) if in_force else (newton.SINGULAR,)
         again = np.isin(status, distrusted) & (fitted == newton.CONVERGED)
         status = np.where(status == newton.ASTRAY, fitted, status)
-        numbers = np.flatnonzero(which)
-        for k in np.flatnonzero(again.any(axis=(0, 2))):
-            jobs = [(int(c), int(fold)) for c, fold in np.argwhere(again[:, k])]
-            refitted = self._refit(jobs, numbers[[k]])
-            for job, (c, fold) in enumerate(jobs):
-                held = slice(self.rows.starts[fold], self.rows.starts[fold + 1])
-                f[c, k, held] = refitted.f[job, 0, held]
-                status[c, k, fold] = refitted.status[job, 0]
-                if ends is not None:
-                    ends[c, k, fold] = refitted.x[job, 0]
+        self._refit_those(again, np.flatnonzero(which), f, status, ends)
         return f, status.max(axis=2), again, rho.max(axis=(0, 2)), ends
 
     def _room_for_folds(self) -> Array:
@@ -278,10 +326,24 @@ class SmoothPath(Path):
     def refit_enclosed(self, k: int, folds: Sequence[int]) -> Enclosed:
         outputs = len(self.rows.Y)
         jobs = [(c, 0, int(fold)) for c in range(outputs) for fold in folds]
-        x = self._refit([(c, fold) for c, _, fold in jobs], np.array([k])).x[:, 0]
+        x = self._refit_some(k, [(c, fold) for c, _, fold in jobs])
         low, high = np.zeros((2, outputs, 1, self.rows.n))
         self._put(jobs, self._enclose(jobs, x, self.lams[[k]], np.full(len(jobs), enclosure.ROUNDS)), low, high)
         return Enclosed(low, high, np.ones((outputs, 1, len(folds)), np.bool_))
+
+    def _refit_some(self, k: int, jobs: Sequence[tuple[int, int]]) -> Array:
+        """Return solutions (q, .) without folds for lambda number ``k``, by output and fold."""
+        if not self._together:
+            return self._refit(jobs, np.array([k])).x[:, 0]
+        wanted = np.zeros(self.rows.left.size, np.bool_)
+        wanted[[fold for _, fold in jobs]] = True
+        _, status, _, ends = self._fit_together(np.array([k]), wanted, NEARLY, solutions=True)
+        assert ends is not None
+        left = [job for job in jobs if status[job[0], 0, job[1]] != REFITTED]
+        if left:
+            outputs, folds = np.transpose(left)
+            ends[outputs, 0, folds] = self._refit(left, np.array([k])).x[:, 0]
+        return np.stack([ends[c, 0, fold] for c, fold in jobs])
 
     @once
     def _refits(self) -> tuple[Array, Array]:
@@ -382,9 +444,9 @@ class SmoothPath(Path):
         return self.fits.x[:, k]
 
     def _refitted(self, k: int) -> Array:
-        outputs, folds = len(self.rows.Y), self.rows.left.size
-        jobs = [(c, fold) for fold in range(folds) for c in range(outputs)]
-        return self._refit(jobs, np.array([k])).x[:, 0].reshape(folds, outputs, -1)
+        ends = np.empty((len(self.rows.Y), 1, self.rows.left.size, self._width))
+        self._exact(np.array([k]), ends)
+        return ends[:, 0].swapaxes(0, 1)
 
 
 def with_lost(status: NDArray[np.int64], representation: Representation, lams: Array) -> NDArray[np.int64]:

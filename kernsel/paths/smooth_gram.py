@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.numerics.smooth import enclosure_kernel, heldout_kernel, newton
+from kernsel.numerics.smooth import enclosure_kernel, heldout_kernel, newton, refits_kernel
 from kernsel.numerics.square import leverage
 from kernsel.paths import routes
-from kernsel.paths.outputs import HeldOut
+from kernsel.paths.outputs import Fits, HeldOut
 from kernsel.paths.smooth import SmoothPath
 from kernsel.paths.updates import nystrom_influence
 from kernsel.representation.gram import Gram
@@ -22,6 +22,7 @@ class GramSmoothPath(SmoothPath):
     representation: Gram
     solver = newton.in_kernel
     step = heldout_kernel.newton_step
+    together = refits_kernel.refit_folds
     series = heldout_kernel.influence
     enclose = enclosure_kernel.enclose
     between = enclosure_kernel.enclose_between
@@ -41,7 +42,27 @@ class GramSmoothPath(SmoothPath):
         cheaper = [
             routes.refits_are_cheaper(each, rows.n, rows.left, share, loss.piecewise_quadratic) for each in curved
         ]
+        if self._together:
+            return np.full(self.lams.size, routes.inverses_are_dearer(rows))
         return np.asarray(np.all(cheaper, axis=0))
+
+    @property
+    def _together(self) -> bool:
+        everywhere = not self.learner.loss.piecewise_quadratic
+        return everywhere and self.rows.updated and routes.refits_go_together(self.rows, self.thresholds)
+
+    def _known_fits(self) -> Fits | None:
+        if self.learner.loss.piecewise_quadratic or not all(lam in self.near for lam in self.lams.tolist()):
+            return None
+        x, n = np.stack([self.near[lam] for lam in self.lams.tolist()], axis=1), self.rows.n
+        f = x[..., :n] @ self.representation.gram + (x[..., n:] if self.bias else 0.0)
+        return Fits(x, f, np.zeros(f.shape[:2], np.int64))
+
+    def settled(self) -> dict[float, Array]:
+        if self.learner.loss.piecewise_quadratic:  # found again at once
+            return {}
+        done = (self.fits.status == newton.CONVERGED).all(axis=0)
+        return {float(self.lams[k]): self.fits.x[:, k] for k in np.flatnonzero(done)}
 
     def _leverages(self, d2: Array, ridge: float) -> Array:
         return leverage.leverages_in_kernel(self.representation.gram, int(self.bias), d2, ridge)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from kernsel.numerics.runtime.jit import Compiled
 from kernsel.numerics.smooth import heldout, heldout_kernel
+from kernsel.numerics.smooth.convergence import CONVERGED
 from kernsel.numerics.smooth.objective import Objective
 from kernsel.paths.outputs import HeldOut
 from kernsel.representation.base import Held
@@ -21,7 +22,10 @@ Array = NDArray[np.float64]
 
 
 class Updated(NamedTuple):
-    """Held-out outputs f (k, L, n), the status and ratio of every fold, both (k, L, t), and solutions (k, L, t, .)."""
+    """Held-out outputs f (k, L, n), the status and ratio of every fold, both (k, L, t), and solutions (k, L, t, .).
+
+    Statuses are no better than those of fits that didn't converge.
+    """
 
     f: Array
     status: NDArray[np.int64]
@@ -36,7 +40,7 @@ def update_folds(
     order: int,
     V: Array | None = None,
     trust: float = np.inf,
-    which: NDArray[np.bool_] | slice = slice(None),
+    which: NDArray[np.bool_] | NDArray[np.int64] | slice = slice(None),
     solutions: bool = False,
 ) -> Updated:
     """Apply a fold update of ``numerics.smooth`` to the fits ``which`` of a path.
@@ -49,11 +53,11 @@ def update_folds(
     order : int
         Of the influence series; for Newton steps whether ratios are computed.
     V : (n, c) array, optional
-        A factor of the Gram matrix.
+        A factor of the Gram matrix, or what else the update takes there.
     trust : float
         The share of what a Newton step promises by which it may stray.
-    which : (L,) array of bool, optional
-        Numbers of lambda; all without it.
+    which : array, optional
+        Numbers of lambda, or (L,) bool; all without it.
     solutions : bool
         Whether those that Newton steps end at are wanted.
     """
@@ -65,7 +69,8 @@ def update_folds(
     V = np.zeros((rows.n, 0)) if V is None else V
     G, fitted = representation.matrix(path.bias), heldout.Fit(x, at, d1, d2)
     heldout.update_folds(update, G, V, stack, loss.pointer, fitted, rows.folds, order, trust, held)
-    status = np.maximum(held.status, fits.status[:, which, None])
+    of_fits = fits.status[:, which, None]
+    status = np.maximum(held.status, np.where(of_fits == CONVERGED, held.status, of_fits))
     return Updated(held.out, status, held.rho, held.x if solutions else None)
 
 

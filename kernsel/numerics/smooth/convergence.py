@@ -5,6 +5,9 @@ from __future__ import annotations
 CONVERGED, UNFINISHED, NOT_FINITE, SINGULAR, ASTRAY = 0, 1, 2, 3, 4
 """Statuses, in the order of severity: up to ``UNFINISHED`` outputs may be used, and the worst of several counts."""
 
+REFITTED = -1
+"""The status of a fold whose fit took the place of its Newton step, and converged."""
+
 REASONS = {
     UNFINISHED: "the fit did not converge",
     NOT_FINITE: "the fit met values that are not finite",
@@ -59,6 +62,9 @@ gain."""
 GRADIENT_COST = 32.0
 """A Cholesky factor of m rows takes as long as ``m^3 / (GRADIENT_COST (n + m) m)`` steps of conjugate gradients with m
 of n rows, each of which reads matrices from memory twice: measured with 200 to 900 rows."""
+
+ROUGH = 1e-3
+"""The square of a residual falls to this share at least: the first step of a fit doesn't know what it promises."""
 
 EXACT = 1e-12
 """A system is never solved to less than this share of its residual: rounding errors would be larger."""

@@ -81,6 +81,9 @@ ROOT_STEPS, WIDER_STEPS, WIDER = 200, 60, 16.0
 """Steps of a search for a root, every fourth of which halves its bracket, and steps to find a bracket, each so many
 times as wide as the last."""
 
+QUICK = 6
+"""Newton steps that are tried first: they find the root of a smooth slope, and of one in pieces if it is near."""
+
 ROOT, NEAR_ROOT = 1e-13, 1e-8
 """Shares of the largest output: to which the bias of a fit is known, and which it may be expected to be off."""
 
@@ -124,16 +127,30 @@ BETWEEN = types.FunctionType(types.void(f8_2, OBJECTIVE, f8, LOSS, BEND, i8, f8_
 
 
 @inline
-def end_of_roots(loss, parameters, y, s, f, reach, width, side):
+def end_of_roots(loss, parameters, y, s, f, start, reach, width, side):
     """Return a shift beyond all roots of ``sum_i s_i V'(y_i, f_i + shift)``, to the left (side -1) or right (side 1).
 
-    The sum ascends. The shift is within ``width`` of the nearest one where its sign is sure in spite of rounding, found
-    by regula falsi in its Illinois form from a first bracket of ``reach``; infinite without any.
+    The sum ascends. The shift is within about ``width`` of the nearest one where its sign is sure in spite of rounding:
+    where Newton steps from ``start`` lead to, or by regula falsi in its Illinois form from a first bracket of
+    ``reach``; infinite without any.
     """
     sure = FEW * y.size * EPS * sum_of(s)
+    root = start
+    for _ in range(QUICK):
+        pull, curvature = pull_at(loss, parameters, y, s, f, root)
+        if not curvature > 0.0:
+            break
+        step = -pull / curvature
+        root += step
+        off = max(0.25 * width, sure / curvature)
+        if abs(step) <= off:
+            end = root + 2.0 * side * off
+            if side * pull_at(loss, parameters, y, s, f, end)[0] > sure:
+                return end
+            break
     outer, inner_end, at_outer, at_inner = side * reach, -side * reach, -1.0, 1.0
     for _ in range(WIDER_STEPS):
-        at_outer = side * pull_at(loss, parameters, y, s, f, outer) - sure
+        at_outer = side * pull_at(loss, parameters, y, s, f, outer)[0] - sure
         if at_outer > 0.0:
             break
         inner_end, at_inner = outer, at_outer
@@ -142,7 +159,7 @@ def end_of_roots(loss, parameters, y, s, f, reach, width, side):
         return side * np.inf
     if at_inner > 0.0:
         for _ in range(WIDER_STEPS):
-            at_inner = side * pull_at(loss, parameters, y, s, f, inner_end) - sure
+            at_inner = side * pull_at(loss, parameters, y, s, f, inner_end)[0] - sure
             if at_inner <= 0.0:
                 break
             outer, at_outer = inner_end, at_inner
@@ -156,7 +173,7 @@ def end_of_roots(loss, parameters, y, s, f, reach, width, side):
         middle = outer + (inner_end - outer) * at_outer / (at_outer - at_inner)
         if k % 4 == 3 or middle in (outer, inner_end):
             middle = 0.5 * (outer + inner_end)
-        here = side * pull_at(loss, parameters, y, s, f, middle) - sure
+        here = side * pull_at(loss, parameters, y, s, f, middle)[0] - sure
         if here > 0.0:
             outer, at_outer = middle, here
             at_inner *= 0.5 if moved == 1 else 1.0
@@ -170,13 +187,14 @@ def end_of_roots(loss, parameters, y, s, f, reach, width, side):
 
 @inline
 def pull_at(loss, parameters, y, s, f, shift):
-    """Return ``sum_i s_i V'(y_i, f_i + shift)``."""
-    total = 0.0
+    """Return ``sum_i s_i V'(y_i, f_i + shift)``, and its derivative in the shift."""
+    total, rise = 0.0, 0.0
     for i in range(y.size):
         if s[i] > 0.0:
-            _, slope, _ = loss(y[i], f[i] + shift, parameters)
+            _, slope, curvature = loss(y[i], f[i] + shift, parameters)
             total += s[i] * slope
-    return total
+            rise += s[i] * curvature
+    return total, rise
 
 
 @inline
@@ -187,8 +205,9 @@ def move_bias(loss, objective, f):
     """
     y, s, _, parameters, _ = objective
     size = size_of(f)
-    low = end_of_roots(loss, parameters, y, s, f, NEAR_ROOT * size, ROOT * size, -1.0)
-    high = end_of_roots(loss, parameters, y, s, f, NEAR_ROOT * size, ROOT * size, 1.0)
+    low = end_of_roots(loss, parameters, y, s, f, 0.0, NEAR_ROOT * size, ROOT * size, -1.0)
+    near = low if np.isfinite(low) else 0.0
+    high = end_of_roots(loss, parameters, y, s, f, near, NEAR_ROOT * size, ROOT * size, 1.0)
     if not (np.isfinite(low) and np.isfinite(high)):
         return 0.0, np.inf
     shift = min(max(0.0, low), high)
@@ -202,8 +221,8 @@ def add_bias_range(loss, objective, low, high):
     """Widen intervals of ``g_i`` by what the bias of an exact fit may be: see the module."""
     y, s, _, parameters, _ = objective
     size = max(size_of(low), size_of(high))
-    left = end_of_roots(loss, parameters, y, s, high, NEAR_END * size, END * size, -1.0)
-    right = end_of_roots(loss, parameters, y, s, low, NEAR_END * size, END * size, 1.0)
+    left = end_of_roots(loss, parameters, y, s, high, 0.0, NEAR_END * size, END * size, -1.0)
+    right = end_of_roots(loss, parameters, y, s, low, 0.0, NEAR_END * size, END * size, 1.0)
     for i in range(low.size):
         low[i] += left
         high[i] += right

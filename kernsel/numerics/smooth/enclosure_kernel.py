@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from kernsel.numerics.runtime.blas import (
-    damped_cholesky,
     fill,
     inner,
     solve_rows,
@@ -31,7 +30,7 @@ from kernsel.numerics.smooth.enclosure import (
     settle,
 )
 from kernsel.numerics.smooth.objective import Objective
-from kernsel.numerics.smooth.systems import add_rows, changed_rows, curved_rows, scaled_block
+from kernsel.numerics.smooth.systems import add_rows, changed_rows, curved_rows, factorise
 
 
 @pointer(ENCLOSE)
@@ -221,11 +220,10 @@ def ellipsoid(K, s, double, bias, lengths, D, c, Kc, off, rows, v, spread):
         root[i] = np.sqrt(D[rows[i]])
         w[i] = root[i] * Kc[rows[i]]
         u[i] = root[i]
-    S = scaled_block(K, rows, root, double)
-    trace = 0.0
+    S, trace = np.empty((m, m)), 0.0
     for i in range(m):
-        trace += S[i, i]
-    if m == 0 or damped_cholesky(S) != 0:
+        trace += root[i] * root[i] * K[rows[i], rows[i]] + double
+    if m == 0 or factorise(K, rows, root, double, S) != 0:
         return np.inf, np.inf, trace, root, S
     solve_rows(S, w)
     eb, t, through, p = 0.0, 1.0, np.zeros(n), np.empty(n)

@@ -12,7 +12,6 @@ import numpy as np
 from kernsel.numerics.lanczos import OTHERS, dominant_vector, radius_of, series_of, uneven
 from kernsel.numerics.runtime.blas import (
     add_products,
-    damped_cholesky,
     damped_solve,
     fill,
     inner,
@@ -26,7 +25,7 @@ from kernsel.numerics.runtime.jit import inline, pointer
 from kernsel.numerics.smooth.convergence import ASTRAY, CONVERGED, SINGULAR
 from kernsel.numerics.smooth.heldout import UPDATE, strays
 from kernsel.numerics.smooth.objective import inner_above
-from kernsel.numerics.smooth.systems import add_rows, curved_rows, scaled_block
+from kernsel.numerics.smooth.systems import add_rows, curved_rows, factorise
 
 
 @inline
@@ -71,8 +70,8 @@ def scaled_inverse(K, bias, rows, root, ridge, M):
     ``[B r; r' 0]^-1 = [B^-1 - u u' / t, u / t; u' / t, -1 / t]`` with ``u = B^-1 r`` and ``t = r' u``.
     """
     m = root.size
-    B = scaled_block(K, rows, root, ridge)
-    if damped_cholesky(B) != 0 or (bias and m == 0):
+    B = np.empty((m, m))
+    if factorise(K, rows, root, ridge, B) != 0 or (bias and m == 0):
         return SINGULAR
     inverse(B)
     u, t = np.zeros(m), 0.0

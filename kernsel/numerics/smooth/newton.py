@@ -10,11 +10,13 @@ The step is guarded by a line search on the convex ``J``; undamped steps cycle. 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba.core import types
 
 from kernsel.numerics.runtime.blas import inner, multiply, ridged_cholesky, solve_rows, sum_of
-from kernsel.numerics.runtime.jit import LOSS, Compiled, b1, f8, f8_1, f8_2, f8_3, i8, i8_1, jit, pointer
+from kernsel.numerics.runtime.jit import LOSS, Compiled, b1, f8, f8_1, f8_2, f8_3, i8, i8_1, jit, pointer, record
 from kernsel.numerics.runtime.threads import one_blas_thread, share
 from kernsel.numerics.smooth.convergence import (
     ASTRAY,
@@ -26,6 +28,7 @@ from kernsel.numerics.smooth.convergence import (
     NOT_FINITE,
     PULL,
     REASONS,
+    ROUGH,
     SINGULAR,
     UNFINISHED,
 )
@@ -48,6 +51,7 @@ from kernsel.numerics.smooth.systems import (
     curved_rows,
     factorise,
     gradient_steps,
+    keep_roots,
     solve_by_gradients,
     update_products,
 )
@@ -66,12 +70,31 @@ __all__ = [
     "solve_paths",
 ]
 
-PROBLEM = types.FunctionType(i8(f8_2, OBJECTIVE, LOSS, f8, f8_1, f8_1))
-"""One fit: ``(K or Z, objective, loss, tol, a or w, f) -> status``: see ``in_kernel`` and ``in_features``."""
+
+class Factor(NamedTuple):
+    """The last Cholesky factor on a path, which the next system starts from, and room for the next one.
+
+    Parameters
+    ----------
+    R : (m, m) array
+        The factor, of a system of all rows; or of features.
+    root : (n,) array
+        ``D^1/2`` of that system.
+    ridge : (1,) array
+        Its ridge; 0 for no factor yet.
+    """
+
+    R: np.ndarray
+    root: np.ndarray
+    ridge: np.ndarray
+
+
+PROBLEM = types.FunctionType(i8(f8_2, OBJECTIVE, LOSS, f8, record(Factor, f8_2, f8_1, f8_1), f8_1, f8_1))
+"""One fit: ``(K or Z, objective, loss, tol, factor, a or w, f) -> status``: see ``in_kernel`` and ``in_features``."""
 
 
 @pointer(PROBLEM)
-def in_kernel(K, objective, loss, tol, a, f):
+def in_kernel(K, objective, loss, tol, factor, a, f):
     """Minimise ``J`` in the coordinates of the Gram matrix by damped Newton steps; return a status.
 
     With the curved rows c (``d2 > 0``), all others o, and ``mu = 2 N lam``, the step to ``a + da`` solves
@@ -81,7 +104,8 @@ def in_kernel(K, objective, loss, tol, a, f):
     With a bias, ``f = K a_1..n + a_n+1``: its step ``db`` is added to the left side for c, and makes ``sum a = 0``.
 
     A system is factorised where it is far from the last one that was. Otherwise it is solved by conjugate gradients
-    with that factor, to the square of what the step before promised: steps converge quadratically all the same.
+    with that factor, to the square of what the step before promised: steps converge quadratically all the same. Where
+    all rows are curved the factor is handed on to the next fit on the path, whose ridge is another one.
 
     Parameters
     ----------
@@ -90,6 +114,8 @@ def in_kernel(K, objective, loss, tol, a, f):
     loss : pointer of type ``LOSS``
     tol : float
         The fit ends with a full step that promises less than this share of J.
+    factor : Factor
+        Of the fit before, if it has a ridge; that of this fit afterwards.
     a : (n,) or (n + 1,)
         Coefficients, and a bias last: where to start, overwritten by the solution.
     f : (n,)
@@ -103,7 +129,7 @@ def in_kernel(K, objective, loss, tol, a, f):
     rows, steps = np.empty(n, np.int64), np.empty(n)
     old_d2, intercepts = np.empty(n), np.empty(n)
     full, b, db, promise = False, 0.0, 0.0, 1.0
-    R, known = np.empty((0, 0)), np.empty(n)
+    R, known, ridge = factor.R, factor.root, factor.ridge[0]
     for _ in range(MAX_STEPS):
         if bias:
             b = a[n]
@@ -121,27 +147,35 @@ def in_kernel(K, objective, loss, tol, a, f):
             missing -= a[i] + da[i]
         count = changed_rows(da, rows, steps)
         add_rows(K, rows, count, steps, df)
-        count = curved_rows(d2, rows)
+        count, by_gradients = curved_rows(d2, rows), False
         if count:
             root, t = np.empty(count), np.empty(count)
             for i in range(count):
                 k = rows[i]
                 root[i] = np.sqrt(d2[k])
                 t[i] = -(d1[k] + mu * a[k]) / root[i] - root[i] * df[k]
-            accuracy, solved = max(promise * promise, EXACT * EXACT), -1
-            if R.size > 0 and accuracy < 1.0:
+            accuracy, solved = min(max(promise * promise, EXACT * EXACT), ROUGH), -1
+            if ridge > 0.0:
                 scale, kept = np.empty(count), t.copy()
                 limit = int(count * count / (GRADIENT_COST * (n + count)))
-                if gradient_steps(compare(rows, root, known, scale), accuracy) + bias <= limit:
+                if gradient_steps(compare(rows, root, known, mu / ridge, scale), accuracy) + bias <= limit:
                     db, solved = solve_by_gradients(
                         K, rows, root, mu, R, scale, missing, bias, accuracy, limit, kept
                     )  # fmt: skip
                 if solved == 0:
-                    t = kept
+                    t, by_gradients = kept, True
             if solved != 0:
-                R, solved = factorise(K, rows, root, mu, known)
-                if solved != 0:
+                if count == n:
+                    R, known = factor.R, factor.root
+                    factor.ridge[0] = 0.0
+                elif R.shape[0] != count:
+                    R, known = np.empty((count, count)), np.empty(n)
+                if factorise(K, rows, root, mu, R) != 0:
                     return SINGULAR
+                keep_roots(rows, root, known)
+                ridge = mu
+                if count == n:
+                    factor.ridge[0] = mu
                 solve_rows(R, t)
                 if bias:
                     u = root.copy()
@@ -168,6 +202,9 @@ def in_kernel(K, objective, loss, tol, a, f):
         slope += db * pull / N
         if not np.isfinite(slope):
             return NOT_FINITE
+        if slope >= 0.0 and by_gradients:  # the system wasn't solved well enough
+            ridge, full = 0.0, False
+            continue
         if slope >= 0.0:  # rounding is all that is left
             return CONVERGED
         step = line_search(loss, objective, N, f, df, Direction(total, J, slope, q1, q2))
@@ -184,7 +221,7 @@ def in_kernel(K, objective, loss, tol, a, f):
 
 
 @pointer(PROBLEM)
-def in_features(Z, objective, loss, tol, w, f):
+def in_features(Z, objective, loss, tol, factor, w, f):
     """Minimise ``J`` in the coordinates of features by damped Newton steps ``-(Z' D Z + mu I)^-1 (Z' d1 + mu w)``.
 
     With a bias the last column of Z are ones, and its weight isn't penalised. Of ``H = Z' diag(weights) Z`` only the
@@ -198,6 +235,8 @@ def in_features(Z, objective, loss, tol, w, f):
     loss : pointer of type ``LOSS``
     tol : float
         The fit ends with a full step that promises less than this share of J.
+    factor : Factor
+        Of no use here.
     w : (r,)
         Weights: where to start, overwritten by the solution.
     f : (n,)
@@ -271,7 +310,9 @@ def in_features(Z, objective, loss, tol, w, f):
 
 @jit((i8, i8, PROBLEM, f8_3, i8_1, STACK, LOSS, f8, b1, f8_3, f8_3, i8[:, ::1]))
 def _paths(first, step, problem, G, which, stack, loss, tol, follow, x, f, status):
+    factor = Factor(np.empty((G.shape[2], G.shape[2])), np.empty(f.shape[2]), np.zeros(1))
     for j in range(first, which.size, step):
+        factor.ridge[0] = 0.0
         for k in range(stack.lam.size):
             if follow and k > 0:
                 usable = status[j, k - 1] <= UNFINISHED
@@ -280,7 +321,7 @@ def _paths(first, step, problem, G, which, stack, loss, tol, follow, x, f, statu
                 for i in range(f.shape[2]):
                     f[j, k, i] = f[j, k - 1, i] if usable else 0.0
             objective = Objective(stack.y[j], stack.s[j], stack.lam[k], stack.parameters, stack.bias)
-            status[j, k] = problem(G[which[j]], objective, loss, tol, x[j, k], f[j, k])
+            status[j, k] = problem(G[which[j]], objective, loss, tol, factor, x[j, k], f[j, k])
 
 
 def solve_paths(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernsel.numerics.runtime.blas import add_products, damped_cholesky, fill, inner, solve_rows
+from kernsel.numerics.runtime.blas import TRIALS, add_products, cholesky, fill, inner, more_jitter, solve_rows
 from kernsel.numerics.runtime.jit import inline
 from kernsel.numerics.smooth.convergence import EXACT
 
@@ -59,37 +59,42 @@ def add_rows(K, rows, count, coefficients, out):
 
 
 @inline
-def scaled_block(K, rows, root, ridge):
-    """Return the lower triangle of ``D^1/2 K D^1/2 + ridge I`` on the first ``rows``, with ``root = D^1/2``."""
-    m = root.size
-    B = np.empty((m, m))
-    for i in range(m):
-        k = K[rows[i]]
-        for j in range(i):
-            B[i, j] = root[i] * root[j] * k[rows[j]]
-        B[i, i] = root[i] * root[i] * k[rows[i]] + ridge
-    return B
+def factorise(K, rows, root, ridge, R):
+    """Fill ``R (m, m)`` with the Cholesky factor of ``D^1/2 K D^1/2 + ridge I`` on the first rows, ``root = D^1/2``.
+
+    Where that fails a jitter is added, and more, as in ``blas.ridged_cholesky``. The system is made anew then: copying
+    it takes longer. Returns 0, or -1 without a factor.
+    """
+    m, jitter = root.size, 0.0
+    for _ in range(TRIALS):
+        for i in range(m):
+            k = K[rows[i]]
+            for j in range(i):
+                R[i, j] = root[i] * root[j] * k[rows[j]]
+            R[i, i] = root[i] * root[i] * k[rows[i]] + ridge + jitter
+        if cholesky(R) == 0:
+            return 0
+        mean = 0.0
+        for i in range(m):
+            mean += (root[i] * root[i] * K[rows[i], rows[i]] + ridge) / m
+        jitter = more_jitter(jitter, mean)
+    return -1
 
 
 @inline
-def factorise(K, rows, root, mu, known):
-    """Return the Cholesky factor R (m, m) of ``D^1/2 K D^1/2 + mu I`` on the first rows, and 0, or -1 without one.
-
-    ``known (n,)`` are filled with ``D^1/2`` on these m rows and 0 on others: by them ``compare`` knows the factor.
-    """
+def keep_roots(rows, root, known):
+    """Fill ``known (n,)`` with ``D^1/2`` on the first rows and 0 on others: by them ``compare`` knows a factor."""
     fill(known, 0.0)
     for i in range(root.size):
         known[rows[i]] = root[i]
-    R = scaled_block(K, rows, root, mu)
-    return R, damped_cholesky(R)
 
 
 @inline
-def compare(rows, root, known, scale):
+def compare(rows, root, known, shorter, scale):
     """Bound the condition of a system with the factor of an earlier one for a preconditioner; infinity without any.
 
-    With curvatures D today and D0 then, both on the same rows, eigenvalues lie between the least and the largest ratio
-    ``D / D0``, and 1.
+    With curvatures D today and D0 then, both on the same rows, and ridges mu and mu0, eigenvalues lie between the least
+    and the largest ratio ``(mu / D) / (mu0 / D0)``, and 1.
 
     Parameters
     ----------
@@ -97,6 +102,8 @@ def compare(rows, root, known, scale):
         Curved rows, of which the first m count, and ``D^1/2`` on them.
     known : (n,)
         ``D^1/2`` of the earlier system, 0 on rows that had no curvature.
+    shorter : float
+        ``mu / mu0``.
     scale : (m,)
         Filled with the earlier ``D^1/2`` over today's.
     """
@@ -107,8 +114,8 @@ def compare(rows, root, known, scale):
             return np.inf
         if curved:
             scale[i] = known[k] / root[i]
-            least = min(least, scale[i] * scale[i])
-            most = max(most, scale[i] * scale[i])
+            least = min(least, shorter * scale[i] * scale[i])
+            most = max(most, shorter * scale[i] * scale[i])
             i += 1
     return most / least
 

@@ -1,0 +1,389 @@
+"""Fits without each fold, side by side from one inverse, for losses that are curved everywhere.
+
+In the coordinates of the Gram matrix.
+With the curvatures D0 of the fit on all rows, raised to a little where there is next to none, and a ridge mu0, let
+``H0 = mu0 I_g + sum_T D0_i psi_i psi_i'`` on the rows T that a fit without a fold S keeps, where psi_i takes a fit to
+its output. With the matrix of ``heldout_kernel.scaled_inverse``, ``M = [D0^1/2 K D0^1/2 + mu0 I, r; r', 0]^-1`` with
+``r = D0^1/2 1``, and without the rows S,
+
+    H0^-1 sum_T rho_i psi_i   has the outputs   D0^-1/2 Q D0^-1/2 rho,   Q = I - mu0 M_TT,
+
+and its bias is the last entry of ``M (D0^-1/2 rho, 0)``. So H0^-1 costs one product with M, which is the same for all
+folds but for their own rows: one matrix product serves them all.
+
+Newton steps ``H x = -G`` of a fold, with its own curvatures D and ridge mu, are solved by conjugate gradients in the
+space of functions, preconditioned by H0. Gradients ``G = sum_T c_i psi_i``, ``c_i = d1_i + mu a_i``, and everything
+that conjugate gradients make of them are such sums; with ``p = H0^-1 sum_T pi_i psi_i`` and its outputs h,
+
+    H p  =  sum_T (pi_i + (D_i - D0_i) h_i + (mu - mu0) p_i) psi_i,    p_i = (pi_i - D0_i h_i) / mu0,
+
+so that no product with K is needed. Eigenvalues of ``H0^-1 H`` lie between the least and the largest of ``D_i / D0_i``,
+``mu / mu0`` and 1. In the code all is scaled: ``D0^-1/2 pi`` and ``D0^1/2 h``. Outputs are made anew from coefficients,
+by one product with K, before every Newton step.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernsel.numerics.runtime.blas import damped_cholesky, fill, inner, inverse, rows_times
+from kernsel.numerics.runtime.jit import inline, pointer
+from kernsel.numerics.smooth.convergence import EXACT, REFITTED, ROUGH, UNFINISHED
+from kernsel.numerics.smooth.heldout import UPDATE
+from kernsel.numerics.smooth.heldout_kernel import scaled_inverse
+from kernsel.numerics.smooth.objective import Direction, Objective, derivatives, inner_above, line_search
+from kernsel.numerics.smooth.systems import add_rows
+
+GROUP = 16
+"""Folds that are fitted side by side: enough for a matrix product, and little memory where every row is a fold."""
+
+LEAST = 1e-3
+"""D0 is raised to this share of what outweighs the ridge in a row alone, ``mu0 / max K_ii``: of no consequence."""
+
+FAR = 5.0
+"""Folds in which ``D / D0`` spreads over more than ``(n / FAR)^3`` are fitted by themselves: then a factor of their own
+takes less time than conjugate gradients. Measured with 351 and 1000 rows."""
+
+MOST_STEPS = 20
+"""Newton steps; folds that take more, as one in which one class is left, are fitted by themselves."""
+
+MOST_GRADIENTS = 100
+"""Steps of conjugate gradients for one Newton step, which goes downhill wherever they end."""
+
+
+class Inverse(NamedTuple):
+    """The inverse for all rows.
+
+    Parameters
+    ----------
+    M : (n + bias, n + bias) array
+    root : (n,) array
+        ``r = D0^1/2``.
+    ridge : float
+        mu0.
+    """
+
+    M: NDArray[np.float64]
+    root: NDArray[np.float64]
+    ridge: float
+
+
+class Group(NamedTuple):
+    """Folds that are fitted side by side: ``g`` of them.
+
+    Parameters
+    ----------
+    gone, bounds : (m,), (g + 1,) arrays of int
+        The fit without fold k leaves out the rows ``gone[bounds[k]:bounds[k + 1]]``.
+    blocks : (m, widest) array
+        Fold below fold, the inverse of the block of M of these rows.
+    shorter : (g,) array
+        ``mu / mu0 - 1``.
+    """
+
+    gone: NDArray[np.int64]
+    bounds: NDArray[np.int64]
+    blocks: NDArray[np.float64]
+    shorter: NDArray[np.float64]
+
+
+@pointer(UPDATE)
+def refit_folds(K, V, objective, loss, fit, folds, order, tol, held):
+    """Fit without each fold, from where a Newton step of the fit on all rows leads to; ``rho`` isn't filled.
+
+    Folds that are fitted are ``REFITTED``. Others stay ``UNFINISHED``, as do those that take too many steps, or whose
+    curvatures are far from those of the fit.
+
+    Parameters
+    ----------
+    K : (n, n) array
+        Gram matrix.
+    V : (t, 1) array
+        1 for a fold that is wanted, else 0.
+    objective : Objective
+    loss : pointer of type ``LOSS``
+    fit : Fit
+        To all rows.
+    folds : Folds
+    order : int
+        Of no use here.
+    tol : float
+        A fit ends with a full step that promises less than this share of J.
+    held : HeldOut
+        Overwritten.
+    """
+    t = folds.left.size
+    wanted, count = np.empty(t, np.int64), 0
+    for fold in range(t):
+        held.status[fold] = UNFINISHED
+        if V[fold, 0] > 0.0:
+            wanted[count] = fold
+            count += 1
+    if count == 0:
+        return
+    ridge = 2.0 * folds.left[wanted[0]] * objective.lam
+    M, root, failed = inverse_for_all(K, objective, fit, ridge)
+    if failed:
+        return
+    for first in range(0, count, GROUP):
+        numbers = wanted[first : min(first + GROUP, count)]
+        refit_group(K, Inverse(M, root, ridge), objective, loss, fit, folds, numbers, tol, held)
+
+
+@inline
+def inverse_for_all(K, objective, fit, ridge):
+    """Return M for all rows, ``D0^1/2``, and whether there is none."""
+    n, longest = fit.f.size, 0.0
+    rows, root, M = np.empty(n, np.int64), np.empty(n), np.empty((n + objective.bias, n + objective.bias))
+    for i in range(n):
+        rows[i] = i
+        longest = max(longest, K[i, i])
+    least = LEAST * ridge / (longest if longest > 0.0 else 1.0)
+    for i in range(n):
+        root[i] = np.sqrt(max(fit.d2[i], least))
+    return M, root, scaled_inverse(K, objective.bias, rows, root, ridge, M) != 0
+
+
+@inline
+def gather(M, ridge, lam, folds, numbers):
+    """Return the ``Group`` of the folds with these numbers."""
+    g = numbers.size
+    bounds, shorter = np.zeros(g + 1, np.int64), np.empty(g)
+    for k in range(g):
+        fold = numbers[k]
+        bounds[k + 1] = bounds[k] + folds.bounds[fold + 1] - folds.bounds[fold]
+        shorter[k] = 2.0 * folds.left[fold] * lam / ridge - 1.0
+    gone = np.empty(bounds[g], np.int64)
+    for k in range(g):
+        for i in range(bounds[k + 1] - bounds[k]):
+            gone[bounds[k] + i] = folds.away[folds.bounds[numbers[k]] + i]
+    return Group(gone, bounds, left_out_blocks(M, gone, bounds), shorter)
+
+
+@inline
+def refit_group(K, inverse, objective, loss, fit, folds, numbers, tol, held):
+    """Fit without each of the folds with these numbers: see the module."""
+    y, s, lam, parameters, bias = objective
+    root, group = inverse.root, gather(inverse.M, inverse.ridge, lam, folds, numbers)
+    n, g = y.size, numbers.size
+    left = np.empty(g)
+    a, b, f, weights, d1 = np.empty((g, n)), np.zeros(g), np.empty((g, n)), np.empty((g, n)), np.empty((g, n))
+    d2, total, J, running = np.empty(n), np.empty(g), np.empty(g), np.ones(g, np.bool_)
+    r, bend, t, p, change = np.empty((g, n)), np.empty((g, n)), np.empty((g, n)), np.empty((g, n)), np.empty(g)
+    for k in range(g):
+        left[k] = folds.left[numbers[k]]
+        for i in range(n):
+            weights[k, i] = s[i]
+        for i in group.gone[group.bounds[k] : group.bounds[k + 1]]:
+            weights[k, i] = 0.0
+    first_step(inverse, fit, bias, group, a, b)
+    for _ in range(MOST_STEPS):
+        if fill_outputs(K, a, b, running, f) == 0:
+            break
+        for k in range(g):
+            if running[k]:
+                total[k] = derivatives(loss, parameters, y, weights[k], f[k], d1[k], d2)
+                J[k] = total[k] / left[k] + lam * inner_above(a[k], f[k], b[k])
+                running[k] = np.isfinite(J[k])
+                for i in range(n):
+                    r[k, i] = -(d1[k, i] + 2.0 * left[k] * lam * a[k, i]) / root[i]
+                    bend[k, i] = d2[i] / (root[i] * root[i]) - 1.0
+                for i in group.gone[group.bounds[k] : group.bounds[k + 1]]:
+                    r[k, i] = bend[k, i] = 0.0
+                running[k] &= spread_of(bend[k]) <= (n / FAR) ** 3
+        find_directions(inverse, group, bend, left * J, running, r, t, p, change)
+        for k in range(g):
+            if not running[k]:
+                continue
+            for i in range(n):
+                p[k, i] = root[i] * (p[k, i] - t[k, i]) / inverse.ridge
+                t[k, i] /= root[i]
+            q1, q2 = inner_above(p[k], f[k], b[k]), inner(p[k], t[k])
+            slope = inner(d1[k], t[k]) / left[k] + 2.0 * lam * q1
+            settled = slope >= 0.0  # rounding is all that is left
+            if slope < 0.0:
+                own = Objective(y, weights[k], lam, parameters, bias)
+                step = line_search(loss, own, left[k], f[k], t[k], Direction(total[k], J[k], slope, q1, q2))
+                settled = step == 1.0 and -slope <= tol * J[k]
+                for i in range(n):
+                    a[k, i] += step * p[k, i]
+                b[k] += step * change[k]
+            if settled:
+                place_fit(K, a[k], b[k], bias, folds.starts, numbers[k], held)
+            running[k] = np.isfinite(slope) and not settled
+
+
+@inline
+def spread_of(bend):
+    """Return the ratio of the largest and the least of 1 and ``1 + bend (n,)``; infinite where one of these is 0."""
+    least, most = 0.0, 0.0
+    for i in range(bend.size):
+        least, most = min(least, bend[i]), max(most, bend[i])
+    return (1.0 + most) / (1.0 + least) if least > -1.0 else np.inf
+
+
+@inline
+def left_out_blocks(M, gone, bounds):
+    """Return the ``blocks`` of a ``Group``; NaN where there is no inverse."""
+    widest = 0
+    for k in range(bounds.size - 1):
+        widest = max(widest, bounds[k + 1] - bounds[k])
+    blocks = np.zeros((gone.size, widest))
+    for k in range(bounds.size - 1):
+        rows = gone[bounds[k] : bounds[k + 1]]
+        block = np.empty((rows.size, rows.size))
+        for i in range(rows.size):
+            for j in range(i + 1):
+                block[i, j] = M[rows[i], rows[j]]
+        failed = damped_cholesky(block) != 0
+        inverse(block)
+        for i in range(rows.size):
+            for j in range(rows.size):
+                blocks[bounds[k] + i, j] = np.nan if failed else block[i, j]
+    return blocks
+
+
+@inline
+def drop_rows(M, group, k, x):
+    """Turn ``x = M v``, with ``v = 0`` on the rows that fold k leaves out, into what it is without these rows."""
+    lo, rows = group.bounds[k], group.gone[group.bounds[k] : group.bounds[k + 1]]
+    here, pulls = np.empty(rows.size), np.empty(rows.size)
+    for i in range(rows.size):
+        here[i] = x[rows[i]]
+    for i in range(rows.size):
+        pulls[i] = -inner(group.blocks[lo + i, : rows.size], here)
+    add_rows(M, rows, rows.size, pulls, x)
+    for i in rows:
+        x[i] = 0.0
+
+
+@inline
+def first_step(inverse, fit, bias, group, a, b):
+    """Fill ``a (g, n)`` and ``b (g,)`` with the ends of Newton steps from the fit on all rows, at the ridge of M."""
+    M, root = inverse.M, inverse.root
+    n, g = root.size, b.size
+    v = np.zeros((g, M.shape[0]))
+    old = fit.x[n] if bias else 0.0
+    for k in range(g):
+        for i in range(n):
+            v[k, i] = root[i] * (fit.f[i] - old) - fit.d1[i] / root[i]
+        for i in group.gone[group.bounds[k] : group.bounds[k + 1]]:
+            v[k, i] = 0.0
+    X = rows_times(v, M)
+    for k in range(g):
+        drop_rows(M, group, k, X[k])
+        for i in range(n):
+            a[k, i] = root[i] * X[k, i]
+        if bias:
+            b[k] = X[k, n]
+
+
+@inline
+def fill_outputs(K, a, b, running, f):
+    """Fill rows of ``f (g, n)`` with ``K a + b`` for fits that are running; return how many are."""
+    n = K.shape[0]
+    A = np.empty((b.size, n))
+    count = take_running(a, running, A)
+    F = rows_times(A[:count], K)
+    row = 0
+    for k in range(b.size):
+        if running[k]:
+            for i in range(n):
+                f[k, i] = F[row, i] + b[k]
+            row += 1
+    return count
+
+
+@inline
+def take_running(v, running, out):
+    """Copy the rows of ``v (g, n)`` that are running to the first rows of out; return their number."""
+    count = 0
+    for k in range(running.size):
+        if running[k]:
+            for i in range(v.shape[1]):
+                out[count, i] = v[k, i]
+            count += 1
+    return count
+
+
+@inline
+def find_directions(inverse, group, bend, scale, running, r, t, p, change):
+    """Solve the Newton systems of fits that are running by conjugate gradients: see the module.
+
+    The square of a residual, in the norm of the preconditioner, falls to the share that it is of the objective: steps
+    converge quadratically.
+
+    Parameters
+    ----------
+    inverse : Inverse
+    group : Group
+    bend : (g, n)
+        ``D / D0 - 1``, 0 on rows that are left out.
+    scale : (g,)
+        The objectives, times the weights that they are means over.
+    running : (g,) bool
+    r : (g, n)
+        Minus the gradients, scaled, 0 on rows that are left out; overwritten.
+    t, p, change : (g, n), (g, n), (g,)
+        Overwritten by the scaled outputs h of the steps on the rows that are kept, their scaled pi, and their biases.
+    """
+    (g, n), (M, _, ridge) = r.shape, inverse
+    v, path, image, shift = np.zeros((g, M.shape[0])), np.zeros((g, n)), np.zeros((g, n)), np.zeros(g)
+    before, enough, busy = np.ones(g), np.zeros(g), running.copy()
+    for k in range(g):
+        fill(t[k], 0.0)
+        fill(p[k], 0.0)
+        change[k] = 0.0
+    for number in range(MOST_GRADIENTS):
+        count = take_running(r, busy, v)
+        if count == 0:
+            return
+        X = rows_times(v[:count], M)
+        row = 0
+        for k in range(g):
+            if not busy[k]:
+                continue
+            x = X[row]
+            row += 1
+            drop_rows(M, group, k, x)
+            now = 0.0
+            for i in range(n):
+                x[i] = r[k, i] - ridge * x[i]
+                now += r[k, i] * x[i]
+            if number == 0:
+                enough[k] = now * min(max(now / scale[k], EXACT * EXACT), ROUGH)
+            again = now / before[k] if number > 0 else 0.0
+            curvature = 0.0
+            for i in range(n):
+                path[k, i] = r[k, i] + again * path[k, i]
+                image[k, i] = x[i] + again * image[k, i]
+                x[i] = path[k, i] + bend[k, i] * image[k, i] + group.shorter[k] * (path[k, i] - image[k, i])
+                curvature += image[k, i] * x[i]
+            if M.shape[0] > n:
+                shift[k] = x[n] + again * shift[k]
+            if not (now > enough[k] and curvature > 0.0):
+                busy[k] = False
+                continue
+            length = now / curvature
+            for i in range(n):
+                r[k, i] -= length * x[i]
+                t[k, i] += length * image[k, i]
+                p[k, i] += length * path[k, i]
+            change[k] += length * shift[k]
+            before[k] = now
+
+
+@inline
+def place_fit(K, a, b, bias, starts, fold, held):
+    """Write a fit without a fold to where it is wanted."""
+    for j in range(starts[fold], starts[fold + 1]):
+        held.out[j] = inner(K[j], a) + b
+    if held.x.size > 0:
+        for i in range(a.size):
+            held.x[fold, i] = a[i]
+        if bias:
+            held.x[fold, a.size] = b
+    held.status[fold] = REFITTED
