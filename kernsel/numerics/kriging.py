@@ -17,7 +17,8 @@ import numpy as np
 from numba.core import types
 from numpy.typing import NDArray
 
-from kernsel.numerics.runtime.jit import REORDER, b1, f8, f8_1, f8_2, i8, inline, jit, share
+from kernsel.numerics.runtime.jit import REORDER, b1, f8, f8_1, f8_2, i8, inline, jit
+from kernsel.numerics.runtime.threads import share
 
 Array = NDArray[np.float64]
 

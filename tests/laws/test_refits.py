@@ -12,7 +12,7 @@ import losses
 import problems
 import tolerances
 import twins.heldout
-from kernsel.numerics.left_out import LeftOut
+from kernsel.numerics.left_out import Folds, LeftOut, own_rows
 from kernsel.numerics.runtime.threads import one_blas_thread
 from kernsel.numerics.smooth import heldout, newton, refits_kernel
 from kernsel.numerics.smooth.convergence import REFITTED, UNFINISHED
@@ -24,18 +24,20 @@ def refit(p, bias, lams, away=None, wanted=None, loss=losses.LOGISTIC, tol=TOL):
     """Outputs (L, n), statuses and solutions (L, t, .) of fits without each fold, and the fits on all rows."""
     fits = calling.fit(newton.in_kernel, loss, p.K, p.y, lams, p.s, bias=bias)
     t, L = p.starts.size - 1, lams.size
-    kept = calling.kept(p.s, p.starts)
+    left = calling.kept(p.s, p.starts)
     if away is not None:
-        kept = np.array([p.s.sum() - p.s[lo].sum() for lo in np.split(away.rows, away.bounds[1:-1])])
-    out, rho, ends = np.zeros((1, L, p.n)), np.zeros((1, L, t)), np.full((1, L, t, p.n + bias), np.nan)
+        left = np.array([p.s.sum() - p.s[lo].sum() for lo in np.split(away.rows, away.bounds[1:-1])])
+    folds = Folds(p.starts, *(own_rows(p.starts) if away is None else away), left, float(p.s.sum()))
+    ends = np.full((1, L, t, p.n + bias), np.nan)
+    held = heldout.HeldOut(np.zeros((1, L, p.n)), np.zeros((1, L, t)), np.zeros((1, L, t), np.int64), ends)
+    stack = heldout.Objective(p.y[None], p.s[None], lams, loss.parameters, bias)
+    fitted = heldout.Fit(*(each[None] for each in (fits.x, fits.f, fits.d1, fits.d2)))
     wanted = np.ones(t) if wanted is None else wanted
     with one_blas_thread():
-        status = heldout.update_folds(
-            refits_kernel.refit_folds, p.K, bias, wanted[:, None], fits.x[None], fits.f[None], fits.d1[None],
-            fits.d2[None], lams, p.starts, kept, 0, loss.compiled, loss.parameters, p.y[None], p.s, tol, out, rho,
-            away, ends,
-        )  # fmt: skip
-    return out[0], status[0], ends[0], fits
+        heldout.update_folds(
+            refits_kernel.refit_folds, p.K, wanted[:, None], stack, loss.compiled, fitted, folds, 0, tol, held
+        )
+    return held.out[0], held.status[0], ends[0], fits
 
 
 def both_classes(p, rows):
