@@ -55,8 +55,9 @@ def warmup(
 
 def define_loops() -> None:
     """Import all modules that have loops."""
+    import kernsel.numerics.kriging
     import kernsel.selection.api
-    import kernsel.selection.parts.work  # noqa: F401  # defines loops, as the one above
+    import kernsel.selection.parts.work  # noqa: F401  # defines loops, as those above
     from kernsel import registry
 
     for claim in registry.claims():
