@@ -26,6 +26,7 @@ from kernsel.heldout.errors import Errors
 from kernsel.heldout.standard_error import corrected_error
 from kernsel.journal import remember
 from kernsel.kernels import Kernel, short
+from kernsel.kernels.ranks import by_feature
 from kernsel.learning import LearnedKernel, learn_on_dataset
 from kernsel.numerics.runtime.threads import one_blas_thread, share_each
 from kernsel.selection.plan import Plan
@@ -139,7 +140,8 @@ class RelevanceStudy:
                 *aligned(rows),
                 *([f"... and {left} more"] * (left > 0)),
                 "",
-                f"exactly 0: {len(zero)} of {len(table)} features" + (f" ({listed(zero, LISTED)})" if zero else ""),
+                f"exactly 0: {len(zero)} of {len(by_feature(dict(learned.relevances)))} features"
+                + (f" ({listed(zero, LISTED)})" if zero else ""),
                 *self._errors(),
             ]
         )

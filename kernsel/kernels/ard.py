@@ -98,7 +98,8 @@ class ARD(Relevances):
     ranked : tuple of int
         Features, from 0, that have a rank beside their value, with a relevance of its own: after those of the features.
     quantiles : tuple of float
-        That ranks are read off, as many for each ranked feature: at equal steps of probability, ascending.
+        That ranks are read off, as many for each ranked feature: at equal steps of probability, ascending, in units of
+        the features as the kernel sees them, which a selection standardises.
 
     Notes
     -----
@@ -161,7 +162,8 @@ class ARDLaplacian(Relevances):
     ranked : tuple of int
         Features, from 0, that have a rank beside their value, with a relevance of its own: after those of the features.
     quantiles : tuple of float
-        That ranks are read off, as many for each ranked feature: at equal steps of probability, ascending.
+        That ranks are read off, as many for each ranked feature: at equal steps of probability, ascending, in units of
+        the features as the kernel sees them, which a selection standardises.
 
     Notes
     -----
@@ -219,7 +221,8 @@ class ARDPolynomial(Relevances):
     ranked : tuple of int
         Features, from 0, that have a rank beside their value, with a relevance of its own: after those of the features.
     quantiles : tuple of float
-        That ranks are read off, as many for each ranked feature: at equal steps of probability, ascending.
+        That ranks are read off, as many for each ranked feature: at equal steps of probability, ascending, in units of
+        the features as the kernel sees them, which a selection standardises.
 
     Notes
     -----

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 
 from kernsel.errors import OptionError
 from kernsel.kernels.base import Kernel
-from kernsel.kernels.ranks import curve_of, quantiles_of
+from kernsel.kernels.ranks import RANK, curve_of, quantiles_of
 from kernsel.kernels.statistics import Array, Statistics
 from kernsel.numerics import gram, stability
 from kernsel.numerics.points import Points, as_points, columns, dense, is_sparse, squared_norms
@@ -47,6 +47,10 @@ class Relevances(Kernel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if missing := [name for name in ("groups", "ranked", "quantiles") if getattr(self, name) is None]:
+            raise OptionError(
+                f"kernel '{self.name}': {missing[0]} isn't learnt or searched: give values, or leave it out"
+            )
         count, given = len(self.ranked), len(self.quantiles)
         if given % count if count else given:
             raise OptionError(
@@ -59,7 +63,7 @@ class Relevances(Kernel):
     def _read(self, name: str, value: object) -> Value:
         if name == "ranked":
             features = tuple(value) if isinstance(value, Iterable) else (value,)
-            whole = all(isinstance(each, int | np.integer) and each >= 0 for each in features)
+            whole = all(isinstance(e, int | np.integer) and not isinstance(e, bool) and e >= 0 for e in features)
             if not whole or len(set(features)) < len(features):
                 raise OptionError(
                     f"kernel '{self.name}': ranked must be different whole numbers from 0, the features with a rank, "
@@ -68,7 +72,7 @@ class Relevances(Kernel):
             return tuple(map(int, features))
         if name == "quantiles":
             wanted = ", ascending, as many for each ranked feature"
-            return self._read_numbers(name, value, -math.inf, wanted) if value != () else ()
+            return self._read_numbers(name, value, -math.inf, wanted) if np.asarray(value).size else ()
         if name == "groups":
             sizes = tuple(value) if isinstance(value, Iterable) else (value,)
             if not all(isinstance(size, int | np.integer) and size >= 1 for size in sizes):
@@ -109,7 +113,7 @@ class Relevances(Kernel):
 
         Those of ranks follow, as ``income (rank)``.
         """
-        ranks = [f"{features[j]} (rank)" for j in self.ranked]
+        ranks = [features[j] + RANK for j in self.ranked]
         if not self.groups:
             return [*features, *ranks]
         names = (features[lo:hi] for lo, hi in pairwise(accumulate(self.groups, initial=0)))
@@ -135,8 +139,11 @@ class Relevances(Kernel):
     def with_ranks(self, X: ArrayLike) -> Self:
         """Return the kernel with the ranks, on the rows X (n, d), of those features whose ranks say something else.
 
-        A relevance is shared between value and rank, half to each. The features of a group of several have no ranks.
+        A relevance is shared between value and rank, half to each. The features of a group of several have no ranks;
+        a kernel that has ranks keeps them.
         """
+        if self.ranked:
+            return self
         sizes = self.groups or (1,) * np.shape(X)[1]
         starts = np.cumsum((0, *sizes[:-1]))
         ranked, quantiles = quantiles_of(X, [int(j) for j, size in zip(starts, sizes, strict=True) if size == 1])

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from kernsel.kernels import Kernel
 from kernsel.kernels.base import ALL, names_of
+from kernsel.kernels.ranks import by_feature
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,9 +102,8 @@ class LearnedKernel:
 
     @property
     def zero(self) -> list[str]:
-        """Names of the features whose relevance is exactly 0: they take no part."""
-        relevances = self.relevances
-        return list(relevances.index[relevances == 0])
+        """Names of the features whose relevance is exactly 0, and that of their rank: they take no part."""
+        return [name for name, value in by_feature(dict(self.relevances)).items() if value == 0]
 
     @property
     def history(self) -> pd.DataFrame:
@@ -113,6 +113,6 @@ class LearnedKernel:
         return pd.DataFrame([vars(step) for step in self.steps])
 
     def __repr__(self) -> str:
-        count = len(self.relevances)
+        count = len(by_feature(dict(self.relevances)))
         used = f"{count - len(self.zero)} of {count} features in use"
         return f"<LearnedKernel: {self.kernel.name}, {used}, {self.criterion} = {self.value:.5g}>"

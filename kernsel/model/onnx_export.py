@@ -185,15 +185,11 @@ def _kernel(graph: _Graph, kernel: Kernel, X: str, rows: Array) -> str:
 
 
 def _with_ranks(graph: _Graph, kernel: SupportsRanks, X: str) -> str:
-    """Add the ranks of features as further columns: ramps between values, times their slopes, (n, d + r)."""
+    """Add the ranks of features as further columns, (n, d + r)."""
     ranks = []
-    for feature, (values, levels) in zip(kernel.ranked, kernel.rank_curves, strict=True):
-        widths = np.diff(values)
+    for feature, curve in zip(kernel.ranked, kernel.rank_curves, strict=True):
         column = graph.add("Gather", X, graph.constant(np.array([feature])), axis=1)
-        above = graph.add("Max", graph.add("Sub", column, graph.constant(values[:-1])), graph.constant(0.0))
-        ramps = graph.add("Min", above, graph.constant(widths))
-        rise = graph.add("MatMul", ramps, graph.constant((np.diff(levels) / widths)[:, None]))
-        ranks.append(graph.add("Add", rise, graph.constant(float(levels[0]))))
+        ranks.append(_pieces(graph, *curve, column))
     return graph.add("Concat", X, *ranks, axis=1)
 
 
@@ -321,9 +317,13 @@ def _curve(graph: _Graph, curve: Sigmoid | Isotonic | VennAbers, f: str) -> str:
     at, p = np.array(curve.f, dtype=np.float64), np.array(curve.p, dtype=np.float64)
     if at.size == 1:
         return graph.add("Add", graph.add("Mul", f, graph.constant(0.0)), graph.constant(float(p[0])))
-    # Straight pieces: p_0 + sum_j slope_j * (how far f is within piece j).
+    return _pieces(graph, at, p, f)
+
+
+def _pieces(graph: _Graph, at: Array, values: Array, x: str) -> str:
+    """Add straight pieces at x (n, 1): ``values_0 + sum_j slope_j * (how far x is within piece j)``."""
     lengths = np.diff(at)
-    within = graph.add("Max", graph.add("Sub", f, graph.constant(at[:-1])), graph.constant(0.0))
+    within = graph.add("Max", graph.add("Sub", x, graph.constant(at[:-1])), graph.constant(0.0))
     within = graph.add("Min", within, graph.constant(lengths))
-    rise = graph.add("MatMul", within, graph.constant((np.diff(p) / lengths)[:, None]))
-    return graph.add("Add", rise, graph.constant(float(p[0])))
+    rise = graph.add("MatMul", within, graph.constant((np.diff(values) / lengths)[:, None]))
+    return graph.add("Add", rise, graph.constant(float(values[0])))

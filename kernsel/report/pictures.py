@@ -140,7 +140,7 @@ def draw_relevances(figure: Figure, selection: Selection) -> None:
         else "relevance of a standardised feature (0: none)"
     )
     left = len(relevances) - len(shown)
-    axes.set_title(f"the {len(shown)} most relevant of {len(relevances)} features" if left else "", fontsize="medium")
+    axes.set_title(f"the {len(shown)} largest of {len(relevances)} relevances" if left else "", fontsize="medium")
     axes.set_xlim(left=0)
     axes.margins(y=0.02)
 

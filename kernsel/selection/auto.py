@@ -250,7 +250,7 @@ def candidates(
     found, notes = _learn(few, rows, square, [(parse(text).tied(groups), priors[0], None) for text in profiles], seed)
     leading = sorted(found, key=lambda each: each.loss)[:LEADERS]
     more, failed = _learn(few, rows, square, _further(leading, rows.X, priors), seed)
-    best = best_of_each_kind([*found, *more])[:KEPT]
+    best = best_of_each_profile([*found, *more])[:KEPT]
     if few is not rows:
         ends = [each.profile for each in best if isinstance(each.profile, LearntProfile)]
         best, _ = _learn(rows, rows, square, [(end.kernel, end.sigma, end.descent) for end in ends], seed)
@@ -282,11 +282,11 @@ def _mean_of(best: Sequence[Learnt]) -> list[Learnt]:
     return [Learnt(LearntMean(profiles), 1.0, math.nan)] if len(profiles) > 1 else []
 
 
-def best_of_each_kind(learnt: Sequence[Learnt]) -> list[Learnt]:
+def best_of_each_profile(learnt: Sequence[Learnt]) -> list[Learnt]:
     """Return the best of each profile by its loss, whatever its prior and with ranks or without, the best one first."""
     best: dict[str, Learnt] = {}
     for each in sorted(learnt, key=lambda each: each.loss):
-        best.setdefault(profile_of(each.kernel), each)
+        best.setdefault(kind_of(each.kernel, ranks=False), each)
     return list(best.values())
 
 
@@ -294,7 +294,7 @@ def relearnt(dataset: Dataset, learnt: Learnt, seed: int) -> list[Learnt]:
     """Learn relevances again on all rows of a data set, with the prior that they had, and with a wider one.
 
     On more rows the prior counts less, and relevances that differ by powers of ten are found. What came out before is
-    where this begins.
+    where this begins. The kernels of a mean are learnt with the wider one alone: it takes as long for each of them.
     """
     begun = learnt.profile
     if isinstance(begun, LearntMetric):
@@ -312,7 +312,8 @@ def relearnt(dataset: Dataset, learnt: Learnt, seed: int) -> list[Learnt]:
         return remember("relearnt", (rows, begun, square, priors, seed), lambda: one(priors))
 
     wider = (WIDER[dataset.task],) * len(begun.priors)
-    return [each for each in share_each(kept, list(dict.fromkeys((begun.priors, wider)))) if each is not None]
+    tried = [wider] if learnt.is_mean else list(dict.fromkeys((begun.priors, wider)))
+    return [each for each in share_each(kept, tried) if each is not None]
 
 
 def _alone(dataset: Dataset, seed: int) -> Partition:
@@ -470,21 +471,16 @@ def compared(learnt: Candidates, candidates: Sequence[Candidate]) -> list[dict[s
     ]
 
 
-def profile_of(kernel: Kernel) -> str:
-    """Return the name of a kernel with its profile, if it has one; those of a sum with "+" between."""
+def kind_of(kernel: Kernel, ranks: bool = True) -> str:
+    """Return the name of a kernel with its profile, if it has one, and with ``ranks`` whether it sees any.
+
+    Those of a sum have "+" between.
+    """
     if isinstance(kernel, Combined):
-        return " + ".join(dict.fromkeys(map(profile_of, kernel.parts)))
+        return " + ".join(dict.fromkeys(kind_of(part, ranks) for part in kernel.parts))
     profile = kernel.parameters.get("profile")
-    return kernel.name if profile is None else f"{kernel.name}(profile={profile})"
-
-
-def kind_of(kernel: Kernel) -> str:
-    """Return ``profile_of`` a kernel, and whether it sees ranks."""
-    parts = kernel.parts if isinstance(kernel, Combined) else (kernel,)
-    if len(parts) > 1:
-        return " + ".join(dict.fromkeys(map(kind_of, parts)))
-    ranks = " with ranks" if isinstance(kernel, SupportsRanks) and kernel.ranked else ""
-    return kind_of(parts[0]) if parts[0] is not kernel else profile_of(kernel) + ranks
+    name = kernel.name if profile is None else f"{kernel.name}(profile={profile})"
+    return f"{name} with ranks" if ranks and isinstance(kernel, SupportsRanks) and kernel.ranked else name
 
 
 def learnt_by(learnt: Learnt) -> str:

@@ -17,6 +17,7 @@ from kernsel.errors import Caution, IncompatibleError, OptionError
 from kernsel.journal import remember
 from kernsel.kernels import Kernel
 from kernsel.kernels.base import with_groups
+from kernsel.kernels.ranks import by_feature
 from kernsel.learning.learned import LearnedKernel
 from kernsel.numerics.runtime.threads import one_blas_thread
 from kernsel.parts import has_square_loss, read_criterion, read_kernel, read_learner
@@ -58,7 +59,7 @@ class KernelSource:
     seconds: float = 0.0
     unseen: Unseen | None = None
 
-    def moved(self, dataset: Dataset, kernel: Kernel, to: Kernel, considered: Sequence[Candidate]) -> KernelSource:
+    def moved(self, dataset: Dataset, kernel: Kernel, to: Any, considered: Sequence[Candidate]) -> KernelSource:
         """Return the source of a selection on more rows, that of one of the kernels, or of another width of it.
 
         Parameters
@@ -272,8 +273,8 @@ class _Learnt(KernelSource):
         if chosen is None:
             return with_notes(result, self.seconds, self.notes)
         theta = dict(replace(chosen, kernel=result.best.kernel).relevances)
-        zero = [name for name, value in theta.items() if value == 0]
-        left = f"relevances: {len(zero)} of {len(theta)} features are exactly 0"
+        zero = replace(chosen, kernel=result.best.kernel).zero
+        left = f"relevances: {len(zero)} of {len(by_feature(theta))} features are exactly 0"
         text = (
             f"relevances were learnt by {chosen.criterion} on all rows, those that folds hold out too: held-out "
             "errors, probabilities and intervals of this choice are too good; kernel auto and nested estimates hold "

@@ -13,7 +13,7 @@ from kernsel import kernels
 from kernsel.errors import OptionError
 from kernsel.kernels import ARD, ARDLaplacian, ARDPolynomial
 from kernsel.kernels.base import names_of
-from kernsel.kernels.ranks import QUANTILES, curve_of
+from kernsel.kernels.ranks import QUANTILES, by_feature, curve_of
 
 D, N = 4, 40
 GROUPS = (1, 2, 1)
@@ -100,6 +100,23 @@ def test_features_whose_ranks_say_nothing_else_have_none():
     assert kernel.with_ranks(X) == kernel
 
 
+@pytest.mark.parametrize("far", [0.0, 1e9], ids=["", "far from 0"])
+def test_quantiles_stay_apart_beside_an_outlier(far):
+    x = np.append(np.exp(np.random.default_rng(0).normal(size=300)), 1e9)
+    x = (x - x.mean()) / x.std() if far == 0 else x[:-1] + far
+    kernel = ARD().with_ranks(x[:, None])
+    (curve,) = kernel.rank_curves
+    assert len(curve[0]) == QUANTILES
+    expected = 2 * np.sqrt(3) * ((rankdata(x) - 1) / (len(x) - 1) - 0.5)
+    assert np.corrcoef(np.interp(x, *curve), expected)[0, 1] > 0.99
+    assert kernel.with_ranks(x[::2, None]) == kernel
+    assert ARD(ranked=(0,), quantiles=np.array(kernel.quantiles)) == kernel
+
+
+def test_a_feature_takes_no_part_if_neither_value_nor_rank_does():
+    assert by_feature({"a": 0.0, "b": 0.0, "a (rank)": 2.0, "b (rank)": 0.0}) == {"a": 2.0, "b": 0.0}
+
+
 @pytest.mark.parametrize("make", [np.exp, np.cbrt, lambda x: x**3 + x])
 def test_ranks_alone_do_not_see_how_a_feature_is_measured(make):
     X, Z = table(), table(7, 1)[:, [0]].clip(table()[:, 0].min(), table()[:, 0].max())
@@ -117,6 +134,9 @@ def test_ranks_alone_do_not_see_how_a_feature_is_measured(make):
         (lambda: ARD(ranked=(-1,), quantiles=(1, 2)), "ranked must be different whole numbers from 0"),
         (lambda: ARD(ranked=(0, 1), quantiles=(1, 2, 3)), "3 quantiles don't belong to 2 ranked features"),
         (lambda: ARD(quantiles=(1, 2, 3)), "3 quantiles don't belong to 0 ranked features"),
+        (lambda: ARD(ranked=None), "ranked isn't learnt or searched: give values, or leave it out"),
+        (lambda: ARD(groups=None), "groups isn't learnt or searched"),
+        (lambda: ARD(ranked=(True,), quantiles=(1, 2)), "ranked must be different whole numbers from 0"),
         (lambda: ARD(ranked=(0,)), "each ranked feature needs two quantiles or more, ascending"),
         (lambda: ARD(ranked=(0,), quantiles=(1,)), "each ranked feature needs two quantiles or more, ascending"),
         (lambda: ARD(ranked=(0,), quantiles=(2, 1)), "each ranked feature needs two quantiles or more, ascending"),

@@ -165,7 +165,9 @@ def test_the_mean_of_kernels_is_compared_and_its_parts_are_learnt_anew():
         learnt = automatic.candidates(data, Krr(), "normal", automatic.PRIORS["regression"], 0)
         mean = next(each for each in learnt.learnt if each.kernel.name == "sum")
         profiles = mean.profile.profiles
-        assert len({automatic.profile_of(each.kernel) for each in profiles}) == len(profiles) == automatic.KEPT
+        assert (
+            len({automatic.kind_of(each.kernel, ranks=False) for each in profiles}) == len(profiles) == automatic.KEPT
+        )
         expected = np.mean([each.kernel.times(mean.factor)(data.X) for each in profiles], axis=0)
         np.testing.assert_allclose(mean.kernel(data.X), expected, rtol=1e-13)
         assert mean.theta == tuple(mean.factor * theta for each in profiles for theta in each.theta)
