@@ -186,6 +186,8 @@ def _variogram(centres: Floats, own: Holes, weights: Floats, j: int) -> Variogra
     """Return the variogram of a column that lacks numbers; None if the others tell nothing of it."""
     others = np.flatnonzero(own[~own[:, j]].mean(axis=0) >= 0.5)  # not the column itself, which lacks all of these
     of = np.flatnonzero(own[:, j])
+    if not of.size:
+        return None
     s = weights[of] / weights[of].sum()
     b = float(s @ centres[of, j])
     judged = np.unique(np.linspace(0, of.size - 1, min(of.size, MOST_JUDGED)).astype(np.int64))

@@ -38,6 +38,7 @@ class Relevances(Kernel):
     """A compiled function of a statistic of the columns scaled by ``factors(theta)``."""
 
     statistic: ClassVar[str]
+    sparse: ClassVar[bool] = True
     learnt: ClassVar[tuple[str, ...]] = ("theta",)
 
     theta: tuple[float, ...] | None = None
@@ -118,11 +119,6 @@ class Relevances(Kernel):
             return [*features, *ranks]
         names = (features[lo:hi] for lo, hi in pairwise(accumulate(self.groups, initial=0)))
         return [*(commonprefix(each) for each in names), *ranks]  # noqa: RUF071  # the names are no paths
-
-    @property
-    def sparse(self) -> bool:  # type: ignore[override]  # a class attribute elsewhere, here ranks want dense rows
-        """Whether sparse rows are taken as they are: ranks aren't 0 where values are."""
-        return not self.ranked
 
     @property
     def _quantiles(self) -> Array:

@@ -5,8 +5,9 @@ A point x of which some coordinates O are known has, from the nearest m of the c
 
     f(x) = k' (K + diag(v))^-1 t,    K_il = exp(-D(c_i, c_l) / w),    k_i = exp(-D(x, c_i) / w).
 
-Of centres at one distance, the first ones are the nearest. Each point has a system of its own, O(N |O| + m^2 |O| + m^3)
-for N centres; the numbers are the same for any number of threads, and whatever the other points are.
+Of centres at one distance, to a ``SAME``-th of w, the first ones are the nearest. Each point has a system of its own,
+O(N |O| + m^2 |O| + m^3) for N centres; the numbers are the same for any number of threads, and whatever the other
+points are.
 
 Source: Cressie, *Statistics for Spatial Data*, section 3.2.
 """
@@ -21,6 +22,10 @@ from kernsel.numerics.runtime.jit import REORDER, b1, f8, f8_1, f8_2, i8, inline
 from kernsel.numerics.runtime.threads import share
 
 Array = NDArray[np.float64]
+
+SAME = 1e-9
+"""Distances that differ by less than this share of the width are one: rounding mustn't say which of them count where
+values repeat, as those of rounded numbers do."""
 
 _FEW = 64
 """So many points take a millisecond or two: as long as threads take to start."""
@@ -97,7 +102,7 @@ def _solve(K, b):
 def _krige(X, known, columns, t, v, width, nearest, first, step, out):
     """Predict for every ``step``-th point; the centres are columns here, (q, N)."""
     N = columns.shape[1]
-    D, near = np.empty(N), np.empty(nearest, np.int64)
+    D, steps, near = np.empty(N), np.empty(N), np.empty(nearest, np.int64)
     K, values, a = np.empty((nearest, nearest)), np.empty(nearest), np.empty(nearest)
     for row in range(first, X.shape[0], step):
         D[:] = 0.0
@@ -106,7 +111,9 @@ def _krige(X, known, columns, t, v, width, nearest, first, step, out):
                 x, column = X[row, j], columns[j]
                 for i in range(N):
                     D[i] += abs(x - column[i])
-        _take_nearest(D, near)
+        for i in range(N):
+            steps[i] = np.rint(D[i] / (SAME * width))
+        _take_nearest(steps, near)
         K[:] = 0.0
         for j in range(X.shape[1]):
             if known[row, j]:

@@ -15,6 +15,7 @@ from kernsel import learn_relevances, study_relevances
 from kernsel.data import Encoder, from_arrays, make_choices, prepare
 from kernsel.errors import DataError, OptionError, SelectionWarning
 from kernsel.kernels import ARD, ARDLaplacian, Metric, parse
+from kernsel.kernels.ranks import by_feature
 from kernsel.learners import Krr
 from kernsel.learning.metric import LearntMetric
 from kernsel.selection.auto import Learnt, candidates
@@ -135,10 +136,9 @@ def test_what_auto_compares_has_a_relevance_for_each_column():
     profiles = [each for each in found.learnt if not isinstance(each.profile, LearntMetric)]
     assert profiles
     for each in profiles:
-        assert each.names(data.encoder.features) == ["a", "b", "city", "size"]
-        assert len(each.theta) == 4
+        assert list(by_feature(each.relevances(data.encoder.features))) == ["a", "b", "city", "size"]
     turned = Learnt(LearntMetric(Metric.of(np.eye(data.d)), (), 0.0), 1.0, 0.0)
-    assert turned.names(data.encoder.features) == data.encoder.features
+    assert list(turned.relevances(data.encoder.features)) == data.encoder.features
 
 
 def test_commands_name_columns(tmp_path):

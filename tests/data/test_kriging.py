@@ -111,6 +111,30 @@ def test_levels_that_go_together_are_found():
     assert np.square(both - whole)[rest].mean() < 1.1 * np.square(whole[rest]).mean()
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_of_rounded_numbers_neither_order_nor_copies_matter(seed):
+    """Many centres are at one distance, which the rounding of means and deviations moves by the last digit."""
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.normal(size=(300, 4)) @ rng.normal(size=(4, 4)))
+    X[rng.random(X.shape) < 0.2] = np.nan
+    expected, shuffled, twice = X.copy(), X.copy(), X.copy()
+    fit_normal(X).fill(expected)
+    fit_normal(X[rng.permutation(300)]).fill(shuffled)
+    fit_normal(np.vstack([X, X])).fill(twice)
+    np.testing.assert_allclose(shuffled, expected, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(twice, expected, rtol=0, atol=1e-8)
+
+
+def test_a_column_known_outside_of_the_centres_alone_is_the_law_s():
+    X = np.random.default_rng(0).normal(size=(2 * MOST_CENTRES, 3))
+    first = X[1, 0]
+    X[:, 0] = np.nan
+    X[1::2, 0] = np.random.default_rng(1).normal(size=MOST_CENTRES) + first
+    filled = X.copy()
+    fit_normal(X).fill(filled)
+    assert np.isfinite(filled).all()
+
+
 def test_weight_two_is_a_row_twice_and_order_and_units_do_not_matter():
     whole, holes = towns(n=70)
     X = np.where(holes, np.nan, whole + 1e-3 * np.random.default_rng(0).normal(size=whole.shape))  # no ties

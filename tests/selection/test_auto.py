@@ -15,6 +15,7 @@ from kernsel.folds import make_folds
 from kernsel.folds.partition import Partition
 from kernsel.kernels import parse
 from kernsel.learners import Krr, Lssvm
+from kernsel.learning import profile
 from kernsel.learning.profile import learn_profile
 from kernsel.numerics.runtime import threads
 from kernsel.selection import auto as automatic
@@ -100,14 +101,14 @@ def test_no_row_has_a_part_in_the_relevances_that_predict_it(monkeypatch):
         seen.append(rows.Y[0].copy())
         return learn_profile(rows, *others, **options)
 
-    monkeypatch.setattr(automatic, "learn_profile", spy)
+    monkeypatch.setattr(profile, "learn_profile", spy)
     result = select_dataset(data, **FEW)
     assert result.data["relevances"]["unseen"]
-    number, last = make_folds(3, data, 0).number, seen[-3:]
+    number, parts = make_folds(3, data, 0).number, len(getattr(result.best.kernel, "parts", "1"))
+    assert len(seen) == 3 * parts
     for fold in range(3):
-        without = [Y for Y in last if not np.isin(data.Y[0, number == fold], Y).any()]
-        assert len(without) == 1
-        assert len(without[0]) == (number != fold).sum()
+        without = [Y for Y in seen if not np.isin(data.Y[0, number == fold], Y).any()]
+        assert [len(Y) for Y in without] == parts * [(number != fold).sum()]
 
 
 def test_the_error_of_over_fitted_relevances_is_not_too_good():
