@@ -120,16 +120,7 @@ class Kriging:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as a dictionary that JSON holds without loss."""
-        variograms = [
-            {
-                "column": each.column,
-                "others": each.others.tolist(),
-                "mean": each.mean,
-                "width": each.width,
-                "ridge": each.ridge,
-            }
-            for each in self.variograms
-        ]
+        variograms = [{**vars(each), "others": each.others.tolist()} for each in self.variograms]
         return {
             "centres": self.centres.tolist(),
             "own": self.own.astype(int).tolist(),

@@ -48,7 +48,7 @@ class Relevances(Kernel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if missing := [name for name in ("groups", "ranked", "quantiles") if getattr(self, name) is None]:
+        if missing := [each.name for each in fields(self) if each.kw_only and getattr(self, each.name) is None]:
             raise OptionError(
                 f"kernel '{self.name}': {missing[0]} isn't learnt or searched: give values, or leave it out"
             )
@@ -89,8 +89,7 @@ class Relevances(Kernel):
     @property
     def parameters(self) -> dict[str, Any]:
         """The relevances, if they have values, and what isn't as it is by default."""
-        optional = ("profile", "groups", "ranked", "quantiles")
-        plain = {each.name: each.default for each in fields(self) if each.name in optional}
+        plain = {each.name: each.default for each in fields(self) if each.kw_only or each.name == "profile"}
         return {name: value for name, value in super().parameters.items() if plain.get(name) != value}
 
     @abstractmethod
@@ -127,10 +126,19 @@ class Relevances(Kernel):
         return np.array(self.quantiles).reshape(count, len(self.quantiles) // max(count, 1))
 
     @property
+    def _sizes(self) -> tuple[int, ...]:
+        """How many features and ranks share each relevance; nothing where each has its own."""
+        return (*self.groups, *(1,) * len(self.ranked)) if self.groups else ()
+
+    @property
+    def _and_ranks(self) -> str:
+        """How many ranks there are beside the features, in words."""
+        return f" and {len(self.ranked)} ranks" if self.ranked else ""
+
+    @property
     def unranked(self) -> Self:
         """The kernel as a function of the features and, as further features, their ranks."""
-        groups = (*self.groups, *(1,) * len(self.ranked)) if self.groups else ()
-        return replace(self, groups=groups, ranked=(), quantiles=())
+        return replace(self, groups=self._sizes, ranked=(), quantiles=())
 
     def with_ranks(self, X: ArrayLike) -> Self:
         """Return the kernel with the ranks, on the rows X (n, d), of those features whose ranks say something else.
@@ -195,15 +203,13 @@ class Relevances(Kernel):
     @property
     def _of_features(self) -> Array:
         """The relevance of each feature and of each rank, (d + r,)."""
-        theta = np.array(self.theta)
-        if not self.groups:
+        theta, sizes = np.array(self.theta), self._sizes
+        if not sizes:
             return theta
-        sizes = (*self.groups, *(1,) * len(self.ranked))
         if theta.size != len(sizes):
-            ranks = f" and {len(self.ranked)} ranks" if self.ranked else ""
             raise OptionError(
                 f"kernel '{self.name}': theta has {theta.size} relevances, and there are {len(self.groups)} groups of "
-                f"features{ranks}: columns, and those of categories count once; give one for each of these"
+                f"features{self._and_ranks}: columns, and those of categories count once; give one for each of these"
             )
         return np.repeat(theta, sizes)
 
@@ -224,10 +230,10 @@ class Relevances(Kernel):
         self.require_fixed()
         rows, theta = self.with_ranks_beside(X), self._of_features
         if rows.shape[1] != theta.size:
-            count, ranks = len(self.ranked), f" and {len(self.ranked)} ranks" if self.ranked else ""
+            d = rows.shape[1] - len(self.ranked)
             raise OptionError(
-                f"kernel '{self.name}': theta has {theta.size} relevances, and the rows have {rows.shape[1] - count} "
-                f"features{ranks} (after encoding, without constant columns); give one for each of these"
+                f"kernel '{self.name}': theta has {theta.size} relevances, and the rows have {d} "
+                f"features{self._and_ranks} (after encoding, without constant columns); give one for each of these"
             )
         used = np.flatnonzero(theta > 0)
         return columns(rows, used, self.factors(theta[used])) if used.size else np.zeros((rows.shape[0], 1))

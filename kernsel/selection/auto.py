@@ -41,8 +41,7 @@ from kernsel.parts import has_square_loss
 from kernsel.paths import make_path
 from kernsel.protocols import Learner, SupportsRanks
 from kernsel.representation.problem import Problem
-from kernsel.representation.ranks import Rank
-from kernsel.search.candidate import Candidate, Key
+from kernsel.search.candidate import Candidate
 from kernsel.search.scales import Family
 
 Array = NDArray[np.float64]
@@ -100,12 +99,6 @@ FACTORS = {True: 2.0 ** np.arange(-1.0, 2.0), False: 2.0 ** np.arange(-2.0, 3.0)
 
 FEATURES, FEWEST = 300, 30
 """Relevances are learnt of at most so many features, and of at least so many rows."""
-
-BLOCKS, ANEW = 5, 500
-"""More folds than this are left out together in so many blocks, where relevances are learnt anew, on so many rows."""
-
-OFTEN = 4
-"""From so many times the rows that relevances are learnt on, what they have seen of the others is negligible."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -378,79 +371,6 @@ def square_loss(task: str) -> Lssvm | Krr:
     return Lssvm() if task == "classification" else Krr()
 
 
-@dataclass(frozen=True, eq=False)
-class Relearning:
-    """Predicts held-out rows by relevances that are learnt without them.
-
-    Parameters
-    ----------
-    learnt : Candidates
-    square : Learner
-        Of the square loss, that relevances are learnt with.
-    effort : {"quick", "normal", "thorough"}
-    """
-
-    learnt: Candidates
-    square: Any
-    effort: str
-
-    @classmethod
-    def of(cls, learnt: Candidates, task: str, effort: str) -> Relearning:
-        """Make it for a task."""
-        return cls(learnt, square_loss(task), effort)
-
-    def has_seen(self, kernel: Kernel, n: int) -> bool:
-        """Tell whether a kernel's relevances have seen a share of n rows that counts."""
-        known = self.learnt.find(kernel)
-        return known is not None and n <= OFTEN * (known.rows or ROWS[self.effort])
-
-    def freedom(self, kernel: Kernel) -> int:
-        """Return how much was learnt for a kernel: 0 nothing, 1 relevances, 2 a metric."""
-        known = self.learnt.find(kernel)
-        return 0 if known is None else known.freedom
-
-    def outputs(self, candidate: Candidate, rows: Partition, rank: Rank) -> Array:
-        """Return the held-out outputs (k, n) of a candidate that has seen them.
-
-        Raises
-        ------
-        SelectionError
-            Without some fold there is no fit.
-        """
-        known = self.learnt.find(candidate.kernel)
-        assert known is not None
-        fold = np.repeat(np.arange(rows.left.size), np.diff(rows.starts))
-        blocks = fold % BLOCKS if rows.left.size > BLOCKS and rows.training is None else fold
-        numbers = range(int(blocks.max()) + 1)
-
-        def without(block: int) -> Array:
-            held = np.flatnonzero(blocks == block)
-            kept = rows.kept(int(fold[held[0]]))
-            kept[held] = False
-            given = known, candidate.key, rows, rank, held, np.flatnonzero(kept)
-            return remember("unseen", (self.square, *given), lambda: self._predicted(*given))
-
-        F = np.zeros((len(rows.Y), rows.n))
-        for block, found in zip(numbers, share_each(without, numbers), strict=True):
-            F[:, np.flatnonzero(blocks == block)] = found
-        return F
-
-    def _predicted(self, known: Learnt, key: Key, rows: Partition, rank: Rank, held: Indices, others: Indices) -> Array:
-        """Return the outputs (k, m) of held-out rows by relevances, and a fit, of the others."""
-        _, fitted, lam = key
-        whole, profile = replace(rows, training=None), known.profile  # a fold's own rows are said by number here
-        seen = np.sort(np.random.default_rng((rows.seed, held[0])).permutation(others)[:ANEW])
-        some = whole.taken(seen, np.arange(seen.size + 1))
-        kernel = profile.anew(some, self.square)
-        together = whole.taken(np.append(held, others), np.array([0, held.size]))
-        problem = Problem(together, kernel.times(known.factor), rank.within(together.n))
-        path = make_path(problem, fitted, [lam])
-        found = path.exact().clipped(together)
-        if found.failed[0] is not None:
-            raise SelectionError(found.failed[0])
-        return found.f[:, 0, : held.size]
-
-
 def compared(learnt: Candidates, candidates: Sequence[Candidate]) -> list[dict[str, Any]]:
     """Return the best score of each kind of kernel that was compared, the lowest first.
 
@@ -463,7 +383,7 @@ def compared(learnt: Candidates, candidates: Sequence[Candidate]) -> list[dict[s
     for candidate in candidates:
         if candidate.compares:
             known = learnt.find(candidate.kernel)
-            kind = kind_of(candidate.kernel), None if known is None else learnt_by(known)
+            kind = kind_of(candidate.kernel), None if known is None else known.profile.learnt_by
             if kind not in best or candidate.value < best[kind].value:
                 best[kind] = candidate
     return [
@@ -482,11 +402,6 @@ def kind_of(kernel: Kernel, ranks: bool = True) -> str:
     profile = kernel.parameters.get("profile")
     name = kernel.name if profile is None else f"{kernel.name}(profile={profile})"
     return f"{name} with ranks" if ranks and isinstance(kernel, SupportsRanks) and kernel.ranked else name
-
-
-def learnt_by(learnt: Learnt) -> str:
-    """Say what relevances were learnt by."""
-    return learnt.profile.learnt_by
 
 
 def describe_compared(compared: Sequence[Mapping[str, Any]], chosen: Kernel) -> str:

@@ -27,6 +27,7 @@ from kernsel.search.candidate import Candidate
 from kernsel.search.scales import Family
 from kernsel.selection import auto as automatic
 from kernsel.selection.plan import Plan
+from kernsel.selection.relearning import Relearning
 from kernsel.selection.result import Selection
 from kernsel.selection.setting import read_terms
 from kernsel.selection.unseen import Unseen
@@ -231,7 +232,7 @@ class _Chosen(KernelSource):
             largest = int(np.argmax(known.theta))
             factor = known.factor * to.theta[largest] / known.theta[largest]
             found = replace(found, learnt=[*found.learnt, replace(known, factor=factor)])
-        unseen = automatic.Relearning.of(found, dataset.task, self.effort)
+        unseen = Relearning.of(found, dataset.task, self.effort)
         return replace(self, unseen=unseen, candidates=found, dataset=dataset, considered=considered)
 
     def describe(self, result: Selection) -> Selection:
@@ -244,7 +245,7 @@ class _Chosen(KernelSource):
         best = self.candidates.find(result.best.kernel)
         if best is not None:
             theta = best.relevances(self.dataset.encoder.features)
-            criterion, n = automatic.learnt_by(best), self.dataset.n
+            criterion, n = best.profile.learnt_by, self.dataset.n
             notes.append(f"relevances: learnt by {criterion} on {best.rows or self.candidates.rows} of {n} rows")
             unseen = self.unseen is not None and self.unseen.has_seen(result.best.kernel, n)
             shares = {"shares": True} if best.is_mean else {}
@@ -257,7 +258,7 @@ def _chosen(dataset: Dataset, plan: Plan, priors: Sequence[float | None]) -> Ker
     """Return the kernels to choose among."""
     learner, effort = read_learner(plan.learner, dataset.task), plan.effort
     found = automatic.candidates(dataset, learner, effort, priors, plan.seed)
-    unseen = automatic.Relearning.of(found, dataset.task, effort)
+    unseen = Relearning.of(found, dataset.task, effort)
     return _Chosen(found.kernels, tuple(found.notes), found.seconds, unseen, found, dataset, effort)
 
 

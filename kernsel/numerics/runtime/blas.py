@@ -130,12 +130,7 @@ def _multiply(form, A, x, out):
 def inner_products(A, B):
     """Return ``A B'`` (n, k) for ``A (n, m)`` and ``B (k, m)``."""
     out = np.zeros((A.shape[0], B.shape[0]))
-    if A.size > 0 and B.size > 0:
-        n, k, m = integer(A.shape[0]), integer(B.shape[0]), integer(A.shape[1])
-        _dgemm(
-            TRANSPOSED.ctypes, PLAIN.ctypes, k.ctypes, n.ctypes, m.ctypes, number(1.0).ctypes, B.ctypes, m.ctypes,
-            A.ctypes, m.ctypes, number(0.0).ctypes, out.ctypes, k.ctypes,
-        )  # fmt: skip
+    _multiply_matrices(TRANSPOSED, A, B, out)
     return out
 
 
@@ -143,13 +138,19 @@ def inner_products(A, B):
 def rows_times(B, A):
     """Return ``B A`` (k, n) for ``B (k, m)`` and ``A (m, n)``: a fifth faster than ``inner_products`` for few rows."""
     out = np.zeros((B.shape[0], A.shape[1]))
-    if A.size > 0 and B.size > 0:
-        k, n, m = integer(B.shape[0]), integer(A.shape[1]), integer(A.shape[0])
-        _dgemm(
-            PLAIN.ctypes, PLAIN.ctypes, n.ctypes, k.ctypes, m.ctypes, number(1.0).ctypes, A.ctypes, n.ctypes,
-            B.ctypes, m.ctypes, number(0.0).ctypes, out.ctypes, n.ctypes,
-        )  # fmt: skip
+    _multiply_matrices(PLAIN, B, A, out)
     return out
+
+
+@inline
+def _multiply_matrices(form, A, B, out):
+    """Fill ``out (n, k)`` with the product of ``A (n, m)`` and B, plain (m, k) or transposed (k, m)."""
+    if A.size > 0 and B.size > 0:
+        n, k, m, width = integer(A.shape[0]), integer(out.shape[1]), integer(A.shape[1]), integer(B.shape[1])
+        _dgemm(
+            form.ctypes, PLAIN.ctypes, k.ctypes, n.ctypes, m.ctypes, number(1.0).ctypes, B.ctypes, width.ctypes,
+            A.ctypes, m.ctypes, number(0.0).ctypes, out.ctypes, k.ctypes,
+        )  # fmt: skip
 
 
 @inline
