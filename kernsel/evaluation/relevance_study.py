@@ -140,7 +140,7 @@ class RelevanceStudy:
                 *aligned(rows),
                 *([f"... and {left} more"] * (left > 0)),
                 "",
-                f"exactly 0: {len(zero)} of {len(by_feature(dict(learned.relevances)))} features"
+                f"exactly 0: {len(zero)} of {len(by_feature(dict(learned.relevances), learned.features))} features"
                 + (f" ({listed(zero, LISTED)})" if zero else ""),
                 *self._errors(),
             ]

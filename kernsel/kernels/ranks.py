@@ -29,7 +29,7 @@ STRAIGHT = 0.97
 .975, and .96 to .985 where rows are some hundred."""
 
 RANK = " (rank)"
-"""What the name of a rank's relevance adds to that of the feature."""
+"""What the name of a rank's relevance adds to that of the feature: more than once where names of features end so."""
 
 FEWEST = 3
 """A feature of fewer values has ranks that are a linear function of them."""
@@ -51,11 +51,19 @@ def rounded(quantiles: Array) -> Array:
     return found
 
 
-def by_feature(relevances: Mapping[str, float]) -> dict[str, float]:
-    """Return the relevance of each feature with that of its rank added: 0 where neither counts."""
-    found = dict(relevances)
+def rank_ending(features: Sequence[str]) -> str:
+    """Return what the names of ranks end with, and no name of a feature does."""
+    ending = RANK
+    while any(name.endswith(ending) for name in features):
+        ending += RANK
+    return ending
+
+
+def by_feature(relevances: Mapping[str, float], features: Sequence[str]) -> dict[str, float]:
+    """Return the relevance of each of the features with that of its rank added: 0 where neither counts."""
+    found, ending = dict(relevances), rank_ending(features)
     for name in relevances:
-        feature = name.removesuffix(RANK)
+        feature = name.removesuffix(ending)
         if feature != name and feature in found:
             found[feature] += found.pop(name)
     return found

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 
 from kernsel.errors import OptionError
 from kernsel.kernels.base import Kernel
-from kernsel.kernels.ranks import RANK, curve_of, quantiles_of
+from kernsel.kernels.ranks import curve_of, quantiles_of, rank_ending
 from kernsel.kernels.statistics import Array, Statistics
 from kernsel.numerics import gram, stability
 from kernsel.numerics.points import Points, as_points, columns, dense, is_sparse, squared_norms
@@ -113,7 +113,8 @@ class Relevances(Kernel):
 
         Those of ranks follow, as ``income (rank)``.
         """
-        ranks = [features[j] + RANK for j in self.ranked]
+        ending = rank_ending(features)
+        ranks = [features[j] + ending for j in self.ranked]
         if not self.groups:
             return [*features, *ranks]
         names = (features[lo:hi] for lo, hi in pairwise(accumulate(self.groups, initial=0)))

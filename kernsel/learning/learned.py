@@ -103,7 +103,7 @@ class LearnedKernel:
     @property
     def zero(self) -> list[str]:
         """Names of the features whose relevance is exactly 0, and that of their rank: they take no part."""
-        return [name for name, value in by_feature(dict(self.relevances)).items() if value == 0]
+        return [name for name, value in by_feature(dict(self.relevances), self.features).items() if value == 0]
 
     @property
     def history(self) -> pd.DataFrame:
@@ -113,6 +113,6 @@ class LearnedKernel:
         return pd.DataFrame([vars(step) for step in self.steps])
 
     def __repr__(self) -> str:
-        count = len(by_feature(dict(self.relevances)))
+        count = len(by_feature(dict(self.relevances), self.features))
         used = f"{count - len(self.zero)} of {count} features in use"
         return f"<LearnedKernel: {self.kernel.name}, {used}, {self.criterion} = {self.value:.5g}>"

@@ -275,7 +275,7 @@ class _Learnt(KernelSource):
             return with_notes(result, self.seconds, self.notes)
         theta = dict(replace(chosen, kernel=result.best.kernel).relevances)
         zero = replace(chosen, kernel=result.best.kernel).zero
-        left = f"relevances: {len(zero)} of {len(by_feature(theta))} features are exactly 0"
+        left = f"relevances: {len(zero)} of {len(by_feature(theta, chosen.features))} features are exactly 0"
         text = (
             f"relevances were learnt by {chosen.criterion} on all rows, those that folds hold out too: held-out "
             "errors, probabilities and intervals of this choice are too good; kernel auto and nested estimates hold "

@@ -135,8 +135,9 @@ def test_what_auto_compares_has_a_relevance_for_each_column():
     assert found.learnt
     profiles = [each for each in found.learnt if not isinstance(each.profile, LearntMetric)]
     assert profiles
+    features = data.encoder.features
     for each in profiles:
-        assert list(by_feature(each.relevances(data.encoder.features))) == ["a", "b", "city", "size"]
+        assert list(by_feature(each.relevances(features), features)) == ["a", "b", "city", "size"]
     turned = Learnt(LearntMetric(Metric.of(np.eye(data.d)), (), 0.0), 1.0, 0.0)
     assert list(turned.relevances(data.encoder.features)) == data.encoder.features
 

@@ -114,7 +114,25 @@ def test_quantiles_stay_apart_beside_an_outlier(far):
 
 
 def test_a_feature_takes_no_part_if_neither_value_nor_rank_does():
-    assert by_feature({"a": 0.0, "b": 0.0, "a (rank)": 2.0, "b (rank)": 0.0}) == {"a": 2.0, "b": 0.0}
+    assert by_feature({"a": 0.0, "b": 0.0, "a (rank)": 2.0, "b (rank)": 0.0}, "ab") == {"a": 2.0, "b": 0.0}
+
+
+@pytest.mark.parametrize(
+    "columns", [["a", "a (rank)"], ["a (rank)", "a"], ["a", "a (rank) (rank)"], ["a", "a (rank)", "a (rank) (rank)"]]
+)
+def test_a_column_that_is_called_like_a_rank_has_a_name_of_its_own(columns):
+    d = len(columns)
+    plain = ARD(tuple(range(d)))
+    assert by_feature(dict(zip(names_of(plain, columns), plain.theta, strict=True)), columns) == dict(
+        zip(columns, plain.theta, strict=True)
+    )
+    for ranked in ((0,), (1,), tuple(range(d))):
+        kernel = ARD((0.0,) * d + (1.0,) * len(ranked), ranked=ranked, quantiles=(0.0, 1.0) * len(ranked))
+        names = names_of(kernel, columns)
+        assert names[:d] == columns
+        assert len(set(names)) == len(kernel.theta)
+        found = by_feature(dict(zip(names, kernel.theta, strict=True)), columns)
+        assert found == {name: float(j in ranked) for j, name in enumerate(columns)}
 
 
 @pytest.mark.parametrize("make", [np.exp, np.cbrt, lambda x: x**3 + x])
