@@ -29,11 +29,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.numerics.runtime.blas import damped_cholesky, fill, inner, inverse, rows_times
+from kernsel.numerics.runtime.blas import (
+    damped_cholesky,
+    fill,
+    inner,
+    inverse,
+    rows_times,
+    single_inverse,
+    single_rows_times,
+    times,
+)
 from kernsel.numerics.runtime.jit import inline, pointer
 from kernsel.numerics.smooth.convergence import EXACT, REFITTED, ROUGH, UNFINISHED
 from kernsel.numerics.smooth.heldout import UPDATE
-from kernsel.numerics.smooth.heldout_kernel import scaled_inverse
 from kernsel.numerics.smooth.objective import Direction, Objective, derivatives, inner_above, line_search
 from kernsel.numerics.smooth.systems import add_rows
 
@@ -46,6 +54,10 @@ LEAST = 1e-3
 FAR = 5.0
 """Folds in which ``D / D0`` spreads over more than ``(n / FAR)^3`` are fitted by themselves: then a factor of their own
 takes less time than conjugate gradients. Measured with 351 and 1000 rows."""
+
+BORNE = 3e-5
+"""mu0 is this share of the trace of ``D0^1/2 K D0^1/2`` at least: what float32 rounds off its largest eigenvalue is a
+small share of mu0 then."""
 
 MOST_STEPS = 20
 """Newton steps; folds that take more, as one in which one class is left, are fitted by themselves."""
@@ -66,7 +78,7 @@ class Inverse(NamedTuple):
         mu0.
     """
 
-    M: NDArray[np.float64]
+    M: NDArray[np.float32]
     root: NDArray[np.float64]
     ridge: float
 
@@ -125,7 +137,7 @@ def refit_folds(K, V, objective, loss, fit, folds, order, tol, held):
     if count == 0:
         return
     ridge = 2.0 * folds.left[wanted[0]] * objective.lam
-    M, root, failed = inverse_for_all(K, objective, fit, ridge)
+    M, root, ridge, failed = inverse_for_all(K, objective, fit, ridge)
     if failed:
         return
     for first in range(0, count, GROUP):
@@ -134,17 +146,38 @@ def refit_folds(K, V, objective, loss, fit, folds, order, tol, held):
 
 
 @inline
-def inverse_for_all(K, objective, fit, ridge):
-    """Return M for all rows, ``D0^1/2``, and whether there is none."""
-    n, longest = fit.f.size, 0.0
-    rows, root, M = np.empty(n, np.int64), np.empty(n), np.empty((n + objective.bias, n + objective.bias))
+def inverse_for_all(K, objective, fit, least_ridge):
+    """Return M for all rows in float32, ``D0^1/2``, mu0, and whether there is none.
+
+    mu0 is the ridge given, or the least that float32 bears.
+    """
+    n, bias, longest, trace = fit.f.size, objective.bias, 0.0, 0.0
+    root, M = np.empty(n), np.zeros((n + bias, n + bias), np.float32)
     for i in range(n):
-        rows[i] = i
         longest = max(longest, K[i, i])
+        trace += fit.d2[i] * K[i, i]
+    ridge = max(least_ridge, BORNE * trace)
     least = LEAST * ridge / (longest if longest > 0.0 else 1.0)
     for i in range(n):
         root[i] = np.sqrt(max(fit.d2[i], least))
-    return M, root, scaled_inverse(K, objective.bias, rows, root, ridge, M) != 0
+    B = np.empty((n, n), np.float32)
+    for i in range(n):
+        for j in range(i):
+            B[i, j] = root[i] * root[j] * K[i, j]
+        B[i, i] = root[i] * root[i] * K[i, i] + ridge
+    failed = single_inverse(B) != 0
+    if not bias:
+        return B, root, ridge, failed
+    u = np.empty(n)
+    times(B, root, u)
+    t = 1.0 / inner(root, u)
+    M[n, n] = -t
+    for i in range(n):
+        scaled = t * u[i]
+        for j in range(n):
+            M[i, j] = B[i, j] - scaled * u[j]
+        M[i, n] = M[n, i] = scaled
+    return M, root, ridge, failed
 
 
 @inline
@@ -201,7 +234,7 @@ def refit_group(K, inverse, objective, loss, fit, folds, numbers, tol, held):
             for i in range(n):
                 p[k, i] = root[i] * (p[k, i] - t[k, i]) / inverse.ridge
                 t[k, i] /= root[i]
-            q1, q2 = inner_above(p[k], f[k], b[k]), inner(p[k], t[k])
+            q1, q2 = inner(a[k], t[k]), inner(p[k], t[k])
             slope = inner(d1[k], t[k]) / left[k] + 2.0 * lam * q1
             settled = slope >= 0.0  # rounding is all that is left
             if slope < 0.0:
@@ -265,14 +298,14 @@ def first_step(inverse, fit, bias, group, a, b):
     """Fill ``a (g, n)`` and ``b (g,)`` with the ends of Newton steps from the fit on all rows, at the ridge of M."""
     M, root = inverse.M, inverse.root
     n, g = root.size, b.size
-    v = np.zeros((g, M.shape[0]))
+    v = np.zeros((g, M.shape[0]), np.float32)
     old = fit.x[n] if bias else 0.0
     for k in range(g):
         for i in range(n):
             v[k, i] = root[i] * (fit.f[i] - old) - fit.d1[i] / root[i]
         for i in group.gone[group.bounds[k] : group.bounds[k + 1]]:
             v[k, i] = 0.0
-    X = rows_times(v, M)
+    X = single_rows_times(v, M)
     for k in range(g):
         drop_rows(M, group, k, X[k])
         for i in range(n):
@@ -331,7 +364,7 @@ def find_directions(inverse, group, bend, scale, running, r, t, p, change):
         Overwritten by the scaled outputs h of the steps on the rows that are kept, their scaled pi, and their biases.
     """
     (g, n), (M, _, ridge) = r.shape, inverse
-    v, path, image, shift = np.zeros((g, M.shape[0])), np.zeros((g, n)), np.zeros((g, n)), np.zeros(g)
+    v, path, image, shift = np.zeros((g, M.shape[0]), np.float32), np.zeros((g, n)), np.zeros((g, n)), np.zeros(g)
     before, enough, busy = np.ones(g), np.zeros(g), running.copy()
     for k in range(g):
         fill(t[k], 0.0)
@@ -341,7 +374,7 @@ def find_directions(inverse, group, bend, scale, running, r, t, p, change):
         count = take_running(r, busy, v)
         if count == 0:
             return
-        X = rows_times(v[:count], M)
+        X = single_rows_times(v[:count], M)
         row = 0
         for k in range(g):
             if not busy[k]:
