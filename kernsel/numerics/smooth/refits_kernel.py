@@ -20,6 +20,9 @@ that conjugate gradients make of them are such sums; with ``p = H0^-1 sum_T pi_i
 so that no product with K is needed. Eigenvalues of ``H0^-1 H`` lie between the least and the largest of ``D_i / D0_i``,
 ``mu / mu0`` and 1. In the code all is scaled: ``D0^-1/2 pi`` and ``D0^1/2 h``. Outputs are made anew from coefficients,
 by one product with K, before every Newton step.
+
+M is in float32, which takes half the time. Directions are then off by what float32 rounds off, and nothing else is: the
+gradient, J and the slope are made of outputs and coefficients in float64, and the next Newton step mends the rest.
 """
 
 from __future__ import annotations
@@ -42,7 +45,14 @@ from kernsel.numerics.runtime.blas import (
 from kernsel.numerics.runtime.jit import inline, pointer
 from kernsel.numerics.smooth.convergence import EXACT, REFITTED, ROUGH, UNFINISHED
 from kernsel.numerics.smooth.heldout import UPDATE
-from kernsel.numerics.smooth.objective import Direction, Objective, derivatives, inner_above, line_search
+from kernsel.numerics.smooth.objective import (
+    Direction,
+    Objective,
+    along,
+    derivatives,
+    inner_above,
+    line_search,
+)
 from kernsel.numerics.smooth.systems import add_rows
 
 GROUP = 16
@@ -51,9 +61,9 @@ GROUP = 16
 LEAST = 1e-3
 """D0 is raised to this share of what outweighs the ridge in a row alone, ``mu0 / max K_ii``: of no consequence."""
 
-FAR = 5.0
-"""Folds in which ``D / D0`` spreads over more than ``(n / FAR)^3`` are fitted by themselves: then a factor of their own
-takes less time than conjugate gradients. Measured with 351 and 1000 rows."""
+MOST_TOGETHER = 0.25
+"""Folds that are not done after so many steps of conjugate gradients for each row are fitted by themselves: a few
+factors of their own take less time than more steps."""
 
 BORNE = 3e-5
 """mu0 is this share of the trace of ``D0^1/2 K D0^1/2`` at least: what float32 rounds off its largest eigenvalue is a
@@ -106,8 +116,7 @@ class Group(NamedTuple):
 def refit_folds(K, V, objective, loss, fit, folds, order, tol, held):
     """Fit without each fold, from where a Newton step of the fit on all rows leads to; ``rho`` isn't filled.
 
-    Folds that are fitted are ``REFITTED``. Others stay ``UNFINISHED``, as do those that take too many steps, or whose
-    curvatures are far from those of the fit.
+    Folds that are fitted are ``REFITTED``. Others stay ``UNFINISHED``, as do those that take too many steps.
 
     Parameters
     ----------
@@ -137,20 +146,17 @@ def refit_folds(K, V, objective, loss, fit, folds, order, tol, held):
     if count == 0:
         return
     ridge = 2.0 * folds.left[wanted[0]] * objective.lam
-    M, root, ridge, failed = inverse_for_all(K, objective, fit, ridge)
+    inverse, failed = inverse_for_all(K, objective, fit, ridge)
     if failed:
         return
     for first in range(0, count, GROUP):
         numbers = wanted[first : min(first + GROUP, count)]
-        refit_group(K, Inverse(M, root, ridge), objective, loss, fit, folds, numbers, tol, held)
+        refit_group(K, inverse, objective, loss, fit, folds, numbers, tol, held)
 
 
 @inline
 def inverse_for_all(K, objective, fit, least_ridge):
-    """Return M for all rows in float32, ``D0^1/2``, mu0, and whether there is none.
-
-    mu0 is the ridge given, or the least that float32 bears.
-    """
+    """Return the ``Inverse`` with the ridge given, or the least one that float32 bears, and whether there is none."""
     n, bias, longest, trace = fit.f.size, objective.bias, 0.0, 0.0
     root, M = np.empty(n), np.zeros((n + bias, n + bias), np.float32)
     for i in range(n):
@@ -167,7 +173,7 @@ def inverse_for_all(K, objective, fit, least_ridge):
         B[i, i] = root[i] * root[i] * K[i, i] + ridge
     failed = single_inverse(B) != 0
     if not bias:
-        return B, root, ridge, failed
+        return Inverse(B, root, ridge), failed
     u = np.empty(n)
     times(B, root, u)
     t = 1.0 / inner(root, u)
@@ -177,7 +183,7 @@ def inverse_for_all(K, objective, fit, least_ridge):
         for j in range(n):
             M[i, j] = B[i, j] - scaled * u[j]
         M[i, n] = M[n, i] = scaled
-    return M, root, ridge, failed
+    return Inverse(M, root, ridge), failed
 
 
 @inline
@@ -213,9 +219,12 @@ def refit_group(K, inverse, objective, loss, fit, folds, numbers, tol, held):
         for i in group.gone[group.bounds[k] : group.bounds[k + 1]]:
             weights[k, i] = 0.0
     first_step(inverse, fit, bias, group, a, b)
-    for _ in range(MOST_STEPS):
-        if fill_outputs(K, a, b, running, f) == 0:
+    gradients = 0
+    for number in range(MOST_STEPS):
+        if gradients > MOST_TOGETHER * n or fill_outputs(K, a, b, running, f) == 0:
             break
+        if number == 0:
+            take_fit_instead(K, loss, objective, weights, left, fit, a, b, f)
         for k in range(g):
             if running[k]:
                 total[k] = derivatives(loss, parameters, y, weights[k], f[k], d1[k], d2)
@@ -226,8 +235,7 @@ def refit_group(K, inverse, objective, loss, fit, folds, numbers, tol, held):
                     bend[k, i] = d2[i] / (root[i] * root[i]) - 1.0
                 for i in group.gone[group.bounds[k] : group.bounds[k + 1]]:
                     r[k, i] = bend[k, i] = 0.0
-                running[k] &= spread_of(bend[k]) <= (n / FAR) ** 3
-        find_directions(inverse, group, bend, left * J, running, r, t, p, change)
+        gradients += find_directions(inverse, group, bend, left * J, running, r, t, p, change)
         for k in range(g):
             if not running[k]:
                 continue
@@ -247,15 +255,6 @@ def refit_group(K, inverse, objective, loss, fit, folds, numbers, tol, held):
             if settled:
                 place_fit(K, a[k], b[k], bias, folds.starts, numbers[k], held)
             running[k] = np.isfinite(slope) and not settled
-
-
-@inline
-def spread_of(bend):
-    """Return the ratio of the largest and the least of 1 and ``1 + bend (n,)``; infinite where one of these is 0."""
-    least, most = 0.0, 0.0
-    for i in range(bend.size):
-        least, most = min(least, bend[i]), max(most, bend[i])
-    return (1.0 + most) / (1.0 + least) if least > -1.0 else np.inf
 
 
 @inline
@@ -315,6 +314,30 @@ def first_step(inverse, fit, bias, group, a, b):
 
 
 @inline
+def take_fit_instead(K, loss, objective, weights, left, fit, a, b, f):
+    """Replace starts ``a (g, n)``, ``b (g,)`` and their outputs ``f (g, n)`` by the fit on all rows without the
+    coefficients of a fold, where J is lower there: a Newton step that isn't guarded may end anywhere."""
+    y, _, lam, parameters, bias = objective
+    g, n = a.shape
+    start, old = np.zeros((g, n)), fit.x[n] if bias else 0.0
+    for k in range(g):
+        for i in range(n):
+            start[k, i] = fit.x[i] if weights[k, i] > 0.0 else 0.0
+    outputs, none = rows_times(start, K), np.zeros(n)
+    for k in range(g):
+        for i in range(n):
+            outputs[k, i] += old
+        by_step, _ = along(loss, parameters, y, weights[k], f[k], none, 0.0)
+        by_fit, _ = along(loss, parameters, y, weights[k], outputs[k], none, 0.0)
+        by_step += left[k] * lam * inner_above(a[k], f[k], b[k])
+        by_fit += left[k] * lam * inner_above(start[k], outputs[k], old)
+        if not by_step <= by_fit:
+            b[k] = old
+            for i in range(n):
+                a[k, i], f[k, i] = start[k, i], outputs[k, i]
+
+
+@inline
 def fill_outputs(K, a, b, running, f):
     """Fill rows of ``f (g, n)`` with ``K a + b`` for fits that are running; return how many are."""
     n = K.shape[0]
@@ -344,7 +367,7 @@ def take_running(v, running, out):
 
 @inline
 def find_directions(inverse, group, bend, scale, running, r, t, p, change):
-    """Solve the Newton systems of fits that are running by conjugate gradients: see the module.
+    """Solve the Newton systems of fits that are running by conjugate gradients; return the number of their steps.
 
     The square of a residual, in the norm of the preconditioner, falls to the share that it is of the objective: steps
     converge quadratically.
@@ -373,7 +396,7 @@ def find_directions(inverse, group, bend, scale, running, r, t, p, change):
     for number in range(MOST_GRADIENTS):
         count = take_running(r, busy, v)
         if count == 0:
-            return
+            return number
         X = single_rows_times(v[:count], M)
         row = 0
         for k in range(g):
@@ -407,6 +430,7 @@ def find_directions(inverse, group, bend, scale, running, r, t, p, change):
                 p[k, i] += length * path[k, i]
             change[k] += length * shift[k]
             before[k] = now
+    return MOST_GRADIENTS
 
 
 @inline
