@@ -40,6 +40,7 @@ from kernsel.numerics.runtime.blas import (
     rows_times,
     single_inverse,
     single_rows_times,
+    sum_of,
     times,
 )
 from kernsel.numerics.runtime.jit import inline, pointer
@@ -62,8 +63,8 @@ LEAST = 1e-3
 """D0 is raised to this share of what outweighs the ridge in a row alone, ``mu0 / max K_ii``: of no consequence."""
 
 MOST_TOGETHER = 0.25
-"""Folds that are not done after so many steps of conjugate gradients for each row are fitted by themselves: a few
-factors of their own take less time than more steps."""
+"""Folds that take more than ``MOST_GRADIENTS`` and so many steps for each row in all are fitted by themselves: a few
+factors of their own take less time than more of them."""
 
 BORNE = 3e-5
 """mu0 is this share of the trace of ``D0^1/2 K D0^1/2`` at least: what float32 rounds off its largest eigenvalue is a
@@ -218,10 +219,10 @@ def refit_group(K, inverse, objective, loss, fit, folds, numbers, tol, held):
             weights[k, i] = s[i]
         for i in group.gone[group.bounds[k] : group.bounds[k + 1]]:
             weights[k, i] = 0.0
-    first_step(inverse, fit, bias, group, a, b)
+    first_step(inverse, fit, bias, group, weights, a, b)
     gradients = 0
     for number in range(MOST_STEPS):
-        if gradients > MOST_TOGETHER * n or fill_outputs(K, a, b, running, f) == 0:
+        if gradients > MOST_GRADIENTS + MOST_TOGETHER * n or fill_outputs(K, a, b, running, f) == 0:
             break
         if number == 0:
             take_fit_instead(K, loss, objective, weights, left, fit, a, b, f)
@@ -242,9 +243,11 @@ def refit_group(K, inverse, objective, loss, fit, folds, numbers, tol, held):
             for i in range(n):
                 p[k, i] = root[i] * (p[k, i] - t[k, i]) / inverse.ridge
                 t[k, i] /= root[i]
-            q1, q2 = inner(a[k], t[k]), inner(p[k], t[k])
+            if bias:
+                balance(p[k], weights[k])
+            q1, q2 = inner(a[k], t[k]) - change[k] * sum_of(a[k]), inner(p[k], t[k])
             slope = inner(d1[k], t[k]) / left[k] + 2.0 * lam * q1
-            settled = slope >= 0.0  # rounding is all that is left
+            settled = 0.0 <= slope <= tol * J[k]  # rounding is all that is left
             if slope < 0.0:
                 own = Objective(y, weights[k], lam, parameters, bias)
                 step = line_search(loss, own, left[k], f[k], t[k], Direction(total[k], J[k], slope, q1, q2))
@@ -254,7 +257,7 @@ def refit_group(K, inverse, objective, loss, fit, folds, numbers, tol, held):
                 b[k] += step * change[k]
             if settled:
                 place_fit(K, a[k], b[k], bias, folds.starts, numbers[k], held)
-            running[k] = np.isfinite(slope) and not settled
+            running[k] = slope < 0.0 and not settled
 
 
 @inline
@@ -293,7 +296,7 @@ def drop_rows(M, group, k, x):
 
 
 @inline
-def first_step(inverse, fit, bias, group, a, b):
+def first_step(inverse, fit, bias, group, weights, a, b):
     """Fill ``a (g, n)`` and ``b (g,)`` with the ends of Newton steps from the fit on all rows, at the ridge of M."""
     M, root = inverse.M, inverse.root
     n, g = root.size, b.size
@@ -311,6 +314,19 @@ def first_step(inverse, fit, bias, group, a, b):
             a[k, i] = root[i] * X[k, i]
         if bias:
             b[k] = X[k, n]
+            balance(a[k], weights[k])
+
+
+@inline
+def balance(a, weights):
+    """Make coefficients sum to 0, as a bias asks for, where float32 left a little."""
+    total, count = 0.0, 0
+    for i in range(a.size):
+        total += a[i]
+        count += weights[i] > 0.0
+    for i in range(a.size):
+        if weights[i] > 0.0:
+            a[i] -= total / count
 
 
 @inline
@@ -323,6 +339,8 @@ def take_fit_instead(K, loss, objective, weights, left, fit, a, b, f):
     for k in range(g):
         for i in range(n):
             start[k, i] = fit.x[i] if weights[k, i] > 0.0 else 0.0
+        if bias:
+            balance(start[k], weights[k])
     outputs, none = rows_times(start, K), np.zeros(n)
     for k in range(g):
         for i in range(n):
