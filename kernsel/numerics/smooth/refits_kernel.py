@@ -22,7 +22,8 @@ so that no product with K is needed. Eigenvalues of ``H0^-1 H`` lie between the 
 by one product with K, before every Newton step.
 
 M is in float32, which takes half the time. Directions are then off by what float32 rounds off, and nothing else is: the
-gradient, J and the slope are made of outputs and coefficients in float64, and the next Newton step mends the rest.
+gradient, J and the slope are made of outputs and coefficients in float64. The next step mends the rest: by as much as
+steps converge quadratically, or as float32 lets them.
 """
 
 from __future__ import annotations
@@ -66,9 +67,11 @@ MOST_TOGETHER = 0.25
 """Folds that take more than ``MOST_GRADIENTS`` and so many steps for each row in all are fitted by themselves: a few
 factors of their own take less time than more of them."""
 
-BORNE = 3e-5
-"""mu0 is this share of the trace of ``D0^1/2 K D0^1/2`` at least: what float32 rounds off its largest eigenvalue is a
-small share of mu0 then."""
+ROUNDED = 5e-7
+"""What float32 rounds off M, times mu0, is this share of the trace of ``D0^1/2 K D0^1/2`` over mu0: eight roundings."""
+
+BORNE = 0.02
+"""Where that is more, folds are fitted by themselves."""
 
 MOST_STEPS = 20
 """Newton steps; folds that take more, as one in which one class is left, are fitted by themselves."""
@@ -87,11 +90,14 @@ class Inverse(NamedTuple):
         ``r = D0^1/2``.
     ridge : float
         mu0.
+    error : float
+        By how much a Newton step may be off for what float32 rounds off, relatively.
     """
 
     M: NDArray[np.float32]
     root: NDArray[np.float64]
     ridge: float
+    error: float
 
 
 class Group(NamedTuple):
@@ -133,7 +139,7 @@ def refit_folds(K, V, objective, loss, fit, folds, order, tol, held):
     order : int
         Of no use here.
     tol : float
-        A fit ends with a full step that promises less than this share of J.
+        A fit ends with a full step after which another one would promise less than the square of this share of J.
     held : HeldOut
         Overwritten.
     """
@@ -156,14 +162,14 @@ def refit_folds(K, V, objective, loss, fit, folds, order, tol, held):
 
 
 @inline
-def inverse_for_all(K, objective, fit, least_ridge):
-    """Return the ``Inverse`` with the ridge given, or the least one that float32 bears, and whether there is none."""
+def inverse_for_all(K, objective, fit, ridge):
+    """Return the ``Inverse``, and whether there is none that float32 bears."""
     n, bias, longest, trace = fit.f.size, objective.bias, 0.0, 0.0
     root, M = np.empty(n), np.zeros((n + bias, n + bias), np.float32)
     for i in range(n):
         longest = max(longest, K[i, i])
         trace += fit.d2[i] * K[i, i]
-    ridge = max(least_ridge, BORNE * trace)
+    error = ROUNDED * trace / ridge
     least = LEAST * ridge / (longest if longest > 0.0 else 1.0)
     for i in range(n):
         root[i] = np.sqrt(max(fit.d2[i], least))
@@ -172,9 +178,9 @@ def inverse_for_all(K, objective, fit, least_ridge):
         for j in range(i):
             B[i, j] = root[i] * root[j] * K[i, j]
         B[i, i] = root[i] * root[i] * K[i, i] + ridge
-    failed = single_inverse(B) != 0
-    if not bias:
-        return Inverse(B, root, ridge), failed
+    failed = error > BORNE or single_inverse(B) != 0
+    if failed or not bias:
+        return Inverse(B, root, ridge, error), failed
     u = np.empty(n)
     times(B, root, u)
     t = 1.0 / inner(root, u)
@@ -184,7 +190,7 @@ def inverse_for_all(K, objective, fit, least_ridge):
         for j in range(n):
             M[i, j] = B[i, j] - scaled * u[j]
         M[i, n] = M[n, i] = scaled
-    return Inverse(M, root, ridge), failed
+    return Inverse(M, root, ridge, error), failed
 
 
 @inline
@@ -251,7 +257,8 @@ def refit_group(K, inverse, objective, loss, fit, folds, numbers, tol, held):
             if slope < 0.0:
                 own = Objective(y, weights[k], lam, parameters, bias)
                 step = line_search(loss, own, left[k], f[k], t[k], Direction(total[k], J[k], slope, q1, q2))
-                settled = step == 1.0 and -slope <= tol * J[k]
+                promise = -slope / J[k]
+                settled = step == 1.0 and promise * max(promise, inverse.error * inverse.error) <= tol * tol
                 for i in range(n):
                     a[k, i] += step * p[k, i]
                 b[k] += step * change[k]
@@ -404,7 +411,7 @@ def find_directions(inverse, group, bend, scale, running, r, t, p, change):
     t, p, change : (g, n), (g, n), (g,)
         Overwritten by the scaled outputs h of the steps on the rows that are kept, their scaled pi, and their biases.
     """
-    (g, n), (M, _, ridge) = r.shape, inverse
+    (g, n), (M, _, ridge, _) = r.shape, inverse
     v, path, image, shift = np.zeros((g, M.shape[0]), np.float32), np.zeros((g, n)), np.zeros((g, n)), np.zeros(g)
     before, enough, busy = np.ones(g), np.zeros(g), running.copy()
     for k in range(g):
