@@ -88,10 +88,6 @@ class SmoothPath(Path):
     def _width(self) -> int:
         """Numbers of a solution."""
 
-    @abstractmethod
-    def _outputs_of(self, x: Array) -> Array:
-        """Return outputs (..., n) of solutions x (..., .)."""
-
     @once
     def fits(self) -> Fits:
         known = self._known_fits()
@@ -165,16 +161,15 @@ class SmoothPath(Path):
         )
 
     def _refit_those(
-        self, again: NDArray[np.bool_], numbers: Indices, f: Array, status: NDArray[np.int64], ends: Array | None,
-        starts: Array | None = None,
-    ) -> None:  # fmt: skip
+        self, again: NDArray[np.bool_], numbers: Indices, f: Array, status: NDArray[np.int64], ends: Array | None
+    ) -> None:
         """Overwrite outputs f (k, l, n), statuses (k, l, t) and solutions of some folds ``again (k, l, t)`` by refits.
 
-        They are of the lambda with these numbers, and begin at ``starts (k, l, t, .)`` where these are given.
+        They are of the lambda with these numbers.
         """
         for k in np.flatnonzero(again.any(axis=(0, 2))):
             jobs = [(int(c), int(fold)) for c, fold in np.argwhere(again[:, k])]
-            refitted = self._refit(jobs, numbers[[k]], None if starts is None else starts[:, k])
+            refitted = self._refit(jobs, numbers[[k]])
             for job, (c, fold) in enumerate(jobs):
                 held = slice(self.rows.starts[fold], self.rows.starts[fold + 1])
                 f[c, k, held] = refitted.f[job, 0, held]
@@ -182,20 +177,14 @@ class SmoothPath(Path):
                 if ends is not None:
                     ends[c, k, fold] = refitted.x[job, 0]
 
-    def _refit(self, jobs: Sequence[tuple[int, int]], which: Indices, starts: Array | None = None) -> Fits:
-        """Fit each (output, fold) without its fold, for the lambda numbered ``which``, from the fit on all rows.
-
-        Or, for one lambda, from solutions ``starts (k, t, .)``.
-        """
+    def _refit(self, jobs: Sequence[tuple[int, int]], which: Indices) -> Fits:
+        """Fit each (output, fold) without its fold, for the lambda numbered ``which``, from the fit on all rows."""
         rows, fits = self.rows, self.fits
         outputs, folds = (np.array(numbers) for numbers in zip(*jobs, strict=True))
         weights = np.tile(rows.s, (len(jobs), 1))
         for job, fold in enumerate(folds):
             weights[job, ~rows.kept(fold)] = 0.0
         x, f = (np.ascontiguousarray(values[np.ix_(outputs, which)]) for values in (fits.x, fits.f))
-        if starts is not None:
-            x[:, 0] = starts[outputs, folds]
-            f[:, 0] = self._outputs_of(x[:, 0])
         G = self._matrix[None]
         status = self._solve(G, np.zeros(len(jobs), np.int64), rows.Y[outputs], weights, self.lams[which], False, x, f)
         return Fits(x, f, status)
@@ -296,7 +285,7 @@ class SmoothPath(Path):
         self, which: NDArray[np.bool_]
     ) -> tuple[Array, NDArray[np.int64], NDArray[np.bool_], Array, Array | None]:
         """Return outputs (k, l, n), statuses (k, l), which folds are refits (k, l, t), ratios (l,) and solutions."""
-        order, keep = int(self._ratio_by_steps), self.keeps_folds or self._room_for_starts(which)
+        order, keep = int(self._ratio_by_steps), self.keeps_folds
         updated = update_folds(
             self, self.representation, self.step, order, trust=self.trust, which=which, solutions=keep
         )
@@ -305,17 +294,9 @@ class SmoothPath(Path):
         in_force = self.representation.in_force
         distrusted = (newton.SINGULAR, newton.ASTRAY) if in_force else (newton.SINGULAR,)
         again = np.isin(status, distrusted) & (fitted == newton.CONVERGED)
-        starts = (
-            None if ends is None else np.where((status == newton.ASTRAY)[..., None], ends, self.fits.x[:, which, None])
-        )
         status = np.where(status == newton.ASTRAY, fitted, status)
-        self._refit_those(again, np.flatnonzero(which), f, status, ends, starts)
-        return f, status.max(axis=2), again, rho.max(axis=(0, 2)), ends if self.keeps_folds else None
-
-    def _room_for_starts(self, which: NDArray[np.bool_]) -> bool:
-        """Say whether solutions that Newton steps end at take little room: refits of folds start from there."""
-        folds = len(self.rows.Y) * int(which.sum()) * self.rows.left.size
-        return self.representation.in_force and 8 * folds * self._width <= self.room // 8
+        self._refit_those(again, np.flatnonzero(which), f, status, ends)
+        return f, status.max(axis=2), again, rho.max(axis=(0, 2)), ends
 
     def _room_for_folds(self) -> Array:
         shape = (*self.fits.f.shape[:2], self.rows.left.size, self._width)

@@ -31,8 +31,5 @@ class FeaturesSmoothPath(SmoothPath):
     def _width(self) -> int:
         return int(self._matrix.shape[1])
 
-    def _outputs_of(self, x: Array) -> Array:
-        return np.asarray(x @ self._matrix.T)
-
     def _leverages(self, d2: Array, ridge: float) -> Array:
         return leverage.leverages_in_features(self._matrix, int(self.bias), d2, ridge)

@@ -35,10 +35,6 @@ class GramSmoothPath(SmoothPath):
     def _width(self) -> int:
         return self.rows.n + self.bias
 
-    def _outputs_of(self, x: Array) -> Array:
-        n = self.rows.n
-        return np.asarray(x[..., :n] @ self.representation.gram + (x[..., n:] if self.bias else 0.0))
-
     def _cheaply_refitted(self) -> NDArray[np.bool_]:
         rows, loss = self.rows, self.learner.loss
         curved = (loss.expand(rows.Y, rows.s, self.fits.f)[2] > 0.0).sum(axis=2)
@@ -58,8 +54,8 @@ class GramSmoothPath(SmoothPath):
     def _known_fits(self) -> Fits | None:
         if self.learner.loss.piecewise_quadratic or not all(lam in self.near for lam in self.lams.tolist()):
             return None
-        x = np.stack([self.near[lam] for lam in self.lams.tolist()], axis=1)
-        f = self._outputs_of(x)
+        x, n = np.stack([self.near[lam] for lam in self.lams.tolist()], axis=1), self.rows.n
+        f = x[..., :n] @ self.representation.gram + (x[..., n:] if self.bias else 0.0)
         return Fits(x, f, np.zeros(f.shape[:2], np.int64))
 
     def settled(self) -> dict[float, Array]:
