@@ -242,7 +242,8 @@ def refit_group(K, inverse, objective, loss, fit, folds, numbers, tol, held):
                     bend[k, i] = d2[i] / (root[i] * root[i]) - 1.0
                 for i in group.gone[group.bounds[k] : group.bounds[k + 1]]:
                     r[k, i] = bend[k, i] = 0.0
-        gradients += find_directions(inverse, group, bend, left * J, running, r, t, p, change)
+        steps = find_directions(inverse, group, bend, left * J, running, r, t, p, change)
+        gradients += steps
         for k in range(g):
             if not running[k]:
                 continue
@@ -258,7 +259,8 @@ def refit_group(K, inverse, objective, loss, fit, folds, numbers, tol, held):
                 own = Objective(y, weights[k], lam, parameters, bias)
                 step = line_search(loss, own, left[k], f[k], t[k], Direction(total[k], J[k], slope, q1, q2))
                 promise = -slope / J[k]
-                settled = step == 1.0 and promise * max(promise, inverse.error * inverse.error) <= tol * tol
+                solved = steps < MOST_GRADIENTS  # else a small promise says little
+                settled = solved and step == 1.0 and promise * max(promise, inverse.error * inverse.error) <= tol * tol
                 for i in range(n):
                     a[k, i] += step * p[k, i]
                 b[k] += step * change[k]
