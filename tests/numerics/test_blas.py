@@ -116,3 +116,34 @@ def test_products_of_matrices_and_vectors(shape):
     entry(blas.multiply_transposed)(A, y, Ay)
     np.testing.assert_allclose(Ay, A.T @ y, rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(entry(blas.inner_products)(A, B), A @ B.T, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 40, 100])
+def test_the_inverse_in_single_precision_is_whole(n):
+    A = positive(n) + n * np.eye(n)
+    R = garbled(A).astype(np.float32)
+    assert entry(blas.single_inverse)(R) == 0
+    np.testing.assert_allclose(R, np.linalg.inv(A), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("A", [np.diag([1.0, -1.0]), np.full((2, 2), np.nan)])
+def test_the_inverse_in_single_precision_says_that_there_is_none(A):
+    assert entry(blas.single_inverse)(A.astype(np.float32)) == -1
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 4), (1, 5, 5), (3, 0, 2), (4, 7, 6)])
+def test_products_of_matrices_in_single_precision(shape):
+    k, m, n = shape
+    rng = np.random.default_rng(1)
+    B, A = rng.normal(size=(k, m)).astype(np.float32), rng.normal(size=(m, n)).astype(np.float32)
+    out = entry(blas.single_rows_times)(B, A)
+    assert out.dtype == np.float32
+    np.testing.assert_allclose(out, B @ A, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("n", [0, 1, 31, 32, 33, 70])
+def test_mirror_copies_every_tile(n):
+    A = positive(n, seed=2)
+    R = garbled(A)
+    entry(blas.mirror)(R)
+    assert (np.tril(A) + np.tril(A, -1).T == R).all()

@@ -23,6 +23,9 @@ from kernsel.numerics.runtime.jit import REORDER, inline
 UPPER, PLAIN, TRANSPOSED = (np.frombuffer(letter, np.uint8) for letter in (b"U", b"N", b"T"))
 # "N" also says that a triangular matrix has a diagonal of its own
 
+TILE = 32
+"""Rows and columns of a tile that the fastest cache holds twice."""
+
 TRIALS = 6
 """Times that a matrix is factorised: as it is, and with jitters up to a relative one of 1e-6."""
 
@@ -45,6 +48,9 @@ _dsyrk = _routine("cython_blas", "dsyrk", 10)
 _dtrsv = _routine("cython_blas", "dtrsv", 8)
 _dgemv = _routine("cython_blas", "dgemv", 11)
 _dgemm = _routine("cython_blas", "dgemm", 13)
+_spotrf = _routine("cython_lapack", "spotrf", 5)
+_spotri = _routine("cython_lapack", "spotri", 5)
+_sgemm = _routine("cython_blas", "sgemm", 13)
 
 
 # Numba's own functions (np.array of a list, reshape, sum, np.dot, slices on the left, array expressions) take it up to
@@ -154,11 +160,50 @@ def _multiply_matrices(form, A, B, out):
 
 
 @inline
+def single(value):
+    """Return a float32 number by its address."""
+    box = np.empty(1, np.float32)
+    box[0] = value
+    return box
+
+
+@inline
+def single_rows_times(B, A):
+    """Return ``B A`` (k, n) in float32 for ``B (k, m)`` and ``A (m, n)`` in float32."""
+    out = np.zeros((B.shape[0], A.shape[1]), np.float32)
+    if A.size > 0 and B.size > 0:
+        k, m, n = integer(B.shape[0]), integer(B.shape[1]), integer(A.shape[1])
+        _sgemm(
+            PLAIN.ctypes, PLAIN.ctypes, n.ctypes, k.ctypes, m.ctypes, single(1.0).ctypes, A.ctypes, n.ctypes,
+            B.ctypes, m.ctypes, single(0.0).ctypes, out.ctypes, n.ctypes,
+        )  # fmt: skip
+    return out
+
+
+@inline
+def single_inverse(A):
+    """Overwrite ``A (n, n)`` in float32, given by its lower triangle, by the whole of its inverse; return 0, or -1."""
+    n, info = integer(A.shape[0]), integer(0)
+    _spotrf(UPPER.ctypes, n.ctypes, A.ctypes, n.ctypes, info.ctypes)
+    if info[0] != 0:
+        return -1
+    for i in range(A.shape[0]):  # not every LAPACK notices NaN and infinity
+        if not 0.0 < A[i, i] < np.inf:
+            return -1
+    _spotri(UPPER.ctypes, n.ctypes, A.ctypes, n.ctypes, info.ctypes)
+    mirror(A)
+    return 0
+
+
+@inline
 def mirror(A):
-    """Copy the lower triangle of ``A (n, n)`` to the upper one."""
-    for i in range(A.shape[0]):
-        for j in range(i):
-            A[j, i] = A[i, j]
+    """Copy the lower triangle of ``A (n, n)`` to the upper one, in tiles: columns of all rows would miss the cache."""
+    n = A.shape[0]
+    for top in range(0, n, TILE):
+        for side in range(0, top + 1, TILE):
+            for i in range(top, min(top + TILE, n)):
+                for j in range(side, min(side + TILE, i)):
+                    A[j, i] = A[i, j]
 
 
 @inline

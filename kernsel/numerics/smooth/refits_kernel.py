@@ -20,6 +20,10 @@ that conjugate gradients make of them are such sums; with ``p = H0^-1 sum_T pi_i
 so that no product with K is needed. Eigenvalues of ``H0^-1 H`` lie between the least and the largest of ``D_i / D0_i``,
 ``mu / mu0`` and 1. In the code all is scaled: ``D0^-1/2 pi`` and ``D0^1/2 h``. Outputs are made anew from coefficients,
 by one product with K, before every Newton step.
+
+M is in float32, which takes half the time. Directions are then off by what float32 rounds off, and nothing else is: the
+gradient, J and the slope are made of outputs and coefficients in float64. The next step mends the rest: by as much as
+steps converge quadratically, or as float32 lets them.
 """
 
 from __future__ import annotations
@@ -29,12 +33,28 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.numerics.runtime.blas import damped_cholesky, fill, inner, inverse, rows_times
+from kernsel.numerics.runtime.blas import (
+    damped_cholesky,
+    fill,
+    inner,
+    inverse,
+    rows_times,
+    single_inverse,
+    single_rows_times,
+    sum_of,
+    times,
+)
 from kernsel.numerics.runtime.jit import inline, pointer
 from kernsel.numerics.smooth.convergence import EXACT, REFITTED, ROUGH, UNFINISHED
 from kernsel.numerics.smooth.heldout import UPDATE
-from kernsel.numerics.smooth.heldout_kernel import scaled_inverse
-from kernsel.numerics.smooth.objective import Direction, Objective, derivatives, inner_above, line_search
+from kernsel.numerics.smooth.objective import (
+    Direction,
+    Objective,
+    along,
+    derivatives,
+    inner_above,
+    line_search,
+)
 from kernsel.numerics.smooth.systems import add_rows
 
 GROUP = 16
@@ -43,9 +63,15 @@ GROUP = 16
 LEAST = 1e-3
 """D0 is raised to this share of what outweighs the ridge in a row alone, ``mu0 / max K_ii``: of no consequence."""
 
-FAR = 5.0
-"""Folds in which ``D / D0`` spreads over more than ``(n / FAR)^3`` are fitted by themselves: then a factor of their own
-takes less time than conjugate gradients. Measured with 351 and 1000 rows."""
+MOST_TOGETHER = 0.25
+"""Folds that take more than ``MOST_GRADIENTS`` and so many steps for each row in all are fitted by themselves: a few
+factors of their own take less time than more of them."""
+
+ROUNDED = 5e-7
+"""What float32 rounds off M, times mu0, is this share of the trace of ``D0^1/2 K D0^1/2`` over mu0: eight roundings."""
+
+BORNE = 0.02
+"""Where that is more, folds are fitted by themselves."""
 
 MOST_STEPS = 20
 """Newton steps; folds that take more, as one in which one class is left, are fitted by themselves."""
@@ -64,11 +90,14 @@ class Inverse(NamedTuple):
         ``r = D0^1/2``.
     ridge : float
         mu0.
+    error : float
+        By how much a Newton step may be off for what float32 rounds off, relatively.
     """
 
-    M: NDArray[np.float64]
+    M: NDArray[np.float32]
     root: NDArray[np.float64]
     ridge: float
+    error: float
 
 
 class Group(NamedTuple):
@@ -94,8 +123,7 @@ class Group(NamedTuple):
 def refit_folds(K, V, objective, loss, fit, folds, order, tol, held):
     """Fit without each fold, from where a Newton step of the fit on all rows leads to; ``rho`` isn't filled.
 
-    Folds that are fitted are ``REFITTED``. Others stay ``UNFINISHED``, as do those that take too many steps, or whose
-    curvatures are far from those of the fit.
+    Folds that are fitted are ``REFITTED``. Others stay ``UNFINISHED``, as do those that take too many steps.
 
     Parameters
     ----------
@@ -111,7 +139,7 @@ def refit_folds(K, V, objective, loss, fit, folds, order, tol, held):
     order : int
         Of no use here.
     tol : float
-        A fit ends with a full step that promises less than this share of J.
+        A fit ends with a full step after which another one would promise less than the square of this share of J.
     held : HeldOut
         Overwritten.
     """
@@ -125,26 +153,44 @@ def refit_folds(K, V, objective, loss, fit, folds, order, tol, held):
     if count == 0:
         return
     ridge = 2.0 * folds.left[wanted[0]] * objective.lam
-    M, root, failed = inverse_for_all(K, objective, fit, ridge)
+    inverse, failed = inverse_for_all(K, objective, fit, ridge)
     if failed:
         return
     for first in range(0, count, GROUP):
         numbers = wanted[first : min(first + GROUP, count)]
-        refit_group(K, Inverse(M, root, ridge), objective, loss, fit, folds, numbers, tol, held)
+        refit_group(K, inverse, objective, loss, fit, folds, numbers, tol, held)
 
 
 @inline
 def inverse_for_all(K, objective, fit, ridge):
-    """Return M for all rows, ``D0^1/2``, and whether there is none."""
-    n, longest = fit.f.size, 0.0
-    rows, root, M = np.empty(n, np.int64), np.empty(n), np.empty((n + objective.bias, n + objective.bias))
+    """Return the ``Inverse``, and whether there is none that float32 bears."""
+    n, bias, longest, trace = fit.f.size, objective.bias, 0.0, 0.0
+    root, M = np.empty(n), np.zeros((n + bias, n + bias), np.float32)
     for i in range(n):
-        rows[i] = i
         longest = max(longest, K[i, i])
+        trace += fit.d2[i] * K[i, i]
+    error = ROUNDED * trace / ridge
     least = LEAST * ridge / (longest if longest > 0.0 else 1.0)
     for i in range(n):
         root[i] = np.sqrt(max(fit.d2[i], least))
-    return M, root, scaled_inverse(K, objective.bias, rows, root, ridge, M) != 0
+    B = np.empty((n, n), np.float32)
+    for i in range(n):
+        for j in range(i):
+            B[i, j] = root[i] * root[j] * K[i, j]
+        B[i, i] = root[i] * root[i] * K[i, i] + ridge
+    failed = error > BORNE or single_inverse(B) != 0
+    if failed or not bias:
+        return Inverse(B, root, ridge, error), failed
+    u = np.empty(n)
+    times(B, root, u)
+    t = 1.0 / inner(root, u)
+    M[n, n] = -t
+    for i in range(n):
+        scaled = t * u[i]
+        for j in range(n):
+            M[i, j] = B[i, j] - scaled * u[j]
+        M[i, n] = M[n, i] = scaled
+    return Inverse(M, root, ridge, error), failed
 
 
 @inline
@@ -179,10 +225,13 @@ def refit_group(K, inverse, objective, loss, fit, folds, numbers, tol, held):
             weights[k, i] = s[i]
         for i in group.gone[group.bounds[k] : group.bounds[k + 1]]:
             weights[k, i] = 0.0
-    first_step(inverse, fit, bias, group, a, b)
-    for _ in range(MOST_STEPS):
-        if fill_outputs(K, a, b, running, f) == 0:
+    first_step(inverse, fit, bias, group, weights, a, b)
+    gradients = 0
+    for number in range(MOST_STEPS):
+        if gradients > MOST_GRADIENTS + MOST_TOGETHER * n or fill_outputs(K, a, b, running, f) == 0:
             break
+        if number == 0:
+            take_fit_instead(K, loss, objective, weights, left, fit, a, b, f)
         for k in range(g):
             if running[k]:
                 total[k] = derivatives(loss, parameters, y, weights[k], f[k], d1[k], d2)
@@ -193,36 +242,31 @@ def refit_group(K, inverse, objective, loss, fit, folds, numbers, tol, held):
                     bend[k, i] = d2[i] / (root[i] * root[i]) - 1.0
                 for i in group.gone[group.bounds[k] : group.bounds[k + 1]]:
                     r[k, i] = bend[k, i] = 0.0
-                running[k] &= spread_of(bend[k]) <= (n / FAR) ** 3
-        find_directions(inverse, group, bend, left * J, running, r, t, p, change)
+        steps = find_directions(inverse, group, bend, left * J, running, r, t, p, change)
+        gradients += steps
         for k in range(g):
             if not running[k]:
                 continue
             for i in range(n):
                 p[k, i] = root[i] * (p[k, i] - t[k, i]) / inverse.ridge
                 t[k, i] /= root[i]
-            q1, q2 = inner_above(p[k], f[k], b[k]), inner(p[k], t[k])
+            if bias:
+                balance(p[k], weights[k])
+            q1, q2 = inner(a[k], t[k]) - change[k] * sum_of(a[k]), inner(p[k], t[k])
             slope = inner(d1[k], t[k]) / left[k] + 2.0 * lam * q1
-            settled = slope >= 0.0  # rounding is all that is left
+            settled = 0.0 <= slope <= tol * J[k]  # rounding is all that is left
             if slope < 0.0:
                 own = Objective(y, weights[k], lam, parameters, bias)
                 step = line_search(loss, own, left[k], f[k], t[k], Direction(total[k], J[k], slope, q1, q2))
-                settled = step == 1.0 and -slope <= tol * J[k]
+                promise = -slope / J[k]
+                solved = steps < MOST_GRADIENTS  # else a small promise says little
+                settled = solved and step == 1.0 and promise * max(promise, inverse.error * inverse.error) <= tol * tol
                 for i in range(n):
                     a[k, i] += step * p[k, i]
                 b[k] += step * change[k]
             if settled:
                 place_fit(K, a[k], b[k], bias, folds.starts, numbers[k], held)
-            running[k] = np.isfinite(slope) and not settled
-
-
-@inline
-def spread_of(bend):
-    """Return the ratio of the largest and the least of 1 and ``1 + bend (n,)``; infinite where one of these is 0."""
-    least, most = 0.0, 0.0
-    for i in range(bend.size):
-        least, most = min(least, bend[i]), max(most, bend[i])
-    return (1.0 + most) / (1.0 + least) if least > -1.0 else np.inf
+            running[k] = slope < 0.0 and not settled
 
 
 @inline
@@ -261,24 +305,63 @@ def drop_rows(M, group, k, x):
 
 
 @inline
-def first_step(inverse, fit, bias, group, a, b):
+def first_step(inverse, fit, bias, group, weights, a, b):
     """Fill ``a (g, n)`` and ``b (g,)`` with the ends of Newton steps from the fit on all rows, at the ridge of M."""
     M, root = inverse.M, inverse.root
     n, g = root.size, b.size
-    v = np.zeros((g, M.shape[0]))
+    v = np.zeros((g, M.shape[0]), np.float32)
     old = fit.x[n] if bias else 0.0
     for k in range(g):
         for i in range(n):
             v[k, i] = root[i] * (fit.f[i] - old) - fit.d1[i] / root[i]
         for i in group.gone[group.bounds[k] : group.bounds[k + 1]]:
             v[k, i] = 0.0
-    X = rows_times(v, M)
+    X = single_rows_times(v, M)
     for k in range(g):
         drop_rows(M, group, k, X[k])
         for i in range(n):
             a[k, i] = root[i] * X[k, i]
         if bias:
             b[k] = X[k, n]
+            balance(a[k], weights[k])
+
+
+@inline
+def balance(a, weights):
+    """Make coefficients sum to 0, as a bias asks for, where float32 left a little."""
+    total, count = 0.0, 0
+    for i in range(a.size):
+        total += a[i]
+        count += weights[i] > 0.0
+    for i in range(a.size):
+        if weights[i] > 0.0:
+            a[i] -= total / count
+
+
+@inline
+def take_fit_instead(K, loss, objective, weights, left, fit, a, b, f):
+    """Replace starts ``a (g, n)``, ``b (g,)`` and their outputs ``f (g, n)`` by the fit on all rows without the
+    coefficients of a fold, where J is lower there: a Newton step that isn't guarded may end anywhere."""
+    y, _, lam, parameters, bias = objective
+    g, n = a.shape
+    start, old = np.zeros((g, n)), fit.x[n] if bias else 0.0
+    for k in range(g):
+        for i in range(n):
+            start[k, i] = fit.x[i] if weights[k, i] > 0.0 else 0.0
+        if bias:
+            balance(start[k], weights[k])
+    outputs, none = rows_times(start, K), np.zeros(n)
+    for k in range(g):
+        for i in range(n):
+            outputs[k, i] += old
+        by_step, _ = along(loss, parameters, y, weights[k], f[k], none, 0.0)
+        by_fit, _ = along(loss, parameters, y, weights[k], outputs[k], none, 0.0)
+        by_step += left[k] * lam * inner_above(a[k], f[k], b[k])
+        by_fit += left[k] * lam * inner_above(start[k], outputs[k], old)
+        if not by_step <= by_fit:
+            b[k] = old
+            for i in range(n):
+                a[k, i], f[k, i] = start[k, i], outputs[k, i]
 
 
 @inline
@@ -311,7 +394,7 @@ def take_running(v, running, out):
 
 @inline
 def find_directions(inverse, group, bend, scale, running, r, t, p, change):
-    """Solve the Newton systems of fits that are running by conjugate gradients: see the module.
+    """Solve the Newton systems of fits that are running by conjugate gradients; return the number of their steps.
 
     The square of a residual, in the norm of the preconditioner, falls to the share that it is of the objective: steps
     converge quadratically.
@@ -330,8 +413,8 @@ def find_directions(inverse, group, bend, scale, running, r, t, p, change):
     t, p, change : (g, n), (g, n), (g,)
         Overwritten by the scaled outputs h of the steps on the rows that are kept, their scaled pi, and their biases.
     """
-    (g, n), (M, _, ridge) = r.shape, inverse
-    v, path, image, shift = np.zeros((g, M.shape[0])), np.zeros((g, n)), np.zeros((g, n)), np.zeros(g)
+    (g, n), (M, _, ridge, _) = r.shape, inverse
+    v, path, image, shift = np.zeros((g, M.shape[0]), np.float32), np.zeros((g, n)), np.zeros((g, n)), np.zeros(g)
     before, enough, busy = np.ones(g), np.zeros(g), running.copy()
     for k in range(g):
         fill(t[k], 0.0)
@@ -340,8 +423,8 @@ def find_directions(inverse, group, bend, scale, running, r, t, p, change):
     for number in range(MOST_GRADIENTS):
         count = take_running(r, busy, v)
         if count == 0:
-            return
-        X = rows_times(v[:count], M)
+            return number
+        X = single_rows_times(v[:count], M)
         row = 0
         for k in range(g):
             if not busy[k]:
@@ -374,6 +457,7 @@ def find_directions(inverse, group, bend, scale, running, r, t, p, change):
                 p[k, i] += length * path[k, i]
             change[k] += length * shift[k]
             before[k] = now
+    return MOST_GRADIENTS
 
 
 @inline
