@@ -248,7 +248,7 @@ class _Chosen(KernelSource):
             criterion, n = best.profile.learnt_by, self.dataset.n
             notes.append(f"relevances: learnt by {criterion} on {best.rows or self.candidates.rows} of {n} rows")
             unseen = self.unseen is not None and self.unseen.has_seen(result.best.kernel, n)
-            shares = {"shares": True} if best.is_mean else {}
+            shares = {"shares": True} if best.is_sum else {}
             data["relevances"] = {"criterion": criterion, "theta": theta, "zero": [], "unseen": unseen, **shares}
         return with_notes(result, self.seconds, notes, **data)
 
