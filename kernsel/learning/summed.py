@@ -4,6 +4,7 @@ good their sum is better than each, and where one is right it gets nearly all of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -125,7 +126,7 @@ def learn_sum(
     rows: Partition,
     profiles: Sequence[LearntProfile],
     learner: Learner,
-    weights: Sequence[float] | None = None,
+    begun: Sequence[float] | None = None,
     seed: int = 0,
 ) -> LearntSum:
     """Learn the weights of kernels, and the ridge of their sum, by the evidence.
@@ -137,8 +138,8 @@ def learn_sum(
         Their relevances stay.
     learner : Learner
         Of the square loss.
-    weights : (p,) sequence of float, optional
-        Where the descent begins; equal by default.
+    begun : (p,) sequence of float, optional
+        Weights at which the descent begins; equal by default.
     seed : int
         Of the part of the rows where most of the descent goes on.
 
@@ -153,16 +154,17 @@ def learn_sum(
         There is no evidence at the start.
     """
     ridges = np.log([each.ridge for each in profiles])
-    logs = np.zeros(len(profiles)) if weights is None else np.log(weights)
-    bounds = [np.append(np.full(logs.size, sign * REACH), end) for sign, end in ((-1, ridges.min()), (1, LARGEST_RIDGE))]
-    begun = Descent(np.append(logs, ridges.mean()))
-    for part, steps in ((some(rows, PART, seed), STEPS), (rows, POLISH)) if rows.n > 1.5 * PART else ((rows, STEPS),):
+    logs = np.zeros(len(profiles)) if begun is None else np.log(begun)
+    low = np.append(np.full(logs.size, -REACH), ridges.min())
+    high = np.append(np.full(logs.size, REACH), math.log(LARGEST_RIDGE))
+    stages = [(some(rows, PART, seed), STEPS), (rows, POLISH)] if rows.n > 1.5 * PART else [(rows, STEPS)]
+    best = Descent(np.append(logs, ridges.mean()))
+    for part, steps in stages:
         objective = Objective(part, [each.kernel(part.X) for each in profiles], int(learner.bias))
-        begun = descend(objective, begun, *bounds, steps, TOLERANCE)
-    shares = np.exp(begun.x[:-1]) / np.exp(begun.x[:-1]).sum()
-    kept = np.flatnonzero(shares >= LEAST)
-    return LearntSum(
-        tuple(profiles[i] for i in kept),
-        tuple(float(share) for share in shares[kept] / shares[kept].sum()),
-        float(np.exp(begun.x[-1])),
-    )
+        best = descend(objective, best, low, high, steps, TOLERANCE)
+    shares = np.exp(best.x[:-1] - best.x[:-1].max())
+    shares /= shares.sum()
+    kept = [(each, float(share)) for each, share in zip(profiles, shares, strict=True) if share >= LEAST]
+    total = sum(share for _, share in kept)
+    weights = tuple(share / total for _, share in kept)
+    return LearntSum(tuple(each for each, _ in kept), weights, math.exp(best.x[-1]))

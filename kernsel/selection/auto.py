@@ -41,7 +41,6 @@ from kernsel.parts import has_square_loss
 from kernsel.paths import make_path
 from kernsel.protocols import Learner, SupportsRanks
 from kernsel.representation.problem import Problem
-from kernsel.search.candidate import Candidate
 from kernsel.search.scales import Family
 
 Array = NDArray[np.float64]
@@ -252,7 +251,7 @@ def candidates(
         ends = [each.profile for each in best if isinstance(each.profile, LearntProfile)]
         best, _ = _learn(rows, rows, square, [(end.kernel, end.sigma, end.descent) for end in ends], seed)
     best.sort(key=lambda each: each.loss)
-    chosen = _together(best, rows, square, seed)
+    chosen, unsummed = _together(best, rows, square, seed)
     if best and METRICS[effort]:
         chosen += learn_turned(rows, best[0], square, effort, seed)
     same = has_square_loss(learner)
@@ -262,7 +261,8 @@ def candidates(
         lam = each.profile.ridge / dataset.total if same else None
         families.append(Family(tuple(scale.kernel for scale in scales), lam))
         learnt += scales
-    return Candidates(widths, families, learnt, best, rows.n, [*notes, *failed], time.perf_counter() - started)
+    notes = [*notes, *failed, *unsummed]
+    return Candidates(widths, families, learnt, best, rows.n, notes, time.perf_counter() - started)
 
 
 def _further(leading: Sequence[Learnt], X: Array, priors: Sequence[float | None]) -> list[Job]:
@@ -273,12 +273,15 @@ def _further(leading: Sequence[Learnt], X: Array, priors: Sequence[float | None]
     return [*wider, *(job for job in ranked if job[0].ranked)]
 
 
-def _together(best: list[Learnt], rows: Partition, learner: Learner, seed: int) -> list[Learnt]:
-    """Return the sum of several kernels with weights that are learnt; of one the kernel itself."""
+def _together(best: Sequence[Learnt], rows: Partition, learner: Learner, seed: int) -> tuple[list[Learnt], list[str]]:
+    """Return the sum of several kernels, its weights learnt; if they can't be, the kernels themselves, and why not."""
     profiles = [each.profile for each in best if isinstance(each.profile, LearntProfile)]
     if len(profiles) < 2:
-        return best
-    return [Learnt(learn_sum(rows, profiles, learner, seed=seed), 1.0, math.nan)]
+        return list(best), []
+    try:
+        return [Learnt(learn_sum(rows, profiles, learner, seed=seed), 1.0, math.nan)], []
+    except SelectionError as error:
+        return list(best), [f"kernel: weights of a sum of kernels can't be learnt ({error})"]
 
 
 def best_of_each_profile(learnt: Sequence[Learnt]) -> list[Learnt]:
@@ -376,27 +379,6 @@ def square_loss(task: str) -> Lssvm | Krr:
     return Lssvm() if task == "classification" else Krr()
 
 
-def compared(learnt: Candidates, candidates: Sequence[Candidate]) -> list[dict[str, Any]]:
-    """Return the best score of each kind of kernel that was compared, the lowest first.
-
-    Parameters
-    ----------
-    learnt : Candidates
-    candidates : sequence of Candidate
-    """
-    best: dict[tuple[str, str | None], Candidate] = {}
-    for candidate in candidates:
-        if candidate.compares:
-            known = learnt.find(candidate.kernel)
-            kind = kind_of(candidate.kernel), None if known is None else known.profile.learnt_by
-            if kind not in best or candidate.value < best[kind].value:
-                best[kind] = candidate
-    return [
-        {"kernel": name, "relevances": by, "score": each.value, "score_se": each.score_se, "error": each.error}
-        for (name, by), each in sorted(best.items(), key=lambda item: item[1].value)
-    ]
-
-
 def kind_of(kernel: Kernel, ranks: bool = True) -> str:
     """Return the name of a kernel with its profile, if it has one, and with ``ranks`` whether it sees any.
 
@@ -407,12 +389,3 @@ def kind_of(kernel: Kernel, ranks: bool = True) -> str:
     profile = kernel.parameters.get("profile")
     name = kernel.name if profile is None else f"{kernel.name}(profile={profile})"
     return f"{name} with ranks" if ranks and isinstance(kernel, SupportsRanks) and kernel.ranked else name
-
-
-def describe_compared(compared: Sequence[Mapping[str, Any]], chosen: Kernel) -> str:
-    """Say what was compared and what each gave, for people."""
-    listed = ", ".join(
-        f"{each['kernel']}{' by ' + each['relevances'] if each['relevances'] else ''} {each['score']:.4g}"
-        for each in compared
-    )
-    return f"kernel: {kind_of(chosen)}; lowest scores of those compared: {listed}"
