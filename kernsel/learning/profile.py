@@ -191,7 +191,7 @@ def learn_profile(
     SelectionError
         There is no evidence at any start.
     """
-    few = rows if begun is not None or rows.n <= 1.5 * part else _some(rows, part, seed)
+    few = rows if begun is not None or rows.n <= 1.5 * part else some(rows, part, seed)
     candidates = _candidates(kernel, rows.X, starts)
     template = candidates[0]
     objective = Objective(few, template, int(learner.bias), sigma, blocks_of(template))
@@ -225,7 +225,7 @@ def learn_profile(
     )
 
 
-def _some(rows: Partition, count: int, seed: int) -> Partition:
+def some(rows: Partition, count: int, seed: int) -> Partition:
     """Return so many of the rows, drawn at random, each in a fold of its own."""
     chosen = np.sort(np.random.default_rng(seed).choice(rows.n, count, replace=False))
     return rows.taken(chosen, np.arange(count + 1))

@@ -135,7 +135,7 @@ def draw_relevances(figure: Figure, selection: Selection) -> None:
     axes.set_yticks(list(places), list(map(words, shown.index)))
     shares = selection.data["relevances"].get("shares", False)
     axes.set_xlabel(
-        "share of the largest relevance, mean of the kernels (0: none)"
+        "share of the largest relevance, weighted mean of the kernels (0: none)"
         if shares
         else "relevance of a standardised feature (0: none)"
     )

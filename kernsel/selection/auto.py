@@ -29,11 +29,11 @@ from kernsel.journal import remember
 from kernsel.kernels import Kernel, Statistics, parse, short
 from kernsel.kernels.base import Combined, names_of
 from kernsel.learners import Krr, Lssvm
-from kernsel.learning.mean import LearntMean
 from kernsel.learning.metric import LearntMetric, turned
 from kernsel.learning.profile import LearntProfile, Priors, learn_profile
 from kernsel.learning.quasinewton import Descent
 from kernsel.learning.start import subsample
+from kernsel.learning.summed import LearntSum, learn_sum
 from kernsel.numerics.points import is_sparse
 from kernsel.numerics.runtime.once import once
 from kernsel.numerics.runtime.threads import share_each
@@ -41,7 +41,6 @@ from kernsel.parts import has_square_loss
 from kernsel.paths import make_path
 from kernsel.protocols import Learner, SupportsRanks
 from kernsel.representation.problem import Problem
-from kernsel.search.candidate import Candidate
 from kernsel.search.scales import Family
 
 Array = NDArray[np.float64]
@@ -92,7 +91,7 @@ WIDER: Mapping[str, float | None] = {"classification": 1.0, "regression": None}
 
 FIRST, LEADERS, KEPT = 350, 2, 3
 """Rows that every profile is learnt on; profiles that go on to wider priors and to ranks; profiles that go on to all
-rows, to their mean, and to the search."""
+rows and to their sum."""
 
 FACTORS = {True: 2.0 ** np.arange(-1.0, 2.0), False: 2.0 ** np.arange(-2.0, 3.0)}
 """Factors of all relevances together, for the square loss and any other one: that may want a wider kernel."""
@@ -107,7 +106,7 @@ class Learnt:
 
     Parameters
     ----------
-    profile : LearntProfile, LearntMean or LearntMetric
+    profile : LearntProfile, LearntSum or LearntMetric
     factor : float
         Of all its relevances.
     loss : float
@@ -116,7 +115,7 @@ class Learnt:
         How many it was learnt on, if those are others than the rest was learnt on.
     """
 
-    profile: LearntProfile | LearntMean | LearntMetric
+    profile: LearntProfile | LearntSum | LearntMetric
     factor: float
     loss: float
     rows: int | None = None
@@ -133,16 +132,16 @@ class Learnt:
         return tuple(self.factor * theta for theta in self.profile.theta)
 
     @property
-    def is_mean(self) -> bool:
-        """Whether it is a mean of kernels, whose relevances are said as shares."""
-        return isinstance(self.profile, LearntMean)
+    def is_sum(self) -> bool:
+        """Whether it is a sum of kernels, whose relevances are said as shares."""
+        return isinstance(self.profile, LearntSum)
 
     def relevances(self, features: Sequence[str]) -> dict[str, float]:
         """Return the relevances by their names, by the names of the features (d,).
 
-        Of a mean of kernels, whose relevances have different units: shares of the largest one of each, on average.
+        Of a sum of kernels, whose relevances have different units: shares of the largest one of each, on average.
         """
-        if isinstance(self.profile, LearntMean):
+        if isinstance(self.profile, LearntSum):
             return self.profile.shares(features)
         names = features if isinstance(self.profile, LearntMetric) else names_of(self.kernel, features)
         return dict(zip(names, self.theta, strict=True))
@@ -165,6 +164,8 @@ class Candidates:
         With a relevance for each feature, at several common factors.
     learnt : list of Learnt
         The kernels of the families.
+    parts : list of Learnt
+        What they were made of, the lowest leave-one-out loss first.
     rows : int
         How many rows relevances were learnt on.
     notes : list of str
@@ -176,6 +177,7 @@ class Candidates:
     widths: list[Kernel]
     families: list[Family]
     learnt: list[Learnt]
+    parts: list[Learnt]
     rows: int
     notes: list[str]
     seconds: float
@@ -236,7 +238,7 @@ def candidates(
     )
     if reason != "":
         notes = [] if reason is None else [f"kernel: no relevance for each feature, for {reason}"]
-        return Candidates(widths, [], [], 0, notes, time.perf_counter() - started)
+        return Candidates(widths, [], [], [], 0, notes, time.perf_counter() - started)
     some = subsample(dataset, least, seed)
     rows = _alone(some, seed)
     square = square_loss(dataset.task)
@@ -249,17 +251,18 @@ def candidates(
         ends = [each.profile for each in best if isinstance(each.profile, LearntProfile)]
         best, _ = _learn(rows, rows, square, [(end.kernel, end.sigma, end.descent) for end in ends], seed)
     best.sort(key=lambda each: each.loss)
-    together = _mean_of(best)
+    chosen, unsummed = _together(best, rows, square, seed)
     if best and METRICS[effort]:
-        best += learn_turned(rows, best[0], square, effort, seed)
+        chosen += learn_turned(rows, best[0], square, effort, seed)
     same = has_square_loss(learner)
     families, learnt = [], []
-    for each in [*best, *together]:
+    for each in chosen:
         scales = [replace(each, factor=float(factor)) for factor in FACTORS[same]]
         lam = each.profile.ridge / dataset.total if same else None
         families.append(Family(tuple(scale.kernel for scale in scales), lam))
         learnt += scales
-    return Candidates(widths, families, learnt, rows.n, [*notes, *failed], time.perf_counter() - started)
+    notes = [*notes, *failed, *unsummed]
+    return Candidates(widths, families, learnt, best, rows.n, notes, time.perf_counter() - started)
 
 
 def _further(leading: Sequence[Learnt], X: Array, priors: Sequence[float | None]) -> list[Job]:
@@ -270,10 +273,15 @@ def _further(leading: Sequence[Learnt], X: Array, priors: Sequence[float | None]
     return [*wider, *(job for job in ranked if job[0].ranked)]
 
 
-def _mean_of(best: Sequence[Learnt]) -> list[Learnt]:
-    """Return the mean of several kernels, of one nothing."""
-    profiles = tuple(each.profile for each in best if isinstance(each.profile, LearntProfile))
-    return [Learnt(LearntMean(profiles), 1.0, math.nan)] if len(profiles) > 1 else []
+def _together(best: Sequence[Learnt], rows: Partition, learner: Learner, seed: int) -> tuple[list[Learnt], list[str]]:
+    """Return the sum of several kernels, its weights learnt; if they can't be, the kernels themselves, and why not."""
+    profiles = [each.profile for each in best if isinstance(each.profile, LearntProfile)]
+    if len(profiles) < 2:
+        return list(best), []
+    try:
+        return [Learnt(learn_sum(rows, profiles, learner, seed=seed), 1.0, math.nan)], []
+    except SelectionError as error:
+        return list(best), [f"kernel: weights of a sum of kernels can't be learnt ({error})"]
 
 
 def best_of_each_profile(learnt: Sequence[Learnt]) -> list[Learnt]:
@@ -288,7 +296,7 @@ def relearnt(dataset: Dataset, learnt: Learnt, seed: int) -> list[Learnt]:
     """Learn relevances again on all rows of a data set, with the prior that they had, and with a wider one.
 
     On more rows the prior counts less, and relevances that differ by powers of ten are found. What came out before is
-    where this begins. The kernels of a mean are learnt with the wider one alone: it takes as long for each of them.
+    where this begins. The kernels of a sum are learnt with the wider one alone: it takes as long for each of them.
     """
     begun = learnt.profile
     if isinstance(begun, LearntMetric):
@@ -306,7 +314,7 @@ def relearnt(dataset: Dataset, learnt: Learnt, seed: int) -> list[Learnt]:
         return remember("relearnt", (rows, begun, square, priors, seed), lambda: one(priors))
 
     wider = (WIDER[dataset.task],) * len(begun.priors)
-    tried = [wider] if learnt.is_mean else list(dict.fromkeys((begun.priors, wider)))
+    tried = [wider] if learnt.is_sum else list(dict.fromkeys((begun.priors, wider)))
     return [each for each in share_each(kept, tried) if each is not None]
 
 
@@ -371,27 +379,6 @@ def square_loss(task: str) -> Lssvm | Krr:
     return Lssvm() if task == "classification" else Krr()
 
 
-def compared(learnt: Candidates, candidates: Sequence[Candidate]) -> list[dict[str, Any]]:
-    """Return the best score of each kind of kernel that was compared, the lowest first.
-
-    Parameters
-    ----------
-    learnt : Candidates
-    candidates : sequence of Candidate
-    """
-    best: dict[tuple[str, str | None], Candidate] = {}
-    for candidate in candidates:
-        if candidate.compares:
-            known = learnt.find(candidate.kernel)
-            kind = kind_of(candidate.kernel), None if known is None else known.profile.learnt_by
-            if kind not in best or candidate.value < best[kind].value:
-                best[kind] = candidate
-    return [
-        {"kernel": name, "relevances": by, "score": each.value, "score_se": each.score_se, "error": each.error}
-        for (name, by), each in sorted(best.items(), key=lambda item: item[1].value)
-    ]
-
-
 def kind_of(kernel: Kernel, ranks: bool = True) -> str:
     """Return the name of a kernel with its profile, if it has one, and with ``ranks`` whether it sees any.
 
@@ -402,12 +389,3 @@ def kind_of(kernel: Kernel, ranks: bool = True) -> str:
     profile = kernel.parameters.get("profile")
     name = kernel.name if profile is None else f"{kernel.name}(profile={profile})"
     return f"{name} with ranks" if ranks and isinstance(kernel, SupportsRanks) and kernel.ranked else name
-
-
-def describe_compared(compared: Sequence[Mapping[str, Any]], chosen: Kernel) -> str:
-    """Say what was compared and what each gave, for people."""
-    listed = ", ".join(
-        f"{each['kernel']}{' by ' + each['relevances'] if each['relevances'] else ''} {each['score']:.4g}"
-        for each in compared
-    )
-    return f"kernel: {kind_of(chosen)}; lowest scores of those compared: {listed}"

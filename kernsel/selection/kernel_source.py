@@ -26,6 +26,7 @@ from kernsel.protocols import Learner, SupportsPrior
 from kernsel.search.candidate import Candidate
 from kernsel.search.scales import Family
 from kernsel.selection import auto as automatic
+from kernsel.selection.compared import compared_kernels, describe_compared, describe_profiles, learnt_profiles
 from kernsel.selection.plan import Plan
 from kernsel.selection.relearning import Relearning
 from kernsel.selection.result import Selection
@@ -239,16 +240,18 @@ class _Chosen(KernelSource):
         assert self.candidates is not None
         assert self.dataset is not None
         among = self.considered or result.candidates
-        compared = automatic.compared(self.candidates, among)
-        notes = [*self.notes, automatic.describe_compared(compared, result.best.kernel)]
-        data: dict[str, Any] = {"compared": compared}
+        compared, profiles = compared_kernels(self.candidates, among), learnt_profiles(self.candidates)
+        notes = [*self.notes, describe_compared(compared, result.best.kernel)]
+        data: dict[str, Any] = {"compared": compared, "profiles": profiles}
+        if profiles:
+            notes.append(describe_profiles(profiles, self.candidates.rows))
         best = self.candidates.find(result.best.kernel)
         if best is not None:
             theta = best.relevances(self.dataset.encoder.features)
             criterion, n = best.profile.learnt_by, self.dataset.n
             notes.append(f"relevances: learnt by {criterion} on {best.rows or self.candidates.rows} of {n} rows")
             unseen = self.unseen is not None and self.unseen.has_seen(result.best.kernel, n)
-            shares = {"shares": True} if best.is_mean else {}
+            shares = {"shares": True} if best.is_sum else {}
             data["relevances"] = {"criterion": criterion, "theta": theta, "zero": [], "unseen": unseen, **shares}
         return with_notes(result, self.seconds, notes, **data)
 

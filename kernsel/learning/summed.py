@@ -1,0 +1,170 @@
+"""The sum of kernels whose relevances were learnt, with weights that the evidence learns: where several kernels are as
+good their sum is better than each, and where one is right it gets nearly all of the weight.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kernsel.criteria.evidence import prior
+from kernsel.folds.partition import Partition
+from kernsel.kernels.base import names_of
+from kernsel.learning.profile import LARGEST_RIDGE, PART, POLISH, REACH, STEPS, TOLERANCE, LearntProfile, Priors, some
+from kernsel.learning.quasinewton import Descent, descend
+from kernsel.numerics.runtime.threads import one_blas_thread
+from kernsel.numerics.square import gradients
+from kernsel.protocols import Learner
+
+Array = NDArray[np.float64]
+
+SIGMA = 1.0
+"""Standard deviation of log weights under their prior. The evidence alone gives one kernel all of the weight, and what
+errors the others would average is lost; equal weights cost where one kernel is right."""
+
+LEAST = 0.02
+"""Kernels of a smaller share of the weight are left out: they only cost time."""
+
+
+@dataclass(frozen=True, eq=False)
+class LearntSum:
+    """``k = w_1 k_1 + ... + w_p k_p``, ``w_i > 0`` of sum 1; the relevances of each k_i learnt by itself.
+
+    A fit with k is a sum of functions of each of the kernels, so that they share the target, and errors that only some
+    of them make are averaged.
+
+    Parameters
+    ----------
+    profiles : tuple of LearntProfile
+        At least one.
+    weights : (p,) tuple of float
+    ridge : float
+        ``N lambda``, N the sum of the weights of rows, that was learnt with the weights.
+    """
+
+    profiles: tuple[LearntProfile, ...]
+    weights: tuple[float, ...]
+    ridge: float
+
+    @property
+    def kernel(self) -> Any:
+        """The sum of the kernels."""
+        return sum(weight * each.kernel for weight, each in zip(self.weights, self.profiles, strict=True))
+
+    @property
+    def theta(self) -> tuple[float, ...]:
+        """The relevances, those of one kernel after another."""
+        return tuple(theta for each in self.profiles for theta in each.theta)
+
+    def shares(self, features: Sequence[str]) -> dict[str, float]:
+        """Return each relevance as a share of the largest one of its kernel, on weighted average, by names of features.
+
+        Relevances of different kernels have different units.
+        """
+        found: dict[str, float] = {}
+        for weight, each in zip(self.weights, self.profiles, strict=True):
+            largest = max(each.theta)
+            for name, theta in zip(names_of(each.kernel, features), each.theta, strict=True):
+                found[name] = found.get(name, 0.0) + weight * theta / largest
+        return found
+
+    @property
+    def learnt_by(self) -> str:
+        """The criteria that the relevances were learnt by, in words."""
+        return " and ".join(dict.fromkeys(each.learnt_by for each in self.profiles))
+
+    @property
+    def priors(self) -> Priors:
+        """The prior of the relevances of each kernel."""
+        return tuple(each.sigma for each in self.profiles)
+
+    def again(self, rows: Partition, learner: Learner, priors: Priors, seed: int = 0) -> LearntSum:
+        """Learn relevances and weights on other rows, with other priors; the descents begin at these."""
+        pairs = zip(self.profiles, priors, strict=True)
+        profiles = tuple(each.again(rows, learner, (sigma,), seed) for each, sigma in pairs)
+        return learn_sum(rows, profiles, learner, self.weights, seed)
+
+    def anew(self, rows: Partition, learner: Learner) -> Any:
+        """Return the sum of the kernels with relevances and weights that are learnt on other rows in the same way."""
+        return self.again(rows, learner, self.priors).kernel
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """Negative log evidence and prior of the weights over the number of rows, as a function of log weights, log ridge.
+
+    Parameters
+    ----------
+    rows : Partition
+    grams : list of (n, n) array
+        Of the kernels.
+    bias : int
+    """
+
+    rows: Partition
+    grams: Sequence[Array]
+    bias: int
+
+    def __call__(self, x: Array) -> tuple[float, Array]:
+        """Return the objective at x with its gradient: with ``w = v / sum v``, ``dE/dlog v = w (g - w'g)``, g by w."""
+        rows, v = self.rows, np.exp(x[:-1])
+        w, lam = v / v.sum(), float(np.exp(x[-1])) / rows.total
+        K = sum(weight * gram for weight, gram in zip(w, self.grams, strict=True))
+        value, W, slope = gradients.evidence(K, rows.Y, rows.s, self.bias, lam)
+        by_w = np.array([np.vdot(W, gram) for gram in self.grams])
+        added, slopes = prior(v, SIGMA, [v.size])
+        return (value + added) / rows.n, np.append(w * (by_w - w @ by_w) + slopes * v, slope * lam) / rows.n
+
+
+@one_blas_thread()
+def learn_sum(
+    rows: Partition,
+    profiles: Sequence[LearntProfile],
+    learner: Learner,
+    begun: Sequence[float] | None = None,
+    seed: int = 0,
+) -> LearntSum:
+    """Learn the weights of kernels, and the ridge of their sum, by the evidence.
+
+    Parameters
+    ----------
+    rows : Partition
+    profiles : sequence of LearntProfile
+        Their relevances stay.
+    learner : Learner
+        Of the square loss.
+    begun : (p,) sequence of float, optional
+        Weights at which the descent begins; equal by default.
+    seed : int
+        Of the part of the rows where most of the descent goes on.
+
+    Returns
+    -------
+    LearntSum
+        Without the kernels of next to no weight.
+
+    Raises
+    ------
+    SelectionError
+        There is no evidence at the start.
+    """
+    ridges = np.log([each.ridge for each in profiles])
+    logs = np.zeros(len(profiles)) if begun is None else np.log(begun)
+    low = np.append(np.full(logs.size, -REACH), ridges.min())
+    high = np.append(np.full(logs.size, REACH), math.log(LARGEST_RIDGE))
+    stages = [(some(rows, PART, seed), STEPS), (rows, POLISH)] if rows.n > 1.5 * PART else [(rows, STEPS)]
+    best = Descent(np.append(logs, ridges.mean()))
+    for part, steps in stages:
+        objective = Objective(part, [each.kernel(part.X) for each in profiles], int(learner.bias))
+        best = descend(objective, best, low, high, steps, TOLERANCE)
+    shares = np.exp(best.x[:-1] - best.x[:-1].max())
+    shares /= shares.sum()
+    kept = [(each, float(share)) for each, share in zip(profiles, shares, strict=True) if share >= LEAST]
+    total = sum(share for _, share in kept)
+    weights = tuple(share / total for _, share in kept)
+    return LearntSum(tuple(each for each, _ in kept), weights, math.exp(best.x[-1]))

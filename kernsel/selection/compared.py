@@ -1,0 +1,67 @@
+"""What kernel auto compared, and what each kernel gave: for the summary and the document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kernsel.kernels import Kernel
+from kernsel.learning.summed import LearntSum
+from kernsel.search.candidate import Candidate
+from kernsel.selection.auto import Candidates, kind_of
+
+
+def compared_kernels(learnt: Candidates, candidates: Sequence[Candidate]) -> list[dict[str, Any]]:
+    """Return the best score of each kind of kernel that was compared, the lowest first.
+
+    Parameters
+    ----------
+    learnt : Candidates
+    candidates : sequence of Candidate
+    """
+    best: dict[tuple[str, str | None], Candidate] = {}
+    for candidate in candidates:
+        if candidate.compares:
+            known = learnt.find(candidate.kernel)
+            kind = kind_of(candidate.kernel), None if known is None else known.profile.learnt_by
+            if kind not in best or candidate.value < best[kind].value:
+                best[kind] = candidate
+    return [
+        {"kernel": name, "relevances": by, "score": each.value, "score_se": each.score_se, "error": each.error}
+        for (name, by), each in sorted(best.items(), key=lambda item: item[1].value)
+    ]
+
+
+def describe_compared(compared: Sequence[Mapping[str, Any]], chosen: Kernel) -> str:
+    """Say what was compared and what each gave, for people."""
+    listed = ", ".join(
+        f"{each['kernel']}{' by ' + each['relevances'] if each['relevances'] else ''} {each['score']:.4g}"
+        for each in compared
+    )
+    return f"kernel: {kind_of(chosen)}; lowest scores of those compared: {listed}"
+
+
+def learnt_profiles(learnt: Candidates) -> list[dict[str, Any]]:
+    """Return the profiles that relevances were learnt for, the lowest leave-one-out loss first, with their weights.
+
+    The weight is that in their sum, 0 if a profile was left out of it; a single profile has all of the weight.
+    """
+    sums = [each.profile for each in learnt.learnt if isinstance(each.profile, LearntSum)]
+    pairs = zip(sums[0].profiles, sums[0].weights, strict=True) if sums else ()
+    weights = {id(profile): weight for profile, weight in pairs}
+    alone = 0.0 if sums else 1.0
+    return [
+        {
+            "kernel": kind_of(each.kernel),
+            "relevances": each.profile.learnt_by,
+            "loss": each.loss,
+            "weight": weights.get(id(each.profile), alone),
+        }
+        for each in learnt.parts
+    ]
+
+
+def describe_profiles(found: Sequence[Mapping[str, Any]], rows: int) -> str:
+    """Say which profiles have learnt relevances, how good each is, and what they weigh, for people."""
+    listed = ", ".join(f"{each['kernel']} {each['loss']:.4g} (weight {each['weight']:.2g})" for each in found)
+    return f"kernel: leave-one-out losses with relevances learnt on {rows} rows, and weights in the sum: {listed}"
