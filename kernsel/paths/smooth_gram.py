@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.numerics.smooth import enclosure_kernel, heldout_kernel, newton, refits_kernel
+from kernsel.numerics.smooth import enclosure_kernel, enclosure_steps, heldout_kernel, newton, refits_kernel
 from kernsel.numerics.square import leverage
 from kernsel.paths import routes
 from kernsel.paths.outputs import Fits, HeldOut
@@ -22,6 +22,7 @@ class GramSmoothPath(SmoothPath):
     representation: Gram
     solver = newton.in_kernel
     step = heldout_kernel.newton_step
+    enclosing_step = enclosure_steps.enclosed_step
     together = refits_kernel.refit_folds
     series = heldout_kernel.influence
     enclose = enclosure_kernel.enclose
