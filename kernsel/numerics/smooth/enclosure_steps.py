@@ -47,7 +47,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.numerics.runtime.blas import fill, inner, rows_times
-from kernsel.numerics.runtime.jit import inline, pointer
+from kernsel.numerics.runtime.jit import REORDER, inline, pointer
 from kernsel.numerics.smooth.convergence import ASTRAY, CONVERGED
 from kernsel.numerics.smooth.enclosure import EPS, FEW
 from kernsel.numerics.smooth.heldout import UPDATE
@@ -77,6 +77,9 @@ SHARP = 0.8
 
 LEAST = 1e-3
 """With less than this theta says nothing."""
+
+TRIED, STEP = 12, 0.85
+"""So many values are tried for a bound of slopes that few rows may miss, each so many times the last."""
 
 CHORD = 1e-3
 """Over at least such a distance the slope from one output to another is told by their difference."""
@@ -188,7 +191,7 @@ def error_of(inverse, K, bias):
 def enclose_group(K, inverse, off, bend, objective, loss, fit, folds, numbers, held):
     """Enclose fits without each of the folds with these numbers: see the module."""
     y, s, lam, parameters, bias = objective
-    M, root, ridge = inverse
+    M, ridge = inverse.M, inverse.ridge
     n, g, group = y.size, numbers.size, gather(M, ridge, lam, folds, numbers)
     a, b, f, p, db, w = np.empty((g, n)), np.zeros(g), np.empty((g, n)), np.zeros((g, n)), np.zeros(g), np.empty((g, n))
     weights, spread, c, v = np.empty((g, n)), np.empty((g, n)), np.empty((g, n)), np.zeros((g, M.shape[0]))
@@ -199,7 +202,7 @@ def enclose_group(K, inverse, off, bend, objective, loss, fit, folds, numbers, h
         np.full(g, np.inf),
         b == 0.0,
     )
-    steep, lengths = np.empty(n), np.empty(n)
+    steep, lengths, room, more, sharp = np.empty(n), np.empty(n), np.empty((3, n)), np.empty(g), np.zeros(g, np.bool_)
     for i in range(n):
         _, _, steep[i] = loss(y[i], bend, parameters)
         lengths[i] = np.sqrt(max(K[i, i], 0.0))
@@ -210,7 +213,8 @@ def enclose_group(K, inverse, off, bend, objective, loss, fit, folds, numbers, h
             weights[k, i] = 0.0
         b[k] = held.x[numbers[k], n] if bias else 0.0
         error[k] = n * EPS * (size_of(a[k], lengths) + abs(b[k]))
-        running[k] = spread_without(inverse, off, group, k, spread[k])
+        more[k] = spread_without(inverse, off, group, k, spread[k])
+        running[k] = np.isfinite(more[k])
     fill_outputs(K, a, b, running, f)
     for _ in range(STEPS):
         for k in range(g):
@@ -229,9 +233,15 @@ def enclose_group(K, inverse, off, bend, objective, loss, fit, folds, numbers, h
             point = Point(a[k], f[k], error[k], weights[k], slope[k], curvature[k], c[k])
             step = Step(p[k], db[k], w[k], n * EPS * (size_of(p[k], lengths) + abs(db[k])))
             norm, left = length_of(inverse, ratio, steep, lengths, point, step)
-            theta, most = slopes_around(
-                loss, objective, inverse, ratio, (bend, steep), lengths, point, step, norm + left, spread[k]
-            )
+            theta, most = 0.0, 0.0
+            for _ in range(2):  # leverages take a product of matrices: not where it goes without
+                theta, most = slopes_around(
+                    loss, objective, inverse, ratio, (bend, steep), lengths, point, step, norm + left, spread[k], room
+                )
+                if theta > SHARP or sharp[k]:
+                    break
+                sharpen(inverse, off, more[k], group, k, weights[k], spread[k])
+                sharp[k] = True
             if theta > 0.0:
                 away = max(1.0 / theta - 1.0, 1.0 - 1.0 / most) * norm + left
                 for j in range(rows[0], rows[1]):
@@ -283,40 +293,57 @@ def find_steps(inverse, group, c, running, v, p, db):
 
 @inline
 def spread_without(inverse, off, group, k, spread):
-    """Fill ``spread (n,)`` with bounds of ``(psi_i' H0^-1 psi_i)^1/2`` without a fold; say whether there are any.
+    """Fill ``spread (n,)`` with bounds of ``(psi_i' H0^-1 psi_i)^1/2`` without a fold; return how far A may be off.
 
-    With ``X M_gg = I + E`` and M off by ``off``, ``||A - X|| <= q / (1 - q) ||X||``, ``q = ||E|| + off ||X||``.
+    It is infinite where there are none. Of kept rows it is ``D0_i^-1/2``: see ``sharpen``. With ``X M_gg = I + E`` and M
+    off by ``off``, ``||A - X|| <= q / (1 - q) ||X||``, ``q = ||E|| + off ||X||``.
     """
     M, root, ridge = inverse
+    lo, rows = group.bounds[k], group.gone[group.bounds[k] : group.bounds[k + 1]]
+    m, size, block, residual = rows.size, 0.0, 0.0, 0.0
+    X, G = np.empty((m, m)), np.empty((m, m))
+    for i in range(m):
+        for j in range(m):
+            X[i, j], G[i, j] = group.blocks[lo + i, j], M[rows[i], rows[j]]
+            size += X[i, j] * X[i, j]
+            block += G[i, j] * G[i, j]
+    E, size = rows_times(X, G), np.sqrt(size)
+    for i in range(m):
+        for j in range(m):
+            residual += (E[i, j] - (1.0 if i == j else 0.0)) ** 2
+    rounding = m * EPS * size
+    share = np.sqrt(residual) + rounding * np.sqrt(block) + off * size
+    if not share < UNSURE:
+        return np.inf
+    more = share / (1.0 - share) * size + rounding
+    for i in range(root.size):
+        spread[i] = 1.0 / root[i]
+    for i in range(m):
+        most = X[i, i] + more
+        spread[rows[i]] = np.sqrt((max(most - ridge, 0.0) + EPS * most) / ridge) / root[rows[i]]
+    return more
+
+
+@inline
+def sharpen(inverse, off, more, group, k, weights, spread):
+    """Take the leverages of rows that are kept into their ``spread (n,)``: a matrix product for all of them."""
+    M, root, ridge = inverse
     lo, rows, n = group.bounds[k], group.gone[group.bounds[k] : group.bounds[k + 1]], root.size
-    X, W, size, block, residual = np.empty((rows.size, rows.size)), np.empty((rows.size, n)), 0.0, 0.0, 0.0
+    X, W = np.empty((rows.size, rows.size)), np.empty((rows.size, n))
     for i in range(rows.size):
         for j in range(rows.size):
             X[i, j] = group.blocks[lo + i, j]
-            size += X[i, j] * X[i, j]
-            block += M[rows[i], rows[j]] * M[rows[i], rows[j]]
         for j in range(n):
             W[i, j] = M[rows[i], j]
-    Z, size, block = rows_times(X, W), np.sqrt(size), np.sqrt(block)
-    for i in range(rows.size):
-        for j in range(rows.size):
-            residual += (Z[i, rows[j]] - (1.0 if i == j else 0.0)) ** 2
-    rounding = rows.size * EPS * size
-    share = np.sqrt(residual) + rounding * block + off * size
-    if not share < UNSURE:
-        return False
-    more = share / (1.0 - share) * size + rounding
+    Z, taken, square = rows_times(X, W), np.zeros(n), np.zeros(n)
+    for j in range(rows.size):
+        for i in range(n):
+            taken[i] += W[j, i] * Z[j, i]
+            square[i] += W[j, i] * W[j, i]
     for i in range(n):
-        taken, square = 0.0, 0.0
-        for j in range(rows.size):
-            taken += W[j, i] * Z[j, i]
-            square += W[j, i] * W[j, i]
-        least = M[i, i] - taken - off - more * square - n * EPS * (abs(M[i, i]) + abs(taken))
-        spread[i] = np.sqrt(min(max(1.0 - ridge * least, 0.0) + EPS, 1.0)) / root[i]
-    for i in range(rows.size):
-        most = X[i, i] + more
-        spread[rows[i]] = np.sqrt((max(most - ridge, 0.0) + EPS * most) / ridge) / root[rows[i]]
-    return True
+        if weights[i] > 0.0:
+            least = M[i, i] - taken[i] - off - more * square[i] - n * EPS * (abs(M[i, i]) + abs(taken[i]))
+            spread[i] = np.sqrt(min(max(1.0 - ridge * least, 0.0) + EPS, 1.0)) / root[i]
 
 
 @inline
@@ -339,18 +366,18 @@ def length_of(inverse, ratio, steep, lengths, point, step):
 
 
 @inline
-def slopes_around(loss, objective, inverse, ratio, steepest, lengths, point, step, reach, spread):
+def slopes_around(loss, objective, inverse, ratio, steepest, lengths, point, step, reach, spread, room):
     """Return theta and Theta: see the module; theta is 0 where none was verified.
 
     Over outputs between which V'' has its maximum at one, where it is steepest, it is least at an end. From one output
-    to others the slopes of V', too, are least at an end.
+    to others the slopes of V', too, are least at an end. The columns of ``room (3, n)`` are overwritten.
     """
     y, _, _, parameters, _ = objective
     _, root, _ = inverse
     bend, steep = steepest
-    theta, known, known_most = GUESS, 0.0, 0.0
+    theta, known, known_most, (lows, highs, leverages) = GUESS, 0.0, 0.0, room
     for _ in range(GUESSES):
-        half, least, most = 0.5 / theta, ratio, ratio
+        half, count = 0.5 / theta, 0
         for i in range(root.size):
             if not point.weights[i] > 0.0:
                 continue
@@ -368,7 +395,9 @@ def slopes_around(loss, objective, inverse, ratio, steepest, lengths, point, ste
             if min(f, middle - radius) < bend < max(f, middle + radius):
                 upper = steep[i]
             D = root[i] * root[i] / point.weights[i]
-            least, most = min(least, lower / D), max(most, upper / D)
+            lows[count], highs[count], leverages[count] = lower / D, upper / D, (root[i] * spread[i]) ** 2
+            count += 1
+        least, most = least_of(lows[:count], leverages, ratio), most_of(highs[:count], leverages, ratio)
         if not least > LEAST:
             return known, known_most
         if least < theta:
@@ -381,6 +410,36 @@ def slopes_around(loss, objective, inverse, ratio, steepest, lengths, point, ste
                 return known, known_most
             theta = least
     return known, known_most
+
+
+@inline(fastmath=REORDER)
+def least_of(lows, leverages, ratio):
+    """Return theta with ``H >= theta H0``, where slopes are at least ``lows (m,) D0``, and mu is ``ratio mu0``.
+
+    Rows with a lower slope than ``theta D0`` take off at most what they lack, times their leverage ``D0_i psi_i' H0^-1
+    psi_i``, the norm of ``D0_i psi_i psi_i'`` in that of H0.
+    """
+    best, theta = 0.0, ratio
+    for _ in range(TRIED):
+        missing = 0.0
+        for i in range(lows.size):
+            missing += max(theta - lows[i], 0.0) * leverages[i]
+        best = max(best, theta - missing)
+        theta *= STEP
+    return best - lows.size * EPS
+
+
+@inline(fastmath=REORDER)
+def most_of(highs, leverages, ratio):
+    """Return Theta with ``H <= Theta H0`` in the same way."""
+    best, most = np.inf, ratio
+    for _ in range(TRIED):
+        more = 0.0
+        for i in range(highs.size):
+            more += max(highs[i] - most, 0.0) * leverages[i]
+        best = min(best, most + more)
+        most /= STEP
+    return best * (1.0 + highs.size * EPS)
 
 
 @inline
