@@ -103,6 +103,8 @@ class SmoothPath(Path):
     """Encloses the outputs of exact fits: see ``numerics.smooth.enclosure``."""
     between: ClassVar[Compiled]
     """Encloses them for all lambda between two: see the same."""
+    between_by_inverse: ClassVar[Compiled | None] = None
+    """The same, by one inverse for all folds, for losses that are steepest at a known output."""
 
     @property
     @abstractmethod
@@ -314,22 +316,11 @@ class SmoothPath(Path):
 
     def _steps(self, which: NDArray[np.bool_]) -> tuple[Updated, NDArray[np.bool_]]:
         """Return updates for some lambda (L,), where distrusted ones are refits, and which these are, (k, l, t)."""
-        order, keep = int(self._ratio_by_steps), self.keeps_folds
-        update, V = (
-            (self.enclosing_step, np.full((1, 1), self.learner.loss.bend))
-            if self._encloses_steps
-            else (self.step, None)
-        )
+        order, keep, update, V = int(self._ratio_by_steps), self.keeps_folds, self.step, None
+        if encloses := keep and self._steepest is not None:
+            update, V = self.enclosing_step, np.full((1, 1), self._steepest)
         updated = update_folds(
-            self,
-            self.representation,
-            update,
-            order,
-            V,
-            self.trust,
-            which,
-            solutions=keep,
-            intervals=self._encloses_steps,
+            self, self.representation, update, order, V, self.trust, which, solutions=keep, intervals=encloses
         )
         status, fitted = updated.status, self.fits.status[:, which, None]
         in_force = self.representation.in_force
@@ -340,11 +331,11 @@ class SmoothPath(Path):
         return updated._replace(status=status), again
 
     @property
-    def _encloses_steps(self) -> bool:
-        """Whether intervals come with Newton steps: fits are kept, and the loss is known to be steepest somewhere."""
+    def _steepest(self) -> float | None:
+        """The output at which V' is steepest, if it is known and fits can be enclosed by it."""
         loss = self.learner.loss
-        known = getattr(loss, "bends_once", False) and getattr(loss, "bend", None) is not None
-        return self.keeps_folds and self.enclosing_step is not None and known and not loss.piecewise_quadratic
+        known = getattr(loss, "bends_once", False) and not loss.piecewise_quadratic
+        return getattr(loss, "bend", None) if known and self.enclosing_step is not None else None
 
     def _room_for_folds(self) -> Array:
         shape = (*self.fits.f.shape[:2], self.rows.left.size, self._width)
@@ -363,7 +354,7 @@ class SmoothPath(Path):
         assert ends is not None
         few = (self.learner.loss.expand(self.rows.Y, self.rows.s, self.fits.f)[2] > 0.0).mean(axis=2) < FEW_CURVED
         # a ball is no use where the inverse behind the step was of none
-        jobs = [job for job in np.ndindex(k, L, self.rows.left.size) if refitted[job] or not self._encloses_steps]
+        jobs = [job for job in np.ndindex(k, L, self.rows.left.size) if refitted[job] or self._steepest is None]
         step = max(1, self.room // (32 * n))
         for first in range(0, len(jobs), step):
             group = jobs[first : first + step]
@@ -405,13 +396,30 @@ class SmoothPath(Path):
         jobs = list(np.ndindex(len(rows.Y), rows.left.size))
         low, high = anywhere(len(rows.Y), self.lams.size - 1, rows.n)
         for k in range(self.lams.size - 1):
-            higher, lower = (np.stack([ends[c, number, fold] for c, fold in jobs]) for number in (k, k + 1))
-            found = enclosure.enclose_between(
-                self.between, self._matrix, self._objectives(jobs, self.lams[[k + 1, k]]), self.learner.loss.pointer,
-                self._bend, lower, higher,
-            )  # fmt: skip
-            self._put([(c, k, fold) for c, fold in jobs], found, low, high)
+            left = jobs
+            if self._steepest is not None and rows.updated:
+                found = self._between_by_inverse(k, ends)
+                low[:, k], high[:, k] = found
+                left = [(c, fold) for c, fold in jobs if np.isinf(found[1][c, rows.starts[fold]])]
+            if left:
+                higher, lower = (np.stack([ends[c, number, fold] for c, fold in left]) for number in (k, k + 1))
+                intervals = enclosure.enclose_between(
+                    self.between, self._matrix, self._objectives(left, self.lams[[k + 1, k]]),
+                    self.learner.loss.pointer, self._bend, lower, higher,
+                )  # fmt: skip
+                self._put([(c, k, fold) for c, fold in left], intervals, low, high)
         return Between(f, low, high)
+
+    def _between_by_inverse(self, k: int, ends: Array) -> tuple[Array, Array]:
+        """Return intervals (outputs, n) for all lambda from number ``k`` to the next, from ends of refits."""
+        V = np.array([[self.lams[k], self._steepest]])
+        both = np.concatenate([ends[:, [k + 1]], ends[:, [k]]], axis=3)
+        found = update_folds(
+            self, self.representation, self.between_by_inverse, 0, V, which=np.array([k + 1]), solutions=both,
+            intervals=True,
+        )  # fmt: skip
+        assert found.low is not None and found.high is not None
+        return found.low[:, 0], found.high[:, 0]
 
     def enclosed_near(self, number: int, at: Sequence[float]) -> Enclosed:
         rows, (_, ends) = self.rows, self._refits

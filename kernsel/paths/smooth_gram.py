@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.numerics.smooth import enclosure_kernel, enclosure_steps, heldout_kernel, newton, refits_kernel
+from kernsel.numerics.smooth import (
+    enclosure_between,
+    enclosure_kernel,
+    enclosure_steps,
+    heldout_kernel,
+    newton,
+    refits_kernel,
+)
 from kernsel.numerics.square import leverage
 from kernsel.paths import routes
 from kernsel.paths.outputs import Fits, HeldOut
@@ -27,6 +34,7 @@ class GramSmoothPath(SmoothPath):
     series = heldout_kernel.influence
     enclose = enclosure_kernel.enclose
     between = enclosure_kernel.enclose_between
+    between_by_inverse = enclosure_between.enclose_between
 
     @property
     def _matrix(self) -> Array:
