@@ -422,12 +422,20 @@ class SmoothPath(Path):
         return found.low[:, 0], found.high[:, 0]
 
     def enclosed_near(self, number: int, at: Sequence[float]) -> Enclosed:
-        rows, (_, ends) = self.rows, self._refits
-        low, high = anywhere(len(rows.Y), len(at), rows.n)
-        jobs = list(np.ndindex(len(rows.Y), len(at), rows.left.size))
+        rows, (_, ends), there = self.rows, self._refits, np.array(at)
+        low, high = anywhere(len(rows.Y), there.size, rows.n)
+        jobs = list(np.ndindex(len(rows.Y), there.size, rows.left.size))
         x = np.stack([ends[c, number, fold] for c, _, fold in jobs])
-        self._put(jobs, self._enclose(jobs, x, np.array(at), np.full(len(jobs), enclosure.ROUNDS)), low, high)
-        return Enclosed(low, high, np.ones((len(rows.Y), len(at), rows.left.size), np.bool_))
+        here = self._enclose([(c, 0, fold) for c, _, fold in jobs], x, self.lams[[number]], np.zeros(len(jobs), int))
+        far = self._enclose(jobs, x, there, np.full(len(jobs), 0 if self.bias else enclosure.ROUNDS))
+        kept = np.stack([rows.kept(fold) for _, _, fold in jobs])
+        outside = ((here[0] < far[0]) | (here[1] > far[1])) & kept
+        if (alone := np.flatnonzero(outside.any(axis=1))).size and not self.bias:
+            balls = self._enclose([jobs[job] for job in alone], x[alone], there, np.zeros(alone.size, int))
+            for end, ball in zip(far, balls, strict=True):
+                end[alone] = ball
+        self._put(jobs, (np.minimum(here[0], far[0]), np.maximum(here[1], far[1])), low, high)
+        return Enclosed(low, high, np.ones((len(rows.Y), there.size, rows.left.size), np.bool_))
 
     def _enclose(
         self, jobs: Sequence[tuple[int, int, int]], x: Array, lams: Array, rounds: Indices

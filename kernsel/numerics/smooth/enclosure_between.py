@@ -104,6 +104,7 @@ def enclose_group_between(K, inverse, higher, bend, objective, loss, folds, numb
         fill_outputs(K, x[end], b[end], running, f[end])
     find_steps(inverse, group, c, running, v, p, db)
     fill_outputs(K, p, db, running, w)
+    products = np.empty((2, group.blocks.shape[1], n))
     for k in range(g):
         if not running[k]:
             continue
@@ -111,7 +112,7 @@ def enclose_group_between(K, inverse, higher, bend, objective, loss, folds, numb
             weights[i] = s[i]
         for i in group.gone[group.bounds[k] : group.bounds[k + 1]]:
             weights[i] = 0.0
-        sharpen(inverse, off, more[k], group, k, weights, spread[k])
+        sharpen(inverse, off, more[k], group, k, weights, spread[k], products)
         ratio, left = 1.0 + group.shorter[k], folds.left[numbers[k]]
         error = 0.0
         for end in range(2):

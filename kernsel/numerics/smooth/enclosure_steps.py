@@ -46,7 +46,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.numerics.runtime.blas import fill, inner, rows_times
+from kernsel.numerics.runtime.blas import fill, inner, put_rows_times, rows_times
 from kernsel.numerics.runtime.jit import REORDER, inline, pointer
 from kernsel.numerics.smooth.convergence import ASTRAY, CONVERGED
 from kernsel.numerics.smooth.enclosure import EPS, FEW
@@ -65,6 +65,9 @@ STEPS = 4
 
 NARROW = 2e-3
 """An interval that adds less than this share to a fold's losses is as narrow as a proof of a percent can use."""
+
+FAR_OFF = 0.25
+"""A fit that is so far from the exact one, in the norm of H0, moves the slopes too much to say anything."""
 
 SLOWER = 0.7
 """Steps end where one isn't shorter than this share of the last."""
@@ -215,6 +218,7 @@ def enclose_group(K, inverse, off, bend, objective, loss, fit, folds, numbers, h
         error[k] = n * EPS * (size_of(a[k], lengths) + abs(b[k]))
         more[k] = spread_without(inverse, off, group, k, spread[k])
         running[k] = np.isfinite(more[k])
+    products = np.empty((2, group.blocks.shape[1], n))
     fill_outputs(K, a, b, running, f)
     for _ in range(STEPS):
         for k in range(g):
@@ -238,9 +242,9 @@ def enclose_group(K, inverse, off, bend, objective, loss, fit, folds, numbers, h
                 theta, most = slopes_around(
                     loss, objective, inverse, ratio, (bend, steep), lengths, point, step, norm + left, spread[k], room
                 )
-                if theta > SHARP or sharp[k]:
+                if theta > SHARP or sharp[k] or norm > FAR_OFF:
                     break
-                sharpen(inverse, off, more[k], group, k, weights[k], spread[k])
+                sharpen(inverse, off, more[k], group, k, weights[k], spread[k], products)
                 sharp[k] = True
             if theta > 0.0:
                 away = max(1.0 / theta - 1.0, 1.0 - 1.0 / most) * norm + left
@@ -249,7 +253,7 @@ def enclose_group(K, inverse, off, bend, objective, loss, fit, folds, numbers, h
                     cut(f[k, j] - w[k, j], away * spread[k, j] + rounding, j, held)
                     half = 0.5 / theta
                     cut(f[k, j] - half * w[k, j], half * (norm + left) * spread[k, j] + rounding, j, held)
-            running[k] = norm < SLOWER * before[k] and not narrow(loss, objective, rows, held)
+            running[k] = norm < min(SLOWER * before[k], FAR_OFF) and not narrow(loss, objective, rows, held)
             before[k] = norm
             for i in range(n):
                 f[k, i] -= w[k, i]
@@ -325,17 +329,21 @@ def spread_without(inverse, off, group, k, spread):
 
 
 @inline
-def sharpen(inverse, off, more, group, k, weights, spread):
-    """Take the leverages of rows that are kept into their ``spread (n,)``: a matrix product for all of them."""
+def sharpen(inverse, off, more, group, k, weights, spread, room):
+    """Take the leverages of rows that are kept into their ``spread (n,)``: a matrix product for all of them.
+
+    ``room (2, m, n)`` is overwritten.
+    """
     M, root, ridge = inverse
     lo, rows, n = group.bounds[k], group.gone[group.bounds[k] : group.bounds[k + 1]], root.size
-    X, W = np.empty((rows.size, rows.size)), np.empty((rows.size, n))
+    X, W, Z = np.empty((rows.size, rows.size)), room[0, : rows.size], room[1, : rows.size]
     for i in range(rows.size):
         for j in range(rows.size):
             X[i, j] = group.blocks[lo + i, j]
         for j in range(n):
             W[i, j] = M[rows[i], j]
-    Z, taken, square = rows_times(X, W), np.zeros(n), np.zeros(n)
+    put_rows_times(X, W, Z)
+    taken, square = np.zeros(n), np.zeros(n)
     for j in range(rows.size):
         for i in range(n):
             taken[i] += W[j, i] * Z[j, i]
