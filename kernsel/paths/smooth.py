@@ -57,6 +57,21 @@ FEW_CURVED = 0.3
 have some, a guess costs as much as a refit, which makes the interval narrow."""
 
 
+class ByInverse(NamedTuple):
+    """What encloses outputs by one inverse for all folds, for a loss that is steepest at a known output.
+
+    Parameters
+    ----------
+    step : compiled function
+        A Newton step, with intervals: ``enclosure_steps.enclosed_step``.
+    between : compiled function
+        For all lambda between two: ``enclosure_between.enclose_between``.
+    """
+
+    step: Compiled
+    between: Compiled
+
+
 class Stepped(NamedTuple):
     """What Newton steps find.
 
@@ -97,14 +112,12 @@ class SmoothPath(Path):
     """Fits without some folds side by side, where these go ``_together``."""
     series: ClassVar[Compiled]
     """The influence series for folds."""
-    enclosing_step: ClassVar[Compiled | None] = None
-    """A Newton step with intervals by the inverse behind it, for losses that are steepest at a known output."""
+    by_inverse: ClassVar[ByInverse | None] = None
+    """How outputs are enclosed without a factor for each fold."""
     enclose: ClassVar[Compiled]
     """Encloses the outputs of exact fits: see ``numerics.smooth.enclosure``."""
     between: ClassVar[Compiled]
     """Encloses them for all lambda between two: see the same."""
-    between_by_inverse: ClassVar[Compiled | None] = None
-    """The same, by one inverse for all folds, for losses that are steepest at a known output."""
 
     @property
     @abstractmethod
@@ -317,8 +330,8 @@ class SmoothPath(Path):
     def _steps(self, which: NDArray[np.bool_]) -> tuple[Updated, NDArray[np.bool_]]:
         """Return updates for some lambda (L,), where distrusted ones are refits, and which these are, (k, l, t)."""
         order, keep, update, V = int(self._ratio_by_steps), self.keeps_folds, self.step, None
-        if encloses := keep and self._steepest is not None:
-            update, V = self.enclosing_step, np.full((1, 1), self._steepest)
+        if encloses := keep and self._by_inverse is not None:
+            update, V = self._by_inverse[0].step, np.full((1, 1), self._by_inverse[1])
         updated = update_folds(
             self, self.representation, update, order, V, self.trust, which, solutions=keep, intervals=encloses
         )
@@ -331,11 +344,12 @@ class SmoothPath(Path):
         return updated._replace(status=status), again
 
     @property
-    def _steepest(self) -> float | None:
-        """The output at which V' is steepest, if it is known and fits can be enclosed by it."""
+    def _by_inverse(self) -> tuple[ByInverse, float] | None:
+        """How outputs are enclosed by one inverse for all folds, and where V' is steepest, if that is known."""
         loss = self.learner.loss
-        known = getattr(loss, "bends_once", False) and not loss.piecewise_quadratic
-        return getattr(loss, "bend", None) if known and self.enclosing_step is not None else None
+        bend: float | None = getattr(loss, "bend", None)
+        known = getattr(loss, "bends_once", False) and not loss.piecewise_quadratic and self.rows.updated
+        return None if self.by_inverse is None or bend is None or not known else (self.by_inverse, bend)
 
     def _room_for_folds(self) -> Array:
         shape = (*self.fits.f.shape[:2], self.rows.left.size, self._width)
@@ -354,7 +368,7 @@ class SmoothPath(Path):
         assert ends is not None
         few = (self.learner.loss.expand(self.rows.Y, self.rows.s, self.fits.f)[2] > 0.0).mean(axis=2) < FEW_CURVED
         # a ball is no use where the inverse behind the step was of none
-        jobs = [job for job in np.ndindex(k, L, self.rows.left.size) if refitted[job] or self._steepest is None]
+        jobs = [job for job in np.ndindex(k, L, self.rows.left.size) if refitted[job] or self._by_inverse is None]
         step = max(1, self.room // (32 * n))
         for first in range(0, len(jobs), step):
             group = jobs[first : first + step]
@@ -397,8 +411,8 @@ class SmoothPath(Path):
         low, high = anywhere(len(rows.Y), self.lams.size - 1, rows.n)
         for k in range(self.lams.size - 1):
             left = jobs
-            if self._steepest is not None and rows.updated:
-                found = self._between_by_inverse(k, ends)
+            if self._by_inverse is not None:
+                found = self._between_by_inverse(*self._by_inverse, k, ends)
                 low[:, k], high[:, k] = found
                 left = [(c, fold) for c, fold in jobs if np.isinf(found[1][c, rows.starts[fold]])]
             if left:
@@ -410,15 +424,16 @@ class SmoothPath(Path):
                 self._put([(c, k, fold) for c, fold in left], intervals, low, high)
         return Between(f, low, high)
 
-    def _between_by_inverse(self, k: int, ends: Array) -> tuple[Array, Array]:
+    def _between_by_inverse(self, ways: ByInverse, bend: float, k: int, ends: Array) -> tuple[Array, Array]:
         """Return intervals (outputs, n) for all lambda from number ``k`` to the next, from ends of refits."""
-        V = np.array([[self.lams[k], self._steepest]])
+        V = np.array([[self.lams[k], bend]])
         both = np.concatenate([ends[:, [k + 1]], ends[:, [k]]], axis=3)
         found = update_folds(
-            self, self.representation, self.between_by_inverse, 0, V, which=np.array([k + 1]), solutions=both,
+            self, self.representation, ways.between, 0, V, which=np.array([k + 1]), solutions=both,
             intervals=True,
         )  # fmt: skip
-        assert found.low is not None and found.high is not None
+        assert found.low is not None
+        assert found.high is not None
         return found.low[:, 0], found.high[:, 0]
 
     def enclosed_near(self, number: int, at: Sequence[float]) -> Enclosed:

@@ -16,7 +16,7 @@ from kernsel.numerics.smooth import (
 from kernsel.numerics.square import leverage
 from kernsel.paths import routes
 from kernsel.paths.outputs import Fits, HeldOut
-from kernsel.paths.smooth import SmoothPath
+from kernsel.paths.smooth import ByInverse, SmoothPath
 from kernsel.paths.updates import nystrom_influence
 from kernsel.representation.gram import Gram
 
@@ -29,12 +29,11 @@ class GramSmoothPath(SmoothPath):
     representation: Gram
     solver = newton.in_kernel
     step = heldout_kernel.newton_step
-    enclosing_step = enclosure_steps.enclosed_step
+    by_inverse = ByInverse(enclosure_steps.enclosed_step, enclosure_between.enclose_between)
     together = refits_kernel.refit_folds
     series = heldout_kernel.influence
     enclose = enclosure_kernel.enclose
     between = enclosure_kernel.enclose_between
-    between_by_inverse = enclosure_between.enclose_between
 
     @property
     def _matrix(self) -> Array:

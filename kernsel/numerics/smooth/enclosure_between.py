@@ -1,7 +1,7 @@
 """Intervals around interpolated fits for all lambda between two, by the inverse of ``enclosure_steps``.
 
-With coefficients a, slopes V' and gradients c of fits without a fold at two ridges ``mu_0 < mu_1``, the interpolated fit
-has for the interpolated ridge, as in ``enclosure``, the gradient
+With coefficients a, slopes V' and gradients c of fits without a fold at two ridges ``mu_0 < mu_1``, the interpolated
+fit has for the interpolated ridge, as in ``enclosure``, the gradient
 
     4 t (1 - t) sum_T q_i psi_i + sum_T r_i psi_i,    q = (mu_1 - mu_0) (a_0 - a_1) / 4,
     |r_i|  <=  max(|c_0i|, |c_1i|) + s_i |V'_t - (1 - t) V'_0 - t V'_1|.

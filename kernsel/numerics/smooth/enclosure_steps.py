@@ -5,38 +5,41 @@ curvatures D0 of the fit on all rows and a ridge mu0, let ``H0 = mu0 I_g + sum_T
 the fit without a fold keeps, where psi_i takes a fit to its output: the matrix of its Newton step. The inverse M of
 ``heldout_kernel.scaled_inverse`` gives ``H0^-1`` of all folds alike: see ``refits_kernel``.
 
-Let x be any fit, x* the exact one and ``e = x - x*``, and ``c_i = s_i V'(f_i) + mu a_i`` the coefficients of the gradient
-``G = sum_T c_i psi_i`` of the fold's objective, times its weight, at x. With the slopes
+Let x be any fit, x* the exact one and ``e = x - x*``, and ``c_i = s_i V'(f_i) + mu a_i`` the coefficients of the
+gradient ``G = sum_T c_i psi_i`` of the fold's objective, times its weight, at x. With the slopes
 ``sigma_i = s_i (V'(f_i) - V'(f*_i)) / e_i``,
 
     G = H e,    H = mu I_g + sum_T sigma_i psi_i psi_i'.
 
-*Where x* is.* If the slopes from f_i to all outputs in a convex set R are at least ``theta D0_i``, and ``mu >= theta
-mu0``, then with ``v = H0^-1 G`` and the norm of H0
+*Where x* is.* Let ``H >= theta H0`` for the slopes from f_i to all outputs in a convex set R around x. With
+``v = H0^-1 G`` and the norm of H0
 
     ||e - v / (2 theta)||  <=  ||v|| / (2 theta)
 
 wherever that lies in R: it is the ellipsoid of ``enclosure`` for ``theta H0``. So theta is guessed, and verified by the
 outputs that it gives.
 
-*How far x - v is from x*.* Once x* is known to be in R, and slopes there to be at most ``Theta D0_i``, and ``mu <= Theta
-mu0``, then ``theta H0 <= H <= Theta H0``, and ``e = H^-1 H0 v`` has
+*How far x - v is from x*.* Once x* is known to be in R, and ``H <= Theta H0`` there, ``e = H^-1 H0 v`` has
 
     ||e - v||  <=  max(1 / theta - 1, 1 - 1 / Theta) ||v||.
+
+*Slopes.* ``theta <= mu / mu0``, and slopes of at least ``theta D0_i`` are enough; a row that has less, ``r_i D0_i``,
+takes ``(theta - r_i) h_i`` off theta, where its leverage ``h_i = D0_i psi_i' H0^-1 psi_i`` is the norm of
+``D0_i psi_i psi_i'`` in that of H0. Theta is found in the same way.
 
 Outputs are as far apart as ``|e_j - v_j| <= (psi_j' H0^-1 psi_j)^1/2 ||e - v||``. Without the rows g of the fold, and
 with ``A = M_gg^-1``,
 
-    mu0 D0_j psi_j' H0^-1 psi_j  =  A_jj - mu0             for a row of the fold,
-    D0_i psi_i' H0^-1 psi_i      =  1 - mu0 (M_ii - M_ig A M_gi)     for one that is kept.
+    mu0 D0_j psi_j' H0^-1 psi_j  =  A_jj - mu0                       for a row of the fold,
+    h_i  =  1 - mu0 (M_ii - M_ig A M_gi)                             for one that is kept.
 
 ``x - v`` is a step of Newton's with an old matrix: where the interval isn't narrow yet, x is put there. Two products of
 matrices serve all folds, and nothing is factorised.
 
 *Rounding.* v is any function ``sum_T p_i k_i + b``: what it leaves, ``G - H0 v = sum_T (c_i - mu0 p_i - D0_i v_i)
-psi_i``, has at most the norm ``(sum_T (c_i - mu0 p_i - D0_i v_i)^2 / D0_i)^1/2`` in that of ``H0^-1``, which is added; so
-is what c may be off. A is verified by its residual. Of M an inverse from a Cholesky factor is known to be off by at most
-``BACKWARD n EPS trace(H0) / mu0^2`` (Higham 2002, section 14.3).
+psi_i``, has at most the norm ``(sum_T (c_i - mu0 p_i - D0_i v_i)^2 / D0_i)^1/2`` in that of ``H0^-1``, which is added;
+so is what c may be off. A is verified by its residual. Of M an inverse from a Cholesky factor is known to be off by at
+most ``BACKWARD n EPS trace(H0) / mu0^2`` (Higham 2002, section 14.3).
 """
 
 from __future__ import annotations
@@ -66,7 +69,7 @@ STEPS = 4
 NARROW = 2e-3
 """An interval that adds less than this share to a fold's losses is as narrow as a proof of a percent can use."""
 
-FAR_OFF = 0.25
+FAR_OFF = 0.6
 """A fit that is so far from the exact one, in the norm of H0, moves the slopes too much to say anything."""
 
 SLOWER = 0.7
@@ -299,8 +302,8 @@ def find_steps(inverse, group, c, running, v, p, db):
 def spread_without(inverse, off, group, k, spread):
     """Fill ``spread (n,)`` with bounds of ``(psi_i' H0^-1 psi_i)^1/2`` without a fold; return how far A may be off.
 
-    It is infinite where there are none. Of kept rows it is ``D0_i^-1/2``: see ``sharpen``. With ``X M_gg = I + E`` and M
-    off by ``off``, ``||A - X|| <= q / (1 - q) ||X||``, ``q = ||E|| + off ||X||``.
+    It is infinite where there are none. Of kept rows it is ``D0_i^-1/2``: see ``sharpen``. With ``X M_gg = I + E`` and
+    M off by ``off``, ``||A - X|| <= q / (1 - q) ||X||``, ``q = ||E|| + off ||X||``.
     """
     M, root, ridge = inverse
     lo, rows = group.bounds[k], group.gone[group.bounds[k] : group.bounds[k + 1]]
@@ -378,7 +381,7 @@ def slopes_around(loss, objective, inverse, ratio, steepest, lengths, point, ste
     """Return theta and Theta: see the module; theta is 0 where none was verified.
 
     Over outputs between which V'' has its maximum at one, where it is steepest, it is least at an end. From one output
-    to others the slopes of V', too, are least at an end. The columns of ``room (3, n)`` are overwritten.
+    to others the slopes of V', too, are least at an end. ``room (3, n)`` is overwritten.
     """
     y, _, _, parameters, _ = objective
     _, root, _ = inverse
