@@ -63,14 +63,15 @@ BACKWARD = 8.0
 UNSURE = 0.5
 """Above such a share an inverse of a fold's block is worth nothing."""
 
-STEPS = 4
+STEPS = 6
 """Steps of a fit at the most."""
 
 NARROW = 2e-3
 """An interval that adds less than this share to a fold's losses is as narrow as a proof of a percent can use."""
 
-FAR_OFF = 0.6
-"""A fit that is so far from the exact one, in the norm of H0, moves the slopes too much to say anything."""
+USEFUL, GENTLE = 0.02, 0.95
+"""Where theta would be below the first even with the leverages of all rows, which are less, a fold isn't worth more;
+above the second it goes without leverages, which take a product of matrices."""
 
 SLOWER = 0.7
 """Steps end where one isn't shorter than this share of the last."""
@@ -197,7 +198,7 @@ def error_of(inverse, K, bias):
 def enclose_group(K, inverse, off, bend, objective, loss, fit, folds, numbers, held):
     """Enclose fits without each of the folds with these numbers: see the module."""
     y, s, lam, parameters, bias = objective
-    M, ridge = inverse.M, inverse.ridge
+    M, root, ridge = inverse
     n, g, group = y.size, numbers.size, gather(M, ridge, lam, folds, numbers)
     a, b, f, p, db, w = np.empty((g, n)), np.zeros(g), np.empty((g, n)), np.zeros((g, n)), np.zeros(g), np.empty((g, n))
     weights, spread, c, v = np.empty((g, n)), np.empty((g, n)), np.empty((g, n)), np.zeros((g, M.shape[0]))
@@ -221,7 +222,9 @@ def enclose_group(K, inverse, off, bend, objective, loss, fit, folds, numbers, h
         error[k] = n * EPS * (size_of(a[k], lengths) + abs(b[k]))
         more[k] = spread_without(inverse, off, group, k, spread[k])
         running[k] = np.isfinite(more[k])
-    products = np.empty((2, group.blocks.shape[1], n))
+    products, smaller = np.empty((2, group.blocks.shape[1], n)), np.empty(n)
+    for i in range(n):
+        smaller[i] = np.sqrt(max(1.0 - ridge * M[i, i], 0.0)) / root[i]
     fill_outputs(K, a, b, running, f)
     for _ in range(STEPS):
         for k in range(g):
@@ -240,23 +243,26 @@ def enclose_group(K, inverse, off, bend, objective, loss, fit, folds, numbers, h
             point = Point(a[k], f[k], error[k], weights[k], slope[k], curvature[k], c[k])
             step = Step(p[k], db[k], w[k], n * EPS * (size_of(p[k], lengths) + abs(db[k])))
             norm, left = length_of(inverse, ratio, steep, lengths, point, step)
-            theta, most = 0.0, 0.0
-            for _ in range(2):  # leverages take a product of matrices: not where it goes without
-                theta, most = slopes_around(
-                    loss, objective, inverse, ratio, (bend, steep), lengths, point, step, norm + left, spread[k], room
+            theta, most, hopeful, reach = 0.0, 0.0, 1.0, norm + left
+            if not sharp[k]:
+                hopeful, _ = slopes_around(
+                    loss, objective, inverse, ratio, (bend, steep), lengths, point, step, reach, smaller, room
                 )
-                if theta > SHARP or sharp[k] or norm > FAR_OFF:
-                    break
-                sharpen(inverse, off, more[k], group, k, weights[k], spread[k], products)
-                sharp[k] = True
+                if USEFUL < hopeful < GENTLE:
+                    sharpen(inverse, off, more[k], group, k, weights[k], spread[k], products)
+                    sharp[k] = True
+            if hopeful > USEFUL:
+                theta, most = slopes_around(
+                    loss, objective, inverse, ratio, (bend, steep), lengths, point, step, reach, spread[k], room
+                )
             if theta > 0.0:
                 away = max(1.0 / theta - 1.0, 1.0 - 1.0 / most) * norm + left
                 for j in range(rows[0], rows[1]):
                     rounding = (error[k] + step.error) * lengths[j] + FEW * EPS * (abs(f[k, j]) + abs(w[k, j]))
                     cut(f[k, j] - w[k, j], away * spread[k, j] + rounding, j, held)
                     half = 0.5 / theta
-                    cut(f[k, j] - half * w[k, j], half * (norm + left) * spread[k, j] + rounding, j, held)
-            running[k] = norm < min(SLOWER * before[k], FAR_OFF) and not narrow(loss, objective, rows, held)
+                    cut(f[k, j] - half * w[k, j], half * reach * spread[k, j] + rounding, j, held)
+            running[k] = norm < SLOWER * before[k] and not narrow(loss, objective, rows, held)
             before[k] = norm
             for i in range(n):
                 f[k, i] -= w[k, i]
