@@ -33,6 +33,7 @@ from kernsel.numerics.smooth.enclosure_steps import (
     length_of,
     sharpen,
     size_of,
+    slope_between,
     spread_without,
 )
 from kernsel.numerics.smooth.heldout import UPDATE
@@ -156,7 +157,7 @@ def rest_of(loss, objective, inverse, steep, lengths, weights, ridges, x, f, err
 
 @inline
 def least_between(loss, objective, inverse, ratio, lengths, weights, ends, error, step, reach, spread, room):
-    """Return theta, or 0 where none was verified: curvatures are least at the ends of where outputs may be."""
+    """Return theta, or 0 where none was verified: slopes from and to an interval each are least between ends."""
     y, _, _, parameters, _ = objective
     root, (f, g) = inverse.root, ends
     lows, leverages = room, np.empty(room.size)
@@ -169,9 +170,13 @@ def least_between(loss, objective, inverse, ratio, lengths, weights, ends, error
             low, high = min(f[i], g[i]), max(f[i], g[i])
             radius = half * reach * spread[i] + (error + half * step.error) * lengths[i]
             radius += FEW * EPS * max(abs(low), abs(high))
-            _, _, below = loss(y[i], min(low, low - half * step.w[i] - radius), parameters)
-            _, _, above = loss(y[i], max(high, high - half * step.w[i] + radius), parameters)
-            lows[count] = min(below, above) * weights[i] / (root[i] * root[i])
+            lower = np.inf
+            for start in (f[i], g[i]):
+                _, slope, curvature = loss(y[i], start, parameters)
+                for end in (min(low, low - half * step.w[i] - radius), max(high, high - half * step.w[i] + radius)):
+                    _, there, bent = loss(y[i], end, parameters)
+                    lower = min(lower, slope_between(start, slope, curvature, end, there, bent))
+            lows[count] = lower * weights[i] / (root[i] * root[i])
             leverages[count] = (root[i] * spread[i]) ** 2
             count += 1
         least = least_of(lows[:count], leverages, ratio)

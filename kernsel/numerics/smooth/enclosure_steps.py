@@ -404,10 +404,7 @@ def slopes_around(loss, objective, inverse, ratio, steepest, lengths, point, ste
             for side in range(2):
                 end = middle + (2.0 * side - 1.0) * radius
                 _, there, bent = loss(y[i], end, parameters)
-                flattest, apart = min(curvature, bent), abs(end - f)
-                if apart > CHORD:
-                    change = abs(there - slope) - FEW * EPS * (abs(there) + abs(slope))
-                    flattest = max(flattest, change / apart)
+                flattest = slope_between(f, slope, curvature, end, there, bent)
                 lower, upper = min(lower, flattest), max(upper, bent)
             if min(f, middle - radius) < bend < max(f, middle + radius):
                 upper = steep[i]
@@ -427,6 +424,15 @@ def slopes_around(loss, objective, inverse, ratio, steepest, lengths, point, ste
                 return known, known_most
             theta = least
     return known, known_most
+
+
+@inline
+def slope_between(f, slope, curvature, end, there, bent):
+    """Return a bound of the slope of V' from one output to another, from V' and V'' at both: V'' has one maximum."""
+    flattest, apart = min(curvature, bent), abs(end - f)
+    if apart > CHORD:
+        flattest = max(flattest, (abs(there - slope) - FEW * EPS * (abs(there) + abs(slope))) / apart)
+    return flattest
 
 
 @inline(fastmath=REORDER)
