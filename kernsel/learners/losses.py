@@ -57,6 +57,8 @@ class Loss:
         What ``values`` and ``value`` give, if not the loss itself.
     bends_once : bool
         Whether ``dV/df`` is convex up to some f and concave from there on, or one of these throughout.
+    bend : float or None
+        That f, if it is known and the same for all targets: ``dV/df`` is steepest there.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Loss:
     hinge: int = 0
     measure: Measure | None = None
     bends_once: bool = False
+    bend: float | None = None
 
     @property
     def scored_by(self) -> str:
@@ -179,6 +182,6 @@ SQUARED_ERROR = Measure("squared error", _squared_error)
 SQUARE = Loss("square", square, square=True)
 HUBER_HINGE = Loss("huber-hinge", huber_hinge, smoothing=0, hinge=1, bends_once=True)
 SQUARED_HINGE = Loss("squared-hinge", squared_hinge, hinge=2, bends_once=True)
-LOGISTIC = Loss("logistic", logistic, piecewise_quadratic=False, bends_once=True)
+LOGISTIC = Loss("logistic", logistic, piecewise_quadratic=False, bends_once=True, bend=0.0)
 HUBER_INSENSITIVE = Loss("huber-epsilon-insensitive", huber_insensitive, smoothing=1)
 SQUARED_INSENSITIVE = Loss("squared-epsilon-insensitive", squared_insensitive)

@@ -131,7 +131,10 @@ class Path(ABC):
         raise self._not_enclosed()
 
     def enclosed_near(self, number: int, at: Sequence[float]) -> Enclosed:
-        """Intervals around outputs of exact fits without each fold for lambda ``at``, from refits for another one."""
+        """Intervals around outputs of exact fits without each fold for all lambda from number ``number`` to ``at``.
+
+        They are from refits for lambda number ``number``.
+        """
         raise self._not_enclosed()
 
     def _not_enclosed(self) -> IncompatibleError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +57,45 @@ FEW_CURVED = 0.3
 have some, a guess costs as much as a refit, which makes the interval narrow."""
 
 
+class ByInverse(NamedTuple):
+    """What encloses outputs by one inverse for all folds, for a loss that is steepest at a known output.
+
+    Parameters
+    ----------
+    step : compiled function
+        A Newton step, with intervals: ``enclosure_steps.enclosed_step``.
+    between : compiled function
+        For all lambda between two: ``enclosure_between.enclose_between``.
+    """
+
+    step: Compiled
+    between: Compiled
+
+
+class Stepped(NamedTuple):
+    """What Newton steps find.
+
+    Parameters
+    ----------
+    held_out : HeldOut
+    ratio : (L,) array
+        The ratios of the influence series if they compute any, else NaN.
+    ends : (k, L, t, .) array or None
+        Solutions without each fold, if these are kept.
+    refitted : (k, L, t) array of bool
+        Which of these are refits.
+    low, high : (k, L, n) array
+        Intervals that contain the held-out outputs of exact fits, where they come along.
+    """
+
+    held_out: HeldOut
+    ratio: Array
+    ends: Array | None
+    refitted: NDArray[np.bool_]
+    low: Array
+    high: Array
+
+
 class SmoothPath(Path):
     """A smooth loss by damped Newton on a Gram matrix or features in memory."""
 
@@ -73,6 +112,8 @@ class SmoothPath(Path):
     """Fits without some folds side by side, where these go ``_together``."""
     series: ClassVar[Compiled]
     """The influence series for folds."""
+    by_inverse: ClassVar[ByInverse | None] = None
+    """How outputs are enclosed without a factor for each fold."""
     enclose: ClassVar[Compiled]
     """Encloses the outputs of exact fits: see ``numerics.smooth.enclosure``."""
     between: ClassVar[Compiled]
@@ -147,7 +188,7 @@ class SmoothPath(Path):
     def _exact_together(self, chosen: Indices, ends: Array | None) -> Fits:
         """Return what ``_exact`` does, from fits of all folds side by side; those that don't end well by themselves."""
         wanted = np.ones(self.rows.left.size, np.bool_)
-        f, status, _, found = self._fit_together(chosen, wanted, self._settled, ends is not None)
+        f, status, _, found, *_ = self._fit_together(chosen, wanted, self._settled, ends is not None)
         if ends is not None and found is not None:
             ends[:] = found
         self._refit_those(status != REFITTED, chosen, f, status, ends)
@@ -237,11 +278,11 @@ class SmoothPath(Path):
         At a provisional rank steps are believed: what the rank leaves out is more, and most folds would be refitted.
         All folds of a fit are refitted where that costs less than the steps. A fit all of whose folds are is exact.
         """
-        return self._stepped[0]
+        return self._stepped.held_out
 
     @property
     def step_ratio(self) -> Array | None:
-        return self._stepped[1] if self._ratio_by_steps else super().step_ratio
+        return self._stepped.ratio if self._ratio_by_steps else super().step_ratio
 
     @property
     def _ratio_by_steps(self) -> bool:
@@ -250,11 +291,8 @@ class SmoothPath(Path):
         return whole and self.representation.in_force and not routes.by_leverages(self.rows, self.thresholds)
 
     @once
-    def _stepped(self) -> tuple[HeldOut, Array, Array | None, NDArray[np.bool_]]:
-        """Held-out outputs by Newton steps, and ratios (L,) if these compute any, else NaN.
-
-        Also solutions (k, L, t, .) without each fold if ``keeps_folds``, and which are refits, (k, L, t).
-        """
+    def _stepped(self) -> Stepped:
+        """Held-out outputs by Newton steps, and what comes along with them."""
         (k, L, n), t = self.fits.f.shape, self.rows.left.size
         ends = self._room_for_folds() if self.keeps_folds else None
         refits = self._cheaply_refitted() if self.rows.updated else np.ones(L, np.bool_)
@@ -262,6 +300,7 @@ class SmoothPath(Path):
         steps = ~refits
         f, status = np.empty((k, L, n)), np.zeros((k, L), np.int64)
         refitted, rho = np.zeros(L, np.int64), np.full(L, np.nan)
+        low, high = anywhere(k, L, n)
         if refits.any():
             room = None if ends is None else ends[:, refits]
             held = self._exact(np.flatnonzero(refits), room)
@@ -269,34 +308,48 @@ class SmoothPath(Path):
             if ends is not None:
                 ends[:, refits] = room
         if steps.any():
-            f[:, steps], status[:, steps], again[:, steps], rho[steps], room = self._steps(steps)
+            updated, again[:, steps] = self._steps(steps)
+            f[:, steps], status[:, steps], rho[steps] = (
+                updated.f,
+                updated.status.max(axis=2),
+                updated.rho.max(axis=(0, 2)),
+            )
             refitted[steps] = again[:, steps].sum(axis=(0, 2))
             if ends is not None:
-                ends[:, steps] = room
+                ends[:, steps] = updated.x
+            if updated.low is not None:
+                low[:, steps], high[:, steps] = updated.low, updated.high
         everywhere = refitted == k * t
         held_out = replace(HeldOut.of(f, status, exact=False, refitted=refitted), exact=refits | everywhere)
-        return held_out, rho, ends, again
+        return Stepped(held_out, rho, ends, again, low, high)
 
     def _cheaply_refitted(self) -> NDArray[np.bool_]:
         """Say for which lambda all folds are refitted, (L,)."""
         return np.zeros(self.lams.size, np.bool_)
 
-    def _steps(
-        self, which: NDArray[np.bool_]
-    ) -> tuple[Array, NDArray[np.int64], NDArray[np.bool_], Array, Array | None]:
-        """Return outputs (k, l, n), statuses (k, l), which folds are refits (k, l, t), ratios (l,) and solutions."""
-        order, keep = int(self._ratio_by_steps), self.keeps_folds
+    def _steps(self, which: NDArray[np.bool_]) -> tuple[Updated, NDArray[np.bool_]]:
+        """Return updates for some lambda (L,), where distrusted ones are refits, and which these are, (k, l, t)."""
+        order, keep, update, V = int(self._ratio_by_steps), self.keeps_folds, self.step, None
+        if encloses := keep and self._by_inverse is not None:
+            update, V = self._by_inverse[0].step, np.full((1, 1), self._by_inverse[1])
         updated = update_folds(
-            self, self.representation, self.step, order, trust=self.trust, which=which, solutions=keep
+            self, self.representation, update, order, V, self.trust, which, solutions=keep, intervals=encloses
         )
-        f, status, rho, ends = updated
-        fitted = self.fits.status[:, which, None]
+        status, fitted = updated.status, self.fits.status[:, which, None]
         in_force = self.representation.in_force
         distrusted = (newton.SINGULAR, newton.ASTRAY) if in_force else (newton.SINGULAR,)
         again = np.isin(status, distrusted) & (fitted == newton.CONVERGED)
         status = np.where(status == newton.ASTRAY, fitted, status)
-        self._refit_those(again, np.flatnonzero(which), f, status, ends)
-        return f, status.max(axis=2), again, rho.max(axis=(0, 2)), ends
+        self._refit_those(again, np.flatnonzero(which), updated.f, status, updated.x)
+        return updated._replace(status=status), again
+
+    @property
+    def _by_inverse(self) -> tuple[ByInverse, float] | None:
+        """How outputs are enclosed by one inverse for all folds, and where V' is steepest, if that is known."""
+        loss = self.learner.loss
+        bend: float | None = getattr(loss, "bend", None)
+        known = getattr(loss, "bends_once", False) and not loss.piecewise_quadratic and self.rows.updated
+        return None if self.by_inverse is None or bend is None or not known else (self.by_inverse, bend)
 
     def _room_for_folds(self) -> Array:
         shape = (*self.fits.f.shape[:2], self.rows.left.size, self._width)
@@ -309,12 +362,13 @@ class SmoothPath(Path):
 
     @once
     def enclosed(self) -> Enclosed:
-        k, L, n = self.fits.f.shape
-        low, high = np.empty((k, L, n)), np.empty((k, L, n))
-        _, _, ends, refitted = self._stepped
+        (k, L, n), stepped = self.fits.f.shape, self._stepped
+        low, high, refitted = stepped.low.copy(), stepped.high.copy(), stepped.refitted
+        ends = stepped.ends
         assert ends is not None
         few = (self.learner.loss.expand(self.rows.Y, self.rows.s, self.fits.f)[2] > 0.0).mean(axis=2) < FEW_CURVED
-        jobs = list(np.ndindex(k, L, self.rows.left.size))
+        # a ball is no use where the inverse behind the step was of none
+        jobs = [job for job in np.ndindex(k, L, self.rows.left.size) if refitted[job] or self._by_inverse is None]
         step = max(1, self.room // (32 * n))
         for first in range(0, len(jobs), step):
             group = jobs[first : first + step]
@@ -327,7 +381,7 @@ class SmoothPath(Path):
         outputs = len(self.rows.Y)
         jobs = [(c, 0, int(fold)) for c in range(outputs) for fold in folds]
         x = self._refit_some(k, [(c, fold) for c, _, fold in jobs])
-        low, high = np.zeros((2, outputs, 1, self.rows.n))
+        low, high = anywhere(outputs, 1, self.rows.n)
         self._put(jobs, self._enclose(jobs, x, self.lams[[k]], np.full(len(jobs), enclosure.ROUNDS)), low, high)
         return Enclosed(low, high, np.ones((outputs, 1, len(folds)), np.bool_))
 
@@ -337,7 +391,7 @@ class SmoothPath(Path):
             return self._refit(jobs, np.array([k])).x[:, 0]
         wanted = np.zeros(self.rows.left.size, np.bool_)
         wanted[[fold for _, fold in jobs]] = True
-        _, status, _, ends = self._fit_together(np.array([k]), wanted, NEARLY, solutions=True)
+        _, status, _, ends, *_ = self._fit_together(np.array([k]), wanted, NEARLY, solutions=True)
         assert ends is not None
         left = [job for job in jobs if status[job[0], 0, job[1]] != REFITTED]
         if left:
@@ -354,23 +408,49 @@ class SmoothPath(Path):
     def enclosed_between(self) -> Between:
         rows, (f, ends) = self.rows, self._refits
         jobs = list(np.ndindex(len(rows.Y), rows.left.size))
-        low, high = np.empty((2, len(rows.Y), self.lams.size - 1, rows.n))
+        low, high = anywhere(len(rows.Y), self.lams.size - 1, rows.n)
         for k in range(self.lams.size - 1):
-            higher, lower = (np.stack([ends[c, number, fold] for c, fold in jobs]) for number in (k, k + 1))
-            found = enclosure.enclose_between(
-                self.between, self._matrix, self._objectives(jobs, self.lams[[k + 1, k]]), self.learner.loss.pointer,
-                self._bend, lower, higher,
-            )  # fmt: skip
-            self._put([(c, k, fold) for c, fold in jobs], found, low, high)
+            left = jobs
+            if self._by_inverse is not None:
+                found = self._between_by_inverse(*self._by_inverse, k, ends)
+                low[:, k], high[:, k] = found
+                left = [(c, fold) for c, fold in jobs if np.isinf(found[1][c, rows.starts[fold]])]
+            if left:
+                higher, lower = (np.stack([ends[c, number, fold] for c, fold in left]) for number in (k, k + 1))
+                intervals = enclosure.enclose_between(
+                    self.between, self._matrix, self._objectives(left, self.lams[[k + 1, k]]),
+                    self.learner.loss.pointer, self._bend, lower, higher,
+                )  # fmt: skip
+                self._put([(c, k, fold) for c, fold in left], intervals, low, high)
         return Between(f, low, high)
 
+    def _between_by_inverse(self, ways: ByInverse, bend: float, k: int, ends: Array) -> tuple[Array, Array]:
+        """Return intervals (outputs, n) for all lambda from number ``k`` to the next, from ends of refits."""
+        V = np.array([[self.lams[k], bend]])
+        both = np.concatenate([ends[:, [k + 1]], ends[:, [k]]], axis=3)
+        found = update_folds(
+            self, self.representation, ways.between, 0, V, which=np.array([k + 1]), solutions=both,
+            intervals=True,
+        )  # fmt: skip
+        assert found.low is not None
+        assert found.high is not None
+        return found.low[:, 0], found.high[:, 0]
+
     def enclosed_near(self, number: int, at: Sequence[float]) -> Enclosed:
-        rows, (_, ends) = self.rows, self._refits
-        low, high = np.empty((2, len(rows.Y), len(at), rows.n))
-        jobs = list(np.ndindex(len(rows.Y), len(at), rows.left.size))
+        rows, (_, ends), there = self.rows, self._refits, np.array(at)
+        low, high = anywhere(len(rows.Y), there.size, rows.n)
+        jobs = list(np.ndindex(len(rows.Y), there.size, rows.left.size))
         x = np.stack([ends[c, number, fold] for c, _, fold in jobs])
-        self._put(jobs, self._enclose(jobs, x, np.array(at), np.full(len(jobs), enclosure.ROUNDS)), low, high)
-        return Enclosed(low, high, np.ones((len(rows.Y), len(at), rows.left.size), np.bool_))
+        here = self._enclose([(c, 0, fold) for c, _, fold in jobs], x, self.lams[[number]], np.zeros(len(jobs), int))
+        far = self._enclose(jobs, x, there, np.full(len(jobs), 0 if self.bias else enclosure.ROUNDS))
+        kept = np.stack([rows.kept(fold) for _, _, fold in jobs])
+        outside = ((here[0] < far[0]) | (here[1] > far[1])) & kept
+        if (alone := np.flatnonzero(outside.any(axis=1))).size and not self.bias:
+            balls = self._enclose([jobs[job] for job in alone], x[alone], there, np.zeros(alone.size, int))
+            for end, ball in zip(far, balls, strict=True):
+                end[alone] = ball
+        self._put(jobs, (np.minimum(here[0], far[0]), np.maximum(here[1], far[1])), low, high)
+        return Enclosed(low, high, np.ones((len(rows.Y), there.size, rows.left.size), np.bool_))
 
     def _enclose(
         self, jobs: Sequence[tuple[int, int, int]], x: Array, lams: Array, rounds: Indices
@@ -386,10 +466,11 @@ class SmoothPath(Path):
         )  # fmt: skip
 
     def _put(self, jobs: Sequence[tuple[int, int, int]], found: tuple[Array, Array], low: Array, high: Array) -> None:
-        """Write intervals (q, n) of fits (output, lambda, fold) to ``low, high (k, L, n)``, at the rows of the fold."""
+        """Cut ``low, high (k, L, n)`` to intervals (q, n) of fits (output, lambda, fold), at the rows of the fold."""
         for (c, k, fold), below, above in zip(jobs, *found, strict=True):
             held = slice(self.rows.starts[fold], self.rows.starts[fold + 1])
-            low[c, k, held], high[c, k, held] = below[held], above[held]
+            low[c, k, held] = np.maximum(low[c, k, held], below[held])
+            high[c, k, held] = np.minimum(high[c, k, held], above[held])
 
     def _objectives(self, jobs: Sequence[tuple[int, int]], lams: Array) -> Objective:
         """Return the objectives of fits without a fold, by the numbers of output and fold."""
@@ -407,7 +488,7 @@ class SmoothPath(Path):
         return enclosure.Bend(int(getattr(loss, "bends_once", False)), int(loss.piecewise_quadratic))
 
     def influence(self, order: int) -> HeldOut:
-        f, status, rho, _ = self._influence(order)
+        f, status, rho, *_ = self._influence(order)
         if not routes.by_leverages(self.rows, self.thresholds):
             self.ratio = rho.max(axis=(0, 2))  # no term of the series changes it
         return HeldOut.of(f, status.max(axis=2), exact=False)
@@ -447,6 +528,11 @@ class SmoothPath(Path):
         ends = np.empty((len(self.rows.Y), 1, self.rows.left.size, self._width))
         self._exact(np.array([k]), ends)
         return ends[:, 0].swapaxes(0, 1)
+
+
+def anywhere(*shape: int) -> tuple[Array, Array]:
+    """Return the ends of intervals that contain everything."""
+    return np.full(shape, -np.inf), np.full(shape, np.inf)
 
 
 def with_lost(status: NDArray[np.int64], representation: Representation, lams: Array) -> NDArray[np.int64]:

@@ -5,11 +5,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.numerics.smooth import enclosure_kernel, heldout_kernel, newton, refits_kernel
+from kernsel.numerics.smooth import (
+    enclosure_between,
+    enclosure_kernel,
+    enclosure_steps,
+    heldout_kernel,
+    newton,
+    refits_kernel,
+)
 from kernsel.numerics.square import leverage
 from kernsel.paths import routes
 from kernsel.paths.outputs import Fits, HeldOut
-from kernsel.paths.smooth import SmoothPath
+from kernsel.paths.smooth import ByInverse, SmoothPath
 from kernsel.paths.updates import nystrom_influence
 from kernsel.representation.gram import Gram
 
@@ -22,6 +29,7 @@ class GramSmoothPath(SmoothPath):
     representation: Gram
     solver = newton.in_kernel
     step = heldout_kernel.newton_step
+    by_inverse = ByInverse(enclosure_steps.enclosed_step, enclosure_between.enclose_between)
     together = refits_kernel.refit_folds
     series = heldout_kernel.influence
     enclose = enclosure_kernel.enclose

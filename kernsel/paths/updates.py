@@ -24,13 +24,16 @@ Array = NDArray[np.float64]
 class Updated(NamedTuple):
     """Held-out outputs f (k, L, n), the status and ratio of every fold, both (k, L, t), and solutions (k, L, t, .).
 
-    Statuses are no better than those of fits that didn't converge.
+    Statuses are no better than those of fits that didn't converge. Intervals ``low, high (k, L, n)`` contain the
+    held-out outputs of exact fits, where these are wanted.
     """
 
     f: Array
     status: NDArray[np.int64]
     rho: Array
     x: Array | None = None
+    low: Array | None = None
+    high: Array | None = None
 
 
 def update_folds(
@@ -41,7 +44,8 @@ def update_folds(
     V: Array | None = None,
     trust: float = np.inf,
     which: NDArray[np.bool_] | NDArray[np.int64] | slice = slice(None),
-    solutions: bool = False,
+    solutions: bool | Array = False,
+    intervals: bool = False,
 ) -> Updated:
     """Apply a fold update of ``numerics.smooth`` to the fits ``which`` of a path.
 
@@ -58,20 +62,25 @@ def update_folds(
         The share of what a Newton step promises by which it may stray.
     which : array, optional
         Numbers of lambda, or (L,) bool; all without it.
-    solutions : bool
-        Whether those that Newton steps end at are wanted.
+    solutions : bool or (k, l, t, .) array
+        Whether those that Newton steps end at are wanted; or those that the update is given.
+    intervals : bool
+        Whether an update that makes intervals is to do so.
     """
     rows, loss, fits = path.rows, path.learner.loss, path.fits
     x, at = (np.ascontiguousarray(each[:, which]) for each in (fits.x, fits.f))
     _, d1, d2 = loss.expand(rows.Y, rows.s, at)
-    held = heldout.HeldOut.room(at.copy(), rows.left.size, x.shape[2] if solutions else 0)
+    held = heldout.HeldOut.room(at.copy(), rows.left.size, x.shape[2] if solutions is True else 0, intervals)
+    if isinstance(solutions, np.ndarray):
+        held = held._replace(x=solutions)
     stack = Objective(rows.Y, rows.s[None], path.lams[which], np.array(loss.parameters), int(path.bias))
     V = np.zeros((rows.n, 0)) if V is None else V
     G, fitted = representation.matrix(path.bias), heldout.Fit(x, at, d1, d2)
     heldout.update_folds(update, G, V, stack, loss.pointer, fitted, rows.folds, order, trust, held)
     of_fits = fits.status[:, which, None]
     status = np.maximum(held.status, np.where(of_fits == CONVERGED, held.status, of_fits))
-    return Updated(held.out, status, held.rho, held.x if solutions else None)
+    low, high = (held.low, held.high) if intervals else (None, None)
+    return Updated(held.out, status, held.rho, held.x if solutions is not False else None, low, high)
 
 
 def nystrom_influence(path: Path, representation: Gram, share: float) -> HeldOut:

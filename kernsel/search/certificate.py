@@ -35,9 +35,6 @@ FAR = 0.1
 """Where V' has kinks, and what is known between two fits leaves a gap of such a share, each is looked at by itself as
 well."""
 
-RESIDUALS = 4.0
-"""By so many widths of the interval at a fit's own lambda those at others are widened: see ``Proof._near``."""
-
 NOTHING = 0.995
 """A score that may be lower by such a share may be anything."""
 
@@ -261,20 +258,15 @@ class Proof:
     def _near(self, path: Path) -> Array:
         """Return lower bounds (L - 1,) of scores for all lambda between each two of a path, from the nearer fit alone.
 
-        A fit for one lambda has the gradient ``2 (lam' - lam) g`` for another one: with it the same ball or ellipsoid
-        encloses the fit for lam'. It contains those for all lambda in between: where ``h <= 1`` is how far
-        ``lam'' - lam`` is of ``lam' - lam``, ``2 lam'' ||e||^2 + <e, D e> <= h 2 (lam' - lam) <g, e>`` and
-        ``lam' h <= lam''`` give it for lam'. What is left of the gradient for lam itself moves centre and radius by at
-        most ``(1 + |lam' - lam| / lam') (lam / lam')^(1/2) <= 4`` times what it does for lam, with ratios up to 2.
+        Half way is where lambda has a ratio as large to both.
         """
         lams = path.lams
         least = np.full(lams.size - 1, np.inf)
         for number, lam in enumerate(lams):
             sides = [each for each in (number - 1, number + 1) if 0 <= each < lams.size]
-            found = path.enclosed_near(number, [lam, *(math.sqrt(lam * lams[side]) for side in sides)])
-            widest = RESIDUALS * (found.high[:, :1] - found.low[:, :1])
-            low, _ = range_folds(path.rows, path.learner.loss, found.low - widest, found.high + widest)
-            for side, score in zip(sides, low[1:].sum(axis=1), strict=True):
+            found = path.enclosed_near(number, [math.sqrt(lam * lams[side]) for side in sides])
+            low, _ = range_folds(path.rows, path.learner.loss, found.low, found.high)
+            for side, score in zip(sides, low.sum(axis=1), strict=True):
                 least[min(number, side)] = min(least[min(number, side)], score)
         return least
 

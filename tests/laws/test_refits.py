@@ -29,7 +29,7 @@ def refit(p, bias, lams, away=None, wanted=None, loss=losses.LOGISTIC, tol=TOL):
         left = np.array([p.s.sum() - p.s[lo].sum() for lo in np.split(away.rows, away.bounds[1:-1])])
     folds = Folds(p.starts, *(own_rows(p.starts) if away is None else away), left, float(p.s.sum()))
     ends = np.full((1, L, t, p.n + bias), np.nan)
-    held = heldout.HeldOut(np.zeros((1, L, p.n)), np.zeros((1, L, t)), np.zeros((1, L, t), np.int64), ends)
+    held = heldout.HeldOut.room(np.zeros((1, L, p.n)), t)._replace(x=ends)
     stack = heldout.Objective(p.y[None], p.s[None], lams, loss.parameters, bias)
     fitted = heldout.Fit(*(each[None] for each in (fits.x, fits.f, fits.d1, fits.d2)))
     wanted = np.ones(t) if wanted is None else wanted

@@ -383,9 +383,9 @@ def test_a_singular_newton_system_is_refitted(monkeypatch, steps_only):
     update = smooth.update_folds
 
     def singular(*args, **kwargs):
-        f, status, rho, x = update(*args, **kwargs)
-        status[0, 0] = newton.SINGULAR
-        return f, status, rho, x
+        updated = update(*args, **kwargs)
+        updated.status[0, 0] = newton.SINGULAR
+        return updated
 
     monkeypatch.setattr(smooth, "update_folds", singular)
     held, exact = path.newton_step(), path.exact()

@@ -149,6 +149,12 @@ def rows_times(B, A):
 
 
 @inline
+def put_rows_times(B, A, out):
+    """Fill ``out (k, n)`` with ``B A``, in memory that is there already."""
+    _multiply_matrices(PLAIN, B, A, out)
+
+
+@inline
 def _multiply_matrices(form, A, B, out):
     """Fill ``out (n, k)`` with the product of ``A (n, m)`` and B, plain (m, k) or transposed (k, m)."""
     if A.size > 0 and B.size > 0:

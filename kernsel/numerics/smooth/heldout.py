@@ -70,23 +70,30 @@ class HeldOut(NamedTuple):
         0, or a key of ``convergence.REASONS``.
     x : (t, n + bias), (t, r) or (0, 0) array
         The solutions that Newton steps end at, as those of the fit; left as they are where a step failed.
+    low, high : (n,) or (0,) arrays
+        Intervals that contain the held-out outputs of exact fits, infinite where nothing is known: those of
+        ``enclosure_steps``.
     """
 
     out: Array
     rho: Array
     status: Indices
     x: Array
+    low: Array
+    high: Array
 
     @classmethod
-    def room(cls, out: Array, t: int, width: int = 0) -> Self:
+    def room(cls, out: Array, t: int, width: int = 0, intervals: bool = False) -> Self:
         """Return what updates of q L fits without each of t folds fill: ``out (q, L, n)``, and solutions of a width."""
         each = (*out.shape[:2], t)
         solutions = np.zeros((*each, width)) if width else np.empty((*each[:2], 0, 0))
-        return cls(out, np.zeros(each), np.zeros(each, np.int64), solutions)
+        ends = np.full((2, *out.shape[:2], out.shape[2] if intervals else 0), np.inf)
+        return cls(out, np.zeros(each), np.zeros(each, np.int64), solutions, -ends[0], ends[1])
 
 
 FIT, FITS = record(Fit, *4 * [f8_1]), record(Fit, *4 * [f8_3])
-HELD, HELDS = record(HeldOut, f8_1, f8_1, i8_1, f8_2), record(HeldOut, f8_3, f8_3, i8[:, :, ::1], f8[:, :, :, ::1])
+HELD = record(HeldOut, f8_1, f8_1, i8_1, f8_2, f8_1, f8_1)
+HELDS = record(HeldOut, f8_3, f8_3, i8[:, :, ::1], f8[:, :, :, ::1], f8_3, f8_3)
 
 UPDATE = types.FunctionType(types.void(f8_2, f8_2, OBJECTIVE, LOSS, FIT, FOLDS, i8, f8, HELD))
 """``(K or Z, V, objective, loss, fit, folds, order, trust, held)``: see ``update_folds`` for V, order and trust."""
@@ -133,7 +140,9 @@ def _updates(first, step, update, G, V, stack, loss, fits, folds, order, trust, 
         j, k = job // L, job % L
         objective = Objective(stack.y[j], stack.s[0], stack.lam[k], stack.parameters, stack.bias)
         fit = Fit(fits.x[j, k], fits.f[j, k], fits.d1[j, k], fits.d2[j, k])
-        of_fit = HeldOut(held.out[j, k], held.rho[j, k], held.status[j, k], held.x[j, k])
+        of_fit = HeldOut(
+            held.out[j, k], held.rho[j, k], held.status[j, k], held.x[j, k], held.low[j, k], held.high[j, k]
+        )
         update(G, V, objective, loss, fit, folds, order, trust, of_fit)
 
 

@@ -67,7 +67,7 @@ def newton_step(Z, V, objective, loss, fit, folds, order, trust, held):
     held : HeldOut
         Overwritten.
     """
-    (w, _, d1, d2), (starts, gone, bounds, left, N), (out, rho, status, ends) = fit, folds, held
+    (w, _, d1, d2), (starts, gone, bounds, left, N), (out, rho, status, ends, _, _) = fit, folds, held
     lam, bias = objective.lam, objective.bias
     n, r = Z.shape
     H = np.zeros((r, r))
@@ -188,7 +188,7 @@ def influence(Z, V, objective, loss, fit, folds, order, trust, held):
     held : HeldOut
         Overwritten.
     """
-    (w, _, d1, d2), (starts, _, _, left, N), (out, rho, status, _) = fit, folds, held
+    (w, _, d1, d2), (starts, _, _, left, N), (out, rho, status, _, _, _) = fit, folds, held
     lam, bias = objective.lam, objective.bias
     n, r = Z.shape
     H, R, e, total = np.zeros((r, r)), np.empty((r, r)), np.empty(r), np.empty(r)

@@ -118,7 +118,16 @@ def newton_step(K, V, objective, loss, fit, folds, order, trust, held):
     held : HeldOut
         Overwritten.
     """
-    (a, f, d1, d2), (starts, gone, bounds, left, N), (out, rho, status, ends) = fit, folds, held
+    take_steps(K, objective, loss, fit, folds, order, trust, held)
+
+
+@inline
+def take_steps(K, objective, loss, fit, folds, order, trust, held):
+    """Do what ``newton_step`` does; return the last inverse M, ``D^1/2`` of the curved rows, and the ridge of M.
+
+    The ridge is 0 if there is no inverse.
+    """
+    (a, f, d1, d2), (starts, gone, bounds, left, N), (out, rho, status, ends, _, _) = fit, folds, held
     lam, bias, n = objective.lam, objective.bias, f.size
     rows, straight, coefficients = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
     places = np.empty(n, np.int64)
@@ -188,6 +197,7 @@ def newton_step(K, V, objective, loss, fit, folds, order, trust, held):
             status[fold] = ASTRAY
         for j in range(lo, hi):
             out[j] = h[j]
+    return M, root, 0.0 if singular else 2.0 * factorised_for * lam
 
 
 @inline
@@ -279,7 +289,7 @@ def influence(K, V, objective, loss, fit, folds, order, trust, held):
     held : HeldOut
         Overwritten.
     """
-    (a, f, d1, d2), (starts, _, _, left, N), (out, rho, status, _) = fit, folds, held
+    (a, f, d1, d2), (starts, _, _, left, N), (out, rho, status, _, _, _) = fit, folds, held
     lam, bias, n = objective.lam, objective.bias, f.size
     mu = 2.0 * N * lam
     rows, fold_rows, kappa = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
@@ -400,7 +410,7 @@ def nystrom_influence(K, V, objective, loss, fit, folds, order, trust, held):
     held : HeldOut
         Overwritten.
     """
-    (a, f, d1, d2), (starts, _, _, left, N), (out, _, status, _) = fit, folds, held
+    (a, f, d1, d2), (starts, _, _, left, N), (out, _, status, _, _, _) = fit, folds, held
     lam, bias = objective.lam, objective.bias
     n, c = V.shape
     mu = 2.0 * N * lam

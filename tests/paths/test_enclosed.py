@@ -1,0 +1,124 @@
+"""Intervals of a path contain the outputs of exact fits: from Newton steps, between two lambda, and near one."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tolerances
+from kernsel.folds.partition import Partition
+from kernsel.kernels import Gaussian, Statistics
+from kernsel.numerics.smooth import newton
+from kernsel.parts import read_learner
+from kernsel.paths import make_path
+from kernsel.representation.problem import Problem
+
+LAMS = [1e-1, 5e-2, 1e-2, 3e-3, 1e-4, 1e-6]
+REGRESSIONS = ("svr", "qsvr")
+
+
+def path_of(learner, tau=1.0, folds=5, weighted=False, seed=0, n=40, training=None):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, 2))
+    y = np.sin(2 * X[:, 0]) + 0.5 * random.normal(size=n)
+    y = y if learner.partition("(")[0] in REGRESSIONS else np.where(y > 0, 1.0, -1.0)
+    y[:4] = y[-4:] = [1.0, -1.0, 1.0, -1.0]  # no fit is left with one class
+    s = random.exponential(size=n) + 0.1 if weighted else None
+    starts = np.linspace(0, n, folds + 1).astype(int)
+    rows = Partition(X, y[None].copy(), starts, np.arange(n), Statistics(X), 0, s, training)
+    task = "regression" if learner.partition("(")[0] in REGRESSIONS else "classification"
+    path = make_path(Problem(rows, Gaussian(tau), None), read_learner(learner, task), LAMS)
+    path.keeps_folds = True
+    return path
+
+
+def exact(path, lams):
+    """Held-out outputs (L, n) of fits without each fold that are solved to rounding."""
+    rows, t = path.rows, path.rows.left.size
+    weights = np.array([np.where(rows.kept(fold), rows.s, 0.0) for fold in range(t)])
+    x, f = np.zeros((t, len(lams), path._width)), np.zeros((t, len(lams), rows.n))
+    loss = path.learner.loss
+    status = newton.solve_paths(
+        path.solver, path._matrix[None], int(path.bias), np.zeros(t, np.int64), np.tile(rows.Y, (t, 1)), weights,
+        np.array(lams), loss.pointer, np.array(loss.parameters), True, x, f, 1e-22,
+    )  # fmt: skip
+    assert not status.any()
+    return np.concatenate([f[k, :, rows.starts[k] : rows.starts[k + 1]] for k in range(t)], axis=1)
+
+
+def contains(low, high, found):
+    slack = tolerances.ENCLOSED * (1 + np.abs(found))
+    return ((low <= found + slack) & (high >= found - slack)).all()
+
+
+@settings(max_examples=25)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    bias=st.sampled_from(["", "(bias=false)"]),
+    tau=st.sampled_from([0.1, 1.0, 10.0, 100.0]),
+    folds=st.sampled_from([2, 5, 7, 40]),
+    weighted=st.booleans(),
+)
+def test_intervals_by_the_inverse_behind_newton_steps_hold_exact_refits(seed, bias, tau, folds, weighted):
+    path = path_of(f"klr{bias}", tau, folds, weighted, seed)
+    assert contains(path.enclosed.low[0], path.enclosed.high[0], exact(path, LAMS))
+
+
+def test_they_are_narrow_where_lambda_is_not_tiny():
+    path = path_of("klr", folds=5)
+    width = (path.enclosed.high - path.enclosed.low)[0]
+    assert width[:3].max() < 0.02
+    assert not path.enclosed.refitted[0, :2].any()
+
+
+def test_fits_that_leave_out_more_than_their_fold_are_held():
+    training = np.ones((5, 40), np.bool_)
+    for fold in range(5):
+        training[fold, max(8 * fold - 2, 4) : min(8 * fold + 10, 36)] = False
+        training[fold, 8 * fold : 8 * fold + 8] = False
+    path = path_of("klr", training=training)
+    assert contains(path.enclosed.low[0], path.enclosed.high[0], exact(path, LAMS))
+    assert np.isfinite(path.enclosed.high[0, :3]).all()
+
+
+def test_the_law_notices_intervals_that_are_too_narrow():
+    path = path_of("klr")
+    found, outputs = path.enclosed, exact(path, LAMS)[:3]
+    low, high = found.low[0, :3], found.high[0, :3]
+    middle, half = 0.5 * (low + high), 0.5 * (high - low)
+    assert contains(middle - half, middle + half, outputs)
+    assert not contains(middle - 0.02 * half, middle + 0.02 * half, outputs)
+
+
+@settings(max_examples=15)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    bias=st.sampled_from(["", "(bias=false)"]),
+    tau=st.sampled_from([0.3, 3.0, 30.0]),
+    weighted=st.booleans(),
+    part=st.floats(0.0, 1.0),
+)
+def test_intervals_between_two_lambda_by_one_inverse_hold_all_between(seed, bias, tau, weighted, part):
+    path = path_of(f"klr{bias}", tau, 5, weighted, seed)
+    found = path.enclosed_between()
+    between = [(1 - part) * LAMS[k] + part * LAMS[k + 1] for k in range(len(LAMS) - 1)]
+    interpolated = (1 - part) * found.f[0, :-1] + part * found.f[0, 1:]
+    assert contains(interpolated + found.low[0], interpolated + found.high[0], exact(path, between))
+    assert np.isfinite(found.high[0, 0]).all()
+
+
+@settings(max_examples=15)
+@given(
+    learner=st.sampled_from(["svm", "l2svm", "svr", "qsvr"]),
+    bias=st.sampled_from(["", "(bias=false)"]),
+    seed=st.integers(0, 2**32 - 1),
+    part=st.floats(0.0, 1.0),
+    off=st.sampled_from([0.0, 1e-8, 1e-4, 1e-2]),
+    down=st.booleans(),
+)
+def test_a_fit_that_is_off_holds_all_lambda_up_to_another_one(learner, bias, seed, part, off, down):
+    path = path_of(f"{learner}{bias}", seed=seed)
+    f, ends = path._refits
+    path._refits = f, ends + off * np.abs(ends).max() * np.random.default_rng(seed).normal(size=ends.shape)
+    lam, at = (LAMS[2], LAMS[3]) if down else (LAMS[3], LAMS[2])
+    found = path.enclosed_near(LAMS.index(lam), [at])
+    assert contains(found.low[0], found.high[0], exact(path, [(1 - part) * lam + part * at]))
