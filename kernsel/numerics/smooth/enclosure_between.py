@@ -25,6 +25,7 @@ from kernsel.numerics.smooth.enclosure_steps import (
     LEAST,
     SHARP,
     SHRINK,
+    Inverse,
     Point,
     Step,
     error_of,
@@ -37,7 +38,9 @@ from kernsel.numerics.smooth.enclosure_steps import (
     spread_without,
 )
 from kernsel.numerics.smooth.heldout import UPDATE
-from kernsel.numerics.smooth.refits_kernel import GROUP, Inverse, fill_outputs, gather, inverse_for_all
+from kernsel.numerics.smooth.heldout_kernel import scaled_inverse
+from kernsel.numerics.smooth.refits_kernel import GROUP, fill_outputs, gather
+from kernsel.numerics.smooth.refits_kernel import LEAST as RAISED
 
 
 @pointer(UPDATE)
@@ -64,14 +67,28 @@ def enclose_between(K, V, objective, loss, fit, folds, order, trust, held):
     """
     t, n = folds.left.size, fit.f.size
     ridge = 2.0 * folds.left[0] * objective.lam
-    M, root, failed = inverse_for_all(K, objective, fit, ridge)
+    inverse, failed = inverse_in_full(K, objective, fit, ridge)
     for i in range(n):
         held.low[i], held.high[i] = -np.inf, np.inf
     if failed:
         return
     for first in range(0, t, GROUP):
         numbers = np.arange(first, min(first + GROUP, t))
-        enclose_group_between(K, Inverse(M, root, ridge), V[0, 0], V[0, 1], objective, loss, folds, numbers, held)
+        enclose_group_between(K, inverse, V[0, 0], V[0, 1], objective, loss, folds, numbers, held)
+
+
+@inline
+def inverse_in_full(K, objective, fit, ridge):
+    """Return the ``Inverse`` by the fit to all rows, and whether there is none."""
+    n, longest = fit.f.size, 0.0
+    rows, root, M = np.arange(n), np.empty(n), np.empty((n + objective.bias, n + objective.bias))
+    for i in range(n):
+        longest = max(longest, K[i, i])
+    least = RAISED * ridge / (longest if longest > 0.0 else 1.0)
+    for i in range(n):
+        root[i] = np.sqrt(max(fit.d2[i], least))
+    failed = scaled_inverse(K, objective.bias, rows, root, ridge, M) != 0
+    return Inverse(M, root, ridge), failed
 
 
 @inline

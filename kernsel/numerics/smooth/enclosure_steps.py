@@ -55,7 +55,7 @@ from kernsel.numerics.smooth.convergence import ASTRAY, CONVERGED
 from kernsel.numerics.smooth.enclosure import EPS, FEW
 from kernsel.numerics.smooth.heldout import UPDATE
 from kernsel.numerics.smooth.heldout_kernel import take_steps
-from kernsel.numerics.smooth.refits_kernel import GROUP, Inverse, drop_rows, fill_outputs, gather
+from kernsel.numerics.smooth.refits_kernel import GROUP, drop_rows, fill_outputs, gather
 
 BACKWARD = 8.0
 """An inverse from a Cholesky factor is off by so many times what one product with it may be."""
@@ -90,6 +90,23 @@ TRIED, STEP = 12, 0.85
 
 CHORD = 1e-3
 """Over at least such a distance the slope from one output to another is told by their difference."""
+
+
+class Inverse(NamedTuple):
+    """The inverse for all rows: that of ``refits_kernel`` in float64, as bounds of rounding errors need it.
+
+    Parameters
+    ----------
+    M : (n + bias, n + bias) array
+    root : (n,) array
+        ``D0^1/2``.
+    ridge : float
+        mu0.
+    """
+
+    M: NDArray[np.float64]
+    root: NDArray[np.float64]
+    ridge: float
 
 
 class Point(NamedTuple):
