@@ -43,9 +43,12 @@ class GridSearch(Walk):
         Those of every search: see ``kernsel.search.walk``.
     ladder : sequence of int, ascending
         Ranks of successive halving, below that in force; with none every candidate is scored there.
+    few : bool
+        Whether halving is of few rows, where more candidates are scored at the representation in force.
     """
 
     ladder: Sequence[int] = ()
+    few: bool = False
     extensions: list[dict[str, str]] = field(default_factory=list)
     remark: str | None = None
 
@@ -100,7 +103,7 @@ class GridSearch(Walk):
         Where few rows were halved also those of the lowest score, from which the rule of choice has its limit.
         """
         middles = [best]
-        if self.ladder and self.board.rows.n < FEW_ROWS:
+        if self.few:
             middles.append(self.board.candidates()[0])
         around = [key for each in middles for axes in self.grids if each in axes for key in axes.neighbours(each)]
         return [key for key in dict.fromkeys(around) if self._is_provisional(key)]
@@ -124,7 +127,7 @@ class GridSearch(Walk):
 
     def _halve(self, keys: list[Key]) -> None:
         """Score candidates by successive halving, or all of them where there is no ladder or they are few."""
-        finalists = max(-(-finalists_of(self.board.rows.n) // len(self.grids)), FEWEST)
+        finalists = max(-(-(FINALISTS_OF_FEW if self.few else FINALISTS) // len(self.grids)), FEWEST)
         for level, rank in enumerate(self.ladder, 1):
             if len(keys) <= finalists:
                 break
@@ -132,11 +135,6 @@ class GridSearch(Walk):
             best = sorted(keys, key=lambda key: self.board.found[key].order)
             keys = best[: max(finalists, len(keys) // KEPT) if level < len(self.ladder) else finalists]
         self.board.score(keys)
-
-
-def finalists_of(n: int) -> int:
-    """Return how many candidates of n rows successive halving leaves in the end, of all kernels."""
-    return FINALISTS_OF_FEW if n < FEW_ROWS else FINALISTS
 
 
 def _where(axes: Axes, candidate: Candidate) -> list[str]:

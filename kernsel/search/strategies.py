@@ -9,7 +9,7 @@ from kernsel.representation.ranks import LowRank, Rank
 from kernsel.search.axes import Axes
 from kernsel.search.board import Board
 from kernsel.search.choice import Rule
-from kernsel.search.grid import GridSearch
+from kernsel.search.grid import FEW_ROWS, GridSearch
 
 FIRST_RANK = 50
 """Landmarks of the first round of successive halving."""
@@ -71,4 +71,5 @@ class Halving:
 
     def begin(self, board: Board, grids: list[Axes], extend: bool, rule: Rule) -> GridSearch:
         """Return the search under way, before its first step."""
-        return GridSearch(board, grids, extend, rule, self.ranks(board.rows.n, board.rank))
+        n = board.rows.n
+        return GridSearch(board, grids, extend, rule, self.ranks(n, board.rank), few=n < FEW_ROWS)

@@ -13,7 +13,7 @@ from kernsel.errors import OptionError, UnknownPlugin
 from kernsel.parts import read_search
 from kernsel.representation.ranks import Full, LowRank
 from kernsel.search.board import Board
-from kernsel.search.grid import finalists_of
+from kernsel.search.grid import FINALISTS_OF_FEW
 from kernsel.search.strategies import Halving
 
 GRID = {"tau": 2.0 ** np.arange(-4, 12), "lambda": 2.0 ** np.arange(-17, 4, 2)}
@@ -47,7 +47,7 @@ def test_those_left_behind_come_later_and_say_at_which_rank():
     candidates = result.candidates
     ranks = [c.rank for c in candidates]
     in_force = ranks.count(None)
-    assert finalists_of(600) <= in_force < 2 * finalists_of(600)
+    assert FINALISTS_OF_FEW <= in_force < 2 * FINALISTS_OF_FEW
     assert ranks == [None] * in_force + [50] * (len(ranks) - in_force)
     assert result.table["rank"].notna().sum() == len(ranks) - in_force
 
@@ -122,7 +122,7 @@ def test_what_needs_all_candidates_on_few_rows():
     halved = kernsel.select(X, y, **options)
     whole = kernsel.select(X, y, search="grid", **options)
     in_force = [c for c in halved.candidates if c.rank is None]
-    assert finalists_of(600) <= len(in_force) < len(halved.candidates)
+    assert FINALISTS_OF_FEW <= len(in_force) < len(halved.candidates)
     assert 1 <= halved.procedure.equivalent <= halved.procedure.compared == len(in_force)
     assert halved.procedure.error == pytest.approx(whole.procedure.error, rel=0.05)
     for certain in ({"certify": 0.05}, {"one_se": True}):
