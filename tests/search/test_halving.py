@@ -69,6 +69,22 @@ def test_all_neighbours_of_the_winner_are_scored_at_the_representation_in_force(
     assert safest.verified >= result.best.verified
 
 
+def test_of_few_rows_neighbours_of_the_lowest_score_are_scored_as_well():
+    """The rule of choice has its limit from that score: it must not be that of a candidate beside the lowest."""
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(400) < 0.5, 1, -1)
+    X = rng.standard_normal((400, 20))
+    X = np.where(y[:, None] > 0, 2 * X, X + 2 / math.sqrt(20))  # ringnorm: many candidates tie
+    result = tables.choose(X, y, learner="svm", folds=5, grid=GRID, extend=False, search="halving")
+    lowest = min((c for c in result.candidates if c.rank is None), key=lambda c: c.score)
+    assert lowest.key != result.best.key
+    tau, lam = GRID["tau"], GRID["lambda"]
+    i, j = (int(np.flatnonzero(axis == v)[0]) for axis, v in ((tau, lowest.kernel.tau), (lam, lowest.lam)))
+    in_force = {(c.kernel.tau, c.lam) for c in result.candidates if c.rank is None}
+    around = {(t, v) for t in tau[max(i - 1, 0) : i + 2] for v in lam[max(j - 1, 0) : j + 2]}
+    assert around <= in_force
+
+
 def test_the_grid_is_extended_from_the_choice():
     X, y = data("krr")
     result = tables.choose(X, y, learner="krr", folds=5, search="halving", grid={**GRID, "tau": GRID["tau"][:5]})
