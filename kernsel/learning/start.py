@@ -125,7 +125,7 @@ def choose_start(dataset: Dataset, rows: Partition, kernel: Learnable, learner: 
     """
     isotropic: Any = kernel.isotropic if kernel.theta is None else kernel
     board = Board([rows], CV(), Errors.of(dataset))
-    search: Search = read_search("auto", rows.n, len(rows.Y), board.rank, False)
+    search: Search = read_search("auto", rows.n, len(rows.Y), board.rank, False, learner)
     grids = make_grids([isotropic], "auto", rows, learner)
     # Beyond that grid kernels are nearly flat, and rounding leaves little of a gradient.
     search.begin(board, grids, extend=False, rule=Rule(MINIMUM, 0.0)).run()

@@ -9,7 +9,7 @@ from kernsel.representation.ranks import LowRank, Rank
 from kernsel.search.axes import Axes
 from kernsel.search.board import Board
 from kernsel.search.choice import Rule
-from kernsel.search.grid import GridSearch
+from kernsel.search.grid import FEW_ROWS, GridSearch
 
 FIRST_RANK = 50
 """Landmarks of the first round of successive halving."""
@@ -23,7 +23,8 @@ class Grid:
     -----
     Cost: That of the criterion for every candidate.
 
-    Against: From 1000 rows on most of the time goes to candidates that a small rank would have sorted out.
+    Against: From 1000 rows on (600 if the loss isn't square) most of the time goes to candidates that a small rank
+    would have sorted out.
 
     Examples
     --------
@@ -46,9 +47,11 @@ class Halving:
 
     Notes
     -----
-    Cost: That of the criterion at small ranks, and in full for ten finalists of each kernel and neighbours of the best.
+    Cost: That of the criterion at small ranks, and in full for ten finalists (24 below 1000 rows) and neighbours of the
+    best.
 
-    Against: A candidate that a small rank represents badly may be left behind.
+    Against: A candidate that a small rank represents badly may be left behind, and those left behind are not compared
+    with the choice: fewer count as equivalent to it.
 
     Examples
     --------
@@ -68,4 +71,5 @@ class Halving:
 
     def begin(self, board: Board, grids: list[Axes], extend: bool, rule: Rule) -> GridSearch:
         """Return the search under way, before its first step."""
-        return GridSearch(board, grids, extend, rule, self.ranks(board.rows.n, board.rank))
+        n = board.rows.n
+        return GridSearch(board, grids, extend, rule, self.ranks(n, board.rank), few=n < FEW_ROWS)

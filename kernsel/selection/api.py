@@ -160,7 +160,7 @@ def select(
     search : {"auto", "grid", "halving"}
         Score every candidate, or all at a small rank, the best eighth at twice that rank, and so on, and the last few
         and their neighbours at the representation in force. By default the latter from 1000 rows, times
-        outputs.
+        outputs; from 600 where the loss isn't the square one.
     refine : {"compass", "simplex", "gradient"}, optional
         Leave the grid afterwards, from its three best minima: by compass steps, the simplex of Nelder and Mead, or,
         for the square loss, Gaussian kernels and criteria that have one, the gradient.

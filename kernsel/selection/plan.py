@@ -159,7 +159,7 @@ class Plan:
         "auto",
         "text",
         "auto|grid|halving",
-        "Score every candidate, or halve them at growing rank; auto halves from 1000 rows.",
+        "Score every candidate, or halve them at growing rank; auto halves from 1000 rows, or 600 if no square loss.",
     )
     refine: str | None = _option(
         None, "text", "compass|simplex|gradient", "Leave the grid afterwards, from its best minima."

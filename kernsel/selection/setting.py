@@ -203,7 +203,7 @@ def read_terms(dataset: Dataset, plan: Plan) -> Terms:
     rule = Rule.read(plan.choose, plan.within, plan.one_se, dataset.task, criterion, metric)
     certify = read_certify(plan.certify, criterion, learner, rank, deals[0])
     wanted = "grid" if certify is not None and plan.search == "auto" else plan.search
-    search = read_search(wanted, dataset.n, len(dataset.Y), rank, rule.name == ONE_SE)
+    search = read_search(wanted, dataset.n, len(dataset.Y), rank, rule.name == ONE_SE, learner)
     check_grid(plan.grid)
     calibration = _read_calibration(plan, learner, dataset, folds[0])
     if rule.name == ONE_SE:

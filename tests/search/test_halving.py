@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_classification, make_friedman1
 
+import kernsel
 import tables
+from kernsel import registry
 from kernsel.errors import OptionError, UnknownPlugin
 from kernsel.parts import read_search
 from kernsel.representation.ranks import Full, LowRank
 from kernsel.search.board import Board
-from kernsel.search.grid import FINALISTS
+from kernsel.search.grid import FINALISTS_OF_FEW
 from kernsel.search.strategies import Halving
 
 GRID = {"tau": 2.0 ** np.arange(-4, 12), "lambda": 2.0 ** np.arange(-17, 4, 2)}
@@ -45,7 +47,7 @@ def test_those_left_behind_come_later_and_say_at_which_rank():
     candidates = result.candidates
     ranks = [c.rank for c in candidates]
     in_force = ranks.count(None)
-    assert FINALISTS <= in_force < 2 * FINALISTS
+    assert FINALISTS_OF_FEW <= in_force < 2 * FINALISTS_OF_FEW
     assert ranks == [None] * in_force + [50] * (len(ranks) - in_force)
     assert result.table["rank"].notna().sum() == len(ranks) - in_force
 
@@ -65,6 +67,22 @@ def test_all_neighbours_of_the_winner_are_scored_at_the_representation_in_force(
     assert all(c.value >= result.best.value for c in result.candidates if c.verified is not None)
     safest = choose("svm", search="halving", choose="safest").best
     assert safest.verified >= result.best.verified
+
+
+def test_of_few_rows_neighbours_of_the_lowest_score_are_scored_as_well():
+    """The rule of choice has its limit from that score: it must not be that of a candidate beside the lowest."""
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(400) < 0.5, 1, -1)
+    X = rng.standard_normal((400, 20))
+    X = np.where(y[:, None] > 0, 2 * X, X + 2 / math.sqrt(20))  # ringnorm: many candidates tie
+    result = tables.choose(X, y, learner="svm", folds=5, grid=GRID, extend=False, search="halving")
+    lowest = min((c for c in result.candidates if c.rank is None), key=lambda c: c.score)
+    assert lowest.key != result.best.key
+    tau, lam = GRID["tau"], GRID["lambda"]
+    i, j = (int(np.flatnonzero(axis == v)[0]) for axis, v in ((tau, lowest.kernel.tau), (lam, lowest.lam)))
+    in_force = {(c.kernel.tau, c.lam) for c in result.candidates if c.rank is None}
+    around = {(t, v) for t in tau[max(i - 1, 0) : i + 2] for v in lam[max(j - 1, 0) : j + 2]}
+    assert around <= in_force
 
 
 def test_the_grid_is_extended_from_the_choice():
@@ -94,6 +112,37 @@ def test_the_ranks(search, n, outputs, rank, expected):
     rank = Full() if rank is None else LowRank(rank)
     part = read_search(search, n, outputs, rank, one_se=False)
     assert (part.ranks(n, rank) if part.name == "halving" else ()) == expected
+
+
+@pytest.mark.parametrize(
+    ("learner", "n", "outputs", "expected"),
+    [
+        ("svm", 599, 1, "grid"),
+        ("svm", 600, 1, "halving"),
+        ("klr", 400, 2, "halving"),
+        ("klr", 399, 2, "grid"),
+        ("qsvr(epsilon=0.1)", 600, 1, "halving"),
+        ("lssvm", 999, 1, "grid"),
+        ("krr", 1000, 1, "halving"),
+    ],
+)
+def test_losses_that_are_not_square_are_halved_from_fewer_rows(learner, n, outputs, expected):
+    part = registry.build("learner", learner)
+    assert read_search("auto", n, outputs, Full(), False, part).name == expected
+    assert read_search("auto", n, outputs, Full(), True, part).name == "grid"
+
+
+def test_what_needs_all_candidates_on_few_rows():
+    X, y = data("svm")
+    options = {"learner": "svm", "kernel": "gaussian", "folds": 5}
+    halved = kernsel.select(X, y, **options)
+    whole = kernsel.select(X, y, search="grid", **options)
+    in_force = [c for c in halved.candidates if c.rank is None]
+    assert FINALISTS_OF_FEW <= len(in_force) < len(halved.candidates)
+    assert 1 <= halved.procedure.equivalent <= halved.procedure.compared == len(in_force)
+    assert halved.procedure.error == pytest.approx(whole.procedure.error, rel=0.05)
+    for certain in ({"certify": 0.05}, {"one_se": True}):
+        assert all(c.rank is None for c in kernsel.select(X, y, **options, **certain).candidates)
 
 
 def test_one_standard_error_looks_at_all_candidates():
