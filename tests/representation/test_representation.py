@@ -145,7 +145,7 @@ def test_a_selection_with_a_tolerance_says_what_it_took():
 @pytest.mark.parametrize("landmarks", ["uniform", "kmeans"])
 def test_halving_ends_at_the_landmarks_asked_for(landmarks):
     X, y = tables.waves(250)
-    grid = {"tau": [0.3, 1.0, 3.0, 10.0], "lambda": [1e-4, 1e-3, 1e-2, 1e-1]}
+    grid = {"tau": np.geomspace(0.3, 10.0, 6), "lambda": np.geomspace(1e-4, 1e-1, 8)}
     result = tables.choose(X, y, rank=120, landmarks=landmarks, search="halving", grid=grid, folds=5, extend=False)
     assert METHODS[landmarks] in result.data["representation"]
     assert any(candidate.rank == 50 for candidate in result.candidates)
