@@ -1,11 +1,11 @@
 """The right kernel: profiles of a distance, with one width for all features or a relevance for each.
 
 Relevances are learnt by the evidence of the square loss, with a log-normal prior that keeps them from over-fitting, on
-up to a thousand rows; of the leading profiles also with ranks of features beside their values. Kernels that were learnt
-so, and their mean, times a few common factors, stand beside those of one width in one search: the learner in use, the
-criterion, verification and the rule of choice decide between them as between any others. That is fair with the prior.
-The error that is reported is not of that search: relevances are learnt anew without each fold, whose rows are then
-predicted.
+up to a thousand rows; of the leading profiles also with ranks of features beside their values. The best of them are one
+kernel together: their sum, whose weights the evidence learns, too. Times a few common factors it stands beside kernels
+of one width in one search: the learner in use, the criterion, verification and the rule of choice decide between them
+as between any others. That is fair with the prior. The error that is reported is not of that search: relevances and
+weights are learnt anew without each fold, whose rows are then predicted.
 
 A metric that turns axes is learnt, too. Leave-one-out over-rates it: it stands for choice only if it is the better one
 on rows that had no part in learning, twice: on a part of the rows, and where it is learnt anew without each fold.

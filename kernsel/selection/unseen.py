@@ -25,9 +25,9 @@ Array = NDArray[np.float64]
 
 DOUBT = {1: 1.0}
 """By how many standard errors of the difference a candidate for which less was learnt has to be better, by how much was
-learnt for the choice. Relevances have a prior that holds them to one width where rows say nothing: on 25 tables of 145
-to 200 rows a fall back to one width within the standard error helped once and harmed six times, on 22 of 100 rows it
-was even. A metric has no such prior."""
+learnt for the choice. Relevances have a prior that holds them to one width where rows say nothing; a metric has none.
+With it the test error was lower on 4 of 27 tables of 145 to 200 rows and never higher, lower on 1 of 22 of 100 rows and
+higher on 4, the same on the others; on mpg, 274 rows, eight draws, it was 6 % lower."""
 
 
 class Unseen(Protocol):
