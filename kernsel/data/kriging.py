@@ -35,8 +35,8 @@ RIDGES = 10.0 ** (np.arange(-10, 3) / 2)
 WIDTH = 2.0
 """Of the kernel, in mean distances of two centres; half of that and twice that fill in as well."""
 NEAREST = 50
-"""Centres of one system. 30 and 100 fill in as well, and so do systems of all centres. So do ranks in the distance,
-relevances in it by evidence, and the average with trees: none of them lowered the errors of what learns from it."""
+"""Centres of one system. 30 and 100 fill in as well, and so do systems of all centres. A distance of
+ranks, relevances in the distance, and the average with trees were tried: a learner on filled rows erred as much."""
 MOST_CENTRES, MOST_JUDGED = 1000, 300
 """Rows that are centres, and those whose leave-one-out residuals judge the ridges."""
 ROUNDS = 2

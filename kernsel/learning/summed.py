@@ -27,6 +27,10 @@ SIGMA = 1.0
 """Standard deviation of log weights under their prior. The evidence alone gives one kernel all of the weight, and what
 errors the others would average is lost; equal weights cost where one kernel is right."""
 
+ALONE = 4.0
+"""Descents also begin where a kernel has this logarithm of the others' weight, at its own ridge: from equal weights and
+a mean ridge a kernel that is right, and wants next to no ridge, is not found."""
+
 LEAST = 0.02
 """Kernels of a smaller share of the weight are left out: they only cost time."""
 
@@ -146,7 +150,7 @@ def learn_sum(
     Returns
     -------
     LearntSum
-        Without the kernels of next to no weight.
+        The heaviest kernel first, without those of next to no weight.
 
     Raises
     ------
@@ -158,13 +162,15 @@ def learn_sum(
     low = np.append(np.full(logs.size, -REACH), ridges.min())
     high = np.append(np.full(logs.size, REACH), math.log(LARGEST_RIDGE))
     stages = [(some(rows, PART, seed), STEPS), (rows, POLISH)] if rows.n > 1.5 * PART else [(rows, STEPS)]
-    best = Descent(np.append(logs, ridges.mean()))
+    alone = [np.append(ALONE * row, ridge) for row, ridge in zip(np.eye(logs.size), ridges, strict=True)]
+    ends = [Descent(x) for x in (np.append(logs, ridges.mean()), *alone)]
     for part, steps in stages:
         objective = Objective(part, [each.kernel(part.X) for each in profiles], int(learner.bias))
-        best = descend(objective, best, low, high, steps, TOLERANCE)
-    shares = np.exp(best.x[:-1] - best.x[:-1].max())
+        ends = [min((descend(objective, end, low, high, steps, TOLERANCE) for end in ends), key=lambda end: end.value)]
+    shares = np.exp(ends[0].x[:-1] - ends[0].x[:-1].max())
     shares /= shares.sum()
-    kept = [(each, float(share)) for each, share in zip(profiles, shares, strict=True) if share >= LEAST]
+    heaviest = np.argsort(-shares, kind="stable")
+    kept = [(profiles[i], float(shares[i])) for i in heaviest.tolist() if shares[i] >= LEAST]
     total = sum(share for _, share in kept)
     weights = tuple(share / total for _, share in kept)
-    return LearntSum(tuple(each for each, _ in kept), weights, math.exp(best.x[-1]))
+    return LearntSum(tuple(each for each, _ in kept), weights, math.exp(ends[0].x[-1]))

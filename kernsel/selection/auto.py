@@ -139,7 +139,8 @@ class Learnt:
     def relevances(self, features: Sequence[str]) -> dict[str, float]:
         """Return the relevances by their names, by the names of the features (d,).
 
-        Of a sum of kernels, whose relevances have different units: shares of the largest one of each, on average.
+        Of a sum of kernels, whose relevances have different units: shares of the largest one of each, averaged by
+        weight.
         """
         if isinstance(self.profile, LearntSum):
             return self.profile.shares(features)
@@ -279,9 +280,12 @@ def _together(best: Sequence[Learnt], rows: Partition, learner: Learner, seed: i
     if len(profiles) < 2:
         return list(best), []
     try:
-        return [Learnt(learn_sum(rows, profiles, learner, seed=seed), 1.0, math.nan)], []
+        found = learn_sum(rows, profiles, learner, seed=seed)
     except SelectionError as error:
         return list(best), [f"kernel: weights of a sum of kernels can't be learnt ({error})"]
+    if len(found.profiles) == 1:
+        return [each for each in best if each.profile is found.profiles[0]], []
+    return [Learnt(found, 1.0, math.nan)], []
 
 
 def best_of_each_profile(learnt: Sequence[Learnt]) -> list[Learnt]:

@@ -44,18 +44,19 @@ def describe_compared(compared: Sequence[Mapping[str, Any]], chosen: Kernel) -> 
 def learnt_profiles(learnt: Candidates) -> list[dict[str, Any]]:
     """Return the profiles that relevances were learnt for, the lowest leave-one-out loss first, with their weights.
 
-    The weight is that in their sum, 0 if a profile was left out of it; a single profile has all of the weight.
+    The weight is that in their sum, 0 if a profile was left out of it; a kernel by itself has all of the weight.
     """
-    sums = [each.profile for each in learnt.learnt if isinstance(each.profile, LearntSum)]
-    pairs = zip(sums[0].profiles, sums[0].weights, strict=True) if sums else ()
-    weights = {id(profile): weight for profile, weight in pairs}
-    alone = 0.0 if sums else 1.0
+    weights: dict[int, float] = {}
+    for each in learnt.learnt:
+        found = each.profile
+        pairs = zip(found.profiles, found.weights, strict=True) if isinstance(found, LearntSum) else [(found, 1.0)]
+        weights.update((id(profile), weight) for profile, weight in pairs)
     return [
         {
             "kernel": kind_of(each.kernel),
             "relevances": each.profile.learnt_by,
             "loss": each.loss,
-            "weight": weights.get(id(each.profile), alone),
+            "weight": weights.get(id(each.profile), 0.0),
         }
         for each in learnt.parts
     ]
@@ -63,5 +64,6 @@ def learnt_profiles(learnt: Candidates) -> list[dict[str, Any]]:
 
 def describe_profiles(found: Sequence[Mapping[str, Any]], rows: int) -> str:
     """Say which profiles have learnt relevances, how good each is, and what they weigh, for people."""
-    listed = ", ".join(f"{each['kernel']} {each['loss']:.4g} (weight {each['weight']:.2g})" for each in found)
+    said = [f"weight {each['weight']:.2g}" if each["weight"] else "left out" for each in found]
+    listed = ", ".join(f"{each['kernel']} {each['loss']:.4g} ({it})" for each, it in zip(found, said, strict=True))
     return f"kernel: leave-one-out losses with relevances learnt on {rows} rows, and weights in the sum: {listed}"

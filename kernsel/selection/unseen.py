@@ -138,7 +138,6 @@ def _score_unseen(unseen: Unseen, candidate: Candidate, board: Board, rule: Rule
             figures = board.metrics.evaluate(board.rows, outputs)
             return _Score(rule.value(replace(candidate, metrics=figures)), None, outputs)
         losses = criterion.values(path, outputs)
-        value = float(board.rows.mean(losses)) if unseen.freedom(candidate.kernel) else rule.value(candidate)
-        return _Score(value, losses, outputs)
+        return _Score(float(board.rows.mean(losses)), losses, outputs)
     except SelectionError:
         return _Score(math.inf)
