@@ -39,8 +39,7 @@ from kernsel.numerics.smooth.enclosure_steps import (
 )
 from kernsel.numerics.smooth.heldout import UPDATE
 from kernsel.numerics.smooth.heldout_kernel import scaled_inverse
-from kernsel.numerics.smooth.refits_kernel import GROUP, fill_outputs, gather
-from kernsel.numerics.smooth.refits_kernel import LEAST as RAISED
+from kernsel.numerics.smooth.refits_kernel import GROUP, fill_outputs, gather, raised_root
 
 
 @pointer(UPDATE)
@@ -80,14 +79,9 @@ def enclose_between(K, V, objective, loss, fit, folds, order, trust, held):
 @inline
 def inverse_in_full(K, objective, fit, ridge):
     """Return the ``Inverse`` by the fit to all rows, and whether there is none."""
-    n, longest = fit.f.size, 0.0
-    rows, root, M = np.arange(n), np.empty(n), np.empty((n + objective.bias, n + objective.bias))
-    for i in range(n):
-        longest = max(longest, K[i, i])
-    least = RAISED * ridge / (longest if longest > 0.0 else 1.0)
-    for i in range(n):
-        root[i] = np.sqrt(max(fit.d2[i], least))
-    failed = scaled_inverse(K, objective.bias, rows, root, ridge, M) != 0
+    n = fit.f.size
+    root, M = raised_root(K, fit, ridge), np.empty((n + objective.bias, n + objective.bias))
+    failed = scaled_inverse(K, objective.bias, np.arange(n), root, ridge, M) != 0
     return Inverse(M, root, ridge), failed
 
 

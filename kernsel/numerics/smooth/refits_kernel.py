@@ -162,17 +162,26 @@ def refit_folds(K, V, objective, loss, fit, folds, order, tol, held):
 
 
 @inline
-def inverse_for_all(K, objective, fit, ridge):
-    """Return the ``Inverse``, and whether there is none that float32 bears."""
-    n, bias, longest, trace = fit.f.size, objective.bias, 0.0, 0.0
-    root, M = np.empty(n), np.zeros((n + bias, n + bias), np.float32)
+def raised_root(K, fit, ridge):
+    """Return ``D0^1/2`` (n,), D0 raised to what ``LEAST`` says."""
+    n, longest = fit.f.size, 0.0
+    root = np.empty(n)
     for i in range(n):
         longest = max(longest, K[i, i])
-        trace += fit.d2[i] * K[i, i]
-    error = ROUNDED * trace / ridge
     least = LEAST * ridge / (longest if longest > 0.0 else 1.0)
     for i in range(n):
         root[i] = np.sqrt(max(fit.d2[i], least))
+    return root
+
+
+@inline
+def inverse_for_all(K, objective, fit, ridge):
+    """Return the ``Inverse``, and whether there is none that float32 bears."""
+    n, bias, trace = fit.f.size, objective.bias, 0.0
+    root, M = raised_root(K, fit, ridge), np.zeros((n + bias, n + bias), np.float32)
+    for i in range(n):
+        trace += fit.d2[i] * K[i, i]
+    error = ROUNDED * trace / ridge
     B = np.empty((n, n), np.float32)
     for i in range(n):
         for j in range(i):
