@@ -143,7 +143,7 @@ def test_anew_learns_relevances_and_weights_on_other_rows():
     found = learn_sum(rows, profiles_of(rows), Krr())
     some = rows.taken(np.arange(50), np.arange(51))
     profiles = [each.again(some, Krr(), (each.sigma,)) for each in found.profiles]
-    expected = learn_sum(some, profiles, Krr(), found.weights).kernel
+    expected = learn_sum(some, profiles, Krr(), begun=found.weights).kernel
     np.testing.assert_array_equal(found.anew(some, Krr())(rows.X), expected(rows.X))
 
 
