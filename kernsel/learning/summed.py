@@ -1,4 +1,4 @@
-"""The sum of kernels whose relevances were learnt, and of the linear kernel, with weights that the evidence learns: where
+"""The sum of kernels whose relevances were learnt, and of the linear one, with weights that the evidence learns: where
 several kernels are as good their sum is better than each, and where one is right it gets nearly all of the weight.
 """
 
@@ -42,15 +42,15 @@ class LearntSum:
     """``k = w_0 <x, z>/m + w_1 k_1 + ... + w_p k_p``, of sum 1; the relevances of each k_i learnt by itself.
 
     A fit with k is a sum of functions of each of the kernels, so that they share the target, and errors that only some
-    of them make are averaged. The kernels of distances take long to say a straight line, and away from the rows they
-    fall back to the mean, so that the linear kernel is one of them.
+    of them make are averaged. Functions of kernels of distances fall back to the mean away from the rows, and follow a
+    plane only by large coefficients: the linear kernel takes that part of the target over.
 
     Parameters
     ----------
     profiles : tuple of LearntProfile
         At least one.
     weights : (p,) tuple of float
-        Of the profiles, greater than 0.
+        Of the profiles, greater than 0; with ``straight`` their sum is 1.
     ridge : float
         ``N lambda``, N the sum of the weights of rows, that was learnt with the weights.
     linear : Kernel or None
