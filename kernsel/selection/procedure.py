@@ -32,6 +32,7 @@ from kernsel.selection.loss_table import (
     indistinct,
     interval,
     resampled,
+    skewness_of_mean,
 )
 from kernsel.selection.unseen import Unseen
 
@@ -183,13 +184,16 @@ def whole_selection(
         s,
         units_of(folds, dataset, rows),
     )
-    losses = resampled(table, rule, draws(table.units, rows.seed))
+    drawn = draws(table.units, rows.seed)
+    losses = resampled(table, rule, drawn)
     if not losses.size:
         return "no draw leaves rows out"
-    error, low, high = interval(losses)
-    if not board.errors.classes:
+    error, low, high = interval(losses, skewness_of_mean(table, best))
+    if board.errors.classes:
+        high = min(high, 1.0)
+    else:
         error, low, high = (board.errors.unit * math.sqrt(max(each, 0.0)) for each in (error, low, high))
-    return Procedure(_pairs(table, keys, best, rows), error, low, high)
+    return Procedure(_pairs(table, keys, best, rows, drawn), error, low, high)
 
 
 def compare_verified(
@@ -223,14 +227,16 @@ def compare_verified(
         total /= times_held(board)
     nothing, s = np.zeros(len(known)), rows.s[:held] * often(board)
     table = LossTable(values, values, nothing, nothing, nothing, s, units_of(folds, dataset, rows))
-    return Comparison(_pairs(table, [c.key for c in known], 0, rows))
+    return Comparison(_pairs(table, [c.key for c in known], 0, rows, draws(table.units, rows.seed)))
 
 
-def _pairs(table: LossTable, keys: Sequence[Key], best: int, rows: Partition) -> dict[Key, Pair]:
+def _pairs(
+    table: LossTable, keys: Sequence[Key], best: int, rows: Partition, drawn: NDArray[np.float32]
+) -> dict[Key, Pair]:
     """Return what is known of each candidate of a table beside the choice, and beside the one with the lowest score."""
     at = int((table.values @ (table.s / table.s.sum()) + table.beyond).argmin())
     differences = difference_se(table, best, rows.starts)
-    equal = indistinct(table, at, rows.starts, rows.seed)
+    equal = indistinct(table, at, rows.starts, drawn)
     return dict(zip(keys, map(Pair, differences.tolist(), equal.tolist()), strict=True))
 
 
