@@ -123,7 +123,7 @@ def test_of_one_candidate_there_is_nothing_to_choose(seed, classes):
     losses = resampled(table, RULES[0], drawn)
     outside = (drawn == 0).astype(float)
     np.testing.assert_allclose(losses, outside @ table.errors[0] / outside.sum(axis=1), rtol=0, atol=tolerances.SUMS)
-    # Rows left out are drawn from all: the mean of 300 draws is within 5 of its own standard errors of that of all.
+    # Rows left out are drawn from all: the mean of the draws is within 5 of its own standard errors of that of all.
     error, low, high = interval(losses, 0.0)
     assert abs(error - table.errors.mean()) <= 5 * losses.std() / np.sqrt(losses.size) + 1e-12
     assert low <= error <= high
@@ -341,7 +341,7 @@ def test_repeated_deals_are_averaged():
         number: round_losses(rows, losses[rows.order], losses[rows.order])
         for number, (rows, losses) in enumerate(zip(deals, by_row, strict=True))
     }
-    values, errors = procedure.average_deals(found, result.best.key)
+    values, errors = procedure.average_deals(found, found.losses[result.best.key])
     np.testing.assert_allclose(values, by_row.mean(axis=0)[deals[0].order], rtol=1e-6)
     assert (values == errors).all()
 
