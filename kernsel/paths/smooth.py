@@ -429,8 +429,8 @@ class SmoothPath(Path):
         V = np.array([[self.lams[k], bend]])
         both = np.concatenate([ends[:, [k + 1]], ends[:, [k]]], axis=3)
         found = update_folds(
-            self, self.representation, ways.between, 0, V, which=np.array([k + 1]), solutions=both,
-            intervals=True,
+            self, self.representation, ways.between, 0, V, which=np.array([k + 1]), intervals=True,
+            given=both,
         )  # fmt: skip
         assert found.low is not None
         assert found.high is not None
