@@ -106,7 +106,7 @@ class EnclosedSmoothPath(SmoothPath):
         V = np.array([[self.lams[k], bend]])
         both = np.concatenate([ends[:, [k + 1]], ends[:, [k]]], axis=3)
         found = update_folds(
-            self, self.representation, ways.between, 0, V, which=np.array([k + 1]), solutions=both,
+            self, self.representation, ways.between, 0, V, which=np.array([k + 1]), given=both,
             intervals=True,
         )  # fmt: skip
         assert found.low is not None
