@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from kernsel.data.decimals import NUMERIC
-from kernsel.data.gaps import PADDED
+from kernsel.data.gaps import PADDED, PADDED_WORDS
 from kernsel.errors import DataError
 from kernsel.numerics.points import Points, as_points, dense, is_sparse
 
@@ -79,19 +79,41 @@ def is_text(column: pd.Series) -> bool:
     )
 
 
-def without_gaps(column: pd.Series) -> pd.Series:
-    """Return a column in which what stands for a missing value, such as ?, is missing."""
+def without_gaps(column: pd.Series, levels: Container[str] | None = None) -> pd.Series:
+    """Return a column in which what stands for a missing value, such as ?, is missing.
+
+    A word such as None is a level where other levels are words, or where it is one of those known as ``levels``.
+    """
     import pandas as pd
 
     if isinstance(column.dtype, pd.CategoricalDtype):
-        marks = [level for level in column.cat.categories if isinstance(level, str) and level in PADDED]
+        texts = [level for level in column.cat.categories if isinstance(level, str)]
+        kept = _levels(texts, levels)
+        marks = [level for level in texts if level in PADDED and level not in kept]
         return column.cat.remove_categories(marks) if marks else column
     if not is_text(column):
         return column
     marked = column.isin(PADDED)
-    if marked.any() and (column == "+").any():
+    if not marked.any():
+        return column
+    if (column == "+").any():
         marked &= column != "-"  # a sign, not a gap
+    if column.isin(PADDED_WORDS).any():
+        marked &= ~column.isin(_levels([text for text in column.unique() if isinstance(text, str)], levels))
     return column.mask(marked) if marked.any() else column
+
+
+def _levels(texts: Sequence[str], levels: Container[str] | None) -> set[str]:
+    """Return which of the different texts of a column are words such as None that are levels, not gaps.
+
+    They are if they are known as such, or, where no levels are known, if over half of the other texts begin with a
+    letter.
+    """
+    words = {text for text in texts if text in PADDED_WORDS}
+    if levels is not None:
+        return {word for word in words if word.strip() in levels}
+    others = [text for text in texts if text not in PADDED]
+    return words if 2 * sum(text.lstrip()[:1].isalpha() for text in others) > len(others) else set()
 
 
 def numbers(column: pd.Series, counts: npt.NDArray[np.int64] | None = None) -> Floats | None:
@@ -147,11 +169,14 @@ def numbers(column: pd.Series, counts: npt.NDArray[np.int64] | None = None) -> F
     return None
 
 
-def as_text(column: pd.Series) -> npt.NDArray[np.object_]:
-    """Return the categories of a column as text, None where one is missing; whole numbers have no decimals."""
+def as_text(column: pd.Series, levels: Container[str] | None = None) -> npt.NDArray[np.object_]:
+    """Return the categories of a column as text, None where one is missing; whole numbers have no decimals.
+
+    ``levels`` are those known, if they are: see `without_gaps`.
+    """
     import pandas as pd
 
-    column = without_gaps(column)
+    column = without_gaps(column, levels)
     if pd.api.types.is_float_dtype(column.dtype):
         values = column.to_numpy(dtype=np.float64, na_value=np.nan)
         texts = np.array([str(int(x)) if x.is_integer() else repr(x) for x in values.tolist()], dtype=object)

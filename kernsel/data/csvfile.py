@@ -18,7 +18,7 @@ import numpy as np
 from kernsel.data.blocks import join_blocks
 from kernsel.data.columns import without_gaps
 from kernsel.data.decimals import NUMERIC, Marks
-from kernsel.data.gaps import GAPS
+from kernsel.data.gaps import SURE
 from kernsel.data.layout import END, FALLBACK, UTF8, Layout, Reading, encoding_error, find_layout, text_rows
 from kernsel.data.sources import Fit, Source
 from kernsel.errors import DataError
@@ -26,8 +26,6 @@ from kernsel.errors import DataError
 if TYPE_CHECKING:
     import pandas as pd
 
-SIGN = "-"
-"""A gap, unless there is a + in the same column: what it is can't be said while parsing."""
 FIELD_BYTES = 32
 """What a field takes while it is parsed: its text, its place and its number."""
 MANY_ROWS = 2**31 - 1
@@ -136,7 +134,8 @@ def _blocks(source: Source, layout: Layout, work: Callable[[Iterator[pd.DataFram
                 comment=layout.comment,
                 index_col=False,
                 skipinitialspace=True,
-                na_values=sorted(GAPS - {SIGN}),
+                na_values=sorted(SURE),
+                keep_default_na=False,
                 low_memory=False,
                 **_faithful(pd.__version__, len(layout.names), source.at_once),
                 **options,

@@ -19,7 +19,6 @@ from kernsel.data.columns import (
     numbers,
     without_gaps,
 )
-from kernsel.data.gaps import PADDED
 from kernsel.data.names import check_unique, listed
 from kernsel.errors import DataError, OptionError
 
@@ -343,8 +342,11 @@ def target_gaps(column: object) -> npt.NDArray[np.bool_]:
     if hasattr(column, "iloc"):
         return np.asarray(without_gaps(column).isna())
     values = np.asarray(column)
-    holes = missing(values)
-    return holes | np.isin(values, sorted(PADDED)) if values.dtype.kind == "U" and "+" not in values else holes
+    if values.dtype.kind != "U":
+        return missing(values)
+    import pandas as pd
+
+    return np.asarray(without_gaps(pd.Series(values, dtype=object)).isna())
 
 
 def given_column(target: pd.Series) -> npt.NDArray[Any]:
