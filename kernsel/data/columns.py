@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from kernsel.data.dates import LIKE_DATES, LIKE_ISO
 from kernsel.data.decimals import NUMERIC
 from kernsel.data.gaps import PADDED, PADDED_WORDS
 from kernsel.errors import DataError
@@ -22,11 +23,17 @@ MAX_FEATURES = 2**24
 """A sparse matrix may have no more columns: each has a name and a scale, whether it is used or not."""
 LARGEST = 1e150
 """Beyond this a square overflows, and with it every distance."""
+MOST_TOPS = 5
+"""So many first rows that hold text above numbers may be further lines of names."""
 FEW = 20
 """A text column with more distinct numbers than this, among little else, is taken for numbers with a flaw."""
 NUMBER_LIKE = r"[^A-Za-z]*\d[^A-Za-z]*"
 """Digits with thousands separators, signs of currency, per cent, or a date."""
 
+CODES = r"\d+([-/]\d+)+|\d+((, |; ?)\d+)+"
+"""Numbers one after another, such as 01-701-1015, 195/60, or a list: several, not one with marks."""
+WITH_UNIT = r"[<>~±]?\s*" + NUMERIC + r"\s*[A-Za-zµ°%\"'/]{0,5}\d?\W*"
+"""A number, maybe with its unit: one with a flaw."""
 MARKED = r"[+-]?[$€£¥]? ?" + NUMERIC + r" ?[%$€£¥]?"
 """A number with separators of thousands, a sign of currency or per cent."""
 FILL_IN = "fill them in or leave these rows out, or let that be done: --missing impute or drop"
@@ -146,19 +153,29 @@ def numbers(column: pd.Series, counts: npt.NDArray[np.int64] | None = None) -> F
             f"column {name!r} holds a number of more than 308 digits; is it a text? --drop {name}"
         ) from error
     bad = np.isnan(parsed) & ~column.isna().to_numpy()
+    if bad.any():  # spaces around that pandas takes for letters, as those at which no line ends
+        parsed = parsed.copy()
+        parsed[bad] = pd.to_numeric(column[bad].astype(str).str.strip(), errors="coerce")
+        bad &= np.isnan(parsed)
     if not bad.any():
         return parsed
     first = int(np.argmax(bad))
     where = f" in row {first + 1}" if counts is None else ""
     counts = np.ones(len(column), np.int64) if counts is None else counts
     there = int(counts[column.notna().to_numpy()].sum())
+    texts = column[bad].astype(str)
+    if _are_codes(texts):
+        return None
     if 2 * counts[bad].sum() < there and len(np.unique(parsed[~np.isnan(parsed)])) > FEW:
+        top = int(bad.sum())
+        what = "put numbers there"
+        if where and top <= MOST_TOPS and bad[:top].all():
+            what = "leave lines of names or units above the numbers out by --skip, with --no-header"
         raise DataError(
             f"column {name!r} holds numbers but for {counts[bad].sum()} of {counts.sum()} rows (first: "
-            f"{column.iloc[first]!r}{where}); put numbers there, or give --numeric {name} to take them for "
+            f"{column.iloc[first]!r}{where}); {what}, or give --numeric {name} to take them for "
             f"missing, or --drop {name}"
         )
-    texts = column[bad].astype(str)
     alike = texts.str.fullmatch(NUMBER_LIKE if texts.nunique() > FEW else MARKED).to_numpy(dtype=bool)
     if 2 * counts[bad][alike].sum() > counts[bad].sum():
         raise DataError(
@@ -167,6 +184,19 @@ def numbers(column: pd.Series, counts: npt.NDArray[np.int64] | None = None) -> F
             f"{name}, or --categorical {name}"
         )
     return None
+
+
+def _are_codes(texts: pd.Series) -> bool:
+    """Say whether what isn't a number in a column is of many kinds: codes, such as of tickets, some of them numbers.
+
+    Texts that look like dates, or like a number with a unit or a mark, are none: most are flaws of numbers then.
+    """
+    different = texts.drop_duplicates().str.strip()
+    dates = different.str.fullmatch(LIKE_DATES) | different.str.fullmatch(LIKE_ISO)
+    if bool((different.str.fullmatch(CODES) & ~dates).mean() > 0.5):
+        return True
+    lettered = different.str.contains("[A-Za-z]") & ~different.str.fullmatch(WITH_UNIT) & ~dates
+    return len(different) > FEW and bool(lettered.mean() > 0.5)
 
 
 def as_text(column: pd.Series, levels: Container[str] | None = None) -> npt.NDArray[np.object_]:

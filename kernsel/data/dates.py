@@ -1,7 +1,8 @@
 """Dates: which columns hold them, how they are written, and the numbers that they become.
 
 A date becomes days since 1970, and what recurs: the month, the day of the week from Monday = 0, and the hour where
-there are times of day. Of a time of day without a date the hour alone differs between rows.
+there are times of day. Of a time of day without a date the hour alone differs between rows. A month, quarter or week
+has days and month only: see `kernsel.data.periods`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from kernsel.data.periods import WAYS, find_period, read_periods
 from kernsel.errors import DataError
 
 if TYPE_CHECKING:
@@ -51,10 +53,12 @@ def find_format(texts: pd.Series, name: str) -> str | None:
     """
     import pandas as pd
 
-    likely = (LIKE_DATES, LIKE_ISO, LIKE_TIMES)
+    likely = (LIKE_DATES, LIKE_ISO, LIKE_TIMES, *WAYS.values())
     if not len(texts) or not any(re.fullmatch(like, texts.iloc[0].strip()) for like in likely):
         return None
     values = pd.Series(texts.unique()).str.strip()
+    if (way := find_period(values)) is not None:
+        return way
 
     def fits(way: str) -> bool:
         return bool(pd.to_datetime(values, format=way, errors="coerce", utc=True).notna().all())
@@ -113,6 +117,10 @@ def read_dates(column: pd.Series, way: str | None) -> npt.NDArray[np.float64]:
 
     if way is not None:
         column = column.astype(object).map(lambda value: str(value).strip(), na_action="ignore")
+    if way in WAYS:
+        parts = read_periods(column, way)
+        check_written(column, way, np.isnan(parts[:, 0]) & column.notna().to_numpy())
+        return np.column_stack([parts, np.full((len(parts), 2), np.nan)])
     dates = pd.to_datetime(column, format=way, errors="coerce", utc=True)
     other = (dates.isna() & column.notna()).to_numpy()
     for alike in _with_other_clocks(way):
@@ -120,12 +128,7 @@ def read_dates(column: pd.Series, way: str | None) -> npt.NDArray[np.float64]:
             break
         dates = dates.where(~other, pd.to_datetime(column, format=alike, errors="coerce", utc=True))
         other = (dates.isna() & column.notna()).to_numpy()
-    if other.any():
-        row = int(np.argmax(other))
-        raise DataError(
-            f"column {column.name!r} holds {str(column.iloc[row])[:40]!r} in row {row + 1}, where dates are written as "
-            f"{way or 'a date'}; write all of them so"
-        )
+    check_written(column, way, other)
     # In the unit of the dates: in nanoseconds there are none beyond the year 2262.
     days = (dates - pd.Timestamp(0, tz="UTC").as_unit(dates.dt.unit)) / pd.Timedelta(days=1)
     if way in TIMES:
@@ -133,3 +136,13 @@ def read_dates(column: pd.Series, way: str | None) -> npt.NDArray[np.float64]:
     clock = dates.dt.hour + dates.dt.minute / 60 + dates.dt.second / 3600
     parts = (days, dates.dt.month, dates.dt.day_of_week, clock)
     return np.column_stack([np.asarray(part.to_numpy(dtype=np.float64, na_value=np.nan)) for part in parts])
+
+
+def check_written(column: pd.Series, way: str | None, other: npt.NDArray[np.bool_]) -> None:
+    """Raise a DataError that names the first date of those (n,) that are written in another way."""
+    if other.any():
+        row = int(np.argmax(other))
+        raise DataError(
+            f"column {column.name!r} holds {str(column.iloc[row])[:40]!r} in row {row + 1}, where dates are written as "
+            f"{way or 'a date'}; write all of them so"
+        )

@@ -14,9 +14,9 @@ from kernsel.data.columns import Floats, absent, as_text, check_sparse_values
 from kernsel.data.encoding import Encoder, refused
 from kernsel.data.gaps import share
 from kernsel.data.imputing import MOST_FEATURES, MOST_ROWS, NormalLaw, fit_normal, spread
-from kernsel.data.kinds import CATEGORY, PLAIN, Found, Kind, describe_columns, find_kinds, gaps_in, read_numbers, some
+from kernsel.data.kinds import CATEGORY, PLAIN, Found, Kind, describe_columns, find_kinds, gaps_in, read_numbers
 from kernsel.data.moments import LevelSums, Moments, NumberSums, Totals
-from kernsel.data.names import check_unique, listed
+from kernsel.data.names import check_unique, listed, some
 from kernsel.data.tables import SparseTable, Table, array_names, is_frame, take
 from kernsel.errors import DataError, OptionError
 from kernsel.numerics.points import Points, deviations
@@ -200,7 +200,8 @@ class Fit:
         for name, reason in [*((e.name, e.reason) for e in self.found if e.reason), *self.reasons.items()]:
             if reason is not None and name not in self.common:
                 reasons.setdefault(reason, []).append(name)
-        return [*out, *(_left_out(reason, names) for reason, names in reasons.items()), *self._notes_on_gaps()]
+        out += [_left_out(reason, names) for reason, names in reasons.items()]
+        return [*out, *(each.remark for each in self.found if each.remark is not None), *self._notes_on_gaps()]
 
     def _count(self, name: str) -> int:
         """Return how many categories a column has, rare ones too."""
@@ -215,6 +216,10 @@ class Fit:
         beside = f"; 0/1 columns say where of {listed(self.common)}" if self.common else ""
         mean = "the mean" if self.joint is None else "the mean given the row's other numbers"
         return [f"{named}; {mean}, or the most frequent category, takes their place, as all rows tell it{beside}"]
+
+    def left_out(self) -> dict[str, str]:
+        """Return why columns are no features."""
+        return {each.name: each.reason for each in self.found if each.reason is not None} | self.reasons
 
     def document(self) -> list[dict[str, Any]]:
         """Return what became of each column, as JSON has it."""
