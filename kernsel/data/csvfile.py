@@ -81,8 +81,12 @@ def _read(source: Source, layout: Layout, reading: Reading, notes: list[str]) ->
         decimal, thousands = _decide(source, layout, suspects, [*marked, *signed], reading)
     if (decimal, thousands) != (first, None):
         # pandas leaves separators of thousands out wherever they are: a date 31.12.2024 would be a number, too.
-        plain = [name for name in texts if name not in marked]
-        frame = _parse(source, layout, decimal, thousands, plain)
+        # Nor does it take a separator of thousands beyond ASCII.
+        by_hand = marked if thousands is not None and not thousands.isascii() else []
+        plain = [name for name in texts if name not in marked or name in by_hand]
+        frame = _parse(source, layout, decimal, None if by_hand else thousands, plain)
+        for name in by_hand:
+            frame[name] = read_signed(frame[name], "", decimal, thousands)
     for name, sign in signed.items():
         frame[name] = read_signed(frame[name], sign, decimal, thousands)
     found = [*notes, *layout.notes]

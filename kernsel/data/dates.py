@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from kernsel.data.periods import WAYS, find_period, read_periods
+from kernsel.data.periods import SEASON, WAYS, find_period, read_periods
 from kernsel.errors import DataError
 
 if TYPE_CHECKING:
@@ -34,6 +34,11 @@ DOTTED = ("%H.%M.%S", "%d.%m.%y")
 """A time of day, and a date that may look the same."""
 LIKE_TIMES = r"\d{1,2}([:.])\d{2}(\1\d{2})?( [AaPp][Mm])?"
 LIKE_ISO = r"\d{4}-\d{2}(-\d{2}.*)?"
+
+
+def parts_of(way: str | None) -> tuple[str, ...]:
+    """Return the numbers that dates become that are written in a way: seasons have no month, periods no weekday."""
+    return PARTS[:1] if way == SEASON else PARTS[:2] if way in WAYS else PARTS
 
 
 def find_format(texts: pd.Series, name: str) -> str | None:
@@ -97,7 +102,7 @@ def _with_other_clocks(way: str | None) -> list[str]:
 
 
 def read_dates(column: pd.Series, way: str | None) -> npt.NDArray[np.float64]:
-    """Return the parts of dates, (n, 4), in the order of ``PARTS``; NaN where there is none.
+    """Return the parts of dates, (n, m), those of `parts_of`; NaN where there is none.
 
     New rows may write times of day in another way than those that the format was found in.
 
@@ -120,7 +125,7 @@ def read_dates(column: pd.Series, way: str | None) -> npt.NDArray[np.float64]:
     if way in WAYS:
         parts = read_periods(column, way)
         check_written(column, way, np.isnan(parts[:, 0]) & column.notna().to_numpy())
-        return np.column_stack([parts, np.full((len(parts), 2), np.nan)])
+        return parts
     dates = pd.to_datetime(column, format=way, errors="coerce", utc=True)
     other = (dates.isna() & column.notna()).to_numpy()
     for alike in _with_other_clocks(way):

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from kernsel.data.choices import Choices
 from kernsel.data.columns import Floats, absent, as_text, first_text, is_text, numbers, without_gaps
-from kernsel.data.dates import PARTS, TIMES, find_format, read_dates
+from kernsel.data.dates import TIMES, find_format, parts_of, read_dates
 from kernsel.data.names import listed, some
 from kernsel.data.periods import WAYS
 from kernsel.errors import DataError
@@ -63,7 +63,7 @@ class Kind:
 
     def features(self, name: str) -> tuple[str, ...]:
         """Return the names of the numbers that a column becomes."""
-        return tuple(f"{name} ({part})" for part in PARTS) if self.type == DATE else (name,)
+        return tuple(f"{name} ({part})" for part in parts_of(self.format)) if self.type == DATE else (name,)
 
 
 PLAIN = Kind()

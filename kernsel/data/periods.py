@@ -53,16 +53,18 @@ def find_period(values: pd.Series) -> str | None:
 
 
 def read_periods(values: pd.Series, way: str) -> Floats:
-    """Return days and months (n, 2) of texts; NaN where one isn't written in that way."""
+    """Return days and months (n, 2) of texts, days (n, 1) of seasons; NaN where one isn't written in that way."""
     if way == WEEK:
         days = _weeks(values)
     else:
         months = _months(values, way)
         starts = np.where(np.isnan(months), 0, months).astype(np.int64).astype("datetime64[M]").astype("datetime64[D]")
         days = np.where(np.isnan(months), np.nan, starts.astype(np.float64))
+    if way == SEASON:
+        return days[:, None]
     there = np.where(np.isnan(days), 0, days).astype(np.int64).astype("datetime64[D]")
     month = there.astype("datetime64[M]").astype(np.int64) % 12 + 1.0
-    return np.column_stack([days, np.where(np.isnan(days) | (way == SEASON), np.nan, month)])
+    return np.column_stack([days, np.where(np.isnan(days), np.nan, month)])
 
 
 def _months(values: pd.Series, way: str) -> Floats:

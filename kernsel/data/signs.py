@@ -35,7 +35,7 @@ def without_sign(column: pd.Series, sign: str) -> pd.Series:
 
 
 def read_signed(column: pd.Series, sign: str, decimal: str, thousands: str | None) -> pd.Series:
-    """Return a text column whose numbers have a sign beside them as numbers, or as it is if marks are wrong."""
+    """Return a text column whose numbers have a sign beside them, or "", as numbers, or as it is if marks are wrong."""
     import pandas as pd
 
     texts = without_sign(column, sign)

@@ -565,14 +565,14 @@ CODES = {
     "identifiers of dashes": [f"01-70{i % 7}-1{i % 25:03d}" for i in PLACES],
     "sizes": [f"1{i % 25}5/60" for i in PLACES],
     "lists": [f"{i % 5}, {i % 7}" for i in PLACES],
-    "tickets, many of them numbers": [f"A/5 {i % 25}" if i % 5 < 2 else str(3000 + i % 40) for i in PLACES],
+    "tickets, many of them numbers": [f"A/5 {i}" if i % 5 < 2 else str(3000 + i) for i in PLACES],
 }
 
 
 @pytest.mark.parametrize("case", CODES)
 def test_codes_of_digits_are_categories_or_left_out(case):
     data = prepare(frame(c=CODES[case]))
-    assert "c" in data.encoder.categories or "over half of the rows" in data.columns[1]["left_out"]
+    assert "c" in data.encoder.categories or data.columns[1]["left_out"].startswith("text with")
 
 
 FLAWED = {

@@ -272,10 +272,10 @@ REFUSED = {
     "arff": ("@relation r\n@data\n1,2\n", {}, DataError, "is an ARFF file; convert it to CSV"),
     "other numbers of fields": ("a b\n1 2 3\n4 5\n6 7\n", {}, DataError, "line 2: 3 fields where the header has 2"),
     "running text": (
-        "A title\n\nThis text has some lines, of words.\nOthers, too, and more.\nEach\nof another length, it seems to me, now\n",
+        "A title\n\nThis text has some lines, of words.\nOthers, too, and more.\nEach\nof another, so it seems\n",
         {},
         DataError,
-        "isn't a table: its lines have 1 to 3 fields, whatever separates them; give a CSV file, or say how to read it",
+        "isn't a table: its lines have 1 to 7 fields, whatever separates them; give a CSV file, or say how to read it",
     ),
     "a name that is lacking": ("a,,y\n1,2,3\n3,4,4\n", {}, DataError, "column 2 has no name"),
 }
