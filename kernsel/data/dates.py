@@ -34,6 +34,8 @@ DOTTED = ("%H.%M.%S", "%d.%m.%y")
 """A time of day, and a date that may look the same."""
 LIKE_TIMES = r"\d{1,2}([:.])\d{2}(\1\d{2})?( [AaPp][Mm])?"
 LIKE_ISO = r"\d{4}-\d{2}(-\d{2}.*)?"
+PART_OF_ISO = rf"\d{{4}}|{LIKE_ISO}"
+"""A year, month or day, as some dates of a column may be known to the year only."""
 
 
 def parts_of(way: str | None) -> tuple[str, ...]:
@@ -58,7 +60,7 @@ def find_format(texts: pd.Series, name: str) -> str | None:
     """
     import pandas as pd
 
-    likely = (LIKE_DATES, LIKE_ISO, LIKE_TIMES, *WAYS.values())
+    likely = (LIKE_DATES, PART_OF_ISO, LIKE_TIMES, *WAYS.values())
     if not len(texts) or not any(re.fullmatch(like, texts.iloc[0].strip()) for like in likely):
         return None
     values = pd.Series(texts.unique()).str.strip()
@@ -68,7 +70,7 @@ def find_format(texts: pd.Series, name: str) -> str | None:
     def fits(way: str) -> bool:
         return bool(pd.to_datetime(values, format=way, errors="coerce", utc=True).notna().all())
 
-    if values.str.fullmatch(LIKE_ISO).all() and fits(ISO):
+    if values.str.fullmatch(PART_OF_ISO).all() and values.str.fullmatch(LIKE_ISO).any() and fits(ISO):
         return ISO
     dates = (date + clock for date, clock in product(CLEAR, CLOCKS))
     found = next((way for way in (*dates, *TIMES) if fits(way)), None)

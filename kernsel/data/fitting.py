@@ -17,6 +17,7 @@ from kernsel.data.imputing import MOST_FEATURES, MOST_ROWS, NormalLaw, fit_norma
 from kernsel.data.kinds import CATEGORY, PLAIN, Found, Kind, describe_columns, find_kinds, gaps_in, read_numbers
 from kernsel.data.moments import LevelSums, Moments, NumberSums, Totals
 from kernsel.data.names import check_unique, listed, some
+from kernsel.data.remarks import PLAIN_REASONS
 from kernsel.data.tables import SparseTable, Table, array_names, is_frame, take
 from kernsel.errors import DataError, OptionError
 from kernsel.numerics.points import Points, deviations
@@ -33,8 +34,6 @@ categories or but one value, or if the target tells."""
 TELLING = 3.0
 """The target tells if it differs by more than so many standard errors where numbers are missing. Elsewhere such a
 column is noise, and all of them together cost up to a tenth of the error."""
-PLAIN_REASONS = ("constant", "without values")
-"""Why a column is left out whatever is said about its type."""
 MOST_KRIGED = 100_000
 """Above so many rows the law alone fills in. With 20 columns, a tenth of their values missing, the nearest rows would
 take some seconds for each further 100,000."""

@@ -341,7 +341,7 @@ def is_row_names(name: str) -> bool:
 
 def _is_shared(name: str, distinct: int, n: int) -> bool:
     """Say whether a column is called as those are that name whom a row is of, and several rows are of each."""
-    named = _is_identifier(name) or re.fullmatch(PERSON, name, re.IGNORECASE)
+    named = (_is_identifier(name) and "year" not in name.lower()) or re.fullmatch(PERSON, name, re.IGNORECASE)
     return MANY < distinct <= n / 2 and bool(named)
 
 

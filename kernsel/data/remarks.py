@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from kernsel.data.encoding import Encoder
 from kernsel.errors import DataError
 
+PLAIN_REASONS = ("constant", "without values")
+"""Why a column is left out whatever is said about its type."""
 MOST_REASONS = 4
 """Columns of which a message says why they were left out."""
 
@@ -28,9 +30,15 @@ def check_any_feature(encoder: Encoder, left_out: Mapping[str, str]) -> None:
         reasons = [f"{name!r} is {reason}" for name, reason in left_out.items()]
         more = f" and {len(reasons) - MOST_REASONS} more" if len(reasons) > MOST_REASONS else ""
         why = f" ({', '.join(reasons[:MOST_REASONS])}{more})" if reasons else ""
-        raise DataError(
-            f"no column is left to learn from{why}; add features, or keep one by --numeric or --categorical"
-        )
+        raise DataError(f"no column is left to learn from{why}; add features{_kept(left_out)}")
+
+
+def _kept(left_out: Mapping[str, str]) -> str:
+    """Say how to keep a column that isn't left out because it says nothing."""
+    for name, reason in left_out.items():
+        if reason not in PLAIN_REASONS and reason != "dropped":
+            return f", or keep one: --{'categorical' if reason.startswith('text') else 'numeric'} {name!r}"
+    return ""
 
 
 def describe_weights(n: int, total: float) -> str:
