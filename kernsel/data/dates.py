@@ -125,9 +125,9 @@ def read_dates(column: pd.Series, way: str | None) -> npt.NDArray[np.float64]:
     if way is not None:
         column = column.astype(object).map(lambda value: str(value).strip(), na_action="ignore")
     if way in WAYS:
-        parts = read_periods(column, way)
-        check_written(column, way, np.isnan(parts[:, 0]) & column.notna().to_numpy())
-        return parts
+        periods = read_periods(column, way)
+        check_written(column, way, np.isnan(periods[:, 0]) & column.notna().to_numpy())
+        return periods
     dates = pd.to_datetime(column, format=way, errors="coerce", utc=True)
     other = (dates.isna() & column.notna()).to_numpy()
     for alike in _with_other_clocks(way):

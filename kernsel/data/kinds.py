@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 NUMBER, CATEGORY, ORDINAL, DATE = "number", "category", "ordinal", "date"
 MANY = 10
 """Text with at most so many different values is a feature, however few rows there are."""
-PERSON = r"(.*[ _.-])?(subject|patient|participant|person|respondent|student|pupil)s?([ _.-]?(no|nr|num|number))?"
+PERSON = r"(.*[ _.-])?(subject|patient|participant|person|respondent|student|pupil)([ _.-]?(no|nr|num|number))?"
 PERSON += r"|.*(subj|usubj|pat|pt)(id|num|nr)"
 """How columns are called that name whom a row is of, besides identifiers."""
 UNNAMED = re.compile(r"Unnamed: \d+(_level_\d+)?")

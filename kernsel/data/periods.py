@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
-LONG = ("january", "february", "march", "april", "may", "june", "july")
-LONG += ("august", "september", "october", "november", "december")
+FIRST_HALF = ("january", "february", "march", "april", "may", "june")
+LONG = (*FIRST_HALF, "july", "august", "september", "october", "november", "december")
 MONTHS = {name: number for number, month in enumerate(LONG, start=1) for name in (month, month[:3])}
 YEAR, MONTH, NAME = r"(?P<year>\d{4})", r"(?P<month>0?[1-9]|1[0-2])", r"(?P<name>[A-Za-z]{3,9})\.?"
 WEEK, SEASON, COUNTED = "2024 W01", "2024-25", "1-01"

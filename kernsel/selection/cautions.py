@@ -28,8 +28,9 @@ Array = NDArray[np.float64]
 
 TOO_GOOD = 0.01
 """A held-out error below this share of the target's spread is said: measured targets have more noise than that."""
-ROWS_OF_A_VALUE, LOOKED_AT = 5, 1000
-"""A column of few values has so many rows of each on average; so many rows are looked at first."""
+ROWS_OF_A_VALUE, MOST_NUMBERS, LOOKED_AT = 5, 20, 1000
+"""A column of few values has so many rows of each on average, and at most so many different numbers: of more, a class
+may well be an interval. So many rows are looked at first."""
 
 
 def examine_kernel(kernel: Kernel, X: Points, seed: int) -> list[Caution]:
@@ -144,7 +145,8 @@ def _tells_classes(dataset: Dataset, error: float) -> list[Caution]:
     few = dataset.n // ROWS_OF_A_VALUE
     numeric = zip(encoder.numeric, dataset.X.T[: len(encoder.numeric)], strict=True)
     coded = zip(encoder.categories, encoder.categories_of(dataset.X), strict=True) if encoder.categories else ()
-    names = [name for name, values in (*numeric, *coded) if _is_one_class(values, codes, few)]
+    names = [name for name, values in numeric if _is_one_class(values, codes, min(few, MOST_NUMBERS))]
+    names += [name for name, values in coded if _is_one_class(values, codes, few)]
     if not names:
         return []
     one = len(names) == 1

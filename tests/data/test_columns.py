@@ -19,7 +19,8 @@ from sklearn.preprocessing import StandardScaler
 
 from kernsel.data import Encoder, from_arrays, make_choices, prepare
 from kernsel.data.fitting import COMMON, TELLING
-from kernsel.data.kinds import Kind
+from kernsel.data.kinds import Kind, find_kind
+from kernsel.data.seen import Different, Glimpse, Seen
 from kernsel.errors import DataError, OptionError, SelectionWarning
 
 N = 60
@@ -633,3 +634,27 @@ def test_the_last_column_is_no_target_if_it_names_the_rows():
     assert prepare(table, "id").task == "regression"
     few = prepare(frame().assign(y=np.array(["2024-01-01", "2024-02-01"])[PLACES % 2]))
     assert few.labels == ["2024-01-01", "2024-02-01"]
+
+
+def test_dates_may_be_known_to_the_month_or_year_only():
+    texts = [f"{1990 + i % 30}" if i % 3 == 0 else f"2014-{1 + i % 12:02d}" + "-27" * (i % 2) for i in PLACES]
+    data = prepare(frame(t=texts), standardize=False)
+    assert data.columns[1]["type"] == "date"
+    days = np.array(["1990-01-01", "2014-02-27", "2014-03-01"], "datetime64[D]").astype(int)
+    np.testing.assert_array_equal(data.X[:3, 1], days)
+
+
+@pytest.mark.parametrize("words", [["None", "Some", "Marked"], ["Na", "Mg", "Al"]])
+def test_a_word_for_nothing_is_a_level_of_a_categorical_column_and_in_parts(words):
+    levels = pd.Categorical(np.array(words)[PLACES % 3])
+    assert set(prepare(frame(c=levels)).encoder.categories["c"]) == set(words)
+    seen = Different.of(pd.Series(np.array(words)[PLACES % 3]))
+    assert set(seen.texts) == set(words)
+    assert seen.unread == N
+
+
+def test_periods_are_those_of_all_rows_where_these_are_in_parts():
+    texts = pd.Series([f"{1990 + i // 4} Q{1 + i % 4}" for i in PLACES], name="t")
+    seen = [Different.of(part) for part in (texts[:20], texts[20:])]
+    column = Seen("t", Glimpse.of(texts, PLACES, N), seen[0].merge(seen[1]))
+    assert find_kind(column, make_choices()).kind == Kind("date", format="2024 Q1")
