@@ -234,7 +234,7 @@ def maker_of(part: object) -> str | None:
     return None
 
 
-def blame(error: BaseException, *parts: Any) -> str | None:
+def blame(error: BaseException, *parts: object) -> str | None:
     """Say which plugin an error is from, and what it is, in one line; None if no plugin had a part in it.
 
     That is the last one of the distributions whose code ran into it, or else that of the first of ``parts`` that is
@@ -250,7 +250,7 @@ def blame(error: BaseException, *parts: Any) -> str | None:
     return whose and f"{whose} failed ({type(error).__name__}: {parameters.first_line(error)})"
 
 
-def maker_at(frames: Iterable[FrameType], *parts: Any) -> str | None:
+def maker_at(frames: Iterable[FrameType], *parts: object) -> str | None:
     """Say which plugin's code the last of some frames are in, or else whose the first of ``parts`` that is a plugin's.
 
     Parameters

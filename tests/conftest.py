@@ -1,4 +1,4 @@
-"""What all tests share: the profile of hypothesis, and which tests are slow."""
+"""What all tests share: the profile of hypothesis, which tests are slow, and loops that are compiled once for all."""
 
 import os
 import signal
@@ -8,6 +8,8 @@ from pathlib import Path
 import numba
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
+
+from kernsel.numerics.runtime import ahead, cache, jit
 
 # No deadline: the first call of a loop compiles it. Derandomised: a failure is a change of the code, not of the dice.
 # Without the JIT a loop takes hundreds of times as long: fewer examples are drawn.
@@ -37,6 +39,9 @@ SLOW = Path(__file__).with_name("slow.txt")
 
 SECONDS = 0.1
 """From so long on a test is slow; the thousands of others together take less than a minute."""
+
+MANY = 2000
+"""More tests than a folder has: so many need nearly all loops."""
 
 
 def function_of(nodeid):
@@ -69,6 +74,18 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if function_of(item.nodeid) in slow or is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker(pytest.mark.slow)
+
+
+@pytest.hookimpl(tryfirst=True)  # before a worker says what it has found, for which all others wait
+def pytest_collection_finish(session):
+    """Compile the loops side by side before the first of many tests, each in one worker: two would compile each twice.
+
+    A worker finds what the others have compiled on disk.
+    """
+    worker = getattr(session.config, "workerinput", None)
+    if worker and len(session.items) >= MANY and not PLAIN:
+        share = jit.defined[int(worker["workerid"].removeprefix("gw")) :: worker["workercount"]]
+        ahead.compile_these(cache.missing(share))
 
 
 class Slowness:

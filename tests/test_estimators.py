@@ -400,7 +400,7 @@ def test_warnings_point_at_the_caller(classes):
         (lambda X, y: (X, None), "requires y"),
         (lambda X, y: (pd.DataFrame(X).add_prefix("x"), y[:-1]), "inconsistent numbers of samples"),
         (lambda X, y: (pd.DataFrame(X * np.nan).add_prefix("x"), y), "no column is left|no value"),
-        (lambda X, y: (X[:, :1] * 0, y), "all are constant"),
+        (lambda X, y: (X[:, :1] * 0, y), "is constant"),
         (lambda X, y: (X[:2], np.array([0, 1])), "3 folds can't be made of 2 rows"),
     ],
 )

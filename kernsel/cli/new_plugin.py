@@ -32,9 +32,17 @@ USE = {
 }
 """Commands that use the part."""
 
-WRITE = "lambda frame, path: frame.to_json(path, orient='records', lines=True, double_precision=15)"
-OPTIONS = {"format": f', write={WRITE}, suffix=".$name"'}
+OPTIONS = {"format": ', write=write, suffix=".$name"'}
 """What the checks are told besides the part."""
+
+HELPERS = {
+    "format": """def write(frame, path):
+    frame.to_json(path, orient="records", lines=True, double_precision=15)
+
+
+"""
+}
+"""What tests define for that."""
 
 
 def new_plugin(
@@ -96,7 +104,7 @@ def package_of(kind: str, name: str) -> dict[str, str]:
         "part": "".join(word.capitalize() for word in name.split("-")),
         "protocol": str(registry.PROTOCOL),
     }
-    for key, texts in {"use": USE, "options": OPTIONS}.items():
+    for key, texts in {"use": USE, "options": OPTIONS, "helpers": HELPERS}.items():
         words[key] = Template(texts.get(kind, "")).substitute(words)
     template = _template(kind)
     if keyword.iskeyword(words["part"]) or re.search(rf"\b{words['part']}\b", template):

@@ -39,6 +39,7 @@ from kernsel.selection.plan import HEADINGS
 
 if TYPE_CHECKING:
     from kernsel.data import Dataset, Roles
+    from kernsel.evaluation.nestedcv import Nested
     from kernsel.model.model import Model
     from kernsel.selection.plan import Plan
     from kernsel.selection.result import Selection
@@ -204,7 +205,7 @@ def _origin(
     return {"files": list(map(str, data)), "target": target, **aside, "nested": outer, "table": table}
 
 
-def nested_estimate(roles: Roles, dataset: Dataset, plan: Plan, outer: object, quiet: bool) -> Any:
+def nested_estimate(roles: Roles, dataset: Dataset, plan: Plan, outer: object, quiet: bool) -> Nested:
     """Return the nested estimate of a plan on a table."""
     from kernsel.evaluation.nestedcv import estimate_nested
 

@@ -10,17 +10,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kernsel.comparison.methods import FOUND, KERNELS, OWN, Method, make_estimator, merged
 from kernsel.comparison.tables import Split, Table
 from kernsel.errors import IncompatibleError, KernselError, OptionError
 from kernsel.evaluation.nestedcv import row_losses
-from kernsel.kernels import short
+from kernsel.kernels import Kernel, short
 from kernsel.learning import WeightedKernel, learn_mkl_on_dataset, learn_on_dataset
 from kernsel.search.candidate import parameters_of
 from kernsel.selection.carry_out import carry_out
 from kernsel.selection.plan import Plan
 from kernsel.text import first_line
+
+Indices = NDArray[np.int64]
 
 FITTED: Mapping[str, Any] = {
     "search": "grid",
@@ -112,7 +115,7 @@ Fitted = tuple[Callable[[Any], Any], Trial]
 """What predicts rows of a table, and what is known of it before it does."""
 
 
-def _select(table: Table, method: Method, rows: Any, seed: int) -> Fitted:
+def _select(table: Table, method: Method, rows: Indices, seed: int) -> Fitted:
     """Select on some rows."""
     options = {name: value for name, value in method.options.items() if name not in OWN}
     plan = Plan.read("compare", {**options, "task": table.dataset.task, "journal": None})
@@ -146,20 +149,20 @@ def _select(table: Table, method: Method, rows: Any, seed: int) -> Fitted:
     )
 
 
-def _beside(plan: Plan, kernel: Any) -> Plan:
+def _beside(plan: Plan, kernel: Kernel) -> Plan:
     """Return the plan of a selection of lambda for a kernel that is known: values of a grid for others are left out."""
     if isinstance(plan.grid, str):
         return replace(plan, kernel=kernel)
     return replace(plan, kernel=kernel, grid={name: each for name, each in plan.grid.items() if name == "lambda"})
 
 
-def _at(plan: Plan, kernel: Any, lam: float) -> Plan:
+def _at(plan: Plan, kernel: Kernel, lam: float) -> Plan:
     """Return the plan of a fit at a kernel and lambda that are known."""
     defaults: dict[str, Any] = {name: getattr(Plan, name) for name in NOT_FITTED}
     return replace(plan, kernel=kernel, grid={"lambda": [lam]}, **FITTED, **defaults)
 
 
-def _of_kernel(kernel: Any, found: Any) -> dict[str, float]:
+def _of_kernel(kernel: Kernel, found: object) -> dict[str, float]:
     """Return the parameters of a kernel; of a weighted sum how many kernels have a weight."""
     if isinstance(found, WeightedKernel):
         return {KERNELS: float(np.count_nonzero(found.weights))}
@@ -170,7 +173,7 @@ def _numbers(parameters: Mapping[str, Any]) -> dict[str, float]:
     return {name: float(value) for name, value in parameters.items() if isinstance(value, int | float)}
 
 
-def _fit_estimator(table: Table, method: Method, rows: Any, seed: int) -> Fitted:
+def _fit_estimator(table: Table, method: Method, rows: Indices, seed: int) -> Fitted:
     """Fit an estimator of scikit-learn's kind to rows that are encoded and scaled as for a selection."""
     plan = Plan.read("compare", merged(method.options, {"task": table.dataset.task}))
     whole = table.dataset
@@ -201,6 +204,6 @@ def _fit_estimator(table: Table, method: Method, rows: Any, seed: int) -> Fitted
     return predict, Trial(math.nan, seconds, name, "", _chosen(model))
 
 
-def _chosen(model: Any) -> dict[str, float]:
+def _chosen(model: object) -> dict[str, float]:
     """Return the parameters that a search of scikit-learn has chosen."""
     return _numbers(getattr(model, "best_params_", {}))

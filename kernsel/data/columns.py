@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from kernsel.data.dates import LIKE_DATES, LIKE_ISO
 from kernsel.data.decimals import NUMERIC
-from kernsel.data.gaps import PADDED
+from kernsel.data.gaps import PADDED, PADDED_WORDS
 from kernsel.errors import DataError
 from kernsel.numerics.points import Points, as_points, dense, is_sparse
 
@@ -22,11 +23,17 @@ MAX_FEATURES = 2**24
 """A sparse matrix may have no more columns: each has a name and a scale, whether it is used or not."""
 LARGEST = 1e150
 """Beyond this a square overflows, and with it every distance."""
+MOST_TOPS = 5
+"""So many first rows that hold text above numbers may be further lines of names."""
 FEW = 20
 """A text column with more distinct numbers than this, among little else, is taken for numbers with a flaw."""
 NUMBER_LIKE = r"[^A-Za-z]*\d[^A-Za-z]*"
 """Digits with thousands separators, signs of currency, per cent, or a date."""
 
+CODES = r"\d+([-/]\d+)+|\d+((, |; ?)\d+)+"
+"""Numbers one after another, such as 01-701-1015, 195/60, or a list: several, not one with marks."""
+WITH_UNIT = r"[<>~±]?\s*" + NUMERIC + r"\s*[A-Za-zµ°%\"'/]{0,5}\d?\W*"
+"""A number, maybe with its unit: one with a flaw."""
 MARKED = r"[+-]?[$€£¥]? ?" + NUMERIC + r" ?[%$€£¥]?"
 """A number with separators of thousands, a sign of currency or per cent."""
 FILL_IN = "fill them in or leave these rows out, or let that be done: --missing impute or drop"
@@ -79,19 +86,41 @@ def is_text(column: pd.Series) -> bool:
     )
 
 
-def without_gaps(column: pd.Series) -> pd.Series:
-    """Return a column in which what stands for a missing value, such as ?, is missing."""
+def without_gaps(column: pd.Series, levels: Container[str] | None = None) -> pd.Series:
+    """Return a column in which what stands for a missing value, such as ?, is missing.
+
+    A word such as None is a level where other levels are words, or where it is one of those known as ``levels``.
+    """
     import pandas as pd
 
     if isinstance(column.dtype, pd.CategoricalDtype):
-        marks = [level for level in column.cat.categories if isinstance(level, str) and level in PADDED]
+        texts = [level for level in column.cat.categories if isinstance(level, str)]
+        kept = _levels(texts, levels)
+        marks = [level for level in texts if level in PADDED and level not in kept]
         return column.cat.remove_categories(marks) if marks else column
     if not is_text(column):
         return column
     marked = column.isin(PADDED)
-    if marked.any() and (column == "+").any():
+    if not marked.any():
+        return column
+    if (column == "+").any():
         marked &= column != "-"  # a sign, not a gap
+    if column.isin(PADDED_WORDS).any():
+        marked &= ~column.isin(_levels([text for text in column.unique() if isinstance(text, str)], levels))
     return column.mask(marked) if marked.any() else column
+
+
+def _levels(texts: Sequence[str], levels: Container[str] | None) -> set[str]:
+    """Return which of the different texts of a column are words such as None that are levels, not gaps.
+
+    They are if they are known as such, or, where no levels are known, if over half of the other texts begin with a
+    letter.
+    """
+    words = {text for text in texts if text in PADDED_WORDS}
+    if levels is not None:
+        return {word for word in words if word.strip() in levels}
+    others = [text for text in texts if text not in PADDED]
+    return words if 2 * sum(text.lstrip()[:1].isalpha() for text in others) > len(others) else set()
 
 
 def numbers(column: pd.Series, counts: npt.NDArray[np.int64] | None = None) -> Floats | None:
@@ -124,19 +153,29 @@ def numbers(column: pd.Series, counts: npt.NDArray[np.int64] | None = None) -> F
             f"column {name!r} holds a number of more than 308 digits; is it a text? --drop {name}"
         ) from error
     bad = np.isnan(parsed) & ~column.isna().to_numpy()
+    if bad.any():  # spaces around that pandas takes for letters, as those at which no line ends
+        parsed = parsed.copy()
+        parsed[bad] = pd.to_numeric(column[bad].astype(str).str.strip(), errors="coerce")
+        bad &= np.isnan(parsed)
     if not bad.any():
         return parsed
     first = int(np.argmax(bad))
     where = f" in row {first + 1}" if counts is None else ""
     counts = np.ones(len(column), np.int64) if counts is None else counts
     there = int(counts[column.notna().to_numpy()].sum())
+    texts = column[bad].astype(str)
+    if _are_codes(texts):
+        return None
     if 2 * counts[bad].sum() < there and len(np.unique(parsed[~np.isnan(parsed)])) > FEW:
+        top = int(bad.sum())
+        what = "put numbers there"
+        if where and top <= MOST_TOPS and bad[:top].all():
+            what = "leave lines of names or units above the numbers out by --skip, with --no-header"
         raise DataError(
             f"column {name!r} holds numbers but for {counts[bad].sum()} of {counts.sum()} rows (first: "
-            f"{column.iloc[first]!r}{where}); put numbers there, or give --numeric {name} to take them for "
+            f"{column.iloc[first]!r}{where}); {what}, or give --numeric {name} to take them for "
             f"missing, or --drop {name}"
         )
-    texts = column[bad].astype(str)
     alike = texts.str.fullmatch(NUMBER_LIKE if texts.nunique() > FEW else MARKED).to_numpy(dtype=bool)
     if 2 * counts[bad][alike].sum() > counts[bad].sum():
         raise DataError(
@@ -147,11 +186,27 @@ def numbers(column: pd.Series, counts: npt.NDArray[np.int64] | None = None) -> F
     return None
 
 
-def as_text(column: pd.Series) -> npt.NDArray[np.object_]:
-    """Return the categories of a column as text, None where one is missing; whole numbers have no decimals."""
+def _are_codes(texts: pd.Series) -> bool:
+    """Say whether what isn't a number in a column is of many kinds: codes, such as of tickets, some of them numbers.
+
+    Texts that look like dates, or like a number with a unit or a mark, are none: most are flaws of numbers then.
+    """
+    different = texts.drop_duplicates().str.strip()
+    dates = different.str.fullmatch(LIKE_DATES) | different.str.fullmatch(LIKE_ISO)
+    if bool((different.str.fullmatch(CODES) & ~dates).mean() > 0.5):
+        return True
+    lettered = different.str.contains("[A-Za-z]") & ~different.str.fullmatch(WITH_UNIT) & ~dates
+    return len(different) > FEW and bool(lettered.mean() > 0.5)
+
+
+def as_text(column: pd.Series, levels: Container[str] | None = None) -> npt.NDArray[np.object_]:
+    """Return the categories of a column as text, None where one is missing; whole numbers have no decimals.
+
+    ``levels`` are those known, if they are: see `without_gaps`.
+    """
     import pandas as pd
 
-    column = without_gaps(column)
+    column = without_gaps(column, levels)
     if pd.api.types.is_float_dtype(column.dtype):
         values = column.to_numpy(dtype=np.float64, na_value=np.nan)
         texts = np.array([str(int(x)) if x.is_integer() else repr(x) for x in values.tolist()], dtype=object)

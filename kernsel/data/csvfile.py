@@ -18,16 +18,16 @@ import numpy as np
 from kernsel.data.blocks import join_blocks
 from kernsel.data.columns import without_gaps
 from kernsel.data.decimals import NUMERIC, Marks
-from kernsel.data.gaps import GAPS
+from kernsel.data.gaps import SURE
 from kernsel.data.layout import END, FALLBACK, UTF8, Layout, Reading, encoding_error, find_layout, text_rows
+from kernsel.data.names import some
+from kernsel.data.signs import find_sign, read_signed, without_sign
 from kernsel.data.sources import Fit, Source
 from kernsel.errors import DataError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-SIGN = "-"
-"""A gap, unless there is a + in the same column: what it is can't be said while parsing."""
 FIELD_BYTES = 32
 """What a field takes while it is parsed: its text, its place and its number."""
 MANY_ROWS = 2**31 - 1
@@ -74,18 +74,28 @@ def _read(source: Source, layout: Layout, reading: Reading, notes: list[str]) ->
     decimal, thousands = first, reading.thousands
     frame = _parse(source, layout, first, None)
     texts = [name for name in frame if frame[name].dtype.kind not in "biuf"]
-    marked = [name for name in texts if _is_marked(frame[name])]
-    if marked and (reading.decimal is None or reading.thousands is None):
-        decimal, thousands = _decide(source, layout, frame, marked, reading)
+    signed = {name: sign for name in texts if (sign := find_sign(frame[name])) is not None}
+    suspects = frame.assign(**{name: without_sign(frame[name], sign) for name, sign in signed.items()})
+    marked = [name for name in texts if name not in signed and _is_marked(frame[name])]
+    if (marked or signed) and (reading.decimal is None or reading.thousands is None):
+        decimal, thousands = _decide(source, layout, suspects, [*marked, *signed], reading)
     if (decimal, thousands) != (first, None):
         # pandas leaves separators of thousands out wherever they are: a date 31.12.2024 would be a number, too.
-        plain = [name for name in texts if name not in marked]
-        frame = _parse(source, layout, decimal, thousands, plain)
+        # Nor does it take a separator of thousands beyond ASCII.
+        by_hand = marked if thousands is not None and not thousands.isascii() else []
+        plain = [name for name in texts if name not in marked or name in by_hand]
+        frame = _parse(source, layout, decimal, None if by_hand else thousands, plain)
+        for name in by_hand:
+            frame[name] = read_signed(frame[name], "", decimal, thousands)
+    for name, sign in signed.items():
+        frame[name] = read_signed(frame[name], sign, decimal, thousands)
     found = [*notes, *layout.notes]
     if reading.decimal is None and decimal == ",":
         found.append("numbers have a decimal comma")
     if reading.thousands is None and thousands is not None:
         found.append(f"{thousands!r} separates thousands")
+    if signed:
+        found.append(f"numbers are read without their sign: {some([f'{n!r} {sign}' for n, sign in signed.items()])}")
     said = [f"reading: {'; '.join(found)}"] if found else []
     if len(frame) and frame.iloc[:, -1].isna().any():
         # pandas fills short rows up with missing values; a count that is wrong is told apart from a value that is.
@@ -134,9 +144,11 @@ def _blocks(source: Source, layout: Layout, work: Callable[[Iterator[pd.DataFram
                 header=None,
                 names=layout.names,
                 comment=layout.comment,
+                quotechar=layout.quote,
                 index_col=False,
                 skipinitialspace=True,
-                na_values=sorted(GAPS - {SIGN}),
+                na_values=sorted(SURE),
+                keep_default_na=False,
                 low_memory=False,
                 **_faithful(pd.__version__, len(layout.names), source.at_once),
                 **options,

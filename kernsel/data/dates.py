@@ -1,7 +1,8 @@
 """Dates: which columns hold them, how they are written, and the numbers that they become.
 
 A date becomes days since 1970, and what recurs: the month, the day of the week from Monday = 0, and the hour where
-there are times of day. Of a time of day without a date the hour alone differs between rows.
+there are times of day. Of a time of day without a date the hour alone differs between rows. A month, quarter or week
+has days and month only: see `kernsel.data.periods`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from kernsel.data.periods import SEASON, WAYS, find_period, read_periods
 from kernsel.errors import DataError
 
 if TYPE_CHECKING:
@@ -32,6 +34,13 @@ DOTTED = ("%H.%M.%S", "%d.%m.%y")
 """A time of day, and a date that may look the same."""
 LIKE_TIMES = r"\d{1,2}([:.])\d{2}(\1\d{2})?( [AaPp][Mm])?"
 LIKE_ISO = r"\d{4}-\d{2}(-\d{2}.*)?"
+PART_OF_ISO = rf"\d{{4}}|{LIKE_ISO}"
+"""A year, month or day, as some dates of a column may be known to the year only."""
+
+
+def parts_of(way: str | None) -> tuple[str, ...]:
+    """Return the numbers that dates become that are written in a way: seasons have no month, periods no weekday."""
+    return PARTS[:1] if way == SEASON else PARTS[:2] if way in WAYS else PARTS
 
 
 def find_format(texts: pd.Series, name: str) -> str | None:
@@ -51,15 +60,17 @@ def find_format(texts: pd.Series, name: str) -> str | None:
     """
     import pandas as pd
 
-    likely = (LIKE_DATES, LIKE_ISO, LIKE_TIMES)
+    likely = (LIKE_DATES, PART_OF_ISO, LIKE_TIMES, *WAYS.values())
     if not len(texts) or not any(re.fullmatch(like, texts.iloc[0].strip()) for like in likely):
         return None
     values = pd.Series(texts.unique()).str.strip()
+    if (way := find_period(values)) is not None:
+        return way
 
     def fits(way: str) -> bool:
         return bool(pd.to_datetime(values, format=way, errors="coerce", utc=True).notna().all())
 
-    if values.str.fullmatch(LIKE_ISO).all() and fits(ISO):
+    if values.str.fullmatch(PART_OF_ISO).all() and values.str.fullmatch(LIKE_ISO).any() and fits(ISO):
         return ISO
     dates = (date + clock for date, clock in product(CLEAR, CLOCKS))
     found = next((way for way in (*dates, *TIMES) if fits(way)), None)
@@ -93,7 +104,7 @@ def _with_other_clocks(way: str | None) -> list[str]:
 
 
 def read_dates(column: pd.Series, way: str | None) -> npt.NDArray[np.float64]:
-    """Return the parts of dates, (n, 4), in the order of ``PARTS``; NaN where there is none.
+    """Return the parts of dates, (n, m), those of `parts_of`; NaN where there is none.
 
     New rows may write times of day in another way than those that the format was found in.
 
@@ -113,6 +124,10 @@ def read_dates(column: pd.Series, way: str | None) -> npt.NDArray[np.float64]:
 
     if way is not None:
         column = column.astype(object).map(lambda value: str(value).strip(), na_action="ignore")
+    if way in WAYS:
+        periods = read_periods(column, way)
+        check_written(column, way, np.isnan(periods[:, 0]) & column.notna().to_numpy())
+        return periods
     dates = pd.to_datetime(column, format=way, errors="coerce", utc=True)
     other = (dates.isna() & column.notna()).to_numpy()
     for alike in _with_other_clocks(way):
@@ -120,12 +135,7 @@ def read_dates(column: pd.Series, way: str | None) -> npt.NDArray[np.float64]:
             break
         dates = dates.where(~other, pd.to_datetime(column, format=alike, errors="coerce", utc=True))
         other = (dates.isna() & column.notna()).to_numpy()
-    if other.any():
-        row = int(np.argmax(other))
-        raise DataError(
-            f"column {column.name!r} holds {str(column.iloc[row])[:40]!r} in row {row + 1}, where dates are written as "
-            f"{way or 'a date'}; write all of them so"
-        )
+    check_written(column, way, other)
     # In the unit of the dates: in nanoseconds there are none beyond the year 2262.
     days = (dates - pd.Timestamp(0, tz="UTC").as_unit(dates.dt.unit)) / pd.Timedelta(days=1)
     if way in TIMES:
@@ -133,3 +143,13 @@ def read_dates(column: pd.Series, way: str | None) -> npt.NDArray[np.float64]:
     clock = dates.dt.hour + dates.dt.minute / 60 + dates.dt.second / 3600
     parts = (days, dates.dt.month, dates.dt.day_of_week, clock)
     return np.column_stack([np.asarray(part.to_numpy(dtype=np.float64, na_value=np.nan)) for part in parts])
+
+
+def check_written(column: pd.Series, way: str | None, other: npt.NDArray[np.bool_]) -> None:
+    """Raise a DataError that names the first date of those (n,) that are written in another way."""
+    if other.any():
+        row = int(np.argmax(other))
+        raise DataError(
+            f"column {column.name!r} holds {str(column.iloc[row])[:40]!r} in row {row + 1}, where dates are written as "
+            f"{way or 'a date'}; write all of them so"
+        )

@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-NUMERIC = r"[+-]?(?=[.,]?\d)(?:\d{1,3}(?:[.,' ]\d{3})+|\d*)(?:[.,]\d*)?(?:[eE][+-]?\d+)?"
+NUMERIC = r"[+-]?(?=[.,]?\d)(?:\d{1,3}(?:[.,' \xa0\u202f]\d{3})+|\d*)(?:[.,]\d*)?(?:[eE][+-]?\d+)?"
 """A number with any marks."""
-SPACES = " '"
-"""What separates thousands and nothing else."""
+SPACES = " '\xa0\u202f"
+"""What separates thousands and nothing else: the last two are spaces at which no line ends."""
 
 
 @dataclass

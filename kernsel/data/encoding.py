@@ -40,7 +40,7 @@ from kernsel.data.columns import (
 )
 from kernsel.data.gaps import share
 from kernsel.data.imputing import NormalLaw
-from kernsel.data.kinds import CATEGORY, DATE, PLAIN, Kind, gaps_in, read_numbers
+from kernsel.data.kinds import DATE, PLAIN, Kind, gaps_in, read_numbers
 from kernsel.data.names import check_unique, listed, told_apart
 from kernsel.data.tables import SparseTable, Table, array_names, as_pandas, as_table, is_frame
 from kernsel.errors import DataError, SelectionWarning
@@ -206,8 +206,11 @@ class Encoder:
         place = self._places([str(column) for column in given.columns])
         holes = np.zeros(len(given), dtype=bool)
         for name in self.used:
-            kind = Kind(CATEGORY) if name in self.categories else self.kinds.get(name, PLAIN)
-            holes |= gaps_in(given.iloc[:, place[name]].rename(name), kind)
+            column = given.iloc[:, place[name]].rename(name)
+            if name in self.categories:
+                holes |= absent(as_text(column, self._levels(name)))
+            else:
+                holes |= gaps_in(column, self.kinds.get(name, PLAIN))
         return holes
 
     def _table(self, table: object) -> tuple[Table, bool]:
@@ -273,7 +276,7 @@ class Encoder:
         place = self._places([str(column) for column in frame.columns])
         X = np.empty((len(frame), len(self.features)))
         holes = self._read_numbers(frame, place, X)
-        texts = {name: as_text(frame.iloc[:, place[name]]) for name in self.categories}
+        texts = {name: as_text(frame.iloc[:, place[name]], self._levels(name)) for name in self.categories}
         holes |= {name: absent(text) for name, text in texts.items()}
         for name in self.gaps:  # of a column that has but one value
             if name not in holes:
@@ -283,6 +286,10 @@ class Encoder:
         if self.categories:
             self._one_hot(texts, X[:, len(self.numeric) :])
         return self._with_gaps(X, holes)
+
+    def _levels(self, name: str) -> tuple[str, ...]:
+        """Return all known levels of a column of categories, rare ones too."""
+        return (*self.categories[name], *self.pooled.get(name, ()))
 
     def _finish(self, X: Floats) -> None:
         """Check the numeric features (n, m), fill in what is missing from them, and scale them, in place."""
@@ -308,7 +315,7 @@ class Encoder:
             if holes.any():
                 text = np.where(holes, self.fills[name], text)
             width = len(self._coded(name))
-            codes = pd.Index([*known, *self.pooled.get(name, ())], dtype=object).get_indexer(text)
+            codes = pd.Index(self._levels(name), dtype=object).get_indexer(text)
             unknown = codes < 0
             codes = np.minimum(codes, len(known))  # where those that are rare are one
             new = sorted(set(text[unknown]))

@@ -14,9 +14,10 @@ from kernsel.data.columns import Floats, absent, as_text, check_sparse_values
 from kernsel.data.encoding import Encoder, refused
 from kernsel.data.gaps import share
 from kernsel.data.imputing import MOST_FEATURES, MOST_ROWS, NormalLaw, fit_normal, spread
-from kernsel.data.kinds import CATEGORY, PLAIN, Found, Kind, describe_columns, find_kinds, gaps_in, read_numbers, some
+from kernsel.data.kinds import CATEGORY, PLAIN, Found, Kind, describe_columns, find_kinds, gaps_in, read_numbers
 from kernsel.data.moments import LevelSums, Moments, NumberSums, Totals
-from kernsel.data.names import check_unique, listed
+from kernsel.data.names import check_unique, listed, some
+from kernsel.data.remarks import PLAIN_REASONS
 from kernsel.data.tables import SparseTable, Table, array_names, is_frame, take
 from kernsel.errors import DataError, OptionError
 from kernsel.numerics.points import Points, deviations
@@ -33,8 +34,6 @@ categories or but one value, or if the target tells."""
 TELLING = 3.0
 """The target tells if it differs by more than so many standard errors where numbers are missing. Elsewhere such a
 column is noise, and all of them together cost up to a tenth of the error."""
-PLAIN_REASONS = ("constant", "without values")
-"""Why a column is left out whatever is said about its type."""
 MOST_KRIGED = 100_000
 """Above so many rows the law alone fills in. With 20 columns, a tenth of their values missing, the nearest rows would
 take some seconds for each further 100,000."""
@@ -200,7 +199,8 @@ class Fit:
         for name, reason in [*((e.name, e.reason) for e in self.found if e.reason), *self.reasons.items()]:
             if reason is not None and name not in self.common:
                 reasons.setdefault(reason, []).append(name)
-        return [*out, *(_left_out(reason, names) for reason, names in reasons.items()), *self._notes_on_gaps()]
+        out += [_left_out(reason, names) for reason, names in reasons.items()]
+        return [*out, *(each.remark for each in self.found if each.remark is not None), *self._notes_on_gaps()]
 
     def _count(self, name: str) -> int:
         """Return how many categories a column has, rare ones too."""
@@ -215,6 +215,10 @@ class Fit:
         beside = f"; 0/1 columns say where of {listed(self.common)}" if self.common else ""
         mean = "the mean" if self.joint is None else "the mean given the row's other numbers"
         return [f"{named}; {mean}, or the most frequent category, takes their place, as all rows tell it{beside}"]
+
+    def left_out(self) -> dict[str, str]:
+        """Return why columns are no features."""
+        return {each.name: each.reason for each in self.found if each.reason is not None} | self.reasons
 
     def document(self) -> list[dict[str, Any]]:
         """Return what became of each column, as JSON has it."""

@@ -8,8 +8,14 @@ GAPS = frozenset(
         *("nan", "NaN", "NAN", "-nan", "-NaN", "null", "NULL", "Null", "None", "missing", "Missing", "MISSING"),
     }
 )
+WORDS = frozenset({"None", "Na"})
+"""Gaps among numbers, and levels among words: None, Some, Marked; Na, Mg, Al."""
+SURE = GAPS - WORDS - {"-"} | {"1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN", "#N/A N/A"}
+"""What a file is parsed with: of words, and of a -, which is a sign where there is a +, a whole column decides."""
 PADDED = frozenset(text for gap in GAPS for text in (gap, f" {gap}", f"{gap} "))
 """The texts of ``GAPS``, also with a space before or after."""
+PADDED_WORDS = frozenset(text for gap in WORDS for text in (gap, f" {gap}", f"{gap} "))
+"""The texts of ``WORDS``, also with a space before or after."""
 
 
 def is_gap(text: str) -> bool:

@@ -21,6 +21,7 @@ Sources: Little & Rubin, *Statistical Analysis with Missing Data*, section 11.2;
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -277,7 +278,7 @@ def _coefficients(inverses: Mapping[float, Floats], ridge: Floats, known: Indice
     return B
 
 
-def _one_thread() -> Any:
+def _one_thread() -> AbstractContextManager[None]:
     """Keep BLAS to one thread: the matrices are small, and sums are to be the same on any machine."""
     from kernsel.numerics.runtime.threads import one_blas_thread
 

@@ -354,7 +354,7 @@ def find_encoder(
             fit.put_numbers(each.name, each.kind.features(each.name), sums)
     encoder = fit.encoder(aside)
     fit.check_size(encoder)
-    check_any_feature(encoder)
+    check_any_feature(encoder, fit.left_out())
     return fit, encoder
 
 

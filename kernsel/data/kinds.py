@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from kernsel.data.choices import Choices
 from kernsel.data.columns import Floats, absent, as_text, first_text, is_text, numbers, without_gaps
-from kernsel.data.dates import PARTS, TIMES, find_format, read_dates
-from kernsel.data.names import listed
+from kernsel.data.dates import TIMES, find_format, parts_of, read_dates
+from kernsel.data.names import listed, some
+from kernsel.data.periods import WAYS
 from kernsel.errors import DataError
 from kernsel.numerics.runtime.once import once
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 NUMBER, CATEGORY, ORDINAL, DATE = "number", "category", "ordinal", "date"
 MANY = 10
 """Text with at most so many different values is a feature, however few rows there are."""
+PERSON = r"(.*[ _.-])?(subject|patient|participant|person|respondent|student|pupil)([ _.-]?(no|nr|num|number))?"
+PERSON += r"|.*(subj|usubj|pat|pt)(id|num|nr)"
+"""How columns are called that name whom a row is of, besides identifiers."""
 UNNAMED = re.compile(r"Unnamed: \d+(_level_\d+)?")
 """What pandas calls a column without a name."""
 
@@ -59,7 +63,7 @@ class Kind:
 
     def features(self, name: str) -> tuple[str, ...]:
         """Return the names of the numbers that a column becomes."""
-        return tuple(f"{name} ({part})" for part in PARTS) if self.type == DATE else (name,)
+        return tuple(f"{name} ({part})" for part in parts_of(self.format)) if self.type == DATE else (name,)
 
 
 PLAIN = Kind()
@@ -78,12 +82,15 @@ class Found:
         Values that are missing.
     reason : str or None
         Why it is no feature: what the column ``is``, such as ``"constant"``.
+    remark : str or None
+        What a feature may be instead.
     """
 
     name: str
     kind: Kind
     gaps: int = 0
     reason: str | None = None
+    remark: str | None = None
 
 
 def find_kinds(frame: pd.DataFrame, choices: Choices, places: Indices) -> list[Found]:
@@ -105,7 +112,8 @@ def find_in(found: list[Found]) -> list[Found]:
     counts = [each for each in found if each.reason is not None and each.reason.startswith("count")]
     if counts and all(each.reason is not None for each in found):
         kept = counts[0]  # a table of one feature may well be a series
-        found = [Found(each.name, each.kind, each.gaps) if each is kept else each for each in found]
+        remark = f"column {kept.name!r} counts the rows, and stays as there is no other feature"
+        found = [Found(each.name, each.kind, each.gaps, remark=remark) if each is kept else each for each in found]
     return found
 
 
@@ -275,14 +283,16 @@ def find_kind(seen: Column, choices: Choices) -> Found:
             return Found(name, Kind(DATE, format=way), count)
     if seen.numbers is not None:
         reason = None if wanted else _identifies(seen)
-        return Found(name, PLAIN, count, reason)
+        shared = not wanted and reason is None and seen.whole and _is_shared(name, seen.different, n)
+        return Found(name, PLAIN, count, reason, _about_groups(name, seen.different) if shared else None)
     distinct = seen.levels
     reason = None
     if not wanted and distinct == n - count and n > 2 and distinct > 1:
         reason = "text with another value in every row"
     elif not wanted and 2 * distinct > n and distinct > MANY:
         reason = "text with other values in over half of the rows"
-    return Found(name, Kind(CATEGORY), count, reason)
+    shared = not wanted and reason is None and _is_shared(name, distinct, n)
+    return Found(name, Kind(CATEGORY), count, reason, _about_groups(name, distinct) if shared else None)
 
 
 def _are_dates(column: pd.Series) -> bool:
@@ -297,7 +307,11 @@ def _are_dates(column: pd.Series) -> bool:
 
 def _identifies(seen: Column) -> str | None:
     """Return why numbers name rows rather than describe them, None if they don't."""
-    if seen.rows < 3 or not seen.whole:
+    if seen.rows < 3:
+        return None
+    if is_row_names(seen.name) and 2 * seen.different > seen.rows:
+        return "naming the rows"
+    if not seen.whole:
         return None
     if seen.start in (0, 1):
         return "counting the rows"
@@ -306,9 +320,36 @@ def _identifies(seen: Column) -> str | None:
     return None
 
 
+def check_last(column: pd.Series) -> None:
+    """Raise a DataError if the last column, which nobody has named as the target, names the rows."""
+    seen = Values(column, np.arange(len(column)))
+    if is_text(column) or not names_rows(seen.name) or seen.numbers is None:
+        return
+    if (reason := _identifies(seen)) is not None:
+        raise DataError(f"the last column, {seen.name!r}, is {reason}; name the column to predict (--target NAME)")
+
+
 def names_rows(name: str) -> bool:
     """Say whether a column is called as those are that name rows."""
-    return bool(_is_identifier(name) or UNNAMED.fullmatch(name))
+    return bool(_is_identifier(name) or is_row_names(name) or UNNAMED.fullmatch(name))
+
+
+def is_row_names(name: str) -> bool:
+    """Say whether a column is called as R's names of rows are."""
+    return bool(re.fullmatch(r"row[ _.]?names?", name, re.IGNORECASE))
+
+
+def _is_shared(name: str, distinct: int, n: int) -> bool:
+    """Say whether a column is called as those are that name whom a row is of, and several rows are of each."""
+    named = (_is_identifier(name) and "year" not in name.lower()) or re.fullmatch(PERSON, name, re.IGNORECASE)
+    return MANY < distinct <= n / 2 and bool(named)
+
+
+def _about_groups(name: str, distinct: int) -> str:
+    return (
+        f"column {name!r} seems to name what rows belong to ({distinct} values): to predict for new ones, hold the "
+        f"rows of each out together (--groups {name!r}), or leave it out (--drop {name!r})"
+    )
 
 
 def _is_identifier(name: str) -> bool:
@@ -322,7 +363,8 @@ def describe_columns(found: Sequence[Found], levels: Mapping[str, int], hamming:
     used = [each for each in found if each.reason is None]
     of = {kind: [each for each in used if each.kind.type == kind] for kind in (NUMBER, CATEGORY, ORDINAL, DATE)}
     clocks = [each.name for each in of[DATE] if each.kind.format in TIMES]
-    dates = [each.name for each in of[DATE] if each.name not in clocks]
+    periods = [each.name for each in of[DATE] if each.kind.format in WAYS]
+    dates = [each.name for each in of[DATE] if each.name not in (*clocks, *periods)]
     if len(of[NUMBER]) == len(used):
         return None
     parts = [f"{len(of[NUMBER])} number{'s' * (len(of[NUMBER]) != 1)}"] if of[NUMBER] else []
@@ -336,14 +378,10 @@ def describe_columns(found: Sequence[Found], levels: Mapping[str, int], hamming:
         )
     if clocks:
         parts.append(f"{len(clocks)} with times of day, as hours ({some(clocks)})")
+    if periods:
+        parts.append(f"{len(periods)} with months, quarters or weeks, as days and month ({some(periods)})")
     if dates:
-        parts.append(
-            f"{len(dates)} with dates, as days, month, weekday and hour ({some(dates)}; "
-            "to predict what comes later, hold out in the order of time: --folds time:10)"
-        )
+        parts.append(f"{len(dates)} with dates, as days, month, weekday and hour ({some(dates)})")
+    if periods or dates:
+        parts[-1] = f"{parts[-1][:-1]}; to predict what comes later, hold out in the order of time: --folds time:10)"
     return f"columns: {'; '.join(parts)}"
-
-
-def some(texts: Sequence[str], most: int = 12) -> str:
-    """Return the first of some texts, and how many more there are."""
-    return ", ".join(texts) if len(texts) <= most else f"{', '.join(texts[:most])} and {len(texts) - most} more"

@@ -41,6 +41,10 @@ YEARS = range(1800, 2201)
 UTF8 = "utf-8-sig"
 PAIRS = r"\s*[-+?]?[\d.,]+(\s+[-+?]?[\d.,]*)+\s*"
 """Numbers, or gaps, with spaces between."""
+APOSTROPHES = r"(?:(?<=^)|(?<=[,;|\t ]))'[^']*'(?=\s*(?:[,;|\t ]|$))"
+"""A text between apostrophes that fills a field."""
+LEAST_TEXT, EVEN = 5, 0.6
+"""Of so many lines at least, this share of a table's has as many fields as the most frequent number of them."""
 END = "\0"
 """What the names of columns without a name at the end of all lines begin with."""
 
@@ -121,6 +125,8 @@ class Layout(NamedTuple):
         Lines above the data, the header among them.
     notes : list of str
         What isn't as in a plain CSV file.
+    quote : str
+        What stands around texts.
     """
 
     encoding: str
@@ -130,6 +136,7 @@ class Layout(NamedTuple):
     names: list[str]
     start: int
     notes: list[str]
+    quote: str = '"'
 
 
 def find_layout(source: Source, reading: Reading) -> Layout:
@@ -149,16 +156,21 @@ def find_layout(source: Source, reading: Reading) -> Layout:
         kept = kept[1:]
     if not kept:
         raise DataError(f"{source.name} has no line that isn't a comment; give a table with a header and rows")
-    sep = reading.sep or (hint[1] if hint else _separator(source, kept))
+    quote = _quote([line for _, line in kept])
+    if quote != '"':
+        notes.append(f"{quote} quotes texts")
+    sep = reading.sep or (hint[1] if hint else _separator(source, kept, quote))
     if sep != "," and not reading.sep:
         notes.append(f"columns are separated by {NAMES.get(sep, repr(sep))}")
-    rows = _fields(source, kept, sep)
+    rows = _fields(source, kept, sep, quote)
     if not rows:
         raise DataError(f"{source.name} isn't a table with columns (no first row); give a CSV file")
     if reading.skip is None and (titles := _titles([row for _, row in rows])):
         rows = rows[titles:]
         notes.append(f"{titles} line{'s' * (titles > 1)} above the table left out")
     fields = [[field.strip() for field in row] for _, row in rows]
+    if reading == Reading():
+        _check_even(source, fields)
     header = has_header(fields) if reading.header is None else reading.header
     width = _width(fields[1:] or fields)
     if header:
@@ -166,7 +178,7 @@ def find_layout(source: Source, reading: Reading) -> Layout:
     else:
         names, start = [f"x{j + 1}" for j in range(width)], rows[0][0]
         above = [line for i, line in numbered if i < start and comment and line.lstrip().startswith(comment)]
-        named = _fields(source, [(0, above[-1].lstrip().lstrip(comment or "").strip())], sep) if above else []
+        named = _fields(source, [(0, above[-1].lstrip().lstrip(comment or "").strip())], sep, quote) if above else []
         commented = [field.strip() for field in named[0][1]] if named else []
         if len(commented) == width and not any(map(is_number, commented)) and len(set(commented)) == width:
             names = commented
@@ -180,7 +192,7 @@ def find_layout(source: Source, reading: Reading) -> Layout:
             f"{fields[0][0][:40]!r}; give a CSV file with a header, or the separator by --sep"
         )
     check_unique(names, source.name)
-    return Layout(encoding, sep, comment, header, names, start, notes)
+    return Layout(encoding, sep, comment, header, names, start, notes, quote)
 
 
 def text_rows(stream: Iterator[str], layout: Layout) -> Iterator[tuple[int, list[str]]]:
@@ -194,7 +206,7 @@ def text_rows(stream: Iterator[str], layout: Layout) -> Iterator[tuple[int, list
                 numbers[:] = [number]
                 yield _normal(told, layout.sep)
 
-    for row in csv.reader(lines(), delimiter=layout.sep, skipinitialspace=True):
+    for row in csv.reader(lines(), delimiter=layout.sep, quotechar=layout.quote, skipinitialspace=True):
         yield numbers[0], row
 
 
@@ -319,10 +331,31 @@ def _normal(line: str, sep: str) -> str:
     return (line.strip().replace("\t", " ") if '"' in line else " ".join(line.split())) + "\n"
 
 
-def _fields(source: Source, lines: Sequence[tuple[int, str]], sep: str) -> list[tuple[int, list[str]]]:
+def _quote(lines: Sequence[str]) -> str:
+    """Return what stands around texts: an apostrophe if each line has texts between two, and no other apostrophe."""
+    below = lines[1:]
+    if not below or any('"' in line for line in lines) or not all("'" in line for line in below):
+        return '"'
+    return '"' if any("'" in re.sub(APOSTROPHES, "", line.strip()) for line in lines) else "'"
+
+
+def _check_even(source: Source, rows: Sequence[Sequence[str]]) -> None:
+    """Raise a DataError if rows have so many numbers of fields that they are running text."""
+    widths = Counter(map(len, rows))
+    if len(rows) >= LEAST_TEXT and widths.most_common(1)[0][1] < EVEN * len(rows):
+        raise DataError(
+            f"{source.name} isn't a table: its lines have {min(widths)} to {max(widths)} fields, whatever separates "
+            "them; give a CSV file, or say how to read it by --sep and --skip"
+        )
+
+
+def _fields(
+    source: Source, lines: Sequence[tuple[int, str]], sep: str, quote: str = '"'
+) -> list[tuple[int, list[str]]]:
     """Return the rows that lines make, each with the number of its last line."""
     csv.field_size_limit(1 << 30)
-    reader = csv.reader((_normal(line, sep) for _, line in lines), delimiter=sep, skipinitialspace=True)
+    normal = (_normal(line, sep) for _, line in lines)
+    reader = csv.reader(normal, delimiter=sep, quotechar=quote, skipinitialspace=True)
     try:
         rows = [(lines[reader.line_num - 1][0], row) for row in reader if any(field.strip() for field in row)]
     except csv.Error as error:
@@ -344,11 +377,11 @@ def _titles(rows: Sequence[Sequence[str]]) -> int:
     return titles if len(rows) - titles >= LEAST_LINES else 0
 
 
-def _separator(source: Source, lines: Sequence[tuple[int, str]]) -> str:
+def _separator(source: Source, lines: Sequence[tuple[int, str]], quote: str) -> str:
     """Return the first separator that splits all rows alike, else the one that splits the first row most."""
     split: dict[str, list[list[str]]] = {}
     for sep in SEPARATORS:
-        rows = split[sep] = [row for _, row in _fields(source, lines, sep)]
+        rows = split[sep] = [row for _, row in _fields(source, lines, sep, quote)]
         rows = rows[_titles(rows) :] if rows and sep != " " else rows
         if rows and _is_even(rows) and not _has_pairs(rows[1:] or rows):
             return sep

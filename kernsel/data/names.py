@@ -42,3 +42,8 @@ def listed(names: Sequence[str], most: int = 8) -> str:
     """Return the names quoted, with commas, cut after ``most`` of them."""
     shown = ", ".join(repr(name) for name in names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def some(texts: Sequence[str], most: int = 12) -> str:
+    """Return the first of some texts, and how many more there are."""
+    return ", ".join(texts) if len(texts) <= most else f"{', '.join(texts[:most])} and {len(texts) - most} more"

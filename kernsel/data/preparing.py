@@ -16,6 +16,7 @@ from kernsel.data.dataset import Dataset
 from kernsel.data.encoding import Encoder
 from kernsel.data.fitting import Fit, find, fit_frame, fit_matrix, fit_sparse, incomplete, names_in
 from kernsel.data.gaps import share
+from kernsel.data.kinds import check_last
 from kernsel.data.names import check_column, check_unique
 from kernsel.data.near import read_near
 from kernsel.data.remarks import check_any_feature, check_left, check_rows, describe_weights, some_rows, what_is_shared
@@ -95,6 +96,7 @@ def prepare(
     if not names:
         raise DataError("the table has no columns")
     notes: list[str] = list(frame.attrs.get("notes", []))
+    asked = target
     if target is None:
         target = names[-1]
         notes.append(f"target: the last column, {target!r} (name another one as the target if that is wrong)")
@@ -102,6 +104,8 @@ def prepare(
     targets = [target] if isinstance(target, str) else list(dict.fromkeys(target))
     for name in targets:
         check_column(names, name, source or "the table")
+    if asked is None:
+        check_last(column_of(frame, targets[0]))
     check_unique(names, source or "the table")
     features = as_table(without(frame, targets))
     columns = {name: column_of(frame, name) for name in targets}
@@ -318,7 +322,7 @@ def _encoded(
     notes: list[str],
 ) -> tuple[Encoder, Points, list[dict[str, Any]] | None]:
     """Encode features, and say in the notes what became of them."""
-    document = None
+    document, left_out = None, {}
     if isinstance(table, SparseTable):
         encoder, X = fit_sparse(table, aside, standardize, weights, choices, notes)
     else:
@@ -329,9 +333,10 @@ def _encoded(
         else:
             encoder, X = fit_matrix(fit, table, aside)
         notes += fit.notes()
+        left_out = fit.left_out()
     if choices.categories == HAMMING and not encoder.groups:
         notes.append("categories: no column has any, so that hamming changes nothing")
-    check_any_feature(encoder)
+    check_any_feature(encoder, left_out)
     return encoder, X, document
 
 

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kernsel.data.encoding import Encoder
 from kernsel.errors import DataError
+
+PLAIN_REASONS = ("constant", "without values")
+"""Why a column is left out whatever is said about its type."""
+MOST_REASONS = 4
+"""Columns of which a message says why they were left out."""
 
 
 def some_rows(count: int, n: int) -> str:
@@ -17,12 +24,21 @@ def check_left(n: int, what: str) -> None:
         raise DataError(f"only {n} row{'s are' if n != 1 else ' is'} left, as the others have {what}")
 
 
-def check_any_feature(encoder: Encoder) -> None:
-    """Raise a DataError if an encoder has no feature."""
+def check_any_feature(encoder: Encoder, left_out: Mapping[str, str]) -> None:
+    """Raise a DataError that says why columns were left out if an encoder has no feature."""
     if not encoder.features:
-        raise DataError(
-            "no column is left to learn from: all are constant, left out, or differ in every row; add features"
-        )
+        reasons = [f"{name!r} is {reason}" for name, reason in left_out.items()]
+        more = f" and {len(reasons) - MOST_REASONS} more" if len(reasons) > MOST_REASONS else ""
+        why = f" ({', '.join(reasons[:MOST_REASONS])}{more})" if reasons else ""
+        raise DataError(f"no column is left to learn from{why}; add features{_kept(left_out)}")
+
+
+def _kept(left_out: Mapping[str, str]) -> str:
+    """Say how to keep a column that isn't left out because it says nothing."""
+    for name, reason in left_out.items():
+        if reason not in PLAIN_REASONS and reason != "dropped":
+            return f", or keep one: --{'categorical' if reason.startswith('text') else 'numeric'} {name!r}"
+    return ""
 
 
 def describe_weights(n: int, total: float) -> str:

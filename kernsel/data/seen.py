@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernsel.data.columns import Floats, as_text, is_text, numbers, without_gaps
-from kernsel.data.kinds import Indices, Kind, names_rows, offset
+from kernsel.data.kinds import Indices, Kind, is_row_names, names_rows, offset
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,7 +86,7 @@ class Glimpse(NamedTuple):
 
     def needs_values(self, name: str) -> bool:
         """Say whether what the column holds can be told from its values only."""
-        return not self.plain or (names_rows(name) and self.whole)
+        return not self.plain or (names_rows(name) and (self.whole or is_row_names(name)))
 
 
 class Different(NamedTuple):

@@ -6,7 +6,7 @@ import zipfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from kernsel.data.gaps import GAPS
+from kernsel.data.gaps import SURE
 from kernsel.data.layout import Reading, called, has_header
 from kernsel.data.names import check_unique, listed
 from kernsel.data.sources import Fit, Source, is_workbook
@@ -48,7 +48,9 @@ def read_sheet(source: Source, reading: Reading) -> pd.DataFrame:
     try:
         with source.path.open("rb") as stream, pd.ExcelFile(stream, engine=engine) as book:
             sheet, notes = _sheet(source, reading, [str(name) for name in book.sheet_names])
-            cells = pd.read_excel(book, sheet_name=sheet, header=None, na_values=sorted(GAPS), dtype=object)
+            cells = pd.read_excel(
+                book, sheet_name=sheet, header=None, na_values=sorted(SURE), keep_default_na=False, dtype=object
+            )
     except ImportError as error:
         package = "odfpy" if engine == "odf" else engine
         raise DataError(

@@ -14,12 +14,13 @@ from kernsel.data.columns import (
     as_text,
     check_missing,
     check_values,
+    is_text,
     missing,
     missing_values,
     numbers,
     without_gaps,
 )
-from kernsel.data.gaps import PADDED
+from kernsel.data.dates import find_format
 from kernsel.data.names import check_unique, listed
 from kernsel.errors import DataError, OptionError
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TASKS = ("auto", "regression", "classification")
+ANOTHER = "name the column to predict (--target NAME)"
+"""What to do about a column that can't be a target."""
 FEW_VALUES = 10
 """A target of so few distinct whole numbers is taken for class labels."""
 
@@ -144,11 +147,25 @@ def read_target(column: Any, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[A
     """Return a target as given, its values as an array of one plain kind, and as numbers if they are meant as such."""
     if hasattr(column, "iloc"):
         check_missing(column, name)
-        floats = numbers(column.rename(name))
+        floats = _numbers(column.rename(name))
         return given_column(column), plain_column(column, floats), floats
     given = np.asarray(column)
     values = plain_vector(given, name)
     return given, values, values.astype(np.float64) if values.dtype.kind in "iuf" else None
+
+
+def _numbers(column: pd.Series) -> Floats | None:
+    """Return a target as numbers, None if it holds others; DataError if it has too many different dates for classes."""
+    dates = is_text(column) and find_format(column.astype(str), str(column.name)) is not None
+    if not dates:
+        return numbers(column)
+    count = column.nunique()
+    if 2 * count > len(column):
+        raise DataError(
+            f"target {column.name!r} holds {count} different dates (first: {str(column.iloc[0])[:40]!r}), which are no "
+            f"numbers to predict; {ANOTHER}, or write them as numbers"
+        )
+    return None
 
 
 def encode_target(
@@ -189,7 +206,8 @@ def encode_target(
         raise DataError(f"target {name!r} mixes values of different kinds ({error}); make them all text") from error
     if len(labels) == 1:
         what = "class" if task == "classification" else "value"
-        raise DataError(f"target {name!r} has one {what} only ({_native(labels[0])!r}), so there is nothing to learn")
+        only = f"target {name!r} has one {what} only ({_native(labels[0])!r}), so there is nothing to learn"
+        raise DataError(f"{only}; {ANOTHER}")
     rows, count = (len(values), len(labels)) if rest is None else (rest.rows, rest.values)
     kind, reason = _infer(labels, count, floats, rows)
     if task == "auto":
@@ -203,10 +221,9 @@ def encode_target(
     if task == "regression":
         return _regression(values, floats, name, weights, note, rest)
     if count > max(2, rows // 2) or count > len(labels):
-        raise DataError(
-            f"target {name!r} has {count} distinct values in {rows} rows, too many for classes; "
-            "choose the task regression or another target"
-        )
+        way = ANOTHER if floats is None else "choose the task regression or another target"
+        what = "has" if floats is not None else "is text with"
+        raise DataError(f"target {name!r} {what} {count} distinct values in {rows} rows, too many for classes; {way}")
     try:
         return _classes(given, labels, codes, note)
     except TypeError as error:
@@ -343,8 +360,11 @@ def target_gaps(column: object) -> npt.NDArray[np.bool_]:
     if hasattr(column, "iloc"):
         return np.asarray(without_gaps(column).isna())
     values = np.asarray(column)
-    holes = missing(values)
-    return holes | np.isin(values, sorted(PADDED)) if values.dtype.kind == "U" and "+" not in values else holes
+    if values.dtype.kind != "U":
+        return missing(values)
+    import pandas as pd
+
+    return np.asarray(without_gaps(pd.Series(values, dtype=object)).isna())
 
 
 def given_column(target: pd.Series) -> npt.NDArray[Any]:

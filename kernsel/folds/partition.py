@@ -59,7 +59,7 @@ class Partition:
     Y: Array
     starts: Indices
     order: Indices
-    statistics: Any
+    statistics: Statistics
     seed: int = 0
     weights: Array | None = None
     training: NDArray[np.bool_] | None = None

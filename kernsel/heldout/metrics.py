@@ -225,22 +225,22 @@ class Numbered(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
     def __init__(
         self,
         size: int,
-        predicted: Callable[[Any], Array | Indices],
-        outputs: Callable[[Any], Array],
-        probabilities: Callable[[Any], Array],
+        predicted: Callable[[Indices], Array | Indices],
+        outputs: Callable[[Indices], Array],
+        probabilities: Callable[[Indices], Array],
     ) -> None:
         self.size, self.predicted, self.outputs, self.probabilities = size, predicted, outputs, probabilities
         self.classes_ = np.arange(size)
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Indices) -> Array | Indices:
         """Return the numbers of classes, (m,)."""
         return self.predicted(X)
 
-    def decision_function(self, X: Any) -> Any:
+    def decision_function(self, X: Indices) -> Array:
         """Return the outputs, (m,) of two classes, else (m, c)."""
         return self.outputs(X)
 
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: Indices) -> Array:
         """Return the probabilities of the classes, (m, c)."""
         return self.probabilities(X)
 

@@ -19,11 +19,14 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kernsel.journal.encoding import Unwritable, decode, encode, fingerprint
 from kernsel.journal.file import JournalFile, now
 from kernsel.journal.standing import Standing
+
+if TYPE_CHECKING:
+    from kernsel.data import Dataset
 
 READABLE = 200
 """Letters of an option's value that are told as they are; a longer one is told by its fingerprint."""
@@ -60,7 +63,7 @@ class _Step:
     made: Counter[str] = field(default_factory=Counter)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def key_of(self, stage: str, given: Sequence[Any]) -> str:
+    def key_of(self, stage: str, given: Sequence[object]) -> str:
         """Return the key of a step in this one."""
         key = fingerprint((self.key, stage, *given))
         with self.lock:
@@ -73,7 +76,7 @@ _step: ContextVar[_Step | None] = ContextVar("step", default=None)
 
 def remember(
     stage: str,
-    given: Sequence[Any],
+    given: Sequence[object],
     compute: Callable[[], Outcome],
     about: Callable[[Outcome], Mapping[str, Any]] | None = None,
     whole: bool = False,
@@ -126,7 +129,7 @@ def seconds_before() -> float:
     return 0.0 if step is None or step.depth or step.journal.file is None else step.journal.file.before
 
 
-def seconds_since(stage: str, given: Sequence[Any]) -> float:
+def seconds_since(stage: str, given: Sequence[object]) -> float:
     """Return the seconds of earlier runs that passed after this stage was come to first; 0 without any.
 
     Parameters
@@ -141,7 +144,7 @@ def seconds_since(stage: str, given: Sequence[Any]) -> float:
     return max(seconds_before() - remember(stage, given, step.journal.file.elapsed), 0.0)
 
 
-def run_header(command: str, dataset: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+def run_header(command: str, dataset: Dataset, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return what tells a run from others.
 
     Parameters

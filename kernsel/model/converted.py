@@ -52,6 +52,7 @@ def to_pipeline(model: Expansion) -> Any:
         raise ModelError(f"this model is none of scikit-learn's: {reason}; {_closest(model)}")
     encoder, alpha = model.encoder, float(model.provenance["rows"]) * float(model.provenance["lambda"])
     assert encoder is not None
+    assert isinstance(model.kernel, SupportsSklearn)
     ridge = KernelRidge(alpha=alpha, kernel=model.kernel.metric, **model.kernel.sklearn_parameters())
     scaled = bool(encoder.mean.any() or (encoder.scale != 1.0).any())
     scaler = StandardScaler(with_mean=bool(encoder.mean.any())) if scaled else "passthrough"

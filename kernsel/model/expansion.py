@@ -27,6 +27,7 @@ from kernsel.errors import DataError, ModelError, OptionError
 from kernsel.heldout.calibration import Calibration
 from kernsel.heldout.intervals import MOST, Intervals
 from kernsel.heldout.threshold import Threshold
+from kernsel.kernels import Kernel
 from kernsel.model.extrapolation import nearest
 from kernsel.model.sufficient import SufficientStatistics
 from kernsel.numerics.points import Points, as_points, dense
@@ -84,7 +85,7 @@ class Expansion:
         What new rows are added to; None where the fit is no solution of sums over its rows.
     """
 
-    kernel: Any
+    kernel: Kernel
     learner: str
     rows: Points
     coefficients: Floats

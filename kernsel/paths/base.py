@@ -66,6 +66,10 @@ class Path(ABC):
         self.lams = np.ascontiguousarray(lams, dtype=np.float64)
         self.lead_in = lead_in
         self.near = {} if near is None else near
+        self._check()
+
+    def _check(self) -> None:  # noqa: B027  # most are for all learners and folds
+        """Raise IncompatibleError where the representation is not for the learner or the folds."""
 
     @once
     def one_by_one(self) -> Self:

@@ -7,13 +7,13 @@ from numpy.typing import NDArray
 
 from kernsel.numerics.smooth import enclosure_features, heldout_features, newton
 from kernsel.numerics.square import leverage
-from kernsel.paths.smooth import SmoothPath
+from kernsel.paths.smooth_intervals import EnclosedSmoothPath
 from kernsel.representation.features import Features
 
 Array = NDArray[np.float64]
 
 
-class FeaturesSmoothPath(SmoothPath):
+class FeaturesSmoothPath(EnclosedSmoothPath):
     """A smooth loss in the coordinates of low-rank features."""
 
     representation: Features

@@ -16,14 +16,15 @@ from kernsel.numerics.smooth import (
 from kernsel.numerics.square import leverage
 from kernsel.paths import routes
 from kernsel.paths.outputs import Fits, HeldOut
-from kernsel.paths.smooth import ByInverse, SmoothPath
+from kernsel.paths.smooth import ByInverse
+from kernsel.paths.smooth_intervals import EnclosedSmoothPath
 from kernsel.paths.updates import nystrom_influence
 from kernsel.representation.gram import Gram
 
 Array = NDArray[np.float64]
 
 
-class GramSmoothPath(SmoothPath):
+class GramSmoothPath(EnclosedSmoothPath):
     """A smooth loss in the coordinates of the Gram matrix."""
 
     representation: Gram

@@ -44,8 +44,9 @@ def update_folds(
     V: Array | None = None,
     trust: float = np.inf,
     which: NDArray[np.bool_] | NDArray[np.int64] | slice = slice(None),
-    solutions: bool | Array = False,
+    solutions: bool = False,
     intervals: bool = False,
+    given: Array | None = None,
 ) -> Updated:
     """Apply a fold update of ``numerics.smooth`` to the fits ``which`` of a path.
 
@@ -62,17 +63,19 @@ def update_folds(
         The share of what a Newton step promises by which it may stray.
     which : array, optional
         Numbers of lambda, or (L,) bool; all without it.
-    solutions : bool or (k, l, t, .) array
-        Whether those that Newton steps end at are wanted; or those that the update is given.
+    solutions : bool
+        Whether those that Newton steps end at are wanted.
     intervals : bool
         Whether an update that makes intervals is to do so.
+    given : (k, l, t, .) array, optional
+        Solutions that the update reads.
     """
     rows, loss, fits = path.rows, path.learner.loss, path.fits
     x, at = (np.ascontiguousarray(each[:, which]) for each in (fits.x, fits.f))
     _, d1, d2 = loss.expand(rows.Y, rows.s, at)
-    held = heldout.HeldOut.room(at.copy(), rows.left.size, x.shape[2] if solutions is True else 0, intervals)
-    if isinstance(solutions, np.ndarray):
-        held = held._replace(x=solutions)
+    held = heldout.HeldOut.room(at.copy(), rows.left.size, x.shape[2] if solutions else 0, intervals)
+    if given is not None:
+        held = held._replace(x=given)
     stack = Objective(rows.Y, rows.s[None], path.lams[which], np.array(loss.parameters), int(path.bias))
     V = np.zeros((rows.n, 0)) if V is None else V
     G, fitted = representation.matrix(path.bias), heldout.Fit(x, at, d1, d2)
@@ -80,7 +83,7 @@ def update_folds(
     of_fits = fits.status[:, which, None]
     status = np.maximum(held.status, np.where(of_fits == CONVERGED, held.status, of_fits))
     low, high = (held.low, held.high) if intervals else (None, None)
-    return Updated(held.out, status, held.rho, held.x if solutions is not False else None, low, high)
+    return Updated(held.out, status, held.rho, held.x if solutions else None, low, high)
 
 
 def nystrom_influence(path: Path, representation: Gram, share: float) -> HeldOut:

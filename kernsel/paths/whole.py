@@ -7,7 +7,7 @@ and no more than a few numbers a row.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.errors import IncompatibleError, SelectionError, check_memory
-from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel
 from kernsel.numerics.points import Points, as_points, is_sparse
 from kernsel.numerics.runtime.once import once
@@ -27,9 +26,6 @@ from kernsel.numerics.whole.tiles import CallableMatrix, CrossMatrix, FormulaMat
 from kernsel.paths import routes
 from kernsel.paths.base import Path
 from kernsel.paths.outputs import Fits, HeldOut, Spectral
-from kernsel.protocols import Learner
-from kernsel.representation.base import Representation
-from kernsel.representation.problem import Problem
 from kernsel.representation.tiles import Tiles
 from kernsel.system.memory import has_memory
 
@@ -107,20 +103,10 @@ class WholePath(Path):
 
     representation: Tiles
 
-    def __init__(
-        self,
-        problem: Problem,
-        representation: Representation,
-        learner: Learner,
-        lams: Array,
-        rows: Partition | None = None,
-        lead_in: bool = False,
-        near: Mapping[float, Array] | None = None,
-    ) -> None:
-        super().__init__(problem, representation, learner, lams, rows, lead_in, near)
-        if not learner.loss.square:
+    def _check(self) -> None:
+        if not self.learner.loss.square:
             raise IncompatibleError(
-                f"rank whole is for the square loss, and learner '{learner.name}' has another: use krr or lssvm"
+                f"rank whole is for the square loss, and learner '{self.learner.name}' has another: use krr or lssvm"
             )
         if self.rows.training is not None:
             raise IncompatibleError(

@@ -15,6 +15,7 @@ from kernsel.selection.observed import Observed
 from kernsel.selection.result import Selection
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -123,7 +124,7 @@ def _draw_outputs(figure: Figure, selection: Selection) -> None:
     assert labels is not None
     axes = figure.add_subplot()
     edges = np.histogram_bin_edges(rows.outputs, "auto").tolist()
-    handles: list[Any] = []
+    handles: list[Artist] = []
     for code, (colour, hatch) in enumerate(zip(COLOURS, ("///", "\\\\\\"), strict=False)):
         of = rows.targets == code
         weights = None if rows.weights is None else rows.weights[of]

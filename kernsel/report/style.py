@@ -19,6 +19,7 @@ from kernsel.data.files import atomic_write
 from kernsel.errors import OptionError
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.figure import Figure
 
 FORMATS = (".png", ".svg", ".pdf")
@@ -165,7 +166,7 @@ def words(text: object) -> str:
     return f" {plain}" if plain.startswith("_") else plain  # else it would be left out of a legend
 
 
-def legend_below(figure: Figure, handles: Sequence[Any], columns: int = 3) -> None:
+def legend_below(figure: Figure, handles: Sequence[Artist], columns: int = 3) -> None:
     """Put a legend below all axes, where it hides nothing."""
     if handles:
         figure.legend(handles=handles, loc="outside lower left", ncols=columns, markerscale=1.3)

@@ -14,6 +14,7 @@ from kernsel.search.candidate import Candidate
 from kernsel.selection.result import Selection
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -82,7 +83,7 @@ def _draw_plane(figure: Figure, selection: Selection, width: str, plane: Sequenc
     )
     bar = figure.colorbar(image, ax=axes, extend="max", pad=0.02)
     bar.set_label(f"{selection.criterion} (lower is better)")
-    handles: list[Any] = []
+    handles: list[Artist] = []
 
     def shade(flags: Array, hatch: str, label: str) -> None:
         if flags.any():
@@ -143,7 +144,7 @@ def _draw_curves(figure: Figure, selection: Selection) -> None:
         curves.setdefault((candidate.kernel, candidate.learner), []).append(candidate)
     first = sorted(curves, key=lambda key: (key != (best.kernel, best.learner), min(c.order for c in curves[key])))
     axes = figure.add_subplot()
-    handles: list[Any] = []
+    handles: list[Artist] = []
     for number, key in reversed(list(enumerate(first))):
         members = sorted({c.key: c for c in curves[key]}.values(), key=lambda c: c.lam)
         lams, values = [c.lam for c in members], [c.value for c in members]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.errors import IncompatibleError, check_memory
 from kernsel.folds.partition import Partition
-from kernsel.kernels import Kernel
+from kernsel.kernels import Kernel, Statistics
 from kernsel.numerics import lowrank
 from kernsel.numerics.points import Points
 from kernsel.numerics.runtime.once import once
@@ -138,7 +138,7 @@ class Landmarks:
     """
 
     indices: Indices
-    statistics: Any
+    statistics: Statistics
 
 
 class SharedFeatures(Features):

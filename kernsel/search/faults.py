@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -30,7 +29,7 @@ Work = Callable[[], list[Candidate]]
 
 
 def contained(
-    work: Work, failed: Callable[[str], list[Candidate]], *parts: Any, within: float | None = None
+    work: Work, failed: Callable[[str], list[Candidate]], *parts: object, within: float | None = None
 ) -> list[Candidate]:
     """Return what ``work`` returns, or where it fails what ``failed`` makes of the reason.
 
@@ -90,7 +89,7 @@ def naming_plugins() -> Iterator[None]:
         raise PluginFailure(f"{reason}; tell its authors, or do without it") from error
 
 
-def _named(candidate: Candidate, parts: Sequence[Any]) -> Candidate:
+def _named(candidate: Candidate, parts: Sequence[object]) -> Candidate:
     """Return a candidate; of one that failed the reason says which plugins' parts it was made of."""
     if candidate.failed is None:
         return candidate

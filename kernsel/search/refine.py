@@ -20,6 +20,7 @@ from kernsel.criteria import Slopes
 from kernsel.criteria.base import Criterion, SupportsGradient
 from kernsel.errors import IncompatibleError, OptionError
 from kernsel.journal import remember, seconds_since
+from kernsel.kernels import Kernel
 from kernsel.parts import read_seconds
 from kernsel.protocols import Learner, Tunable, has_gradient, is_differentiable
 from kernsel.representation.problem import Problem
@@ -227,7 +228,7 @@ def read_method(
     budget: int | str | None,
     criterion: Criterion,
     learner: Learner,
-    kernels: Iterable[Any],
+    kernels: Iterable[Kernel],
     rank: Rank,
 ) -> str | None:
     """Return the name of a refinement, None for none.

@@ -14,18 +14,23 @@ from kernsel import registry
 from kernsel.criteria.base import Criterion
 from kernsel.data import Dataset
 from kernsel.data.copies import APART
+from kernsel.data.names import listed
+from kernsel.data.target import class_codes
 from kernsel.errors import Caution
 from kernsel.folds import Folds, copies_apart, keeps_copies
 from kernsel.folds.partition import Partition
 from kernsel.heldout.baseline import Baseline, baseline_of
 from kernsel.kernels import Kernel
 from kernsel.kernels.given import negative_part
-from kernsel.numerics.points import Points
+from kernsel.numerics.points import Points, is_sparse
 
 Array = NDArray[np.float64]
 
 TOO_GOOD = 0.01
 """A held-out error below this share of the target's spread is said: measured targets have more noise than that."""
+ROWS_OF_A_VALUE, MOST_NUMBERS, LOOKED_AT = 5, 20, 1000
+"""A column of few values has so many rows of each on average, and at most so many different numbers: of more, a class
+may well be an interval. So many rows are looked at first."""
 
 
 def examine_kernel(kernel: Kernel, X: Points, seed: int) -> list[Caution]:
@@ -112,9 +117,11 @@ def _no_better(found: Baseline, dataset: Dataset) -> list[Caution]:
 
 
 def _too_good(dataset: Dataset, rows: Partition, error: float | None) -> list[Caution]:
-    """Say that a regression's error is below what measured targets allow."""
-    if dataset.labels is not None or error is None:
+    """Say that an error is below what measured targets allow, or that a column alone tells the class."""
+    if error is None:
         return []
+    if dataset.labels is not None:
+        return _tells_classes(dataset, error)
     Y, s = rows.Y[:, : rows.held], rows.s[: rows.held] / rows.s[: rows.held].sum()
     unit = float(dataset.output_scale[0]) if dataset.k == 1 else 1.0
     spread = unit * float(np.sqrt(((Y - (Y @ s)[:, None]) ** 2 @ s).mean()))
@@ -128,6 +135,39 @@ def _too_good(dataset: Dataset, rows: Partition, error: float | None) -> list[Ca
             "predictions are made",
         )
     ]
+
+
+def _tells_classes(dataset: Dataset, error: float) -> list[Caution]:
+    """Say that each value of a column of few values is of one class."""
+    if error >= TOO_GOOD or is_sparse(dataset.X) or dataset.encoder.similarities:
+        return []
+    encoder, codes = dataset.encoder, class_codes(dataset.Y)
+    few = dataset.n // ROWS_OF_A_VALUE
+    numeric = zip(encoder.numeric, dataset.X.T[: len(encoder.numeric)], strict=True)
+    coded = zip(encoder.categories, encoder.categories_of(dataset.X), strict=True) if encoder.categories else ()
+    names = [name for name, values in numeric if _is_one_class(values, codes, min(few, MOST_NUMBERS))]
+    names += [name for name, values in coded if _is_one_class(values, codes, few)]
+    if not names:
+        return []
+    one = len(names) == 1
+    return [
+        Caution(
+            "error-too-small",
+            f"column{'s' * (not one)} {listed(names)} alone tell{'s' * one} the class of every row: leave out what "
+            "isn't known when predictions are made (drop)",
+        )
+    ]
+
+
+def _is_one_class(values: NDArray[Any], codes: NDArray[np.int64], few: int) -> bool:
+    """Say whether values (n,) are few, and rows of the same value of the same class."""
+    if len(np.unique(values[:LOOKED_AT])) > few:
+        return False
+    levels, places = np.unique(values, return_inverse=True)
+    least, most = np.full(len(levels), codes.max()), np.zeros(len(levels), np.int64)
+    np.minimum.at(least, places, codes)
+    np.maximum.at(most, places, codes)
+    return len(levels) <= few and bool((least == most).all())
 
 
 def _apart(dataset: Dataset, folds: Folds, apart: NDArray[np.int64]) -> list[Caution]:

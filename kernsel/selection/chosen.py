@@ -7,11 +7,12 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kernsel import registry
 from kernsel.errors import OptionError
 from kernsel.kernels import Kernel, from_spec
+from kernsel.protocols import Learner
 from kernsel.selection.result import FORMAT, VERSION
 from kernsel.text import make
 
@@ -33,7 +34,7 @@ class Choice(NamedTuple):
 
     kernel: Kernel | str
     lam: float
-    learner: Any = None
+    learner: Learner | str | None = None
     target: str | None = None
     task: str = "auto"
     aside: Mapping[str, str] = MappingProxyType({})

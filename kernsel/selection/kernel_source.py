@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from kernsel import registry
-from kernsel.criteria import HeldOutCriterion
+from kernsel.criteria import Criterion, HeldOutCriterion
 from kernsel.data import Dataset
 from kernsel.data.names import listed
 from kernsel.errors import Caution, IncompatibleError, OptionError
@@ -189,7 +189,7 @@ def _priors(plan: Plan, task: str) -> Sequence[float | None]:
     return (criterion.sigma,)
 
 
-def _checked(plan: Plan) -> Any:
+def _checked(plan: Plan) -> str | Criterion:
     """Return what relevances are learnt by; raise before the work where that, or the refinement, can't be."""
     from kernsel.learning.relevances import FIRST_LEVEL, read_gradient
 
@@ -294,7 +294,7 @@ class _Learnt(KernelSource):
 
 
 @one_blas_thread()
-def _learnt(dataset: Dataset, plan: Plan, kernels: Sequence[Kernel], relevances: Any) -> KernelSource:
+def _learnt(dataset: Dataset, plan: Plan, kernels: Sequence[Kernel], relevances: str | Criterion) -> KernelSource:
     """Learn the relevances of kernels on all rows."""
     started = time.perf_counter()
     part = read_learner(plan.learner, dataset.task)
@@ -312,14 +312,20 @@ def _learnt(dataset: Dataset, plan: Plan, kernels: Sequence[Kernel], relevances:
     return _Learnt(ready, (), time.perf_counter() - started, None, learned)
 
 
-def _learn(dataset: Dataset, kernel: Kernel, learner: Learner, relevances: Any, seed: int) -> LearnedKernel:
+def _learn(dataset: Dataset, kernel: Kernel, learner: Learner, relevances: str | Criterion, seed: int) -> LearnedKernel:
     """Learn relevances by a criterion, with the learner itself if it has the square loss."""
     from kernsel.learning import learn_on_dataset  # with scipy.optimize it takes as long to import as all the rest
 
     square = learner if has_square_loss(learner) else None
     most = dataset.n if dataset.groups is None else int(dataset.groups.max()) + 1
     folds = min(LEARNING_FOLDS, most)
-    options = {"kernel": kernel, "learner": square, "criterion": relevances, "folds": folds, "seed": seed}
+    options: dict[str, Any] = {
+        "kernel": kernel,
+        "learner": square,
+        "criterion": relevances,
+        "folds": folds,
+        "seed": seed,
+    }
     return remember("relevances", (dataset, options), lambda: learn_on_dataset(dataset, **options))
 
 

@@ -38,6 +38,7 @@ from kernsel.numerics.whole import costs as whole_costs
 from kernsel.numerics.whole.preconditioners import Refused
 from kernsel.numerics.whole.solver import Fit, WholeKernel, predict
 from kernsel.paths.whole import ENOUGH, dtypes, kernel_matrix
+from kernsel.protocols import Learner
 from kernsel.search.deadline import Deadline, limited_time
 from kernsel.selection.auto import kind_of
 from kernsel.selection.few_landmarks import NEAR, count_needed, is_finite, share_left
@@ -285,7 +286,7 @@ class Ladder:
     clip: bool
 
     @classmethod
-    def of(cls, dataset: Dataset, few: Dataset, learner: Any, clip: bool, seed: int) -> Ladder:
+    def of(cls, dataset: Dataset, few: Dataset, learner: Learner, clip: bool, seed: int) -> Ladder:
         """Make it; copies of a row are in the subsets or outside of them, and the few first rows in every subset."""
         number = dataset.copied.number
         rank = np.random.default_rng((seed, 1)).permutation(int(number.max()) + 1).astype(np.int64)

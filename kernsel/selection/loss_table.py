@@ -6,21 +6,23 @@ error is that of the rows O_b that were not drawn,
     e_b = sum_{i in O_b} s_i l_i(c_b) / sum_{i in O_b} s_i,    error = (1/B) sum_b e_b
 
 (BBC-CV: Tsamardinos, Greasidou & Borboudakis 2018). The limit of the rule has the standard errors of all rows. The
-interval is that of the e_b: they are means over a third of the rows, and so wider than chance in all rows alone would
-have it, which makes up for what another training sample would change.
+interval goes by the standard deviation of the e_b: they are means over a third of the rows, and so wider than chance in
+all rows alone would have it, which makes up for what another training sample would change. It is not symmetric where
+losses are skew: see `interval`.
 
 A candidate is as good as the one with the lowest score if its score is not above that by more than chance has it: the
 standardised difference ``T_c = (mean_i d_ic) / se_c`` of paired losses ``d_ic = v_i(c) - v_i(lowest)`` is at most the
-quantile of the largest of all standardised differences where there are none, by the multiplier bootstrap (as in Lei
-2020, "Cross-Validation with Confidence", but against the lowest candidate instead of each in turn). Large differences
-are cut, which can hide no candidate that is as good.
+quantile of the largest of all standardised differences where there are none, by the same draws of rows (Chernozhukov,
+Chetverikov & Kato 2017; as in Lei 2020, "Cross-Validation with Confidence", but against the lowest candidate instead of
+each in turn). Large differences are cut, which can hide no candidate that is as good.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +34,12 @@ from kernsel.search.choice import MINIMUM, SAFEST, Rule
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-RESAMPLES = 300
-"""How often rows are drawn. The error is then known to a twentieth of its own standard error."""
+RESAMPLES = 200
+"""How often rows are drawn. The error is then known to a fourteenth of its own standard error, and that to a
+twentieth."""
+
+WIDER = math.sqrt(math.e - 1.0)
+"""Standard deviation of the mean over rows that were not drawn, a share of 1/e, for that of the mean over all rows."""
 
 LEVEL = 0.9
 """Of the interval, and of the candidates that are as good as the lowest."""
@@ -83,7 +89,8 @@ def draws(units: Indices, seed: int, count: int = RESAMPLES) -> NDArray[np.float
     """Return how often each row is in each of some draws with replacement of as many units as there are, (count, n)."""
     total = int(units.max()) + 1
     places = np.random.default_rng((seed, 0)).integers(total, size=(count, total))
-    drawn = np.stack([np.bincount(each, minlength=total).astype(np.float32) for each in places])
+    places += total * np.arange(count)[:, None]  # numbers of unit and draw
+    drawn = np.bincount(places.ravel(), minlength=count * total).reshape(count, total).astype(np.float32)
     return drawn if (units == np.arange(units.size)).all() else drawn[:, units]
 
 
@@ -92,18 +99,18 @@ def resampled(table: LossTable, rule: Rule, drawn: NDArray[np.float32]) -> Array
     s = table.s.astype(np.float32)
     inside, outside = drawn * s, (drawn == 0) * s
     usable = (outside.sum(axis=1) > 0) & (inside.sum(axis=1) > 0)
-    inside, outside = inside[usable], outside[usable]
+    if not usable.all():
+        inside, outside = inside[usable], outside[usable]
     weight = inside.sum(axis=1)[:, None]
     values = _rounded(inside @ table.values.T / weight + table.beyond)
-    errors = _rounded(inside @ table.errors.T / weight) if rule.errors else None
-    taken = choices(rule, values, errors, table.se)
+    taken = choices(rule, values, lambda some: _rounded(inside @ table.errors[some].T / weight), table.se)
     means = np.einsum("bn,bn->b", outside, table.errors[taken], dtype=np.float64) / outside.sum(
         axis=1, dtype=np.float64
     )
     return np.asarray(means + table.shift[taken])
 
 
-def choices(rule: Rule, values: Array, errors: Array | None, se: Array) -> Indices:
+def choices(rule: Rule, values: Array, errors: Callable[[Indices], Array], se: Array) -> Indices:
     """Return the number of the candidate that a rule takes by each row of means (B, C).
 
     Parameters
@@ -111,8 +118,8 @@ def choices(rule: Rule, values: Array, errors: Array | None, se: Array) -> Indic
     rule : Rule
     values : (B, C) array
         Scores of candidates, which are in the order in which the rule takes equal ones.
-    errors : (B, C) array or None
-        Their errors, for a rule that looks at these first.
+    errors : callable
+        Returns the errors (B, q) of those with some numbers (q,), for a rule that looks at these first.
     se : (C,) array
         Standard errors of the scores.
     """
@@ -124,20 +131,60 @@ def choices(rule: Rule, values: Array, errors: Array | None, se: Array) -> Indic
         gain = rule.null - least
         spread = np.where(gain > 0, np.minimum(spread, gain), spread)
     tied = values <= (least + rule.within * spread)[:, None]
-    if errors is not None:
-        among = np.where(tied, errors, np.inf)
-        tied = among <= among.min(axis=1, keepdims=True)
-    return np.asarray(tied.argmax(axis=1))
+    if not rule.errors:
+        return np.asarray(tied.argmax(axis=1))
+    some = np.flatnonzero(tied.any(axis=0))
+    among = np.where(tied[:, some], errors(some), np.inf)
+    return np.asarray(some[among.argmin(axis=1)])
 
 
-def interval(losses: Array) -> tuple[float, float, float]:
-    """Return the mean of the losses of all draws, and the quantiles that hold ``LEVEL`` of them."""
-    tail = (1 - LEVEL) / 2
-    low, high = np.quantile(losses, [tail, 1 - tail])
-    return float(losses.mean()), float(low), float(high)
+def interval(losses: Array, skewness: float) -> tuple[float, float, float]:
+    """Return the mean of the losses of all draws, and the interval of level ``LEVEL``, without a sign.
+
+    Where few rows have large losses, a sample without these has a mean that is too low and a spread that is too small,
+    both at once. Let the standard deviation of what the mean is off be c times that of chance in all rows, ``c =
+    WIDER``; the rest, which makes up for other training samples, is independent. With the skewness k of the mean over
+    all rows, the mean's error over its estimated standard deviation, T, has the mean ``-k / 2c`` and the third cumulant
+    ``k (1 / c^3 - 3 / c)``, so that but for terms of second order
+
+        g(T) = T + k (a T^2 + b) + (a k)^2 T^3 / 3,    a = (3 / c - 1 / c^3) / 6,    b = 1 / (6 c^3)
+
+    is standard normal (Hall 1992, "On the removal of skewness by transformation", JRSS B 54, where c is 1). With its
+    quantile z the ends of the interval are the mean less ``g^-1(+-z)`` standard deviations.
+
+    Parameters
+    ----------
+    losses : (B,) array
+        Of the draws.
+    skewness : float
+        That of the mean over all rows.
+    """
+    mean, spread = float(losses.mean()), float(losses.std())
+    z = NormalDist().inv_cdf((1.0 + LEVEL) / 2.0)
+    low, high = (max(mean - spread * without_skewness(each, skewness), 0.0) for each in (z, -z))
+    return mean, low, high
 
 
-def difference_se(table: LossTable, at: int, starts: Indices, most: float = math.inf) -> Array:
+def without_skewness(z: float, k: float) -> float:
+    """Return ``g^-1(z)``: see `interval`."""
+    b = 1.0 / (6.0 * WIDER**3)
+    a = 0.5 / WIDER - b
+    root = float(np.cbrt(1.0 + 3.0 * a * k * (z - k * b)))
+    return 3.0 * (z - k * b) / (1.0 + root + root**2)
+
+
+def skewness_of_mean(table: LossTable, at: int) -> float:
+    """Return the skewness of the mean of one candidate's errors, ``sum_u D_u^3 / (sum_u D_u^2)^3/2``.
+
+    The D_u are sums over what is drawn together of the weighted differences to the mean.
+    """
+    errors = table.errors[at].astype(np.float64)
+    sums = _sums(table, (errors - errors @ table.s / table.s.sum())[None])[0]
+    square = float(sums @ sums)
+    return float(sums**3 @ np.ones(sums.size)) / square**1.5 if square > 0.0 else 0.0
+
+
+def difference_se(table: LossTable, at: int, starts: Indices) -> Array:
     """Return the standard errors (C,) of the differences of mean values to those of one candidate.
 
     The largest one of that between folds, of single rows, and of what is drawn together.
@@ -148,14 +195,16 @@ def difference_se(table: LossTable, at: int, starts: Indices, most: float = math
     at : int
     starts : (t + 1,) array
         Of the folds.
-    most : float
-        The largest difference at a row that counts as it is.
     """
     found = np.empty(len(table.values))
-    for chunk, _, centred in _differences(table, at, most):
-        between = standard_error(centred, starts, table.s)
-        found[chunk] = np.fmax(between, np.linalg.norm(_sums(table, centred), axis=1) / table.s.sum())
+    for chunk, _, centred in _differences(table, at, math.inf):
+        found[chunk] = _standard_errors(table, centred, np.linalg.norm(_sums(table, centred), axis=1), starts)
     return found
+
+
+def _standard_errors(table: LossTable, centred: Array, sizes: Array, starts: Indices) -> Array:
+    """Return standard errors (c,) of mean values (c, n), from these and the norms (c,) of their sums."""
+    return np.asarray(np.fmax(standard_error(centred, starts, table.s), sizes / table.s.sum()))
 
 
 def largest_difference(table: LossTable, at: int) -> float:
@@ -168,11 +217,11 @@ def largest_difference(table: LossTable, at: int) -> float:
     return CLIPPED * spread if spread > 0 else math.inf
 
 
-def indistinct(table: LossTable, at: int, starts: Indices, seed: int) -> NDArray[np.bool_]:
+def indistinct(table: LossTable, at: int, starts: Indices, drawn: NDArray[np.float32]) -> NDArray[np.bool_]:
     """Say which candidates (C,) have a score that can't be told from that of the lowest, at the level ``LEVEL``.
 
-    With standard normal g_bu for each draw b and unit u, and the sums ``D_cu`` of centred differences of the rows of a
-    unit, ``max_c sum_u g_bu D_cu / (sum_u D_cu^2)^(1/2)`` is as the largest standardised difference by chance.
+    With N_bu for how often draw b has unit u, and the sums ``D_cu`` of centred differences of the rows of a unit,
+    ``max_c sum_u N_bu D_cu / (sum_u D_cu^2)^(1/2)`` is as the largest standardised difference by chance.
 
     Differences are ``min(d_ic, m)``: where their mean is above 0, that of d is as well. So a few enormous losses, whose
     standard error is as large as their mean, don't hide that a candidate is worse.
@@ -184,21 +233,21 @@ def indistinct(table: LossTable, at: int, starts: Indices, seed: int) -> NDArray
         The candidate with the lowest score.
     starts : (t + 1,) array
         Of the folds.
-    seed : int
+    drawn : (B, n) array
+        Of `draws`.
     """
     most = largest_difference(table, at)
-    normal = np.random.default_rng((seed, 1)).standard_normal((int(table.units.max()) + 1, RESAMPLES))
-    largest, gaps = np.zeros(RESAMPLES), np.empty(len(table.values))
+    largest, gaps, limits = np.zeros(len(drawn)), np.empty(len(table.values)), np.empty(len(table.values))
     for chunk, means, centred in _differences(table, at, most):
         gaps[chunk] = means
-        sums = _sums(table, centred)
-        sizes = np.linalg.norm(sums, axis=1)
-        apart = sizes > 0
-        if apart.any():
-            largest = np.maximum(largest, ((sums[apart] / sizes[apart, None]) @ normal).max(axis=0))
+        sizes = np.linalg.norm(_sums(table, centred), axis=1)
+        limits[chunk] = _standard_errors(table, centred, sizes, starts)
+        centred *= table.s
+        centred /= np.where(sizes > 0, sizes, np.inf)[:, None]
+        largest = np.maximum(largest, (centred.astype(np.float32) @ drawn.T).max(axis=0))
     gaps += table.beyond - table.beyond[at]
     lowest = float(table.values[at] @ (table.s / table.s.sum()) + table.beyond[at])
-    limits = float(np.quantile(largest, LEVEL)) * difference_se(table, at, starts, most)
+    limits *= float(np.quantile(largest, LEVEL))
     return np.asarray(gaps <= limits + 10.0**-DIGITS * abs(lowest))
 
 
@@ -207,9 +256,12 @@ def _differences(table: LossTable, at: int, most: float) -> Iterator[tuple[slice
     step, share = max(1, CHUNK // table.s.size), table.s / table.s.sum()
     for start in range(0, len(table.values), step):
         chunk = slice(start, start + step)
-        found = np.minimum(table.values[chunk].astype(np.float64) - table.values[at], most)
+        found = np.subtract(table.values[chunk], table.values[at], dtype=np.float64)
+        if math.isfinite(most):
+            np.minimum(found, most, out=found)
         means = found @ share
-        yield chunk, means, found - means[:, None]
+        found -= means[:, None]
+        yield chunk, means, found
 
 
 def _sums(table: LossTable, centred: Array) -> Array:
@@ -222,7 +274,10 @@ def _sums(table: LossTable, centred: Array) -> Array:
 
 
 def _rounded(means: Array) -> Array:
-    """Return means rounded to ``DIGITS`` digits of the least one of their row, so that equal ones are equal."""
+    """Round means, in their place, to ``DIGITS`` digits of the least one of their row, so that equal ones are equal."""
     least = np.abs(means).min(axis=1, keepdims=True)
     step = 10.0 ** (np.floor(np.log10(np.where(least > 0, least, 10.0**-DIGITS))) - DIGITS + 1)
-    return np.asarray(np.round(means / step) * step)
+    means /= step
+    np.round(means, out=means)
+    means *= step
+    return means

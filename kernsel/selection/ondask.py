@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from kernsel.data import Reading, assign_roles, read_table
+from kernsel.data import Dataset, Reading, assign_roles, read_table
 from kernsel.data.in_parts import Rows
 from kernsel.data.sources import find_sources
 from kernsel.data.tables import array_names
@@ -20,6 +20,7 @@ from kernsel.selection.drivers import OnDask
 from kernsel.selection.parts.select import select_parts
 from kernsel.selection.plan import Plan
 from kernsel.selection.result import Selection
+from kernsel.types import Progress
 
 
 def is_dask(X: Any) -> bool:
@@ -27,7 +28,7 @@ def is_dask(X: Any) -> bool:
     return hasattr(X, "__dask_graph__") and hasattr(X, "to_delayed")
 
 
-def select_dask(X: Any, y: Any, plan: Plan, weights: Any = None, progress: Any = None) -> Selection:
+def select_dask(X: Any, y: Any, plan: Plan, weights: Any = None, progress: Progress | None = None) -> Selection:
     """Select on arrays or DataFrames of Dask, on the workers of its client, or for want of one on this machine.
 
     Parameters
@@ -66,8 +67,8 @@ def select_files(
     target: str | None = None,
     weights: str | None = None,
     reading: Reading | None = None,
-    progress: Any = None,
-    begin: Any = None,
+    progress: Progress | None = None,
+    begin: Callable[[Dataset], object] | None = None,
 ) -> Selection:
     """Select on files that the workers read, one part each.
 

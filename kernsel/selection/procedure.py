@@ -32,6 +32,7 @@ from kernsel.selection.loss_table import (
     indistinct,
     interval,
     resampled,
+    skewness_of_mean,
 )
 from kernsel.selection.unseen import Unseen
 
@@ -149,22 +150,26 @@ def whole_selection(
         return f"losses of all candidates are kept of {board.kept_rows} rows at most, and {rows.held} are held out"
     if not board.losses:
         return f"scores of {board.criterion.name} are no means of losses at the rows that folds hold out"
-    usable = [c for c in candidates if c.compares and len(board.losses.get(c.key, ())) == len(board.deals)]
+    scored = [(c, board.losses.get(c.key, {})) for c in candidates if c.compares]
+    usable = {c: deals for c, deals in scored if len(deals) == len(board.deals)}
     kernels = dict.fromkeys(c.kernel for c in [candidates[0], *usable])
     learnt = {kernel: _learnt_on(unseen, kernel, rows.n) for kernel in kernels}
     most = learnt[candidates[0].kernel]
     if most and fresh is None:
         return "the choice can't be learnt without some of the rows"
-    usable = [c for c in usable if learnt[c.kernel] <= most]  # others, whose losses are too low, were passed over
-    if not usable:
+    fair = [c for c in usable if learnt[c.kernel] <= most]  # others, whose losses are too low, were passed over
+    if not fair:
         return UNKNOWN
-    usable.sort(key=rule.among_equals)
-    values, errors = (np.stack(each) for each in zip(*(average_deals(board, c.key) for c in usable), strict=True))
-    finite = np.isfinite(values).all(axis=1) & np.isfinite(errors).all(axis=1)
+    fair.sort(key=rule.among_equals)
+    losses = [average_deals(board, usable[c]) for c in fair]
+    values = errors = np.stack([each for each, _ in losses])
+    if any(value is not error for value, error in losses):
+        errors = np.stack([each for _, each in losses])
+    finite = np.asarray(np.isfinite(values).all(axis=1) & np.isfinite(errors).all(axis=1))
     if not finite.all():
         values, errors = values[finite], errors[finite]
-        usable = [c for c, is_finite in zip(usable, finite, strict=True) if is_finite]
-    keys = [c.key for c in usable]
+        fair = [c for c, is_finite in zip(fair, finite, strict=True) if is_finite]
+    keys = [c.key for c in fair]
     if candidates[0].key not in keys:
         return UNKNOWN
     best = keys.index(candidates[0].key)
@@ -173,23 +178,26 @@ def whole_selection(
     shift = np.zeros(len(keys))
     if fresh is not None:
         more = float(rows.mean(board.errors.by_row(rows, fresh))) - float(rows.mean(errors[best]))
-        shift[[learnt[c.kernel] > 0 for c in usable]] = more
+        shift[[learnt[c.kernel] > 0 for c in fair]] = more
     table = LossTable(
         values,
         errors,
-        np.array([c.value for c in usable]) - means,
+        np.array([c.value for c in fair]) - means,
         shift,
-        np.array([c.score_se or 0.0 for c in usable]),
+        np.array([c.score_se or 0.0 for c in fair]),
         s,
         units_of(folds, dataset, rows),
     )
-    losses = resampled(table, rule, draws(table.units, rows.seed))
-    if not losses.size:
+    drawn = draws(table.units, rows.seed)
+    left_out = resampled(table, rule, drawn)
+    if not left_out.size:
         return "no draw leaves rows out"
-    error, low, high = interval(losses)
-    if not board.errors.classes:
+    error, low, high = interval(left_out, skewness_of_mean(table, best))
+    if board.errors.classes:
+        high = min(high, 1.0)
+    else:
         error, low, high = (board.errors.unit * math.sqrt(max(each, 0.0)) for each in (error, low, high))
-    return Procedure(_pairs(table, keys, best, rows), error, low, high)
+    return Procedure(_pairs(table, keys, best, rows, drawn), error, low, high)
 
 
 def compare_verified(
@@ -223,14 +231,16 @@ def compare_verified(
         total /= times_held(board)
     nothing, s = np.zeros(len(known)), rows.s[:held] * often(board)
     table = LossTable(values, values, nothing, nothing, nothing, s, units_of(folds, dataset, rows))
-    return Comparison(_pairs(table, [c.key for c in known], 0, rows))
+    return Comparison(_pairs(table, [c.key for c in known], 0, rows, draws(table.units, rows.seed)))
 
 
-def _pairs(table: LossTable, keys: Sequence[Key], best: int, rows: Partition) -> dict[Key, Pair]:
+def _pairs(
+    table: LossTable, keys: Sequence[Key], best: int, rows: Partition, drawn: NDArray[np.float32]
+) -> dict[Key, Pair]:
     """Return what is known of each candidate of a table beside the choice, and beside the one with the lowest score."""
     at = int((table.values @ (table.s / table.s.sum()) + table.beyond).argmin())
     differences = difference_se(table, best, rows.starts)
-    equal = indistinct(table, at, rows.starts, rows.seed)
+    equal = indistinct(table, at, rows.starts, drawn)
     return dict(zip(keys, map(Pair, differences.tolist(), equal.tolist()), strict=True))
 
 
@@ -239,12 +249,17 @@ def _learnt_on(unseen: Unseen | None, kernel: Kernel, n: int) -> int:
     return unseen.freedom(kernel) if unseen is not None and unseen.has_seen(kernel, n) else 0
 
 
-def average_deals(board: Board, key: Key) -> tuple[Losses, Losses]:
+def average_deals(board: Board, deals: Mapping[int, tuple[Losses, Losses]]) -> tuple[Losses, Losses]:
     """Return the losses (held,) of a candidate in the order of the first deal, means over the deals that have the row.
 
     The first deal holds out all rows that any other does.
+
+    Parameters
+    ----------
+    board : Board
+    deals : mapping of int to tuple of (held,) arrays
+        Its losses by the number of the deal, as those of the board.
     """
-    deals = board.losses[key]
     if len(board.deals) == 1:
         return deals[0]
     place = np.argsort(board.deals[0].order)
@@ -259,6 +274,8 @@ def average_deals(board: Board, key: Key) -> tuple[Losses, Losses]:
 
 def times_held(board: Board) -> Indices:
     """Return how many deals hold out each row that the first one does, (held,)."""
+    if len(board.deals) == 1:
+        return np.ones(board.rows.held, np.int64)
     place, times = np.argsort(board.rows.order), np.zeros(board.rows.held, np.int64)
     for deal in board.deals:
         times[place[deal.order[: deal.held]]] += 1

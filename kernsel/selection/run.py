@@ -71,7 +71,9 @@ def run(
     _check_any(board, setting.search.name)
     reranked = rerank(unseen, ranking.candidates, board, setting.rule)
     candidates = reranked.candidates
-    procedure = whole_selection(board, dataset, candidates, setting.rule, setting.folds[0], reranked.outputs, unseen)
+    procedure = whole_selection(
+        board, setting.dataset, candidates, setting.rule, setting.folds[0], reranked.outputs, unseen
+    )
     times.append(time.perf_counter())
     certificate = None if proof is None else proof.certificate(candidates[0].key, len(_unseen(search)))
     fitted = fit_choice(setting, board, candidates[0], reranked.outputs)
@@ -80,7 +82,7 @@ def run(
         procedure = procedure.moved((fitted.best.error or 0.0) - before)  # outputs were coupled after the choice
     compared: Comparison | None = procedure if isinstance(procedure, Procedure) else None
     if compared is None and reranked.outputs is None:
-        compared = compare_verified(board, dataset, candidates, setting.folds[0])
+        compared = compare_verified(board, setting.dataset, candidates, setting.folds[0])
     candidates = [fitted.best, *candidates[1:]]
     notes = [*setting.notes, *searched, *reranked.notes]
     outcome = Outcome(search, ranking, candidates, procedure, compared, fitted, notes, times, certificate)

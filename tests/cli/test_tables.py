@@ -142,9 +142,9 @@ WRONG = {
         "may begin with the day or the month; write them as 2024-12-31, or leave the column out (--drop 'd')",
     ),
     "prices": (
-        "p,y\n" + "".join(f"$1{i:02d}.50,{i}\n" for i in range(30)),
+        "p,y\n" + "".join(f"~1{i:02d}.50,{i}\n" for i in range(30)),
         ["t.csv"],
-        "holds what looks like numbers or dates but can't be read as numbers (first: '$100.50')",
+        "holds what looks like numbers or dates but can't be read as numbers (first: '~100.50')",
     ),
     "flaws": (
         "p,y\n" + "".join(f"{'<5' if i == 7 else i / 7},{i}\n" for i in range(30)),

@@ -19,7 +19,8 @@ from sklearn.preprocessing import StandardScaler
 
 from kernsel.data import Encoder, from_arrays, make_choices, prepare
 from kernsel.data.fitting import COMMON, TELLING
-from kernsel.data.kinds import Kind
+from kernsel.data.kinds import Kind, find_kind
+from kernsel.data.seen import Different, Glimpse, Seen
 from kernsel.errors import DataError, OptionError, SelectionWarning
 
 N = 60
@@ -471,3 +472,189 @@ def test_frames_of_other_libraries(library):
         import polars
 
         np.testing.assert_array_equal(from_arrays(given, polars.Series("y", y), standardize=True).Y, expected.Y)
+
+
+PERIODS = {
+    "months": (lambda d: f"{d:%Y-%m}", "M"),
+    "months with names": (lambda d: f"{d:%Y %b}", "M"),
+    "months with names first": (lambda d: f"{d:%B %Y}", "M"),
+    "months of Eurostat": (lambda d: f"{d:%Y}M{d:%m}", "M"),
+    "months with slashes": (lambda d: f"{d:%m/%Y}", "M"),
+    "quarters": (lambda d: f"{d.year} Q{d.quarter}", "Q"),
+    "quarters first": (lambda d: f"Q{d.quarter}-{d.year}", "Q"),
+    "weeks": (lambda d: f"{d:%G W%V}", "W"),
+}
+
+
+@pytest.mark.parametrize("case", PERIODS)
+def test_months_quarters_and_weeks_become_days_and_months(case):
+    write, unit = PERIODS[case]
+    starts = pd.period_range("2019-11-18", periods=N, freq=unit).start_time
+    texts = [write(start) for start in starts]
+    data = prepare(frame(t=texts), standardize=False)
+    assert data.encoder.features[1:] == ["t (days)", "t (month)"]
+    np.testing.assert_array_equal(data.X[:, 1], (starts - pd.Timestamp(0)) / pd.Timedelta(days=1))
+    np.testing.assert_array_equal(data.X[:, 2], starts.month)
+    assert any("1 with months, quarters or weeks, as days and month (t; to predict what" in note for note in data.notes)
+    encoder = Encoder.from_json(json.loads(json.dumps(data.encoder.to_json())))
+    np.testing.assert_array_equal(encoder.transform(pd.DataFrame({"t": texts[3:5], "a": 1.0}))[:, 1:], data.X[3:5, 1:])
+    with pytest.raises(DataError, match="column 't' holds 'soon' in row 2, where dates are written as"):
+        encoder.transform(pd.DataFrame({"t": [texts[0], "soon"], "a": 1.0}))
+
+
+def test_seasons_are_years_and_counted_years_have_months_in_their_order():
+    seasons = prepare(frame(t=[f"{1960 + i}-{(61 + i) % 100:02d}" for i in PLACES]), standardize=False)
+    assert seasons.encoder.features[1:] == ["t (days)"]
+    np.testing.assert_array_equal(np.diff(seasons.X[:, 1]) // 365, 1)
+    counted = [f"{1 + i // 12}-{1 + i % 12:02d}" for i in PLACES]
+    data = prepare(frame(t=counted), standardize=False)
+    np.testing.assert_array_equal(data.X[:, 2], 1 + PLACES % 12)
+    assert (np.diff(data.X[:, 1]) >= 28).all()
+    other = prepare(frame(t=[counted[i] for i in (PLACES * 7) % 12]), standardize=False)
+    assert len(other.encoder.categories["t"]) == 12  # ranges or scores, such as 1-02, that come in any order
+
+
+@pytest.mark.parametrize("words", [["None", "Some", "Marked"], ["Na", "Mg", "Al"], ["S1", "None", "S20"]])
+def test_a_word_for_nothing_is_a_level_among_words(words):
+    levels = np.array(words)[PLACES % 3]
+    data = prepare(frame(c=levels))
+    assert set(data.encoder.categories["c"]) == set(words)
+    for word in words:  # also alone, where no other words tell
+        row = data.encoder.transform(pd.DataFrame({"c": [word], "a": [1.0]}))
+        np.testing.assert_array_equal(row[0, 1:], data.X[words.index(word), 1:])
+    assert prepare(frame().assign(y=levels)).labels == sorted(words)
+    assert from_arrays(PLACES[:, None] * 1.5, levels).n == N
+
+
+def test_a_word_for_nothing_is_a_gap_among_numbers():
+    texts = pd.Series(PLACES / 7).astype(str).where(PLACES % 6 > 0, "None")
+    data = prepare(frame(c=texts))
+    assert data.encoder.numeric == ("a", "c")
+    assert data.columns[1]["missing"] == pytest.approx(1 / 6)
+    np.testing.assert_allclose(data.encoder.transform(pd.DataFrame({"c": ["None"], "a": [1.0]}))[0, 1], 0, atol=3)
+
+
+@pytest.mark.parametrize("name", ["rownames", "row.names", "Row Name"])
+@pytest.mark.parametrize("values", [PLACES * 7 % 61 + 1.5, PLACES + 1, PLACES * 3])
+def test_names_of_rows_are_no_feature_even_alone(name, values):
+    data = prepare(frame(**{name: values}))
+    assert data.encoder.used == ("a",)
+    assert any(note.startswith(f"column '{name}' is naming the rows and left out") for note in data.notes)
+    alone = frame(**{name: values}).drop(columns="a")
+    with pytest.raises(DataError, match=f"no column is left to learn from \\('{name}' is naming the rows\\); add feat"):
+        prepare(alone)
+    assert chosen(alone, numeric=name).encoder.used == (name,)
+
+
+def test_a_count_that_stays_is_said():
+    assert (
+        "column 'c' counts the rows, and stays as there is no other feature"
+        in prepare(frame(c=PLACES).drop(columns="a")).notes
+    )
+
+
+@pytest.mark.parametrize("name", ["id", "patient", "Subject", "USUBJID", "pat_id"])
+def test_what_several_rows_belong_to_is_said(name):
+    remark = f"column '{name}' seems to name what rows belong to (20 values): to predict for new ones, hold the rows of"
+    for values in (PLACES // 3, [f"s{i // 3}" for i in PLACES]):
+        assert any(note.startswith(remark) for note in prepare(frame(**{name: values})).notes)
+        assert not any("belong" in note for note in chosen(frame(**{name: values}), drop=name).notes)
+    assert not any("belong" in note for note in prepare(frame(**{name: PLACES % 3})).notes)
+
+
+CODES = {
+    "identifiers of dashes": [f"01-70{i % 7}-1{i % 25:03d}" for i in PLACES],
+    "sizes": [f"1{i % 25}5/60" for i in PLACES],
+    "lists": [f"{i % 5}, {i % 7}" for i in PLACES],
+    "tickets, many of them numbers": [f"A/5 {i}" if i % 5 < 2 else str(3000 + i) for i in PLACES],
+}
+
+
+@pytest.mark.parametrize("case", CODES)
+def test_codes_of_digits_are_categories_or_left_out(case):
+    data = prepare(frame(c=CODES[case]))
+    assert "c" in data.encoder.categories or data.columns[1]["left_out"].startswith("text with")
+
+
+FLAWED = {
+    "units": [f"{i} kg" if i % 3 == 0 else str(i / 7) for i in PLACES],
+    "feet and inches": [f"{i}' {i % 12}\"" if i % 3 == 0 else str(i / 7) for i in PLACES],
+    "malformed dates": [f"{i}/13/2024" for i in PLACES],
+    "lap times": [f"{i}:23.45" for i in PLACES],
+}
+
+
+@pytest.mark.parametrize("case", FLAWED)
+def test_numbers_and_dates_with_flaws_are_refused(case):
+    with pytest.raises(DataError, match="column 'c' holds (numbers but for|what looks like numbers or dates but)"):
+        prepare(frame(c=FLAWED[case]))
+
+
+def test_lines_of_names_below_the_first_are_told():
+    texts = ["node", "left", *map(str, PLACES[2:] / 7)]
+    with pytest.raises(
+        DataError, match="for 2 of 60 rows .*; leave lines of names or units above the numbers out by --sk"
+    ):
+        prepare(frame(c=texts))
+
+
+def test_numbers_may_have_spaces_at_which_no_line_ends():
+    texts = pd.Series(PLACES / 7).astype(str).where(PLACES != 3, "\xa07.5")
+    assert prepare(frame(c=texts), standardize=False).X[3, 1] == 7.5
+
+
+NO_TARGETS = {
+    "names": (
+        [f"n{i}" for i in PLACES],
+        "target 'y' is text with 60 distinct values in 60 rows, too many for classes; n",
+    ),
+    "dates": (
+        pd.date_range("2020-01-01", periods=N).astype(str),
+        "target 'y' holds 60 different dates (first: '2020-01",
+    ),
+    "one value": (["a"] * N, "so there is nothing to learn; name the column to predict (--target NAME)"),
+}
+
+
+@pytest.mark.parametrize("case", NO_TARGETS)
+def test_what_is_no_target_is_refused_with_what_to_do(case):
+    values, message = NO_TARGETS[case]
+    with pytest.raises(DataError) as caught:
+        prepare(frame().assign(y=values))
+    assert message in str(caught.value)
+    assert "name the column to predict (--target NAME)" in str(caught.value)
+
+
+def test_the_last_column_is_no_target_if_it_names_the_rows():
+    table = frame().assign(id=PLACES * 7 + 1000)
+    with pytest.raises(
+        DataError, match="the last column, 'id', is an identifier by name and values; name the column to"
+    ):
+        prepare(table)
+    assert prepare(table, "id").task == "regression"
+    few = prepare(frame().assign(y=np.array(["2024-01-01", "2024-02-01"])[PLACES % 2]))
+    assert few.labels == ["2024-01-01", "2024-02-01"]
+
+
+def test_dates_may_be_known_to_the_month_or_year_only():
+    texts = [f"{1990 + i % 30}" if i % 3 == 0 else f"2014-{1 + i % 12:02d}" + "-27" * (i % 2) for i in PLACES]
+    data = prepare(frame(t=texts), standardize=False)
+    assert data.columns[1]["type"] == "date"
+    days = np.array(["1990-01-01", "2014-02-27", "2014-03-01"], "datetime64[D]").astype(int)
+    np.testing.assert_array_equal(data.X[:3, 1], days)
+
+
+@pytest.mark.parametrize("words", [["None", "Some", "Marked"], ["Na", "Mg", "Al"]])
+def test_a_word_for_nothing_is_a_level_of_a_categorical_column_and_in_parts(words):
+    levels = pd.Categorical(np.array(words)[PLACES % 3])
+    assert set(prepare(frame(c=levels)).encoder.categories["c"]) == set(words)
+    seen = Different.of(pd.Series(np.array(words)[PLACES % 3]))
+    assert set(seen.texts) == set(words)
+    assert seen.unread == N
+
+
+def test_periods_are_those_of_all_rows_where_these_are_in_parts():
+    texts = pd.Series([f"{1990 + i // 4} Q{1 + i % 4}" for i in PLACES], name="t")
+    seen = [Different.of(part) for part in (texts[:20], texts[20:])]
+    column = Seen("t", Glimpse.of(texts, PLACES, N), seen[0].merge(seen[1]))
+    assert find_kind(column, make_choices()).kind == Kind("date", format="2024 Q1")

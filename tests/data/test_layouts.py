@@ -155,6 +155,42 @@ READ = {
     "spaces of thousands": ("a;b\n1 096,5;2\n3;3\n", ["a", "b"], [[1096.5, 2], [3, 3]], ["' ' separates thousands"]),
     "apostrophes of thousands": ("a;b\n1'096.5;2\n3;3\n", ["a", "b"], [[1096.5, 2], [3, 3]], ["separates thousands"]),
     "one point and three digits": ("a;b\n1.096;2\n3.125;3\n", ["a", "b"], [[1.096, 2], [3.125, 3]], ["by ';'"]),
+    "spaces of thousands at which no line ends": (
+        "a;b\n1\xa0096,5;2\n3;3\n",
+        ["a", "b"],
+        [[1096.5, 2], [3, 3]],
+        ["separates thousands"],
+    ),
+    "signs of currency and per cent": (
+        'a,p,b\n"$1,096.50",4.5%,2\n-$20.25, 3 %,3\n,1%,4\n',
+        ["a", "p", "b"],
+        [[1096.5, 4.5, 2], [-20.25, 3, 3], [NAN, 1, 4]],
+        ["',' separates thousands; numbers are read without their sign: 'a' $, 'p' %"],
+    ),
+    "signs behind numbers with decimal commas": (
+        "a;b\n1.096,50 €;2\n-20,25 €;3\n",
+        ["a", "b"],
+        [[1096.5, 2], [-20.25, 3]],
+        ["a decimal comma; '.' separates thousands; numbers are read without their sign: 'a' €"],
+    ),
+    "signs of several currencies": (
+        "a,b\n$5,2\n€6,3\n",
+        ["a", "b"],
+        [["$5", 2], ["€6", 3]],
+        [],
+    ),
+    "texts between apostrophes": (
+        "'40-49','a, b','3',1.5\n'50-59',?,'1',2\n'40-49','a, b','2',3\n",
+        ["x1", "x2", "x3", "x4"],
+        [["40-49", "a, b", 3, 1.5], ["50-59", NAN, 1, 2], ["40-49", "a, b", 2, 3]],
+        ["' quotes texts; the first line holds data"],
+    ),
+    "texts with apostrophes": (
+        "n,b\nO'Brien,2\n'90s,3\n",
+        ["n", "b"],
+        [["O'Brien", 2], ["'90s", 3]],
+        [],
+    ),
     "a comma in names": ('n,b\n"Doe, J",2\n"Roe, K",3\n', ["n", "b"], [["Doe, J", 2], ["Roe, K", 3]], []),
 }
 
@@ -235,6 +271,12 @@ REFUSED = {
     "a page": ("<!DOCTYPE html>\n<p>a,b</p>\n", {}, DataError, "is HTML or XML; get the table itself, as CSV"),
     "arff": ("@relation r\n@data\n1,2\n", {}, DataError, "is an ARFF file; convert it to CSV"),
     "other numbers of fields": ("a b\n1 2 3\n4 5\n6 7\n", {}, DataError, "line 2: 3 fields where the header has 2"),
+    "running text": (
+        "A title\n\nThis text has some lines, of words.\nOthers, too, and more.\nEach\nof another, so it seems\n",
+        {},
+        DataError,
+        "isn't a table: its lines have 1 to 7 fields, whatever separates them; give a CSV file, or say how to read it",
+    ),
     "a name that is lacking": ("a,,y\n1,2,3\n3,4,4\n", {}, DataError, "column 2 has no name"),
 }
 

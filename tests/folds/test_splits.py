@@ -186,7 +186,7 @@ def test_the_error_of_the_whole_selection_counts_rows_as_the_scores_do(cv):
     search.run()
     board = search.board
     best = next(c for c in board.candidates() if c.failed is None)
-    values, _ = procedure.average_deals(board, best.key)
+    values, _ = procedure.average_deals(board, board.losses[best.key])
     s = procedure.often(board)
     assert best.score == pytest.approx(values @ s / s.sum(), rel=1e-5)  # single precision
     result = kernsel.select(X, y, folds=cv, kernel="gaussian")

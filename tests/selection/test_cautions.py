@@ -6,6 +6,7 @@ import pickle
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -84,6 +85,22 @@ def test_an_error_that_no_measurement_allows_is_said():
     assert new(choose(X, X.sum(axis=1) + noise, **options)) == []
     both = np.column_stack([X.sum(axis=1), X[:, 0] - X[:, 1]])
     assert new(choose(X, both, **options)) == ["error-too-small"]
+
+
+@pytest.mark.parametrize("kind", ["category", "number"])
+def test_a_column_that_alone_tells_the_class_is_said(kind):
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 3, 80)
+    alike = np.array(["x", "y", "z"])[codes] if kind == "category" else codes * 7.0
+    table = pd.DataFrame({"a": rng.normal(size=80), "c": alike})
+    y = np.where(codes == 1, "yes", "no")
+    options = {"kernel": "gaussian", "grid": {"tau": [1.0], "lambda": [1e-4]}}
+    result = choose(table, y, **options)
+    assert new(result) == ["error-too-small"]
+    assert text(result, "error-too-small").startswith("column 'c' alone tells the class of every row: leave out what")
+    unsure = np.where(np.arange(80) == np.argmin(codes), "yes", y)  # one row of another class
+    assert "error-too-small" not in new(choose(table, unsure, **options))
+    assert new(choose(table[["a"]].assign(a=table["a"] + 9.0 * codes), y, **options)) == []  # a number of many values
 
 
 def copied(n=40, copies=10):

@@ -19,24 +19,18 @@ import numpy as np
 
 from kernsel.numerics.runtime.jit import inline, pointer
 from kernsel.numerics.smooth.enclosure import EPS, FEW, NODES, Bend, bow
-from kernsel.numerics.smooth.enclosure_steps import (
-    GUESS,
-    GUESSES,
-    LEAST,
-    SHARP,
-    SHRINK,
+from kernsel.numerics.smooth.enclosure_inverse import (
     Inverse,
     Point,
     Step,
     error_of,
     find_steps,
-    least_of,
     length_of,
     sharpen,
     size_of,
-    slope_between,
     spread_without,
 )
+from kernsel.numerics.smooth.enclosure_slopes import GUESS, GUESSES, LEAST, SHARP, SHRINK, least_of, slope_between
 from kernsel.numerics.smooth.heldout import UPDATE
 from kernsel.numerics.smooth.heldout_kernel import scaled_inverse
 from kernsel.numerics.smooth.refits_kernel import GROUP, fill_outputs, gather, raised_root

@@ -20,6 +20,7 @@ from kernsel.numerics.blocks.features import Features
 from kernsel.numerics.blocks.passes import Descent, PassSums, Request
 from kernsel.numerics.blocks.sums import Sums, finish
 from kernsel.numerics.smooth.convergence import CONVERGED, NOT_FINITE, REASONS
+from kernsel.protocols import Learner
 from kernsel.representation.ranks import LowRank
 from kernsel.search.candidate import Candidate
 from kernsel.selection.drivers import Driver
@@ -93,7 +94,7 @@ class AllRows:
     encoded: Sequence[Any]
     facts: Facts
     sample: Dataset
-    learner: Any
+    learner: Learner
     rank: LowRank
     seed: int
     folds: int

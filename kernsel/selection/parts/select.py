@@ -22,10 +22,12 @@ from kernsel.criteria import CV
 from kernsel.data import Dataset
 from kernsel.errors import OptionError, SelectionError
 from kernsel.journal import journaling, run_header
+from kernsel.kernels import Kernel
 from kernsel.model.extrapolation import reach
 from kernsel.numerics.blocks.costs import SAMPLE
 from kernsel.numerics.runtime.threads import one_blas_thread
 from kernsel.parts import read_learner
+from kernsel.protocols import Learner
 from kernsel.representation.ranks import LowRank
 from kernsel.search.candidate import Candidate
 from kernsel.search.choice import Rule, choose
@@ -49,6 +51,7 @@ from kernsel.selection.parts.work import (
 )
 from kernsel.selection.plan import WORDS, Plan
 from kernsel.selection.result import Selection
+from kernsel.types import Progress
 
 Array = NDArray[np.float64]
 
@@ -92,7 +95,7 @@ def select_parts(
     driver: Driver,
     plan: Plan,
     weighted: bool = False,
-    progress: Callable[..., Any] | None = None,
+    progress: Progress | None = None,
     begin: Callable[[Dataset], object] | None = None,
 ) -> Selection:
     """Select on rows in parts.
@@ -151,7 +154,7 @@ def select_parts(
 
 
 def _encode(
-    driver: Driver, parts: Sequence[Any], coding: Any, sample: Dataset, learner: Any, deviation: float
+    driver: Driver, parts: Sequence[Any], coding: Any, sample: Dataset, learner: Learner, deviation: float
 ) -> tuple[list[Any], Dataset]:
     """Return handles of encoded parts, and the sample, both with the target in the learner's units."""
     encoded = driver.each(encode_part, parts, coding)
@@ -161,7 +164,7 @@ def _encode(
     return in_robust_units(driver, encoded, sample, units, deviation)
 
 
-def _lambdas(candidates: Sequence[Candidate], kernel: Any) -> Array:
+def _lambdas(candidates: Sequence[Candidate], kernel: Kernel) -> Array:
     """Return the lambda to look at for a kernel, descending: those of the sample, and smaller ones."""
     own = [c for c in candidates if c.kernel == kernel and c.compares]
     best = min(own, key=lambda c: c.value)

@@ -1,0 +1,89 @@
+"""Months, quarters, weeks and seasons: how a column writes them, and the numbers that they become.
+
+A period becomes the days from 1970 to its first one; months, quarters and weeks its month as well. Its day of the week
+says nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Floats = npt.NDArray[np.float64]
+
+FIRST_HALF = ("january", "february", "march", "april", "may", "june")
+LONG = (*FIRST_HALF, "july", "august", "september", "october", "november", "december")
+MONTHS = {name: number for number, month in enumerate(LONG, start=1) for name in (month, month[:3])}
+YEAR, MONTH, NAME = r"(?P<year>\d{4})", r"(?P<month>0?[1-9]|1[0-2])", r"(?P<name>[A-Za-z]{3,9})\.?"
+WEEK, SEASON, COUNTED = "2024 W01", "2024-25", "1-01"
+"""The last one is a month of a year that is counted from 1."""
+PERIODS = {
+    "2024-01": rf"{YEAR}-{MONTH}",
+    "2024M01": rf"{YEAR} ?[Mm]{MONTH}",
+    "01/2024": rf"{MONTH}/{YEAR}",
+    "2024 Jan": rf"{YEAR}(?:,? +|-){NAME}",
+    "Jan 2024": rf"{NAME}(?:,? +|-){YEAR}",
+    "2024 Q1": rf"{YEAR}[ -]?[Qq](?P<quarter>[1-4])",
+    "Q1 2024": rf"[Qq](?P<quarter>[1-4])[ -]?{YEAR}",
+    WEEK: rf"{YEAR}[ -]?[Ww](?P<week>\d{{1,2}})",
+}
+"""Ways to write a period, each by an example."""
+WAYS = {**PERIODS, SEASON: rf"{YEAR}[-/](?P<next>\d{{2}})", COUNTED: rf"(?P<year>\d{{1,3}})-{MONTH}"}
+
+
+def find_period(values: pd.Series) -> str | None:
+    """Return how different texts, in the order of their rows, write periods; None if they don't."""
+    if len(values) < 2 or not any(re.fullmatch(pattern, values.iloc[0]) for pattern in WAYS.values()):
+        return None
+    seasons = values.str.extract(f"^{WAYS[SEASON]}$").astype(float)
+    if bool(((seasons["year"] + 1) % 100 == seasons["next"]).all()):
+        return SEASON
+    for way, pattern in PERIODS.items():
+        if re.fullmatch(pattern, values.iloc[0]) and not np.isnan(read_periods(values, way)[:, 0]).any():
+            return way
+    if re.fullmatch(WAYS[COUNTED], values.iloc[0]) and bool((np.diff(_months(values, COUNTED)) == 1).all()):
+        return COUNTED
+    return None
+
+
+def read_periods(values: pd.Series, way: str) -> Floats:
+    """Return days and months (n, 2) of texts, days (n, 1) of seasons; NaN where one isn't written in that way."""
+    if way == WEEK:
+        days = _weeks(values)
+    else:
+        months = _months(values, way)
+        starts = np.where(np.isnan(months), 0, months).astype(np.int64).astype("datetime64[M]").astype("datetime64[D]")
+        days = np.where(np.isnan(months), np.nan, starts.astype(np.float64))
+    if way == SEASON:
+        return days[:, None]
+    there = np.where(np.isnan(days), 0, days).astype(np.int64).astype("datetime64[D]")
+    month = there.astype("datetime64[M]").astype(np.int64) % 12 + 1.0
+    return np.column_stack([days, np.where(np.isnan(days), np.nan, month)])
+
+
+def _months(values: pd.Series, way: str) -> Floats:
+    """Return the months from 1970 to periods (n,), NaN where a text isn't one."""
+    parts = values.astype(str).str.extract(f"^{WAYS[way]}$")
+    months = 12 * (parts["year"].astype(float) - 1970)
+    if "month" in parts:
+        months += parts["month"].astype(float) - 1
+    elif "name" in parts:
+        months += parts["name"].str.lower().map(MONTHS).astype(float) - 1
+    elif "quarter" in parts:
+        months += 3 * (parts["quarter"].astype(float) - 1)
+    return np.asarray(months.to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def _weeks(values: pd.Series) -> Floats:
+    """Return the days from 1970 to the Mondays of weeks (n,), by ISO 8601: week 1 has the fourth of January."""
+    parts = values.astype(str).str.extract(f"^{WAYS[WEEK]}$")
+    week = parts["week"].astype(float)
+    fourth = (parts["year"].fillna("1970") + "-01-04").to_numpy(dtype="datetime64[D]").astype(np.int64)
+    monday = fourth - (fourth + 3) % 7
+    return np.asarray((monday + 7 * (week.where(week.between(1, 53)) - 1)).to_numpy(dtype=np.float64, na_value=np.nan))
