@@ -71,8 +71,6 @@ class LearntProfile:
         Of the prior.
     descent : Descent
         Where it ended, with the curvature; its evaluations are those of all rows and of parts together.
-    equal : Kernel or None
-        The best kernel with one width for all features, where the descents began at such.
     """
 
     kernel: Any
@@ -82,7 +80,6 @@ class LearntProfile:
     lam: float
     sigma: float | None
     descent: Descent
-    equal: Any = None
 
     @property
     def theta(self) -> tuple[float, ...]:
@@ -195,8 +192,7 @@ def learn_profile(
         There is no evidence at any start.
     """
     few = rows if begun is not None or rows.n <= 1.5 * part else some(rows, part, seed)
-    equals = _equals(kernel, rows.X) if kernel.theta is None and not starts else []
-    candidates = [kernel.from_isotropic(each, rows.X.shape[1]) for each in equals] or _known(kernel, starts)
+    candidates = _candidates(kernel, rows.X, starts)
     template = candidates[0]
     objective = Objective(few, template, int(learner.bias), sigma, blocks_of(template))
     scale = float(rows.s @ template.diag(rows.X) / rows.total)
@@ -207,10 +203,9 @@ def learn_profile(
         high = np.append(np.full(start.x.size - 1, start.x[:-1].max() + REACH), ridges[1])
         return descend(on, start, low, high, steps, TOLERANCE)
 
-    best, number = begun, 0
+    best = begun
     if best is None:
-        number, points = _begun(objective, candidates, scale)
-        ends = [improved(objective, Descent(x), TRIAL) for x in points]
+        ends = [improved(objective, Descent(x), TRIAL) for x in _begun(objective, candidates, scale)]
         best = min(ends, key=lambda end: end.value)
         best = replace(best, evaluations=sum(end.evaluations for end in ends))
         best = improved(objective, best, STEPS)
@@ -227,7 +222,6 @@ def learn_profile(
         lam=ridge / rows.total,
         sigma=sigma,
         descent=best,
-        equal=equals[number] if equals else None,
     )
 
 
@@ -242,19 +236,16 @@ def _power(kernel: Learnable) -> float:
     return 1.0 if getattr(kernel, "statistic", "") == "l1" else 2.0
 
 
-def _equals(kernel: Learnable, X: Array) -> list[Any]:
-    """Return kernels with one width for all features, from the narrowest to the widest one."""
-    equal = kernel.isotropic
-    axes = equal.axes(X)
-    places = np.linspace(0.0, 1.0, WIDTHS)
-    points = [{name: float(axis[round(at * (axis.size - 1))]) for name, axis in axes.items()} for at in places]
-    return [equal.with_parameters(**point) for point in points]
-
-
-def _known(kernel: Learnable, starts: tuple[Any, ...]) -> list[Any]:
-    """Return the kernel with its own relevances, or with what others have learnt, where a descent may begin."""
+def _candidates(kernel: Learnable, X: Array, starts: tuple[Any, ...]) -> list[Any]:
+    """Return kernels with relevances where a descent may begin."""
     if kernel.theta is not None:
         return [kernel]
+    if not starts:
+        equal = kernel.isotropic
+        axes = equal.axes(X)
+        places = np.linspace(0.0, 1.0, WIDTHS)
+        points = [{name: float(axis[round(at * (axis.size - 1))]) for name, axis in axes.items()} for at in places]
+        return [kernel.from_isotropic(equal.with_parameters(**point), X.shape[1]) for point in points]
     found = []
     for other in (start.kernel for start in starts):
         lengths = np.maximum(other.theta, np.finfo(float).tiny) ** (-1.0 / _power(other))
@@ -262,19 +253,18 @@ def _known(kernel: Learnable, starts: tuple[Any, ...]) -> list[Any]:
     return found
 
 
-def _begun(objective: Objective, candidates: list[Any], scale: float) -> tuple[int, list[Array]]:
-    """Return which candidate is the best and where descents begin: there; if it has one width, beside it, too."""
+def _begun(objective: Objective, candidates: list[Any], scale: float) -> list[Array]:
+    """Return the points where descents begin: the best candidate; if it has one width, a wider and a narrower one."""
     points = [
         np.append(np.log(np.maximum(candidate.theta, np.finfo(float).tiny)), np.log(ridge * scale))
         for candidate in candidates
         for ridge in RIDGES
     ]
     values = [objective.value(x) for x in points]
-    first = int(np.argmin(values))
-    number, best = first // len(RIDGES), points[first]
+    best = points[int(np.argmin(values))]
     if not np.isfinite(min(values)):
         raise SelectionError("relevances can't be learnt: the evidence has no value for any width")
     if len(set(best[:-1])) > 1:
-        return number, [best]
+        return [best]
     shift = np.append(np.full(best.size - 1, _power(objective.kernel) * np.log(SPREAD)), 0.0)
-    return number, [best, best - shift, best + shift]
+    return [best, best - shift, best + shift]

@@ -7,13 +7,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.criteria.evidence import prior
-from kernsel.errors import SelectionError
 from kernsel.folds.partition import Partition
 from kernsel.kernels.base import Kernel, names_of
 from kernsel.kernels.dot import Linear
@@ -109,20 +108,6 @@ class LearntSum:
         return self.again(rows, learner, self.priors).kernel
 
 
-class Equals(NamedTuple):
-    """A sum of kernels that treat all features alike.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    ridge : float
-        ``N lambda``, N the sum of the weights of rows, that was learnt with the weights.
-    """
-
-    kernel: Any
-    ridge: float
-
-
 @dataclass(frozen=True, eq=False)
 class Objective:
     """Negative log evidence and prior of the weights over the number of rows, as a function of log weights, log ridge.
@@ -154,86 +139,6 @@ def linear_kernel(rows: Partition) -> Kernel | None:
     """Return ``<x, z>`` over the mean of ``<x, x>``, as large as kernels of distances are; None if all rows are 0."""
     mean = float(rows.s @ Linear().diag(rows.X) / rows.total)
     return Linear() * (1.0 / mean) if mean > 0 else None
-
-
-@one_blas_thread()
-def learn_weights(
-    rows: Partition,
-    kernels: Sequence[Any],
-    ridges: Sequence[float],
-    learner: Learner,
-    begun: Sequence[float] | None = None,
-    alone: bool = False,
-    seed: int = 0,
-) -> tuple[Array, float]:
-    """Learn the weights (p,) of kernels, of sum 1, and the ridge of their sum, by the evidence.
-
-    Parameters
-    ----------
-    rows : Partition
-    kernels : sequence of Kernel
-        Without free parameters.
-    ridges : (p,) sequence of float
-        About what each kernel wants by itself.
-    learner : Learner
-        Of the square loss.
-    begun : (p,) sequence of float, optional
-        Weights at which a descent begins; equal by default.
-    alone : bool
-        Whether descents also begin at each kernel nearly alone.
-    seed : int
-        Of the part of the rows where most of the descent goes on.
-
-    Raises
-    ------
-    SelectionError
-        There is no evidence at the start.
-    """
-    own = np.log(ridges)
-    logs = np.zeros(own.size) if begun is None else np.log(begun)
-    low = np.append(np.full(logs.size, -REACH), own.min())
-    high = np.append(np.full(logs.size, REACH), math.log(LARGEST_RIDGE))
-    stages = [(some(rows, PART, seed), STEPS), (rows, POLISH)] if rows.n > 1.5 * PART else [(rows, STEPS)]
-    single = [np.append(ALONE * row, ridge) for row, ridge in zip(np.eye(logs.size), own, strict=True)]
-    ends = [Descent(x) for x in (np.append(logs, own.mean()), *(single if alone else []))]
-    for part, steps in stages:
-        objective = Objective(part, [kernel(part.X) for kernel in kernels], int(learner.bias))
-        ends = [min((descend(objective, end, low, high, steps, TOLERANCE) for end in ends), key=lambda end: end.value)]
-    shares = np.exp(ends[0].x[:-1] - ends[0].x[:-1].max())
-    return shares / shares.sum(), math.exp(ends[0].x[-1])
-
-
-def sum_of_equals(rows: Partition, profiles: Sequence[LearntProfile], learner: Learner, seed: int = 0) -> Equals | None:
-    """Return the sum of the linear kernel and of those with one width where the descents of profiles began.
-
-    Next to nothing is learnt for it: where relevances follow the noise it predicts better than they do.
-
-    Parameters
-    ----------
-    rows : Partition
-    profiles : sequence of LearntProfile
-    learner : Learner
-        Of the square loss.
-    seed : int
-        As of ``learn_weights``.
-
-    Returns
-    -------
-    Equals or None
-        None if there are fewer than two kernels, or no evidence.
-    """
-    pairs = [(each.equal, each.ridge) for each in profiles if each.equal is not None]
-    linear = linear_kernel(rows)
-    if not pairs or linear is None:
-        return None
-    kernels, ridges = [*(kernel for kernel, _ in pairs), linear], [ridge for _, ridge in pairs]
-    try:
-        shares, ridge = learn_weights(rows, kernels, [*ridges, max(ridges)], learner, seed=seed)
-    except SelectionError:
-        return None
-    kept = np.flatnonzero(shares >= LEAST)
-    weights = shares / shares[kept].sum()
-    return Equals(sum(float(weights[i]) * kernels[i] for i in kept), ridge)
 
 
 @one_blas_thread()
@@ -272,11 +177,20 @@ def learn_sum(
         There is no evidence at the start.
     """
     straight = [] if linear is None else [linear]
-    ridges = [each.ridge for each in profiles]
-    ridges += [max(ridges)] * len(straight)
-    given = None if begun is None else begun[: len(ridges)]
     kernels = [*(each.kernel for each in profiles), *straight]
-    shares, ridge = learn_weights(rows, kernels, ridges, learner, given, alone=True, seed=seed)
+    own = np.log([each.ridge for each in profiles])
+    ridges = np.append(own, [own.max()] * len(straight))
+    logs = np.zeros(ridges.size) if begun is None else np.log(begun[: ridges.size])
+    low = np.append(np.full(logs.size, -REACH), ridges.min())
+    high = np.append(np.full(logs.size, REACH), math.log(LARGEST_RIDGE))
+    stages = [(some(rows, PART, seed), STEPS), (rows, POLISH)] if rows.n > 1.5 * PART else [(rows, STEPS)]
+    alone = [np.append(ALONE * row, ridge) for row, ridge in zip(np.eye(logs.size), ridges, strict=True)]
+    ends = [Descent(x) for x in (np.append(logs, ridges.mean()), *alone)]
+    for part, steps in stages:
+        objective = Objective(part, [kernel(part.X) for kernel in kernels], int(learner.bias))
+        ends = [min((descend(objective, end, low, high, steps, TOLERANCE) for end in ends), key=lambda end: end.value)]
+    shares = np.exp(ends[0].x[:-1] - ends[0].x[:-1].max())
+    shares /= shares.sum()
     heaviest = np.argsort(-shares[: len(profiles)], kind="stable").tolist()
     kept = [i for place, i in enumerate(heaviest) if place == 0 or shares[i] >= LEAST]
     weight = float(shares[-1]) if straight and shares[-1] >= LEAST else 0.0
@@ -284,7 +198,7 @@ def learn_sum(
     return LearntSum(
         profiles=tuple(profiles[i] for i in kept),
         weights=tuple(float(shares[i]) / total for i in kept),
-        ridge=ridge,
+        ridge=math.exp(ends[0].x[-1]),
         linear=linear if weight else None,
         straight=weight / total,
     )

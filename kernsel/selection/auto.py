@@ -33,7 +33,7 @@ from kernsel.learning.metric import LearntMetric, turned
 from kernsel.learning.profile import LearntProfile, Priors, learn_profile
 from kernsel.learning.quasinewton import Descent
 from kernsel.learning.start import subsample
-from kernsel.learning.summed import LearntSum, learn_sum, linear_kernel, sum_of_equals
+from kernsel.learning.summed import LearntSum, learn_sum, linear_kernel
 from kernsel.numerics.points import is_sparse
 from kernsel.numerics.runtime.once import once
 from kernsel.numerics.runtime.threads import share_each
@@ -257,11 +257,6 @@ def candidates(
         chosen += learn_turned(rows, best[0], square, effort, seed)
     same = has_square_loss(learner)
     families, learnt = [], []
-    equals = sum_of_equals(
-        rows, [each.profile for each in found if isinstance(each.profile, LearntProfile)], square, seed
-    )
-    if equals is not None:
-        families.append(Family((equals.kernel,), equals.ridge / dataset.total if same else None))
     for each in chosen:
         scales = [replace(each, factor=float(factor)) for factor in FACTORS[same]]
         lam = each.profile.ridge / dataset.total if same else None

@@ -12,7 +12,7 @@ from kernsel.kernels import Statistics, parse
 from kernsel.learners import Krr, Lssvm
 from kernsel.learning import summed
 from kernsel.learning.profile import learn_profile
-from kernsel.learning.summed import LEAST, SIGMA, LearntSum, Objective, learn_sum, linear_kernel, sum_of_equals
+from kernsel.learning.summed import LEAST, SIGMA, LearntSum, Objective, learn_sum, linear_kernel
 
 TEXTS = ("ard", "ard(profile=exponential)", "ard-laplacian")
 
@@ -206,25 +206,3 @@ def test_the_weight_of_the_linear_kernel_is_learnt_again_with_the_others():
     begun = (*found.weights, found.straight)
     expected = learn_sum(rows, again.profiles, Krr(), found.linear, begun)
     assert (again.straight, again.weights) == (expected.straight, expected.weights)
-
-
-def test_the_sum_of_equals_has_one_width_each():
-    rows = plane(curved=1.0)
-    profiles = profiles_of(rows)
-    kernel, ridge = sum_of_equals(rows, profiles, Krr())
-    names = {part.part.name for part in kernel.parts}
-    assert names <= {each.equal.name for each in profiles} | {"linear"}
-    assert "linear" in names
-    assert sum(part.factor for part in kernel.parts if part.part.name != "linear") < 1
-    assert ridge > 0
-    other, _ = sum_of_equals(rows, profiles, Krr(), seed=1)
-    np.testing.assert_allclose(other(rows.X), kernel(rows.X))  # few rows: there is nothing to draw
-    assert sum_of_equals(rows, [], Krr()) is None
-
-
-def test_the_kernel_of_one_width_is_the_best_where_descents_began():
-    rows = rows_of()
-    found = learn_profile(rows, parse("ard"), Krr(), 1.0)
-    d, equal = rows.X.shape[1], found.equal
-    np.testing.assert_allclose(parse("ard").from_isotropic(equal, d)(rows.X), equal(rows.X), rtol=1e-12)
-    assert learn_profile(rows, found.kernel, Krr(), 1.0).equal is None
