@@ -1,5 +1,5 @@
-"""The sum of kernels whose relevances were learnt, with weights that the evidence learns: where several kernels are as
-good their sum is better than each, and where one is right it gets nearly all of the weight.
+"""The sum of kernels whose relevances were learnt, and of the linear one, with weights that the evidence learns: where
+several kernels are as good their sum is better than each, and where one is right it gets nearly all of the weight.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from kernsel.criteria.evidence import prior
 from kernsel.folds.partition import Partition
-from kernsel.kernels.base import names_of
+from kernsel.kernels.base import Kernel, names_of
+from kernsel.kernels.dot import Linear
 from kernsel.learning.profile import LARGEST_RIDGE, PART, POLISH, REACH, STEPS, TOLERANCE, LearntProfile, Priors, some
 from kernsel.learning.quasinewton import Descent, descend
 from kernsel.numerics.runtime.threads import one_blas_thread
@@ -37,28 +38,37 @@ LEAST = 0.02
 
 @dataclass(frozen=True, eq=False)
 class LearntSum:
-    """``k = w_1 k_1 + ... + w_p k_p``, ``w_i > 0`` of sum 1; the relevances of each k_i learnt by itself.
+    """``k = w_0 <x, z>/m + w_1 k_1 + ... + w_p k_p``, of sum 1; the relevances of each k_i learnt by itself.
 
     A fit with k is a sum of functions of each of the kernels, so that they share the target, and errors that only some
-    of them make are averaged.
+    of them make are averaged. Functions of kernels of distances fall back to the mean away from the rows, and follow a
+    plane only by large coefficients: the linear kernel takes that part of the target over.
 
     Parameters
     ----------
     profiles : tuple of LearntProfile
         At least one.
     weights : (p,) tuple of float
+        Of the profiles, greater than 0; with ``straight`` their sum is 1.
     ridge : float
         ``N lambda``, N the sum of the weights of rows, that was learnt with the weights.
+    linear : Kernel or None
+        The linear kernel over the mean m of ``<x, x>``; None if it has no weight.
+    straight : float
+        The weight of the linear kernel.
     """
 
     profiles: tuple[LearntProfile, ...]
     weights: tuple[float, ...]
     ridge: float
+    linear: Kernel | None = None
+    straight: float = 0.0
 
     @property
     def kernel(self) -> Any:
         """The sum of the kernels."""
-        return sum(weight * each.kernel for weight, each in zip(self.weights, self.profiles, strict=True))
+        learnt = sum(weight * each.kernel for weight, each in zip(self.weights, self.profiles, strict=True))
+        return learnt if self.linear is None else learnt + self.straight * self.linear
 
     @property
     def theta(self) -> tuple[float, ...]:
@@ -91,7 +101,7 @@ class LearntSum:
         """Learn relevances and weights on other rows, with other priors; the descents begin at these."""
         pairs = zip(self.profiles, priors, strict=True)
         profiles = tuple(each.again(rows, learner, (sigma,), seed) for each, sigma in pairs)
-        return learn_sum(rows, profiles, learner, self.weights, seed)
+        return learn_sum(rows, profiles, learner, self.linear, (*self.weights, self.straight), seed)
 
     def anew(self, rows: Partition, learner: Learner) -> Any:
         """Return the sum of the kernels with relevances and weights that are learnt on other rows in the same way."""
@@ -125,11 +135,18 @@ class Objective:
         return (value + added) / rows.n, np.append(w * (by_w - w @ by_w) + slopes * v, slope * lam) / rows.n
 
 
+def linear_kernel(rows: Partition) -> Kernel | None:
+    """Return ``<x, z>`` over the mean of ``<x, x>``, as large as kernels of distances are; None if all rows are 0."""
+    mean = float(rows.s @ Linear().diag(rows.X) / rows.total)
+    return Linear() * (1.0 / mean) if mean > 0 else None
+
+
 @one_blas_thread()
 def learn_sum(
     rows: Partition,
     profiles: Sequence[LearntProfile],
     learner: Learner,
+    linear: Kernel | None = None,
     begun: Sequence[float] | None = None,
     seed: int = 0,
 ) -> LearntSum:
@@ -142,35 +159,46 @@ def learn_sum(
         Their relevances stay.
     learner : Learner
         Of the square loss.
-    begun : (p,) sequence of float, optional
-        Weights at which the descent begins; equal by default.
+    linear : Kernel, optional
+        See ``linear_kernel``.
+    begun : (p + 1,) sequence of float, optional
+        Weights at which the descent begins, that of the linear kernel last; equal by default.
     seed : int
         Of the part of the rows where most of the descent goes on.
 
     Returns
     -------
     LearntSum
-        The heaviest kernel first, without those of next to no weight.
+        The heaviest profile first, without the others of next to no weight.
 
     Raises
     ------
     SelectionError
         There is no evidence at the start.
     """
-    ridges = np.log([each.ridge for each in profiles])
-    logs = np.zeros(len(profiles)) if begun is None else np.log(begun)
+    straight = [] if linear is None else [linear]
+    kernels = [*(each.kernel for each in profiles), *straight]
+    own = np.log([each.ridge for each in profiles])
+    ridges = np.append(own, [own.max()] * len(straight))
+    logs = np.zeros(ridges.size) if begun is None else np.log(begun[: ridges.size])
     low = np.append(np.full(logs.size, -REACH), ridges.min())
     high = np.append(np.full(logs.size, REACH), math.log(LARGEST_RIDGE))
     stages = [(some(rows, PART, seed), STEPS), (rows, POLISH)] if rows.n > 1.5 * PART else [(rows, STEPS)]
     alone = [np.append(ALONE * row, ridge) for row, ridge in zip(np.eye(logs.size), ridges, strict=True)]
     ends = [Descent(x) for x in (np.append(logs, ridges.mean()), *alone)]
     for part, steps in stages:
-        objective = Objective(part, [each.kernel(part.X) for each in profiles], int(learner.bias))
+        objective = Objective(part, [kernel(part.X) for kernel in kernels], int(learner.bias))
         ends = [min((descend(objective, end, low, high, steps, TOLERANCE) for end in ends), key=lambda end: end.value)]
     shares = np.exp(ends[0].x[:-1] - ends[0].x[:-1].max())
     shares /= shares.sum()
-    heaviest = np.argsort(-shares, kind="stable")
-    kept = [(profiles[i], float(shares[i])) for i in heaviest.tolist() if shares[i] >= LEAST]
-    total = sum(share for _, share in kept)
-    weights = tuple(share / total for _, share in kept)
-    return LearntSum(tuple(each for each, _ in kept), weights, math.exp(ends[0].x[-1]))
+    heaviest = np.argsort(-shares[: len(profiles)], kind="stable").tolist()
+    kept = [i for place, i in enumerate(heaviest) if place == 0 or shares[i] >= LEAST]
+    weight = float(shares[-1]) if straight and shares[-1] >= LEAST else 0.0
+    total = float(shares[kept].sum()) + weight
+    return LearntSum(
+        profiles=tuple(profiles[i] for i in kept),
+        weights=tuple(float(shares[i]) / total for i in kept),
+        ridge=math.exp(ends[0].x[-1]),
+        linear=linear if weight else None,
+        straight=weight / total,
+    )

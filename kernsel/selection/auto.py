@@ -33,7 +33,7 @@ from kernsel.learning.metric import LearntMetric, turned
 from kernsel.learning.profile import LearntProfile, Priors, learn_profile
 from kernsel.learning.quasinewton import Descent
 from kernsel.learning.start import subsample
-from kernsel.learning.summed import LearntSum, learn_sum
+from kernsel.learning.summed import LearntSum, learn_sum, linear_kernel
 from kernsel.numerics.points import is_sparse
 from kernsel.numerics.runtime.once import once
 from kernsel.numerics.runtime.threads import share_each
@@ -275,15 +275,15 @@ def _further(leading: Sequence[Learnt], X: Array, priors: Sequence[float | None]
 
 
 def _together(best: Sequence[Learnt], rows: Partition, learner: Learner, seed: int) -> tuple[list[Learnt], list[str]]:
-    """Return the sum of several kernels, its weights learnt; if they can't be, the kernels themselves, and why not."""
+    """Return the sum of the kernels and the linear one, weights learnt; if they can't be, the kernels, and why not."""
     profiles = [each.profile for each in best if isinstance(each.profile, LearntProfile)]
-    if len(profiles) < 2:
+    if not profiles:
         return list(best), []
     try:
-        found = learn_sum(rows, profiles, learner, seed=seed)
+        found = learn_sum(rows, profiles, learner, linear_kernel(rows), seed=seed)
     except SelectionError as error:
         return list(best), [f"kernel: weights of a sum of kernels can't be learnt ({error})"]
-    if len(found.profiles) == 1:
+    if len(found.profiles) == 1 and found.linear is None:
         return [each for each in best if each.profile is found.profiles[0]], []
     return [Learnt(found, 1.0, math.nan)], []
 

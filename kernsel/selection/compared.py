@@ -44,14 +44,14 @@ def describe_compared(compared: Sequence[Mapping[str, Any]], chosen: Kernel) -> 
 def learnt_profiles(learnt: Candidates) -> list[dict[str, Any]]:
     """Return the profiles that relevances were learnt for, the lowest leave-one-out loss first, with their weights.
 
-    The weight is that in their sum, 0 if a profile was left out of it; a kernel by itself has all of the weight.
+    The weight is that in their sum, 0 if a profile was left out of it; a kernel by itself has all of the weight. The
+    linear kernel, for which nothing is learnt but the weight, comes last.
     """
-    weights: dict[int, float] = {}
-    for each in learnt.learnt:
-        found = each.profile
-        pairs = zip(found.profiles, found.weights, strict=True) if isinstance(found, LearntSum) else [(found, 1.0)]
-        weights.update((id(profile), weight) for profile, weight in pairs)
-    return [
+    summed = [each.profile for each in learnt.learnt if isinstance(each.profile, LearntSum)]
+    weights = {id(each.profile): 1.0 for each in learnt.learnt}
+    for each in summed:
+        weights.update(zip(map(id, each.profiles), each.weights, strict=True))
+    profiles: list[dict[str, Any]] = [
         {
             "kernel": kind_of(each.kernel),
             "relevances": each.profile.learnt_by,
@@ -60,10 +60,17 @@ def learnt_profiles(learnt: Candidates) -> list[dict[str, Any]]:
         }
         for each in learnt.parts
     ]
+    straight = max((each.straight for each in summed), default=0.0)
+    if straight:
+        profiles.append({"kernel": "linear", "relevances": None, "loss": None, "weight": straight})
+    return profiles
 
 
 def describe_profiles(found: Sequence[Mapping[str, Any]], rows: int) -> str:
     """Say which profiles have learnt relevances, how good each is, and what they weigh, for people."""
-    said = [f"weight {each['weight']:.2g}" if each["weight"] else "left out" for each in found]
-    listed = ", ".join(f"{each['kernel']} {each['loss']:.4g} ({it})" for each, it in zip(found, said, strict=True))
+    losses = ["" if each["loss"] is None else f" {each['loss']:.4g}" for each in found]
+    weights = [f"weight {each['weight']:.2g}" if each["weight"] else "left out" for each in found]
+    listed = ", ".join(
+        f"{each['kernel']}{loss} ({weight})" for each, loss, weight in zip(found, losses, weights, strict=True)
+    )
     return f"kernel: leave-one-out losses with relevances learnt on {rows} rows, and weights in the sum: {listed}"

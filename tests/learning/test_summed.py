@@ -12,7 +12,7 @@ from kernsel.kernels import Statistics, parse
 from kernsel.learners import Krr, Lssvm
 from kernsel.learning import summed
 from kernsel.learning.profile import learn_profile
-from kernsel.learning.summed import LEAST, SIGMA, LearntSum, Objective, learn_sum
+from kernsel.learning.summed import LEAST, SIGMA, LearntSum, Objective, learn_sum, linear_kernel
 
 TEXTS = ("ard", "ard(profile=exponential)", "ard-laplacian")
 
@@ -143,7 +143,7 @@ def test_anew_learns_relevances_and_weights_on_other_rows():
     found = learn_sum(rows, profiles_of(rows), Krr())
     some = rows.taken(np.arange(50), np.arange(51))
     profiles = [each.again(some, Krr(), (each.sigma,)) for each in found.profiles]
-    expected = learn_sum(some, profiles, Krr(), found.weights).kernel
+    expected = learn_sum(some, profiles, Krr(), begun=found.weights).kernel
     np.testing.assert_array_equal(found.anew(some, Krr())(rows.X), expected(rows.X))
 
 
@@ -164,3 +164,45 @@ def test_a_kernel_that_is_right_without_noise_is_found():
     assert found.profiles[0] is smooth
     assert found.weights[0] > 0.9
     assert found.ridge < 100 * smooth.ridge
+
+
+def plane(n=80, d=4, curved=0.0, seed=0):
+    """Rows whose target is a plane with a little noise, and a sine of the first feature."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = X @ np.arange(1.0, d + 1) + curved * np.sin(3 * X[:, 0]) + 0.1 * rng.normal(size=n)
+    return alone(X, (y - y.mean())[None] / y.std(), np.linspace(0.5, 1.5, n))
+
+
+def test_the_linear_kernel_is_as_large_as_the_others():
+    rows = plane()
+    kernel = linear_kernel(rows)
+    assert rows.s @ kernel.diag(rows.X) / rows.total == pytest.approx(1.0)
+    np.testing.assert_allclose(kernel(rows.X), rows.X @ rows.X.T * kernel.factor, rtol=1e-13)
+    assert linear_kernel(alone(np.zeros((5, 2)), np.zeros((1, 5)))) is None
+
+
+def test_a_plane_is_learnt_by_the_linear_kernel_and_a_wiggle_by_the_others():
+    rows = plane()
+    found = learn_sum(rows, profiles_of(rows, ("ard", "ard-laplacian")), Krr(), linear_kernel(rows))
+    assert found.straight > 0.5
+    assert found.straight + sum(found.weights) == pytest.approx(1.0)
+    expected = found.straight * found.linear(rows.X)
+    expected += sum(w * each.kernel(rows.X) for w, each in zip(found.weights, found.profiles, strict=True))
+    np.testing.assert_allclose(found.kernel(rows.X), expected, rtol=1e-12, atol=1e-12)
+    doubled = found.kernel.times(2.0)  # a scale of features: the weight of the linear kernel stays
+    np.testing.assert_allclose((doubled.parts[-1])(rows.X), found.straight * found.linear(rows.X), rtol=1e-12)
+    assert len(found.shares("abcd")) == 4
+    bent = rows_of(rough=True)
+    rough = learn_sum(bent, profiles_of(bent), Krr(), linear_kernel(bent))
+    assert rough.straight < 0.2
+
+
+def test_the_weight_of_the_linear_kernel_is_learnt_again_with_the_others():
+    rows = plane(curved=1.0)
+    found = learn_sum(rows, profiles_of(rows, ("ard", "ard-laplacian")), Krr(), linear_kernel(rows))
+    again = found.again(rows, Krr(), found.priors)
+    assert again.linear == found.linear
+    begun = (*found.weights, found.straight)
+    expected = learn_sum(rows, again.profiles, Krr(), found.linear, begun)
+    assert (again.straight, again.weights) == (expected.straight, expected.weights)

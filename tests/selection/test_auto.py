@@ -17,7 +17,7 @@ from kernsel.kernels import parse
 from kernsel.learners import Krr, Lssvm
 from kernsel.learning import profile
 from kernsel.learning.profile import learn_profile
-from kernsel.learning.summed import learn_sum
+from kernsel.learning.summed import LEAST, learn_sum
 from kernsel.numerics.runtime import threads
 from kernsel.selection import auto as automatic
 from kernsel.selection import kernel_source
@@ -78,7 +78,8 @@ def test_held_out_rows_are_predicted_by_relevances_learnt_without_them(classes):
             kept, held = rows.kept(fold), slice(rows.starts[fold], rows.starts[fold + 1])
             some = rows.taken(np.flatnonzero(kept), np.arange(kept.sum() + 1))
             profiles = [learn_profile(some, each.kernel, square, each.sigma) for each in learnt.profile.profiles]
-            k = learn_sum(some, profiles, square, learnt.profile.weights).kernel.times(learnt.factor)
+            begun = (*learnt.profile.weights, learnt.profile.straight)
+            k = learn_sum(some, profiles, square, learnt.profile.linear, begun).kernel.times(learnt.factor)
             X, y, m = rows.X[kept], rows.Y[0, kept], int(kept.sum())
             A = np.zeros((m + 1, m + 1))
             A[:m, :m] = k(X) + m * lam * np.eye(m)
@@ -105,7 +106,8 @@ def test_no_row_has_a_part_in_the_relevances_that_predict_it(monkeypatch):
     monkeypatch.setattr(profile, "learn_profile", spy)
     result = select_dataset(data, **FEW)
     assert result.data["relevances"]["unseen"]
-    number, parts = make_folds(3, data, 0).number, len(getattr(result.best.kernel, "parts", "1"))
+    number = make_folds(3, data, 0).number
+    parts = sum(automatic.kind_of(part) != "linear" for part in getattr(result.best.kernel, "parts", "1"))
     assert len(seen) == 3 * parts
     for fold in range(3):
         without = [Y for Y in seen if not np.isin(data.Y[0, number == fold], Y).any()]
@@ -173,6 +175,8 @@ def test_the_sum_of_the_best_profiles_is_compared_and_learnt_anew():
         assert {id(each) for each in profiles} <= {id(each.profile) for each in learnt.parts}
         pairs = list(zip(summed.profile.weights, profiles, strict=True))
         expected = sum(weight * each.kernel.times(summed.factor)(data.X) for weight, each in pairs)
+        assert summed.profile.straight > LEAST
+        expected += summed.profile.straight * data.X @ data.X.T / (data.X**2).sum(axis=1).mean()
         np.testing.assert_allclose(summed.kernel(data.X), expected, rtol=1e-13)
         assert max(summed.relevances(list("abcd")).values()) <= 1
     result = select_dataset(data, **FEW)

@@ -82,7 +82,7 @@ def test_many_rows_are_fitted_with_the_whole_kernel_that_few_of_them_chose(class
 def test_reported_outputs_of_learnt_relevances_are_by_others_learnt_without_the_rows():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(N, 5))
-    y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=N)
+    y = np.sin(2 * X[:, 0]) * np.cos(X[:, 1]) + 0.1 * rng.normal(size=N)
     few = N // 3  # relevances that so many have chosen know much of the others, too
     result = choose(from_arrays(X, y, standardize=True), replace(LOW, few=few), folds=4)
     assert kind_of(result.best.kernel).startswith("ard")
