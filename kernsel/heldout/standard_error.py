@@ -121,7 +121,7 @@ def centred_error(values: Array, weighted: Array, starts: Indices, s: Array) -> 
         return np.full(len(values), np.nan)
     folds = _between(np.add.reduceat(weighted, starts[:-1], axis=1), np.add.reduceat(s, starts[:-1]))
     squares = np.einsum("cn,cn->c", weighted, values if counts else weighted)
-    return np.maximum(folds, np.sqrt(n / (n - 1) * squares) / total)
+    return np.asarray(np.maximum(folds, np.sqrt(n / (n - 1) * squares) / total))
 
 
 def are_counts(s: Array) -> bool:

@@ -50,8 +50,8 @@ DIGITS = 5
 CLIPPED = 5.0
 """Standard deviations of the losses of the lowest candidate; a loss that is higher by more counts as so much higher."""
 
-CHUNK = 2**14
-"""Numbers in double precision that are held at a time, so that they stay in the processor's own memory."""
+CHUNK = 2**15
+"""Numbers in double precision that are held at a time: few enough for memory that is at hand, and few steps."""
 
 TOGETHER = 32
 """Draws or candidates that are taken at a time, at least: each goes over all rows of the other ones."""
@@ -116,9 +116,9 @@ def _resampled(table: LossTable, rule: Rule, drawn: NDArray[np.float32], s: NDAr
         return np.zeros(0)
     if not usable.all():
         inside, outside, weight, left = inside[usable], outside[usable], weight[usable], left[usable]
-    weight = weight[:, None]
-    values = _rounded(inside @ table.values.T / weight + table.beyond)
-    taken = choices(rule, values, lambda some: _rounded(inside @ table.errors[some].T / weight), table.se)
+    inside /= weight[:, None]
+    values = _rounded(inside @ table.values.T + table.beyond)
+    taken = choices(rule, values, lambda some: _rounded(inside @ table.errors[some].T), table.se)
     means = np.einsum("bn,bn->b", outside, table.errors[taken], dtype=np.float64) / left
     return np.asarray(means + table.shift[taken])
 
@@ -222,7 +222,7 @@ def _standard_errors(table: LossTable, centred: Array, weighted: Array, sizes: A
 
 def _sizes(sums: Array) -> Array:
     """Return the norms (c,) of some rows (c, n)."""
-    return np.sqrt(np.einsum("cn,cn->c", sums, sums))
+    return np.asarray(np.sqrt(np.einsum("cn,cn->c", sums, sums)))
 
 
 def largest_difference(table: LossTable, at: int) -> float:
@@ -264,7 +264,8 @@ def indistinct(table: LossTable, at: int, starts: Indices, drawn: NDArray[np.flo
         largest = np.maximum(largest, (scaled @ drawn.T).max(axis=0))
     gaps += table.beyond - table.beyond[at]
     lowest = float(table.values[at] @ (table.s / table.s.sum()) + table.beyond[at])
-    limits *= float(np.quantile(largest, LEVEL))
+    largest.sort()
+    limits *= float(np.interp(LEVEL * (largest.size - 1), np.arange(largest.size), largest))  # the quantile
     return np.asarray(gaps <= limits + 10.0**-DIGITS * abs(lowest))
 
 
@@ -284,7 +285,7 @@ def _differences(table: LossTable, at: int, most: float) -> Iterator[tuple[slice
 
 
 def _chunks(count: int, size: int, least: int) -> Iterator[slice]:
-    """Give the parts of so many rows of a size that are taken at a time, each of ``CHUNK`` numbers or ``least`` rows."""
+    """Give the parts of ``count`` rows that are taken at a time, each of ``CHUNK`` numbers or ``least`` rows."""
     step = max(least, CHUNK // size)
     return (slice(start, min(start + step, count)) for start in range(0, count, step))
 
@@ -300,7 +301,9 @@ def _sums(table: LossTable, weighted: Array) -> Array:
 
 def _rounded(means: Array) -> Array:
     """Round means, in their place, to ``DIGITS`` digits of the least one of their row, so that equal ones are equal."""
-    least = np.abs(means).min(axis=1, keepdims=True)
+    least = means.min(axis=1, keepdims=True)
+    if least.min(initial=0.0) < 0:  # of losses there are none such
+        least = np.abs(means).min(axis=1, keepdims=True)
     step = 10.0 ** (np.floor(np.log10(np.where(least > 0, least, 10.0**-DIGITS))) - DIGITS + 1)
     means /= step
     np.round(means, out=means)

@@ -20,7 +20,6 @@ from kernsel.data import Dataset
 from kernsel.folds import Folds
 from kernsel.folds.holdouts import keeps_copies
 from kernsel.folds.partition import Partition
-from kernsel.kernels import Kernel
 from kernsel.search.board import Board, Losses
 from kernsel.search.candidate import Candidate, Key
 from kernsel.search.choice import Rule
@@ -150,8 +149,8 @@ def whole_selection(
         return f"losses of all candidates are kept of {board.kept_rows} rows at most, and {rows.held} are held out"
     if not board.losses:
         return f"scores of {board.criterion.name} are no means of losses at the rows that folds hold out"
-    scored = [(c, board.losses.get(c.key, {})) for c in candidates if c.compares]
-    usable = [(c, deals) for c, deals in scored if len(deals) == len(board.deals)]
+    count, known = len(board.deals), board.losses.get
+    usable = [(c, deals) for c in candidates if c.compares and len(deals := known(c.key, {})) == count]
     most, *learnt = _learnt_on(unseen, [candidates[0], *(c for c, _ in usable)], rows.n)
     if most and fresh is None:
         return "the choice can't be learnt without some of the rows"
@@ -163,7 +162,9 @@ def whole_selection(
     values = errors = _table([each for each, _ in losses])
     if any(value is not error for value, error in losses):
         errors = _table([each for _, each in losses])
-    finite = np.asarray(np.isfinite(values).all(axis=1) & np.isfinite(errors).all(axis=1))
+    finite = np.asarray(np.isfinite(values).all(axis=1))
+    if errors is not values:
+        finite &= np.asarray(np.isfinite(errors).all(axis=1))
     if not finite.all():
         values, errors = values[finite], errors[finite]
         fair = [each for each, is_finite in zip(fair, finite, strict=True) if is_finite]
@@ -179,7 +180,7 @@ def whole_selection(
     table = LossTable(
         values,
         errors,
-        scores - values @ (s / s.sum()),
+        scores - np.einsum("cn,n->c", values, s / s.sum()),  # without a copy in double precision
         shift,
         np.array([c.score_se or 0.0 for c in compared]),
         s,
