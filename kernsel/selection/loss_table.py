@@ -116,9 +116,9 @@ def _resampled(table: LossTable, rule: Rule, drawn: NDArray[np.float32], s: NDAr
         return np.zeros(0)
     if not usable.all():
         inside, outside, weight, left = inside[usable], outside[usable], weight[usable], left[usable]
-    inside /= weight[:, None]
-    values = _rounded(inside @ table.values.T + table.beyond)
-    taken = choices(rule, values, lambda some: _rounded(inside @ table.errors[some].T), table.se)
+    weight = weight[:, None]
+    values = _rounded(inside @ table.values.T / weight + table.beyond)  # sums of 0-1 errors are exact
+    taken = choices(rule, values, lambda some: _rounded(inside @ table.errors[some].T / weight), table.se)
     means = np.einsum("bn,bn->b", outside, table.errors[taken], dtype=np.float64) / left
     return np.asarray(means + table.shift[taken])
 
