@@ -96,6 +96,34 @@ def of_rows(values: Array, s: Array) -> Array:
         return np.asarray(np.sqrt(n / (n - 1) * variance))
 
 
+def centred_error(values: Array, weighted: Array, starts: Indices, s: Array) -> Array:
+    """Return what ``standard_error`` does, for values whose weighted means are 0 and that are all held out.
+
+    Parameters
+    ----------
+    values : (c, n) array
+        Sorted by fold.
+    weighted : (c, n) array
+        These times the weights of the rows.
+    starts : (t + 1,) array
+        Bounds of the folds; the last is n.
+    s : (n,) array
+        Weights of the rows.
+
+    Returns
+    -------
+    (c,) array
+        NaN if there is one fold only, and for one row alone.
+    """
+    counts, total = are_counts(s), float(s.sum())
+    n = total if counts else float(s.size)
+    if len(starts) == 2 or n <= 1:
+        return np.full(len(values), np.nan)
+    folds = _between(np.add.reduceat(weighted, starts[:-1], axis=1), np.add.reduceat(s, starts[:-1]))
+    squares = np.einsum("cn,cn->c", weighted, values if counts else weighted)
+    return np.asarray(np.maximum(folds, np.sqrt(n / (n - 1) * squares) / total))
+
+
 def are_counts(s: Array) -> bool:
     """Say whether weights are whole numbers, and so count how often a row is there."""
     return bool((s == np.round(s)).all())

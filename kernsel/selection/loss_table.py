@@ -27,7 +27,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.heldout.standard_error import standard_error
+from kernsel.heldout.standard_error import centred_error
 from kernsel.search.board import Losses
 from kernsel.search.choice import MINIMUM, SAFEST, Rule
 
@@ -50,8 +50,11 @@ DIGITS = 5
 CLIPPED = 5.0
 """Standard deviations of the losses of the lowest candidate; a loss that is higher by more counts as so much higher."""
 
-CHUNK = 2**22
-"""Numbers in double precision that are held at a time."""
+CHUNK = 2**15
+"""Numbers in double precision that are held at a time: few enough for memory that is at hand, and few steps."""
+
+TOGETHER = 32
+"""Draws or candidates that are taken at a time, at least: each goes over all rows of the other ones."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,26 +90,36 @@ class LossTable:
 
 def draws(units: Indices, seed: int, count: int = RESAMPLES) -> NDArray[np.float32]:
     """Return how often each row is in each of some draws with replacement of as many units as there are, (count, n)."""
-    total = int(units.max()) + 1
-    places = np.random.default_rng((seed, 0)).integers(total, size=(count, total))
-    places += total * np.arange(count)[:, None]  # numbers of unit and draw
-    drawn = np.bincount(places.ravel(), minlength=count * total).reshape(count, total).astype(np.float32)
+    total, generator = int(units.max()) + 1, np.random.default_rng((seed, 0))
+    drawn = np.empty((count, total), np.float32)
+    for chunk in _chunks(count, total, 1):
+        part = drawn[chunk]
+        places = generator.integers(total, size=part.shape)
+        places += total * np.arange(len(part))[:, None]  # numbers of unit and draw
+        part[:] = np.bincount(places.ravel(), minlength=part.size).reshape(part.shape)
     return drawn if (units == np.arange(units.size)).all() else drawn[:, units]
 
 
 def resampled(table: LossTable, rule: Rule, drawn: NDArray[np.float32]) -> Array:
     """Return the mean loss of the rows that were not drawn, of what a rule takes by those that were, of each draw."""
     s = table.s.astype(np.float32)
+    found = [_resampled(table, rule, drawn[chunk], s) for chunk in _chunks(len(drawn), len(table.values), TOGETHER)]
+    return np.concatenate(found)
+
+
+def _resampled(table: LossTable, rule: Rule, drawn: NDArray[np.float32], s: NDArray[np.float32]) -> Array:
+    """Return what `resampled` does for some of the draws, with the weights of the rows in single precision."""
     inside, outside = drawn * s, (drawn == 0) * s
-    usable = (outside.sum(axis=1) > 0) & (inside.sum(axis=1) > 0)
+    weight, left = inside.sum(axis=1), outside.sum(axis=1, dtype=np.float64)
+    usable = (left > 0) & (weight > 0)
+    if not usable.any():
+        return np.zeros(0)
     if not usable.all():
-        inside, outside = inside[usable], outside[usable]
-    weight = inside.sum(axis=1)[:, None]
-    values = _rounded(inside @ table.values.T / weight + table.beyond)
+        inside, outside, weight, left = inside[usable], outside[usable], weight[usable], left[usable]
+    weight = weight[:, None]
+    values = _rounded(inside @ table.values.T / weight + table.beyond)  # sums of 0-1 errors are exact
     taken = choices(rule, values, lambda some: _rounded(inside @ table.errors[some].T / weight), table.se)
-    means = np.einsum("bn,bn->b", outside, table.errors[taken], dtype=np.float64) / outside.sum(
-        axis=1, dtype=np.float64
-    )
+    means = np.einsum("bn,bn->b", outside, table.errors[taken], dtype=np.float64) / left
     return np.asarray(means + table.shift[taken])
 
 
@@ -179,7 +192,7 @@ def skewness_of_mean(table: LossTable, at: int) -> float:
     The D_u are sums over what is drawn together of the weighted differences to the mean.
     """
     errors = table.errors[at].astype(np.float64)
-    sums = _sums(table, (errors - errors @ table.s / table.s.sum())[None])[0]
+    sums = _sums(table, ((errors - errors @ table.s / table.s.sum()) * table.s)[None])[0]
     square = float(sums @ sums)
     return float(sums**3 @ np.ones(sums.size)) / square**1.5 if square > 0.0 else 0.0
 
@@ -197,14 +210,19 @@ def difference_se(table: LossTable, at: int, starts: Indices) -> Array:
         Of the folds.
     """
     found = np.empty(len(table.values))
-    for chunk, _, centred in _differences(table, at, math.inf):
-        found[chunk] = _standard_errors(table, centred, np.linalg.norm(_sums(table, centred), axis=1), starts)
+    for chunk, _, centred, weighted in _differences(table, at, math.inf):
+        found[chunk] = _standard_errors(table, centred, weighted, _sizes(_sums(table, weighted)), starts)
     return found
 
 
-def _standard_errors(table: LossTable, centred: Array, sizes: Array, starts: Indices) -> Array:
-    """Return standard errors (c,) of mean values (c, n), from these and the norms (c,) of their sums."""
-    return np.asarray(np.fmax(standard_error(centred, starts, table.s), sizes / table.s.sum()))
+def _standard_errors(table: LossTable, centred: Array, weighted: Array, sizes: Array, starts: Indices) -> Array:
+    """Return standard errors (c,) of mean values, from these (c, n), without and with weights, and `_sizes` (c,)."""
+    return np.asarray(np.fmax(centred_error(centred, weighted, starts, table.s), sizes / table.s.sum()))
+
+
+def _sizes(sums: Array) -> Array:
+    """Return the norms (c,) of some rows (c, n)."""
+    return np.asarray(np.sqrt(np.einsum("cn,cn->c", sums, sums)))
 
 
 def largest_difference(table: LossTable, at: int) -> float:
@@ -238,35 +256,43 @@ def indistinct(table: LossTable, at: int, starts: Indices, drawn: NDArray[np.flo
     """
     most = largest_difference(table, at)
     largest, gaps, limits = np.zeros(len(drawn)), np.empty(len(table.values)), np.empty(len(table.values))
-    for chunk, means, centred in _differences(table, at, most):
+    for chunk, means, centred, weighted in _differences(table, at, most):
         gaps[chunk] = means
-        sizes = np.linalg.norm(_sums(table, centred), axis=1)
-        limits[chunk] = _standard_errors(table, centred, sizes, starts)
-        centred *= table.s
-        centred /= np.where(sizes > 0, sizes, np.inf)[:, None]
-        largest = np.maximum(largest, (centred.astype(np.float32) @ drawn.T).max(axis=0))
+        sizes = _sizes(_sums(table, weighted))
+        limits[chunk] = _standard_errors(table, centred, weighted, sizes, starts)
+        scaled = (weighted / np.where(sizes > 0, sizes, np.inf)[:, None]).astype(np.float32)
+        largest = np.maximum(largest, (scaled @ drawn.T).max(axis=0))
     gaps += table.beyond - table.beyond[at]
     lowest = float(table.values[at] @ (table.s / table.s.sum()) + table.beyond[at])
-    limits *= float(np.quantile(largest, LEVEL))
+    largest.sort()
+    limits *= float(np.interp(LEVEL * (largest.size - 1), np.arange(largest.size), largest))  # the quantile
     return np.asarray(gaps <= limits + 10.0**-DIGITS * abs(lowest))
 
 
-def _differences(table: LossTable, at: int, most: float) -> Iterator[tuple[slice, Array, Array]]:
-    """Give the means (c,) of the differences of some candidates' values to those of one, and the rest (c, n)."""
-    step, share = max(1, CHUNK // table.s.size), table.s / table.s.sum()
-    for start in range(0, len(table.values), step):
-        chunk = slice(start, start + step)
+def _differences(table: LossTable, at: int, most: float) -> Iterator[tuple[slice, Array, Array, Array]]:
+    """Give the means (c,) of the differences of some candidates' values to those of one, and the rest (c, n).
+
+    The rest is given as it is, and times the weights of the rows.
+    """
+    share, even = table.s / table.s.sum(), bool((table.s == 1.0).all())
+    for chunk in _chunks(len(table.values), table.s.size, TOGETHER):
         found = np.subtract(table.values[chunk], table.values[at], dtype=np.float64)
         if math.isfinite(most):
             np.minimum(found, most, out=found)
         means = found @ share
         found -= means[:, None]
-        yield chunk, means, found
+        yield chunk, means, found, found if even else found * table.s
 
 
-def _sums(table: LossTable, centred: Array) -> Array:
-    """Return the weighted sums (C, units) of values (C, n) over what is drawn together."""
-    weighted, count = centred * table.s, int(table.units.max()) + 1
+def _chunks(count: int, size: int, least: int) -> Iterator[slice]:
+    """Give the parts of ``count`` rows that are taken at a time, each of ``CHUNK`` numbers or ``least`` rows."""
+    step = max(least, CHUNK // size)
+    return (slice(start, min(start + step, count)) for start in range(0, count, step))
+
+
+def _sums(table: LossTable, weighted: Array) -> Array:
+    """Return the sums (C, units) of weighted values (C, n) over what is drawn together."""
+    count = int(table.units.max()) + 1
     if count == table.units.size:
         return weighted
     order = np.argsort(table.units, kind="stable")
@@ -275,7 +301,9 @@ def _sums(table: LossTable, centred: Array) -> Array:
 
 def _rounded(means: Array) -> Array:
     """Round means, in their place, to ``DIGITS`` digits of the least one of their row, so that equal ones are equal."""
-    least = np.abs(means).min(axis=1, keepdims=True)
+    least = means.min(axis=1, keepdims=True)
+    if least.min(initial=0.0) < 0:  # of losses there are none such
+        least = np.abs(means).min(axis=1, keepdims=True)
     step = 10.0 ** (np.floor(np.log10(np.where(least > 0, least, 10.0**-DIGITS))) - DIGITS + 1)
     means /= step
     np.round(means, out=means)

@@ -20,7 +20,6 @@ from kernsel.data import Dataset
 from kernsel.folds import Folds
 from kernsel.folds.holdouts import keeps_copies
 from kernsel.folds.partition import Partition
-from kernsel.kernels import Kernel
 from kernsel.search.board import Board, Losses
 from kernsel.search.candidate import Candidate, Key
 from kernsel.search.choice import Rule
@@ -150,41 +149,40 @@ def whole_selection(
         return f"losses of all candidates are kept of {board.kept_rows} rows at most, and {rows.held} are held out"
     if not board.losses:
         return f"scores of {board.criterion.name} are no means of losses at the rows that folds hold out"
-    scored = [(c, board.losses.get(c.key, {})) for c in candidates if c.compares]
-    usable = {c: deals for c, deals in scored if len(deals) == len(board.deals)}
-    kernels = dict.fromkeys(c.kernel for c in [candidates[0], *usable])
-    learnt = {kernel: _learnt_on(unseen, kernel, rows.n) for kernel in kernels}
-    most = learnt[candidates[0].kernel]
+    count, known = len(board.deals), board.losses.get
+    usable = [(c, deals) for c in candidates if c.compares and len(deals := known(c.key, {})) == count]
+    most, *learnt = _learnt_on(unseen, [candidates[0], *(c for c, _ in usable)], rows.n)
     if most and fresh is None:
         return "the choice can't be learnt without some of the rows"
-    fair = [c for c in usable if learnt[c.kernel] <= most]  # others, whose losses are too low, were passed over
-    if not fair:
+    fair = [(c, deals, freedom) for (c, deals), freedom in zip(usable, learnt, strict=True) if freedom <= most]
+    if not fair:  # others, whose losses are too low, were passed over
         return UNKNOWN
-    fair.sort(key=rule.among_equals)
-    losses = [average_deals(board, usable[c]) for c in fair]
-    values = errors = np.stack([each for each, _ in losses])
+    fair.sort(key=lambda each: rule.among_equals(each[0]))
+    losses = [average_deals(board, deals) for _, deals, _ in fair]
+    values = errors = _table([each for each, _ in losses])
     if any(value is not error for value, error in losses):
-        errors = np.stack([each for _, each in losses])
-    finite = np.asarray(np.isfinite(values).all(axis=1) & np.isfinite(errors).all(axis=1))
+        errors = _table([each for _, each in losses])
+    finite = np.asarray(np.isfinite(values).all(axis=1))
+    if errors is not values:
+        finite &= np.asarray(np.isfinite(errors).all(axis=1))
     if not finite.all():
         values, errors = values[finite], errors[finite]
-        fair = [c for c, is_finite in zip(fair, finite, strict=True) if is_finite]
-    keys = [c.key for c in fair]
-    if candidates[0].key not in keys:
+        fair = [each for each, is_finite in zip(fair, finite, strict=True) if is_finite]
+    compared = [c for c, _, _ in fair]
+    if candidates[0] not in compared:
         return UNKNOWN
-    best = keys.index(candidates[0].key)
+    best = compared.index(candidates[0])
     s = rows.s[: rows.held] * often(board)
-    means = values @ (s / s.sum())
-    shift = np.zeros(len(keys))
+    scores, shift = np.array([c.value for c in compared]), np.zeros(len(compared))
     if fresh is not None:
         more = float(rows.mean(board.errors.by_row(rows, fresh))) - float(rows.mean(errors[best]))
-        shift[[learnt[c.kernel] > 0 for c in fair]] = more
+        shift[[freedom > 0 for _, _, freedom in fair]] = more
     table = LossTable(
         values,
         errors,
-        np.array([c.value for c in fair]) - means,
+        scores - np.einsum("cn,n->c", values, s / s.sum()),  # without a copy in double precision
         shift,
-        np.array([c.score_se or 0.0 for c in fair]),
+        np.array([c.score_se or 0.0 for c in compared]),
         s,
         units_of(folds, dataset, rows),
     )
@@ -197,7 +195,7 @@ def whole_selection(
         high = min(high, 1.0)
     else:
         error, low, high = (board.errors.unit * math.sqrt(max(each, 0.0)) for each in (error, low, high))
-    return Procedure(_pairs(table, keys, best, rows, drawn), error, low, high)
+    return Procedure(_pairs(table, compared, scores, best, rows, drawn), error, low, high)
 
 
 def compare_verified(
@@ -231,22 +229,31 @@ def compare_verified(
         total /= times_held(board)
     nothing, s = np.zeros(len(known)), rows.s[:held] * often(board)
     table = LossTable(values, values, nothing, nothing, nothing, s, units_of(folds, dataset, rows))
-    return Comparison(_pairs(table, [c.key for c in known], 0, rows, draws(table.units, rows.seed)))
+    return Comparison(_pairs(table, known, values @ (s / s.sum()), 0, rows, draws(table.units, rows.seed)))
 
 
 def _pairs(
-    table: LossTable, keys: Sequence[Key], best: int, rows: Partition, drawn: NDArray[np.float32]
-) -> dict[Key, Pair]:
+    table: LossTable, compared: Sequence[Candidate], scores: Array, best: int, rows: Partition,
+    drawn: NDArray[np.float32],
+) -> dict[Key, Pair]:  # fmt: skip
     """Return what is known of each candidate of a table beside the choice, and beside the one with the lowest score."""
-    at = int((table.values @ (table.s / table.s.sum()) + table.beyond).argmin())
     differences = difference_se(table, best, rows.starts)
-    equal = indistinct(table, at, rows.starts, drawn)
-    return dict(zip(keys, map(Pair, differences.tolist(), equal.tolist()), strict=True))
+    equal = indistinct(table, int(scores.argmin()), rows.starts, drawn)
+    return dict(zip([c.key for c in compared], map(Pair, differences.tolist(), equal.tolist()), strict=True))
 
 
-def _learnt_on(unseen: Unseen | None, kernel: Kernel, n: int) -> int:
-    """Return how much of a kernel was learnt on rows that are held out; 0 for nothing."""
-    return unseen.freedom(kernel) if unseen is not None and unseen.has_seen(kernel, n) else 0
+def _learnt_on(unseen: Unseen | None, candidates: Sequence[Candidate], n: int) -> list[int]:
+    """Return how much of each candidate's kernel was learnt on rows that are held out; 0 for nothing."""
+    if unseen is None:
+        return [0] * len(candidates)
+    kernels = dict.fromkeys(c.kernel for c in candidates)
+    learnt = {kernel: unseen.freedom(kernel) if unseen.has_seen(kernel, n) else 0 for kernel in kernels}
+    return [learnt[c.kernel] for c in candidates]
+
+
+def _table(losses: Sequence[Losses]) -> Losses:
+    """Return the losses of candidates as the rows of one array."""
+    return np.concatenate(losses).reshape(len(losses), -1)
 
 
 def average_deals(board: Board, deals: Mapping[int, tuple[Losses, Losses]]) -> tuple[Losses, Losses]:

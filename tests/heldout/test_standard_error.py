@@ -13,6 +13,7 @@ from kernsel.heldout.standard_error import (
     CHUNK,
     between_folds,
     blocks_of,
+    centred_error,
     corrected_error,
     jackknife,
     of_rows,
@@ -61,6 +62,21 @@ def test_a_weight_of_two_is_a_repeated_row(problem):
     # ... and rows beyond the last fold have no say.
     beyond = standard_error(np.r_[values, 1e6], starts, np.r_[s, 5.0])
     assert beyond == standard_error(values, starts, s)
+
+
+@given(weighted_folds(), st.sampled_from(["counts", "shares", "ones"]))
+def test_of_centred_values_it_is_the_same(problem, weights):
+    values, starts, s = problem
+    s = {"counts": s, "shares": s / 7, "ones": np.ones(s.size)}[weights]
+    rows = np.array([values, values[::-1], np.zeros(values.size)])
+    centred = rows - (rows @ s / s.sum())[:, None]
+    found = centred_error(centred, centred * s, starts, s)
+    np.testing.assert_allclose(found, standard_error(rows, starts, s), rtol=tolerances.SUMS, atol=tolerances.SUMS)
+
+
+def test_of_centred_values_of_one_fold_or_one_row_there_is_none():
+    assert np.isnan(centred_error(np.zeros((1, 2)), np.zeros((1, 2)), np.array([0, 2]), np.ones(2)))
+    assert np.isnan(centred_error(np.zeros((1, 2)), np.zeros((1, 2)), np.array([0, 1, 2]), np.array([1.0, 0.0])))
 
 
 def test_the_standard_error_is_that_of_repeated_samples():

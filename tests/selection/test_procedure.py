@@ -87,6 +87,22 @@ def test_draws_are_scored_as_one_at_a_time(rule, weighted, grouped):
         assert np.unique(expected).size > 5
 
 
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.name}-{rule.errors}-{rule.null}")
+def test_parts_change_nothing(rule, monkeypatch):
+    """Draws and candidates that are taken a few at a time, and draws that leave no rows out."""
+    _, table = in_order(rule, *make(3, weighted=True, grouped=True))
+    starts, drawn = np.array([0, 20, 40]), draws(table.units, 3)
+    drawn[:40] = 1
+    whole = resampled(table, rule, drawn), difference_se(table, 1, starts), indistinct(table, 1, starts, drawn)
+    assert whole[0].size == len(drawn) - 40
+    monkeypatch.setattr(loss_table, "CHUNK", 1)
+    monkeypatch.setattr(loss_table, "TOGETHER", 5)
+    again = resampled(table, rule, drawn), difference_se(table, 1, starts), indistinct(table, 1, starts, drawn)
+    for one, other in zip(whole, again, strict=True):
+        np.testing.assert_allclose(one, other, rtol=tolerances.SUMS)
+    assert (draws(table.units, 3)[40:] == drawn[40:]).all()
+
+
 def test_ties_are_broken_by_the_order_of_the_rule():
     values, errors = np.array([[2.0, 1.0, 1.0, 1.4]]), np.array([[0.0, 0.5, 0.5, 0.2]])
     se = np.ones(4)
