@@ -118,9 +118,22 @@ def _levels(texts: Sequence[str], levels: Container[str] | None) -> set[str]:
     """
     words = {text for text in texts if text in PADDED_WORDS}
     if levels is not None:
-        return {word for word in words if word.strip() in levels}
+        return {word for word in words if word in levels or word.strip() in levels}
     others = [text for text in texts if text not in PADDED]
     return words if 2 * sum(text.lstrip()[:1].isalpha() for text in others) > len(others) else set()
+
+
+def find_words(column: pd.Series) -> tuple[str, ...]:
+    """Return the words such as None that are levels of a column, by all of its values."""
+    import pandas as pd
+
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        values = column.cat.categories
+    elif is_text(column):
+        values = column.unique()
+    else:
+        return ()
+    return tuple(sorted(_levels([text for text in values if isinstance(text, str)], None)))
 
 
 def numbers(column: pd.Series, counts: npt.NDArray[np.int64] | None = None) -> Floats | None:

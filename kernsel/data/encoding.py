@@ -40,7 +40,7 @@ from kernsel.data.columns import (
 )
 from kernsel.data.gaps import share
 from kernsel.data.imputing import NormalLaw
-from kernsel.data.kinds import DATE, PLAIN, Kind, gaps_in, read_numbers
+from kernsel.data.kinds import DATE, PLAIN, Found, Kind, gaps_in, read_numbers
 from kernsel.data.names import check_unique, listed, told_apart
 from kernsel.data.tables import SparseTable, Table, array_names, as_pandas, as_table, is_frame
 from kernsel.errors import DataError, SelectionWarning
@@ -210,7 +210,7 @@ class Encoder:
             if name in self.categories:
                 holes |= absent(as_text(column, self._levels(name)))
             else:
-                holes |= gaps_in(column, self.kinds.get(name, PLAIN))
+                holes |= gaps_in(column, Found(name, self.kinds.get(name, PLAIN)))
         return holes
 
     def _table(self, table: object) -> tuple[Table, bool]:

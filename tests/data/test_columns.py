@@ -526,6 +526,21 @@ def test_a_word_for_nothing_is_a_level_among_words(words):
     assert from_arrays(PLACES[:, None] * 1.5, levels).n == N
 
 
+def test_a_word_for_nothing_is_a_level_where_it_is_told_to_be():
+    # Spaces beside it belong to it, and a level of an order is one where no other level is.
+    levels = np.array([" Na", "Mg", "Al "])[PLACES % 3]
+    data = prepare(frame(c=levels))
+    row = data.encoder.transform(pd.DataFrame({"c": [" Na"], "a": [1.0]}))
+    np.testing.assert_array_equal(row[0, 1:], data.X[0, 1:])
+    for others in (["Mild", "Severe"], ["1", "2"]):
+        order = ("None", *others)
+        data = prepare(frame(c=np.array(order)[PLACES % 3]), choices=make_choices(ordinal={"c": order}))
+        assert not data.encoder.gaps
+        for j, level in enumerate(order):
+            row = data.encoder.transform(pd.DataFrame({"c": [level], "a": [1.0]}))
+            assert row[0, 1] == data.X[j, 1]
+
+
 def test_a_word_for_nothing_is_a_gap_among_numbers():
     texts = pd.Series(PLACES / 7).astype(str).where(PLACES % 6 > 0, "None")
     data = prepare(frame(c=texts))
