@@ -541,6 +541,17 @@ def test_a_word_for_nothing_is_a_level_where_it_is_told_to_be():
             assert row[0, 1] == data.X[j, 1]
 
 
+def test_a_column_of_one_text_and_gaps_is_missing_or_not():
+    # As in models of before Na was a level: the gaps of their only other level are none by now.
+    data = prepare(frame(c=np.where(PLACES % 3, "Mg", "?")))
+    encoder = data.encoder
+    assert not encoder.categories
+    assert encoder.gaps == ("c",)
+    rows = pd.DataFrame({"c": ["Mg", "Na", None], "a": [1.0, 1.0, 1.0]})
+    np.testing.assert_array_equal(encoder.transform(rows)[:, -1], [0, 1, 1])
+    np.testing.assert_array_equal(encoder.missing_rows(rows), [False, True, True])
+
+
 def test_a_word_for_nothing_is_a_gap_among_numbers():
     texts = pd.Series(PLACES / 7).astype(str).where(PLACES % 6 > 0, "None")
     data = prepare(frame(c=texts))
