@@ -150,6 +150,16 @@ WRONG = {
         ["t.csv"],
         "holds what looks like numbers or dates but can't be read as numbers (first: '~100.50')",
     ),
+    "per cent in some rows": (
+        "p,y\n" + "".join(f"{i / 2}{'%' * (i % 3 > 0)},{i}\n" for i in range(30)),
+        ["t.csv"],
+        "can't be read as numbers (first: '0.5%'); write % beside all numbers or beside none, or give --drop p",
+    ),
+    "few rows": (
+        "a,y\n1.5,2\n2,2.5\n7,3\n3,3\n",
+        ["t.csv"],
+        "10 folds can't be made of 4 rows: use 2 to 4 folds, by --folds or --nested",
+    ),
     "flaws": (
         "p,y\n" + "".join(f"{'<5' if i == 7 else i / 7},{i}\n" for i in range(30)),
         ["t.csv"],

@@ -514,6 +514,20 @@ def test_seasons_are_years_and_counted_years_have_months_in_their_order():
     assert len(other.encoder.categories["t"]) == 12  # ranges or scores, such as 1-02, that come in any order
 
 
+@pytest.mark.parametrize("text", ["{}-{}", "{} Q{}", "{}M{:02d}"])
+def test_codes_are_no_periods_of_years_long_ago_or_far_away(text):
+    codes = [text.format(4010 + i % 5, i % 3 + 1) for i in PLACES]
+    assert len(prepare(frame(t=codes)).encoder.categories["t"]) == 15
+    months = [text.format(2010 + i % 5, i % 3 + 1) for i in PLACES]
+    assert "t" not in prepare(frame(t=months)).encoder.categories
+
+
+def test_september_has_an_abbreviation_of_four_letters():
+    months = ["Sept 2020", "Oct 2020", "Sep. 2021"]
+    data = prepare(frame(t=np.array(months)[PLACES % 3]), standardize=False)
+    np.testing.assert_array_equal(data.X[:3, 2], [9, 10, 9])
+
+
 @pytest.mark.parametrize("words", [["None", "Some", "Marked"], ["Na", "Mg", "Al"], ["S1", "None", "S20"]])
 def test_a_word_for_nothing_is_a_level_among_words(words):
     levels = np.array(words)[PLACES % 3]
