@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 NUMBER, CATEGORY, ORDINAL, DATE = "number", "category", "ordinal", "date"
 MANY = 10
 """Text with at most so many different values is a feature, however few rows there are."""
+FIRST, LEAST_NUMBERED, NUMBERED = "x1", 20, 0.9
+"""The first column of a table without names, of more rows than this, may name them if so large a share is different."""
 PERSON = r"(.*[ _.-])?(subject|patient|participant|person|respondent|student|pupil)([ _.-]?(no|nr|num|number))?"
 PERSON += r"|.*(subj|usubj|pat|pt)(id|num|nr)"
 """How columns are called that name whom a row is of, besides identifiers."""
@@ -295,8 +297,7 @@ def find_kind(seen: Column, choices: Choices) -> Found:
             return Found(name, Kind(DATE, format=way), count)
     if seen.numbers is not None:
         reason = None if wanted else _identifies(seen)
-        shared = not wanted and reason is None and seen.whole and _is_shared(name, seen.different, n)
-        return Found(name, PLAIN, count, reason, _about_groups(name, seen.different) if shared else None)
+        return Found(name, PLAIN, count, reason, None if wanted or reason is not None else _remark(seen))
     distinct = seen.levels
     reason = None
     if not wanted and distinct == n - count and n > 2 and distinct > 1:
@@ -332,6 +333,16 @@ def _identifies(seen: Column) -> str | None:
     return None
 
 
+def _remark(seen: Column) -> str | None:
+    """Return what numbers that nothing is said of may be instead of a feature."""
+    if not seen.whole:
+        return None
+    name, distinct, n = seen.name, seen.different, seen.rows
+    if name == FIRST and n > LEAST_NUMBERED and distinct > NUMBERED * n:
+        return f"column {name!r} has {distinct} whole numbers in {n} rows: if these name the rows, --drop {name}"
+    return _about_groups(name, distinct) if _is_shared(name, distinct, n) else None
+
+
 def check_last(column: pd.Series) -> None:
     """Raise a DataError if the last column, which nobody has named as the target, names the rows."""
     seen = Values(column, np.arange(len(column)))
@@ -339,6 +350,11 @@ def check_last(column: pd.Series) -> None:
         return
     if (reason := _identifies(seen)) is not None:
         raise DataError(f"the last column, {seen.name!r}, is {reason}; name the column to predict (--target NAME)")
+
+
+def needs_count(name: str) -> bool:
+    """Say whether of a column of this name it matters how many different whole numbers it has."""
+    return name == FIRST or names_rows(name) or names_groups(name)
 
 
 def names_rows(name: str) -> bool:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from kernsel.data.columns import Floats, as_text, find_words, is_text, numbers, without_gaps
 from kernsel.data.gaps import PADDED_WORDS, WORDS
-from kernsel.data.kinds import Indices, Kind, is_row_names, names_groups, names_rows, offset
+from kernsel.data.kinds import Indices, Kind, is_row_names, needs_count, offset
 from kernsel.numerics.runtime.once import once
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Glimpse(NamedTuple):
 
     def needs_values(self, name: str) -> bool:
         """Say whether what the column holds can be told from its values only."""
-        return not self.plain or (self.whole and (names_rows(name) or names_groups(name))) or is_row_names(name)
+        return not self.plain or (self.whole and needs_count(name)) or is_row_names(name)
 
 
 class Different(NamedTuple):

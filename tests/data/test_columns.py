@@ -522,6 +522,15 @@ def test_codes_are_no_periods_of_years_long_ago_or_far_away(text):
     assert "t" not in prepare(frame(t=months)).encoder.categories
 
 
+def test_numbers_that_may_name_the_rows_of_a_table_without_names_are_said():
+    numbers = 1000 + (PLACES * 17) % N
+    said = [note for note in prepare(frame().rename(columns={"a": "x1"}).assign(x1=numbers)).notes if "x1" in note]
+    assert said == [f"column 'x1' has {N} whole numbers in {N} rows: if these name the rows, --drop x1"]
+    for values in (numbers % 37, numbers + 0.5):
+        assert not any("x1" in note for note in prepare(frame(x1=values)).notes)
+    assert not any("x1" in note for note in prepare(frame(x1=numbers), choices=make_choices(numeric=["x1"])).notes)
+
+
 def test_september_has_an_abbreviation_of_four_letters():
     months = ["Sept 2020", "Oct 2020", "Sep. 2021"]
     data = prepare(frame(t=np.array(months)[PLACES % 3]), standardize=False)

@@ -279,6 +279,7 @@ def odd():
     frame["gap"] = np.where(rng.random(N) < 0.3, "None", rng.choice(["1", "2", "3"], N))
     frame["element"] = [" Na"] * 20 + ["Mg", "Al"] * (N // 2 - 10)
     frame["patient"] = np.arange(N) // 4 + 100
+    frame["x1"] = rng.permutation(N) * 37 + 1000
     frame["pupil"] = [f"p{i // 5}" for i in range(N)]
     frame["rownames"] = rng.permutation(N) / 8
     frame["season"] = [f"{1990 + i // 9}-{(91 + i // 9) % 100:02d}" for i in range(N)]
