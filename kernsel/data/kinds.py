@@ -233,7 +233,7 @@ def read_numbers(column: pd.Series, kind: Kind) -> Floats:
     """Return a column that isn't of categories as numbers (n, m), those of its features; NaN where one is missing."""
     name = str(column.name)
     if kind.type == DATE:
-        return read_dates(column if kind.format is None else without_gaps(column), kind.format)
+        return read_dates(column if kind.format is None else without_gaps(column, ()), kind.format)
     if kind.type == ORDINAL:
         places = {level: float(place) for place, level in enumerate(kind.levels)}
         texts = as_text(column, kind.levels)
@@ -292,9 +292,10 @@ def find_kind(seen: Column, choices: Choices) -> Found:
     if pd.api.types.is_datetime64_any_dtype(column.dtype) or _are_dates(column):
         return Found(name, Kind(DATE), count)
     if is_text(column):
-        way = find_format(without_gaps(column).dropna().astype(str), name)
+        way = find_format(without_gaps(column, ()).dropna().astype(str), name)
         if way is not None:
-            return Found(name, Kind(DATE, format=way), count)
+            kind = Kind(DATE, format=way)
+            return Found(name, kind, seen.count_gaps(kind))
     if seen.numbers is not None:
         reason = None if wanted else _identifies(seen)
         return Found(name, PLAIN, count, reason, None if wanted or reason is not None else _remark(seen))

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from kernsel.data.columns import Floats, as_text, find_words, is_text, numbers, without_gaps
 from kernsel.data.gaps import PADDED_WORDS, WORDS
-from kernsel.data.kinds import Indices, Kind, is_row_names, needs_count, offset
+from kernsel.data.kinds import DATE, ORDINAL, Indices, Kind, is_row_names, needs_count, offset
 from kernsel.numerics.runtime.once import once
 
 if TYPE_CHECKING:
@@ -246,6 +246,8 @@ class Seen:
 
     def count_gaps(self, kind: Kind) -> int:
         """Return how many values of a kind are missing."""
+        if kind.type in (DATE, ORDINAL):
+            return self.glimpse.gaps - (0 if WORDS.isdisjoint(kind.levels) else self.glimpse.words)
         return self.found.unread if self.found is not None and kind.loose else self.gaps
 
 

@@ -138,7 +138,7 @@ def _too_good(dataset: Dataset, rows: Partition, error: float | None) -> list[Ca
 
 
 def _tells_classes(dataset: Dataset, error: float) -> list[Caution]:
-    """Say that each value of a column of few values is of one class, or those that are missing and those that aren't."""
+    """Say that each value of a column of few values is of one class, or all rows of one class lack values."""
     if error >= TOO_GOOD or is_sparse(dataset.X) or dataset.encoder.similarities:
         return []
     encoder, codes = dataset.encoder, class_codes(dataset.Y)

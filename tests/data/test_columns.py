@@ -537,6 +537,15 @@ def test_september_has_an_abbreviation_of_four_letters():
     np.testing.assert_array_equal(data.X[:3, 2], [9, 10, 9])
 
 
+def test_a_word_for_nothing_is_a_gap_among_months_that_begin_with_letters():
+    months = np.array(["Jan 2020", "None", "Mar 2021"])
+    data = prepare(frame(t=months[PLACES % 3]), standardize=False)
+    assert data.columns[1]["type"] == "date"
+    assert data.columns[1]["missing"] == 1 / 3
+    rows = pd.DataFrame({"t": ["None", "Mar 2021"], "a": [1.0, 1.0]})
+    np.testing.assert_array_equal(data.encoder.missing_rows(rows), [True, False])
+
+
 @pytest.mark.parametrize("words", [["None", "Some", "Marked"], ["Na", "Mg", "Al"], ["S1", "None", "S20"]])
 def test_a_word_for_nothing_is_a_level_among_words(words):
     levels = np.array(words)[PLACES % 3]

@@ -276,6 +276,8 @@ def odd():
     months = [f"{2000 + i // 12}-{i % 12 + 1:02d}" for i in range(N)]
     frame = pd.DataFrame({"a": rng.normal(size=N), "month": months})
     frame["word"] = np.where(rng.random(N) < 0.3, "None", rng.choice(["Some", "Much"], N))
+    frame["none"] = np.where(rng.random(N) < 0.3, "None", [f"Q{i % 4 + 1} {2000 + i // 4}" for i in range(N)])
+    frame["order"] = np.where(rng.random(N) < 0.3, "None", rng.choice(["1", "2"], N))
     frame["gap"] = np.where(rng.random(N) < 0.3, "None", rng.choice(["1", "2", "3"], N))
     frame["element"] = [" Na"] * 20 + ["Mg", "Al"] * (N // 2 - 10)
     frame["patient"] = np.arange(N) // 4 + 100
@@ -287,10 +289,10 @@ def odd():
 
 
 @pytest.mark.parametrize("options", [{}, {"categories": "hamming", "missing": "drop"}])
-@pytest.mark.parametrize("bounds", CUTS)
+@pytest.mark.parametrize("bounds", ["one", "some", "rows"])
 def test_what_only_all_rows_tell_is_told_by_parts(options, bounds):
     frame, y = odd()
-    plan = Plan(**options)
+    plan = Plan(**options, ordinal={"order": ("None", "1", "2")})
     whole = from_arrays(frame, y, **plan.table)
     pieces = cut(frame, y, None, CUTS[bounds])
     found = encode.find_encoding(InProcess(), pieces, plan)
