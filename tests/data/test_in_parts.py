@@ -289,12 +289,12 @@ def odd():
 
 
 @pytest.mark.parametrize("options", [{}, {"categories": "hamming", "missing": "drop"}])
-@pytest.mark.parametrize("bounds", ["one", "some", "rows"])
+@pytest.mark.parametrize("bounds", [CUTS["one"], CUTS["some"], list(range(0, N + 1, 4))])
 def test_what_only_all_rows_tell_is_told_by_parts(options, bounds):
     frame, y = odd()
     plan = Plan(**options, ordinal={"order": ("None", "1", "2")})
     whole = from_arrays(frame, y, **plan.table)
-    pieces = cut(frame, y, None, CUTS[bounds])
+    pieces = cut(frame, y, None, bounds)
     found = encode.find_encoding(InProcess(), pieces, plan)
     assert_alike(found.encoder.to_json(), whole.encoder.to_json())
     assert found.document == whole.columns
