@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from kernsel.cli import console
 from kernsel.cli.arguments import Asked, Data, Groups, Json, Output, Quiet, Target, Threads, Weights, option
+from kernsel.cli.beside import with_reading
 from kernsel.cli.reading import announce_compiling, begin, journaled, read_dataset
 from kernsel.cli.texts import read_values
 from kernsel.cli.writing import File, deliver
@@ -91,7 +92,7 @@ def mkl(
                 document["selection"] = json_format.loads(chosen.to_json())
                 summaries.append(chosen.summary())
                 warnings = [*warnings, *chosen.warnings]
-                files.append(File("model", model, chosen.model.save))
+                files.append(File("model", model, with_reading(chosen.model, asked.reading).save))
             text = to_json(document)
             deliver(text if json else "\n\n".join(summaries), text, output, chatty, *files)
         for each in warnings:

@@ -11,6 +11,7 @@ import typer
 
 from kernsel.cli import console
 from kernsel.cli.arguments import Asked, flag, option
+from kernsel.cli.beside import read_for
 from kernsel.cli.reading import is_read
 from kernsel.errors import OptionError
 
@@ -54,7 +55,8 @@ def predict(
     """Predict the rows of a table, as CSV.
 
     It has a column prediction, or one for each of several targets, with one row for each row of the table. Where values
-    are missing, the means of the model's table take their place, unless --missing says otherwise.
+    are missing, the means of the model's table take their place, unless --missing says otherwise. Options about how the
+    file is written are those of the selection where they aren't given.
     """
     with console.guarded():
         from kernsel.data.files import atomic_write, check_replaceable, check_writable
@@ -65,7 +67,6 @@ def predict(
                 if is_read(destination, [source]):
                     raise OptionError(f"--output {output} is {source}, which is read; choose another file")
             check_replaceable(destination, b"prediction")
-        from kernsel.data import read_table
         from kernsel.model.model import load
 
         fitted = load(model)
@@ -79,7 +80,7 @@ def predict(
         if by is not None and interval is None and sets is None:
             raise OptionError(f"--by {by} says where --interval or --set hold; give one of them, or leave it out")
         encoder = fitted.encoder
-        frame = read_table(table, encoder.columns if encoder else None, asked.reading)
+        frame = read_for(fitted, table, asked.reading)
         if encoder is not None and asked.missing is not None:
             if asked.missing == "impute" and not encoder.fills:
                 raise OptionError(f"--missing impute: {model} is of an older kernsel and has no means; select it anew")

@@ -24,6 +24,7 @@ from kernsel.cli.arguments import (
     flag,
     option,
 )
+from kernsel.cli.beside import with_reading
 from kernsel.cli.reading import (
     JournalPlace,
     announce,
@@ -124,6 +125,7 @@ def select(
             if outer is not None:
                 result = replace(result, nested=nested_estimate(roles, dataset, plan, outer, quiet))
             result = replace(result, options={**result.options, "read": _origin(data, asked, target, aside, outer)})
+            result = replace(result, model=with_reading(result.model, asked.reading))
             document = result.to_json()
             fitted, told = _compressed(result.model) if compress else (result.model, "")
             shown = document if json else result.summary(notes=not quiet) + f"\n  {told}" * bool(chatty and told)
@@ -192,7 +194,8 @@ def _on_workers(
         result = replace(result, options={**result.options, "read": read})
         document = result.to_json()
         shown = document if json else result.summary()
-        deliver(shown, document, output, not (json or quiet), File("model", model, result.model.save))
+        fitted = with_reading(result.model, asked.reading)
+        deliver(shown, document, output, not (json or quiet), File("model", model, fitted.save))
     for text in result.warnings:
         console.warn(text)
 

@@ -9,6 +9,7 @@ import typer
 
 from kernsel.cli import console
 from kernsel.cli.arguments import Asked, Data, Json, Quiet, Threads, Weights, option
+from kernsel.cli.beside import read_for
 from kernsel.cli.reading import RESULTS, is_read, set_threads
 from kernsel.cli.writing import say_written
 from kernsel.errors import OptionError
@@ -37,15 +38,15 @@ def update(
             raise OptionError(f"--output {output} is the table itself; choose another file")
         check_replaceable(output, RESULTS["--model"])
         set_threads(threads)
-        from kernsel.data import assign_roles, read_table
+        from kernsel.data import assign_roles
         from kernsel.model.model import load
         from kernsel.model.update import check_updatable
         from kernsel.text import to_json
 
         fitted = load(model)
-        encoder = check_updatable(fitted).encoder
+        check_updatable(fitted)
         names = fitted.target if isinstance(fitted.target, list) else [fitted.target]
-        roles = assign_roles(read_table(data, encoder.columns, asked.reading), ",".join(names), weights)
+        roles = assign_roles(read_for(fitted, data, asked.reading, quiet), ",".join(names), weights)
         with console.prints_aside():
             updated = fitted.update(*roles.split(), roles.weights)
         updated.save(output)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernsel.data.dates import LIKE_DATES, LIKE_ISO
-from kernsel.data.decimals import NUMERIC
+from kernsel.data.decimals import NUMERIC, SIGNS
 from kernsel.data.gaps import PADDED, PADDED_WORDS
 from kernsel.errors import DataError
 from kernsel.numerics.points import Points, as_points, dense, is_sparse
@@ -118,9 +118,22 @@ def _levels(texts: Sequence[str], levels: Container[str] | None) -> set[str]:
     """
     words = {text for text in texts if text in PADDED_WORDS}
     if levels is not None:
-        return {word for word in words if word.strip() in levels}
+        return {word for word in words if word in levels or word.strip() in levels}
     others = [text for text in texts if text not in PADDED]
     return words if 2 * sum(text.lstrip()[:1].isalpha() for text in others) > len(others) else set()
+
+
+def find_words(column: pd.Series) -> tuple[str, ...]:
+    """Return the words such as None that are levels of a column, by all of its values."""
+    import pandas as pd
+
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        values = column.cat.categories
+    elif is_text(column):
+        values = column.unique()
+    else:
+        return ()
+    return tuple(sorted(_levels([text for text in values if isinstance(text, str)], None)))
 
 
 def numbers(column: pd.Series, counts: npt.NDArray[np.int64] | None = None) -> Floats | None:
@@ -178,10 +191,13 @@ def numbers(column: pd.Series, counts: npt.NDArray[np.int64] | None = None) -> F
         )
     alike = texts.str.fullmatch(NUMBER_LIKE if texts.nunique() > FEW else MARKED).to_numpy(dtype=bool)
     if 2 * counts[bad][alike].sum() > counts[bad].sum():
+        odd = texts[alike].iloc[0]
+        sign = next((sign for sign in SIGNS if sign in odd and not bad[column.notna().to_numpy()].all()), None)
+        way = "say how numbers are written by --decimal and --thousands"
         raise DataError(
-            f"column {name!r} holds what looks like numbers or dates but can't be read as numbers (first: "
-            f"{texts[alike].iloc[0]!r}); say how numbers are written by --decimal and --thousands, or give --drop "
-            f"{name}, or --categorical {name}"
+            f"column {name!r} holds what looks like numbers or dates but can't be read as numbers (first: {odd!r}); "
+            f"{way if sign is None else f'write {sign} beside all numbers or beside none'}, or give --drop {name}, or "
+            f"--categorical {name}"
         )
     return None
 

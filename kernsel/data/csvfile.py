@@ -48,13 +48,13 @@ class Text:
         """Return the table of a file."""
         if reading.sheet is not None:
             raise DataError(f"{source.name} is no workbook, so it has no sheet {reading.sheet!r}; leave out --sheet")
-        return read_csv(source, reading)
+        return read_csv(source, reading, expected)
 
 
-def read_csv(source: Source, reading: Reading) -> pd.DataFrame:
+def read_csv(source: Source, reading: Reading, expected: Sequence[str] | None = None) -> pd.DataFrame:
     """Read a table in text; ``attrs["reading"]`` says how other files of its kind are written."""
     try:
-        return _read(source, find_layout(source, reading), reading, [])
+        return _read(source, find_layout(source, reading, expected), reading, [])
     except UnicodeDecodeError as error:
         if reading.encoding is not None:
             raise DataError(encoding_error(source, reading.encoding, error)) from error
@@ -62,7 +62,7 @@ def read_csv(source: Source, reading: Reading) -> pd.DataFrame:
         given = replace(reading, encoding=encoding)
         note = f"encoded in {encoding}, as it isn't UTF-8"
         try:
-            return _read(source, find_layout(source, given), given, [note])
+            return _read(source, find_layout(source, given, expected), given, [note])
         except (UnicodeDecodeError, DataError):
             if encoding == FALLBACK[-1]:
                 raise

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 
 NUMERIC = r"[+-]?(?=[.,]?\d)(?:\d{1,3}(?:[.,' \xa0\u202f]\d{3})+|\d*)(?:[.,]\d*)?(?:[eE][+-]?\d+)?"
 """A number with any marks."""
+SIGNS = "%$€£¥"
+"""What stands beside numbers that are per cent or money."""
 SPACES = " '\xa0\u202f"
 """What separates thousands and nothing else: the last two are spaces at which no line ends."""
 

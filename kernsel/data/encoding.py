@@ -40,7 +40,7 @@ from kernsel.data.columns import (
 )
 from kernsel.data.gaps import share
 from kernsel.data.imputing import NormalLaw
-from kernsel.data.kinds import DATE, PLAIN, Kind, gaps_in, read_numbers
+from kernsel.data.kinds import DATE, PLAIN, Found, Kind, gaps_in, read_numbers
 from kernsel.data.names import check_unique, listed, told_apart
 from kernsel.data.tables import SparseTable, Table, array_names, as_pandas, as_table, is_frame
 from kernsel.errors import DataError, SelectionWarning
@@ -204,13 +204,13 @@ class Encoder:
             picked = points.columns(X, [place[name] for name in self.used])
             return np.asarray(np.isnan(points.dense(picked)).any(axis=1))
         place = self._places([str(column) for column in given.columns])
-        holes = np.zeros(len(given), dtype=bool)
+        holes, sources = np.zeros(len(given), dtype=bool), self._sources
         for name in self.used:
             column = given.iloc[:, place[name]].rename(name)
-            if name in self.categories:
-                holes |= absent(as_text(column, self._levels(name)))
+            if name in sources:
+                holes |= gaps_in(column, Found(name, self.kinds.get(name, PLAIN)))
             else:
-                holes |= gaps_in(column, self.kinds.get(name, PLAIN))
+                holes |= absent(as_text(column, self._levels(name)))
         return holes
 
     def _table(self, table: object) -> tuple[Table, bool]:
@@ -280,7 +280,7 @@ class Encoder:
         holes |= {name: absent(text) for name, text in texts.items()}
         for name in self.gaps:  # of a column that has but one value
             if name not in holes:
-                holes[name] = absent(as_text(frame.iloc[:, place[name]]))
+                holes[name] = absent(as_text(frame.iloc[:, place[name]], self._levels(name)))
         self._check_gaps(holes)
         self._finish(X[:, : len(self.numeric)])
         if self.categories:
@@ -288,8 +288,8 @@ class Encoder:
         return self._with_gaps(X, holes)
 
     def _levels(self, name: str) -> tuple[str, ...]:
-        """Return all known levels of a column of categories, rare ones too."""
-        return (*self.categories[name], *self.pooled.get(name, ()))
+        """Return all known levels of a column, rare ones too; none of one that is only told to be missing or not."""
+        return (*self.categories.get(name, ()), *self.pooled.get(name, ()))
 
     def _finish(self, X: Floats) -> None:
         """Check the numeric features (n, m), fill in what is missing from them, and scale them, in place."""

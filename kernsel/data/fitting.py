@@ -274,7 +274,7 @@ def fit_frame(fit: Fit, frame: pd.DataFrame, found: list[Found], aside: tuple[st
     for j, each in used:
         column = frame.iloc[:, j].rename(each.name)
         if each.kind.type == CATEGORY:
-            fit.add_categories(each.name, as_text(column))
+            fit.add_categories(each.name, as_text(column, each.words))
             continue
         if each.kind != PLAIN:
             fit.kinds[each.name] = each.kind
@@ -315,7 +315,7 @@ def too_many_levels(name: str, features: int, n: int, size: float) -> str:
 
 def check_refused(frame: pd.DataFrame, used: Iterable[tuple[int, Found]]) -> None:
     """Raise a DataError that names every column in use with missing values."""
-    holes = {each.name: gaps_in(frame.iloc[:, j].rename(each.name), each.kind) for j, each in used if each.gaps}
+    holes = {each.name: gaps_in(frame.iloc[:, j].rename(each.name), each) for j, each in used if each.gaps}
     if holes:
         raise DataError(refused(holes))
 
@@ -327,7 +327,7 @@ def incomplete(table: Table, found: Sequence[Found] | None) -> npt.NDArray[np.bo
     out = np.zeros(len(table), dtype=bool)
     for j, each in enumerate(found or ()):
         if each.reason is None and each.gaps:
-            out |= gaps_in(table.iloc[:, j].rename(each.name), each.kind)
+            out |= gaps_in(table.iloc[:, j].rename(each.name), each)
     return out
 
 

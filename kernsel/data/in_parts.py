@@ -331,7 +331,7 @@ def measure(rows: Rows, columns: Columns, target: Target) -> Measures:
             continue
         column = part.frame.iloc[:, j].rename(each.name)
         if each.kind.type == CATEGORY:
-            sums[each.name] = LevelSums.of(as_text(column), s, Y)
+            sums[each.name] = LevelSums.of(as_text(column, each.words), s, Y)
         else:
             sums[each.name] = NumberSums.of(each.kind.features(each.name), read_numbers(column, each.kind), s, Y)
     return Measures(Totals.of(len(part.frame), s, Y), sums, (len(part.frame),))

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernsel.data.choices import Choices
-from kernsel.data.columns import Floats, absent, as_text, first_text, is_text, numbers, without_gaps
+from kernsel.data.columns import Floats, absent, as_text, find_words, first_text, is_text, numbers, without_gaps
 from kernsel.data.dates import TIMES, find_format, parts_of, read_dates
 from kernsel.data.names import listed, some
 from kernsel.data.periods import WAYS
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 NUMBER, CATEGORY, ORDINAL, DATE = "number", "category", "ordinal", "date"
 MANY = 10
 """Text with at most so many different values is a feature, however few rows there are."""
+FIRST, LEAST_NUMBERED, NUMBERED = "x1", 20, 0.9
+"""The first column of a table without names, of more rows than this, may name them if so large a share is different."""
 PERSON = r"(.*[ _.-])?(subject|patient|participant|person|respondent|student|pupil)([ _.-]?(no|nr|num|number))?"
 PERSON += r"|.*(subj|usubj|pat|pt)(id|num|nr)"
 """How columns are called that name whom a row is of, besides identifiers."""
@@ -84,6 +86,8 @@ class Found:
         Why it is no feature: what the column ``is``, such as ``"constant"``.
     remark : str or None
         What a feature may be instead.
+    words : tuple of str
+        Categories such as None, which are gaps elsewhere.
     """
 
     name: str
@@ -91,6 +95,7 @@ class Found:
     gaps: int = 0
     reason: str | None = None
     remark: str | None = None
+    words: tuple[str, ...] = ()
 
 
 def find_kinds(frame: pd.DataFrame, choices: Choices, places: Indices) -> list[Found]:
@@ -153,6 +158,10 @@ class Column(Protocol):
         """Number of different values, as text."""
 
     @property
+    def words(self) -> tuple[str, ...]:
+        """Words such as None that are levels."""
+
+    @property
     def different(self) -> int:
         """Number of different numbers."""
 
@@ -182,7 +191,12 @@ class Values:
     @property
     def levels(self) -> int:
         """Number of different values, as text."""
-        return len(set(as_text(self.column)) - {None})
+        return len(set(as_text(self.column, self.words)) - {None})
+
+    @once
+    def words(self) -> tuple[str, ...]:
+        """Words such as None that are levels."""
+        return find_words(self.column)
 
     def count_gaps(self, kind: Kind) -> int:
         """Return how many values of a kind are missing."""
@@ -219,10 +233,10 @@ def read_numbers(column: pd.Series, kind: Kind) -> Floats:
     """Return a column that isn't of categories as numbers (n, m), those of its features; NaN where one is missing."""
     name = str(column.name)
     if kind.type == DATE:
-        return read_dates(column if kind.format is None else without_gaps(column), kind.format)
+        return read_dates(column if kind.format is None else without_gaps(column, ()), kind.format)
     if kind.type == ORDINAL:
         places = {level: float(place) for place, level in enumerate(kind.levels)}
-        texts = as_text(column)
+        texts = as_text(column, kind.levels)
         new = sorted({str(text) for text in texts if text is not None and text not in places})
         if new:
             raise DataError(
@@ -243,11 +257,11 @@ def read_numbers(column: pd.Series, kind: Kind) -> Floats:
     return values[:, None]
 
 
-def gaps_in(column: pd.Series, kind: Kind) -> npt.NDArray[np.bool_]:
-    """Return where a column of a kind lacks a value, (n,)."""
-    if kind.type == CATEGORY:
-        return absent(as_text(column))
-    return np.asarray(np.isnan(read_numbers(column, kind)[:, 0]))
+def gaps_in(column: pd.Series, found: Found) -> npt.NDArray[np.bool_]:
+    """Return where a column that was found to be so lacks a value, (n,)."""
+    if found.kind.type == CATEGORY:
+        return absent(as_text(column, found.words))
+    return np.asarray(np.isnan(read_numbers(column, found.kind)[:, 0]))
 
 
 def find_kind(seen: Column, choices: Choices) -> Found:
@@ -265,7 +279,7 @@ def find_kind(seen: Column, choices: Choices) -> Found:
     if count == n:
         return Found(name, PLAIN, count, "without values")
     if name in choices.categorical:
-        return Found(name, Kind(CATEGORY), count)
+        return Found(name, Kind(CATEGORY), count, words=seen.words)
     if name in choices.numeric:
         kind = Kind(NUMBER, loose=True)
         if not is_text(column):
@@ -278,13 +292,13 @@ def find_kind(seen: Column, choices: Choices) -> Found:
     if pd.api.types.is_datetime64_any_dtype(column.dtype) or _are_dates(column):
         return Found(name, Kind(DATE), count)
     if is_text(column):
-        way = find_format(without_gaps(column).dropna().astype(str), name)
+        way = find_format(without_gaps(column, ()).dropna().astype(str), name)
         if way is not None:
-            return Found(name, Kind(DATE, format=way), count)
+            kind = Kind(DATE, format=way)
+            return Found(name, kind, seen.count_gaps(kind))
     if seen.numbers is not None:
         reason = None if wanted else _identifies(seen)
-        shared = not wanted and reason is None and seen.whole and _is_shared(name, seen.different, n)
-        return Found(name, PLAIN, count, reason, _about_groups(name, seen.different) if shared else None)
+        return Found(name, PLAIN, count, reason, None if wanted or reason is not None else _remark(seen))
     distinct = seen.levels
     reason = None
     if not wanted and distinct == n - count and n > 2 and distinct > 1:
@@ -292,7 +306,7 @@ def find_kind(seen: Column, choices: Choices) -> Found:
     elif not wanted and 2 * distinct > n and distinct > MANY:
         reason = "text with other values in over half of the rows"
     shared = not wanted and reason is None and _is_shared(name, distinct, n)
-    return Found(name, Kind(CATEGORY), count, reason, _about_groups(name, distinct) if shared else None)
+    return Found(name, Kind(CATEGORY), count, reason, _about_groups(name, distinct) if shared else None, seen.words)
 
 
 def _are_dates(column: pd.Series) -> bool:
@@ -320,6 +334,16 @@ def _identifies(seen: Column) -> str | None:
     return None
 
 
+def _remark(seen: Column) -> str | None:
+    """Return what numbers that nothing is said of may be instead of a feature."""
+    if not seen.whole:
+        return None
+    name, distinct, n = seen.name, seen.different, seen.rows
+    if name == FIRST and n > LEAST_NUMBERED and distinct > NUMBERED * n:
+        return f"column {name!r} has {distinct} whole numbers in {n} rows: if these name the rows, --drop {name}"
+    return _about_groups(name, distinct) if _is_shared(name, distinct, n) else None
+
+
 def check_last(column: pd.Series) -> None:
     """Raise a DataError if the last column, which nobody has named as the target, names the rows."""
     seen = Values(column, np.arange(len(column)))
@@ -327,6 +351,11 @@ def check_last(column: pd.Series) -> None:
         return
     if (reason := _identifies(seen)) is not None:
         raise DataError(f"the last column, {seen.name!r}, is {reason}; name the column to predict (--target NAME)")
+
+
+def needs_count(name: str) -> bool:
+    """Say whether of a column of this name it matters how many different whole numbers it has."""
+    return name == FIRST or names_rows(name) or names_groups(name)
 
 
 def names_rows(name: str) -> bool:
@@ -341,8 +370,12 @@ def is_row_names(name: str) -> bool:
 
 def _is_shared(name: str, distinct: int, n: int) -> bool:
     """Say whether a column is called as those are that name whom a row is of, and several rows are of each."""
-    named = (_is_identifier(name) and "year" not in name.lower()) or re.fullmatch(PERSON, name, re.IGNORECASE)
-    return MANY < distinct <= n / 2 and bool(named)
+    return MANY < distinct <= n / 2 and names_groups(name)
+
+
+def names_groups(name: str) -> bool:
+    """Say whether a column is called as those are that name whom a row is of."""
+    return bool((_is_identifier(name) and "year" not in name.lower()) or re.fullmatch(PERSON, name, re.IGNORECASE))
 
 
 def _about_groups(name: str, distinct: int) -> str:

@@ -45,6 +45,8 @@ APOSTROPHES = r"(?:(?<=^)|(?<=[,;|\t ]))'[^']*'(?=\s*(?:[,;|\t ]|$))"
 """A text between apostrophes that fills a field."""
 LEAST_TEXT, EVEN = 5, 0.6
 """Of so many lines at least, this share of a table's has as many fields as the most frequent number of them."""
+NAMELESS = r"x[1-9]\d*"
+"""What columns without names are called."""
 END = "\0"
 """What the names of columns without a name at the end of all lines begin with."""
 
@@ -139,8 +141,8 @@ class Layout(NamedTuple):
     quote: str = '"'
 
 
-def find_layout(source: Source, reading: Reading) -> Layout:
-    """Find out how a text is written; DataError if it is no table."""
+def find_layout(source: Source, reading: Reading, expected: Sequence[str] | None = None) -> Layout:
+    """Find out how a text is written, which may hold expected columns; DataError if it is no table."""
     _check_text(source, reading)
     lines, encoding, notes = _sample(source, reading)
     skip = reading.skip or 0
@@ -171,7 +173,7 @@ def find_layout(source: Source, reading: Reading) -> Layout:
     fields = [[field.strip() for field in row] for _, row in rows]
     if reading == Reading():
         _check_even(source, fields)
-    header = has_header(fields) if reading.header is None else reading.header
+    header = has_header(fields, expected) if reading.header is None else reading.header
     width = _width(fields[1:] or fields)
     if header:
         names, start = _header_names(fields), rows[0][0] + 1
@@ -186,7 +188,7 @@ def find_layout(source: Source, reading: Reading) -> Layout:
         elif reading.header is None:
             notes.append(f"the first line holds data, not names: the columns are called {called(names)}")
     names = _without_ends(names, fields[1:] if header else fields, header)
-    if len(names) == 1:
+    if len(names) == 1 and names[0] not in (expected or ()):
         raise DataError(
             f"{source.name} isn't a table with columns: no comma, semicolon, tab or space in its first line "
             f"{fields[0][0][:40]!r}; give a CSV file with a header, or the separator by --sep"
@@ -220,14 +222,22 @@ def is_number(text: str) -> bool:
     return bool(re.fullmatch(NUMERIC, text.strip()) or re.fullmatch(r"[+-]?inf(inity)?", text.strip(), re.IGNORECASE))
 
 
-def has_header(rows: Sequence[Sequence[str]]) -> bool:
+def has_header(rows: Sequence[Sequence[str]], expected: Sequence[str] | None = None) -> bool:
     """Say whether the first of the rows names the columns.
 
-    Text above numbers alone decides for a header; otherwise numbers above numbers, a gap, words that come again below,
-    or a word that is there twice decide for data. Years, one after the other, and a count of columns are names.
+    Expected names decide for a header, and text above numbers alone; otherwise numbers above numbers, a gap, words that
+    come again below, a word that is there twice, or that columns are expected to have no names decide for data. Years,
+    one after the other, and a count of columns are names.
     """
     top, below = rows[0], rows[1:]
-    if len(top) >= LEAST_COUNTED and any([*top] == [str(j + start) for j in range(len(top))] for start in (0, 1)):
+    if expected and set(expected) <= set(top):
+        return True
+    nameless = bool(expected) and all(re.fullmatch(NAMELESS, name) for name in expected or ())
+    if (
+        not nameless
+        and len(top) >= LEAST_COUNTED
+        and any([*top] == [str(j + start) for j in range(len(top))] for start in (0, 1))
+    ):
         return True
     if all(is_number(field) or is_gap(field) for field in top) and any(is_number(field) for field in top):
         return False
@@ -244,6 +254,8 @@ def has_header(rows: Sequence[Sequence[str]]) -> bool:
             return True
         elif field:
             data += field in column
+    if nameless:
+        return False
     years = [int(field) for field in top if field.isdecimal()]
     if len(years) > 1 and all(year in YEARS and year == years[0] + i for i, year in enumerate(years)):
         return True

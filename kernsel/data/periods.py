@@ -19,7 +19,7 @@ Floats = npt.NDArray[np.float64]
 
 FIRST_HALF = ("january", "february", "march", "april", "may", "june")
 LONG = (*FIRST_HALF, "july", "august", "september", "october", "november", "december")
-MONTHS = {name: number for number, month in enumerate(LONG, start=1) for name in (month, month[:3])}
+MONTHS = {name: number for number, month in enumerate(LONG, start=1) for name in (month, month[:3])} | {"sept": 9}
 YEAR, MONTH, NAME = r"(?P<year>\d{4})", r"(?P<month>0?[1-9]|1[0-2])", r"(?P<name>[A-Za-z]{3,9})\.?"
 WEEK, SEASON, COUNTED = "2024 W01", "2024-25", "1-01"
 """The last one is a month of a year that is counted from 1."""
@@ -37,19 +37,29 @@ PERIODS = {
 WAYS = {**PERIODS, SEASON: rf"{YEAR}[-/](?P<next>\d{{2}})", COUNTED: rf"(?P<year>\d{{1,3}})-{MONTH}"}
 
 
+EARLIEST, LATEST = np.array(["1500-01-01", "2200-01-01"], "datetime64[D]").astype(np.int64)
+"""The days from 1970 between which periods are found: 1001-2 and 4010-3 are codes."""
+
+
 def find_period(values: pd.Series) -> str | None:
     """Return how different texts, in the order of their rows, write periods; None if they don't."""
     if len(values) < 2 or not any(re.fullmatch(pattern, values.iloc[0]) for pattern in WAYS.values()):
         return None
     seasons = values.str.extract(f"^{WAYS[SEASON]}$").astype(float)
-    if bool(((seasons["year"] + 1) % 100 == seasons["next"]).all()):
+    if bool(((seasons["year"] + 1) % 100 == seasons["next"]).all()) and _are_likely(values, SEASON):
         return SEASON
     for way, pattern in PERIODS.items():
-        if re.fullmatch(pattern, values.iloc[0]) and not np.isnan(read_periods(values, way)[:, 0]).any():
+        if re.fullmatch(pattern, values.iloc[0]) and _are_likely(values, way):
             return way
     if re.fullmatch(WAYS[COUNTED], values.iloc[0]) and bool((np.diff(_months(values, COUNTED)) == 1).all()):
         return COUNTED
     return None
+
+
+def _are_likely(values: pd.Series, way: str) -> bool:
+    """Say whether all texts write periods in a way, of our times."""
+    days = read_periods(values, way)[:, 0]
+    return bool(((days >= EARLIEST) & (days < LATEST)).all())
 
 
 def read_periods(values: pd.Series, way: str) -> Floats:

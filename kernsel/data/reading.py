@@ -58,7 +58,8 @@ def read_table(
         ``target``; ``.npy`` as a memory map with the columns ``x0, x1, ...``; anything else as text. All but ``.npy``
         and workbooks may be compressed by gzip, bzip2, xz or zip.
     expected : iterable of str, optional
-        For svmlight, which doesn't say how many features there are: the features that the table shall have.
+        The features that the table shall have: svmlight doesn't say how many there are, and a text of few rows not
+        whether the first one has names.
     reading : Reading, optional
         How a text is written, as far as it isn't to be found out.
     may_be_empty : bool

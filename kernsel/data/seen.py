@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from kernsel.data.columns import Floats, as_text, is_text, numbers, without_gaps
-from kernsel.data.kinds import Indices, Kind, is_row_names, names_rows, offset
+from kernsel.data.columns import Floats, as_text, find_words, is_text, numbers, without_gaps
+from kernsel.data.gaps import PADDED_WORDS, WORDS
+from kernsel.data.kinds import DATE, ORDINAL, Indices, Kind, is_row_names, needs_count, offset
+from kernsel.numerics.runtime.once import once
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,8 +32,8 @@ class Glimpse(NamedTuple):
 
     Parameters
     ----------
-    rows, gaps : int
-        Rows that count, and those of them without a value.
+    rows, gaps, words : int
+        Rows that count, those of them without a value, and those of these with a word such as None, which may be one.
     given : int
         Rows of the table as given.
     plain : bool
@@ -44,6 +46,7 @@ class Glimpse(NamedTuple):
 
     rows: int
     gaps: int
+    words: int
     given: int
     plain: bool
     whole: bool
@@ -54,11 +57,12 @@ class Glimpse(NamedTuple):
         """Return what is seen of the rows of a part."""
         import pandas as pd
 
-        rows, known = len(column), without_gaps(column)
+        rows, known = len(column), without_gaps(column, ())
         gaps = int(known.isna().sum())
+        words = gaps - int(without_gaps(column, WORDS).isna().sum())
         plain = gaps == rows or _is_number(column)
         if gaps or not rows:
-            return cls(rows, gaps, given, plain, not rows, np.nan)
+            return cls(rows, gaps, words, given, plain, not rows, np.nan)
         if _is_number(column):
             values = numbers(column)
         elif is_text(column):
@@ -66,7 +70,8 @@ class Glimpse(NamedTuple):
         else:
             values = None
         whole = values is not None and np.array_equal(values, np.round(values))
-        return cls(rows, gaps, given, plain, whole, offset(values, places) if whole and values is not None else np.nan)
+        start = offset(values, places) if whole and values is not None else np.nan
+        return cls(rows, gaps, words, given, plain, whole, start)
 
     def merge(self, other: Self) -> Self:
         """Return what is seen of these rows and those behind them."""
@@ -78,6 +83,7 @@ class Glimpse(NamedTuple):
         return type(self)(
             self.rows + other.rows,
             self.gaps + other.gaps,
+            self.words + other.words,
             self.given + other.given,
             self.plain and other.plain,
             self.whole and other.whole,
@@ -86,7 +92,7 @@ class Glimpse(NamedTuple):
 
     def needs_values(self, name: str) -> bool:
         """Say whether what the column holds can be told from its values only."""
-        return not self.plain or (names_rows(name) and (self.whole or is_row_names(name)))
+        return not self.plain or (self.whole and needs_count(name)) or is_row_names(name)
 
 
 class Different(NamedTuple):
@@ -116,7 +122,7 @@ class Different(NamedTuple):
         """Return them of the rows of a part."""
         import pandas as pd
 
-        column = without_gaps(column)
+        column = without_gaps(column, WORDS)
         gaps = int(column.isna().sum())
         if pd.api.types.is_datetime64_any_dtype(column.dtype):
             column = column.dropna().iloc[:1]  # their type says what they are
@@ -131,7 +137,7 @@ class Different(NamedTuple):
             least = np.argsort(hashes, kind="stable")[:MOST]
             values, hashes, counts = values.iloc[least], hashes[least], counts[least]
             return cls(values.reset_index(drop=True), as_text(values), hashes, counts, unread)
-        texts = as_text(values)
+        texts = as_text(values, WORDS)
         hashes = pd.util.hash_array(texts, categorize=False) if len(texts) else np.zeros(0, np.uint64)
         return cls(values, texts, hashes, counts, unread)._least()
 
@@ -199,7 +205,12 @@ class Seen:
     @property
     def gaps(self) -> int:
         """Number of missing values."""
-        return self.glimpse.gaps
+        return self.glimpse.gaps - (self.glimpse.words if self.words else 0)
+
+    @once
+    def words(self) -> tuple[str, ...]:
+        """Words such as None that are levels."""
+        return () if self.found is None else find_words(self.found.values)
 
     @property
     def column(self) -> pd.Series:
@@ -226,12 +237,17 @@ class Seen:
     @property
     def levels(self) -> int:
         """Number of different values."""
-        return 0 if self.found is None else self.found.number
+        if self.found is None:
+            return 0
+        gaps = 0 if self.words else sum(text in PADDED_WORDS for text in self.found.texts)
+        return self.found.number - gaps
 
     different = levels
 
     def count_gaps(self, kind: Kind) -> int:
         """Return how many values of a kind are missing."""
+        if kind.type in (DATE, ORDINAL):
+            return self.glimpse.gaps - (0 if WORDS.isdisjoint(kind.levels) else self.glimpse.words)
         return self.found.unread if self.found is not None and kind.loose else self.gaps
 
 

@@ -37,10 +37,10 @@ class Workbook:
         if not is_workbook(source.members()):
             raise DataError(f"{source.name} is a workbook of an old Excel; save it as .xlsx or CSV")
         reading.check_only(source, "a workbook", "header", "skip", "sheet")
-        return read_sheet(source, reading)
+        return read_sheet(source, reading, expected)
 
 
-def read_sheet(source: Source, reading: Reading) -> pd.DataFrame:
+def read_sheet(source: Source, reading: Reading, expected: list[str] | None = None) -> pd.DataFrame:
     """Read the first sheet, or the one that is asked for; titles above the table are left out."""
     import pandas as pd
 
@@ -61,7 +61,7 @@ def read_sheet(source: Source, reading: Reading) -> pd.DataFrame:
             raise
         reason = " ".join(str(error).split())[:80]
         raise DataError(f"{source.name} is a damaged workbook ({reason}); save it again, or as CSV") from error
-    return _table(source, reading, cells, notes)
+    return _table(source, reading, cells, notes, expected)
 
 
 def _sheet(source: Source, reading: Reading, sheets: list[str]) -> tuple[str, list[str]]:
@@ -77,7 +77,9 @@ def _sheet(source: Source, reading: Reading, sheets: list[str]) -> tuple[str, li
     raise DataError(f"{source.name} has no sheet {wanted!r}; its sheets are {listed(sheets)}")
 
 
-def _table(source: Source, reading: Reading, cells: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
+def _table(
+    source: Source, reading: Reading, cells: pd.DataFrame, notes: list[str], expected: list[str] | None
+) -> pd.DataFrame:
     """Make a table of cells: without empty rows and columns, and rows above it; with names, and types of columns."""
     cells = cells.iloc[reading.skip or 0 :]
     cells = cells.dropna(how="all").dropna(how="all", axis=1)
@@ -90,7 +92,7 @@ def _table(source: Source, reading: Reading, cells: pd.DataFrame, notes: list[st
             cells = cells.iloc[titles:].dropna(how="all", axis=1)
             notes = [*notes, f"{titles} row{'s' * (titles > 1)} above the table left out"]
     rows = [["" if value != value or value is None else _text(value) for value in row] for row in _head(cells)]
-    header = has_header(rows) if reading.header is None else reading.header
+    header = has_header(rows, expected) if reading.header is None else reading.header
     if header:
         names = [name.strip() for name in rows[0]]
         cells = cells.iloc[1:]

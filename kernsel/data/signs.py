@@ -6,12 +6,10 @@ import re
 from typing import TYPE_CHECKING
 
 from kernsel.data.columns import without_gaps
-from kernsel.data.decimals import NUMERIC
+from kernsel.data.decimals import NUMERIC, SIGNS
 
 if TYPE_CHECKING:
     import pandas as pd
-
-SIGNS = "%$€£¥"
 
 
 def find_sign(column: pd.Series) -> str | None:

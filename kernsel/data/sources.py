@@ -36,8 +36,8 @@ SMALL, RATIO, BUFFER = 2**26, 200, 2**16
 AT_ONCE = 2**22
 """Bytes of a table that are read at once: 4 MiB."""
 
-_piped: list[Any] = []
-"""Copies of what was piped in; they last as long as the process."""
+_piped: list[tuple[Any, Any]] = []
+"""Streams that were piped in, and the copies of them, which last as long as the process."""
 
 
 class Fit(IntEnum):
@@ -219,10 +219,14 @@ def find_sources(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]
 
 
 def _read_stdin() -> Source:
+    """Return a copy of what is piped in: it may be read several times, the stream only once."""
+    known = [copy for stream, copy in _piped if stream is sys.stdin.buffer]
+    if known:
+        return Source("standard input", Path(known[0].name))
     copy = tempfile.NamedTemporaryFile(prefix="kernsel-")  # noqa: SIM115 - it lasts as long as the process
     shutil.copyfileobj(sys.stdin.buffer, copy)
     copy.flush()
-    _piped.append(copy)
+    _piped.append((sys.stdin.buffer, copy))
     return Source("standard input", Path(copy.name))
 
 

@@ -212,7 +212,7 @@ def _dealt(folds: Any, dataset: Dataset, seed: Seed) -> Folds:
     most, what = (dataset.n, "rows") if dataset.groups is None else (_groups(dataset), "groups")
     if not math.isfinite(folds) or folds != int(folds) or not 2 <= folds <= most:
         can = "2" if most == 2 else f"2 to {most}"
-        raise OptionError(f"{folds} folds can't be made of {most} {what}: use {can} folds")
+        raise OptionError(f"{folds} folds can't be made of {most} {what}: use {can} folds, by --folds or --nested")
     folds, near = int(folds), dataset.sample.near
     if near is not None and near.in_time:
         raise OptionError(

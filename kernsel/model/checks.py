@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import fields
 from itertools import chain
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from kernsel.data.encoding import Encoder
 from kernsel.data.imputing import NormalLaw
 from kernsel.data.kinds import CATEGORY, DATE, NUMBER, ORDINAL, Kind
 from kernsel.data.kriging import Kriging
+from kernsel.data.layout import Reading
 from kernsel.heldout.calibration import KINDS, Calibration, Isotonic
 from kernsel.heldout.intervals import Intervals
 from kernsel.heldout.vennabers import VennAbers
@@ -38,6 +40,7 @@ def check_model(model: Expansion) -> None:
     _need(_all_text([model.learner, *names]), "names that aren't text")
     _need(isinstance(model.provenance, dict), "a provenance that isn't one")
     _need(_is_number(model.provenance.get("lambda", 0.0)), "a lambda that isn't a number")
+    _check_reading(model.provenance.get("reading", {}))
     _need(model.reach is None or (_is_number(model.reach) and model.reach >= 0), "a reach that isn't a distance")
     _need(model.task in ("regression", "classification"), "an unknown task")
     _need((model.labels is None) == (model.task == "regression"), "a task that doesn't fit its labels")
@@ -65,6 +68,15 @@ def check_model(model: Expansion) -> None:
     with np.errstate(all="ignore"):
         _need(np.shape(model.kernel(first, first)) == (1, 1), "a kernel that isn't one")
         _need(np.shape(model.kernel.diag(first)) == (1,), "a kernel without a diagonal")
+
+
+def _check_reading(reading: Any) -> None:
+    _need(isinstance(reading, dict), "a way of reading that isn't one")
+    _need(set(reading) <= {each.name for each in fields(Reading)}, "a way of reading with unknown options")
+    kinds = {"header": bool, "skip": int}
+    _need(
+        all(isinstance(each, kinds.get(name, str)) for name, each in reading.items()), "options of reading of no type"
+    )
 
 
 def _check_labels(model: Expansion, k: int) -> None:

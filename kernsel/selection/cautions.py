@@ -138,7 +138,7 @@ def _too_good(dataset: Dataset, rows: Partition, error: float | None) -> list[Ca
 
 
 def _tells_classes(dataset: Dataset, error: float) -> list[Caution]:
-    """Say that each value of a column of few values is of one class."""
+    """Say that each value of a column of few values is of one class, or all rows of one class lack values."""
     if error >= TOO_GOOD or is_sparse(dataset.X) or dataset.encoder.similarities:
         return []
     encoder, codes = dataset.encoder, class_codes(dataset.Y)
@@ -147,6 +147,8 @@ def _tells_classes(dataset: Dataset, error: float) -> list[Caution]:
     coded = zip(encoder.categories, encoder.categories_of(dataset.X), strict=True) if encoder.categories else ()
     names = [name for name, values in numeric if _is_one_class(values, codes, min(few, MOST_NUMBERS))]
     names += [name for name, values in coded if _is_one_class(values, codes, few)]
+    absent = zip(encoder.gaps, dataset.X.T[dataset.d - len(encoder.gaps) :], strict=True)
+    names += [name for name, values in absent if name not in names and _is_one_class(values, codes, few)]
     if not names:
         return []
     one = len(names) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,9 @@ from typer.testing import CliRunner
 
 import commandline
 from kernsel.cli import app
+from kernsel.data import Reading, read_table
+from kernsel.errors import ModelError
+from kernsel.model.model import load
 
 QUICK = (
     *("--learner", "krr", "--criterion", "cv", "--grid", "tau=4", "--grid", "lambda=0.01", "--folds", "3"),
@@ -146,6 +150,16 @@ WRONG = {
         ["t.csv"],
         "holds what looks like numbers or dates but can't be read as numbers (first: '~100.50')",
     ),
+    "per cent in some rows": (
+        "p,y\n" + "".join(f"{i / 2}{'%' * (i % 3 > 0)},{i}\n" for i in range(30)),
+        ["t.csv"],
+        "can't be read as numbers (first: '0.5%'); write % beside all numbers or beside none, or give --drop p",
+    ),
+    "few rows": (
+        "a,y\n1.5,2\n2,2.5\n7,3\n3,3\n",
+        ["t.csv"],
+        "10 folds can't be made of 4 rows: use 2 to 4 folds, by --folds or --nested",
+    ),
     "flaws": (
         "p,y\n" + "".join(f"{'<5' if i == 7 else i / 7},{i}\n" for i in range(30)),
         ["t.csv"],
@@ -165,3 +179,121 @@ def test_wrong_inputs_are_one_line_with_what_helps(tmp_path, monkeypatch, case):
     assert result.stderr.startswith("kernsel: error: ")
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def numbered(tmp_path, rows=30):
+    """A table that can't be read without options: two lines of notes, no names, commas for decimals or for columns."""
+    rng = np.random.default_rng(3)
+    lines = ["1;2;3 measured", "4;5;6 by hand"]
+    for i in range(rows):
+        x, z = rng.normal(size=2)
+        lines.append(f"{'ab'[i % 2]};{x:.3f};{np.sin(x) + z / 10:.3f}".replace(".", ","))
+    path = tmp_path / "numbered.txt"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+READ = ("--skip", "2", "--no-header", "--sep", ";", "--decimal", ",")
+
+
+@pytest.fixture
+def remembering(tmp_path):
+    """A table that needs options, and a model of it."""
+    table, model = numbered(tmp_path), tmp_path / "m.npz"
+    run("select", table, *READ, *QUICK, "--model", model)
+    return table, model
+
+
+def test_predict_reads_a_table_as_that_of_the_selection(remembering, tmp_path):
+    table, model = remembering
+    assert load(model).provenance["reading"] == {"sep": ";", "decimal": ",", "header": False, "skip": 2}
+    given = run("predict", model, table, *READ)
+    assert given.stderr == ""
+    again = run("predict", model, table)
+    assert again.stdout == given.stdout
+    assert len(again.stdout.splitlines()) == 31
+    said = "kernsel: read as the table of the selection was, by --sep ';' --decimal , --no-header --skip 2; options"
+    assert again.stderr.startswith(said)
+    piped = CliRunner().invoke(app, ["predict", str(model), "-"], input=table.read_bytes())
+    assert piped.stdout == given.stdout
+    # What is given comes first.
+    plain = tmp_path / "plain.txt"
+    plain.write_text(table.read_text().partition("hand\n")[2])
+    assert run("predict", model, plain, "--skip", "0").stdout == given.stdout
+
+
+def test_a_table_of_another_form_is_read_by_its_own(remembering, tmp_path):
+    table, model = remembering
+    given = run("predict", model, table).stdout
+    frame = read_table(table, reading=Reading(sep=";", decimal=",", header=False, skip=2))
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_parquet(tmp_path / "t.parquet")
+    for name in ("t.csv", "t.parquet"):
+        assert run("predict", model, tmp_path / name).stdout == given
+    piped = CliRunner().invoke(app, ["predict", str(model), "-"], input=(tmp_path / "t.csv").read_bytes())
+    assert piped.stdout == given
+    frame.drop(columns="x2").to_parquet(tmp_path / "t.parquet")
+    assert "it lacks 'x2'" in run("predict", model, tmp_path / "t.parquet", code=2).stderr
+
+
+def test_what_is_found_out_is_not_remembered(tmp_path):
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"a": rng.normal(size=N), "y": rng.normal(size=N)})
+    frame.to_csv(tmp_path / "t.csv", sep=";", decimal=",", index=False)
+    run("select", tmp_path / "t.csv", *QUICK, "--model", tmp_path / "m.npz")
+    assert "reading" not in load(tmp_path / "m.npz").provenance
+    frame.to_csv(tmp_path / "u.csv", index=False)
+    one = run("predict", tmp_path / "m.npz", tmp_path / "t.csv")
+    assert one.stderr == ""
+    assert run("predict", tmp_path / "m.npz", tmp_path / "u.csv").stdout == one.stdout
+
+
+def test_few_rows_without_names_are_rows_where_the_model_has_no_names(tmp_path):
+    rng = np.random.default_rng(2)
+    lines = [f"{'MFI'[i % 3]},{'rst'[i % 2]},{rng.normal():.3f},{rng.normal():.3f}" for i in range(N)]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    run("select", tmp_path / "t.csv", *QUICK, "--model", tmp_path / "m.npz")
+
+    def predict(name):
+        written = run("predict", tmp_path / "m.npz", tmp_path / name).stdout
+        return pd.read_csv(io.StringIO(written))["prediction"].to_numpy()
+
+    whole = predict("t.csv")
+    for rows in (1, 2, 3):
+        (tmp_path / "u.csv").write_text("\n".join(lines[:rows]) + "\n")
+        np.testing.assert_allclose(predict("u.csv"), whole[:rows], rtol=1e-12)
+    (tmp_path / "u.csv").write_text("x1,x2,x3,x4\n" + lines[0] + "\n")
+    np.testing.assert_allclose(predict("u.csv"), whole[:1], rtol=1e-12)
+    (tmp_path / "u.csv").write_text("sex,form,length,weight\n" + "\n".join(lines[:3]) + "\n")
+    assert "it lacks 'x3', 'x1', 'x2'" in run("predict", tmp_path / "m.npz", tmp_path / "u.csv", code=2).stderr
+
+
+def test_a_model_of_one_column_predicts_a_file_of_one_column(tmp_path):
+    x = np.linspace(0, 1, N)
+    pd.DataFrame({"x": x, "y": np.sin(3 * x)}).to_csv(tmp_path / "t.csv", index=False)
+    run("select", tmp_path / "t.csv", *QUICK, "--numeric", "x", "--model", tmp_path / "m.npz")
+    whole = run("predict", tmp_path / "m.npz", tmp_path / "t.csv").stdout
+    pd.DataFrame({"x": x}).to_csv(tmp_path / "u.csv", index=False)
+    assert run("predict", tmp_path / "m.npz", tmp_path / "u.csv").stdout == whole
+    pd.DataFrame({"z": x}).to_csv(tmp_path / "u.csv", index=False)
+    assert "or the separator by --sep" in run("predict", tmp_path / "m.npz", tmp_path / "u.csv", code=2).stderr
+
+
+def test_a_model_with_another_way_of_reading_is_refused(remembering, tmp_path):
+    _, model = remembering
+    fitted = load(model)
+    for reading in ([], {"seperator": ";"}, {"skip": "2"}, {"sep": 1}):
+        replace(fitted, provenance={**fitted.provenance, "reading": reading}).save(tmp_path / "n.npz")
+        with pytest.raises(ModelError, match="isn't a model of kernsel, or one that somebody changed"):
+            load(tmp_path / "n.npz")
+
+
+def test_update_reads_a_table_as_that_of_the_selection(tmp_path):
+    table, model = numbered(tmp_path, 60), tmp_path / "m.npz"
+    run("select", table, *READ, *QUICK, "--rank", "10", "--model", model)
+    again = run("update", model, table, "--output", tmp_path / "n.npz")
+    assert "60 new rows, 120 in all" in again.stdout
+    assert "read as the table of the selection was" in again.stderr
+    assert load(tmp_path / "n.npz").provenance["reading"]["skip"] == 2
+    quiet = run("update", model, table, "--output", tmp_path / "n.npz", "--quiet")
+    assert "read as" not in quiet.stderr

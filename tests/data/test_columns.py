@@ -514,6 +514,38 @@ def test_seasons_are_years_and_counted_years_have_months_in_their_order():
     assert len(other.encoder.categories["t"]) == 12  # ranges or scores, such as 1-02, that come in any order
 
 
+@pytest.mark.parametrize("text", ["{}-{}", "{} Q{}", "{}M{:02d}"])
+def test_codes_are_no_periods_of_years_long_ago_or_far_away(text):
+    codes = [text.format(4010 + i % 5, i % 3 + 1) for i in PLACES]
+    assert len(prepare(frame(t=codes)).encoder.categories["t"]) == 15
+    months = [text.format(2010 + i % 5, i % 3 + 1) for i in PLACES]
+    assert "t" not in prepare(frame(t=months)).encoder.categories
+
+
+def test_numbers_that_may_name_the_rows_of_a_table_without_names_are_said():
+    numbers = 1000 + (PLACES * 17) % N
+    said = [note for note in prepare(frame().rename(columns={"a": "x1"}).assign(x1=numbers)).notes if "x1" in note]
+    assert said == [f"column 'x1' has {N} whole numbers in {N} rows: if these name the rows, --drop x1"]
+    for values in (numbers % 37, numbers + 0.5):
+        assert not any("x1" in note for note in prepare(frame(x1=values)).notes)
+    assert not any("x1" in note for note in prepare(frame(x1=numbers), choices=make_choices(numeric=["x1"])).notes)
+
+
+def test_september_has_an_abbreviation_of_four_letters():
+    months = ["Sept 2020", "Oct 2020", "Sep. 2021"]
+    data = prepare(frame(t=np.array(months)[PLACES % 3]), standardize=False)
+    np.testing.assert_array_equal(data.X[:3, 2], [9, 10, 9])
+
+
+def test_a_word_for_nothing_is_a_gap_among_months_that_begin_with_letters():
+    months = np.array(["Jan 2020", "None", "Mar 2021"])
+    data = prepare(frame(t=months[PLACES % 3]), standardize=False)
+    assert data.columns[1]["type"] == "date"
+    assert data.columns[1]["missing"] == 1 / 3
+    rows = pd.DataFrame({"t": ["None", "Mar 2021"], "a": [1.0, 1.0]})
+    np.testing.assert_array_equal(data.encoder.missing_rows(rows), [True, False])
+
+
 @pytest.mark.parametrize("words", [["None", "Some", "Marked"], ["Na", "Mg", "Al"], ["S1", "None", "S20"]])
 def test_a_word_for_nothing_is_a_level_among_words(words):
     levels = np.array(words)[PLACES % 3]
@@ -524,6 +556,32 @@ def test_a_word_for_nothing_is_a_level_among_words(words):
         np.testing.assert_array_equal(row[0, 1:], data.X[words.index(word), 1:])
     assert prepare(frame().assign(y=levels)).labels == sorted(words)
     assert from_arrays(PLACES[:, None] * 1.5, levels).n == N
+
+
+def test_a_word_for_nothing_is_a_level_where_it_is_told_to_be():
+    # Spaces beside it belong to it, and a level of an order is one where no other level is.
+    levels = np.array([" Na", "Mg", "Al "])[PLACES % 3]
+    data = prepare(frame(c=levels))
+    row = data.encoder.transform(pd.DataFrame({"c": [" Na"], "a": [1.0]}))
+    np.testing.assert_array_equal(row[0, 1:], data.X[0, 1:])
+    for others in (["Mild", "Severe"], ["1", "2"]):
+        order = ("None", *others)
+        data = prepare(frame(c=np.array(order)[PLACES % 3]), choices=make_choices(ordinal={"c": order}))
+        assert not data.encoder.gaps
+        for j, level in enumerate(order):
+            row = data.encoder.transform(pd.DataFrame({"c": [level], "a": [1.0]}))
+            assert row[0, 1] == data.X[j, 1]
+
+
+def test_a_column_of_one_text_and_gaps_is_missing_or_not():
+    # As in models of before Na was a level: the gaps of their only other level are none by now.
+    data = prepare(frame(c=np.where(PLACES % 3, "Mg", "?")))
+    encoder = data.encoder
+    assert not encoder.categories
+    assert encoder.gaps == ("c",)
+    rows = pd.DataFrame({"c": ["Mg", "Na", None], "a": [1.0, 1.0, 1.0]})
+    np.testing.assert_array_equal(encoder.transform(rows)[:, -1], [0, 1, 1])
+    np.testing.assert_array_equal(encoder.missing_rows(rows), [False, True, True])
 
 
 def test_a_word_for_nothing_is_a_gap_among_numbers():

@@ -268,3 +268,39 @@ def test_rows_that_all_weigh_nothing():
     frame, y, weights = mixed()
     with pytest.raises(DataError, match="only 0 rows are left, as the others have weight 0"):
         encode.find_encoding(InProcess(), cut(frame, y, 0.0 * weights, CUTS["some"]), Plan())
+
+
+def odd():
+    """Columns that only all rows together tell: words that may be gaps, periods, row names, and whom rows are of."""
+    rng = np.random.default_rng(5)
+    months = [f"{2000 + i // 12}-{i % 12 + 1:02d}" for i in range(N)]
+    frame = pd.DataFrame({"a": rng.normal(size=N), "month": months})
+    frame["word"] = np.where(rng.random(N) < 0.3, "None", rng.choice(["Some", "Much"], N))
+    frame["none"] = np.where(rng.random(N) < 0.3, "None", [f"Q{i % 4 + 1} {2000 + i // 4}" for i in range(N)])
+    frame["order"] = np.where(rng.random(N) < 0.3, "None", rng.choice(["1", "2"], N))
+    frame["gap"] = np.where(rng.random(N) < 0.3, "None", rng.choice(["1", "2", "3"], N))
+    frame["element"] = [" Na"] * 20 + ["Mg", "Al"] * (N // 2 - 10)
+    frame["patient"] = np.arange(N) // 4 + 100
+    frame["x1"] = rng.permutation(N) * 37 + 1000
+    frame["pupil"] = [f"p{i // 5}" for i in range(N)]
+    frame["rownames"] = rng.permutation(N) / 8
+    frame["season"] = [f"{1990 + i // 9}-{(91 + i // 9) % 100:02d}" for i in range(N)]
+    return frame, pd.Series(rng.normal(size=N), name="y")
+
+
+@pytest.mark.parametrize("options", [{}, {"categories": "hamming", "missing": "drop"}])
+@pytest.mark.parametrize("bounds", [CUTS["one"], CUTS["some"], list(range(0, N + 1, 4))])
+def test_what_only_all_rows_tell_is_told_by_parts(options, bounds):
+    frame, y = odd()
+    plan = Plan(**options, ordinal={"order": ("None", "1", "2")})
+    whole = from_arrays(frame, y, **plan.table)
+    pieces = cut(frame, y, None, bounds)
+    found = encode.find_encoding(InProcess(), pieces, plan)
+    assert_alike(found.encoder.to_json(), whole.encoder.to_json())
+    assert found.document == whole.columns
+    if not options:
+        assert found.notes == whole.notes
+    X = np.concatenate(
+        [in_parts.Part.of(part, found.columns).encode(found.target, found.encoder)[0] for part in pieces]
+    )
+    np.testing.assert_allclose(X, whole.X, rtol=0, atol=1e-9)

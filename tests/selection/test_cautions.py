@@ -87,11 +87,13 @@ def test_an_error_that_no_measurement_allows_is_said():
     assert new(choose(X, both, **options)) == ["error-too-small"]
 
 
-@pytest.mark.parametrize("kind", ["category", "number"])
+@pytest.mark.parametrize("kind", ["category", "number", "gap"])
 def test_a_column_that_alone_tells_the_class_is_said(kind):
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 3, 80)
     alike = np.array(["x", "y", "z"])[codes] if kind == "category" else codes * 7.0
+    if kind == "gap":  # such as an age at death
+        alike = np.where(codes == 1, rng.normal(size=80), np.nan)
     table = pd.DataFrame({"a": rng.normal(size=80), "c": alike})
     y = np.where(codes == 1, "yes", "no")
     options = {"kernel": "gaussian", "grid": {"tau": [1.0], "lambda": [1e-4]}}
