@@ -59,8 +59,8 @@ class Baseline:
         return {
             "predicts": self.predicts,
             "error": self.error,
-            "error_se": self.error_se,
-            "gain": {"value": self.gain, "se": self.gain_se},
+            "error_se": None if math.isnan(self.error_se) else self.error_se,
+            "gain": {"value": self.gain, "se": None if math.isnan(self.gain_se) else self.gain_se},
             "beaten": self.beaten,
         }
 

@@ -105,12 +105,12 @@ def select(
         parameters.
     kernel : str, Kernel, function or list of them, optional
         ``"auto"``, the default, compares profiles (``gaussian``, ``laplacian``, ``exponential``) with one width. For a
-        regression there are also more of them with a relevance for each feature, by its value and its rank, their mean,
-        and one with a metric that turns axes, learnt on up to 1000 rows; what is said of held-out rows is then by what
-        was learnt without them. Of a kernel that is named, parameters that have a value stay; the others are searched.
-        Relevances that have none, as of ``"ard"``, are learnt on all rows first. A function ``f(X, Z) -> K`` of two
-        sets of rows is a kernel; with ``"precomputed"`` X is a Gram matrix (n, n), and new rows are their values (m, n)
-        with all n rows.
+        regression there are also more of them with a relevance for each feature, by its value and its rank, as one sum
+        with ``linear``, and one with a metric that turns axes, learnt on up to 1000 rows; what is said of held-out rows
+        is then by what was learnt without them. Of a kernel that is named, parameters that have a value stay; the
+        others are searched. Relevances that have none, as of ``"ard"``, are learnt on all rows first. A function ``f(X,
+        Z) -> K`` of two sets of rows is a kernel; with ``"precomputed"`` X is a Gram matrix (n, n), and new rows are
+        their values (m, n) with all n rows.
     relevances : str or Criterion, optional
         What relevances are learnt by: ``evidence`` by default, of ``"auto"`` with the prior of ``evidence(sigma=...)``;
         for ``"ard"`` also another one of :func:`kernsel.learn_relevances`.

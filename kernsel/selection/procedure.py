@@ -107,9 +107,8 @@ class Procedure(Comparison):
 
     def moved(self, by: float) -> Procedure:
         """Return it for outputs whose error is another one: those of several classes are coupled after the choice."""
-        return replace(
-            self, error=max(self.error + by, 0.0), low=max(self.low + by, 0.0), high=max(self.high + by, 0.0)
-        )
+        error, low, high = (min(max(each + by, 0.0), 1.0) for each in (self.error, self.low, self.high))
+        return replace(self, error=error, low=low, high=high)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON holds of the error."""
@@ -192,7 +191,7 @@ def whole_selection(
         return "no draw leaves rows out"
     error, low, high = interval(left_out, skewness_of_mean(table, best))
     if board.errors.classes:
-        high = min(high, 1.0)
+        error, low, high = (min(each, 1.0) for each in (error, low, high))
     else:
         error, low, high = (board.errors.unit * math.sqrt(max(each, 0.0)) for each in (error, low, high))
     return Procedure(_pairs(table, compared, scores, best, rows, drawn), error, low, high)

@@ -385,7 +385,7 @@ class Selection:
             text, form, factor = f"{error:.4g}", ".2g", 1
         else:
             text, form, factor = f"{100 * error:.1f} %", ".1f", 100
-        return text if se is None else f"{text} +- {factor * se:{form}}"
+        return text if se is None or math.isnan(se) else f"{text} +- {factor * se:{form}}"
 
     def __repr__(self) -> str:
         return f"<Selection: {self.choice()}>"
