@@ -11,7 +11,6 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import kernsel
 import tables
 import tolerances
 import twins.procedure
@@ -461,7 +460,7 @@ def test_what_a_kernel_has_seen_is_put_on_top(monkeypatch):
 
 def test_one_unit_of_classes_says_why_there_is_no_error_of_the_procedure_and_no_standard_error():
     X, y = np.random.default_rng(0).normal(size=(60, 2)), ["a"] * 30 + ["b"] * 30
-    result = kernsel.select(X, y, kernel="gaussian", folds=[(np.arange(59), np.arange(59, 60))])
+    result = tables.choose(X, y, folds=[(np.arange(59), np.arange(59, 60))])
     assert result.procedure is None
     assert "nan" not in result.summary()
     assert result.data["baseline"]["error_se"] is None
@@ -469,5 +468,5 @@ def test_one_unit_of_classes_says_why_there_is_no_error_of_the_procedure_and_no_
 
 def test_the_error_of_coupled_classes_is_a_share():
     X, y = np.random.default_rng(5).normal(size=(24, 2)), np.repeat(list("abcdefgh"), 3)
-    procedure = kernsel.select(X, y, folds=3).procedure
+    procedure = tables.choose(X, y, kernel="auto", learner="lssvm", standardize=True, folds=3).procedure
     assert 0 <= procedure.low <= procedure.error <= procedure.high <= 1
