@@ -227,11 +227,17 @@ def test_a_table_of_another_form_is_read_by_its_own(remembering, tmp_path):
     given = run("predict", model, table).stdout
     frame = read_table(table, reading=Reading(sep=";", decimal=",", header=False, skip=2))
     frame.to_csv(tmp_path / "t.csv", index=False)
-    frame.to_parquet(tmp_path / "t.parquet")
-    for name in ("t.csv", "t.parquet"):
-        assert run("predict", model, tmp_path / name).stdout == given
+    assert run("predict", model, tmp_path / "t.csv").stdout == given
     piped = CliRunner().invoke(app, ["predict", str(model), "-"], input=(tmp_path / "t.csv").read_bytes())
     assert piped.stdout == given
+
+
+def test_a_parquet_table_is_read_by_its_own(remembering, tmp_path):
+    pytest.importorskip("pyarrow")
+    table, model = remembering
+    frame = read_table(table, reading=Reading(sep=";", decimal=",", header=False, skip=2))
+    frame.to_parquet(tmp_path / "t.parquet")
+    assert run("predict", model, tmp_path / "t.parquet").stdout == run("predict", model, table).stdout
     frame.drop(columns="x2").to_parquet(tmp_path / "t.parquet")
     assert "it lacks 'x2'" in run("predict", model, tmp_path / "t.parquet", code=2).stderr
 
