@@ -38,7 +38,7 @@ LEAST = 0.02
 
 @dataclass(frozen=True, eq=False)
 class LearntSum:
-    """``k = w_0 <x, z>/m + w_1 k_1 + ... + w_p k_p``, of sum 1; the relevances of each k_i learnt by itself.
+    """``k = w_0 <x, z>/m + w_1 k_1 + ... + w_p k_p``, weights of sum 1; relevances of each k_i learnt by itself.
 
     A fit with k is a sum of functions of each of the kernels, so that they share the target, and errors that only some
     of them make are averaged. Functions of kernels of distances fall back to the mean away from the rows, and follow a
