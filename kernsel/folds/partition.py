@@ -53,6 +53,8 @@ class Partition:
         near to it.
     clip : bool
         Whether held-out outputs are kept within the range of the targets.
+    margins : (2, k) array or None
+        How far below and above it they may be, in widths of the range; None for not at all.
     """
 
     X: Points
@@ -64,6 +66,7 @@ class Partition:
     weights: Array | None = None
     training: NDArray[np.bool_] | None = None
     clip: bool = False
+    margins: Array | None = None
 
     @classmethod
     def of(
@@ -86,7 +89,7 @@ class Partition:
     def identity(self) -> tuple[Any, ...]:
         """What tells these rows from others."""
         X = self.X.given if isinstance(self.X, Rearranged) else self.X
-        return X, self.Y, self.starts, self.order, self.seed, self.weights, self.training, self.clip
+        return X, self.Y, self.starts, self.order, self.seed, self.weights, self.training, self.clip, self.margins
 
     @property
     def n(self) -> int:
@@ -161,7 +164,8 @@ class Partition:
         weights = None if self.weights is None else self.weights[chosen]
         training = None if self.training is None else np.ascontiguousarray(self.training[:, chosen])
         statistics = type(self.statistics)(X)
-        return Partition(X, Y, starts, self.order[chosen], statistics, self.seed, weights, training, self.clip)
+        order, given = self.order[chosen], (self.clip, self.margins)
+        return Partition(X, Y, starts, order, statistics, self.seed, weights, training, *given)
 
     def restricted(self, chosen: NDArray[np.bool_]) -> Partition:
         """Return some of the rows in the folds that they were in, none of which should lose all of its rows."""
@@ -184,8 +188,8 @@ class Partition:
 
     @once
     def limits(self) -> Array:
-        """Least and largest target, (2, k)."""
-        return np.stack([self.Y.min(axis=1), self.Y.max(axis=1)])
+        """Least and largest target, (2, k), less and plus the margins."""
+        return self._widened(np.stack([self.Y.min(axis=1), self.Y.max(axis=1)]))
 
     def clipped(self, F: Array) -> Array:
         """Return outputs (k, ..., n) within the range of the targets, if rows are clipped."""
@@ -193,10 +197,12 @@ class Partition:
 
     @once
     def limits_apart(self) -> Array:
-        """Least and largest target that the fit without each fold is trained on, (2, k, t)."""
+        """Least and largest target of the fit without each fold, (2, k, t), less and plus the margins."""
         if self.training is not None:
             each = [self.Y[:, kept] for kept in self.training]
-            return np.stack([[Y.min(axis=1) for Y in each], [Y.max(axis=1) for Y in each]]).swapaxes(1, 2)
+            return self._widened(
+                np.stack([[Y.min(axis=1) for Y in each], [Y.max(axis=1) for Y in each]]).swapaxes(1, 2)
+            )
         t = self.left.size
         bounds = np.append(self.starts, self.n)[: t + 1 + (self.held < self.n)]  # rows in no fold are a last part
         ends = []
@@ -204,7 +210,15 @@ class Partition:
             largest = np.maximum.reduceat(sign * self.Y, bounds[:-1], axis=1)
             second, first = np.sort(largest, axis=1)[:, -2:].T[:, :, None]
             ends.append(sign * np.where(largest == first, second, first))  # of two that are equal both are second
-        return np.stack(ends)[:, :, :t]
+        return self._widened(np.stack(ends)[:, :, :t])
+
+    def _widened(self, limits: Array) -> Array:
+        """Return limits (2, k) or (2, k, t) of outputs with the margins."""
+        if self.margins is None:
+            return limits
+        low, high = limits
+        below, above = self.margins.reshape(self.margins.shape + (1,) * (low.ndim - 1))
+        return np.stack([low - below * (high - low), high + above * (high - low)])
 
     def clipped_apart(self, F: Array) -> Array:
         """Return held-out outputs (k, ..., n) within the range of the targets that their own fit was trained on.

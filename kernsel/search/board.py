@@ -381,7 +381,7 @@ class Board:
         for (kernel, learner), members in together.items():
             path = self.path(rows, kernel, learner, [c.lam for c in members])
             given = rows, kernel, learner, path.lams, self.rank
-            held = remember("verified", given, path.exact).clipped(rows)
+            held = remember("verified", given, path.exact)
             for k, candidate in enumerate(sorted(members, key=lambda c: -c.lam)):
                 reason = held.failed[k]
                 result[candidate.key] = (
@@ -391,10 +391,11 @@ class Board:
                 )
         return [result[candidate.key] for candidate in leading]
 
-    def _verified_by(self, path: Path, F: Array, candidate: Candidate) -> Candidate:
-        """Return a candidate with the figures of its exact held-out outputs F (k, n), which are kept."""
+    def _verified_by(self, path: Path, outputs: Array, candidate: Candidate) -> Candidate:
+        """Return a candidate with the figures of its exact held-out outputs (k, n), which are kept."""
         rows, key = path.rows, candidate.key
-        self.outputs.setdefault(key, []).append(F)
+        self.outputs.setdefault(key, []).append(outputs)
+        F = rows.clipped(outputs)
         losses = path.learner.loss.value(rows.Y, F).mean(axis=0)
         values, penalty = losses, 0.0
         if isinstance(self.criterion, HeldOutCriterion):

@@ -13,6 +13,7 @@ import numpy as np
 from kernsel.data.sample import column_name
 from kernsel.data.target import class_codes
 from kernsel.errors import Caution
+from kernsel.heldout.margins import describe_margins
 from kernsel.representation.ranks import LowRank
 from kernsel.search.axes import Axes
 from kernsel.search.candidate import Candidate
@@ -72,8 +73,11 @@ def make_selection(setting: Setting, outcome: Outcome) -> Selection:
         notes.append(f"threshold: the best for {threshold.best_for}, as that decides; threshold_for none keeps it at 0")
     if not isinstance(procedure, Procedure):
         notes.append(f"error of the whole selection: not known, for {procedure}; nested tells")
+    margins = fitted.deals[0].margins
+    if margins is not None:
+        notes.append(describe_margins(margins))
     least_error = min(best.error or 0.0, fitted.raw_error)
-    examined = examine(dataset, setting.folds[0], setting.deals, fitted.outputs, least_error)
+    examined = examine(dataset, setting.folds[0], fitted.deals, fitted.outputs, least_error)
     indefinite = examine_kernel(best.kernel, rows.X, setting.plan.seed)
     held = fitted.outputs[0][:, : rows.held]
     outputs = held.T if len(held) > 1 else held[0]
@@ -163,7 +167,8 @@ def _data(setting: Setting, outcome: Outcome) -> dict[str, Any]:
         "repeats": repeats,
         "weight": rows.total,
         "class_weight": dataset.sample.by_class is not None,
-        "errors": errors.by_target(dataset.target, setting.deals, fitted.outputs) if several else None,
+        "errors": errors.by_target(dataset.target, fitted.deals, fitted.outputs) if several else None,
+        "margins": None if fitted.deals[0].margins is None else fitted.deals[0].margins.tolist(),
         "representation": fitted.path.describe(),
         "rank": fitted.path.representation.rank,
         "grids": [_ranges(axes) for axes in setting.grids],

@@ -23,6 +23,7 @@ from kernsel.folds.partition import Partition
 from kernsel.search.board import Board, Losses
 from kernsel.search.candidate import Candidate, Key
 from kernsel.search.choice import Rule
+from kernsel.selection.heldout_choice import HeldOutChoice
 from kernsel.selection.loss_table import (
     LEVEL,
     LossTable,
@@ -121,7 +122,7 @@ def whole_selection(
     candidates: Sequence[Candidate],
     rule: Rule,
     folds: Folds,
-    fresh: Array | None,
+    chosen: HeldOutChoice,
     unseen: Unseen | None,
 ) -> Procedure | str:
     """Return the error of a selection and the candidates that can't be told apart, or why they are not known.
@@ -136,8 +137,8 @@ def whole_selection(
     rule : Rule
     folds : Folds
         Of the first deal.
-    fresh : (k, n) array or None
-        Held-out outputs of the choice by a kernel that was learnt without the rows, if it was learnt on them.
+    chosen : HeldOutChoice
+        The first candidate's outputs.
     unseen : Unseen or None
         Knows which kernels were learnt on rows that are held out.
     """
@@ -151,7 +152,7 @@ def whole_selection(
     count, known = len(board.deals), board.losses.get
     usable = [(c, deals) for c in candidates if c.compares and len(deals := known(c.key, {})) == count]
     most, *learnt = _learnt_on(unseen, [candidates[0], *(c for c, _ in usable)], rows.n)
-    if most and fresh is None:
+    if most and not chosen.unseen:
         return "the choice can't be learnt without some of the rows"
     fair = [(c, deals, freedom) for (c, deals), freedom in zip(usable, learnt, strict=True) if freedom <= most]
     if not fair:  # others, whose losses are too low, were passed over
@@ -173,8 +174,11 @@ def whole_selection(
     best = compared.index(candidates[0])
     s = rows.s[: rows.held] * often(board)
     scores, shift = np.array([c.value for c in compared]), np.zeros(len(compared))
-    if fresh is not None:
-        more = float(rows.mean(board.errors.by_row(rows, fresh))) - float(rows.mean(errors[best]))
+    reported = board.errors.by_row(chosen.deals[0], chosen.outputs[0])
+    if chosen.deals[0].margins is not None:  # what is beyond the range of the targets is so for all candidates alike
+        errors = np.maximum(errors + (reported - board.errors.by_row(rows, chosen.outputs[0])), 0.0)
+    if chosen.unseen:
+        more = float(rows.mean(reported)) - float(rows.mean(errors[best]))
         shift[[freedom > 0 for _, _, freedom in fair]] = more
     table = LossTable(
         values,
@@ -223,7 +227,7 @@ def compare_verified(
     place = np.argsort(rows.order)
     for total, candidate in zip(values, known, strict=True):
         for deal, F in zip(board.deals, board.outputs[candidate.key], strict=True):
-            losses = candidate.learner.loss.value(deal.Y, F).mean(axis=0)[: deal.held]
+            losses = candidate.learner.loss.value(deal.Y, deal.clipped(F)).mean(axis=0)[: deal.held]
             total[place[deal.order[: deal.held]]] += losses
         total /= times_held(board)
     nothing, s = np.zeros(len(known)), rows.s[:held] * often(board)

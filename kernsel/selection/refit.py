@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.criteria import HeldOutCriterion
-from kernsel.criteria.base import Criterion
 from kernsel.data import Dataset
 from kernsel.data.target import class_codes
 from kernsel.errors import OptionError
@@ -27,6 +25,7 @@ from kernsel.representation.problem import Problem
 from kernsel.representation.ranks import Whole
 from kernsel.search.board import Board
 from kernsel.search.candidate import Candidate, mean_metric, number_or_none
+from kernsel.selection.heldout_choice import HeldOutChoice
 from kernsel.selection.setting import Setting
 from kernsel.version import __version__
 
@@ -52,10 +51,12 @@ class Fitted:
         With the figures of the outputs.
     path : Path
         Whose last fit is the choice on all rows.
+    deals : list of Partition
+        With the margins of outputs.
     outputs : list of (k, n) arrays
         Held-out outputs on each deal, or on the first ones.
     raw_error : float
-        RMSE of the first ones before they were kept within the range of the target.
+        RMSE of the first ones before they are kept near the range of the target.
     probabilities : (n, classes) array or None
         Of held-out rows.
     model : Model
@@ -63,72 +64,48 @@ class Fitted:
 
     best: Candidate
     path: Path
+    deals: list[Partition]
     outputs: list[Array]
     raw_error: float
     probabilities: Array | None
     model: Model
 
 
-def fit_choice(setting: Setting, board: Board, choice: Candidate, unseen_outputs: Array | None) -> Fitted:
+def fit_choice(setting: Setting, board: Board, chosen: HeldOutChoice) -> Fitted:
     """Fit the choice of a selection on all rows.
 
     Parameters
     ----------
     setting : Setting
     board : Board
-    choice : Candidate
-    unseen_outputs : (k, n) array or None
-        Held-out outputs by kernels that were learnt without the rows, where the choice's own has seen them.
+    chosen : HeldOutChoice
     """
-    rows, dataset = board.rows, setting.dataset
-    path = refit(choice, rows, board)
-    outputs = [unseen_outputs] if unseen_outputs is not None else _held_out(setting, board, choice, path)
-    raw_error = float(np.sqrt(rows.mean(((outputs[0] - rows.Y) ** 2).mean(axis=0)))) * board.errors.unit
-    outputs = [deal.clipped_apart(F) for F, deal in zip(outputs, board.deals, strict=False)]
+    rows, dataset, choice = board.rows, setting.dataset, chosen.candidate
+    path, deals = chosen.path, chosen.deals
+    raw_error = float(np.sqrt(rows.mean(((chosen.outputs[0] - rows.Y) ** 2).mean(axis=0)))) * board.errors.unit
+    outputs = [deal.clipped_apart(F) for F, deal in zip(chosen.outputs, deals, strict=False)]
     best, raw = choice, outputs[0]
-    if board.metrics is not None and (unseen_outputs is not None or not choice.metrics):
-        found = [board.metrics.evaluate(deal, F) for deal, F in zip(board.deals, outputs, strict=False)]
-        shares = shares_of(board.deals[: len(found)])
+    if board.metrics is not None and (chosen.anew or not choice.metrics):
+        found = [board.metrics.evaluate(deal, F) for deal, F in zip(deals, outputs, strict=False)]
+        shares = shares_of(deals[: len(found)])
         best = replace(best, metrics={name: mean_metric([each[name] for each in found], shares) for name in found[0]})
     coupling = None
     if setting.calibration == "softmax":
         coupling = couple(outputs[0][:, : rows.held], rows.Y[:, : rows.held], rows.s[: rows.held])
-        outputs = [_coupled(F, deal) for F, deal in zip(outputs, board.deals, strict=False)]
-    if best.error is None or unseen_outputs is not None or coupling is not None:  # unknown yet, or of other outputs
-        error, error_se = board.errors.over_deals(board.deals, outputs)
+        outputs = [_coupled(F, deal) for F, deal in zip(outputs, deals, strict=False)]
+    if best.error is None or chosen.anew or coupling is not None:  # unknown yet, or of other outputs
+        error, error_se = board.errors.over_deals(deals, outputs)
         best = replace(best, error=number_or_none(error), error_se=number_or_none(error_se))
     calibration, probabilities = _probabilities(setting.calibration, outputs[0], rows, dataset)
     threshold = None if setting.measure is None else _threshold(setting.measure, outputs[0], rows, dataset)
-    residuals_of = outputs[0] if unseen_outputs is None and isinstance(board.rank, Whole) else unseen_outputs
+    residuals_of = outputs[0] if chosen.unseen or isinstance(board.rank, Whole) else None
     intervals = _intervals(setting.intervals, path, dataset, residuals_of, coupling)
+    if intervals is not None and intervals.limits is not None:
+        intervals = replace(intervals, limits=deals[0].limits_apart)
     sufficient = _sufficient(path, dataset, raw, coupling)
     model = _make_model(path, dataset, calibration, intervals, coupling, sufficient, best)
-    model = replace(model, threshold=threshold)
-    return Fitted(best, path, outputs, raw_error, probabilities, model)
-
-
-def refit(choice: Candidate, rows: Partition, board: Board) -> Path:
-    """Fit a candidate on the rows of a deal."""
-    return board.path(rows, choice.kernel, choice.learner, [choice.lam], lead_in=True)
-
-
-def _held_out(setting: Setting, board: Board, choice: Candidate, path: Path) -> list[Array]:
-    """Return held-out outputs of the choice: on all deals where its error, metrics or targets need them."""
-    criterion = None if setting.plan.verify or choice.exact else setting.criterion
-    known = board.outputs.get(choice.key) or [_last_outputs(path, criterion)]
-    unmeasured = board.metrics is not None and not choice.metrics
-    several = isinstance(setting.dataset.target, list)
-    if len(known) == len(board.deals) or not (choice.error is None or unmeasured or several):
-        return known
-    others = [_last_outputs(refit(choice, rows, board), criterion) for rows in board.deals[1:]]
-    return [known[0], *others]
-
-
-def _last_outputs(path: Path, criterion: Criterion | None) -> Array:
-    """Return held-out outputs (k, n) of a path's last fit: a criterion's own if it makes some, else exact ones."""
-    if isinstance(criterion, HeldOutCriterion):
-        return criterion.heldout(path).clipped(path.rows).f[:, -1]
-    return path.exact([path.lams.size - 1]).clipped(path.rows).f[:, 0]
+    model = replace(model, threshold=threshold, limits=deals[0].limits if rows.clip else None)
+    return Fitted(best, path, deals, outputs, raw_error, probabilities, model)
 
 
 def _coupled(F: Array, rows: Partition) -> Array:
@@ -283,6 +260,5 @@ def _make_model(
         calibration=calibration,
         sufficient=sufficient,
         intervals=None if intervals is None else intervals.restricted(used),
-        limits=rows.limits if rows.clip else None,
         reach=reach(kernel, rows.X, kept, path.representation.row_numbers(used)),
     )

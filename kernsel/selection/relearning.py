@@ -96,7 +96,7 @@ class Relearning:
         together = whole.taken(np.append(held, others), np.array([0, held.size]))
         problem = Problem(together, kernel.times(known.factor), rank.within(together.n))
         path = make_path(problem, fitted, [lam])
-        found = path.exact().clipped(together)
+        found = path.exact()
         if found.failed[0] is not None:
             raise SelectionError(found.failed[0])
         return found.f[:, 0, : held.size]

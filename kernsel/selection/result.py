@@ -260,7 +260,8 @@ class Selection:
             "new rows; rho: near 1 least sure, or exact (kernsel guide first-selection)"
         )
         lines = textwrap.wrap(legend, WIDTH, **_INDENTED)
-        if self.data.get("relevances", {}).get("unseen") or self.options["calibration"] == "softmax":
+        others = self.data.get("relevances", {}).get("unseen") or self.data.get("margins")
+        if others or self.options["calibration"] == "softmax":
             lines.append(
                 "  the error of the choice is of outputs made anew after the search, those below it of the search's"
             )

@@ -18,6 +18,7 @@ from kernsel.search.refine import refined
 from kernsel.search.scales import Family
 from kernsel.search.walk import Walk
 from kernsel.selection.document import Outcome, make_selection
+from kernsel.selection.heldout_choice import hold_out
 from kernsel.selection.plan import Plan
 from kernsel.selection.procedure import Comparison, Procedure, compare_verified, whole_selection
 from kernsel.selection.refit import fit_choice
@@ -71,12 +72,11 @@ def run(
     _check_any(board, setting.search.name)
     reranked = rerank(unseen, ranking.candidates, board, setting.rule)
     candidates = reranked.candidates
-    procedure = whole_selection(
-        board, setting.dataset, candidates, setting.rule, setting.folds[0], reranked.outputs, unseen
-    )
+    chosen = hold_out(setting, board, candidates[0], reranked.outputs)
+    procedure = whole_selection(board, setting.dataset, candidates, setting.rule, setting.folds[0], chosen, unseen)
     times.append(time.perf_counter())
     certificate = None if proof is None else proof.certificate(candidates[0].key, len(_unseen(search)))
-    fitted = fit_choice(setting, board, candidates[0], reranked.outputs)
+    fitted = fit_choice(setting, board, chosen)
     before = candidates[0].error
     if setting.calibration == "softmax" and isinstance(procedure, Procedure) and before is not None:
         procedure = procedure.moved((fitted.best.error or 0.0) - before)  # outputs were coupled after the choice

@@ -19,7 +19,7 @@ from kernsel.representation.ranks import Rank
 from kernsel.search.board import Board
 from kernsel.search.candidate import Candidate
 from kernsel.search.choice import MOST, Rule, choose
-from kernsel.selection.refit import refit
+from kernsel.selection.heldout_choice import refit
 
 Array = NDArray[np.float64]
 
@@ -110,7 +110,7 @@ class _Score(NamedTuple):
     losses : (n,) array or None
         Of the rows, if the value is their mean.
     outputs : (k, n) array or None
-        Held-out outputs.
+        Held-out outputs, none of them clipped.
     """
 
     value: float
@@ -133,11 +133,12 @@ def _score_unseen(unseen: Unseen, candidate: Candidate, board: Board, rule: Rule
         if unseen.freedom(candidate.kernel):
             outputs = unseen.outputs(candidate, board.rows, board.rank)
         else:
-            outputs = path.exact([path.lams.size - 1]).clipped(board.rows).f[:, 0]
+            outputs = path.exact([path.lams.size - 1]).f[:, 0]
+        F = board.rows.clipped(outputs)
         if board.metrics is not None and rule.metric is not None:
-            figures = board.metrics.evaluate(board.rows, outputs)
+            figures = board.metrics.evaluate(board.rows, F)
             return _Score(rule.value(replace(candidate, metrics=figures)), None, outputs)
-        losses = criterion.values(path, outputs)
+        losses = criterion.values(path, F)
         return _Score(float(board.rows.mean(losses)), losses, outputs)
     except SelectionError:
         return _Score(math.inf)
