@@ -45,9 +45,12 @@ def margins_of(rows: Partition, loss: Loss, F: Array) -> Array | None:
     if not rows.clip:
         return None
     found = np.zeros((2, len(F)))
-    for end, here in enumerate(np.eye(2)[:, :, None]):
-        wider = (replace(rows, margins=margin * np.repeat(here, len(F), axis=1)) for margin in MARGINS)
-        losses = [rows.mean(loss.value(rows.Y, each.clipped_apart(F))) for each in wider]
+    for end in range(2):
+        losses = []
+        for margin in MARGINS:
+            margins = np.zeros_like(found)
+            margins[end] = margin
+            losses.append(rows.mean(loss.value(rows.Y, replace(rows, margins=margins).clipped_apart(F))))
         found[end] = FURTHER * np.take(MARGINS, np.argmin(losses, axis=0))  # of equal ones the first, which is least
     return found if found.any() else None
 

@@ -4,7 +4,7 @@ With the m rows r_j and the coefficients a of the model, the output number i of 
 
     f_i(x) = b_i + sum_j a_ij k(x, r_j),
 
-and the prediction is ``f * scale + shift`` for a regression, with f within the range of the training targets, the
+and the prediction is ``f * scale + shift`` for a regression, with f in or near the range of the training targets, the
 second label where f >= 0, or a threshold (else the first), for two classes, and the label of the largest output (the
 first of equals) for more.
 """

@@ -79,7 +79,7 @@ class Model(Expansion):
     def to_sklearn(self) -> Any:
         """Return the model as a fitted pipeline of scikit-learn, for kernel ridge regression without a bias.
 
-        Its predictions are those of the model before they are kept within the range of the training target.
+        Its predictions are those of the model before they are kept near the range of the training target.
 
         Returns
         -------

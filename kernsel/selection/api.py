@@ -226,7 +226,8 @@ def select(
         Short for ``choose="one-se"``.
     clip : bool
         Keep the outputs of a regression within the range of the targets that they were trained on: in held-out scores,
-        predictions and intervals.
+        predictions and intervals. The latter two may go beyond it as far as held-out rows say, by
+        `kernsel.heldout.margins`.
     calibration : {"sigmoid", "isotonic", "venn-abers", "temperature", "softmax", "none"}, optional
         How outputs become probabilities of classes: by Platt's sigmoid, the default of two classes, isotonic
         regression, that with the new row as either class (``venn-abers``), or the softmax of outputs divided by a

@@ -260,7 +260,11 @@ class Plan:
     )
     one_se: bool = _option(False, "flag", "--one-se", "Short for --choose one-se.", of="choice")
     clip: bool = _option(
-        True, "flag", "--clip/--no-clip", "Keep outputs of a regression in the range of the target.", of="outputs"
+        True,
+        "flag",
+        "--clip/--no-clip",
+        "Keep outputs of a regression in or near the range of the target.",
+        of="outputs",
     )
     calibration: str | None = _option(
         None,

@@ -174,12 +174,14 @@ def whole_selection(
     best = compared.index(candidates[0])
     s = rows.s[: rows.held] * often(board)
     scores, shift = np.array([c.value for c in compared]), np.zeros(len(compared))
-    reported = board.errors.by_row(chosen.deals[0], chosen.outputs[0])
-    if chosen.deals[0].margins is not None:  # what is beyond the range of the targets is so for all candidates alike
-        errors = np.maximum(errors + (reported - board.errors.by_row(rows, chosen.outputs[0])), 0.0)
-    if chosen.unseen:
-        more = float(rows.mean(reported)) - float(rows.mean(errors[best]))
-        shift[[freedom > 0 for _, _, freedom in fair]] = more
+    if chosen.anew:
+        (deal, *_), (F, *_) = chosen.deals, chosen.outputs
+        reported = board.errors.by_row(deal, F)
+        if deal.margins is not None:  # what they give back is so for all candidates alike
+            errors = np.maximum(errors + (reported - board.errors.by_row(rows, F)), 0.0)
+        if chosen.unseen:
+            more = float(rows.mean(reported)) - float(rows.mean(errors[best]))
+            shift[[freedom > 0 for _, _, freedom in fair]] = more
     table = LossTable(
         values,
         errors,
