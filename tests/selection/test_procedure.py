@@ -446,16 +446,41 @@ def test_what_a_kernel_has_seen_is_put_on_top(monkeypatch):
         return original(*arguments)
 
     monkeypatch.setattr(searching, "whole_selection", spy)
-    result = tables.choose(*tables.waves(), **GRID)
-    found, dataset, candidates, rule, folds, _, _ = asked["arguments"]
-    rows, held, unit = found.rows, np.zeros((1, 60)), found.errors.unit
-    seen = original(found, dataset, candidates, rule, folds, held, Seen(lambda kernel: 1))
-    more = rows.mean(rows.Y[0] ** 2) - (result.best.error / unit) ** 2
-    assert (seen.error / unit) ** 2 == pytest.approx((result.procedure.error / unit) ** 2 + more, rel=1e-5)
+    tables.choose(*tables.waves(), **GRID)
+    found, dataset, candidates, rule, folds, chosen, _ = asked["arguments"]
+    chosen = replace(chosen, deals=found.deals)  # without margins
+    flat = replace(chosen, outputs=[np.zeros((1, 60))], unseen=True)
+    given, rows, unit = (found, dataset, candidates, rule, folds), found.rows, found.errors.unit
+    before, seen = original(*given, chosen, None), original(*given, flat, Seen(lambda kernel: 1))
+    more = rows.mean(rows.Y[0] ** 2) - (candidates[0].error / unit) ** 2
+    assert (seen.error / unit) ** 2 == pytest.approx((before.error / unit) ** 2 + more, rel=1e-5)
     taus = {c.kernel for c in candidates if c.kernel != candidates[0].kernel}
-    plain = original(found, dataset, candidates, rule, folds, None, Seen(lambda kernel: int(kernel in taus)))
+    plain = original(*given, chosen, Seen(lambda kernel: int(kernel in taus)))
     assert len(plain.pairs) == 3  # only kernels that have seen nothing
-    assert "can't be learnt without" in original(found, dataset, candidates, rule, folds, None, Seen(lambda kernel: 1))
+    assert "can't be learnt without" in original(*given, chosen, Seen(lambda kernel: 1))
+
+
+def test_margins_lower_the_error_of_the_whole_selection_by_what_they_give_back(monkeypatch):
+    """Losses of rows beyond the range of the others are those of the choice, within the wider range."""
+    from kernsel.selection import run as searching
+
+    asked = {}
+    original = searching.whole_selection
+
+    def spy(*arguments):
+        asked["arguments"] = arguments
+        return original(*arguments)
+
+    monkeypatch.setattr(searching, "whole_selection", spy)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    result = tables.choose(X, X @ [2.0, 1.0] + 0.1 * rng.normal(size=60), kernel="linear")
+    *given, chosen, unseen = asked["arguments"]
+    assert result.data["margins"] is not None
+    narrow = original(*given, replace(chosen, deals=given[0].deals), unseen)
+    assert result.procedure.error < 0.95 * narrow.error
+    assert result.procedure.high < narrow.high
+    assert result.procedure.error > result.best.error
 
 
 def test_one_unit_of_classes_says_why_there_is_no_error_of_the_procedure_and_no_standard_error():
