@@ -35,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from kernsel.folds.partition import Partition
     from kernsel.paths import Path
 
 Array = NDArray[np.float64]
@@ -108,17 +109,19 @@ class Intervals:
     scale: Scale | None = None
 
     @classmethod
-    def of(cls, path: Path, k: int, heldout: Array | None = None, most: int | None = None) -> Intervals | None:
+    def of(
+        cls, path: Path, k: int, heldout: Array | None = None, most: int | None = None, rows: Partition | None = None
+    ) -> Intervals | None:
         """Refit each fold for lambda number ``k`` of a path; None if that is more than ``most`` numbers (``MOST``).
 
-        Residuals are those of the refits, or of other held-out outputs (outputs, n).
+        Residuals are those of the refits, or of other held-out outputs (outputs, n). The rows may have margins.
         """
-        rows, points = path.rows, path.representation.points
+        rows, points = rows or path.rows, path.representation.points
         if rows.left.size * len(rows.Y) * points.shape[0] > (MOST if most is None else most):
             return None
         coefficients, biases = path.refits(k)
         if heldout is None:
-            heldout = outputs_of_refits(path, coefficients, biases)
+            heldout = outputs_of_refits(path, rows, coefficients, biases)
         limits = rows.limits_apart if rows.clip else None
         residuals = np.abs(rows.Y - heldout)[:, : rows.held]
         return cls(coefficients, biases, residuals, rows.starts, rows.s[: rows.held].copy(), limits)
@@ -227,9 +230,9 @@ class Intervals:
         return np.asarray(below < coverage * (weights.size + 1) * (1 - WHOLE))
 
 
-def outputs_of_refits(path: Path, coefficients: Array, biases: Array) -> Array:
+def outputs_of_refits(path: Path, rows: Partition, coefficients: Array, biases: Array) -> Array:
     """Return the outputs (k, n) of fits without each fold at its rows, within their limits; 0 for rows in no fold."""
-    rows, points = path.rows, path.representation.points
+    points = path.representation.points
     found = np.zeros(rows.Y.shape)
     block = max(1, BLOCK_BYTES // (8 * points.shape[0]))
     for fold, (a, b) in enumerate(zip(coefficients, biases, strict=True)):

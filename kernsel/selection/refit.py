@@ -99,9 +99,7 @@ def fit_choice(setting: Setting, board: Board, chosen: HeldOutChoice) -> Fitted:
     calibration, probabilities = _probabilities(setting.calibration, outputs[0], rows, dataset)
     threshold = None if setting.measure is None else _threshold(setting.measure, outputs[0], rows, dataset)
     residuals_of = outputs[0] if chosen.unseen or isinstance(board.rank, Whole) else None
-    intervals = _intervals(setting.intervals, path, dataset, residuals_of, coupling)
-    if intervals is not None and intervals.limits is not None:
-        intervals = replace(intervals, limits=deals[0].limits_apart)
+    intervals = _intervals(setting.intervals, path, deals[0], dataset, residuals_of, coupling)
     sufficient = _sufficient(path, dataset, raw, coupling)
     model = _make_model(path, dataset, calibration, intervals, coupling, sufficient, best)
     model = replace(model, threshold=threshold, limits=deals[0].limits if rows.clip else None)
@@ -137,18 +135,19 @@ def _threshold(measure: Measure, outputs: Array, rows: Partition, dataset: Datas
 
 
 def _intervals(
-    kind: str, path: Path, dataset: Dataset, outputs: Array | None, coupling: Coupling | None
+    kind: str, path: Path, rows: Partition, dataset: Dataset, outputs: Array | None, coupling: Coupling | None
 ) -> Intervals | None:
     """Return what is kept of the fits without a fold, if anything; residuals are of held-out outputs (k, n), if given.
 
     Classes are scored by outputs of the refits themselves: those that are known may be coupled already.
     """
-    rows = path.rows
-    made = None if kind == "none" else Intervals.of(path, path.lams.size - 1, None if kind == "sets" else outputs)
+    if kind == "none":
+        return None
+    made = Intervals.of(path, path.lams.size - 1, None if kind == "sets" else outputs, rows=rows)
     if made is None:
         return None
     if kind == "sets":
-        held = outputs_of_refits(path, made.coefficients, made.biases)[:, : rows.held]
+        held = outputs_of_refits(path, rows, made.coefficients, made.biases)[:, : rows.held]
         made = made.of_classes(held, class_codes(rows.Y[:, : rows.held]), coupling)
     elif kind == "local":
         made = made.in_units_of(*_scale(path, made.residuals))

@@ -56,7 +56,7 @@ DOCUMENT = {
 DATA = {
     *("rows", "features", "task", "target", "labels", "source", "notes", "folds", "representation", "rank"),
     *("measure", "verification", "choice", "tied", "class_weight", "holdout", "repeats", "weight", "errors"),
-    *("baseline", "copies", "columns", "fingerprint", "grids"),
+    *("baseline", "copies", "columns", "fingerprint", "grids", "margins"),
 }
 OPTIONS = {
     *(
