@@ -178,7 +178,7 @@ def test_what_has_no_intervals_says_so(options, monkeypatch):
     for wrong in (0.0, 1.0, 90, math.nan):
         with pytest.raises(OptionError, match="must lie between 0 and 1, not"):
             model.predict_interval(X, wrong)
-    monkeypatch.setattr(Intervals, "of", lambda *_: None)  # of many rows and folds
+    monkeypatch.setattr(Intervals, "of", lambda *_, **__: None)  # of many rows and folds
     with pytest.raises(ModelError, match="were not kept .* select with fewer folds, or with a lower rank"):
         tables.choose(X, y, folds=5, **options).model.predict_interval(X)
     with pytest.raises(ModelError, match="'y' has classes"):
