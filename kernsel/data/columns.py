@@ -11,6 +11,7 @@ import numpy.typing as npt
 from kernsel.data.dates import LIKE_DATES, LIKE_ISO
 from kernsel.data.decimals import NUMERIC, SIGNS
 from kernsel.data.gaps import PADDED, PADDED_WORDS
+from kernsel.data.signs import SIGNS_READ, find_sign, read_marked
 from kernsel.errors import DataError
 from kernsel.numerics.points import Points, as_points, dense, is_sparse
 
@@ -123,6 +124,11 @@ def _levels(texts: Sequence[str], levels: Container[str] | None) -> set[str]:
     return words if 2 * sum(text.lstrip()[:1].isalpha() for text in others) > len(others) else set()
 
 
+def has_words(column: pd.Series) -> bool:
+    """Say whether a column has words such as None, which may be levels or gaps."""
+    return is_text(column) and bool(column.isin(PADDED_WORDS).any())
+
+
 def find_words(column: pd.Series) -> tuple[str, ...]:
     """Return the words such as None that are levels of a column, by all of its values."""
     import pandas as pd
@@ -134,6 +140,14 @@ def find_words(column: pd.Series) -> tuple[str, ...]:
     else:
         return ()
     return tuple(sorted(_levels([text for text in values if isinstance(text, str)], None)))
+
+
+def sign_of(column: pd.Series) -> str | None:
+    """Return what stands beside the numbers of a column, or stood there in its file; None for bare ones."""
+    if is_text(column):
+        return find_sign(without_gaps(column))
+    read: dict[str, str] = column.attrs.get(SIGNS_READ, {})
+    return read.get(str(column.name))
 
 
 def numbers(column: pd.Series, counts: npt.NDArray[np.int64] | None = None) -> Floats | None:
@@ -172,6 +186,8 @@ def numbers(column: pd.Series, counts: npt.NDArray[np.int64] | None = None) -> F
         bad &= np.isnan(parsed)
     if not bad.any():
         return parsed
+    if (signed := read_marked(column)) is not None:
+        return signed
     first = int(np.argmax(bad))
     where = f" in row {first + 1}" if counts is None else ""
     counts = np.ones(len(column), np.int64) if counts is None else counts

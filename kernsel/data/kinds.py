@@ -15,6 +15,7 @@ from kernsel.data.columns import Floats, absent, as_text, find_words, first_text
 from kernsel.data.dates import TIMES, find_format, parts_of, read_dates
 from kernsel.data.names import listed, some
 from kernsel.data.periods import WAYS
+from kernsel.data.signs import read_marked
 from kernsel.errors import DataError
 from kernsel.numerics.runtime.once import once
 
@@ -247,7 +248,10 @@ def read_numbers(column: pd.Series, kind: Kind) -> Floats:
     if kind.loose and is_text(column):
         import pandas as pd
 
-        parsed = pd.to_numeric(without_gaps(column), errors="coerce")
+        known = without_gaps(column)
+        if (signed := read_marked(known)) is not None:
+            return signed[:, None]
+        parsed = pd.to_numeric(known, errors="coerce")
         return np.asarray(parsed.to_numpy(dtype=np.float64, na_value=np.nan))[:, None]
     values = numbers(column)
     if values is None:

@@ -236,7 +236,7 @@ def test_dates_of_pandas_and_dates_that_can_be_read_in_two_ways():
 
 NUMBER_LIKE = {
     "currency": ["$1,200", "$900"],
-    "per cent": ["12.5%", "3%"],
+    "per cent": ["12,5%", "3%"],
     "commas": ["1,5", "2,5", "3,25"],
 }
 
