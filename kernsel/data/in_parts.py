@@ -287,9 +287,7 @@ def look(rows: Rows, columns: Columns) -> View:
     }
     weight = None if kept.weights is None else float(kept.weights.sum())
     given = {name: frame.iloc[:, j].rename(name) for j, name in enumerate(names)} | part.targets
-    signs = {
-        name: frozenset({sign_of(column.rename(name))}) for name, column in given.items() if column.notna().any()
-    }
+    signs = {name: frozenset({sign_of(column.rename(name))}) for name, column in given.items() if column.notna().any()}
     wordy = columns.words is None and any(map(has_words, part.targets.values()))
     return View(names, each, targets, kept.given, kept.weighty, part.targeted, kept.rows.size, weight, signs, wordy)
 
