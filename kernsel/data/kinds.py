@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from kernsel.data.choices import Choices
 from kernsel.data.columns import Floats, absent, as_text, find_words, first_text, is_text, numbers, without_gaps
-from kernsel.data.dates import TIMES, find_format, parts_of, read_dates
+from kernsel.data.dates import TIMES, about_years, find_format, parts_of, read_dates
 from kernsel.data.names import listed, some
 from kernsel.data.periods import WAYS
 from kernsel.data.signs import read_marked
@@ -296,10 +296,11 @@ def find_kind(seen: Column, choices: Choices) -> Found:
     if pd.api.types.is_datetime64_any_dtype(column.dtype) or _are_dates(column):
         return Found(name, Kind(DATE), count)
     if is_text(column):
-        way = find_format(without_gaps(column, ()).dropna().astype(str), name)
+        texts = without_gaps(column, ()).dropna().astype(str)
+        way = find_format(texts, name)
         if way is not None:
             kind = Kind(DATE, format=way)
-            return Found(name, kind, seen.count_gaps(kind))
+            return Found(name, kind, seen.count_gaps(kind), remark=about_years(name, way, texts.iloc[0]))
     if seen.numbers is not None:
         reason = None if wanted else _identifies(seen)
         return Found(name, PLAIN, count, reason, None if wanted or reason is not None else _remark(seen))
