@@ -150,10 +150,23 @@ def sign_of(column: pd.Series) -> str | None:
     return read.get(str(column.name))
 
 
-def numbers(column: pd.Series, counts: npt.NDArray[np.int64] | None = None) -> Floats | None:
+def numbers(
+    column: pd.Series, counts: npt.NDArray[np.int64] | None = None, instead: str | None = None
+) -> Floats | None:
     """Return the column as float64 if it holds numbers alone (missing ones as NaN), else None.
 
-    Where values stand for several rows each, ``counts`` says for how many.
+    Parameters
+    ----------
+    column : Series
+    counts : (n,) array, optional
+        Where values stand for several rows each, of how many.
+    instead : str, optional
+        What to do about a column that is no feature, for messages.
+
+    Raises
+    ------
+    DataError
+        It holds what may be meant as numbers.
     """
     import pandas as pd
 
@@ -177,7 +190,7 @@ def numbers(column: pd.Series, counts: npt.NDArray[np.int64] | None = None) -> F
         parsed = np.asarray(pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan))
     except OverflowError as error:  # of whole numbers; others are infinite then, and refused as such
         raise DataError(
-            f"column {name!r} holds a number of more than 308 digits; is it a text? --drop {name}"
+            f"column {name!r} holds a number of more than 308 digits; is it a text? {instead or f'--drop {name}'}"
         ) from error
     bad = np.isnan(parsed) & ~column.isna().to_numpy()
     if bad.any():  # spaces around that pandas takes for letters, as those at which no line ends
@@ -197,23 +210,23 @@ def numbers(column: pd.Series, counts: npt.NDArray[np.int64] | None = None) -> F
         return None
     if 2 * counts[bad].sum() < there and len(np.unique(parsed[~np.isnan(parsed)])) > FEW:
         top = int(bad.sum())
-        what = "put numbers there"
+        what = "put numbers there" if instead is None else "put numbers there or leave these fields empty"
+        way = instead or f"give --numeric {name} to take them for missing, or --drop {name}"
         if where and top <= MOST_TOPS and bad[:top].all():
             what = "leave lines of names or units above the numbers out by --skip, with --no-header"
         raise DataError(
             f"column {name!r} holds numbers but for {counts[bad].sum()} of {counts.sum()} rows (first: "
-            f"{column.iloc[first]!r}{where}); {what}, or give --numeric {name} to take them for "
-            f"missing, or --drop {name}"
+            f"{column.iloc[first]!r}{where}); {what}, or {way}"
         )
     alike = texts.str.fullmatch(NUMBER_LIKE if texts.nunique() > FEW else MARKED).to_numpy(dtype=bool)
     if 2 * counts[bad][alike].sum() > counts[bad].sum():
         odd = texts[alike].iloc[0]
         sign = next((sign for sign in SIGNS if sign in odd and not bad[column.notna().to_numpy()].all()), None)
         way = "say how numbers are written by --decimal and --thousands"
+        other = instead or f"give --drop {name}, or --categorical {name}"
         raise DataError(
             f"column {name!r} holds what looks like numbers or dates but can't be read as numbers (first: {odd!r}); "
-            f"{way if sign is None else f'write {sign} beside all numbers or beside none'}, or give --drop {name}, or "
-            f"--categorical {name}"
+            f"{way if sign is None else f'write {sign} beside all numbers or beside none'}, or {other}"
         )
     return None
 

@@ -56,7 +56,7 @@ def parts_of(way: str | None) -> tuple[str, ...]:
     return PARTS[:1] if way == SEASON else PARTS[:2] if way in WAYS else PARTS
 
 
-def find_format(texts: pd.Series, name: str) -> str | None:
+def find_format(texts: pd.Series, name: str, instead: str | None = None) -> str | None:
     """Return how the texts of a column write dates, None if they don't.
 
     Parameters
@@ -65,6 +65,8 @@ def find_format(texts: pd.Series, name: str) -> str | None:
         Without missing values.
     name : str
         Of the column, for messages.
+    instead : str, optional
+        What to do about a column that is no feature, for messages.
 
     Raises
     ------
@@ -77,12 +79,13 @@ def find_format(texts: pd.Series, name: str) -> str | None:
     if not len(texts) or not any(re.fullmatch(like, texts.iloc[0].strip()) for like in likely):
         return None
     values = pd.Series(texts.unique()).str.strip()
+    other = instead or f"leave the column out (--drop {name!r})"
     if (way := find_period(values)) is not None:
         return way
     if may_be_days(values):
         raise DataError(
             f"column {name!r} holds texts such as {values.iloc[0]!r}, which may be months of years or days of any "
-            f"year; write them as 2024-12, or leave the column out (--drop {name!r})"
+            f"year; write them as 2024-12, or {other}"
         )
     values = _without_words(values)
 
@@ -98,7 +101,7 @@ def find_format(texts: pd.Series, name: str) -> str | None:
     if found == DOTTED[0] and fits(DOTTED[1]):
         raise DataError(
             f"column {name!r} holds texts such as {values.iloc[0]!r}, which may be dates or times of day; write them "
-            f"as 2024-12-31 or 23:59:00, or leave the column out (--drop {name!r})"
+            f"as 2024-12-31 or 23:59:00, or {other}"
         )
     if found is not None:
         return found
@@ -107,7 +110,7 @@ def find_format(texts: pd.Series, name: str) -> str | None:
         if len(both) == 2:
             raise DataError(
                 f"column {name!r} holds dates such as {values.iloc[0]!r}, which may begin with the day or the month; "
-                f"write them as 2024-12-31, or leave the column out (--drop {name!r})"
+                f"write them as 2024-12-31, or {other}"
             )
         if both:
             return both[0]

@@ -253,7 +253,7 @@ def read_numbers(column: pd.Series, kind: Kind) -> Floats:
             return signed[:, None]
         parsed = pd.to_numeric(known, errors="coerce")
         return np.asarray(parsed.to_numpy(dtype=np.float64, na_value=np.nan))[:, None]
-    values = numbers(column)
+    values = numbers(column, instead="write them as they are in the table of the model")
     if values is None:
         raise DataError(
             f"column {name!r} must hold numbers, as in the table of the model; it holds {first_text(column)}"

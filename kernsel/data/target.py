@@ -161,9 +161,8 @@ def read_target(
 
 def _numbers(column: pd.Series) -> Floats | None:
     """Return a target as numbers, None if it holds others; DataError if it has too many different dates for classes."""
-    dates = is_text(column) and find_format(column.astype(str), str(column.name)) is not None
-    if not dates:
-        return numbers(column)
+    if not (is_text(column) and _are_dates(column)):
+        return numbers(column, instead=ANOTHER)
     count = column.nunique()
     if 2 * count > len(column):
         raise DataError(
@@ -171,6 +170,14 @@ def _numbers(column: pd.Series) -> Floats | None:
             f"numbers to predict; {ANOTHER}, or write them as numbers"
         )
     return None
+
+
+def _are_dates(column: pd.Series) -> bool:
+    """Say whether a text column holds dates; it doesn't matter how they are read."""
+    try:
+        return find_format(column.astype(str), str(column.name)) is not None
+    except DataError:  # in two ways
+        return True
 
 
 def encode_target(
