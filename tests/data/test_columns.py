@@ -707,6 +707,13 @@ def test_columns_of_new_rows_are_not_to_be_dropped(case):
         encoder.transform(frame(c=FLAWED_TARGETS[case]).drop(columns="y"))
 
 
+def test_the_gaps_of_eurostat_are_gaps():
+    texts = pd.Series((PLACES / 7).round(3).astype(str)).where(PLACES % 20 != 3, ":") + " "
+    data = prepare(frame(c=texts), standardize=False)
+    assert data.columns[1]["missing"] == 3 / N
+    assert data.X[7, 1] == 1.0
+
+
 def test_weights_and_times_are_not_to_be_dropped():
     table = frame(w=np.where(PLACES % 10 == 3, "<5", (PLACES / 7).round(3).astype(str)))
     with pytest.raises(DataError, match=r"'w' holds numbers but for 6 of 60 rows .* name another column \(--weights"):
