@@ -79,7 +79,7 @@ def find_format(texts: pd.Series, name: str, instead: str | None = None) -> str 
     if not len(texts) or not any(re.fullmatch(like, texts.iloc[0].strip()) for like in likely):
         return None
     values = pd.Series(texts.unique()).str.strip()
-    other = instead or f"leave the column out (--drop {name!r})"
+    other = instead or f"give --drop {name!r}, or --categorical {name!r}"
     if (way := find_period(values)) is not None:
         return way
     if may_be_days(values):
@@ -87,7 +87,8 @@ def find_format(texts: pd.Series, name: str, instead: str | None = None) -> str 
             f"column {name!r} holds texts such as {values.iloc[0]!r}, which may be months of years or days of any "
             f"year; write them as 2024-12, or {other}"
         )
-    values = _without_words(values)
+    if re.fullmatch(LIKE_NAMED, values.iloc[0]):
+        values = _without_words(values)
 
     def fits(way: str) -> bool:
         if pd.isna(pd.to_datetime(values.iloc[0], format=way, errors="coerce", utc=True)):
@@ -125,7 +126,7 @@ def _without_words(texts: pd.Series) -> pd.Series:
             text = re.sub(pattern, rest, text, flags=re.IGNORECASE)
         return text
 
-    return texts.astype(object).map(plain, na_action="ignore")
+    return texts.map({text: plain(text) for text in texts.dropna().unique()}).astype(object)
 
 
 def about_years(name: str, way: str | None, example: str) -> str | None:

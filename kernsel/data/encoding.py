@@ -191,6 +191,8 @@ class Encoder:
             return self._transform_frame(given)
         X = given.X if isinstance(given, SparseTable) else given
         place = self._places(given.names if named else self.columns)
+        for name in (self.signs or {}).keys() & {*self.numeric}:
+            self.check_sign(name, None, points.dense(points.columns(X, [place[name]]))[:, 0])
         picked = points.columns(X, [place[name] for name in self.numeric])
         if is_sparse(picked):
             return self._transform_sparse(picked)
@@ -198,9 +200,6 @@ class Encoder:
         out[:, : len(self.numeric)] = picked
         holes = {name: np.isnan(X[:, place[name]]) for name in self.used}
         self._check_gaps(holes)
-        for name in self.signs or ():
-            if name in place:
-                self.check_sign(name, None, X[:, place[name]])
         self._finish(out[:, : len(self.numeric)])
         return self._with_gaps(out, holes)
 

@@ -72,7 +72,9 @@ def _are_likely(values: pd.Series, way: str) -> bool:
 
 def may_be_days(values: pd.Series) -> bool:
     """Say whether different texts such as Jan-20 may be months of years, or days of any year."""
-    return len(values) > 1 and _are_likely(values, SHORT) and not _are_years(values, SHORT)
+    if len(values) < 2 or not re.fullmatch(WAYS[SHORT], values.iloc[0]):
+        return False
+    return _are_likely(values, SHORT) and not _are_years(values, SHORT)
 
 
 def _are_years(values: pd.Series, way: str) -> bool:

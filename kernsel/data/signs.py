@@ -1,7 +1,7 @@
 """Numbers with a sign of currency or per cent beside each: ``$1,234.50``, ``-5 €``, ``4.5 %``.
 
-They are read without it, and it stays known: of a table that was read from a file in ``attrs["signs"]``, by the names
-of columns, and of a model in its encoder.
+They are read without it, and it stays known: of a table that was read from a file in ``attrs[SIGNS_READ]``, by the
+names of columns, and of a model in its encoder.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PER_CENT = "%"
-SIGNS_READ = "signs"
+SIGNS_READ = "kernsel signs"
 """Where ``attrs`` of a table has the signs that its numbers were read without."""
 Signs: TypeAlias = "dict[str, frozenset[str | None]]"
 """What rows have beside their numbers, by column: None stands for bare numbers."""

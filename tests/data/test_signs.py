@@ -6,12 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 
 from commandline import run
 from kernsel import KernelRegressor
 from kernsel.data import from_arrays, in_parts, prepare, read_table
 from kernsel.data.encoding import Encoder
 from kernsel.data.more import encode_more
+from kernsel.data.signs import SIGNS_READ
 from kernsel.errors import DataError
 from kernsel.model.model import load
 from kernsel.selection.drivers import InProcess
@@ -90,6 +92,8 @@ def test_gaps_have_no_sign_and_arrays_are_bare(tmp_path):
     assert encoder.transform(pd.DataFrame({"p": ["?", "4.5 %"]})).shape == (2, 1)
     with pytest.raises(DataError, match="'p' holds bare numbers"):
         encoder.transform(np.ones((2, 1)))
+    with pytest.raises(DataError, match="'p' holds bare numbers"):
+        encoder.transform(csr_array(np.ones((2, 1))))
     prepare(table("$").drop(columns="word")).encoder.transform(np.ones((2, 1)))
     with pytest.raises(DataError, match="'p' holds bare numbers"):
         encoder.transform(table().drop(columns="word"))
@@ -126,7 +130,7 @@ def parts(*signs):
     """Return rows in parts, as they are read from files with these signs."""
     frames = [table().drop(columns="y") for sign in signs]
     for frame, sign in zip(frames, signs, strict=True):
-        frame.attrs["signs"] = {} if sign == "bare" else {"p": sign}
+        frame.attrs[SIGNS_READ] = {} if sign == "bare" else {"p": sign}
     return [in_parts.Rows(i, frame, table()["y"], None) for i, frame in enumerate(frames)]
 
 
@@ -157,7 +161,7 @@ def test_files_of_one_table_have_one_sign(tmp_path):
         table(sign).to_csv(tmp_path / f"{number}.csv", index=False)
     table().assign(p=np.nan).to_csv(tmp_path / "3.csv", index=False)
     joined = read_table([tmp_path / f"{number}.csv" for number in (3, 0, 2)])
-    assert joined.attrs["signs"] == {"p": "%"}
+    assert joined.attrs[SIGNS_READ] == {"p": "%"}
     with pytest.raises(DataError, match="'p' has % beside its numbers in some files and nothing in others; make them"):
         read_table([tmp_path / "0.csv", tmp_path / "1.csv"])
 
