@@ -143,7 +143,7 @@ WRONG = {
     "dates": (
         "d,y\n" + "".join(f"0{1 + i % 9}/02/2020,{i}\n" for i in range(30)),
         ["t.csv"],
-        "may begin with the day or the month; write them as 2024-12-31, or leave the column out (--drop 'd')",
+        "may begin with the day or the month; write them as 2024-12-31, or give --drop 'd', or --categorical 'd'",
     ),
     "prices": (
         "p,y\n" + "".join(f"~1{i:02d}.50,{i}\n" for i in range(30)),
