@@ -201,13 +201,26 @@ def numbers(
         return parsed
     if (signed := read_marked(column)) is not None:
         return signed
+    _check_flaws(column, parsed, bad, counts, instead)
+    return None
+
+
+def _check_flaws(
+    column: pd.Series,
+    parsed: Floats,
+    bad: npt.NDArray[np.bool_],
+    counts: npt.NDArray[np.int64] | None,
+    instead: str | None,
+) -> None:
+    """Raise a DataError if a text column, of which some values are ``bad`` numbers, seems to be meant as numbers."""
+    name = column.name
     first = int(np.argmax(bad))
     where = f" in row {first + 1}" if counts is None else ""
     counts = np.ones(len(column), np.int64) if counts is None else counts
     there = int(counts[column.notna().to_numpy()].sum())
     texts = column[bad].astype(str)
     if _are_codes(texts):
-        return None
+        return
     if 2 * counts[bad].sum() < there and len(np.unique(parsed[~np.isnan(parsed)])) > FEW:
         top = int(bad.sum())
         what = "put numbers there" if instead is None else "put numbers there or leave these fields empty"
@@ -228,7 +241,6 @@ def numbers(
             f"column {name!r} holds what looks like numbers or dates but can't be read as numbers (first: {odd!r}); "
             f"{way if sign is None else f'write {sign} beside all numbers or beside none'}, or {other}"
         )
-    return None
 
 
 def _are_codes(texts: pd.Series) -> bool:
