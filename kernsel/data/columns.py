@@ -11,6 +11,7 @@ import numpy.typing as npt
 from kernsel.data.dates import LIKE_DATES, LIKE_ISO
 from kernsel.data.decimals import NUMERIC, SIGNS
 from kernsel.data.gaps import PADDED, PADDED_WORDS
+from kernsel.data.signs import SIGNS_READ, find_sign, read_marked
 from kernsel.errors import DataError
 from kernsel.numerics.points import Points, as_points, dense, is_sparse
 
@@ -123,6 +124,11 @@ def _levels(texts: Sequence[str], levels: Container[str] | None) -> set[str]:
     return words if 2 * sum(text.lstrip()[:1].isalpha() for text in others) > len(others) else set()
 
 
+def has_words(column: pd.Series) -> bool:
+    """Say whether a column has words such as None, which may be levels or gaps."""
+    return is_text(column) and bool(column.isin(PADDED_WORDS).any())
+
+
 def find_words(column: pd.Series) -> tuple[str, ...]:
     """Return the words such as None that are levels of a column, by all of its values."""
     import pandas as pd
@@ -136,10 +142,31 @@ def find_words(column: pd.Series) -> tuple[str, ...]:
     return tuple(sorted(_levels([text for text in values if isinstance(text, str)], None)))
 
 
-def numbers(column: pd.Series, counts: npt.NDArray[np.int64] | None = None) -> Floats | None:
+def sign_of(column: pd.Series) -> str | None:
+    """Return what stands beside the numbers of a column, or stood there in its file; None for bare ones."""
+    if is_text(column):
+        return find_sign(without_gaps(column))
+    read: dict[str, str] = column.attrs.get(SIGNS_READ, {})
+    return read.get(str(column.name))
+
+
+def numbers(
+    column: pd.Series, counts: npt.NDArray[np.int64] | None = None, instead: str | None = None
+) -> Floats | None:
     """Return the column as float64 if it holds numbers alone (missing ones as NaN), else None.
 
-    Where values stand for several rows each, ``counts`` says for how many.
+    Parameters
+    ----------
+    column : Series
+    counts : (n,) array, optional
+        Where values stand for several rows each, of how many.
+    instead : str, optional
+        What to do about a column that is no feature, for messages.
+
+    Raises
+    ------
+    DataError
+        It holds what may be meant as numbers.
     """
     import pandas as pd
 
@@ -163,7 +190,7 @@ def numbers(column: pd.Series, counts: npt.NDArray[np.int64] | None = None) -> F
         parsed = np.asarray(pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan))
     except OverflowError as error:  # of whole numbers; others are infinite then, and refused as such
         raise DataError(
-            f"column {name!r} holds a number of more than 308 digits; is it a text? --drop {name}"
+            f"column {name!r} holds a number of more than 308 digits; is it a text? {instead or f'--drop {name}'}"
         ) from error
     bad = np.isnan(parsed) & ~column.isna().to_numpy()
     if bad.any():  # spaces around that pandas takes for letters, as those at which no line ends
@@ -172,34 +199,48 @@ def numbers(column: pd.Series, counts: npt.NDArray[np.int64] | None = None) -> F
         bad &= np.isnan(parsed)
     if not bad.any():
         return parsed
+    if (signed := read_marked(column)) is not None:
+        return signed
+    _check_flaws(column, parsed, bad, counts, instead)
+    return None
+
+
+def _check_flaws(
+    column: pd.Series,
+    parsed: Floats,
+    bad: npt.NDArray[np.bool_],
+    counts: npt.NDArray[np.int64] | None,
+    instead: str | None,
+) -> None:
+    """Raise a DataError if a text column, of which some values are ``bad`` numbers, seems to be meant as numbers."""
+    name = column.name
     first = int(np.argmax(bad))
     where = f" in row {first + 1}" if counts is None else ""
     counts = np.ones(len(column), np.int64) if counts is None else counts
     there = int(counts[column.notna().to_numpy()].sum())
     texts = column[bad].astype(str)
     if _are_codes(texts):
-        return None
+        return
     if 2 * counts[bad].sum() < there and len(np.unique(parsed[~np.isnan(parsed)])) > FEW:
         top = int(bad.sum())
-        what = "put numbers there"
+        what = "put numbers there" if instead is None else "put numbers there or leave these fields empty"
+        way = instead or f"give --numeric {name} to take them for missing, or --drop {name}"
         if where and top <= MOST_TOPS and bad[:top].all():
             what = "leave lines of names or units above the numbers out by --skip, with --no-header"
         raise DataError(
             f"column {name!r} holds numbers but for {counts[bad].sum()} of {counts.sum()} rows (first: "
-            f"{column.iloc[first]!r}{where}); {what}, or give --numeric {name} to take them for "
-            f"missing, or --drop {name}"
+            f"{column.iloc[first]!r}{where}); {what}, or {way}"
         )
     alike = texts.str.fullmatch(NUMBER_LIKE if texts.nunique() > FEW else MARKED).to_numpy(dtype=bool)
     if 2 * counts[bad][alike].sum() > counts[bad].sum():
         odd = texts[alike].iloc[0]
         sign = next((sign for sign in SIGNS if sign in odd and not bad[column.notna().to_numpy()].all()), None)
         way = "say how numbers are written by --decimal and --thousands"
+        other = instead or f"give --drop {name}, or --categorical {name}"
         raise DataError(
             f"column {name!r} holds what looks like numbers or dates but can't be read as numbers (first: {odd!r}); "
-            f"{way if sign is None else f'write {sign} beside all numbers or beside none'}, or give --drop {name}, or "
-            f"--categorical {name}"
+            f"{way if sign is None else f'write {sign} beside all numbers or beside none'}, or {other}"
         )
-    return None
 
 
 def _are_codes(texts: pd.Series) -> bool:

@@ -21,7 +21,7 @@ from kernsel.data.decimals import NUMERIC, Marks
 from kernsel.data.gaps import SURE
 from kernsel.data.layout import END, FALLBACK, UTF8, Layout, Reading, encoding_error, find_layout, text_rows
 from kernsel.data.names import some
-from kernsel.data.signs import find_sign, read_signed, without_sign
+from kernsel.data.signs import SIGNS_READ, find_sign, read_signed, without_sign
 from kernsel.data.sources import Fit, Source
 from kernsel.errors import DataError
 
@@ -74,8 +74,9 @@ def _read(source: Source, layout: Layout, reading: Reading, notes: list[str]) ->
     decimal, thousands = first, reading.thousands
     frame = _parse(source, layout, first, None)
     texts = [name for name in frame if frame[name].dtype.kind not in "biuf"]
-    signed = {name: sign for name in texts if (sign := find_sign(frame[name])) is not None}
-    suspects = frame.assign(**{name: without_sign(frame[name], sign) for name, sign in signed.items()})
+    known = {name: without_gaps(frame[name]) for name in texts}
+    signed = {name: sign for name, column in known.items() if (sign := find_sign(column)) is not None}
+    suspects = frame.assign(**{name: without_sign(known[name], sign) for name, sign in signed.items()})
     marked = [name for name in texts if name not in signed and _is_marked(frame[name])]
     if (marked or signed) and (reading.decimal is None or reading.thousands is None):
         decimal, thousands = _decide(source, layout, suspects, [*marked, *signed], reading)
@@ -86,9 +87,9 @@ def _read(source: Source, layout: Layout, reading: Reading, notes: list[str]) ->
         plain = [name for name in texts if name not in marked or name in by_hand]
         frame = _parse(source, layout, decimal, None if by_hand else thousands, plain)
         for name in by_hand:
-            frame[name] = read_signed(frame[name], "", decimal, thousands)
+            frame[name] = read_signed(known[name], "", decimal, thousands)
     for name, sign in signed.items():
-        frame[name] = read_signed(frame[name], sign, decimal, thousands)
+        frame[name] = read_signed(known[name], sign, decimal, thousands)
     found = [*notes, *layout.notes]
     if reading.decimal is None and decimal == ",":
         found.append("numbers have a decimal comma")
@@ -103,6 +104,7 @@ def _read(source: Source, layout: Layout, reading: Reading, notes: list[str]) ->
         if row is not None:
             raise DataError(_ragged(source, layout, *row))
     frame = _drop_row_names(source, _drop_ends(source, frame), said)
+    frame.attrs[SIGNS_READ] = signed
     frame.attrs["reading"] = asdict(reading) | {
         "sep": layout.sep,
         "decimal": decimal,

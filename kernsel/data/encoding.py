@@ -37,11 +37,13 @@ from kernsel.data.columns import (
     check_sparse_values,
     check_values,
     missing_values,
+    sign_of,
 )
 from kernsel.data.gaps import share
 from kernsel.data.imputing import NormalLaw
-from kernsel.data.kinds import DATE, PLAIN, Found, Kind, gaps_in, read_numbers
+from kernsel.data.kinds import DATE, NUMBER, PLAIN, Found, Kind, gaps_in, read_numbers
 from kernsel.data.names import check_unique, listed, told_apart
+from kernsel.data.signs import check_sign
 from kernsel.data.tables import SparseTable, Table, array_names, as_pandas, as_table, is_frame
 from kernsel.errors import DataError, SelectionWarning
 from kernsel.numerics import points
@@ -84,6 +86,9 @@ class Encoder:
         How categories are coded: ``"onehot"`` or ``"hamming"``.
     pooled : dict of str to tuple of str
         The rare categories of a column, which are coded as one.
+    signs : dict of str to str or None
+        What stood beside the numbers of a column, or of a target, of the table that it was fitted on: % or a sign of
+        currency. Nothing did beside others. None in a model of before this was known.
     similarities : bool
         Whether the columns are a kernel's values with the rows that it was fitted on. The number of the row itself,
         that of a new one, then stands before them: see `kernsel.kernels.given.Precomputed`.
@@ -102,6 +107,7 @@ class Encoder:
     missing: str = "refuse"
     coding: str = ONE_HOT
     pooled: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    signs: Mapping[str, str] | None = None
     similarities: bool = False
 
     @property
@@ -185,6 +191,8 @@ class Encoder:
             return self._transform_frame(given)
         X = given.X if isinstance(given, SparseTable) else given
         place = self._places(given.names if named else self.columns)
+        for name in (self.signs or {}).keys() & {*self.numeric}:
+            self.check_sign(name, None, points.dense(points.columns(X, [place[name]]))[:, 0])
         picked = points.columns(X, [place[name] for name in self.numeric])
         if is_sparse(picked):
             return self._transform_sparse(picked)
@@ -265,12 +273,33 @@ class Encoder:
         holes: dict[str, npt.NDArray[np.bool_]] = {}
         nowhere = np.zeros(len(frame), np.bool_)  # of all columns without gaps
         for name, features in self._sources.items():
-            values = read_numbers(frame.iloc[:, place[name]].rename(name), self.kinds.get(name, PLAIN))
+            column = frame.iloc[:, place[name]].rename(name)
+            values = read_numbers(column, self.kinds.get(name, PLAIN))
             gaps = np.isnan(values[:, 0])
+            if self.kinds.get(name, PLAIN).type == NUMBER:
+                self.check_sign(name, sign_of(column), values[:, 0])
             holes[name] = gaps if gaps.any() else nowhere
             for j, part in features:
                 X[:, j] = values[:, part]
         return holes
+
+    def check_sign(self, name: str, given: str | None, values: Floats, beside: str | None = None) -> None:
+        """Raise a DataError if numbers can't be meant as those that the encoder was fitted on, by what stands beside.
+
+        Parameters
+        ----------
+        name : str
+            Of a column or target of the encoder's.
+        given : str or None
+            The sign that the numbers have, None for bare ones.
+        values : (n,) array
+            The numbers. Gaps have no sign.
+        beside : str or None
+            What the column is called in the table, if not so.
+        """
+        there = ~np.isnan(values)
+        if self.signs is not None and there.any():
+            check_sign(beside or name, given, self.signs.get(name), float(values[there.argmax()]))
 
     def _transform_frame(self, frame: Any) -> Floats:
         place = self._places([str(column) for column in frame.columns])
@@ -368,6 +397,7 @@ class Encoder:
             "missing": self.missing,
             "coding": self.coding,
             "pooled": {name: list(values) for name, values in self.pooled.items()},
+            "signs": None if self.signs is None else dict(self.signs),
             "similarities": self.similarities,
         }
 
@@ -389,6 +419,7 @@ class Encoder:
             missing=document.get("missing", "refuse"),
             coding=document.get("coding", ONE_HOT),  # as all files of before there was another one
             pooled={name: tuple(values) for name, values in document.get("pooled", {}).items()},
+            signs=document.get("signs"),
             similarities=document.get("similarities", False),
         )
 

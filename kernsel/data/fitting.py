@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from kernsel.data.choices import HAMMING, Choices
-from kernsel.data.columns import Floats, absent, as_text, check_sparse_values
+from kernsel.data.columns import Floats, absent, as_text, check_sparse_values, sign_of
 from kernsel.data.encoding import Encoder, refused
 from kernsel.data.gaps import share
 from kernsel.data.imputing import MOST_FEATURES, MOST_ROWS, NormalLaw, fit_normal, spread
-from kernsel.data.kinds import CATEGORY, PLAIN, Found, Kind, describe_columns, find_kinds, gaps_in, read_numbers
+from kernsel.data.kinds import CATEGORY, NUMBER, PLAIN, Found, Kind, describe_columns, find_kinds, gaps_in, read_numbers
 from kernsel.data.moments import LevelSums, Moments, NumberSums, Totals
 from kernsel.data.names import check_unique, listed, some
 from kernsel.data.remarks import PLAIN_REASONS
@@ -77,6 +77,7 @@ class Fit:
         self.pooled: dict[str, tuple[str, ...]] = {}
         self.all_rare: list[str] = []
         self.kinds: dict[str, Kind] = {}
+        self.signs: dict[str, str] = {}
         self.fills: dict[str, float | str] = {}
         self.gaps: dict[str, int] = {}
         self.reasons: dict[str, str] = {}
@@ -160,6 +161,7 @@ class Fit:
             missing=self.choices.missing,
             coding=self.choices.categories,
             pooled=self.pooled,
+            signs=self.signs,
         )
 
     @property
@@ -278,6 +280,8 @@ def fit_frame(fit: Fit, frame: pd.DataFrame, found: list[Found], aside: tuple[st
             continue
         if each.kind != PLAIN:
             fit.kinds[each.name] = each.kind
+        if each.kind.type == NUMBER and (sign := sign_of(column)) is not None:
+            fit.signs[each.name] = sign
         fit.add_numbers(each.name, each.kind.features(each.name), read_numbers(column, each.kind))
     check_features(found)
     encoder = fit.encoder(aside)
@@ -355,7 +359,7 @@ def fit_sparse(
         )
     places = np.flatnonzero(kept)
     names = tuple(table.names[j] for j in places)
-    encoder = Encoder(table.names, names, np.zeros(places.size), scale[places], {}, aside)
+    encoder = Encoder(table.names, names, np.zeros(places.size), scale[places], {}, aside, signs={})
     return encoder, encoder.transform(table)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 GAPS = frozenset(
     {
-        *("", "?", "-", "--", ".", "..", "na", "NA", "Na", "n/a", "N/A", "n.a.", "N.A.", "#N/A", "#NA", "<NA>"),
+        *("", "?", "-", "--", ".", "..", ":", "na", "NA", "Na", "n/a", "N/A", "n.a.", "N.A.", "#N/A", "#NA", "<NA>"),
         *("nan", "NaN", "NAN", "-nan", "-NaN", "null", "NULL", "Null", "None", "missing", "Missing", "MISSING"),
     }
 )

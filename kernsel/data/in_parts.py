@@ -11,22 +11,25 @@ Each is a function of a part, whose values are merged in the order of the parts;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
 from kernsel.data.choices import Choices
-from kernsel.data.columns import FILL_IN, Floats, as_text, check_values
+from kernsel.data.columns import FILL_IN, Floats, as_text, check_values, find_words, has_words, sign_of
 from kernsel.data.encoding import Encoder
 from kernsel.data.fitting import Fit, check_features, incomplete, law_rows, too_many_levels
-from kernsel.data.kinds import CATEGORY, PLAIN, Found, Indices, find_in, find_kind, read_numbers
+from kernsel.data.gaps import WORDS
+from kernsel.data.kinds import CATEGORY, NUMBER, PLAIN, Found, Indices, find_in, find_kind, read_numbers
 from kernsel.data.moments import LevelSums, Moments, NumberSums, Totals
 from kernsel.data.more import Kept, encode_columns, rows_that_count
 from kernsel.data.names import listed
 from kernsel.data.remarks import check_any_feature, check_left, check_rows, describe_weights, some_rows, what_is_shared
 from kernsel.data.seen import Different, Glimpse, Seen
+from kernsel.data.signs import Signs, join_signs, single_sign
 from kernsel.data.tables import SparseTable, array_names, as_pandas, as_table, is_frame, take
 from kernsel.data.target import Rest, Target, encode_targets, read_target, split_targets
 from kernsel.errors import DataError
@@ -71,12 +74,18 @@ class Columns(NamedTuple):
     found : sequence of Found
     complete : sequence of Found or None
         What the columns were found to be before rows that lack values were left out; None if they aren't.
+    signs : dict of str to str
+        What stands beside the numbers of columns and targets.
+    words : dict of str to tuple of str, or None
+        The words such as None that are values of each target; None before all parts were looked at: they are then.
     """
 
     choices: Choices
     names: tuple[str, ...] = ()
     found: Sequence[Found] = ()
     complete: Sequence[Found] | None = None
+    signs: Mapping[str, str] = MappingProxyType({})
+    words: Mapping[str, tuple[str, ...]] | None = None
 
 
 class Part(NamedTuple):
@@ -111,7 +120,8 @@ class Part(NamedTuple):
                 raise DataError(
                     f"the table has {len(frame)} rows and {name!r} has {len(column)}; they must have as many"
                 )
-        kept = rows_that_count(len(frame), targets, rows.weights, choices.missing)
+        words = dict.fromkeys(targets, WORDS) if columns.words is None else columns.words
+        kept = rows_that_count(len(frame), targets, rows.weights, choices.missing, words)
         targeted = kept.rows.size
         if columns.complete is not None and targeted:
             kept = kept.without(incomplete(frame, columns.complete))
@@ -140,9 +150,11 @@ class TargetView(NamedTuple):
     moments: Moments | None
 
     @classmethod
-    def of(cls, column: pd.Series, name: str, weights: Floats | None) -> Self:
-        """Return what is seen of a part."""
-        _, values, floats = read_target(column, name)
+    def of(cls, column: pd.Series, name: str, weights: Floats | None, words: tuple[str, ...] | None) -> Self:
+        """Return what is seen of a part; of one with words such as None, before all parts tell what these are, less."""
+        if words is None and has_words(column):
+            return cls(Different.of(column), None)
+        _, values, floats = read_target(column, name, words)
         if floats is None and values.dtype.kind in "biuf":
             floats = values.astype(np.float64)
         if floats is None:
@@ -170,6 +182,10 @@ class View(NamedTuple):
         Rows of the table; those of them with a weight; of these, with a target; and those that count.
     weight : float or None
         Sum of the weights, if there are any.
+    signs : dict of str to frozenset
+        What stands beside the numbers of columns and targets that have values.
+    wordy : bool
+        Whether a target has words such as None, and it isn't known whether these are values.
     """
 
     names: tuple[str, ...]
@@ -180,6 +196,8 @@ class View(NamedTuple):
     targeted: int
     rows: int
     weight: float | None
+    signs: Signs
+    wordy: bool
 
     def merge(self, other: Self) -> Self:
         """Return what is seen of these rows and those behind them."""
@@ -200,6 +218,8 @@ class View(NamedTuple):
             self.targeted + other.targeted,
             self.rows + other.rows,
             None if self.weight is None or other.weight is None else self.weight + other.weight,
+            join_signs(self.signs, other.signs),
+            self.wordy or other.wordy,
         )  # fmt: skip
 
 
@@ -261,9 +281,20 @@ def look(rows: Rows, columns: Columns) -> View:
     frame, kept = part.frame, part.kept
     names = tuple(map(str, frame.columns))
     each = tuple(Glimpse.of(frame.iloc[:, j].rename(name), kept.rows, kept.given) for j, name in enumerate(names))
-    targets = {name: TargetView.of(column, name, kept.weights) for name, column in part.targets.items()}
+    words: Mapping[str, tuple[str, ...]] = columns.words or {}
+    targets = {
+        name: TargetView.of(column, name, kept.weights, words.get(name)) for name, column in part.targets.items()
+    }
     weight = None if kept.weights is None else float(kept.weights.sum())
-    return View(names, each, targets, kept.given, kept.weighty, part.targeted, kept.rows.size, weight)
+    given = {name: frame.iloc[:, j].rename(name) for j, name in enumerate(names)} | part.targets
+    signs = {name: frozenset({sign_of(column.rename(name))}) for name, column in given.items() if column.notna().any()}
+    wordy = columns.words is None and any(map(has_words, part.targets.values()))
+    return View(names, each, targets, kept.given, kept.weighty, part.targeted, kept.rows.size, weight, signs, wordy)
+
+
+def find_target_words(view: View) -> dict[str, tuple[str, ...]]:
+    """Return the words such as None that are values of each target, as all of its rows tell."""
+    return {name: find_words(each.values.values) for name, each in view.targets.items()}
 
 
 @naming
@@ -294,7 +325,10 @@ def find_columns(view: View, closer: Closer, before: Columns) -> Columns:
         if each.kind.type == CATEGORY and each.reason is None and column.found and not column.found.complete:
             size = 8.0 * view.rows * column.levels
             raise DataError(too_many_levels(each.name, column.levels, view.rows, size))
-    return before._replace(names=view.names, found=found)
+    numbers = [*(each.name for each in found if each.kind.type == NUMBER and each.reason is None), *view.targets]
+    each_sign = {name: single_sign(name, view.signs.get(name, frozenset()), "parts of the table") for name in numbers}
+    signs = {name: sign for name, sign in each_sign.items() if sign is not None}
+    return before._replace(names=view.names, found=found, signs=signs)
 
 
 def complete(columns: Columns) -> Columns | None:
@@ -343,7 +377,7 @@ def find_encoder(
     """Return the encoder, without the law of missing numbers, and the fit that it is of."""
     check_features(columns.found)
     fit = Fit(columns.names, columns.choices, measures.totals.rows, standardize, None, None, measures.totals)
-    fit.found = list(columns.found)
+    fit.found, fit.signs = list(columns.found), dict(columns.signs)
     for each in columns.found:
         sums = measures.columns.get(each.name)
         if isinstance(sums, LevelSums):

@@ -12,9 +12,10 @@ import numpy.typing as npt
 
 from kernsel.data.choices import Choices
 from kernsel.data.columns import Floats, absent, as_text, find_words, first_text, is_text, numbers, without_gaps
-from kernsel.data.dates import TIMES, find_format, parts_of, read_dates
+from kernsel.data.dates import TIMES, about_years, find_format, parts_of, read_dates
 from kernsel.data.names import listed, some
 from kernsel.data.periods import WAYS
+from kernsel.data.signs import read_marked
 from kernsel.errors import DataError
 from kernsel.numerics.runtime.once import once
 
@@ -247,9 +248,12 @@ def read_numbers(column: pd.Series, kind: Kind) -> Floats:
     if kind.loose and is_text(column):
         import pandas as pd
 
-        parsed = pd.to_numeric(without_gaps(column), errors="coerce")
+        known = without_gaps(column)
+        if (signed := read_marked(known)) is not None:
+            return signed[:, None]
+        parsed = pd.to_numeric(known, errors="coerce")
         return np.asarray(parsed.to_numpy(dtype=np.float64, na_value=np.nan))[:, None]
-    values = numbers(column)
+    values = numbers(column, instead="write them as they are in the table of the model")
     if values is None:
         raise DataError(
             f"column {name!r} must hold numbers, as in the table of the model; it holds {first_text(column)}"
@@ -292,10 +296,11 @@ def find_kind(seen: Column, choices: Choices) -> Found:
     if pd.api.types.is_datetime64_any_dtype(column.dtype) or _are_dates(column):
         return Found(name, Kind(DATE), count)
     if is_text(column):
-        way = find_format(without_gaps(column, ()).dropna().astype(str), name)
+        texts = without_gaps(column, ()).dropna().astype(str)
+        way = find_format(texts, name)
         if way is not None:
             kind = Kind(DATE, format=way)
-            return Found(name, kind, seen.count_gaps(kind))
+            return Found(name, kind, seen.count_gaps(kind), remark=about_years(name, way, texts.iloc[0]))
     if seen.numbers is not None:
         reason = None if wanted else _identifies(seen)
         return Found(name, PLAIN, count, reason, None if wanted or reason is not None else _remark(seen))

@@ -381,11 +381,20 @@ def _width(rows: Sequence[Sequence[str]]) -> int:
 
 
 def _titles(rows: Sequence[Sequence[str]]) -> int:
-    """Return how many rows with a first field alone are above a table of more columns."""
-    if _width(rows) == 1:
+    """Return how many rows are above a table of more columns: with a first field alone, or short ones above a header.
+
+    A short row has no numbers, and two fields less than the table at least: a header may lack the name of one column.
+    """
+    width = _width(rows)
+    if width == 1:
         return 0
-    alone = [bool(row[0].strip()) and not any(field.strip() for field in row[1:]) for row in rows[: MOST_TITLES + 1]]
-    titles = next((i for i, title in enumerate(alone) if not title), 0)
+    first = [[field.strip() for field in row] for row in rows[: MOST_TITLES + 1]]
+    alone = [bool(row[0]) and not any(row[1:]) for row in first]
+    short = [len(row) < width - 1 and not any(map(is_number, row)) for row in first]
+    titles, cut = (next((i for i, title in enumerate(each) if not title), 0) for each in (alone, short))
+    if cut > titles and len(first[cut]) == width:
+        below = [[field.strip() for field in row] for row in rows[cut:]]
+        titles = cut if has_header(below) else titles
     return titles if len(rows) - titles >= LEAST_LINES else 0
 
 
@@ -410,7 +419,11 @@ def _is_even(rows: Sequence[Sequence[str]]) -> bool:
 
 def _has_pairs(rows: Sequence[Sequence[str]]) -> bool:
     """Say whether every row has several numbers with spaces between in a field: those separate the columns."""
-    return all(any(re.fullmatch(PAIRS, field) and not re.fullmatch(NUMERIC, field) for field in row) for row in rows)
+
+    def is_pair(text: str) -> bool:
+        return bool(re.fullmatch(PAIRS, text) and not re.fullmatch(NUMERIC, text))
+
+    return all(any(is_pair(field.strip()) for field in row) for row in rows)
 
 
 def _header_names(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from kernsel.data.columns import Floats, as_text, check_values, missing_values
+from kernsel.data.columns import Floats, as_text, check_values, missing_values, sign_of
 from kernsel.data.encoding import Encoder
+from kernsel.data.gaps import PADDED_WORDS
 from kernsel.data.names import listed
 from kernsel.data.sample import read_sample
 from kernsel.data.tables import as_pandas, as_table, take
@@ -75,13 +76,17 @@ def encode_more(
     k = len(shift) if labels is None else 1
     if len(columns) != k:
         raise DataError(f"the model has {k} target{'s' * (k != 1)}, and y has {len(columns)} columns")
-    kept = rows_that_count(n, columns, weights, encoder.missing)
+    words = words_among(labels)
+    kept = rows_that_count(n, columns, weights, encoder.missing, dict.fromkeys(columns, words))
     if encoder.missing == "drop" and encoder.fills and kept.rows.size:
         kept = kept.without(encoder.missing_rows(table))
     rows = kept.rows
     if not rows.size:
         raise DataError(f"none of the {n} rows is left: they lack targets, values or weights; give some that have them")
     columns = {name: take(column, rows) for name, column in columns.items()}
+    for (name, column), known in zip(columns.items(), encoder.ignored, strict=False):  # the targets are first there
+        if hasattr(column, "iloc") and (floats := read_target(column, name, words)[2]) is not None:
+            encoder.check_sign(known, sign_of(column.rename(name)), floats, name)
     Y = encode_columns(columns, labels, shift, scale)
     X = encoder.transform(take(table, rows) if rows.size < n else table)
     return MoreRows(X, np.ascontiguousarray(Y), kept.weights, n - rows.size)
@@ -110,12 +115,33 @@ class Kept(NamedTuple):
         return self._replace(rows=self.rows[kept], weights=None if self.weights is None else self.weights[kept])
 
 
-def rows_that_count(n: int, columns: Mapping[str, Any], weights: npt.ArrayLike | None, missing: str) -> Kept:
-    """Return the rows of a table with a weight greater than 0 and all targets, which may be ``"refuse"``d to lack."""
+def words_among(labels: Sequence[Any] | None) -> tuple[str, ...]:
+    """Return the words such as None that are classes; there are none where the target is numbers."""
+    return tuple(label for label in labels or () if isinstance(label, str) and label in PADDED_WORDS)
+
+
+def rows_that_count(
+    n: int,
+    columns: Mapping[str, Any],
+    weights: npt.ArrayLike | None,
+    missing: str,
+    words: Mapping[str, Container[str]],
+) -> Kept:
+    """Return the rows of a table with a weight greater than 0 and all targets, which may be ``"refuse"``d to lack.
+
+    Parameters
+    ----------
+    n : int
+    columns : mapping of name to (n,) array or Series
+    weights : (n,) array or None
+    missing : str
+    words : mapping of name to container of str
+        The words such as None that are values of each target; they are gaps otherwise.
+    """
     sample = read_sample(n, weights, None, least=0)
     kept = Kept(sample.places, sample.weights, n, sample.places.size)
     for name, column in columns.items():
-        gaps = target_gaps(column)
+        gaps = target_gaps(column, words[name])
         if gaps.any() and missing == "refuse":
             raise DataError(missing_values(gaps, name))
         kept = kept.without(gaps)
@@ -131,7 +157,7 @@ def _targets(columns: Mapping[str, Any], shift: Floats, scale: Floats) -> Floats
     """Return the targets (k, m) of a regression in the units of its model."""
     Y = np.empty((len(columns), len(next(iter(columns.values())))))
     for row, (name, column) in zip(Y, columns.items(), strict=True):
-        _, values, floats = read_target(column, name)
+        _, values, floats = read_target(column, name, ())
         if floats is None and values.dtype.kind not in "biuf":
             raise DataError(
                 f"target {name!r} holds text (first: {str(values[0])[:40]!r}), but the model is a regression"
@@ -144,10 +170,11 @@ def _targets(columns: Mapping[str, Any], shift: Floats, scale: Floats) -> Floats
 def _classes(columns: Mapping[str, Any], labels: Sequence[Any], k: int) -> Floats:
     """Return the classes as -1 and +1, (k, m)."""
     ((name, column),) = columns.items()
-    given, values, floats = read_target(column, name)
+    words = words_among(labels)
+    given, values, floats = read_target(column, name, words)
     numbers = {label: number for number, label in enumerate(labels)}
     unknown: list[Any] = []
-    texts = [as_text(column)] if hasattr(column, "iloc") else []  # as other parts have made all labels
+    texts = [as_text(column, words)] if hasattr(column, "iloc") else []  # as other parts have made all labels
     for form in (given, values, *([] if floats is None else [floats]), *texts):
         each, places = np.unique(form.astype(object) if form.dtype.kind == "O" else form, return_inverse=True)
         unknown = [label for label in each.tolist() if label not in numbers]

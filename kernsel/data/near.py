@@ -191,7 +191,7 @@ def _read_time(time: object, table: Table, who: str) -> tuple[Floats, bool]:
     dates = pd.api.types.is_datetime64_any_dtype(column.dtype)
     if not dates and not pd.api.types.is_numeric_dtype(column.dtype):
         texts = column.dropna().astype(str)
-        way = find_format(texts, str(column.name))
+        way = find_format(texts, str(column.name), "name another column by when")
         if way in TIMES:
             raise OptionError(
                 f"when: column {column.name!r} holds times of day, which say nothing of their order over several days; "

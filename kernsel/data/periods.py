@@ -23,8 +23,14 @@ MONTHS = {name: number for number, month in enumerate(LONG, start=1) for name in
 YEAR, MONTH, NAME = r"(?P<year>\d{4})", r"(?P<month>0?[1-9]|1[0-2])", r"(?P<name>[A-Za-z]{3,9})\.?"
 WEEK, SEASON, COUNTED = "2024 W01", "2024-25", "1-01"
 """The last one is a month of a year that is counted from 1."""
+SHORT, SHORT_FIRST = "Jan 24", "24 Jan"
+"""Months of years of two digits."""
+FIRST_SHORT = 69
+"""Years of two digits from this one on are of the last century, others of this one, as POSIX has them."""
+MOST_DAYS = {name: 30 if month in (4, 6, 9, 11) else 29 if month == 2 else 31 for name, month in MONTHS.items()}
+"""Days that months may have."""
 PERIODS = {
-    "2024-01": rf"{YEAR}-{MONTH}",
+    "2024-01": rf"{YEAR}[-/]{MONTH}",
     "2024M01": rf"{YEAR} ?[Mm]{MONTH}",
     "01/2024": rf"{MONTH}/{YEAR}",
     "2024 Jan": rf"{YEAR}(?:,? +|-){NAME}",
@@ -32,6 +38,8 @@ PERIODS = {
     "2024 Q1": rf"{YEAR}[ -]?[Qq](?P<quarter>[1-4])",
     "Q1 2024": rf"[Qq](?P<quarter>[1-4])[ -]?{YEAR}",
     WEEK: rf"{YEAR}[ -]?[Ww](?P<week>\d{{1,2}})",
+    SHORT: rf"{NAME}[- ]?'?(?P<short>\d{{2}})",
+    SHORT_FIRST: rf"(?P<short>\d{{2}})[- ]{NAME}",
 }
 """Ways to write a period, each by an example."""
 WAYS = {**PERIODS, SEASON: rf"{YEAR}[-/](?P<next>\d{{2}})", COUNTED: rf"(?P<year>\d{{1,3}})-{MONTH}"}
@@ -50,7 +58,7 @@ def find_period(values: pd.Series) -> str | None:
         return SEASON
     for way, pattern in PERIODS.items():
         if re.fullmatch(pattern, values.iloc[0]) and _are_likely(values, way):
-            return way
+            return None if way in (SHORT, SHORT_FIRST) and not _are_years(values, way) else way
     if re.fullmatch(WAYS[COUNTED], values.iloc[0]) and bool((np.diff(_months(values, COUNTED)) == 1).all()):
         return COUNTED
     return None
@@ -60,6 +68,24 @@ def _are_likely(values: pd.Series, way: str) -> bool:
     """Say whether all texts write periods in a way, of our times."""
     days = read_periods(values, way)[:, 0]
     return bool(((days >= EARLIEST) & (days < LATEST)).all())
+
+
+def may_be_days(values: pd.Series) -> bool:
+    """Say whether different texts such as Jan-20 may be months of years, or days of any year."""
+    if len(values) < 2 or not re.fullmatch(WAYS[SHORT], values.iloc[0]):
+        return False
+    return _are_likely(values, SHORT) and not _are_years(values, SHORT)
+
+
+def _are_years(values: pd.Series, way: str) -> bool:
+    """Say whether the numbers beside months are years: no days, or such that no month of a series is left out."""
+    parts = values.str.extract(f"^{WAYS[way]}$")
+    numbers = parts["short"].astype(int)
+    if bool((numbers == 0).any() or (numbers > parts["name"].str.lower().map(MOST_DAYS)).any()):
+        return True
+    if way == SHORT_FIRST:
+        return False
+    return "'" in values.iloc[0] or bool((np.diff(np.unique(_months(values, way))) == 1).all())
 
 
 def read_periods(values: pd.Series, way: str) -> Floats:
@@ -80,7 +106,12 @@ def read_periods(values: pd.Series, way: str) -> Floats:
 def _months(values: pd.Series, way: str) -> Floats:
     """Return the months from 1970 to periods (n,), NaN where a text isn't one."""
     parts = values.astype(str).str.extract(f"^{WAYS[way]}$")
-    months = 12 * (parts["year"].astype(float) - 1970)
+    if "short" in parts:
+        short = parts["short"].astype(float)
+        years = short.where(short < FIRST_SHORT, short - 100) + 2000
+    else:
+        years = parts["year"].astype(float)
+    months = 12 * (years - 1970)
     if "month" in parts:
         months += parts["month"].astype(float) - 1
     elif "name" in parts:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernsel.data.choices import HAMMING, Choices, make_choices
-from kernsel.data.columns import Floats, is_text, missing_values
+from kernsel.data.columns import Floats, is_text, missing_values, sign_of
 from kernsel.data.copies import TOGETHER, check_copies
 from kernsel.data.dataset import Dataset
 from kernsel.data.encoding import Encoder
@@ -240,6 +240,8 @@ def _dataset(
     notes = [*notes, *sample.notes]
     table = sample.rows(table)
     columns = {name: sample.rows(column) for name, column in columns.items()}
+    read = {name: sign_of(column.rename(name)) for name, column in columns.items() if hasattr(column, "iloc")}
+    signs = {name: sign for name, sign in read.items() if sign is not None}
     table, columns, sample = _with_targets(table, columns, sample, choices.missing, notes)
     found = find(table, choices, sample.places)
     if choices.missing == "drop" and not isinstance(table, SparseTable):
@@ -266,6 +268,7 @@ def _dataset(
     if sample.weights is not None:
         notes.append(describe_weights(sample.places.size, float(sample.weights.sum())))
     encoder, X, document = _encoded(table, aside, standardize, sample.weights, target.Y, choices, found, notes)
+    encoder = replace(encoder, signs={**signs, **(encoder.signs or {})})
     return Dataset(
         X=X,
         Y=target.Y,

@@ -19,8 +19,10 @@ from scipy.sparse import vstack as stack_rows
 
 from kernsel import protocols, registry
 from kernsel.data.blocks import join_blocks
+from kernsel.data.columns import sign_of
 from kernsel.data.layout import Reading
 from kernsel.data.names import listed
+from kernsel.data.signs import SIGNS_READ, Signs, join_signs, single_sign
 from kernsel.data.sources import Source, find_sources
 from kernsel.data.tables import SparseTable, names_of
 from kernsel.errors import BrokenPlugin, DataError, KernselError, PluginWarning
@@ -151,7 +153,7 @@ def _read_all(sources: Sequence[Source], expected: list[str] | None, reading: Re
     import pandas as pd
 
     first = _read(sources[0], expected, reading)
-    lengths = [len(first)]
+    lengths, signs = [len(first)], _signs_in(first)
     names = names_of(first)
     alike = Reading(**first.attrs["reading"]) if "reading" in first.attrs else reading
 
@@ -168,6 +170,7 @@ def _read_all(sources: Sequence[Source], expected: list[str] | None, reading: Re
                     f"{listed(odd[:1])}); give files of one layout"
                 )
             lengths.append(len(table))
+            signs.update(join_signs(signs, _signs_in(table)))
             yield table
 
     notes = list(first.attrs["notes"])
@@ -182,9 +185,19 @@ def _read_all(sources: Sequence[Source], expected: list[str] | None, reading: Re
                 f"out the files that differ (first: {sources[0].name})"
             )
         joined = pd.DataFrame(columns, copy=False)
+        found = {name: single_sign(name, signs[name], "files") for name in signs}
+        joined.attrs[SIGNS_READ] = {name: sign for name, sign in found.items() if sign is not None}
     rows = ", ".join(map(str, lengths)) if len(lengths) <= MOST_LENGTHS else str(sum(lengths))
     joined.attrs["notes"] = [*notes, f"{len(sources)} files of {rows} rows together"]
     return joined
+
+
+def _signs_in(table: pd.DataFrame | SparseTable) -> Signs:
+    """Return what stands beside the numbers of columns that have values; nothing for sparse tables."""
+    if isinstance(table, SparseTable):
+        return {}
+    numeric = table.select_dtypes("number")
+    return {str(name): frozenset({sign_of(table[name])}) for name in numeric if table[name].notna().any()}
 
 
 def _stacked(tables: Sequence[SparseTable]) -> SparseTable:

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+ANOTHER = "name another column (--weights NAME)"
+"""What to do about a column that can't be weights."""
+
+
 @dataclass(frozen=True, eq=False)
 class Roles:
     """A table without the columns that say how its rows are used, and these columns.
@@ -81,7 +85,7 @@ def assign_roles(
             raise DataError(f"column {name!r} can't be both {taken[name]} and {role}; name two columns")
         taken[name] = role
     columns = {role: column_of(frame, name) for role, name in aside.items()}
-    if "weights" in columns and numbers(columns["weights"]) is None:
+    if "weights" in columns and numbers(columns["weights"], instead=ANOTHER) is None:
         raise DataError(f"weights in column {weights!r} must be numbers, but it holds text; name another column")
     rest = without(frame, aside.values())
     rest.attrs.update(frame.attrs, aside=list(aside.values()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -143,12 +143,17 @@ def split_targets(y: Any) -> dict[str, Any]:
     return {str(getattr(y, "name", None) or "y"): y if hasattr(y, "iloc") else as_vector(y)}
 
 
-def read_target(column: Any, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any], Floats | None]:
-    """Return a target as given, its values as an array of one plain kind, and as numbers if they are meant as such."""
+def read_target(
+    column: Any, name: str, words: Container[str] | None = None
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any], Floats | None]:
+    """Return a target as given, its values as an array of one plain kind, and as numbers if they are meant as such.
+
+    ``words`` are those such as None that are its values, where other rows have told: see `without_gaps`.
+    """
     if hasattr(column, "iloc"):
         check_missing(column, name)
-        floats = _numbers(column.rename(name))
-        return given_column(column), plain_column(column, floats), floats
+        floats = None if words else _numbers(column.rename(name))
+        return given_column(column), plain_column(column, floats, words), floats
     given = np.asarray(column)
     values = plain_vector(given, name)
     return given, values, values.astype(np.float64) if values.dtype.kind in "iuf" else None
@@ -156,9 +161,8 @@ def read_target(column: Any, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[A
 
 def _numbers(column: pd.Series) -> Floats | None:
     """Return a target as numbers, None if it holds others; DataError if it has too many different dates for classes."""
-    dates = is_text(column) and find_format(column.astype(str), str(column.name)) is not None
-    if not dates:
-        return numbers(column)
+    if not (is_text(column) and _are_dates(column)):
+        return numbers(column, instead=ANOTHER)
     count = column.nunique()
     if 2 * count > len(column):
         raise DataError(
@@ -166,6 +170,14 @@ def _numbers(column: pd.Series) -> Floats | None:
             f"numbers to predict; {ANOTHER}, or write them as numbers"
         )
     return None
+
+
+def _are_dates(column: pd.Series) -> bool:
+    """Say whether a text column holds dates; it doesn't matter how they are read."""
+    try:
+        return find_format(column.astype(str), str(column.name)) is not None
+    except DataError:  # in two ways
+        return True
 
 
 def encode_target(
@@ -355,16 +367,16 @@ def as_vector(y: npt.ArrayLike) -> npt.NDArray[Any]:
     return values
 
 
-def target_gaps(column: object) -> npt.NDArray[np.bool_]:
-    """Return where a target is missing, (n,)."""
+def target_gaps(column: object, words: Container[str] | None = None) -> npt.NDArray[np.bool_]:
+    """Return where a target is missing, (n,); ``words`` as in `read_target`."""
     if hasattr(column, "iloc"):
-        return np.asarray(without_gaps(column).isna())
+        return np.asarray(without_gaps(column, words).isna())
     values = np.asarray(column)
     if values.dtype.kind != "U":
         return missing(values)
     import pandas as pd
 
-    return np.asarray(without_gaps(pd.Series(values, dtype=object)).isna())
+    return np.asarray(without_gaps(pd.Series(values, dtype=object), words).isna())
 
 
 def given_column(target: pd.Series) -> npt.NDArray[Any]:
@@ -376,8 +388,8 @@ def given_column(target: pd.Series) -> npt.NDArray[Any]:
     return np.asarray(target.to_numpy(plain if isinstance(plain, np.dtype) else np.dtype(object)))
 
 
-def plain_column(target: pd.Series, floats: Floats | None) -> npt.NDArray[Any]:
-    """Return the target's values as an array of one plain kind."""
+def plain_column(target: pd.Series, floats: Floats | None, words: Container[str] | None) -> npt.NDArray[Any]:
+    """Return the target's values as an array of one plain kind; ``words`` as in `read_target`."""
     import pandas as pd
 
     if isinstance(target.dtype, pd.CategoricalDtype):
@@ -389,7 +401,7 @@ def plain_column(target: pd.Series, floats: Floats | None) -> npt.NDArray[Any]:
         return np.asarray(target, dtype=np.uint64 if unsigned else np.int64)
     if pd.api.types.is_float_dtype(target.dtype):
         return np.asarray(target, dtype=np.float64)
-    return as_text(target) if floats is None else floats
+    return as_text(target, words) if floats is None else floats
 
 
 def plain_vector(values: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:

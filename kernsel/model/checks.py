@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernsel.data.choices import CODINGS, MISSING
+from kernsel.data.decimals import SIGNS
 from kernsel.data.encoding import Encoder
 from kernsel.data.imputing import NormalLaw
 from kernsel.data.kinds import CATEGORY, DATE, NUMBER, ORDINAL, Kind
@@ -139,6 +140,8 @@ def _check_encoder(encoder: Encoder) -> None:
     m = len(encoder.numeric)
     _need(encoder.mean.shape == encoder.scale.shape == (m,), "scales of other features")
     _need(_finite(encoder.mean) and _finite(encoder.scale) and bool((encoder.scale > 0).all()), "scales that are none")
+    signs = encoder.signs or {}
+    _need(_all_text(signs) and all(sign in SIGNS for sign in signs.values()), "numbers with an unknown sign")
     for kind in encoder.kinds.values():
         _check_kind(kind)
     _need(encoder.missing in MISSING, "an unknown way to treat missing values")

@@ -143,7 +143,7 @@ WRONG = {
     "dates": (
         "d,y\n" + "".join(f"0{1 + i % 9}/02/2020,{i}\n" for i in range(30)),
         ["t.csv"],
-        "may begin with the day or the month; write them as 2024-12-31, or leave the column out (--drop 'd')",
+        "may begin with the day or the month; write them as 2024-12-31, or give --drop 'd', or --categorical 'd'",
     ),
     "prices": (
         "p,y\n" + "".join(f"~1{i:02d}.50,{i}\n" for i in range(30)),
@@ -220,6 +220,36 @@ def test_predict_reads_a_table_as_that_of_the_selection(remembering, tmp_path):
     plain = tmp_path / "plain.txt"
     plain.write_text(table.read_text().partition("hand\n")[2])
     assert run("predict", model, plain, "--skip", "0").stdout == given.stdout
+
+
+def test_no_row_is_skipped_in_silence(remembering, tmp_path):
+    """A file without the lines above the selection's table has rows there, which its skip would lose."""
+    table, model = remembering
+    whole = run("predict", model, table).stdout
+    rows = table.read_text().partition("hand\n")[2]
+    (tmp_path / "t.txt").write_text(rows)
+    said = run("predict", model, tmp_path / "t.txt", code=2).stderr
+    assert "--skip 2, but the first 2 lines of this one are as its rows are; give --skip 0 if they belong" in said
+    assert run("predict", model, tmp_path / "t.txt", "--skip", "0").stdout == whole
+    assert len(run("predict", model, tmp_path / "t.txt", "--skip", "2").stdout.splitlines()) == 29
+    (tmp_path / "t.txt").write_text("a title\n" + rows)
+    said = run("predict", model, tmp_path / "t.txt", code=2).stderr
+    assert "--skip 2, but the first line of this one is as its rows are" in said
+    (tmp_path / "t.txt").write_text("a;b;c\nkg;m;s\n" + rows)
+    assert run("predict", model, tmp_path / "t.txt").stdout == whole
+
+
+@pytest.mark.parametrize("above", ["", "a title\n", "a title\nand another one\n", "1,2,3\n"])
+def test_a_skip_is_remembered_where_a_header_follows(tmp_path, above):
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(rng.normal(size=(N, 3)), columns=["a", "b", "y"])
+    text = frame.to_csv(index=False)
+    (tmp_path / "t.csv").write_text("1,2,3\n" + text)
+    run("select", tmp_path / "t.csv", "--skip", "1", *QUICK, "--model", tmp_path / "m.npz")
+    (tmp_path / "u.csv").write_text(above + text)
+    given = run("predict", tmp_path / "m.npz", tmp_path / "t.csv").stdout
+    assert len(given.splitlines()) == N + 1
+    assert run("predict", tmp_path / "m.npz", tmp_path / "u.csv").stdout == given
 
 
 def test_a_table_of_another_form_is_read_by_its_own(remembering, tmp_path):

@@ -17,7 +17,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kernsel.data import Encoder, from_arrays, make_choices, prepare
+from kernsel.data import Encoder, assign_roles, from_arrays, make_choices, prepare
 from kernsel.data.fitting import COMMON, TELLING
 from kernsel.data.kinds import Kind, find_kind
 from kernsel.data.seen import Different, Glimpse, Seen
@@ -236,7 +236,7 @@ def test_dates_of_pandas_and_dates_that_can_be_read_in_two_ways():
 
 NUMBER_LIKE = {
     "currency": ["$1,200", "$900"],
-    "per cent": ["12.5%", "3%"],
+    "per cent": ["12,5%", "3%"],
     "commas": ["1,5", "2,5", "3,25"],
 }
 
@@ -672,6 +672,54 @@ NO_TARGETS = {
     ),
     "one value": (["a"] * N, "so there is nothing to learn; name the column to predict (--target NAME)"),
 }
+
+
+FLAWED_TARGETS = {
+    "a flaw": np.where(PLACES % 10 == 3, "<5", (PLACES / 7).round(3).astype(str)),
+    "a sign beside some": np.where(PLACES % 2 == 0, "$5.5", (PLACES / 7).round(3).astype(str)),
+    "commas": np.array(["1,5", "2,5", "3,25"])[PLACES % 3],
+    "digits": pd.Series([10**400, *PLACES[1:].tolist()], dtype=object),
+    "dates in two ways": [f"{1 + i % 12:02d}/{1 + i // 12:02d}/2020" for i in PLACES],
+    "months or days": [f"{'JFMASOND'[i % 8]}{['an', 'eb', 'ar', 'pr', 'ep', 'ct', 'ov', 'ec'][i % 8]}-{10 + i // 8}"
+                       for i in PLACES],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FLAWED_TARGETS)
+def test_a_target_is_not_to_be_dropped(case):
+    with pytest.raises(DataError, match=r"'y'.* name the column to predict \(--target NAME\)") as caught:
+        prepare(frame().assign(y=FLAWED_TARGETS[case]))
+    assert "--drop" not in str(caught.value)
+    assert "--categorical" not in str(caught.value)
+    with pytest.raises(DataError, match="--drop"):
+        prepare(frame(c=FLAWED_TARGETS[case]))
+
+
+def test_dates_that_can_be_read_in_two_ways_are_labels_where_they_are_few():
+    labels = np.array(["01/02/2020", "02/02/2020"])[PLACES % 2]
+    assert prepare(frame().assign(y=labels)).labels == ["01/02/2020", "02/02/2020"]
+
+
+@pytest.mark.parametrize("case", ["a flaw", "a sign beside some", "commas"])
+def test_columns_of_new_rows_are_not_to_be_dropped(case):
+    encoder = prepare(frame(c=PLACES / 7)).encoder
+    with pytest.raises(DataError, match=r"'c' .*, or write them as they are in the table of the model"):
+        encoder.transform(frame(c=FLAWED_TARGETS[case]).drop(columns="y"))
+
+
+def test_the_gaps_of_eurostat_are_gaps():
+    texts = pd.Series((PLACES / 7).round(3).astype(str)).where(PLACES % 20 != 3, ":") + " "
+    data = prepare(frame(c=texts), standardize=False)
+    assert data.columns[1]["missing"] == 3 / N
+    assert data.X[7, 1] == 1.0
+
+
+def test_weights_and_times_are_not_to_be_dropped():
+    table = frame(w=np.where(PLACES % 10 == 3, "<5", (PLACES / 7).round(3).astype(str)))
+    with pytest.raises(DataError, match=r"'w' holds numbers but for 6 of 60 rows .* name another column \(--weights"):
+        assign_roles(table, weights="w")
+    with pytest.raises(DataError, match="'t' holds dates such as '01/01/2020', .* or name another column by when"):
+        prepare(frame(t=FLAWED_TARGETS["dates in two ways"]), near={"when": "t"})
 
 
 @pytest.mark.parametrize("case", NO_TARGETS)

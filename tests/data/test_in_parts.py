@@ -9,6 +9,7 @@ import pytest
 from kernsel.data import from_arrays, in_parts, seen
 from kernsel.data.columns import as_text
 from kernsel.data.moments import Moments
+from kernsel.data.more import encode_more
 from kernsel.data.quantiles import count_next, find_quantile
 from kernsel.data.target import find_spread, mean_and_scale, median_and_spread
 from kernsel.errors import DataError
@@ -304,3 +305,42 @@ def test_what_only_all_rows_tell_is_told_by_parts(options, bounds):
         [in_parts.Part.of(part, found.columns).encode(found.target, found.encoder)[0] for part in pieces]
     )
     np.testing.assert_allclose(X, whole.X, rtol=0, atol=1e-9)
+
+
+def words_apart(first, rest):
+    """Return parts whose first one has few words in its target besides None, and the table as one."""
+    y = [pd.Series(first, name="y", dtype=object), *(pd.Series(each, name="y", dtype=object) for each in rest)]
+    frames = [pd.DataFrame({"a": np.arange(len(each)) ** 2.0 + 10 * i}) for i, each in enumerate(y)]
+    return [in_parts.Rows(i, *each, None) for i, each in enumerate(zip(frames, y, strict=True))], frames, y
+
+
+WORDS = {
+    "levels": (["None"] * 10, [["Some", "None", "Marked"] * 10, ["Some", "?", "Marked"] * 5]),
+    "gaps": (["None", "a1"] * 5, [["1", "2", "None"] * 10, ["3", "0", "?"] * 5, ["None"] * 3]),
+    "gaps beside numbers": (["None"] * 10, [[str(x) for x in np.arange(30) / 7], ["1.5", "None"]]),
+}
+
+
+@pytest.mark.parametrize("case", WORDS)
+def test_whether_a_word_is_a_gap_of_the_target_is_decided_once_for_all_parts(case):
+    parts, frames, y = words_apart(*WORDS[case])
+    whole = from_arrays(pd.concat(frames, ignore_index=True), pd.concat(y, ignore_index=True), standardize=True)
+    found = encode.find_encoding(InProcess(), parts, Plan())
+    assert found.target.labels == whole.labels
+    each = [in_parts.Part.of(part, found.columns).encode(found.target, found.encoder) for part in parts]
+    np.testing.assert_allclose(np.hstack([Y for _, Y in each]), whole.Y, atol=1e-12)
+    np.testing.assert_allclose(np.vstack([X for X, _ in each]), whole.X, atol=1e-12)
+
+
+def test_more_rows_have_the_words_of_the_model():
+    """A few new rows don't tell whether None is a class; the model does."""
+    _, frames, y = words_apart(*WORDS["levels"])
+    whole = from_arrays(pd.concat(frames, ignore_index=True), pd.concat(y, ignore_index=True), standardize=True)
+    more = encode_more(frames[0], y[0], whole.encoder, whole.labels, whole.output_shift, whole.output_scale)
+    assert more.left_out == 0
+    assert (more.Y.argmax(axis=0) == whole.labels.index("None")).all()
+    _, frames, y = words_apart(*WORDS["gaps beside numbers"])
+    whole = from_arrays(pd.concat(frames, ignore_index=True), pd.concat(y, ignore_index=True), standardize=True)
+    new = pd.Series(["None", "1.5", "None"])
+    more = encode_more(frames[1][:3], new, whole.encoder, None, whole.output_shift, whole.output_scale)
+    assert more.left_out == 2

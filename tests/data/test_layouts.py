@@ -179,6 +179,18 @@ READ = {
         [["$5", 2], ["€6", 3]],
         [],
     ),
+    "titles of two fields, and a header of years": (
+        '"Source","Bank",\n\n"Updated","2024-01-01",\n\n"Land","1960","1961","1962",\n"A","1.5","2","3",\n"B","2","3","1",\n',
+        ["Land", "1960", "1961", "1962"],
+        [["A", 1.5, 2, 3], ["B", 2, 3, 1]],
+        ["2 lines above the table left out"],
+    ),
+    "tabs behind spaces, and commas in one field": (
+        "unit,geo\\time\t2018 \t2019 \nPC,AT\t1.5 \t2.5 \nPC,BE\t3 \t: \nPC,DE\t4 \t5.5 \n",
+        ["unit,geo\\time", "2018", "2019"],
+        [["PC,AT", 1.5, "2.5 "], ["PC,BE", 3, ": "], ["PC,DE", 4, "5.5 "]],
+        ["columns are separated by tabs"],
+    ),
     "texts between apostrophes": (
         "'40-49','a, b','3',1.5\n'50-59',?,'1',2\n'40-49','a, b','2',3\n",
         ["x1", "x2", "x3", "x4"],

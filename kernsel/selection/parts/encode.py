@@ -78,7 +78,7 @@ class Encoding:
 
 
 def find_encoding(driver: Driver, parts: Sequence[Any], plan: Plan) -> Encoding:
-    """Return how all rows are encoded, in two passes over them, or up to five where columns aren't plain numbers.
+    """Return how all rows are encoded, in two passes over them, or up to six where columns aren't plain numbers.
 
     Parameters
     ----------
@@ -123,6 +123,9 @@ def _find_columns(
 ) -> tuple[in_parts.View, in_parts.Columns]:
     """Look at all rows, and once more at the columns that aren't plain numbers."""
     view: in_parts.View = driver.reduce(in_parts.look, parts, in_parts.View.merge, driver.share(work.same, columns))
+    if view.wordy:
+        columns = columns._replace(words=in_parts.find_target_words(view))
+        view = driver.reduce(in_parts.look, parts, in_parts.View.merge, driver.share(work.same, columns))
     if columns.choices.named and not columns.names:
         columns = columns._replace(choices=columns.choices.resolved(view.names, tuple(view.targets), "X"))
     columns = columns._replace(names=view.names)
