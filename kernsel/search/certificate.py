@@ -32,14 +32,20 @@ from kernsel.search.deadline import Deadline
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-PIECES = 4
-"""Between two values of lambda fits are made at so many less one: with values four times apart these are 41 % away."""
+PIECES = 3
+"""Between two values of lambda fits are made at so many less one: with values four times apart these are 59 % away."""
 
-FAR = 0.05
+APART = 256.0
+"""Where a value of lambda is more times the next one, fits between are too far apart to say anything."""
+
+FAR = 0.1
 """Where what is known between two fits leaves a gap of such a share, there is one more half way."""
 
-MORE, MORE_IN_PIECES = 8, 56
+MORE, MORE_IN_PIECES = 6, 56
 """So many more fits at the most; losses with kinks need them, and their fits take less of the time of a selection."""
+
+MORE_BYTES = 2**28
+"""Solutions without each fold of the fits half way may take so much memory."""
 
 NOTHING = 0.995
 """A score that may be lower by such a share may be anything."""
@@ -248,12 +254,13 @@ class Proof:
         lams = np.unique([each[2] for each in self.keys() if each[:2] == (kernel, learner)])
         place = int(np.searchsorted(lams, lam))
         near = lams[max(place - 1, 0) : place + 2]
-        if near.size < 2 or (near[1:] / near[:-1]).max() > 4.0**PIECES or not self.until.left:
+        if near.size < 2 or (near[1:] / near[:-1]).max() > APART or not self.until.left:
             return None
         points = np.unique([np.geomspace(a, b, PIECES + 1) for a, b in pairwise(near.tolist())])
         paths = self._paths(kernel, learner, points)
         least, lams = self._least_between(paths, np.arange(points.size - 1)), paths[0].lams
-        more = MORE_IN_PIECES if learner.loss.piecewise_quadratic else MORE
+        each = 8 * len(self.board.rows.Y) * sum(rows.n * rows.left.size for rows in self.board.deals)
+        more = min(MORE_IN_PIECES if learner.loss.piecewise_quadratic else MORE, MORE_BYTES // each)
         while self.until.left and more > 0:
             far = np.flatnonzero(least < (1.0 - FAR) * lowest)
             far = np.sort(far[np.argsort(least[far], kind="stable")][:more])
@@ -261,7 +268,7 @@ class Proof:
                 break
             halves = np.sqrt(lams[far] * lams[far + 1])
             finer, added = self._paths(kernel, learner, np.union1d(lams, halves)), self._paths(kernel, learner, halves)
-            paths = [path.with_refits(each) for path, *each in zip(finer, paths, added, strict=True)]
+            paths = [path.with_refits(pair) for path, *pair in zip(finer, paths, added, strict=True)]
             parent = np.repeat(np.arange(least.size), np.bincount(far, minlength=least.size) + 1)
             pieces = np.flatnonzero(np.isin(parent, far))
             least = np.maximum(least[parent], self._least_between(paths, pieces))
