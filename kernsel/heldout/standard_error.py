@@ -96,32 +96,47 @@ def of_rows(values: Array, s: Array) -> Array:
         return np.asarray(np.sqrt(n / (n - 1) * variance))
 
 
-def centred_error(values: Array, weighted: Array, starts: Indices, s: Array) -> Array:
-    """Return what ``standard_error`` does, for values whose weighted means are 0 and that are all held out.
+class CentredError:
+    """What ``standard_error`` is for values whose weighted means are 0 and that are all held out: its square.
+
+    With the sums ``S_j`` of the weighted values of t folds it is the larger one of two sums: see `between_folds`,
+    `of_rows`,
+
+        sum_j S_j^2 / (t W_j^2 (W / W_j - 1)),    n / (n - 1) sum_i s_i^2 v_i^2 / W^2.
 
     Parameters
     ----------
-    values : (c, n) array
-        Sorted by fold.
-    weighted : (c, n) array
-        These times the weights of the rows.
     starts : (t + 1,) array
         Bounds of the folds; the last is n.
     s : (n,) array
         Weights of the rows.
-
-    Returns
-    -------
-    (c,) array
-        NaN if there is one fold only, and for one row alone.
     """
-    counts, total = are_counts(s), float(s.sum())
-    n = total if counts else float(s.size)
-    if len(starts) == 2 or n <= 1:
-        return np.full(len(values), np.nan)
-    folds = _between(np.add.reduceat(weighted, starts[:-1], axis=1), np.add.reduceat(s, starts[:-1]))
-    squares = np.einsum("cn,cn->c", weighted, values if counts else weighted)
-    return np.asarray(np.maximum(folds, np.sqrt(n / (n - 1) * squares) / total))
+
+    def __init__(self, starts: Indices, s: Array) -> None:
+        total, weights = float(s.sum()), np.add.reduceat(s, starts[:-1])
+        self.starts, self.counts = starts[:-1], are_counts(s)
+        n = total if self.counts else float(s.size)
+        self.known = len(weights) > 1 and n > 1
+        if self.known:
+            self.between = 1.0 / (weights.size * weights**2 * (total / weights - 1.0))
+            self.single = n / (n - 1.0) / total**2
+
+    def squares(self, values: Array, weighted: Array) -> tuple[Array, Array]:
+        """Return the squared standard errors (c,), NaN for one fold or row alone; the sums of squared weighted values.
+
+        Parameters
+        ----------
+        values : (c, n) array
+            Sorted by fold.
+        weighted : (c, n) array
+            These times the weights of the rows.
+        """
+        by_row = np.einsum("cn,cn->c", weighted, values if self.counts else weighted)
+        if not self.known:
+            return np.full(len(values), np.nan), by_row
+        sums = np.add.reduceat(weighted, self.starts, axis=1)
+        sums *= sums
+        return np.maximum(sums @ self.between, by_row * self.single), by_row
 
 
 def are_counts(s: Array) -> bool:

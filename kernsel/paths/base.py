@@ -130,15 +130,15 @@ class Path(ABC):
         """
         raise self._not_enclosed()
 
-    def enclosed_between(self) -> Between:
-        """Outputs of refits without each fold, and intervals around those of exact fits for all lambda between."""
+    def enclosed_between(self, pieces: Indices | None = None) -> Between:
+        """Outputs of refits without each fold, and intervals around those of exact fits for all lambda between.
+
+        They are infinite but between the lambda with the numbers ``pieces`` and the next ones each, if those are given.
+        """
         raise self._not_enclosed()
 
-    def enclosed_near(self, number: int, at: Sequence[float]) -> Enclosed:
-        """Intervals around outputs of exact fits without each fold for all lambda from number ``number`` to ``at``.
-
-        They are from refits for lambda number ``number``.
-        """
+    def with_refits(self, paths: Sequence[Path]) -> Self:
+        """Return the path with the fits and refits of others, which have its values of lambda between them."""
         raise self._not_enclosed()
 
     def _not_enclosed(self) -> IncompatibleError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,8 @@ from kernsel.numerics.runtime.once import once
 from kernsel.numerics.smooth import enclosure
 from kernsel.numerics.smooth.convergence import REFITTED
 from kernsel.numerics.smooth.objective import Objective
-from kernsel.paths.outputs import Between, Enclosed
+from kernsel.paths.base import Path
+from kernsel.paths.outputs import Between, Enclosed, Fits
 from kernsel.paths.smooth import ByInverse, SmoothPath, anywhere
 from kernsel.paths.updates import update_folds
 
@@ -82,11 +83,19 @@ class EnclosedSmoothPath(SmoothPath):
         ends = self._room_for_folds()
         return self._exact(np.arange(self.lams.size), ends).f, ends
 
-    def enclosed_between(self) -> Between:
+    def with_refits(self, paths: Sequence[Path]) -> Self:
+        own = [path for path in paths if isinstance(path, EnclosedSmoothPath)]
+        order = np.argsort(-np.concatenate([path.lams for path in own]))
+        parts = [(path.fits.x, path.fits.f, path.fits.status, *path._refits) for path in own]
+        x, f, status, *refits = (np.concatenate(each, axis=1)[:, order] for each in zip(*parts, strict=True))
+        self.fits, self._refits = Fits(x, f, status), (refits[0], refits[1])
+        return self
+
+    def enclosed_between(self, pieces: Indices | None = None) -> Between:
         rows, (f, ends) = self.rows, self._refits
         jobs = list(np.ndindex(len(rows.Y), rows.left.size))
         low, high = anywhere(len(rows.Y), self.lams.size - 1, rows.n)
-        for k in range(self.lams.size - 1):
+        for k in range(self.lams.size - 1) if pieces is None else pieces.tolist():
             left = jobs
             if self._by_inverse is not None:
                 found = self._between_by_inverse(*self._by_inverse, k, ends)
@@ -112,22 +121,6 @@ class EnclosedSmoothPath(SmoothPath):
         assert found.low is not None
         assert found.high is not None
         return found.low[:, 0], found.high[:, 0]
-
-    def enclosed_near(self, number: int, at: Sequence[float]) -> Enclosed:
-        rows, (_, ends), there = self.rows, self._refits, np.array(at)
-        low, high = anywhere(len(rows.Y), there.size, rows.n)
-        jobs = list(np.ndindex(len(rows.Y), there.size, rows.left.size))
-        x = np.stack([ends[c, number, fold] for c, _, fold in jobs])
-        here = self._enclose([(c, 0, fold) for c, _, fold in jobs], x, self.lams[[number]], np.zeros(len(jobs), int))
-        far = self._enclose(jobs, x, there, np.full(len(jobs), 0 if self.bias else enclosure.ROUNDS))
-        kept = np.stack([rows.kept(fold) for _, _, fold in jobs])
-        outside = ((here[0] < far[0]) | (here[1] > far[1])) & kept
-        if (alone := np.flatnonzero(outside.any(axis=1))).size and not self.bias:
-            balls = self._enclose([jobs[job] for job in alone], x[alone], there, np.zeros(alone.size, int))
-            for end, ball in zip(far, balls, strict=True):
-                end[alone] = ball
-        self._put(jobs, (np.minimum(here[0], far[0]), np.maximum(here[1], far[1])), low, high)
-        return Enclosed(low, high, np.ones((len(rows.Y), there.size, rows.left.size), np.bool_))
 
     def _enclose(
         self, jobs: Sequence[tuple[int, int, int]], x: Array, lams: Array, rounds: Indices

@@ -90,7 +90,7 @@ class Candidate:
     @property
     def compares(self) -> bool:
         """Whether there is a score, and it is from the representation in force: others say nothing beside it."""
-        return self.failed is None and self.in_force
+        return self.failed is None and self.rank is None
 
     @property
     def value(self) -> float:

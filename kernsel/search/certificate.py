@@ -13,6 +13,7 @@ folds those that are expected to add the most to it, as many as are needed to br
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -21,19 +22,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.heldout.ranges import FoldRanges, least_between, range_folds
+from kernsel.kernels import Kernel
 from kernsel.paths.base import Path
+from kernsel.protocols import Learner
 from kernsel.search.board import Board
 from kernsel.search.candidate import Candidate, Key
 from kernsel.search.deadline import Deadline
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
 
-PIECES = 4
-"""Between two values of lambda fits are made at so many less one: with values four times apart these are 41 % away."""
+PIECES = 3
+"""Between two values of lambda fits are made at so many less one: with values four times apart these are 59 % away."""
+
+APART = 256.0
+"""Where a value of lambda is more times the next one, fits between are too far apart to say anything."""
 
 FAR = 0.1
-"""Where V' has kinks, and what is known between two fits leaves a gap of such a share, each is looked at by itself as
-well."""
+"""Where what is known between two fits leaves a gap of such a share, there is one more half way."""
+
+MORE, MORE_IN_PIECES = 6, 56
+"""So many more fits at the most; losses with kinks need them, and their fits take less of the time of a selection."""
+
+MORE_BYTES = 2**28
+"""Solutions without each fold of the fits half way may take so much memory."""
 
 NOTHING = 0.995
 """A score that may be lower by such a share may be anything."""
@@ -236,39 +248,46 @@ class Proof:
 
         Refits are made at a few lambda. Between two of them exact outputs are near interpolated ones, up to something
         of second order in their distance where V' is smooth: see ``numerics.smooth.enclosure`` and
-        ``heldout.ranges.least_between``. Where V' has kinks, the steep ones of a hinge above all, one of the fits may
-        say more.
+        ``heldout.ranges.least_between``. Where that leaves a gap there are more, half way.
         """
         kernel, learner, lam = key
         lams = np.unique([each[2] for each in self.keys() if each[:2] == (kernel, learner)])
         place = int(np.searchsorted(lams, lam))
         near = lams[max(place - 1, 0) : place + 2]
-        if near.size < 2 or (near[1:] / near[:-1]).max() > 4.0**PIECES or not self.until.left:
+        if near.size < 2 or (near[1:] / near[:-1]).max() > APART or not self.until.left:
             return None
         points = np.unique([np.geomspace(a, b, PIECES + 1) for a, b in pairwise(near.tolist())])
-        least = np.zeros(points.size - 1)
-        for share, rows in zip(self.board.shares, self.board.deals, strict=True):
-            path = self.board.path(rows, kernel, learner, points.tolist())
-            found = least_between(rows, learner.loss, *path.enclosed_between())
-            if learner.loss.piecewise_quadratic and found.min() < (1.0 - FAR) * lowest:
-                found = np.maximum(found, self._near(path))
-            least += share * found
+        paths = self._paths(kernel, learner, points)
+        least, lams = self._least_between(paths, np.arange(points.size - 1)), paths[0].lams
+        each = 8 * len(self.board.rows.Y) * sum(rows.n * rows.left.size for rows in self.board.deals)
+        more = min(MORE_IN_PIECES if learner.loss.piecewise_quadratic else MORE, MORE_BYTES // each)
+        while self.until.left and more > 0:
+            far = np.flatnonzero(least < (1.0 - FAR) * lowest)
+            far = np.sort(far[np.argsort(least[far], kind="stable")][:more])
+            if not far.size:
+                break
+            halves = np.sqrt(lams[far] * lams[far + 1])
+            finer, added = self._paths(kernel, learner, np.union1d(lams, halves)), self._paths(kernel, learner, halves)
+            paths = [path.with_refits(pair) for path, *pair in zip(finer, paths, added, strict=True)]
+            parent = np.repeat(np.arange(least.size), np.bincount(far, minlength=least.size) + 1)
+            pieces = np.flatnonzero(np.isin(parent, far))
+            least = np.maximum(least[parent], self._least_between(paths, pieces))
+            lams, more = paths[0].lams, more - far.size
         return float(np.clip(1.0 - least.min() / lowest, 0.0, 1.0)) if lowest > 0.0 else 0.0
 
-    def _near(self, path: Path) -> Array:
-        """Return lower bounds (L - 1,) of scores for all lambda between each two of a path, from the nearer fit alone.
+    def _paths(self, kernel: Kernel, learner: Learner, lams: Array) -> list[Path]:
+        """Return a path of each deal."""
+        return [self.board.path(rows, kernel, learner, lams.tolist()) for rows in self.board.deals]
 
-        Half way is where lambda has a ratio as large to both.
+    def _least_between(self, paths: Sequence[Path], pieces: Indices) -> Array:
+        """Return lower bounds (L - 1,) of scores for all lambda between each two of a path, by the means over deals.
+
+        They are of use where those are among ``pieces``.
         """
-        lams = path.lams
-        least = np.full(lams.size - 1, np.inf)
-        for number, lam in enumerate(lams):
-            sides = [each for each in (number - 1, number + 1) if 0 <= each < lams.size]
-            found = path.enclosed_near(number, [math.sqrt(lam * lams[side]) for side in sides])
-            low, _ = range_folds(path.rows, path.learner.loss, found.low, found.high)
-            for side, score in zip(sides, low.sum(axis=1), strict=True):
-                least[min(number, side)] = min(least[min(number, side)], score)
-        return least
+        found = np.zeros(paths[0].lams.size - 1)
+        for share, rows, path in zip(self.board.shares, self.board.deals, paths, strict=True):
+            found += share * least_between(rows, path.learner.loss, *path.enclosed_between(pieces))
+        return found
 
     def _score(self, key: Key) -> Range:
         """Return the ends of the interval of a candidate's score, and its estimate: means over the deals."""

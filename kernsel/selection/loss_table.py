@@ -22,12 +22,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kernsel.heldout.standard_error import centred_error
+from kernsel.heldout.standard_error import CentredError
 from kernsel.search.board import Losses
 from kernsel.search.choice import MINIMUM, SAFEST, Rule
 
@@ -49,6 +50,12 @@ DIGITS = 5
 
 CLIPPED = 5.0
 """Standard deviations of the losses of the lowest candidate; a loss that is higher by more counts as so much higher."""
+
+FEW = 1000
+"""Draws of so many units at most are kept for the next selection; of more, they are a small part of its time."""
+
+Z = NormalDist().inv_cdf((1.0 + LEVEL) / 2.0)
+"""Quantile of the normal distribution at the ends of the interval."""
 
 CHUNK = 2**15
 """Numbers in double precision that are held at a time: few enough for memory that is at hand, and few steps."""
@@ -77,6 +84,8 @@ class LossTable:
         Weights of the rows.
     units : (n,) array
         Numbers, from 0 without gaps, of what is drawn together.
+    starts : (t + 1,) array
+        Of the folds.
     """
 
     values: Losses | Array
@@ -86,18 +95,53 @@ class LossTable:
     se: Array
     s: Array
     units: Indices
+    starts: Indices
+
+    @cached_property
+    def share(self) -> Array:
+        """Weights of the rows that add up to 1, (n,)."""
+        return np.asarray(self.s / self.s.sum())
+
+    @cached_property
+    def even(self) -> bool:
+        """Whether every row counts 1."""
+        return bool((self.s == 1.0).all())
+
+    @cached_property
+    def count(self) -> int:
+        """How many units there are."""
+        return int(self.units.max()) + 1
+
+    @cached_property
+    def standard_errors(self) -> CentredError:
+        """Of means of values whose weighted means are 0."""
+        return CentredError(self.starts, self.s)
 
 
 def draws(units: Indices, seed: int, count: int = RESAMPLES) -> NDArray[np.float32]:
-    """Return how often each row is in each of some draws with replacement of as many units as there are, (count, n)."""
-    total, generator = int(units.max()) + 1, np.random.default_rng((seed, 0))
-    drawn = np.empty((count, total), np.float32)
-    for chunk in _chunks(count, total, 1):
-        part = drawn[chunk]
-        places = generator.integers(total, size=part.shape)
-        places += total * np.arange(len(part))[:, None]  # numbers of unit and draw
-        part[:] = np.bincount(places.ravel(), minlength=part.size).reshape(part.shape)
+    """Return how often each row is in each of some draws with replacement of as many units as there are, (count, n).
+
+    The array can't be written to.
+    """
+    total = int(units.max()) + 1
+    drawn = _kept(total, seed, count) if total <= FEW else _drawn(total, seed, count)
     return drawn if (units == np.arange(units.size)).all() else drawn[:, units]
+
+
+def _drawn(total: int, seed: int, count: int) -> NDArray[np.float32]:
+    """Return how often each of the units is in each of some draws, (count, total)."""
+    generator, one = np.random.default_rng((seed, 0)), np.float32(1.0)
+    drawn = np.zeros((count, total), np.float32)
+    for chunk in _chunks(count, total, 1):
+        places = generator.integers(total, size=drawn[chunk].shape)
+        places += total * np.arange(len(places))[:, None]  # numbers of unit and draw
+        np.add.at(drawn[chunk].ravel(), places.ravel(), one)
+    drawn.flags.writeable = False
+    return drawn
+
+
+_kept = lru_cache(maxsize=4)(_drawn)
+"""Selections of one seed from as many rows, such as those of nested folds and of studies, draw the same once."""
 
 
 def resampled(table: LossTable, rule: Rule, drawn: NDArray[np.float32]) -> Array:
@@ -109,18 +153,24 @@ def resampled(table: LossTable, rule: Rule, drawn: NDArray[np.float32]) -> Array
 
 def _resampled(table: LossTable, rule: Rule, drawn: NDArray[np.float32], s: NDArray[np.float32]) -> Array:
     """Return what `resampled` does for some of the draws, with the weights of the rows in single precision."""
-    inside, outside = drawn * s, (drawn == 0) * s
+    inside, outside = drawn if table.even else drawn * s, (drawn == 0) * s
     weight, left = inside.sum(axis=1), outside.sum(axis=1, dtype=np.float64)
     usable = (left > 0) & (weight > 0)
     if not usable.any():
         return np.zeros(0)
     if not usable.all():
         inside, outside, weight, left = inside[usable], outside[usable], weight[usable], left[usable]
-    weight = weight[:, None]
-    values = _rounded(inside @ table.values.T / weight + table.beyond)  # sums of 0-1 errors are exact
-    taken = choices(rule, values, lambda some: _rounded(inside @ table.errors[some].T / weight), table.se)
+    values = _rounded(_means(inside, table.values, weight) + table.beyond)  # sums of 0-1 errors are exact
+    taken = choices(rule, values, lambda some: _rounded(_means(inside, table.errors[some], weight)), table.se)
     means = np.einsum("bn,bn->b", outside, table.errors[taken], dtype=np.float64) / left
     return np.asarray(means + table.shift[taken])
+
+
+def _means(inside: NDArray[np.float32], losses: Losses | Array, weight: NDArray[np.float32]) -> Array:
+    """Return means (B, c) of losses (c, n) by the weights (B, n) of the rows of each draw, whose sums are (B,)."""
+    means = inside @ losses.T
+    means /= weight[:, None]
+    return np.asarray(means)
 
 
 def choices(rule: Rule, values: Array, errors: Callable[[Indices], Array], se: Array) -> Indices:
@@ -172,9 +222,9 @@ def interval(losses: Array, skewness: float) -> tuple[float, float, float]:
     skewness : float
         That of the mean over all rows.
     """
-    mean, spread = float(losses.mean()), float(losses.std())
-    z = NormalDist().inv_cdf((1.0 + LEVEL) / 2.0)
-    low, high = (max(mean - spread * without_skewness(each, skewness), 0.0) for each in (z, -z))
+    mean = float(losses.sum()) / losses.size
+    spread = math.sqrt(float((losses - mean) @ (losses - mean)) / losses.size)
+    low, high = (max(mean - spread * without_skewness(each, skewness), 0.0) for each in (Z, -Z))
     return mean, low, high
 
 
@@ -182,7 +232,7 @@ def without_skewness(z: float, k: float) -> float:
     """Return ``g^-1(z)``: see `interval`."""
     b = 1.0 / (6.0 * WIDER**3)
     a = 0.5 / WIDER - b
-    root = float(np.cbrt(1.0 + 3.0 * a * k * (z - k * b)))
+    root = math.cbrt(1.0 + 3.0 * a * k * (z - k * b))
     return 3.0 * (z - k * b) / (1.0 + root + root**2)
 
 
@@ -192,37 +242,31 @@ def skewness_of_mean(table: LossTable, at: int) -> float:
     The D_u are sums over what is drawn together of the weighted differences to the mean.
     """
     errors = table.errors[at].astype(np.float64)
-    sums = _sums(table, ((errors - errors @ table.s / table.s.sum()) * table.s)[None])[0]
-    square = float(sums @ sums)
-    return float(sums**3 @ np.ones(sums.size)) / square**1.5 if square > 0.0 else 0.0
+    sums = _sums(table, ((errors - errors @ table.share) * table.s)[None])[0]
+    squares = sums * sums
+    square = float(squares.sum())
+    return float(sums @ squares) / square**1.5 if square > 0.0 else 0.0
 
 
-def difference_se(table: LossTable, at: int, starts: Indices) -> Array:
+def difference_se(table: LossTable, at: int) -> Array:
     """Return the standard errors (C,) of the differences of mean values to those of one candidate.
 
     The largest one of that between folds, of single rows, and of what is drawn together.
-
-    Parameters
-    ----------
-    table : LossTable
-    at : int
-    starts : (t + 1,) array
-        Of the folds.
     """
     found = np.empty(len(table.values))
     for chunk, _, centred, weighted in _differences(table, at, math.inf):
-        found[chunk] = _standard_errors(table, centred, weighted, _sizes(_sums(table, weighted)), starts)
+        found[chunk] = _standard_errors(table, centred, weighted)[0]
     return found
 
 
-def _standard_errors(table: LossTable, centred: Array, weighted: Array, sizes: Array, starts: Indices) -> Array:
-    """Return standard errors (c,) of mean values, from these (c, n), without and with weights, and `_sizes` (c,)."""
-    return np.asarray(np.fmax(centred_error(centred, weighted, starts, table.s), sizes / table.s.sum()))
-
-
-def _sizes(sums: Array) -> Array:
-    """Return the norms (c,) of some rows (c, n)."""
-    return np.asarray(np.sqrt(np.einsum("cn,cn->c", sums, sums)))
+def _standard_errors(table: LossTable, centred: Array, weighted: Array) -> tuple[Array, Array]:
+    """Return standard errors (c,) of mean values, from these (c, n) without and with weights; norms (c,) over units."""
+    square, by_row = table.standard_errors.squares(centred, weighted)
+    if table.even and table.count == table.units.size and table.standard_errors.known:  # units are rows
+        return np.sqrt(square), np.sqrt(by_row)
+    sums = _sums(table, weighted)
+    together = np.einsum("cn,cn->c", sums, sums)
+    return np.sqrt(np.fmax(square, together / table.s.sum() ** 2)), np.sqrt(together)
 
 
 def largest_difference(table: LossTable, at: int) -> float:
@@ -230,12 +274,12 @@ def largest_difference(table: LossTable, at: int) -> float:
 
     Infinity if these losses are all the same.
     """
-    share, values = table.s / table.s.sum(), table.values[at].astype(np.float64)
-    spread = math.sqrt(float(share @ (values - share @ values) ** 2))
+    values = table.values[at].astype(np.float64)
+    spread = math.sqrt(float(table.share @ (values - table.share @ values) ** 2))
     return CLIPPED * spread if spread > 0 else math.inf
 
 
-def indistinct(table: LossTable, at: int, starts: Indices, drawn: NDArray[np.float32]) -> NDArray[np.bool_]:
+def indistinct(table: LossTable, at: int, drawn: NDArray[np.float32]) -> NDArray[np.bool_]:
     """Say which candidates (C,) have a score that can't be told from that of the lowest, at the level ``LEVEL``.
 
     With N_bu for how often draw b has unit u, and the sums ``D_cu`` of centred differences of the rows of a unit,
@@ -249,8 +293,6 @@ def indistinct(table: LossTable, at: int, starts: Indices, drawn: NDArray[np.flo
     table : LossTable
     at : int
         The candidate with the lowest score.
-    starts : (t + 1,) array
-        Of the folds.
     drawn : (B, n) array
         Of `draws`.
     """
@@ -258,12 +300,12 @@ def indistinct(table: LossTable, at: int, starts: Indices, drawn: NDArray[np.flo
     largest, gaps, limits = np.zeros(len(drawn)), np.empty(len(table.values)), np.empty(len(table.values))
     for chunk, means, centred, weighted in _differences(table, at, most):
         gaps[chunk] = means
-        sizes = _sizes(_sums(table, weighted))
-        limits[chunk] = _standard_errors(table, centred, weighted, sizes, starts)
-        scaled = (weighted / np.where(sizes > 0, sizes, np.inf)[:, None]).astype(np.float32)
+        limits[chunk], sizes = _standard_errors(table, centred, weighted)
+        scaled = np.empty(weighted.shape, np.float32)
+        np.divide(weighted, np.where(sizes > 0, sizes, np.inf)[:, None], out=scaled, casting="same_kind")
         largest = np.maximum(largest, (scaled @ drawn.T).max(axis=0))
     gaps += table.beyond - table.beyond[at]
-    lowest = float(table.values[at] @ (table.s / table.s.sum()) + table.beyond[at])
+    lowest = float(table.values[at] @ table.share + table.beyond[at])
     largest.sort()
     limits *= float(np.interp(LEVEL * (largest.size - 1), np.arange(largest.size), largest))  # the quantile
     return np.asarray(gaps <= limits + 10.0**-DIGITS * abs(lowest))
@@ -274,14 +316,13 @@ def _differences(table: LossTable, at: int, most: float) -> Iterator[tuple[slice
 
     The rest is given as it is, and times the weights of the rows.
     """
-    share, even = table.s / table.s.sum(), bool((table.s == 1.0).all())
     for chunk in _chunks(len(table.values), table.s.size, TOGETHER):
         found = np.subtract(table.values[chunk], table.values[at], dtype=np.float64)
         if math.isfinite(most):
             np.minimum(found, most, out=found)
-        means = found @ share
+        means = found @ table.share
         found -= means[:, None]
-        yield chunk, means, found, found if even else found * table.s
+        yield chunk, means, found, found if table.even else found * table.s
 
 
 def _chunks(count: int, size: int, least: int) -> Iterator[slice]:
@@ -292,11 +333,10 @@ def _chunks(count: int, size: int, least: int) -> Iterator[slice]:
 
 def _sums(table: LossTable, weighted: Array) -> Array:
     """Return the sums (C, units) of weighted values (C, n) over what is drawn together."""
-    count = int(table.units.max()) + 1
-    if count == table.units.size:
+    if table.count == table.units.size:
         return weighted
     order = np.argsort(table.units, kind="stable")
-    return np.add.reduceat(weighted[:, order], np.searchsorted(table.units[order], np.arange(count)), axis=1)
+    return np.add.reduceat(weighted[:, order], np.searchsorted(table.units[order], np.arange(table.count)), axis=1)
 
 
 def _rounded(means: Array) -> Array:
@@ -304,7 +344,7 @@ def _rounded(means: Array) -> Array:
     least = means.min(axis=1, keepdims=True)
     if least.min(initial=0.0) < 0:  # of losses there are none such
         least = np.abs(means).min(axis=1, keepdims=True)
-    step = 10.0 ** (np.floor(np.log10(np.where(least > 0, least, 10.0**-DIGITS))) - DIGITS + 1)
+    step = 10.0 ** (np.floor(np.log10(np.where(least > 0, least, 10.0**-DIGITS))) + (1 - DIGITS))
     means /= step
     np.round(means, out=means)
     means *= step

@@ -8,8 +8,10 @@ What belongs together is drawn together: groups, copies of a row, and blocks of 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -66,22 +68,34 @@ class Comparison:
 
     Parameters
     ----------
-    pairs : mapping of key to Pair
-        Of each candidate that was compared.
+    candidates : sequence of Candidate
+        Those that were compared.
+    differences : (C,) array
+        Standard errors of the differences between their scores and that of the choice.
+    equal : (C,) array of bool
+        Whether their scores can't be told from the lowest.
     """
 
     level: ClassVar[float] = LEVEL
-    pairs: Mapping[Key, Pair] = field(repr=False)
+    candidates: Sequence[Candidate] = field(repr=False)
+    differences: Array = field(repr=False)
+    equal: NDArray[np.bool_] = field(repr=False)
+
+    @cached_property
+    def pairs(self) -> Mapping[Key, Pair]:
+        """What is known of each candidate that was compared."""
+        known = map(Pair, self.differences.tolist(), self.equal.tolist())
+        return dict(zip([c.key for c in self.candidates], known, strict=True))
 
     @property
     def equivalent(self) -> int:
         """How many candidates have a score that can't be told from the lowest."""
-        return sum(bool(pair.equivalent) for pair in self.pairs.values())
+        return int(self.equal.sum())
 
     @property
     def compared(self) -> int:
         """How many candidates were compared."""
-        return len(self.pairs)
+        return len(self.candidates)
 
     def pair(self, candidate: Candidate) -> Pair:
         """Return what is known of a candidate beside another one."""
@@ -94,8 +108,8 @@ class Procedure(Comparison):
 
     Parameters
     ----------
-    pairs : mapping of key to Pair
-        Of each candidate that was compared.
+    candidates, differences, equal : sequence of Candidate, (C,) array and (C,) array of bool
+        As of `Comparison`.
     error : float
         Misclassification or RMSE, in the units of the candidates' errors, of what the rule of choice takes.
     low, high : float
@@ -158,21 +172,23 @@ def whole_selection(
     if not fair:  # others, whose losses are too low, were passed over
         return UNKNOWN
     fair.sort(key=lambda each: rule.among_equals(each[0]))
-    losses = [average_deals(board, deals) for _, deals, _ in fair]
-    values = errors = _table([each for each, _ in losses])
-    if any(value is not error for value, error in losses):
-        errors = _table([each for _, each in losses])
-    finite = np.asarray(np.isfinite(values).all(axis=1))
-    if errors is not values:
-        finite &= np.asarray(np.isfinite(errors).all(axis=1))
+    losses = [deals[0] if count == 1 else average_deals(board, deals) for _, deals, _ in fair]
+    each_values, each_errors = zip(*losses, strict=True)
+    values = errors = _table(each_values)
+    s = rows.s[: rows.held] * often(board)
+    share = s / s.sum()
+    means = np.einsum("cn,n->c", values, share)  # without a copy in double precision
+    finite = np.isfinite(means)
+    if any(map(operator.is_not, each_values, each_errors)):
+        errors = _table(each_errors)
+        finite &= np.isfinite(np.einsum("cn,n->c", errors, share))
     if not finite.all():
-        values, errors = values[finite], errors[finite]
+        values, errors, means = values[finite], errors[finite], means[finite]
         fair = [each for each, is_finite in zip(fair, finite, strict=True) if is_finite]
     compared = [c for c, _, _ in fair]
     if candidates[0] not in compared:
         return UNKNOWN
     best = compared.index(candidates[0])
-    s = rows.s[: rows.held] * often(board)
     scores, shift = np.array([c.value for c in compared]), np.zeros(len(compared))
     if chosen.anew:
         (deal, *_), (F, *_) = chosen.deals, chosen.outputs
@@ -185,11 +201,12 @@ def whole_selection(
     table = LossTable(
         values,
         errors,
-        scores - np.einsum("cn,n->c", values, s / s.sum()),  # without a copy in double precision
+        scores - means,
         shift,
         np.array([c.score_se or 0.0 for c in compared]),
         s,
         units_of(folds, dataset, rows),
+        rows.starts,
     )
     drawn = draws(table.units, rows.seed)
     left_out = resampled(table, rule, drawn)
@@ -200,7 +217,7 @@ def whole_selection(
         error, low, high = (min(each, 1.0) for each in (error, low, high))
     else:
         error, low, high = (board.errors.unit * math.sqrt(max(each, 0.0)) for each in (error, low, high))
-    return Procedure(_pairs(table, compared, scores, best, rows, drawn), error, low, high)
+    return Procedure(compared, *_beside(table, scores, best, drawn), error, low, high)
 
 
 def compare_verified(
@@ -233,18 +250,13 @@ def compare_verified(
             total[place[deal.order[: deal.held]]] += losses
         total /= times_held(board)
     nothing, s = np.zeros(len(known)), rows.s[:held] * often(board)
-    table = LossTable(values, values, nothing, nothing, nothing, s, units_of(folds, dataset, rows))
-    return Comparison(_pairs(table, known, values @ (s / s.sum()), 0, rows, draws(table.units, rows.seed)))
+    table = LossTable(values, values, nothing, nothing, nothing, s, units_of(folds, dataset, rows), rows.starts)
+    return Comparison(known, *_beside(table, values @ table.share, 0, draws(table.units, rows.seed)))
 
 
-def _pairs(
-    table: LossTable, compared: Sequence[Candidate], scores: Array, best: int, rows: Partition,
-    drawn: NDArray[np.float32],
-) -> dict[Key, Pair]:  # fmt: skip
-    """Return what is known of each candidate of a table beside the choice, and beside the one with the lowest score."""
-    differences = difference_se(table, best, rows.starts)
-    equal = indistinct(table, int(scores.argmin()), rows.starts, drawn)
-    return dict(zip([c.key for c in compared], map(Pair, differences.tolist(), equal.tolist()), strict=True))
+def _beside(table: LossTable, scores: Array, best: int, drawn: NDArray[np.float32]) -> tuple[Array, NDArray[np.bool_]]:
+    """Return what is known of the candidates of a table beside the choice, and beside the one with the lowest score."""
+    return difference_se(table, best), indistinct(table, int(scores.argmin()), drawn)
 
 
 def _learnt_on(unseen: Unseen | None, candidates: Sequence[Candidate], n: int) -> list[int]:
@@ -272,8 +284,6 @@ def average_deals(board: Board, deals: Mapping[int, tuple[Losses, Losses]]) -> t
     deals : mapping of int to tuple of (held,) arrays
         Its losses by the number of the deal, as those of the board.
     """
-    if len(board.deals) == 1:
-        return deals[0]
     place = np.argsort(board.deals[0].order)
     found, times = np.zeros((2, board.deals[0].held), np.float32), times_held(board).astype(np.float32)
     for number, parts in deals.items():

@@ -11,9 +11,9 @@ import tolerances
 from kernsel.heldout.standard_error import (
     BLOCKS,
     CHUNK,
+    CentredError,
     between_folds,
     blocks_of,
-    centred_error,
     corrected_error,
     jackknife,
     of_rows,
@@ -70,13 +70,19 @@ def test_of_centred_values_it_is_the_same(problem, weights):
     s = {"counts": s, "shares": s / 7, "ones": np.ones(s.size)}[weights]
     rows = np.array([values, values[::-1], np.zeros(values.size)])
     centred = rows - (rows @ s / s.sum())[:, None]
-    found = centred_error(centred, centred * s, starts, s)
-    np.testing.assert_allclose(found, standard_error(rows, starts, s), rtol=tolerances.SUMS, atol=tolerances.SUMS)
+    square, by_row = CentredError(starts, s).squares(centred, centred * s)
+    expected = standard_error(rows, starts, s)
+    np.testing.assert_allclose(np.sqrt(square), expected, rtol=tolerances.SUMS, atol=tolerances.SUMS)
+    weighted = centred * (s if weights == "shares" else np.sqrt(s))
+    np.testing.assert_allclose(by_row, (weighted**2).sum(axis=1), rtol=tolerances.SUMS, atol=tolerances.SUMS)
 
 
 def test_of_centred_values_of_one_fold_or_one_row_there_is_none():
-    assert np.isnan(centred_error(np.zeros((1, 2)), np.zeros((1, 2)), np.array([0, 2]), np.ones(2)))
-    assert np.isnan(centred_error(np.zeros((1, 2)), np.zeros((1, 2)), np.array([0, 1, 2]), np.array([1.0, 0.0])))
+    nothing = np.zeros((1, 2))
+    for starts, s in (([0, 2], [1.0, 1.0]), ([0, 1, 2], [1.0, 0.0])):
+        found = CentredError(np.array(starts), np.array(s))
+        assert not found.known
+        assert np.isnan(found.squares(nothing, nothing)[0])
 
 
 def test_the_standard_error_is_that_of_repeated_samples():

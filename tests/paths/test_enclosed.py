@@ -1,4 +1,4 @@
-"""Intervals of a path contain the outputs of exact fits: from Newton steps, between two lambda, and near one."""
+"""Intervals of a path contain the outputs of exact fits: from Newton steps, and between two lambda."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -108,17 +108,20 @@ def test_intervals_between_two_lambda_by_one_inverse_hold_all_between(seed, bias
 
 @settings(max_examples=15)
 @given(
-    learner=st.sampled_from(["svm", "l2svm", "svr", "qsvr"]),
+    learner=st.sampled_from(["klr", "svm", "l2svm", "svr", "qsvr"]),
     bias=st.sampled_from(["", "(bias=false)"]),
     seed=st.integers(0, 2**32 - 1),
     part=st.floats(0.0, 1.0),
-    off=st.sampled_from([0.0, 1e-8, 1e-4, 1e-2]),
-    down=st.booleans(),
 )
-def test_a_fit_that_is_off_holds_all_lambda_up_to_another_one(learner, bias, seed, part, off, down):
-    path = path_of(f"{learner}{bias}", seed=seed)
-    f, ends = path._refits
-    path._refits = f, ends + off * np.abs(ends).max() * np.random.default_rng(seed).normal(size=ends.shape)
-    lam, at = (LAMS[2], LAMS[3]) if down else (LAMS[3], LAMS[2])
-    found = path.enclosed_near(LAMS.index(lam), [at])
-    assert contains(found.low[0], found.high[0], exact(path, [(1 - part) * lam + part * at]))
+def test_fits_of_two_paths_hold_all_between_those_of_both(learner, bias, seed, part):
+    given, halves = path_of(f"{learner}{bias}", seed=seed), np.sqrt(np.multiply(LAMS[1:3], LAMS[2:4]))
+    every = np.sort([*LAMS, *halves])[::-1]
+    others, path = (make_path(given.problem, given.learner, lams) for lams in (halves, every))
+    whole = make_path(given.problem, given.learner, every).enclosed_between()
+    pieces = np.arange(1, 5)
+    found = path.with_refits([given, others]).enclosed_between(pieces)
+    np.testing.assert_allclose(found.f, whole.f, atol=1e-4)
+    between = (1 - part) * every[pieces] + part * every[pieces + 1]
+    interpolated = (1 - part) * found.f[0, pieces] + part * found.f[0, pieces + 1]
+    assert contains(interpolated + found.low[0, pieces], interpolated + found.high[0, pieces], exact(path, between))
+    assert np.isinf(found.high[0, [0, 5, 6]]).all()

@@ -11,8 +11,9 @@ from kernsel.errors import OptionError
 from kernsel.learners import losses
 from kernsel.learners.base import Learner
 from kernsel.parts import read_learner
-from kernsel.search.certificate import Certificate, Proof
-from kernsel.search.deadline import Deadline
+from kernsel.search import certificate
+from kernsel.search.certificate import FAR, Certificate, Proof
+from kernsel.search.deadline import NEVER, Deadline
 from kernsel.selection.carry_out import select_dataset
 from kernsel.selection.plan import Plan
 from kernsel.selection.setting import resolve
@@ -104,30 +105,49 @@ def test_the_lowest_verified_score_is_within_the_share_of_the_best_of_all(option
 
 
 @pytest.mark.parametrize(
-    ("options", "most"),
-    [
-        ({"learner": "svm"}, 0.9),
-        ({"learner": "svr"}, 0.9),
-        ({"learner": "l2svm"}, 0.06),
-        ({"learner": "klr"}, 0.035),
-        ({"learner": "klr", "rank": 20}, 0.03),
-        ({"learner": "qsvr"}, 0.2),
-    ],
-    ids=lambda each: "-".join(map(str, each.values())) if isinstance(each, dict) else "",
+    "options",
+    [*({"learner": each} for each in ("svm", "svr", "l2svm", "klr", "qsvr")), {"learner": "klr", "rank": 20}],
+    ids=lambda each: "-".join(map(str, each.values())),
 )
-def test_no_score_between_two_values_of_lambda_is_lower_than_is_said(options, most):
+def test_no_score_between_two_values_of_lambda_is_lower_than_is_said(options):
     table = dataset(options["learner"])
     lams = np.geomspace(1e-4, 1e-1, 7)
     options = FIXED | options
     found = select_dataset(table, certify=True, **options | {"grid": {"tau": [2.0], "lambda": lams.tolist()}})
     between = found.certificate.between
-    assert 0 < between < most
+    assert 0 < between < FAR
     place = int(np.searchsorted(lams, found.minimum.lam))
     near = lams[max(place - 1, 0) : place + 2]
     fine = np.geomspace(near[0], near[-1], 60).tolist()
     exact = select_dataset(table, criterion="cv", **options | {"grid": {"tau": [2.0], "lambda": fine}})
     least = min(c.score for c in exact.candidates)
     assert least >= found.minimum.value * (1 - between) * (1 - 1e-8)
+
+
+@pytest.mark.parametrize("learner", ["klr", "svm"])
+def test_more_fits_half_way_leave_less_open_and_are_no_more_than_may_be(learner, monkeypatch):
+    walk, _ = walk_of(dataset(learner), learner=learner)
+    proof, made = Proof(walk.board, 0.01, NEVER), []
+    best = proof.run()
+    assert best is not None
+    paths = Proof._paths
+
+    def counted(self, kernel, learner, lams):
+        made.append(lams.size)
+        return paths(self, kernel, learner, lams)
+
+    monkeypatch.setattr(Proof, "_paths", counted)
+    monkeypatch.setattr(certificate, "FAR", 0.0)
+    found = []
+    for more in (0, 8, 40):
+        monkeypatch.setattr(certificate, "MORE_IN_PIECES" if learner == "svm" else "MORE", more)
+        made.clear()
+        found.append(proof.between(best.key, best.value))
+        # First the fits that are there in any case; then all of a path, and those of them that are new.
+        assert max(made) <= made[0] + more
+        assert sum(made[2::2]) == max(made) - made[0]
+    assert found[0] >= found[1] >= found[2]
+    assert found[0] > found[2]
 
 
 @pytest.mark.parametrize("learner", ["krr", "lssvm", "qsvr(epsilon=0)"])

@@ -64,7 +64,8 @@ def make(seed=0, count=12, n=40, classes=True, weighted=False, grouped=False, sp
         for tau, lam, score, se in columns.T
     ]
     beyond = 0.05 * rng.random(count)
-    return candidates, LossTable(values, errors, beyond, np.zeros(count), of_rows(values, s), s, units)
+    starts = np.array([0, n // 2, n])
+    return candidates, LossTable(values, errors, beyond, np.zeros(count), of_rows(values, s), s, units, starts)
 
 
 def in_order(rule, candidates, table):
@@ -91,13 +92,14 @@ def test_draws_are_scored_as_one_at_a_time(rule, weighted, grouped):
 def test_parts_change_nothing(rule, monkeypatch):
     """Draws and candidates that are taken a few at a time, and draws that leave no rows out."""
     _, table = in_order(rule, *make(3, weighted=True, grouped=True))
-    starts, drawn = np.array([0, 20, 40]), draws(table.units, 3)
+    drawn = draws(table.units, 3).copy()
     drawn[:40] = 1
-    whole = resampled(table, rule, drawn), difference_se(table, 1, starts), indistinct(table, 1, starts, drawn)
+    whole = resampled(table, rule, drawn), difference_se(table, 1), indistinct(table, 1, drawn)
     assert whole[0].size == len(drawn) - 40
+    monkeypatch.setattr(loss_table, "FEW", 0)  # what was drawn isn't kept
     monkeypatch.setattr(loss_table, "CHUNK", 1)
     monkeypatch.setattr(loss_table, "TOGETHER", 5)
-    again = resampled(table, rule, drawn), difference_se(table, 1, starts), indistinct(table, 1, starts, drawn)
+    again = resampled(table, rule, drawn), difference_se(table, 1), indistinct(table, 1, drawn)
     for one, other in zip(whole, again, strict=True):
         np.testing.assert_allclose(one, other, rtol=tolerances.SUMS)
     assert (draws(table.units, 3)[40:] == drawn[40:]).all()
@@ -122,11 +124,11 @@ def test_copies_of_candidates_change_nothing(seed, rule, weighted, grouped):
     _, table = in_order(rule, *make(seed, weighted=weighted, grouped=grouped))
     twice = {name: np.repeat(getattr(table, name), 2, axis=0) for name in ("values", "errors", "beyond", "shift", "se")}
     doubled = replace(table, **twice)
-    drawn, starts = draws(table.units, seed, 50), np.array([0, 20, 40])
+    drawn = draws(table.units, seed, 50)
     np.testing.assert_allclose(resampled(doubled, rule, drawn), resampled(table, rule, drawn), rtol=0, atol=1e-12)
     at = int((table.values @ table.s / table.s.sum() + table.beyond).argmin())
-    one = indistinct(table, at, starts, drawn)
-    other = indistinct(doubled, 2 * at, starts, drawn)
+    one = indistinct(table, at, drawn)
+    other = indistinct(doubled, 2 * at, drawn)
     assert np.repeat(one, 2).tolist() == other.tolist()
     assert one[at]
 
@@ -235,14 +237,14 @@ def test_units_are_groups_blocks_of_time_and_copies():
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_largest_difference_as_one_at_a_time(grouped, weighted):
     _, table = make(6, grouped=grouped, weighted=weighted)
-    table = replace(table, values=table.values + np.linspace(0, 0.1, 12, dtype=np.float32)[:, None])
-    at, starts = 0, np.array([0, 10, 20, 30, 40])
-    se = difference_se(table, at, starts)
+    values = table.values + np.linspace(0, 0.1, 12, dtype=np.float32)[:, None]
+    table, at = replace(table, values=values, starts=np.array([0, 10, 20, 30, 40])), 0
+    se = difference_se(table, at)
     drawn = draws(table.units, 6)
     largest = np.quantile(twins.procedure.largest_differences(table, at, drawn), loss_table.LEVEL)
     scores = table.values.astype(float) @ table.s / table.s.sum() + table.beyond
     expected = scores - scores[at] <= largest * se
-    assert indistinct(table, at, starts, drawn).tolist() == expected.tolist()
+    assert indistinct(table, at, drawn).tolist() == expected.tolist()
     assert 1 < expected.sum() < len(expected)
 
 
@@ -250,9 +252,8 @@ def test_differences_are_paired():
     """Their standard error knows nothing of what the losses of two candidates have in common."""
     _, table = make(1)
     shifted = replace(table, values=(table.values + 5 * np.random.default_rng(0).random(40)).astype(np.float32))
-    starts = np.array([0, 20, 40])
-    se = difference_se(table, 2, starts)
-    np.testing.assert_allclose(se, difference_se(shifted, 2, starts), rtol=0, atol=1e-5)  # of single precision
+    se = difference_se(table, 2)
+    np.testing.assert_allclose(se, difference_se(shifted, 2), rtol=0, atol=1e-5)  # of single precision
     assert se[2] == 0
     assert (se < table.se).all()
 
@@ -265,9 +266,10 @@ def test_the_best_is_among_those_that_can_not_be_told_from_the_lowest():
         means = np.r_[0.0, 0.05, 0.05, np.full(12, 0.02)]
         values = (rng.normal(size=80) + rng.normal(size=(15, 80)) + means[:, None] + 9).astype(np.float32)
         ones = np.ones(80)
-        table = LossTable(values, values, np.zeros(15), np.zeros(15), of_rows(values, ones), ones, np.arange(80))
+        nothing, starts = np.zeros(15), np.arange(0, 81, 8)
+        table = LossTable(values, values, nothing, nothing, of_rows(values, ones), ones, np.arange(80), starts)
         at = int(values.mean(axis=1).argmin())
-        kept += indistinct(table, at, np.arange(0, 81, 8), draws(table.units, seed))[0]
+        kept += indistinct(table, at, draws(table.units, seed))[0]
     assert kept >= 200 * (0.9 - 3 * np.sqrt(0.9 * 0.1 / 200))
 
 
@@ -275,7 +277,7 @@ def test_far_worse_candidates_are_left_out():
     _, table = make(0, classes=False)
     worse = replace(table, values=table.values + np.float32(9) * (np.arange(12) >= 4)[:, None].astype(np.float32))
     at = int((worse.values.mean(axis=1) + worse.beyond).argmin())
-    assert not indistinct(worse, at, np.array([0, 20, 40]), draws(worse.units, 0))[4:].any()
+    assert not indistinct(worse, at, draws(worse.units, 0))[4:].any()
 
 
 def test_a_few_enormous_losses_hide_nothing():
@@ -283,11 +285,11 @@ def test_a_few_enormous_losses_hide_nothing():
     _, table = make(2, classes=False, spread=0.01)
     values = table.values + np.float32(0.5) * (np.arange(12) >= 6)[:, None] * (np.arange(40) % 2).astype(np.float32)
     values[6:, 7] += np.float32(1e6)
-    table, starts = replace(table, values=values), np.arange(0, 41, 4)
+    table = replace(table, values=values, starts=np.arange(0, 41, 4))
     at = int((values.mean(axis=1) + table.beyond).argmin())
     gaps = values.mean(axis=1) - values[at].mean()
-    assert (gaps[6:] < 1.5 * difference_se(table, at, starts)[6:]).all()
-    equal = indistinct(table, at, starts, draws(table.units, 2))
+    assert (gaps[6:] < 1.5 * difference_se(table, at)[6:]).all()
+    equal = indistinct(table, at, draws(table.units, 2))
     assert not equal[6:].any()
     assert equal[at]
 
@@ -296,8 +298,8 @@ def test_differences_that_are_cut_as_one_at_a_time():
     _, table = make(4, weighted=True, grouped=True)
     values = table.values.copy()
     values[6:, 5] += 100
-    table = replace(table, values=values)
-    at, starts, share = 3, np.array([0, 10, 20, 30, 40]), table.s / table.s.sum()
+    table = replace(table, values=values, starts=np.array([0, 10, 20, 30, 40]))
+    at, share = 3, table.s / table.s.sum()
     lowest = table.values[at].astype(float)
     most = loss_table.CLIPPED * np.sqrt(share @ (lowest - share @ lowest) ** 2)
     assert loss_table.largest_difference(table, at) == pytest.approx(most, rel=1e-12)
@@ -306,8 +308,8 @@ def test_differences_that_are_cut_as_one_at_a_time():
     beside = replace(table, values=cut)  # their differences to the one at 0 are themselves
     largest = np.quantile(twins.procedure.largest_differences(beside, at, drawn), loss_table.LEVEL)
     gaps = cut @ share + table.beyond - table.beyond[at]
-    expected = gaps <= largest * difference_se(beside, at, starts)
-    assert indistinct(table, at, starts, drawn).tolist() == expected.tolist()
+    expected = gaps <= largest * difference_se(beside, at)
+    assert indistinct(table, at, drawn).tolist() == expected.tolist()
     assert (cut < table.values - lowest).any()
 
 
@@ -398,8 +400,9 @@ def test_of_other_criteria_the_verified_candidates_are_compared(make_table, crit
 
 def test_candidates_that_could_not_be_compared_are_counted():
     result = tables.choose(*tables.waves(), **GRID)
-    few = dict(list(result.comparison.pairs.items())[:5])
-    changed = replace(result, comparison=replace(result.comparison, pairs=few))
+    known = result.comparison
+    few = replace(known, candidates=known.candidates[:5], differences=known.differences[:5], equal=known.equal[:5])
+    changed = replace(result, comparison=few)
     assert "of 5 candidates that could be compared, of 9, do as well" in changed.equivalents()
 
 

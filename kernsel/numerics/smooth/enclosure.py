@@ -30,17 +30,6 @@ at its outputs. Its gradient for ``lam_t = (1 - t) lam_0 + t lam_1`` is
 of second order in ``lam_1 - lam_0``. As ``2 t (1 - t) <= 1/2`` and ``lam_t >= lam_0``, the ellipsoid of ``t = 1/2``
 with ``lam_0`` in H, encloses ``e`` for all t, if slopes are bounded from wherever interpolated outputs are.
 
-*Near another lambda.* A fit for lam with the gradient G has ``G + 2 (lam' - lam) g`` for lam'. Both enclose the fits
-for all ``lam'' = lam + h (lam' - lam)``, ``0 <= h <= 1``: with ``P(e) = 2 lam ||e||^2 + <e, D e> - <G, e>``, and P' the
-same of lam', what is known of a minimiser for lam'' on R is
-
-    h P'(e) + (1 - h) P(e)  <=  0,
-
-so that one of P and P' is at most 0: e is in one of the two ellipsoids, or balls with ``D = 0``. The ball for lam,
-which is tiny after a refit, holds its ellipsoid for any D. So with the ellipsoid for lam' it encloses all these fits
-where R of that ellipsoid, on which D bounds slopes, holds the ball. A bias isn't in the ball but found by its roots,
-which are those of minima: with one both are balls.
-
 Mathematics of the ball: Shibagaki et al. 2015, Ndiaye et al. 2019. All rounding errors are bounded and added outward.
 """
 
