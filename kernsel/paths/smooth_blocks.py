@@ -195,19 +195,8 @@ class BlocksSmoothPath(Path):
                     w[j, fold] += delta[0, 0]
         return w, singular
 
-    def influence(self, order: int) -> HeldOut:
-        """As ``numerics.smooth.heldout_features.influence``, from the products by fold."""
-        f, rho, status = self._series(order)
-        self.ratio = rho.max(axis=(0, 2))  # no term of the series changes it
-        return HeldOut.of(f, status, exact=False)
-
-    @once
-    def ratio(self) -> Array:
-        """The largest ratio rho of the influence series over folds and outputs, (L,)."""
-        return np.asarray(self._series(0)[1].max(axis=(0, 2)))
-
     def _series(self, order: int) -> tuple[Array, Array, NDArray[np.int64]]:
-        """Return outputs (k, L, n), ratios (k, L, t) and statuses (k, L) of the influence series."""
+        """As ``numerics.smooth.heldout_features.influence``, from the products by fold."""
         self.need_whole_folds()
         self._need_whole_rows()
         rows, fits, t = self.rows, self.fits, self.rows.left.size
@@ -224,7 +213,7 @@ class BlocksSmoothPath(Path):
                 changed = self._newton.ends(state, w, rows.starts, kept)[0]
                 for j, pair in enumerate(pairs):
                     f[pair] = changed[j]
-        return f, rho, status
+        return f, rho.max(axis=(0, 2)), status
 
     def _terms(self, state: descent.Fits, gradients: Array, j: int, order: int) -> tuple[Array, Array]:
         """Return the weights (t, R) of the series for one fit, and its ratios (t,): infinite if it is singular."""

@@ -105,20 +105,10 @@ class HeldSquarePath(SquarePath):
     def _outputs(self, x: Array, rows: slice) -> Array:
         """Return outputs (k, l, .) at some rows from solutions."""
 
-    def influence(self, order: int) -> HeldOut:
-        f, rho = self._series(order)
-        self.ratio = rho.max(axis=0)  # no term of the series changes it
-        return HeldOut.of(f / self._root, np.zeros(f.shape[:2], np.int64), exact=False)
-
-    @once
-    def ratio(self) -> Array:
-        """The largest ratio rho of the influence series over folds and outputs, (L,)."""
-        return np.asarray(self._series(0)[1].max(axis=0))
-
-    def _series(self, order: int) -> tuple[Array, Array]:
+    def _series(self, order: int) -> tuple[Array, Array, NDArray[np.int64]]:
         self.need_whole_folds()
-        rows = self.rows
-        return influence.influence_square(self._spectrum, self._targets, self.lams, rows.folds, order)
+        f, rho = influence.influence_square(self._spectrum, self._targets, self.lams, self.rows.folds, order)
+        return f / self._root, rho.max(axis=0), np.zeros(f.shape[:2], np.int64)
 
     def _refitted(self, k: int) -> Array:
         lam = float(self.lams[k])

@@ -57,20 +57,11 @@ class BlocksSquarePath(SquarePath):
     def left_over(self) -> LeftOver:
         return LeftOver.of(*self._stream.energies(self.bias), self.rows.n, self.rows.total * self.lams)
 
-    def influence(self, order: int) -> HeldOut:
-        f, rho = self._series(order)
-        self.ratio = rho.max(axis=0)  # no term of the series changes it
-        return HeldOut.of(f, np.zeros(f.shape[:2], np.int64), exact=False)
-
-    @once
-    def ratio(self) -> Array:
-        """The largest ratio rho of the influence series over folds and outputs, (L,)."""
-        return np.asarray(self._series(1)[1].max(axis=0))
-
-    def _series(self, order: int) -> tuple[Array, Array]:
+    def _series(self, order: int) -> tuple[Array, Array, NDArray[np.int64]]:
         self.need_whole_folds()
         self._need_segments()
-        return self._stream.influence(self.lams, order, self.bias)
+        f, rho = self._stream.influence(self.lams, max(order, 1), self.bias)
+        return f, rho.max(axis=0), np.zeros(f.shape[:2], np.int64)
 
     def _need_segments(self) -> None:
         if self.rows is not self.problem.rows:

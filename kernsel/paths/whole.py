@@ -224,17 +224,11 @@ class WholePath(Path):
     def newton_step(self) -> HeldOut:
         return self.exact()
 
-    def influence(self, order: int) -> HeldOut:
+    def _series(self, order: int) -> tuple[Array, Array, NDArray[np.int64]]:
         raise IncompatibleError(
             "rank whole has exact held-out outputs, and no influence function: use newton-cv or cv, or give a number "
             "of landmarks such as 1000"
         )
-
-    @property
-    def ratio(self) -> Array:
-        """No representation in tiles has any."""
-        _ = self.influence(1)
-        return np.zeros(0)
 
     def spectral(self, who: str) -> Spectral:
         raise IncompatibleError(
@@ -247,16 +241,19 @@ class WholePath(Path):
         norms = [np.nan if isinstance(s, Refused) else float(np.vdot(s.a, s.f - s.b)) for s in fits]
         return np.array(norms, dtype=np.float64)
 
-    def _solution(self, k: int) -> Array:
+    def _fit(self, k: int) -> Solved:
+        """Return what is known of lambda number ``k``; SelectionError if there is no fit."""
         found = self._solved(k)
         if isinstance(found, Refused):
             raise SelectionError(f"there is no fit for lambda = {self.lams[k]:.4g}: {found.reason}")
+        return found
+
+    def _solution(self, k: int) -> Array:
+        found = self._fit(k)
         return np.vstack([found.a, found.b]).T if self.bias else found.a.T
 
     def _refitted(self, k: int) -> Array:
-        found = self._solved(k)
-        if isinstance(found, Refused):
-            raise SelectionError(f"there is no fit for lambda = {self.lams[k]:.4g}: {found.reason}")
+        found = self._fit(k)
         a, b = found.without, found.biases
         if a is None or b is None:  # by blocks of the inverse
             a, b = self._by_columns(float(self.lams[k]))

@@ -7,7 +7,7 @@ where both are done, and who wants the sum finishes it.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +27,6 @@ from kernsel.numerics.blocks.passes import PassSums, Request, add_up
 from kernsel.numerics.blocks.sums import Sums, segment_sums
 from kernsel.numerics.points import Points
 from kernsel.protocols import Learner
-
-if TYPE_CHECKING:
-    pass
 
 Array = NDArray[np.float64]
 S = TypeVar("S")
