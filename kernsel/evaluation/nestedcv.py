@@ -19,6 +19,7 @@ from kernsel.errors import OptionError
 from kernsel.folds import Folds, make_folds
 from kernsel.folds.partition import Partition
 from kernsel.heldout.baseline import constant_error
+from kernsel.heldout.errors import Errors
 from kernsel.heldout.standard_error import standard_error
 from kernsel.journal import journaling, remember, run_header
 from kernsel.kernels import is_precomputed
@@ -307,7 +308,7 @@ def _constant(dataset: Dataset, outer: Folds, seed: int) -> tuple[float, float]:
     """Return the error of what knows no features, weighted as the errors of the selections are; its standard error."""
     plain = dataset.sample.plain
     rows = replace(Partition.of(dataset, outer, seed), weights=None if plain is None else plain[outer.order])
-    return constant_error(rows, dataset.labels is not None, float(dataset.output_scale[0]) if dataset.k == 1 else 1.0)
+    return constant_error(rows, Errors.of(dataset))
 
 
 def row_losses(dataset: Dataset, Y: Array, predictions: NDArray[Any]) -> Array:
@@ -316,8 +317,7 @@ def row_losses(dataset: Dataset, Y: Array, predictions: NDArray[Any]) -> Array:
         codes = {label: code for code, label in enumerate(dataset.labels)}
         return np.asarray(class_codes(Y) != np.array([codes[label] for label in predictions.tolist()]), np.float64)
     F = (predictions.reshape(len(predictions), -1) - dataset.output_shift) / dataset.output_scale
-    unit = float(dataset.output_scale[0]) ** 2 if dataset.k == 1 else 1.0
-    return np.asarray(unit * ((F.T - Y) ** 2).mean(axis=0))
+    return np.asarray(Errors.of(dataset).unit ** 2 * ((F.T - Y) ** 2).mean(axis=0))
 
 
 def _error(dataset: Dataset, losses: Array, weight: Array) -> float:

@@ -18,7 +18,7 @@ from kernsel.errors import SelectionError
 from kernsel.folds.partition import Partition
 from kernsel.kernels.base import Learnable
 from kernsel.learning.quasinewton import Descent, descend
-from kernsel.learning.start import least_ridge
+from kernsel.learning.start import least_ridge, mean_diagonal
 from kernsel.numerics.runtime.threads import one_blas_thread
 from kernsel.numerics.square import gradients
 from kernsel.protocols import Learner, blocks_of
@@ -195,7 +195,7 @@ def learn_profile(
     candidates = _candidates(kernel, rows.X, starts)
     template = candidates[0]
     objective = Objective(few, template, int(learner.bias), sigma, blocks_of(template))
-    scale = float(rows.s @ template.diag(rows.X) / rows.total)
+    scale = mean_diagonal(template, rows)
     ridges = np.log([least_ridge(template) * scale, LARGEST_RIDGE * scale])
 
     def improved(on: Objective, start: Descent, steps: int) -> Descent:

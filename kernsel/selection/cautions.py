@@ -20,6 +20,7 @@ from kernsel.errors import Caution
 from kernsel.folds import Folds, copies_apart, keeps_copies
 from kernsel.folds.partition import Partition
 from kernsel.heldout.baseline import Baseline, baseline_of
+from kernsel.heldout.errors import Errors
 from kernsel.kernels import Kernel
 from kernsel.kernels.given import negative_part
 from kernsel.numerics.points import Points, is_sparse
@@ -79,8 +80,7 @@ def examine(
     error : float or None
         Of the choice.
     """
-    unit = float(dataset.output_scale[0]) if dataset.k == 1 else 1.0
-    found = baseline_of(deals, every, dataset.labels is not None, unit)
+    found = baseline_of(deals, every, Errors.of(dataset))
     copied, apart = dataset.copied, copies_apart(folds, dataset)
     cautions = [*_no_better(found, dataset), *_too_good(dataset, deals[0], error), *_apart(dataset, folds, apart)]
     copies = {"rows": copied.rows, "same_target": copied.same_target, "apart": int(apart.size)}
@@ -123,8 +123,7 @@ def _too_good(dataset: Dataset, rows: Partition, error: float | None) -> list[Ca
     if dataset.labels is not None:
         return _tells_classes(dataset, error)
     Y, s = rows.Y[:, : rows.held], rows.s[: rows.held] / rows.s[: rows.held].sum()
-    unit = float(dataset.output_scale[0]) if dataset.k == 1 else 1.0
-    spread = unit * float(np.sqrt(((Y - (Y @ s)[:, None]) ** 2 @ s).mean()))
+    spread = Errors.of(dataset).unit * float(np.sqrt(((Y - (Y @ s)[:, None]) ** 2 @ s).mean()))
     if not error < TOO_GOOD * spread:
         return []
     return [
