@@ -16,7 +16,7 @@ from kernsel.data.dataset import Dataset
 from kernsel.data.encoding import Encoder
 from kernsel.data.fitting import Fit, find, fit_frame, fit_matrix, fit_sparse, incomplete, names_in
 from kernsel.data.gaps import share
-from kernsel.data.kinds import check_last
+from kernsel.data.kinds import Found, check_last
 from kernsel.data.names import check_column, check_unique
 from kernsel.data.near import read_near
 from kernsel.data.remarks import check_any_feature, check_left, check_rows, describe_weights, some_rows, what_is_shared
@@ -318,7 +318,7 @@ def _encoded(
     weights: Floats | None,
     Y: Floats | None,
     choices: Choices,
-    found: list[Any] | None,
+    found: list[Found] | None,
     notes: list[str],
 ) -> tuple[Encoder, Points, list[dict[str, Any]] | None]:
     """Encode features, and say in the notes what became of them."""

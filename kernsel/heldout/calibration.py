@@ -46,12 +46,7 @@ def _sigmoid(z: Array) -> Array:
 
 @dataclass(frozen=True)
 class Sigmoid:
-    """The curve ``1 / (1 + exp(-(slope f + offset)))``.
-
-    Parameters
-    ----------
-    slope, offset : float
-    """
+    """The curve ``1 / (1 + exp(-(slope f + offset)))``."""
 
     slope: float
     offset: float

@@ -24,12 +24,7 @@ class Figures(NamedTuple):
 
 
 class LossSums(NamedTuple):
-    """Sums over rows of the held-out losses and errors of L fits.
-
-    Parameters
-    ----------
-    loss, error : MeanSums
-    """
+    """Sums over rows of the held-out losses and errors of L fits."""
 
     loss: MeanSums
     error: MeanSums

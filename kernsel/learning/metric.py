@@ -154,10 +154,6 @@ def learn_metric(
     gain : float
         Share of its loss that each round from the third on must gain.
 
-    Returns
-    -------
-    LearntMetric
-
     Raises
     ------
     SelectionError

@@ -182,10 +182,6 @@ def learn_profile(
     begun : Descent, optional
         Where a descent on a part of these rows, with the same prior, has ended: it goes on from there.
 
-    Returns
-    -------
-    LearntProfile
-
     Raises
     ------
     SelectionError

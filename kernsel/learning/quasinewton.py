@@ -78,10 +78,6 @@ def descend(function: Function, start: Descent, low: Array, high: Array, steps: 
     tolerance : float
         The descent ends where the last three steps together have gained less, or the next one promises a tenth of it.
 
-    Returns
-    -------
-    Descent
-
     Raises
     ------
     SelectionError

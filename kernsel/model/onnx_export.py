@@ -33,10 +33,6 @@ OPSET, OPSET_ML, IR = 17, 3, 8
 def to_graph(model: Expansion) -> Any:
     """Return the model as an ``onnx.ModelProto``.
 
-    Parameters
-    ----------
-    model : Expansion
-
     Returns
     -------
     onnx.ModelProto

@@ -135,7 +135,7 @@ def parameters_of(learner: Learner) -> dict[str, float]:
     return dict(getattr(learner, "parameters", {}))
 
 
-def number_or_none(value: object) -> Any:
+def number_or_none(value: float) -> float | None:
     """Return a value, None for NaN."""
     return None if value != value else value
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +13,7 @@ from kernsel.journal import remember
 from kernsel.kernels import Kernel
 from kernsel.numerics.runtime.threads import share_each
 from kernsel.paths import make_path
+from kernsel.protocols import Learner
 from kernsel.representation.problem import Problem
 from kernsel.representation.ranks import Rank
 from kernsel.search.candidate import Candidate, Key
@@ -42,7 +42,7 @@ class Relearning:
     """
 
     learnt: Candidates
-    square: Any
+    square: Learner
     effort: str
 
     @classmethod
