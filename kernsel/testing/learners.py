@@ -201,8 +201,7 @@ def a_weight_of_two_is_a_row_twice(subject: Subject) -> None:
     for learner in variants(subject.part):
         rows = rows_for(learner)
         s = rows.s.astype(int)
-        repeated = rows.taken(np.repeat(np.arange(rows.n), s), np.r_[0, np.cumsum(s)[rows.starts[1:] - 1]])
-        one, other = (tables.path_on(each, learner) for each in (rows, replace(repeated, weights=None)))
+        one, other = (tables.path_on(each, learner) for each in (rows, tables.repeated(rows, s)))
         loss = learner.loss
         curved = loss.expand(rows.Y, rows.s, one.fits.f)[2].any(axis=2)
         free_bias = learner.bias and loss.piecewise_quadratic and not loss.square
