@@ -175,16 +175,7 @@ class Metric(Kernel):
         """Return ``sum_ij W_ij dk(x_i, z_j)/dL``, (d, rank).
 
         With ``V_ij = W_ij phi'_ij`` it is ``2 sum_ij V_ij (x_i - z_j)(u_i - u_j)'``, u = L'x: two products of matrices.
-
-        Parameters
-        ----------
-        X : (n, d) array
-        W : (n, m) array
-            The derivatives of anything by the entries of the kernel matrix.
-        K : (n, m) array, optional
-            The kernel matrix, if it is there already.
-        Z : (m, d) array, optional
-            The second points; X without.
+        W (n, m) and, if it is there already, K (n, m) are of the rows of X (n, d) and Z (m, d), or X again.
         """
         rows, points, U, others = self._centred(X, Z)
         V = self.alone.slopes(U, None if Z is None else others, K)

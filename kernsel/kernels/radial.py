@@ -111,15 +111,7 @@ class Gaussian(_OfGamma):
     def theta_vjp(self, X: ArrayLike, W: Array, K: Array | None = None, Z: ArrayLike | None = None) -> Array:
         """Return ``sum_ij W_ij dk(x_i, z_j)/dtheta = -sum_ij W_ij K_ij |x_i - z_j|^2``, (1,).
 
-        Parameters
-        ----------
-        X : (n, d) array
-        W : (n, m) array
-            The derivatives of anything by the entries of the kernel matrix.
-        K : (n, m) array, optional
-            The kernel matrix, if it is there already.
-        Z : (m, d) array, optional
-            The second points; X without.
+        W (n, m) and, if it is there already, K (n, m) are of the rows of X (n, d) and Z (m, d), or X again.
         """
         points = Statistics(X, Z)
         weights = W * (self.evaluate(points) if K is None else K)

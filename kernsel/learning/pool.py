@@ -13,7 +13,7 @@ from kernsel.errors import OptionError, SelectionError, check_memory
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel, Sum, short
 from kernsel.numerics import mkl
-from kernsel.numerics.smooth import newton
+from kernsel.numerics.smooth import convergence
 from kernsel.paths import Path, make_path
 from kernsel.protocols import Learner
 from kernsel.representation.problem import Problem
@@ -81,7 +81,7 @@ class Pool:
         """Return the mean minimum J of the objective on the weighted sum, over outputs, and coefficients (k, n)."""
         rows, path = self.rows, self.path(weights, learner, [lam])
         if not learner.loss.square and path.fits.status.any():
-            reason = newton.REASONS[int(path.fits.status.max())]
+            reason = convergence.REASONS[int(path.fits.status.max())]
             raise SelectionError(
                 f"learner '{learner.name}' with lambda = {lam:.4g}: {reason} on the weighted sum of the kernels; give "
                 "a larger lambda"

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.folds.partition import Partition
-from kernsel.numerics.smooth import newton
+from kernsel.numerics.smooth import convergence
 from kernsel.numerics.square import spectral
 
 Array = NDArray[np.float64]
@@ -51,8 +51,8 @@ class HeldOut:
         L = f.shape[1]
         worst = status.reshape(-1, L).max(axis=0)
         finite = np.logical_and.reduce(np.isfinite(f), axis=(0, 2))
-        worst = np.where(finite | (worst != newton.CONVERGED), worst, newton.NOT_FINITE)
-        failed = [newton.REASONS.get(int(s)) for s in worst]
+        worst = np.where(finite | (worst != convergence.CONVERGED), worst, convergence.NOT_FINITE)
+        failed = [convergence.REASONS.get(int(s)) for s in worst]
         return HeldOut(f, failed, np.full(L, exact), refitted)
 
 
@@ -135,7 +135,7 @@ class LeftOver:
         ev, squares = ev[penalised], squares[:, penalised]
         share = spectral.shrinkage(ridges[:, None], ev)
         norms = (spectral.shrinkage(ev, ridges[:, None]) ** 2 / ev) @ squares.sum(axis=0)
-        failed = [newton.REASONS[newton.SINGULAR] if each else None for each in lost]
+        failed = [convergence.REASONS[convergence.SINGULAR] if each else None for each in lost]
         return LeftOver(share, norms, squares, beyond, n - penalised.size, failed)
 
     @property

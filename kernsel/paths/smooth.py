@@ -14,7 +14,7 @@ from kernsel.errors import check_memory
 from kernsel.folds.partition import Partition
 from kernsel.numerics.runtime.jit import Compiled
 from kernsel.numerics.runtime.once import once
-from kernsel.numerics.smooth import newton
+from kernsel.numerics.smooth import convergence, newton
 from kernsel.numerics.smooth.convergence import REFITTED
 from kernsel.numerics.square import spectral
 from kernsel.paths import routes
@@ -179,7 +179,7 @@ class SmoothPath(Path):
         if ends is not None and found is not None:
             ends[:] = found
         self._refit_those(status != REFITTED, chosen, f, status, ends)
-        worst = np.maximum(status.max(axis=2), newton.CONVERGED)
+        worst = np.maximum(status.max(axis=2), convergence.CONVERGED)
         return Fits(self.fits.x[:, chosen], f, np.maximum(worst, self.fits.status[:, chosen]))
 
     def _fit_together(self, which: Indices, wanted: NDArray[np.bool_], tol: float, solutions: bool) -> Updated:
@@ -225,7 +225,7 @@ class SmoothPath(Path):
         smoothing: int | None = getattr(loss, "smoothing", None)  # of a loss with a kink that was made smooth
         parameters = np.array(loss.parameters)
         status = self._solve_with(parameters, G, which, Y, S, lams, follow, x, f)
-        jobs = np.flatnonzero((status == newton.UNFINISHED).any(axis=1))
+        jobs = np.flatnonzero((status == convergence.UNFINISHED).any(axis=1))
         if smoothing is None or not jobs.size:
             return status
         again_x, again_f = np.zeros((jobs.size, *x.shape[1:])), np.zeros((jobs.size, *f.shape[1:]))
@@ -237,7 +237,7 @@ class SmoothPath(Path):
             again = self._solve_with(
                 smoother, G, which[jobs], Y[jobs], S[jobs], lams, follow and step == 0, again_x, again_f
             )
-        better = (status[jobs] == newton.UNFINISHED) & (again == newton.CONVERGED)
+        better = (status[jobs] == convergence.UNFINISHED) & (again == convergence.CONVERGED)
         for new, old in ((again_x, x), (again_f, f)):
             old[jobs] = np.where(better[:, :, None], new, old[jobs])
         status[jobs] = np.where(better, again, status[jobs])
@@ -324,9 +324,9 @@ class SmoothPath(Path):
         )
         status, fitted = updated.status, self.fits.status[:, which, None]
         in_force = self.representation.in_force
-        distrusted = (newton.SINGULAR, newton.ASTRAY) if in_force else (newton.SINGULAR,)
-        again = np.isin(status, distrusted) & (fitted == newton.CONVERGED)
-        status = np.where(status == newton.ASTRAY, fitted, status)
+        distrusted = (convergence.SINGULAR, convergence.ASTRAY) if in_force else (convergence.SINGULAR,)
+        again = np.isin(status, distrusted) & (fitted == convergence.CONVERGED)
+        status = np.where(status == convergence.ASTRAY, fitted, status)
         self._refit_those(again, np.flatnonzero(which), updated.f, status, updated.x)
         return updated._replace(status=status), again
 
@@ -399,4 +399,4 @@ def with_lost(status: NDArray[np.int64], representation: Representation, lams: A
     """Return statuses (k, L) where a fit whose ridge is below rounding, and settles nothing, counts as singular."""
     rows = representation.rows
     rounding = spectral.ROUNDING * rows.n * rows.s.max() * rows.diagonal(representation.kernel).max()
-    return np.where(2.0 * rows.total * lams < rounding, np.maximum(status, newton.SINGULAR), status)
+    return np.where(2.0 * rows.total * lams < rounding, np.maximum(status, convergence.SINGULAR), status)

@@ -12,7 +12,7 @@ from kernsel.numerics.blocks import features as streaming
 from kernsel.numerics.blocks import newton as descent
 from kernsel.numerics.dense import Cholesky
 from kernsel.numerics.runtime.once import once
-from kernsel.numerics.smooth import newton
+from kernsel.numerics.smooth import convergence
 from kernsel.paths.base import Path
 from kernsel.paths.outputs import Fits, HeldOut
 from kernsel.paths.smooth import TRUST, with_lost
@@ -94,7 +94,7 @@ class BlocksSmoothPath(Path):
         sample = self.representation.sample()
         problem = Problem(sample.rows, sample.kernel, sample.asked)
         found = FeaturesSmoothPath(problem, sample, self.learner, self.lams, lead_in=self.lead_in).fits
-        usable = (found.status <= newton.UNFINISHED)[:, :, None] & np.isfinite(found.x)
+        usable = (found.status <= convergence.UNFINISHED)[:, :, None] & np.isfinite(found.x)
         start = np.where(usable, found.x, 0.0)
         for number, lam in enumerate(lams):
             start[:, number] = self.near.get(lam, start[:, number])
@@ -102,7 +102,7 @@ class BlocksSmoothPath(Path):
 
     def settled(self) -> dict[float, Array]:
         fits = self.fits
-        done = np.flatnonzero((fits.status == newton.CONVERGED).all(axis=0))
+        done = np.flatnonzero((fits.status == convergence.CONVERGED).all(axis=0))
         return {float(self.lams[number]): fits.x[:, number] for number in done}
 
     def _by_fold(self, pairs: Sequence[Pair]) -> tuple[descent.Fits, Array]:
@@ -168,7 +168,7 @@ class BlocksSmoothPath(Path):
             again = (stray > TRUST) | singular
             for j, pair in enumerate(pairs):
                 out[pair] = f[j]
-                if fits.status[pair] == newton.CONVERGED and again[j].any():
+                if fits.status[pair] == convergence.CONVERGED and again[j].any():
                     refitted[pair[1]] += again[j].sum()
                     for jobs in self._jobs([pair], np.flatnonzero(again[j])):
                         self._refit(jobs, out, status)
@@ -190,7 +190,7 @@ class BlocksSmoothPath(Path):
                     continue
                 H, ridge = self._newton.finished(others.sum(axis=0)), np.array([2.0 * rows.left[fold] * lam])
                 delta, failed = streaming.solve(H, pull[None], R - r, ridge)
-                singular[j, fold] = failed[0] != newton.CONVERGED
+                singular[j, fold] = failed[0] != convergence.CONVERGED
                 if not singular[j, fold]:
                     w[j, fold] += delta[0, 0]
         return w, singular
@@ -208,7 +208,7 @@ class BlocksSmoothPath(Path):
             for j, pair in enumerate(pairs):
                 w[j], rho[pair] = self._terms(state, gradients[j], j, order)
                 if np.isinf(rho[pair]).any():
-                    status[pair] = newton.SINGULAR
+                    status[pair] = convergence.SINGULAR
             if order:
                 changed = self._newton.ends(state, w, rows.starts, kept)[0]
                 for j, pair in enumerate(pairs):

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernsel.numerics.smooth import (
+    convergence,
     enclosure_between,
     enclosure_kernel,
     enclosure_steps,
@@ -70,7 +71,7 @@ class GramSmoothPath(EnclosedSmoothPath):
     def settled(self) -> dict[float, Array]:
         if self.learner.loss.piecewise_quadratic:  # found again at once
             return {}
-        done = (self.fits.status == newton.CONVERGED).all(axis=0)
+        done = (self.fits.status == convergence.CONVERGED).all(axis=0)
         return {float(self.lams[k]): self.fits.x[:, k] for k in np.flatnonzero(done)}
 
     def _leverages(self, d2: Array, ridge: float) -> Array:

@@ -13,7 +13,7 @@ from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel
 from kernsel.numerics.points import Points
 from kernsel.numerics.runtime.once import once
-from kernsel.numerics.smooth import newton
+from kernsel.numerics.smooth import convergence
 from kernsel.numerics.square.spectral import Spectrum
 from kernsel.numerics.stability import Scan
 from kernsel.representation.embedding import Embedding
@@ -38,7 +38,7 @@ class Representation(ABC):
 
     in_force: ClassVar[bool] = True
     """Whether scores count; if not, they only say which candidates are worth a closer look."""
-    decrement: ClassVar[float] = newton.DECREMENT
+    decrement: ClassVar[float] = convergence.DECREMENT
     """A fit by Newton steps ends where the next one promises less than this share of J."""
 
     def __init__(self, rows: Partition, kernel: Kernel) -> None:

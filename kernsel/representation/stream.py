@@ -22,7 +22,7 @@ from kernsel.numerics.dense import Cholesky
 from kernsel.numerics.points import Points
 from kernsel.numerics.runtime.once import once
 from kernsel.numerics.runtime.threads import one_blas_thread, share
-from kernsel.numerics.smooth import newton
+from kernsel.numerics.smooth import convergence
 from kernsel.numerics.square import spectral
 from kernsel.numerics.stability import Scan, scan_features
 
@@ -151,7 +151,7 @@ class Stream:
         with one_blas_thread():
             share(work, len(blocks))
         lost = lams * left.min() <= spectral.least_ridge(ev, rows.n)
-        return f, np.where(lost, newton.SINGULAR, newton.CONVERGED)
+        return f, np.where(lost, convergence.SINGULAR, convergence.CONVERGED)
 
     def _spectrum(self, bias: bool) -> tuple[Array, Array, Array, Array]:
         """Return eigenvalues (r,), W and a centre with ``U = Z W - centre``, and the coordinates (k, r) of the targets.

@@ -398,6 +398,3 @@ class Descent(BiasedFeatures):
             return
         fit.keeps = fit.fold >= 0 and not flat and (fresh or -fit.slope <= SHRINKS * -before)
         fit.done = False
-
-
-__all__ = ["Descent", "Fit", "PassSums", "Passes", "Request", "add_up"]
