@@ -12,11 +12,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from kernsel.criteria.base import About, Array, HeldOutCriterion, PenalisedFit, Scores, empirical_risk, unless_finite
+from kernsel.criteria.base import About, HeldOutCriterion, PenalisedFit, Scores, empirical_risk, unless_finite
 from kernsel.errors import OptionError
 from kernsel.numerics.smooth import convergence
 from kernsel.paths import HeldOut, Path
 from kernsel.protocols import require
+from kernsel.types import Array
 
 HINGE, SQUARED_HINGE = 1, 2
 """Powers of the hinge, as losses say them."""

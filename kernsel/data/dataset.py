@@ -10,10 +10,11 @@ import numpy as np
 from kernsel.data.columns import Floats, as_dense
 from kernsel.data.copies import TOGETHER, Copies, find_copies
 from kernsel.data.encoding import Encoder
-from kernsel.data.sample import Indices, Sample
+from kernsel.data.sample import Sample
 from kernsel.data.target import class_codes, median_and_spread
 from kernsel.numerics.points import Points, is_sparse
 from kernsel.numerics.runtime.once import once
+from kernsel.types import Indices
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,6 +22,7 @@ from kernsel.data.tables import SparseTable, Table, array_names, is_frame, take
 from kernsel.errors import DataError, OptionError
 from kernsel.numerics.points import Points, deviations
 from kernsel.numerics.runtime.once import once
+from kernsel.types import Indices, Mask
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -126,7 +127,7 @@ class Fit:
         self.categories[name] = tuple(levels.tolist())
         self.fills[name] = str(levels[int(weights.argmax())])
 
-    def _refuse(self, name: str, holes: npt.NDArray[np.bool_]) -> None:
+    def _refuse(self, name: str, holes: Mask) -> None:
         if self.choices.missing == "refuse" and holes.any():
             raise DataError(refused({name: holes}))
 
@@ -294,7 +295,7 @@ def _with_law(fit: Fit, encoder: Encoder, table: Table) -> Encoder:
     return fit.with_law(encoder, encoder.numbers(take(table, rows)), None if fit.weights is None else fit.weights[rows])
 
 
-def law_rows(n: int) -> npt.NDArray[np.int64]:
+def law_rows(n: int) -> Indices:
     """Return the rows of n that the law of numeric features is fitted to: not all, or their numbers are there twice."""
     return spread(n, MOST_ROWS)
 
@@ -320,7 +321,7 @@ def check_refused(frame: pd.DataFrame, used: Iterable[tuple[int, Found]]) -> Non
         raise DataError(refused(holes))
 
 
-def incomplete(table: Table, found: Sequence[Found] | None) -> npt.NDArray[np.bool_]:
+def incomplete(table: Table, found: Sequence[Found] | None) -> Mask:
     """Return which rows of a DataFrame or array lack a value that is used, (n,)."""
     if not is_frame(table):
         return np.asarray(np.isnan(table).any(axis=1))
@@ -359,7 +360,7 @@ def fit_sparse(
     return encoder, encoder.transform(table)
 
 
-def find(table: Table, choices: Choices, places: npt.NDArray[np.int64]) -> list[Found] | None:
+def find(table: Table, choices: Choices, places: Indices) -> list[Found] | None:
     """Find out what the columns of a DataFrame hold; None for other tables."""
     return find_kinds(table, choices, places) if is_frame(table) else None
 

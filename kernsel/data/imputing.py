@@ -26,12 +26,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from kernsel.data.kriging import MOST_CENTRES, Kriging, fit_kriging
+from kernsel.types import Array, Indices, Mask
 
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.int64]
+Floats = Array
 
 RIDGES = (100.0, 10.0, 1.0, 0.1, 0.01, 1e-3)
 """Variance that is added to each standardised feature before others are predicted by it: from next to the mean, to what
@@ -81,7 +80,7 @@ class NormalLaw:
                 if self.kriging is not None:
                     self._improve(self.kriging, block, holes)
 
-    def _improve(self, kriging: Kriging, X: Floats, holes: npt.NDArray[np.bool_]) -> None:
+    def _improve(self, kriging: Kriging, X: Floats, holes: Mask) -> None:
         """Average what the law put into the places ``holes`` of rows X with what rows near say."""
         rows = np.flatnonzero(holes.any(axis=1))
         where, Z = holes[rows], self.standardised(X[rows])
@@ -197,7 +196,7 @@ def _columns(knots: tuple[tuple[float, ...], ...]) -> Indices:
 
 
 def _expectation_maximisation(
-    Z: Floats, holes: npt.NDArray[np.bool_], s: Floats, own: Indices, counts: Floats
+    Z: Floats, holes: Mask, s: Floats, own: Indices, counts: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Return mean, covariance and ridges of standardised rows Z (n, p), 0 where one is missing.
 
@@ -230,7 +229,7 @@ def _expectation_maximisation(
     return mean, S, _choose_ridges(S, apart, counts)
 
 
-def _choose_ridges(S: Floats, apart: npt.NDArray[np.bool_], counts: Floats) -> Floats:
+def _choose_ridges(S: Floats, apart: Mask, counts: Floats) -> Floats:
     """Return the ridge (p,) of the least generalised cross-validation for each feature.
 
     It is predicted by the features ``apart`` (p, p) from it, as ``counts`` (p,) rows of covariance S (p, p) tell.
@@ -285,7 +284,7 @@ def _one_thread() -> AbstractContextManager[None]:
     return one_blas_thread()
 
 
-def _patterns(holes: npt.NDArray[np.bool_]) -> Iterator[tuple[Indices, Indices, Indices]]:
+def _patterns(holes: Mask) -> Iterator[tuple[Indices, Indices, Indices]]:
     """Yield the rows that lack the same columns, these columns, and the others; rows that lack none are left out."""
     rows = np.flatnonzero(holes.any(axis=1))
     if not rows.size:

@@ -21,7 +21,7 @@ from kernsel.data.choices import Choices
 from kernsel.data.columns import FILL_IN, Floats, as_text, check_values
 from kernsel.data.encoding import Encoder
 from kernsel.data.fitting import Fit, check_features, incomplete, law_rows, too_many_levels
-from kernsel.data.kinds import CATEGORY, PLAIN, Found, Indices, find_in, find_kind, read_numbers
+from kernsel.data.kinds import CATEGORY, PLAIN, Found, find_in, find_kind, read_numbers
 from kernsel.data.moments import LevelSums, Moments, NumberSums, Totals
 from kernsel.data.more import Kept, encode_columns, rows_that_count
 from kernsel.data.names import listed
@@ -31,6 +31,7 @@ from kernsel.data.tables import SparseTable, array_names, as_pandas, as_table, i
 from kernsel.data.target import Rest, Target, encode_targets, read_target, split_targets
 from kernsel.errors import DataError
 from kernsel.numerics.points import Points
+from kernsel.types import Indices
 
 if TYPE_CHECKING:
     import pandas as pd

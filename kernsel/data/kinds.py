@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from kernsel.data.choices import Choices
 from kernsel.data.columns import Floats, absent, as_text, find_words, first_text, is_text, numbers, without_gaps
@@ -17,6 +16,7 @@ from kernsel.data.names import listed, some
 from kernsel.data.periods import WAYS
 from kernsel.errors import DataError
 from kernsel.numerics.runtime.once import once
+from kernsel.types import Indices, Mask
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,7 +69,6 @@ class Kind:
 
 
 PLAIN = Kind()
-Indices = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -257,7 +256,7 @@ def read_numbers(column: pd.Series, kind: Kind) -> Floats:
     return values[:, None]
 
 
-def gaps_in(column: pd.Series, found: Found) -> npt.NDArray[np.bool_]:
+def gaps_in(column: pd.Series, found: Found) -> Mask:
     """Return where a column that was found to be so lacks a value, (n,)."""
     if found.kind.type == CATEGORY:
         return absent(as_text(column, found.words))

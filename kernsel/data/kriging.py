@@ -24,11 +24,11 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.int64]
-Holes = npt.NDArray[np.bool_]
+from kernsel.types import Array, Indices, Mask
+
+Floats = Array
+Holes = Mask
 
 RIDGES = 10.0 ** (np.arange(-10, 3) / 2)
 """From next to interpolation of some hundred rows, to next to the mean."""

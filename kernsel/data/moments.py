@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from kernsel.data.columns import Floats, absent, check_values
 from kernsel.data.target import mean_and_scale
+from kernsel.types import Indices, Mask
 
 
 class Moments(NamedTuple):
@@ -162,7 +163,7 @@ class LevelSums(NamedTuple):
     """
 
     levels: npt.NDArray[np.object_]
-    counts: npt.NDArray[np.int64]
+    counts: Indices
     weights: Floats
     holes: Totals
 
@@ -184,7 +185,7 @@ class LevelSums(NamedTuple):
         return type(self)(levels, counts, weights, self.holes.merge(other.holes))
 
 
-def _of_holes(holes: npt.NDArray[np.bool_], weights: Floats | None, Y: Floats | None) -> Totals:
+def _of_holes(holes: Mask, weights: Floats | None, Y: Floats | None) -> Totals:
     count = int(holes.sum())
     return Totals.of(count, None if weights is None else weights[holes], None if Y is None else Y[:, holes])
 

@@ -17,6 +17,7 @@ from kernsel.data.tables import as_pandas, as_table, take
 from kernsel.data.target import read_target, split_targets, target_gaps
 from kernsel.errors import DataError
 from kernsel.numerics.points import Points
+from kernsel.types import Indices, Mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,12 +100,12 @@ class Kept(NamedTuple):
         Rows of the table, and those of them with a weight greater than 0.
     """
 
-    rows: npt.NDArray[np.int64]
+    rows: Indices
     weights: Floats | None
     given: int
     weighty: int
 
-    def without(self, lacking: npt.NDArray[np.bool_]) -> Kept:
+    def without(self, lacking: Mask) -> Kept:
         """Return the rows that count, but those ``lacking`` (n,)."""
         kept = ~lacking[self.rows]
         return self._replace(rows=self.rows[kept], weights=None if self.weights is None else self.weights[kept])

@@ -9,18 +9,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from kernsel.data.columns import missing
 from kernsel.data.dates import TIMES, find_format, read_dates
 from kernsel.data.names import check_column
 from kernsel.data.tables import Table, array_names, column_of, is_frame, names_of
 from kernsel.errors import OptionError
+from kernsel.types import Array, Indices, Mask
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Floats = npt.NDArray[np.float64]
+Floats = Array
 
 OPTIONS = ("when", "purge", "embargo", "coordinates", "buffer")
 """What may be said about rows that are near to each other."""
@@ -76,11 +76,11 @@ class Near:
         """Whether rows are left out for their time."""
         return self.named or self.purge is not None or self.embargo is not None
 
-    def take(self, rows: npt.NDArray[np.int64]) -> Near:
+    def take(self, rows: Indices) -> Near:
         """Return what is known of some of the rows."""
         return replace(self, time=self.time[rows], points=None if self.points is None else self.points[rows])
 
-    def around(self, held: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    def around(self, held: Mask) -> Mask:
         """Return which rows are near to those that are held out, both (n,); these themselves may be among them."""
         found = np.zeros(held.size, np.bool_)
         if self.in_time:
@@ -95,7 +95,7 @@ class Near:
             found |= distance <= within
         return found
 
-    def _around_in_time(self, held: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    def _around_in_time(self, held: Mask) -> Mask:
         times = np.sort(self.time[held])
         before, after = self.purge or 0.0, (self.purge or 0.0) + (self.embargo or 0.0)
         slack = ROUNDING * max(after, float(np.ptp(self.time)))

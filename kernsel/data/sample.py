@@ -15,8 +15,7 @@ from kernsel.data.near import Near
 from kernsel.data.tables import take
 from kernsel.data.target import Target
 from kernsel.errors import DataError, OptionError
-
-Indices = npt.NDArray[np.int64]
+from kernsel.types import Indices
 
 LEAST_WEIGHT, LARGEST_WEIGHT = 1e-100, 1e100
 """Weights, and their quotients, within these can be multiplied and summed."""

@@ -16,8 +16,9 @@ import numpy.typing as npt
 
 from kernsel.data.columns import Floats, as_text, find_words, is_text, numbers, without_gaps
 from kernsel.data.gaps import PADDED_WORDS, WORDS
-from kernsel.data.kinds import DATE, ORDINAL, Indices, Kind, is_row_names, needs_count, offset
+from kernsel.data.kinds import DATE, ORDINAL, Kind, is_row_names, needs_count, offset
 from kernsel.numerics.runtime.once import once
+from kernsel.types import Indices
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -114,7 +115,7 @@ class Different(NamedTuple):
     values: pd.Series
     texts: npt.NDArray[np.object_]
     hashes: npt.NDArray[np.uint64]
-    counts: npt.NDArray[np.int64]
+    counts: Indices
     unread: int
 
     @classmethod

@@ -23,6 +23,7 @@ from kernsel.data.columns import (
 from kernsel.data.dates import find_format
 from kernsel.data.names import check_unique, listed
 from kernsel.errors import DataError, OptionError
+from kernsel.types import Indices, Mask
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,17 +65,17 @@ class Target:
     label_dtype: str | None = None
 
     @property
-    def codes(self) -> npt.NDArray[np.int64] | None:
+    def codes(self) -> Indices | None:
         """Numbers (n,) of the classes, or None."""
         return class_codes(self.Y) if self.labels is not None else None
 
 
-def class_codes(Y: Floats) -> npt.NDArray[np.int64]:
+def class_codes(Y: Floats) -> Indices:
     """Return the numbers (n,) of the classes that Y (k, n) encodes."""
     return np.asarray(Y[0] > 0 if len(Y) == 1 else Y.argmax(axis=0), dtype=np.int64)
 
 
-def chosen_classes(F: Floats) -> npt.NDArray[np.int64]:
+def chosen_classes(F: Floats) -> Indices:
     """Return the numbers of the classes that outputs F (k, n) choose: at 0 the second of two, the first of equals."""
     return np.asarray(F[0] >= 0 if len(F) == 1 else F.argmax(axis=0), dtype=np.int64)
 
@@ -355,7 +356,7 @@ def as_vector(y: npt.ArrayLike) -> npt.NDArray[Any]:
     return values
 
 
-def target_gaps(column: object) -> npt.NDArray[np.bool_]:
+def target_gaps(column: object) -> Mask:
     """Return where a target is missing, (n,)."""
     if hasattr(column, "iloc"):
         return np.asarray(without_gaps(column).isna())

@@ -28,7 +28,7 @@ from kernsel.selection.carry_out import carry_out, encode_arrays
 from kernsel.selection.plan import Plan
 from kernsel.selection.result import describe_candidate, finite_or_none
 from kernsel.selection.setting import read_best_for, read_metrics
-from kernsel.types import Progress
+from kernsel.types import Array, Indices, Progress
 from kernsel.words import understands
 
 if TYPE_CHECKING:
@@ -37,9 +37,6 @@ if TYPE_CHECKING:
 
     from kernsel.search.candidate import Candidate
     from kernsel.selection.result import Selection
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,11 +33,11 @@ from kernsel.selection.plan import Plan
 from kernsel.selection.result import finite_or_none
 from kernsel.selection.run import run
 from kernsel.text import aligned, to_json
+from kernsel.types import Array
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Array = npt.NDArray[np.float64]
 Progress = Callable[[int, int, str], None]
 
 FORMAT, VERSION = "kernsel-relevance", 1

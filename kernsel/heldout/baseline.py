@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.data.target import chosen_classes, class_codes
 from kernsel.folds.partition import Partition, shares_of
 from kernsel.heldout.errors import Errors, mean_over_deals
 from kernsel.heldout.standard_error import of_rows, standard_error
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 ROUNDING = 1e-9
 """Relative differences of mean losses below this are none."""

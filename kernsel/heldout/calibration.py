@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.errors import OptionError
 from kernsel.heldout.counts import as_counts, platt_targets
@@ -23,9 +22,7 @@ from kernsel.heldout.coupling import softmax
 from kernsel.heldout.standard_error import blocks_of
 from kernsel.heldout.vennabers import VennAbers, venn_abers
 from kernsel.protocols import Learner
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from kernsel.types import Array, Indices
 
 KINDS = ("sigmoid", "isotonic", "venn-abers", "temperature", "softmax", "none")
 STEPS = 100

@@ -32,13 +32,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from kernsel.types import Array, Indices, Mask
 
 if TYPE_CHECKING:
     from kernsel.paths import Path
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 MOST = 10_000_000
 """More numbers than this are not kept: the coefficients of every fold."""
@@ -148,12 +147,12 @@ class Intervals:
         return replace(self, residuals=self.residuals / heldout, scale=scale)
 
     @property
-    def used(self) -> NDArray[np.bool_]:
+    def used(self) -> Mask:
         """Which of the m rows have a coefficient in any fold."""
         used = (self.coefficients != 0).any(axis=(0, 1))
         return np.asarray(used if self.scale is None else used | (self.scale.coefficients != 0).any(axis=(0, 1)))
 
-    def restricted(self, used: NDArray[np.bool_]) -> Intervals:
+    def restricted(self, used: Mask) -> Intervals:
         """Keep the coefficients of some of the rows."""
         scale = self.scale
         if scale is not None:
@@ -215,7 +214,7 @@ class Intervals:
                 chosen[new, c] = self._is_within(own[new], among, coverage)
         return chosen
 
-    def _is_within(self, scores: Array, among: NDArray[np.bool_], coverage: float) -> NDArray[np.bool_]:
+    def _is_within(self, scores: Array, among: Mask, coverage: float) -> Mask:
         """Say whether scores (N, t) by each fold's fit are below enough of those of some held-out rows."""
         weights, below = self.weights[among], np.zeros(len(scores))
         share = weights / weights.mean() if weights.size else weights
@@ -255,7 +254,7 @@ def _scores(F: Array) -> Array:
     return np.asarray(np.where(first == F, second, first) - F)
 
 
-def _apart(by: tuple[Indices, Indices] | None, N: int, n: int) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
+def _apart(by: tuple[Indices, Indices] | None, N: int, n: int) -> Iterator[tuple[Mask, Mask]]:
     """Yield which of N new rows, and of n held-out rows, are of one group; all together without groups."""
     if by is None:
         yield np.ones(N, np.bool_), np.ones(n, np.bool_)

@@ -30,9 +30,8 @@ from kernsel.errors import OptionError
 from kernsel.heldout.calibration import platt
 from kernsel.heldout.standard_error import blocks_of
 from kernsel.text import meant
+from kernsel.types import Array, Indices
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
 Counts = tuple[Array, Array, Array, Array]
 
 ROUNDING = 1e-12

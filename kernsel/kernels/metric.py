@@ -17,10 +17,11 @@ from numpy.typing import ArrayLike
 from kernsel.errors import OptionError
 from kernsel.kernels.ard import ARD
 from kernsel.kernels.base import Kernel
-from kernsel.kernels.statistics import Array, Statistics
+from kernsel.kernels.statistics import Statistics
 from kernsel.numerics import stability
 from kernsel.numerics.points import as_points
 from kernsel.protocols import Value
+from kernsel.types import Array
 
 
 @dataclass(frozen=True)

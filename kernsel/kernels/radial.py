@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernsel.errors import OptionError
 from kernsel.kernels.pairwise import Compiled
-from kernsel.kernels.statistics import Array, Statistics, width_axis
+from kernsel.kernels.statistics import Statistics, width_axis
 from kernsel.numerics import gram
 from kernsel.numerics.operator import gaussian_operator
+from kernsel.types import Array
 
 _LEAST = 1e-300  # relevances whose reciprocals are finite
 

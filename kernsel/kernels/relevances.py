@@ -27,10 +27,11 @@ from numpy.typing import ArrayLike
 from kernsel.errors import OptionError
 from kernsel.kernels.base import Kernel
 from kernsel.kernels.ranks import curve_of, quantiles_of, rank_ending
-from kernsel.kernels.statistics import Array, Statistics
+from kernsel.kernels.statistics import Statistics
 from kernsel.numerics import gram, stability
 from kernsel.numerics.points import Points, as_points, columns, dense, is_sparse, squared_norms
 from kernsel.protocols import Value
+from kernsel.types import Array
 
 
 @dataclass(frozen=True)

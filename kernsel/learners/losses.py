@@ -6,12 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.numerics.runtime import jit
 from kernsel.numerics.smooth import objective
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 CHUNK = 2**16
 """Rows whose losses are computed at a time."""

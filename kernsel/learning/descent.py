@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.criteria import Slopes
 from kernsel.errors import SelectionError
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 LEAST = 1e-6
 """Logarithms of relevances are searched from this share of the largest one at the beginning."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.errors import OptionError
 from kernsel.folds.partition import Partition
@@ -18,8 +17,7 @@ from kernsel.learning.start import mean_diagonal
 from kernsel.numerics import mkl
 from kernsel.protocols import Learner
 from kernsel.text import listing
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 PRECISION = 1e-3
 """A free parameter is searched to this relative precision."""

@@ -23,7 +23,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.data.target import chosen_classes, class_codes
 from kernsel.errors import SelectionError
@@ -34,8 +33,7 @@ from kernsel.numerics.runtime.threads import share_each
 from kernsel.paths import Path, make_path
 from kernsel.protocols import Learner
 from kernsel.representation.problem import Problem
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 ROUNDS = 5
 """Metrics that are learnt one after the other; on more rounds little changes."""

@@ -12,7 +12,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Metric
@@ -21,8 +20,7 @@ from kernsel.learning.quasinewton import Descent, descend
 from kernsel.learning.start import least_ridge
 from kernsel.numerics.square import gradients
 from kernsel.protocols import Learner
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 STEPS = 8
 """The first five gain most."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.errors import OptionError, SelectionError, check_memory
 from kernsel.folds.partition import Partition
@@ -17,8 +16,7 @@ from kernsel.numerics.smooth import convergence
 from kernsel.paths import Path, make_path
 from kernsel.protocols import Learner
 from kernsel.representation.problem import Problem
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 
 @dataclass(frozen=True, eq=False)

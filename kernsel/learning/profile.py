@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.criteria.evidence import prior
 from kernsel.errors import SelectionError
@@ -22,8 +21,8 @@ from kernsel.learning.start import least_ridge, mean_diagonal
 from kernsel.numerics.runtime.threads import one_blas_thread
 from kernsel.numerics.square import gradients
 from kernsel.protocols import Learner, blocks_of
+from kernsel.types import Array
 
-Array = NDArray[np.float64]
 Priors: TypeAlias = tuple[float | None, ...]
 """Standard deviations of log relevances under their priors, one for each kernel; None for no prior."""
 

@@ -15,11 +15,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.errors import SelectionError
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 Function = Callable[[Array], tuple[float, Array]]
 """``x -> (value, gradient)``; numpy.linalg.LinAlgError where there is none."""

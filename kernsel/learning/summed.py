@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.criteria.evidence import prior
 from kernsel.folds.partition import Partition
@@ -22,8 +21,7 @@ from kernsel.learning.start import mean_diagonal
 from kernsel.numerics.runtime.threads import one_blas_thread
 from kernsel.numerics.square import gradients
 from kernsel.protocols import Learner
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 SIGMA = 1.0
 """Standard deviation of log weights under their prior. The evidence alone gives one kernel all of the weight, and what

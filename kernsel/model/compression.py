@@ -34,7 +34,6 @@ from typing import TypeVar
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from kernsel.data.target import chosen_classes
 from kernsel.errors import ModelError, OptionError, check_memory
@@ -43,10 +42,9 @@ from kernsel.model.extrapolation import reach
 from kernsel.numerics.lowrank import pivoted_cholesky
 from kernsel.numerics.points import Points, as_points, is_sparse
 from kernsel.numerics.runtime.threads import one_blas_thread, share_each
+from kernsel.types import Array, Indices
 
 M = TypeVar("M", bound=Expansion)
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 FIRST, LARGEST, SHARE = 64, 8192, 2
 """Landmarks that are tried first, and at most; no more than one in so many rows is one."""

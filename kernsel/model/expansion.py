@@ -32,6 +32,7 @@ from kernsel.model.extrapolation import nearest
 from kernsel.model.sufficient import SufficientStatistics
 from kernsel.numerics.points import Points, as_points, dense
 from kernsel.paths.whole import cross_matrix
+from kernsel.types import Indices, Mask
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -210,7 +211,7 @@ class Expansion:
 
     def predict_set(
         self, table: pd.DataFrame | npt.ArrayLike | Points, coverage: float = 0.9, by: str | None = None
-    ) -> npt.NDArray[np.bool_]:
+    ) -> Mask:
         """Return for new rows the set of classes that holds the true one: see ``heldout.intervals``.
 
         Parameters
@@ -256,7 +257,7 @@ class Expansion:
         widest = max(self.rows.shape[0], self.intervals.weights.size, self.intervals.biases.size)
         return self._by_blocks(self.encoded(table), work, widest)
 
-    def _groups(self, by: str, X: Points) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def _groups(self, by: str, X: Points) -> tuple[Indices, Indices]:
         """Return the categories of a column, of held-out rows and of new ones."""
         names = [] if self.encoder is None else list(self.encoder.categories)
         if by not in names or self.intervals is None or self.intervals.strata is None or self.encoder is None:
@@ -265,7 +266,7 @@ class Expansion:
         place = names.index(by)
         return self.intervals.strata[place], self.encoder.categories_of(X)[place]
 
-    def beyond(self, table: pd.DataFrame | npt.ArrayLike | Points) -> npt.NDArray[np.bool_]:
+    def beyond(self, table: pd.DataFrame | npt.ArrayLike | Points) -> Mask:
         """Tell which new rows lie beyond the training data: nothing is known there, and predictions are guesses.
 
         Those are farther from the nearest of the model's rows than 99.9 % of the training rows are from the nearest

@@ -20,11 +20,11 @@ from kernsel.kernels import Kernel, On, Product, Scale, Sum
 from kernsel.numerics import gram
 from kernsel.numerics.points import dense
 from kernsel.protocols import Formula, SupportsFactors, SupportsFormula, SupportsRanks, SupportsTurning
+from kernsel.types import Array
 
 if TYPE_CHECKING:
     from kernsel.model.expansion import Expansion
 
-Array = npt.NDArray[np.float64]
 
 OPSET, OPSET_ML, IR = 17, 3, 8
 """Versions of 2022, which every runtime of today reads."""

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from kernsel.numerics.dense import Cholesky
 from kernsel.numerics.points import Points, dense
+from kernsel.types import Array, Indices
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
 Kernel = Callable[[Points, Points], Array]
 
 _EPS = float(np.finfo(float).eps)

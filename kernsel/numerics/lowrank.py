@@ -11,12 +11,10 @@ from collections.abc import Callable
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from kernsel.numerics.dense import Cholesky, times_upper
+from kernsel.types import Array, Indices
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
 Columns = Callable[[Indices], Array]
 
 _EPS = float(np.finfo(np.float64).eps)

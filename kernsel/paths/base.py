@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.errors import IncompatibleError
 from kernsel.folds.partition import Partition
@@ -18,9 +17,7 @@ from kernsel.paths.routes import Sizes, Thresholds
 from kernsel.protocols import Learner
 from kernsel.representation.base import Representation
 from kernsel.representation.problem import Problem
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from kernsel.types import Array, Indices
 
 
 class Path(ABC):
@@ -164,7 +161,7 @@ class Path(ABC):
         """The largest ratio rho of the influence series over folds and outputs, (L,)."""
         return self._series(0)[1]
 
-    def _series(self, order: int) -> tuple[Array, Array, NDArray[np.int64]]:
+    def _series(self, order: int) -> tuple[Array, Array, Indices]:
         """Outputs (k, L, n) of the influence series of that order, its ratios (L,), and statuses (k, L)."""
         raise NotImplementedError
 

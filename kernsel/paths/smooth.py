@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.errors import check_memory
 from kernsel.folds.partition import Partition
@@ -22,9 +21,7 @@ from kernsel.paths.base import Path
 from kernsel.paths.outputs import Fits, HeldOut
 from kernsel.paths.updates import Updated, update_folds
 from kernsel.representation.base import Held, Representation
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from kernsel.types import Array, Indices, Mask
 
 REFIT_BYTES = 2**28
 """Room for the outputs of a group of refits."""
@@ -82,7 +79,7 @@ class Stepped(NamedTuple):
     held_out: HeldOut
     ratio: Array
     ends: Array | None
-    refitted: NDArray[np.bool_]
+    refitted: Mask
     low: Array
     high: Array
 
@@ -182,15 +179,13 @@ class SmoothPath(Path):
         worst = np.maximum(status.max(axis=2), convergence.CONVERGED)
         return Fits(self.fits.x[:, chosen], f, np.maximum(worst, self.fits.status[:, chosen]))
 
-    def _fit_together(self, which: Indices, wanted: NDArray[np.bool_], tol: float, solutions: bool) -> Updated:
+    def _fit_together(self, which: Indices, wanted: Mask, tol: float, solutions: bool) -> Updated:
         """Return fits without folds that are wanted (t,), for lambda numbered ``which``; those are ``REFITTED``."""
         return update_folds(
             self, self.representation, self.together, 0, wanted[:, None].astype(np.float64), tol, which, solutions
         )
 
-    def _refit_those(
-        self, again: NDArray[np.bool_], numbers: Indices, f: Array, status: NDArray[np.int64], ends: Array | None
-    ) -> None:
+    def _refit_those(self, again: Mask, numbers: Indices, f: Array, status: Indices, ends: Array | None) -> None:
         """Overwrite outputs f (k, l, n), statuses (k, l, t) and solutions of some folds ``again (k, l, t)`` by refits.
 
         They are of the lambda with these numbers.
@@ -219,7 +214,7 @@ class SmoothPath(Path):
 
     def _solve(
         self, G: Array, which: Indices, Y: Array, S: Array, lams: Array, follow: bool, x: Array, f: Array
-    ) -> NDArray[np.int64]:
+    ) -> Indices:
         """Solve many problems side by side; those that end unfinished once more, along a path of smoother losses."""
         loss = self.learner.loss
         smoothing: int | None = getattr(loss, "smoothing", None)  # of a loss with a kink that was made smooth
@@ -246,8 +241,8 @@ class SmoothPath(Path):
     def _solve_with(
         self, parameters: Array, G: Array, which: Indices, Y: Array, S: Array, lams: Array, follow: bool, x: Array,
         f: Array,
-    ) -> NDArray[np.int64]:  # fmt: skip
-        result: NDArray[np.int64] = newton.solve_paths(
+    ) -> Indices:  # fmt: skip
+        result: Indices = newton.solve_paths(
             self.solver, G, int(self.bias), which, Y, S, lams, self.learner.loss.pointer, parameters, follow, x, f,
             self._settled,
         )  # fmt: skip
@@ -310,11 +305,11 @@ class SmoothPath(Path):
         held_out = replace(HeldOut.of(f, status, exact=False, refitted=refitted), exact=refits | everywhere)
         return Stepped(held_out, rho, ends, again, low, high)
 
-    def _cheaply_refitted(self) -> NDArray[np.bool_]:
+    def _cheaply_refitted(self) -> Mask:
         """Say for which lambda all folds are refitted, (L,)."""
         return np.zeros(self.lams.size, np.bool_)
 
-    def _steps(self, which: NDArray[np.bool_]) -> tuple[Updated, NDArray[np.bool_]]:
+    def _steps(self, which: Mask) -> tuple[Updated, Mask]:
         """Return updates for some lambda (L,), where distrusted ones are refits, and which these are, (k, l, t)."""
         order, keep, update, V = int(self._ratio_by_steps), self.keeps_folds, self.step, None
         if encloses := keep and self._by_inverse is not None:
@@ -395,7 +390,7 @@ def anywhere(*shape: int) -> tuple[Array, Array]:
     return np.full(shape, -np.inf), np.full(shape, np.inf)
 
 
-def with_lost(status: NDArray[np.int64], representation: Representation, lams: Array) -> NDArray[np.int64]:
+def with_lost(status: Indices, representation: Representation, lams: Array) -> Indices:
     """Return statuses (k, L) where a fit whose ridge is below rounding, and settles nothing, counts as singular."""
     rows = representation.rows
     rounding = spectral.ROUNDING * rows.n * rows.s.max() * rows.diagonal(representation.kernel).max()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.errors import IncompatibleError
 from kernsel.numerics.blocks import features as streaming
@@ -19,9 +18,7 @@ from kernsel.paths.smooth import TRUST, with_lost
 from kernsel.paths.smooth_features import FeaturesSmoothPath
 from kernsel.representation.blocks import Blocks
 from kernsel.representation.problem import Problem
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from kernsel.types import Array, Indices, Mask
 
 Pair = tuple[int, int]
 """A fit: the numbers of the output and of lambda."""
@@ -68,7 +65,7 @@ class BlocksSmoothPath(Path):
         step = at_once // folds.size
         return [[(pair, folds) for pair in pairs[first : first + step]] for first in range(0, len(pairs), step)]
 
-    def _empty(self, pairs: Sequence[Pair], parts: int, kept: NDArray[np.bool_] | None = None) -> descent.Fits:
+    def _empty(self, pairs: Sequence[Pair], parts: int, kept: Mask | None = None) -> descent.Fits:
         outputs, numbers = (np.array(each) for each in zip(*pairs, strict=True))
         return descent.Fits.empty(outputs, self.lams[numbers], kept, self.rows.n, self._newton.R, parts)
 
@@ -124,7 +121,7 @@ class BlocksSmoothPath(Path):
             self._refit(jobs, out, status)
         return HeldOut.of(out[:, chosen], status[:, chosen], exact=True)
 
-    def _refit(self, jobs: Sequence[Job], out: Array, status: NDArray[np.int64]) -> Array:
+    def _refit(self, jobs: Sequence[Job], out: Array, status: Indices) -> Array:
         """Fit without folds, each from the fit (output, lambda) on all rows; return weights (refits, R) in turn.
 
         The held-out outputs, and statuses that are worse than before, are written to ``out`` and ``status``.
@@ -175,7 +172,7 @@ class BlocksSmoothPath(Path):
         self.ratio = rho.max(axis=(0, 2))  # which would take another pass
         return HeldOut.of(out, status, exact=False, refitted=refitted)
 
-    def _steps(self, state: descent.Fits, gradients: Array) -> tuple[Array, NDArray[np.bool_]]:
+    def _steps(self, state: descent.Fits, gradients: Array) -> tuple[Array, Mask]:
         """Return the weights (jobs, t, R) one Newton step towards fits without each fold, and which are singular."""
         rows, r, R = self.rows, self.representation.sampled.features.rank, self._newton.R
         t = rows.left.size
@@ -195,7 +192,7 @@ class BlocksSmoothPath(Path):
                     w[j, fold] += delta[0, 0]
         return w, singular
 
-    def _series(self, order: int) -> tuple[Array, Array, NDArray[np.int64]]:
+    def _series(self, order: int) -> tuple[Array, Array, Indices]:
         """As ``numerics.smooth.heldout_features.influence``, from the products by fold."""
         self.need_whole_folds()
         self._need_whole_rows()

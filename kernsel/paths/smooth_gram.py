@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.numerics.smooth import (
     convergence,
@@ -21,8 +20,7 @@ from kernsel.paths.smooth import ByInverse
 from kernsel.paths.smooth_intervals import EnclosedSmoothPath
 from kernsel.paths.updates import nystrom_influence
 from kernsel.representation.gram import Gram
-
-Array = NDArray[np.float64]
+from kernsel.types import Array, Mask
 
 
 class GramSmoothPath(EnclosedSmoothPath):
@@ -45,7 +43,7 @@ class GramSmoothPath(EnclosedSmoothPath):
     def _width(self) -> int:
         return self.rows.n + self.bias
 
-    def _cheaply_refitted(self) -> NDArray[np.bool_]:
+    def _cheaply_refitted(self) -> Mask:
         rows, loss = self.rows, self.learner.loss
         curved = (loss.expand(rows.Y, rows.s, self.fits.f)[2] > 0.0).sum(axis=2)
         share = rows.away.sizes / rows.n

@@ -12,7 +12,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.errors import IncompatibleError, SelectionError, check_memory
 from kernsel.kernels import Kernel
@@ -28,8 +27,7 @@ from kernsel.paths.base import Path
 from kernsel.paths.outputs import Fits, HeldOut, Spectral
 from kernsel.representation.tiles import Tiles
 from kernsel.system.memory import has_memory
-
-Array = NDArray[np.float64]
+from kernsel.types import Array, Indices
 
 DOUBLE = 10_000
 """Up to so many rows a factor in float64 takes the place of one in float32 that is refused, and of one whose inverse
@@ -224,7 +222,7 @@ class WholePath(Path):
     def newton_step(self) -> HeldOut:
         return self.exact()
 
-    def _series(self, order: int) -> tuple[Array, Array, NDArray[np.int64]]:
+    def _series(self, order: int) -> tuple[Array, Array, Indices]:
         raise IncompatibleError(
             "rank whole has exact held-out outputs, and no influence function: use newton-cv or cv, or give a number "
             "of landmarks such as 1000"

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from kernsel.report.style import COLOURS, GREY, INK, MARKERS, legend_below, lines, points, words
 from kernsel.selection.observed import Observed
 from kernsel.selection.result import Selection
+from kernsel.types import Array, Mask
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 
 LARGEST = 10
 """Targets, or curves of classes, in one picture."""
@@ -208,9 +208,7 @@ def draw_calibration(figure: Figure, selection: Selection) -> None:
     _finish_curves(figure, axes, count, selection.model.labels, marked=True)
 
 
-def _one_against_rest(
-    selection: Selection, probable: bool
-) -> Iterator[tuple[str, NDArray[np.bool_], Array, Array | None]]:
+def _one_against_rest(selection: Selection, probable: bool) -> Iterator[tuple[str, Mask, Array, Array | None]]:
     """Give the name, the truth, the score and the weights of each class against the rest; of two the second one."""
     rows, labels = Rows.of(selection), selection.model.labels
     assert labels is not None

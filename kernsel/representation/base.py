@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.errors import IncompatibleError
 from kernsel.folds.partition import Partition
@@ -18,9 +17,7 @@ from kernsel.numerics.square.spectral import Spectrum
 from kernsel.numerics.stability import Scan
 from kernsel.representation.embedding import Embedding
 from kernsel.representation.ranks import LowRank
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from kernsel.types import Array, Indices, Mask
 
 
 class Representation(ABC):
@@ -65,7 +62,7 @@ class Representation(ABC):
         """The points (m, d) whose kernel functions make up models: all rows, or landmarks."""
 
     @abstractmethod
-    def row_numbers(self, used: NDArray[np.bool_]) -> Indices | None:
+    def row_numbers(self, used: Mask) -> Indices | None:
         """Return which rows the points ``used`` (m,) are; None where points are no rows, or not known as such."""
 
     @abstractmethod
@@ -144,7 +141,7 @@ class OnRows(Representation):
     def points(self) -> Points:
         return self.rows.X
 
-    def row_numbers(self, used: NDArray[np.bool_]) -> Indices | None:
+    def row_numbers(self, used: Mask) -> Indices | None:
         return np.flatnonzero(used)
 
     def expand(self, x: Array) -> Array:
@@ -166,7 +163,7 @@ class OnLandmarks(Representation):
         super().__init__(rows, kernel)
         self.asked = asked
 
-    def row_numbers(self, used: NDArray[np.bool_]) -> Indices | None:
+    def row_numbers(self, used: Mask) -> Indices | None:
         return None
 
     def squared_norms(self, x: Array) -> Array:

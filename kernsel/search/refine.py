@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.criteria import Slopes
 from kernsel.criteria.base import Criterion, SupportsGradient
@@ -30,8 +29,7 @@ from kernsel.search.candidate import Candidate, Key
 from kernsel.search.deadline import NEVER, Deadline
 from kernsel.search.walk import Walk
 from kernsel.text import meant
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 STARTS = 3  # minima of the grid from which to go on
 FINEST = 0.2  # compass steps are halved until none is longer, in the logarithm

@@ -24,8 +24,7 @@ from kernsel.heldout.errors import Errors
 from kernsel.kernels import Kernel
 from kernsel.kernels.given import negative_part
 from kernsel.numerics.points import Points, is_sparse
-
-Array = NDArray[np.float64]
+from kernsel.types import Array, Indices
 
 TOO_GOOD = 0.01
 """A held-out error below this share of the target's spread is said: measured targets have more noise than that."""
@@ -160,7 +159,7 @@ def _tells_classes(dataset: Dataset, error: float) -> list[Caution]:
     ]
 
 
-def _is_one_class(values: NDArray[Any], codes: NDArray[np.int64], few: int) -> bool:
+def _is_one_class(values: NDArray[Any], codes: Indices, few: int) -> bool:
     """Say whether values (n,) are few, and rows of the same value of the same class."""
     if len(np.unique(values[:LOOKED_AT])) > few:
         return False
@@ -171,7 +170,7 @@ def _is_one_class(values: NDArray[Any], codes: NDArray[np.int64], few: int) -> b
     return len(levels) <= few and bool((least == most).all())
 
 
-def _apart(dataset: Dataset, folds: Folds, apart: NDArray[np.int64]) -> list[Caution]:
+def _apart(dataset: Dataset, folds: Folds, apart: Indices) -> list[Caution]:
     """Say that copies of training rows are held out."""
     if not apart.size or _categories(dataset, folds):
         return []

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.errors import SelectionError
 from kernsel.folds.partition import Partition
@@ -18,9 +17,7 @@ from kernsel.representation.problem import Problem
 from kernsel.representation.ranks import Rank
 from kernsel.search.candidate import Candidate, Key
 from kernsel.selection.auto import ROWS, Candidates, Learnt, square_loss
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from kernsel.types import Array, Indices
 
 BLOCKS, ANEW = 5, 500
 """More folds than this are left out together in so many blocks, where relevances are learnt anew, on so many rows."""

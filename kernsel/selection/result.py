@@ -23,6 +23,7 @@ from kernsel.model.model import Model
 from kernsel.numerics.runtime.threads import threads
 from kernsel.search.candidate import Candidate
 from kernsel.text import aligned, listing, to_json
+from kernsel.types import Array
 from kernsel.version import __version__
 
 if TYPE_CHECKING:
@@ -89,8 +90,8 @@ class Selection:
     criterion: str
     model: Model
     heldout: NDArray[Any]
-    outputs: NDArray[np.float64]
-    probabilities: NDArray[np.float64] | None
+    outputs: Array
+    probabilities: Array | None
     warnings: list[str]
     conversions: Mapping[str, float]
     data: Mapping[str, Any]

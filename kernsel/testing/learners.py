@@ -9,7 +9,6 @@ from typing import Any
 from unittest import SkipTest
 
 import numpy as np
-from numpy.typing import NDArray
 
 import kernsel
 from kernsel.errors import IncompatibleError, OptionError
@@ -18,8 +17,8 @@ from kernsel.parts import read_learner
 from kernsel.protocols import Learner, SupportsConversions, Tunable
 from kernsel.testing import tables
 from kernsel.testing.base import FITTED, NOTHING, Check, Laws, Subject, run_checks
+from kernsel.types import Array
 
-Array = NDArray[np.float64]
 Draw = Callable[[Any], Any]
 
 STEP = 1e-5  # of differences in an output

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 import kernsel
 from kernsel.kernels import Gaussian, Linear
 from kernsel.kernels.pairwise import Pairwise
-from kernsel.kernels.statistics import Array
 from kernsel.search.walk import Search
 from kernsel.testing.base import NOTHING, Check, Laws, Subject, run_checks
+from kernsel.types import Array
 
 GRID = {"tau": [0.3, 1.0, 3.0, 10.0], "lambda": [1e-3, 1e-2, 1e-1]}
 SCORES = 1e-9  # relative: other candidates beside it change the order of sums only

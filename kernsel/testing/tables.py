@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Gaussian, Statistics
@@ -14,6 +13,7 @@ from kernsel.paths import Path, make_path
 from kernsel.protocols import Learner
 from kernsel.representation.problem import Problem
 from kernsel.representation.ranks import Rank
+from kernsel.types import Indices
 
 
 def make_rows(seed: int = 0, n: int = 30, sizes: Sequence[int] = (5, 9, 2, 14), real: bool = False) -> Partition:
@@ -25,7 +25,7 @@ def make_rows(seed: int = 0, n: int = 30, sizes: Sequence[int] = (5, 9, 2, 14), 
     return Partition(X, np.ascontiguousarray(Y), np.r_[0, np.cumsum(sizes)], rng.permutation(n), Statistics(X), seed)
 
 
-def repeated(rows: Partition, times: NDArray[np.int64]) -> Partition:
+def repeated(rows: Partition, times: Indices) -> Partition:
     """Return rows, each as many ``times`` (n,) as is said, without weights."""
     starts = np.r_[0, np.cumsum(times)[rows.starts[1:] - 1]]
     return replace(rows.taken(np.repeat(np.arange(rows.n), times), starts), weights=None)

@@ -28,16 +28,13 @@ from typing import NamedTuple, Self
 
 import numpy as np
 from numba.core import types
-from numpy.typing import NDArray
 
 from kernsel.numerics.left_out import FOLDS, Folds
 from kernsel.numerics.runtime.jit import LOSS, Compiled, f8, f8_1, f8_2, f8_3, i8, i8_1, inline, jit, record
 from kernsel.numerics.runtime.threads import one_blas_thread, share
 from kernsel.numerics.smooth.convergence import NEGLIGIBLE
 from kernsel.numerics.smooth.objective import OBJECTIVE, STACK, Objective
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from kernsel.types import Array, Indices
 
 
 class Fit(NamedTuple):

@@ -49,6 +49,7 @@ from kernsel.numerics.smooth.convergence import EXACT, REFITTED, ROUGH, UNFINISH
 from kernsel.numerics.smooth.heldout import UPDATE
 from kernsel.numerics.smooth.objective import Direction, Objective, along, derivatives, inner_above, line_search
 from kernsel.numerics.smooth.systems import add_rows
+from kernsel.types import Array, Indices
 
 GROUP = 16
 """Folds that are fitted side by side: enough for a matrix product, and little memory where every row is a fold."""
@@ -88,7 +89,7 @@ class Inverse(NamedTuple):
     """
 
     M: NDArray[np.float32]
-    root: NDArray[np.float64]
+    root: Array
     ridge: float
     error: float
 
@@ -106,10 +107,10 @@ class Group(NamedTuple):
         ``mu / mu0 - 1``.
     """
 
-    gone: NDArray[np.int64]
-    bounds: NDArray[np.int64]
-    blocks: NDArray[np.float64]
-    shorter: NDArray[np.float64]
+    gone: Indices
+    bounds: Indices
+    blocks: Array
+    shorter: Array
 
 
 @pointer(UPDATE)

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numba.core import types
-from numpy.typing import NDArray
 
 from kernsel.numerics.left_out import FOLDS, Folds, take_rows
 from kernsel.numerics.runtime.blas import (
@@ -31,6 +30,7 @@ from kernsel.numerics.runtime.jit import Compiled, f8, f8_1, f8_2, f8_3, i8, i8_
 from kernsel.numerics.runtime.threads import one_blas_thread, share
 from kernsel.numerics.smooth.convergence import CONVERGED, SINGULAR
 from kernsel.numerics.square.spectral import ROUNDING, Spectrum
+from kernsel.types import Array, Indices
 
 DOMINATED = 1 / 32
 """A ridge dominates products whose trace is below this share of it: some ten rounds of a fixed point then give all
@@ -56,11 +56,11 @@ class System(NamedTuple):
         1 where the last column of features is that of a bias.
     """
 
-    U: NDArray[np.float64]
-    ev: NDArray[np.float64]
-    Y: NDArray[np.float64]
-    C: NDArray[np.float64]
-    G: NDArray[np.float64]
+    U: Array
+    ev: Array
+    Y: Array
+    C: Array
+    G: Array
     bias: int
 
 
@@ -70,7 +70,7 @@ class Fold(NamedTuple):
 
     lo: int
     hi: int
-    away: NDArray[np.int64]
+    away: Indices
     left: float
     N: float
 

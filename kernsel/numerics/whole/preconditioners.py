@@ -22,15 +22,13 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.numerics.dense import Cholesky
 from kernsel.numerics.lowrank import pivoted_cholesky
 from kernsel.numerics.runtime.threads import one_blas_thread
-from kernsel.numerics.whole.tiles import Array, KernelMatrix, Span, share_jobs, spans
+from kernsel.numerics.whole.tiles import KernelMatrix, Span, share_jobs, spans
 from kernsel.numerics.whole.triangle import Triangle
-
-Indices = NDArray[np.int64]
+from kernsel.types import Array, Indices
 
 ALL = -1
 """In place of the number of a fold: no row is left out."""

@@ -10,7 +10,6 @@ from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.data.encoding import Encoder
 from kernsel.data.in_parts import Columns, Part, Rows, naming
@@ -27,8 +26,8 @@ from kernsel.numerics.blocks.passes import PassSums, Request, add_up
 from kernsel.numerics.blocks.sums import Sums, segment_sums
 from kernsel.numerics.points import Points
 from kernsel.protocols import Learner
+from kernsel.types import Array, Indices
 
-Array = NDArray[np.float64]
 S = TypeVar("S")
 
 
@@ -48,7 +47,7 @@ class Encoded(NamedTuple):
     X: Points
     Y: Array
     s: Array
-    starts: NDArray[np.int64]
+    starts: Indices
 
 
 class Facts(NamedTuple):
