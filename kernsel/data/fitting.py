@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernsel.data.choices import HAMMING, Choices
-from kernsel.data.columns import Floats, absent, as_text, check_sparse_values
+from kernsel.data.columns import absent, as_text, check_sparse_values
 from kernsel.data.encoding import Encoder, refused
 from kernsel.data.gaps import share
 from kernsel.data.imputing import MOST_FEATURES, MOST_ROWS, NormalLaw, fit_normal, spread
@@ -22,7 +22,7 @@ from kernsel.data.tables import SparseTable, Table, array_names, is_frame, take
 from kernsel.errors import DataError, OptionError
 from kernsel.numerics.points import Points, deviations
 from kernsel.numerics.runtime.once import once
-from kernsel.types import Indices, Mask
+from kernsel.types import Array, Indices, Mask
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,8 +66,8 @@ class Fit:
         choices: Choices,
         n: int,
         standardize: bool,
-        weights: Floats | None,
-        Y: Floats | None,
+        weights: Array | None,
+        Y: Array | None,
         totals: Totals | None = None,
     ) -> None:
         check_unique(names, "the table")
@@ -85,7 +85,7 @@ class Fit:
         self.common: list[str] = []  # those with a 0/1 column that says where a value was missing
         self.joint: NormalLaw | None = None
 
-    def add_numbers(self, name: str, features: Sequence[str], values: Floats) -> None:
+    def add_numbers(self, name: str, features: Sequence[str], values: Array) -> None:
         """Add a column of numbers (n, m) with the names of its m features."""
         self._refuse(name, np.isnan(values[:, 0]))
         self.put_numbers(name, features, NumberSums.of(features, values, self.weights, self.Y))
@@ -170,7 +170,7 @@ class Fit:
             feature in self.numeric for name in self.gaps for feature in self.kinds.get(name, PLAIN).features(name)
         )
 
-    def with_law(self, encoder: Encoder, numbers: Floats, weights: Floats | None) -> Encoder:
+    def with_law(self, encoder: Encoder, numbers: Array, weights: Array | None) -> Encoder:
         """Return the encoder with the law of its numeric features, fitted to those (m, d) of ``law_rows``."""
         self.joint = fit_normal(numbers, weights, near=self.n <= MOST_KRIGED)
         return replace(encoder, law=self.joint)
@@ -243,7 +243,7 @@ class Fit:
         return out
 
 
-def fit_matrix(fit: Fit, matrix: Floats, aside: tuple[str, ...]) -> tuple[Encoder, Floats]:
+def fit_matrix(fit: Fit, matrix: Array, aside: tuple[str, ...]) -> tuple[Encoder, Array]:
     """Encode an array; not standardised and without gaps, it is used as it is."""
     holes = {}
     for name, column in zip(fit.names, matrix.T, strict=True):
@@ -266,7 +266,7 @@ def fit_matrix(fit: Fit, matrix: Floats, aside: tuple[str, ...]) -> tuple[Encode
     return encoder, X
 
 
-def fit_frame(fit: Fit, frame: pd.DataFrame, found: list[Found], aside: tuple[str, ...]) -> tuple[Encoder, Floats]:
+def fit_frame(fit: Fit, frame: pd.DataFrame, found: list[Found], aside: tuple[str, ...]) -> tuple[Encoder, Array]:
     """Encode a DataFrame whose columns were found to be so."""
     fit.found = found
     used = [(j, each) for j, each in enumerate(found) if each.reason is None]
@@ -333,7 +333,7 @@ def incomplete(table: Table, found: Sequence[Found] | None) -> Mask:
 
 
 def fit_sparse(
-    table: SparseTable, aside: tuple[str, ...], standardize: bool, weights: Floats | None, choices: Choices,
+    table: SparseTable, aside: tuple[str, ...], standardize: bool, weights: Array | None, choices: Choices,
     notes: list[str],
 ) -> tuple[Encoder, Points]:  # fmt: skip
     """Encode sparse rows; they have numbers only, and none is missing."""

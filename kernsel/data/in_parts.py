@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 import numpy as np
 
 from kernsel.data.choices import Choices
-from kernsel.data.columns import FILL_IN, Floats, as_text, check_values
+from kernsel.data.columns import FILL_IN, as_text, check_values
 from kernsel.data.encoding import Encoder
 from kernsel.data.fitting import Fit, check_features, incomplete, law_rows, too_many_levels
 from kernsel.data.kinds import CATEGORY, PLAIN, Found, find_in, find_kind, read_numbers
@@ -31,7 +31,7 @@ from kernsel.data.tables import SparseTable, array_names, as_pandas, as_table, i
 from kernsel.data.target import Rest, Target, encode_targets, read_target, split_targets
 from kernsel.errors import DataError
 from kernsel.numerics.points import Points
-from kernsel.types import Indices
+from kernsel.types import Array, Indices
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -126,7 +126,7 @@ class Part(NamedTuple):
         targets = {name: take(column, which) for name, column in self.targets.items()}
         return self._replace(frame=take(self.frame, which), targets=targets)
 
-    def encode(self, target: Target, encoder: Encoder) -> tuple[Points, Floats]:
+    def encode(self, target: Target, encoder: Encoder) -> tuple[Points, Array]:
         """Return X (m, d) and Y (k, m); there may be no rows."""
         if not len(self.frame):
             return np.zeros((0, len(encoder.features))), np.zeros((len(target.shift), 0))
@@ -141,7 +141,7 @@ class TargetView(NamedTuple):
     moments: Moments | None
 
     @classmethod
-    def of(cls, column: pd.Series, name: str, weights: Floats | None) -> Self:
+    def of(cls, column: pd.Series, name: str, weights: Array | None) -> Self:
         """Return what is seen of a part."""
         _, values, floats = read_target(column, name)
         if floats is None and values.dtype.kind in "biuf":
@@ -244,8 +244,8 @@ class Measures(NamedTuple):
 class Picked(NamedTuple):
     """Numbers (m, d) of some rows, and their weights."""
 
-    numbers: Floats
-    weights: Floats | None
+    numbers: Array
+    weights: Array | None
 
     def merge(self, other: Self) -> Self:
         """Return those of these rows and those behind them."""

@@ -27,9 +27,6 @@ import numpy as np
 
 from kernsel.types import Array, Indices, Mask
 
-Floats = Array
-Holes = Mask
-
 RIDGES = 10.0 ** (np.arange(-10, 3) / 2)
 """From next to interpolation of some hundred rows, to next to the mean."""
 WIDTH = 2.0
@@ -83,12 +80,12 @@ class Kriging:
         One for each column that lacked numbers.
     """
 
-    centres: Floats
-    own: Holes
-    weights: Floats
+    centres: Array
+    own: Mask
+    weights: Array
     variograms: tuple[Variogram, ...]
 
-    def fill(self, Z: Floats, holes: Holes) -> None:
+    def fill(self, Z: Array, holes: Mask) -> None:
         """Put numbers in the place of those that are missing, in place.
 
         A row that lacks more than half of the columns keeps what it has.
@@ -109,7 +106,7 @@ class Kriging:
             found = self._predict(each, Z[np.ix_(rows, each.others)], ~lacking)
             Z[rows, each.column] = LAW * Z[rows, each.column] + (1 - LAW) * found
 
-    def _predict(self, variogram: Variogram, T: Floats, known: Holes) -> Floats:
+    def _predict(self, variogram: Variogram, T: Array, known: Mask) -> Array:
         """Predict the column for rows T (n, q) of its others, of which those are known (n, q): (n,)."""
         from kernsel.numerics.kriging import krige  # only where numbers are missing are loops needed here
 
@@ -147,7 +144,7 @@ class Kriging:
         return cls(centres, own, weights, tuple(variograms))
 
 
-def fit_kriging(Z: Floats, holes: Holes, s: Floats) -> Kriging:
+def fit_kriging(Z: Array, holes: Mask, s: Array) -> Kriging:
     """Fit variograms to the columns that lack numbers.
 
     Parameters
@@ -174,7 +171,7 @@ def fit_kriging(Z: Floats, holes: Holes, s: Floats) -> Kriging:
     return Kriging(centres, ~lacking, weights, kriging.variograms)
 
 
-def _variogram(centres: Floats, own: Holes, weights: Floats, j: int) -> Variogram | None:
+def _variogram(centres: Array, own: Mask, weights: Array, j: int) -> Variogram | None:
     """Return the variogram of a column that lacks numbers; None if the others tell nothing of it."""
     others = np.flatnonzero(own[~own[:, j]].mean(axis=0) >= 0.5)  # not the column itself, which lacks all of these
     of = np.flatnonzero(own[:, j])

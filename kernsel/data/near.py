@@ -20,7 +20,6 @@ from kernsel.types import Array, Indices, Mask
 if TYPE_CHECKING:
     import pandas as pd
 
-Floats = Array
 
 OPTIONS = ("when", "purge", "embargo", "coordinates", "buffer")
 """What may be said about rows that are near to each other."""
@@ -62,11 +61,11 @@ class Near:
         What was said, as JSON can hold it.
     """
 
-    time: Floats
+    time: Array
     named: bool
     purge: float | None
     embargo: float | None
-    points: Floats | None
+    points: Array | None
     buffer: float | None
     text: str
     asked: Mapping[str, Any]
@@ -180,7 +179,7 @@ def _column(name: str | int, table: Table, who: str) -> pd.Series:
     return pd.Series(table[:, known.index(place)], name=place)
 
 
-def _read_time(time: object, table: Table, who: str) -> tuple[Floats, bool]:
+def _read_time(time: object, table: Table, who: str) -> tuple[Array, bool]:
     """Return times (n,), and whether they are dates (in days)."""
     import pandas as pd
 
@@ -202,7 +201,7 @@ def _read_time(time: object, table: Table, who: str) -> tuple[Floats, bool]:
     return _without_gaps(values, f"when: column {column.name!r}"), dates
 
 
-def _as_numbers(column: pd.Series, what: str) -> Floats:
+def _as_numbers(column: pd.Series, what: str) -> Array:
     try:
         return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
     except (TypeError, ValueError) as error:
@@ -211,7 +210,7 @@ def _as_numbers(column: pd.Series, what: str) -> Floats:
         ) from error
 
 
-def _without_gaps(values: Floats, what: str) -> Floats:
+def _without_gaps(values: Array, what: str) -> Array:
     gaps = missing(values) | ~np.isfinite(values)
     if gaps.any():
         raise OptionError(f"{what}: row {int(np.argmax(gaps)) + 1} has none; give it one, or leave the row out")
@@ -242,7 +241,7 @@ def _read_quantity(value: object) -> tuple[float, str]:
     return number if math.isfinite(number) else math.nan, match[2] if match else ""
 
 
-def _read_points(coordinates: object, table: Table, who: str) -> Floats:
+def _read_points(coordinates: object, table: Table, who: str) -> Array:
     """Return coordinates (n, c)."""
     if isinstance(coordinates, str | int):
         coordinates = [coordinates]
@@ -274,7 +273,7 @@ def _read_buffer(buffer: object) -> tuple[float, bool]:
     return number * KILOMETRES.get(unit, 1.0), bool(unit)
 
 
-def _on_the_sphere(points: Floats, buffer: float) -> tuple[Floats, float]:
+def _on_the_sphere(points: Array, buffer: float) -> tuple[Array, float]:
     """Return points (n, 3) on the earth from latitude and longitude in degrees, and the chord of a distance on it."""
     if points.shape[1] != 2:
         raise OptionError(

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from kernsel.data.columns import Floats, as_text, find_words, is_text, numbers, without_gaps
+from kernsel.data.columns import as_text, find_words, is_text, numbers, without_gaps
 from kernsel.data.gaps import PADDED_WORDS, WORDS
 from kernsel.data.kinds import DATE, ORDINAL, Kind, is_row_names, needs_count, offset
 from kernsel.numerics.runtime.once import once
-from kernsel.types import Indices
+from kernsel.types import Array, Indices
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -221,7 +221,7 @@ class Seen:
         return pd.Series([], dtype=np.float64, name=self.name) if self.found is None else self.found.values
 
     @property
-    def numbers(self) -> Floats | None:
+    def numbers(self) -> Array | None:
         """The different values as numbers, None if there are others."""
         return numbers(self.column, None if self.found is None else self.found.counts)
 

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from kernsel.data.columns import (
-    Floats,
     as_text,
     check_missing,
     check_values,
@@ -23,7 +22,7 @@ from kernsel.data.columns import (
 from kernsel.data.dates import find_format
 from kernsel.data.names import check_unique, listed
 from kernsel.errors import DataError, OptionError
-from kernsel.types import Indices, Mask
+from kernsel.types import Array, Indices, Mask
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,11 +55,11 @@ class Target:
         NumPy's name of the type that the target has, which predicted labels are returned in.
     """
 
-    Y: Floats
+    Y: Array
     task: str
     labels: list[Any] | None
-    shift: Floats
-    scale: Floats
+    shift: Array
+    scale: Array
     note: str
     label_dtype: str | None = None
 
@@ -70,12 +69,12 @@ class Target:
         return class_codes(self.Y) if self.labels is not None else None
 
 
-def class_codes(Y: Floats) -> Indices:
+def class_codes(Y: Array) -> Indices:
     """Return the numbers (n,) of the classes that Y (k, n) encodes."""
     return np.asarray(Y[0] > 0 if len(Y) == 1 else Y.argmax(axis=0), dtype=np.int64)
 
 
-def chosen_classes(F: Floats) -> Indices:
+def chosen_classes(F: Array) -> Indices:
     """Return the numbers of the classes that outputs F (k, n) choose: at 0 the second of two, the first of equals."""
     return np.asarray(F[0] >= 0 if len(F) == 1 else F.argmax(axis=0), dtype=np.int64)
 
@@ -100,7 +99,7 @@ class Rest(NamedTuple):
 def encode_targets(
     columns: Mapping[str, Any],
     task: str,
-    weights: Floats | None = None,
+    weights: Array | None = None,
     rest: Mapping[str, Rest] | None = None,
 ) -> Target:
     """Encode one target, or several numeric ones that are learnt together.
@@ -144,7 +143,7 @@ def split_targets(y: Any) -> dict[str, Any]:
     return {str(getattr(y, "name", None) or "y"): y if hasattr(y, "iloc") else as_vector(y)}
 
 
-def read_target(column: Any, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any], Floats | None]:
+def read_target(column: Any, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any], Array | None]:
     """Return a target as given, its values as an array of one plain kind, and as numbers if they are meant as such."""
     if hasattr(column, "iloc"):
         check_missing(column, name)
@@ -155,7 +154,7 @@ def read_target(column: Any, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[A
     return given, values, values.astype(np.float64) if values.dtype.kind in "iuf" else None
 
 
-def _numbers(column: pd.Series) -> Floats | None:
+def _numbers(column: pd.Series) -> Array | None:
     """Return a target as numbers, None if it holds others; DataError if it has too many different dates for classes."""
     dates = is_text(column) and find_format(column.astype(str), str(column.name)) is not None
     if not dates:
@@ -172,10 +171,10 @@ def _numbers(column: pd.Series) -> Floats | None:
 def encode_target(
     given: npt.NDArray[Any],
     values: npt.NDArray[Any],
-    floats: Floats | None,
+    floats: Array | None,
     name: str,
     task: str,
-    weights: Floats | None,
+    weights: Array | None,
     rest: Rest | None = None,
 ) -> Target:
     """Infer the task, if it is ``"auto"``, and encode the target for it.
@@ -231,7 +230,7 @@ def encode_target(
         raise DataError(f"target {name!r} holds values that can't be labels ({error}); give numbers or text") from error
 
 
-def _infer(labels: npt.NDArray[Any], count: int, floats: Floats | None, n: int) -> tuple[str, str]:
+def _infer(labels: npt.NDArray[Any], count: int, floats: Array | None, n: int) -> tuple[str, str]:
     if floats is None:
         what = {"b": "truth values", "O": "text", "U": "text", "T": "text"}.get(labels.dtype.kind, "categories")
         return "classification", f"holds {what} ({count} distinct)"
@@ -246,9 +245,9 @@ def _infer(labels: npt.NDArray[Any], count: int, floats: Floats | None, n: int) 
 
 def _regression(
     values: npt.NDArray[Any],
-    floats: Floats | None,
+    floats: Array | None,
     name: str,
-    weights: Floats | None,
+    weights: Array | None,
     note: str,
     rest: Rest | None,
 ) -> Target:
@@ -289,7 +288,7 @@ def _native(label: object) -> Any:
     return label.item() if isinstance(label, np.generic) else label
 
 
-def mean_and_scale(values: Floats, weights: Floats | None = None) -> tuple[float, float]:
+def mean_and_scale(values: Array, weights: Array | None = None) -> tuple[float, float]:
     """Return mean and standard deviation (divisor n) of unequal values, weighted; nothing over- or underflows."""
     shares = None if weights is None else weights / weights.sum()
     mean = float(np.average(values, weights=shares))
@@ -298,7 +297,7 @@ def mean_and_scale(values: Floats, weights: Floats | None = None) -> tuple[float
     return mean, largest * float(np.sqrt(np.average((deviation / largest) ** 2, weights=shares)))
 
 
-def median_and_spread(values: Floats, weights: Floats | None = None) -> tuple[float, float, str]:
+def median_and_spread(values: Array, weights: Array | None = None) -> tuple[float, float, str]:
     """Return median and robust spread of unequal values, and which measure of spread that is, in words.
 
     The spread is ``1.4826 median |v - median|``, the standard deviation if values are normal. Where more than half of
@@ -335,7 +334,7 @@ def find_spread(
     return median, deviation(), "its standard deviation, as most of it has one value"
 
 
-def _quantiles(values: Floats, s: Floats, share: float) -> tuple[float, float]:
+def _quantiles(values: Array, s: Array, share: float) -> tuple[float, float]:
     """Return the least value that this share of the weight is at or below, and that more than this share is."""
     order = np.argsort(values, kind="stable")
     sums = np.cumsum(s[order])
@@ -377,7 +376,7 @@ def given_column(target: pd.Series) -> npt.NDArray[Any]:
     return np.asarray(target.to_numpy(plain if isinstance(plain, np.dtype) else np.dtype(object)))
 
 
-def plain_column(target: pd.Series, floats: Floats | None) -> npt.NDArray[Any]:
+def plain_column(target: pd.Series, floats: Array | None) -> npt.NDArray[Any]:
     """Return the target's values as an array of one plain kind."""
     import pandas as pd
 

@@ -176,7 +176,7 @@ def cross_fitted(kind: str, F: Array, Y: Array, s: Array, starts: Indices) -> Ar
     kind : str
         One of ``KINDS``.
     F, Y : (k, n) arrays
-        Held-out outputs (of softmax: coupled), and classes as -1 and +1; sorted by fold.
+        As in ``calibrate``, sorted by fold.
     s : (n,) array
         Weights of the rows.
     starts : (t + 1,) array

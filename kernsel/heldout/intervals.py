@@ -42,10 +42,8 @@ if TYPE_CHECKING:
 MOST = 10_000_000
 """More numbers than this are not kept: the coefficients of every fold."""
 
-
 BLOCK_BYTES = 2**26
 """The kernel between held-out rows and the model's is computed in blocks of about this size."""
-
 
 WHOLE = 1e-12
 """Relative: a whole number of rows that is rounded up stays what it is."""
@@ -195,12 +193,7 @@ class Intervals:
 
         Parameters
         ----------
-        K : (N, m) array
-            Kernel between the new rows and the model's.
-        coverage : float
-            ``1 - alpha``, between 0 and 1.
-        by : tuple of (n,) and (N,) arrays, or None
-            Numbers of the groups of held-out and of new rows: each counts among its own.
+        K, coverage, by : as in ``bounds``
         each : bool
             Whether a class counts among the rows of its own.
         """

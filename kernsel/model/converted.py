@@ -28,16 +28,8 @@ KERNEL_RIDGE = "KernelRidge"
 def to_pipeline(model: Expansion) -> Any:
     """Return a fitted pipeline of scikit-learn that predicts what the model does, before its outputs are clipped.
 
-    Returns
-    -------
-    Pipeline
-        A scaler of the columns in use, and ``KernelRidge`` within a ``TransformedTargetRegressor``. Columns are found
-        by their place.
-
-    Raises
-    ------
-    ModelError
-        scikit-learn has no such model; the message has the model's parameters in scikit-learn's terms.
+    It is a scaler of the columns in use, and ``KernelRidge`` within a ``TransformedTargetRegressor``; see
+    ``Model.to_sklearn``.
     """
     from sklearn.base import clone
     from sklearn.compose import ColumnTransformer, TransformedTargetRegressor

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from scipy.sparse import csr_array
 
 from kernsel.numerics.dense import Cholesky
-from kernsel.numerics.points import Points, dense
+from kernsel.numerics.points import Kernel, Points, dense
 from kernsel.types import Array, Indices
-
-Kernel = Callable[[Points, Points], Array]
 
 _EPS = float(np.finfo(float).eps)
 _TINY = float(np.finfo(float).tiny)

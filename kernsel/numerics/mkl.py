@@ -177,15 +177,9 @@ def alternation(fit: Fit, weights: np.ndarray, lam: float, p: float, tolerance: 
 
     Parameters
     ----------
-    fit : callable
-        ``weights -> (J, q)``.
-    weights : (m,) array
-        At least 0.
-    lam : float
+    fit, weights, lam, tolerance : as in ``reduced_gradient``
     p : float
         Of the norm, at least 1.
-    tolerance : float
-        On the relative duality gap.
     """
     J, q = fit(weights)
     history, gap = [J], relative_gap(weights, J, q, lam, p)

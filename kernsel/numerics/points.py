@@ -6,6 +6,7 @@ canonical form: the columns of a row ascending, none twice, and no zero among th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,6 +16,9 @@ from kernsel.types import Array, Indices
 
 Points: TypeAlias = Any
 """An (n, d) array or csr_array, or what can be made one of them; SciPy's sparse arrays have no types of their own."""
+
+Kernel = Callable[[Points, Points], Array]
+"""``k(x, z)`` of some rows and others."""
 
 SHARED = 0.08
 """Rows are kept dense where more pairs of them than this share a feature, on average over the features: 28 % of

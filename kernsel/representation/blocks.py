@@ -75,17 +75,7 @@ class SampledFeatures:
 
 
 class Blocks(OnLandmarks):
-    """Low-rank features ``K ~ Z Z'`` that are computed block by block in every pass over the rows.
-
-    Solutions are weights of the features.
-
-    Parameters
-    ----------
-    rows : Partition
-    kernel : Kernel
-    asked : LowRank
-        How many landmarks, and how they are chosen.
-    """
+    """Low-rank features ``K ~ Z Z'`` that are computed block by block in every pass over the rows."""
 
     @once
     def sampled(self) -> SampledFeatures:

@@ -27,15 +27,7 @@ BLOCK = 1024
 
 
 class Features(OnLandmarks, Held):
-    """Features Z (n, r) with ``K ~ Z Z'``, in memory; solutions are weights of the features.
-
-    Parameters
-    ----------
-    rows : Partition
-    kernel : Kernel
-    asked : LowRank
-        How many landmarks, and how they are chosen.
-    """
+    """Features Z (n, r) with ``K ~ Z Z'``, in memory."""
 
     @once
     def factor(self) -> Factor:

@@ -137,14 +137,7 @@ class OffGrid:
 
 
 def compass(score: OffGrid, place: GridMinimum) -> None:
-    """Compass search: try both directions of every parameter, go to the best of them, or halve the steps.
-
-    Parameters
-    ----------
-    score : OffGrid
-    place : GridMinimum
-        Where to begin.
-    """
+    """Compass search from a place: try both directions of every parameter, go to the best, or halve the steps."""
     best, u = place.candidate, np.zeros(len(place.coordinates))
     halvings = max(math.ceil(math.log2(max(c.step for c in place.coordinates) / FINEST)), 1)
     for size in 0.5 ** np.arange(1, halvings + 1):
@@ -158,14 +151,7 @@ def compass(score: OffGrid, place: GridMinimum) -> None:
 
 
 def simplex(score: OffGrid, place: GridMinimum) -> None:
-    """Nelder & Mead 1965, by SciPy, from a simplex of half the grid's step.
-
-    Parameters
-    ----------
-    score : OffGrid
-    place : GridMinimum
-        Where to begin.
-    """
+    """Nelder & Mead 1965, by SciPy, from a simplex of half the grid's step."""
     p = len(place.coordinates)
     start = np.vstack([np.zeros(p), 0.5 * np.eye(p)])
     for i, (_, high) in enumerate(place.bounds):  # away from an edge
@@ -189,14 +175,7 @@ class _Spent(Exception):
 
 
 def gradient(score: OffGrid, place: GridMinimum) -> None:
-    """Descend by the criterion's gradient in the logarithms of the kernel's parameters and lambda: L-BFGS-B, by SciPy.
-
-    Parameters
-    ----------
-    score : OffGrid
-    place : GridMinimum
-        Where to begin.
-    """
+    """Descend by the criterion's gradient in logarithms of the kernel's parameters and lambda (SciPy's L-BFGS-B)."""
     steps = np.array([c.step for c in place.coordinates])
 
     def value(u: Array) -> tuple[float, Array]:

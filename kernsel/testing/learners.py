@@ -16,10 +16,8 @@ from kernsel.folds.partition import Partition
 from kernsel.parts import read_learner
 from kernsel.protocols import Learner, SupportsConversions, Tunable
 from kernsel.testing import tables
-from kernsel.testing.base import FITTED, NOTHING, Check, Laws, Subject, run_checks
+from kernsel.testing.base import FITTED, NOTHING, Check, Draw, Laws, Subject, run_checks
 from kernsel.types import Array
-
-Draw = Callable[[Any], Any]
 
 STEP = 1e-5  # of differences in an output
 TASKS = {"classification", "regression"}

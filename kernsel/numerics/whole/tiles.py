@@ -18,13 +18,12 @@ import numpy as np
 from numba.core import types
 
 from kernsel.numerics.gram import FORMULA, PAIRS, STATISTICS, TILE, Formula, compute_tile, pairs_of
-from kernsel.numerics.points import Points
+from kernsel.numerics.points import Kernel, Points
 from kernsel.numerics.runtime.jit import CONTRACT, f8_2, i8, jit
 from kernsel.numerics.runtime.threads import one_blas_thread, share
 from kernsel.types import Array, Indices
 
 Span = tuple[int, int]
-Kernel = Callable[[Points, Points], Array]
 
 BLOCK = 4 * TILE
 """Rows of a block: its 1.8 MB lie in the second-level cache of one core, and matrix products of that size reach the
