@@ -20,6 +20,7 @@ from kernsel.folds import Folds, make_folds
 from kernsel.folds.partition import Partition
 from kernsel.heldout.baseline import constant_error
 from kernsel.heldout.errors import Errors
+from kernsel.heldout.metrics import class_numbers
 from kernsel.heldout.standard_error import standard_error
 from kernsel.journal import journaling, remember, run_header
 from kernsel.kernels import is_precomputed
@@ -311,8 +312,7 @@ def _constant(dataset: Dataset, outer: Folds, seed: int) -> tuple[float, float]:
 def row_losses(dataset: Dataset, Y: Array, predictions: NDArray[Any]) -> Array:
     """Return the loss (n,) of each row: 0-1, or the squared error in the target's units, of several in their own."""
     if dataset.labels is not None:
-        codes = {label: code for code, label in enumerate(dataset.labels)}
-        return np.asarray(class_codes(Y) != np.array([codes[label] for label in predictions.tolist()]), np.float64)
+        return np.asarray(class_codes(Y) != class_numbers(dataset.labels, predictions), np.float64)
     F = (predictions.reshape(len(predictions), -1) - dataset.output_shift) / dataset.output_scale
     return np.asarray(Errors.of(dataset).unit ** 2 * ((F.T - Y) ** 2).mean(axis=0))
 

@@ -29,10 +29,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kernsel.heldout.coupling import Coupling
 from kernsel.types import Array, Indices, Mask
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ class Intervals:
         residuals = np.abs(rows.Y - heldout)[:, : rows.held]
         return cls(coefficients, biases, residuals, rows.starts, rows.s[: rows.held].copy(), limits)
 
-    def of_classes(self, signed: Array, codes: Indices, coupling: Any) -> Intervals:
+    def of_classes(self, signed: Array, codes: Indices, coupling: Coupling | None) -> Intervals:
         """Return them for class sets.
 
         Parameters

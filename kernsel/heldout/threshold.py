@@ -24,13 +24,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.errors import OptionError
 from kernsel.heldout.calibration import platt
 from kernsel.heldout.standard_error import blocks_of
 from kernsel.text import meant
-from kernsel.types import Array, Indices
+from kernsel.types import Array, Indices, Mask
 
 Counts = tuple[Array, Array, Array, Array]
 
@@ -163,7 +162,7 @@ class Threshold:
         )
 
 
-def counts_at(f: Array, p: NDArray[Any], s: Array, thresholds: Array) -> Counts:
+def counts_at(f: Array, p: Array | Mask, s: Array, thresholds: Array) -> Counts:
     """Return ``tp, fp, fn, tn`` of some thresholds.
 
     Parameters

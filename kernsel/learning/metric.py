@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from kernsel.errors import SelectionError
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel, Metric
 from kernsel.learning.polish import polish
+from kernsel.numerics.points import Points
 from kernsel.numerics.runtime.threads import share_each
 from kernsel.paths import Path, make_path
 from kernsel.protocols import Learner
@@ -282,7 +283,7 @@ def score_ridges(
     return path, [math.inf if failed else float(loss) for loss, failed in zip(losses, held.failed, strict=True)]
 
 
-def _outputs(path: Path, k: int, X: Any) -> Array:
+def _outputs(path: Path, k: int, X: Points) -> Array:
     """Return outputs (c, m) of a fit at other rows."""
     a, b = path.coefficients(k), path.intercepts(k)
     return np.asarray(a @ path.problem.kernel(path.rows.X, X) + np.asarray(b)[:, None])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernsel.heldout.metrics import class_numbers
 from kernsel.report.style import COLOURS, GREY, INK, MARKERS, legend_below, lines, points, words
 from kernsel.selection.observed import Observed
 from kernsel.selection.result import Selection
@@ -271,10 +272,7 @@ def draw_boundary(figure: Figure, selection: Selection) -> None:
 
 def _numbers(values: NDArray[Any], labels: list[Any] | None) -> NDArray[Any]:
     """Return the numbers of classes, and values as they are."""
-    if labels is None:
-        return values
-    numbers = {label: number for number, label in enumerate(labels)}
-    return np.array([numbers[value] for value in values.tolist()], dtype=np.int64)
+    return values if labels is None else class_numbers(labels, values)
 
 
 def _columns(values: NDArray[Any]) -> Iterator[Array]:

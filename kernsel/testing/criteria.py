@@ -201,7 +201,7 @@ def _weights(subject: CriterionSubject) -> str:
     return str(getattr(getattr(subject.part, "about", None), "weights", ""))
 
 
-def _selection(subject: CriterionSubject, weights: Any = None) -> Any:
+def _selection(subject: CriterionSubject, weights: Any = None) -> kernsel.Selection:
     rows, learners = subject.accepted
     y: Any = rows.Y[0]
     task = "classification" if set(y) == {-1.0, 1.0} else "regression"
