@@ -149,10 +149,7 @@ def fit_kriging(Z: Array, holes: Mask, s: Array) -> Kriging:
 
     Parameters
     ----------
-    Z : (n, d) array
-        Standardised rows, with the normal law's means in the place of missing numbers.
-    holes : (n, d) array of bool
-        Where these are.
+    Z, holes : as in ``Kriging.fill``
     s : (n,) array
         Weights of the rows; those without weight count for nothing.
     """

@@ -52,14 +52,12 @@ def deal_copies(labels: Indices, copies: Indices, folds: int, seed: Seed) -> Ind
 
     Parameters
     ----------
-    labels : (n,) array
-        Class numbers; all the same for a regression.
+    labels : as in ``deal``
     copies : (n,) array
         Number of the distinct row that each row is, from 0 without gaps.
     folds : int
         At most the number of distinct rows.
-    seed : int or sequence of int
-        Of the shuffling.
+    seed : as in ``deal``
 
     Returns
     -------

@@ -217,13 +217,7 @@ def cross_fitted_thresholds(measure: Measure, f: Array, y: Array, s: Array, star
 
     If these thresholds together are no better than 0, they are 0.
 
-    Parameters
-    ----------
-    measure : Measure
-    f, y, s : (n,) arrays
-        Held-out outputs, classes as -1 and +1, and weights, sorted by fold.
-    starts : (t + 1,) array
-        Bounds of the folds; the last one is n.
+    The arguments are those of ``choose_threshold``.
     """
     blocks, thresholds = blocks_of(starts), np.zeros_like(f)
     for block in range(int(blocks.max()) + 1 if blocks.any() else 0):

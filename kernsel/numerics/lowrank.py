@@ -58,10 +58,7 @@ def landmark_factor(C: Array, W: Array, trace: float, tol: float = 0.0) -> tuple
 
     Parameters
     ----------
-    C : (n, c) array
-        Columns of the kernel matrix.
-    W : (c, c) array
-        The rows of C that belong to the landmarks, symmetric.
+    C, W : as in ``nystrom_factor``
     trace : float
         That of K.
     tol : float

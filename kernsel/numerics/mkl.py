@@ -177,9 +177,10 @@ def alternation(fit: Fit, weights: np.ndarray, lam: float, p: float, tolerance: 
 
     Parameters
     ----------
-    fit, weights, lam, tolerance : as in ``reduced_gradient``
+    fit, weights, lam : as in ``reduced_gradient``
     p : float
         Of the norm, at least 1.
+    tolerance : as in ``reduced_gradient``
     """
     J, q = fit(weights)
     history, gap = [J], relative_gap(weights, J, q, lam, p)

@@ -214,10 +214,7 @@ def in_features(Z, objective, loss, tol, factor, w, f):
     Parameters
     ----------
     Z : (n, r)
-    objective : Objective
-    loss : pointer of type ``LOSS``
-    tol : float
-        The fit ends with a full step that promises less than this share of J.
+    objective, loss, tol : as in ``in_kernel``
     factor : Factor
         Of no use here.
     w : (r,)
