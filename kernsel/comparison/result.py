@@ -15,8 +15,7 @@ import numpy as np
 
 from kernsel.comparison.trials import Trial
 from kernsel.evaluation.significance import Marks, Ranks, friedman, groups_alike, mark, paired
-from kernsel.selection.result import finite_or_none
-from kernsel.text import to_json
+from kernsel.text import finite_or_none, to_json
 from kernsel.types import Array, Mask
 
 if TYPE_CHECKING:

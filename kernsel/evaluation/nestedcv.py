@@ -27,8 +27,9 @@ from kernsel.kernels import is_precomputed
 from kernsel.selection.api import select
 from kernsel.selection.carry_out import carry_out, encode_arrays
 from kernsel.selection.plan import Plan
-from kernsel.selection.result import describe_candidate, finite_or_none
+from kernsel.selection.result import describe_candidate
 from kernsel.selection.setting import read_best_for, read_metrics
+from kernsel.text import finite_or_none
 from kernsel.types import Array, Indices, Progress
 from kernsel.words import understands
 
@@ -119,7 +120,7 @@ class Nested:
         return {
             "holdout": self.holdout,
             "error": self.error,
-            "error_se": None if np.isnan(self.error_se) else self.error_se,
+            "error_se": finite_or_none(self.error_se),
             "reported": self.reported,
             "optimism": self.optimism,
             "baseline": {"error": self.baseline, "error_se": self.baseline_se},

@@ -29,9 +29,8 @@ from kernsel.kernels.ranks import by_feature
 from kernsel.learning import LearnedKernel, learn_on_dataset
 from kernsel.numerics.runtime.threads import one_blas_thread, share_each
 from kernsel.selection.plan import Plan
-from kernsel.selection.result import finite_or_none
 from kernsel.selection.run import run
-from kernsel.text import aligned, to_json
+from kernsel.text import aligned, finite_or_none, to_json
 from kernsel.types import Array, Progress
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from kernsel.data.target import chosen_classes, class_codes
 from kernsel.folds.partition import Partition, shares_of
 from kernsel.heldout.errors import Errors, mean_over_deals
 from kernsel.heldout.standard_error import of_rows, standard_error
+from kernsel.text import finite_or_none
 from kernsel.types import Array
 
 ROUNDING = 1e-9
@@ -57,8 +58,8 @@ class Baseline:
         return {
             "predicts": self.predicts,
             "error": self.error,
-            "error_se": None if math.isnan(self.error_se) else self.error_se,
-            "gain": {"value": self.gain, "se": None if math.isnan(self.gain_se) else self.gain_se},
+            "error_se": finite_or_none(self.error_se),
+            "gain": {"value": self.gain, "se": finite_or_none(self.gain_se)},
             "beaten": self.beaten,
         }
 
