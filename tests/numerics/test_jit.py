@@ -315,7 +315,7 @@ import json
 import numpy as np
 from kernsel.learners import losses
 from kernsel.numerics.runtime import cache
-from kernsel.numerics.smooth import heldout, heldout_features, heldout_kernel, newton
+from kernsel.numerics.smooth import heldout, heldout_features, heldout_kernel, newton, objective
 
 rng = np.random.default_rng(0)
 X, lams, starts = rng.normal(size=(20, 2)), np.array([0.1, 0.01]), np.array([0, 7, 14, 20])
