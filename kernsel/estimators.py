@@ -29,7 +29,7 @@ from kernsel.numerics.points import is_sparse
 from kernsel.report.cv_results import cv_results
 from kernsel.selection.carry_out import carry_out, encode_arrays
 from kernsel.selection.plan import WORDS, Plan
-from kernsel.types import Progress
+from kernsel.types import Array, Progress
 from kernsel.words import unknown_option
 
 if TYPE_CHECKING or find_spec("sklearn.callback") is None:  # before scikit-learn 1.9
@@ -317,7 +317,7 @@ class KernelClassifier(_ScoredByPlan, ClassifierMixin, _KernelEstimator):  # typ
         self._select(X, y, sample_weight, groups, several=False)
         return self
 
-    def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
+    def decision_function(self, X: Any) -> Array:
         """Return the outputs for new rows: (n,) of two classes, greater than 0 for the second; else (n, c).
 
         Parameters
@@ -327,7 +327,7 @@ class KernelClassifier(_ScoredByPlan, ClassifierMixin, _KernelEstimator):  # typ
         X = self._new(X)
         return self.selection_.model.decision(X)
 
-    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> Array:
         """Return the calibrated probabilities of the classes for new rows, (n, c) in the order of ``classes_``.
 
         Parameters
@@ -409,7 +409,7 @@ class KernelRegressor(_ScoredByPlan, RegressorMixin, _KernelEstimator):  # type:
         self._select(X, y, sample_weight, groups, several=True)
         return self
 
-    def predict_interval(self, X: Any, coverage: float = 0.9) -> npt.NDArray[np.float64]:
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> Array:
         """Return prediction intervals for new rows, (n, 2) or (n, k, 2): see :meth:`kernsel.Model.predict_interval`.
 
         Parameters

@@ -143,6 +143,11 @@ def to_json(document: object) -> str:
         return json.dumps(json.loads(json.dumps(document, default=_plain), parse_constant=lambda _: None))
 
 
+def finite_or_none(value: float | None) -> float | None:
+    """Return a finite number as JSON can hold it, and None for any other."""
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
 def _plain(value: object) -> Any:
     """Turn NumPy scalars into Python's."""
     return value.item() if hasattr(value, "item") else str(value)

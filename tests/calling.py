@@ -9,7 +9,7 @@ import numpy as np
 
 from kernsel.numerics.left_out import Folds
 from kernsel.numerics.runtime.threads import one_blas_thread
-from kernsel.numerics.smooth import heldout, newton
+from kernsel.numerics.smooth import convergence, heldout, newton, objective
 
 NOTHING = np.zeros((0, 0))
 
@@ -39,7 +39,7 @@ def array(*values):
     return np.array(values, dtype=float)
 
 
-def fit(problem, loss, G, y, lams, s=None, follow=True, bias=0, tol=newton.DECREMENT):
+def fit(problem, loss, G, y, lams, s=None, follow=True, bias=0, tol=convergence.DECREMENT):
     """Fit by ``newton.in_kernel`` (G is K) or ``newton.in_features`` (G is Z), from zero."""
     s = np.ones(y.size) if s is None else s
     width = G.shape[1] + (bias if problem is newton.in_kernel else 0)
@@ -50,7 +50,7 @@ def fit(problem, loss, G, y, lams, s=None, follow=True, bias=0, tol=newton.DECRE
             problem, G[None], bias, np.zeros(1, np.int64), y[None], s[None], lams, loss.compiled, loss.parameters,
             follow, x, f, tol,
         )  # fmt: skip
-        newton.expand(loss.compiled, loss.parameters, y[None], s, f, v, d1, d2)
+        objective.expand(loss.compiled, loss.parameters, y[None], s, f, v, d1, d2)
     return Fits(loss, y, s, x[0], f[0], v[0], d1[0], d2[0], status[0])
 
 

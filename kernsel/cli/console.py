@@ -8,7 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 from typer.core import TyperGroup
@@ -17,6 +17,9 @@ from kernsel import errors
 from kernsel.system import interrupts
 from kernsel.system.memory import addresses_left
 from kernsel.words import OPTIONS, instead_of
+
+if TYPE_CHECKING:
+    from kernsel.types import Progress
 
 LEAST_ADDRESSES = 7 * 2**28
 """Python with NumPy, SciPy, LLVM and their threads takes 1.1 GB of addresses, compiling some hundreds of MB more."""
@@ -27,8 +30,6 @@ WARNINGS = tuple(kind for kind in vars(errors).values() if isinstance(kind, type
 
 USAGE_ERROR: Any = typer.BadParameter.__base__
 """Click's UsageError: some versions of Typer need Click, others have one of their own."""
-
-Reporter = Callable[[int, int, str], None]
 
 
 @contextmanager
@@ -176,7 +177,7 @@ def is_watched() -> bool:
 
 
 @contextmanager
-def progress(quiet: bool) -> Iterator[Reporter | None]:
+def progress(quiet: bool) -> Iterator[Progress | None]:
     """Give a function ``(done, total, text)`` that draws a bar on stderr, or None where nobody would see it."""
     if quiet or not is_watched():
         with prints_aside():

@@ -25,14 +25,7 @@ from kernsel.cli.arguments import (
     option,
 )
 from kernsel.cli.beside import with_reading
-from kernsel.cli.reading import (
-    JournalPlace,
-    announce,
-    announce_compiling,
-    begin,
-    journaled,
-    read_dataset,
-)
+from kernsel.cli.reading import JournalPlace, announce, announce_compiling, begin, journaled, read_dataset
 from kernsel.cli.texts import read_plots
 from kernsel.cli.writing import File, deliver
 from kernsel.errors import KernselError, OptionError

@@ -21,7 +21,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from kernsel.comparison.api import plan_experiment
 from kernsel.comparison.comparison import Comparison
@@ -42,8 +41,6 @@ from kernsel.selection.plan import OF_TABLE, WORDS, Plan
 from kernsel.text import listing
 from kernsel.types import Progress
 from kernsel.words import read_options
-
-Array = npt.NDArray[np.float64]
 
 ETAS = tuple(2.0**k for k in range(-5, 11))
 """The weights of a penalty that KSJ looks at, and those between."""

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from kernsel.comparison.lines import Line
 from kernsel.comparison.tables import encode_tables
@@ -26,9 +25,7 @@ from kernsel.protocols import Learner
 from kernsel.representation.problem import Problem
 from kernsel.selection.carry_out import carry_out
 from kernsel.selection.plan import Plan
-from kernsel.types import Progress
-
-Array = npt.NDArray[np.float64]
+from kernsel.types import Array, Progress
 
 LEAST_IN_FOLD = 2
 """Rows that a fold of a draw has at least, so that means over it are of more than one."""

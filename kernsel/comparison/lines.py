@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.comparison.formats import Written
 from kernsel.comparison.sheets import Cell, Pages, Sheet
 from kernsel.report.style import check_plot, drawn, legend_below, lines, save_figure, words
 from kernsel.text import to_json
+from kernsel.types import Array
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from kernsel.comparison.comparison import Comparison
 
-Array = NDArray[np.float64]
 
 VERSION = 1
 

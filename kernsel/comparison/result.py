@@ -12,17 +12,15 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.comparison.trials import Trial
 from kernsel.evaluation.significance import Marks, Ranks, friedman, groups_alike, mark, paired
-from kernsel.selection.result import finite_or_none
-from kernsel.text import to_json
+from kernsel.text import finite_or_none, to_json
+from kernsel.types import Array, Mask
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Array = NDArray[np.float64]
 
 FORMAT, VERSION = "kernsel-comparison", 1
 
@@ -59,7 +57,7 @@ class TableResult:
     errors: Array
 
     @property
-    def usable(self) -> NDArray[np.bool_]:
+    def usable(self) -> Mask:
         """Which methods (k,) succeeded on all splits: only they are compared."""
         return np.asarray(np.isfinite(self.errors).all(axis=0))
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.data import Dataset
 from kernsel.data.tables import take
@@ -17,8 +16,8 @@ from kernsel.journal.encoding import fingerprint
 from kernsel.selection.carry_out import encode_arrays
 from kernsel.selection.plan import Plan
 from kernsel.text import meant
+from kernsel.types import Indices
 
-Indices = NDArray[np.int64]
 Split = tuple[Indices, Indices]
 """Rows to train on and to test on, as numbers of the data set's rows."""
 

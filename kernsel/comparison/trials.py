@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.comparison.methods import FOUND, KERNELS, OWN, Method, make_estimator, merged
 from kernsel.comparison.tables import Split, Table
@@ -22,8 +21,7 @@ from kernsel.search.candidate import parameters_of
 from kernsel.selection.carry_out import carry_out
 from kernsel.selection.plan import Plan
 from kernsel.text import first_line
-
-Indices = NDArray[np.int64]
+from kernsel.types import Indices
 
 FITTED: Mapping[str, Any] = {
     "search": "grid",

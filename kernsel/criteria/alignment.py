@@ -13,10 +13,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from kernsel.criteria.base import About, Array, Scores, unless_finite
+from kernsel.criteria.base import About, Scores, unless_finite
 from kernsel.errors import IncompatibleError
 from kernsel.paths import Path
 from kernsel.representation.embedding import Embedding
+from kernsel.types import Array
 
 
 @dataclass(frozen=True)

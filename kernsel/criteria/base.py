@@ -10,7 +10,6 @@ from numbers import Real
 from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel import protocols, registry
 from kernsel.errors import OptionError, PluginFailure
@@ -19,8 +18,7 @@ from kernsel.numerics.points import read_only
 from kernsel.paths import HeldOut, Path
 from kernsel.protocols import SupportsMeasure
 from kernsel.representation.problem import Problem
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from kernsel.criteria.base import About, Array, HeldOutCriterion, Slopes
+from kernsel.criteria.base import About, HeldOutCriterion, Slopes
 from kernsel.errors import IncompatibleError
 from kernsel.numerics.square import gradients
 from kernsel.paths import HeldOut, Path
 from kernsel.protocols import Learner
 from kernsel.representation.problem import Problem
+from kernsel.types import Array
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from kernsel.criteria.base import About, Array, Scores, Slopes, unless_finite
+from kernsel.criteria.base import About, Scores, Slopes, unless_finite
 from kernsel.errors import OptionError
 from kernsel.numerics.square import gradients
 from kernsel.paths import Path
 from kernsel.protocols import Learner, blocks_of
 from kernsel.representation.problem import Problem
+from kernsel.types import Array
 
 
 @dataclass(frozen=True)

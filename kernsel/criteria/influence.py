@@ -9,10 +9,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from kernsel.criteria.base import About, Array, HeldOutCriterion, Scores
+from kernsel.criteria.base import About, HeldOutCriterion, Scores
 from kernsel.criteria.crossvalidation import NewtonCV
 from kernsel.errors import IncompatibleError, OptionError
 from kernsel.paths import HeldOut, Path
+from kernsel.types import Array
 
 
 @dataclass(frozen=True)

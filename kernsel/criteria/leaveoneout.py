@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from kernsel.criteria.base import About, Array, Scores, Slopes, unless_finite
+from kernsel.criteria.base import About, Scores, Slopes, unless_finite
 from kernsel.criteria.crossvalidation import NewtonCV
 from kernsel.data.target import chosen_classes, class_codes
 from kernsel.errors import IncompatibleError
@@ -15,6 +15,7 @@ from kernsel.numerics.square import gradients
 from kernsel.paths import Path
 from kernsel.protocols import Learner
 from kernsel.representation.problem import Problem
+from kernsel.types import Array
 
 
 @dataclass(frozen=True)

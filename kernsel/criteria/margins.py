@@ -12,11 +12,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from kernsel.criteria.base import About, Array, HeldOutCriterion, PenalisedFit, Scores, empirical_risk, unless_finite
+from kernsel.criteria.base import About, HeldOutCriterion, PenalisedFit, Scores, empirical_risk, unless_finite
 from kernsel.errors import OptionError
-from kernsel.numerics.smooth import newton
+from kernsel.numerics.smooth import convergence
 from kernsel.paths import HeldOut, Path
 from kernsel.protocols import require
+from kernsel.types import Array
 
 HINGE, SQUARED_HINGE = 1, 2
 """Powers of the hinge, as losses say them."""
@@ -113,7 +114,7 @@ class Span(HeldOutCriterion):
         rows, fits = path.rows, path.fits
         _, d1, d2 = path.learner.loss.expand(rows.Y, rows.s, fits.f)
         f, status = fits.f.copy(), fits.status.copy()
-        for c, k in np.argwhere(status == newton.CONVERGED):
+        for c, k in np.argwhere(status == convergence.CONVERGED):
             mu = 2.0 * rows.total * float(path.lams[k])
             S2, status[c, k] = path.representation.spans(path.bias, d1[c, k], d2[c, k], mu)
             f[c, k] += d1[c, k] / mu * S2
@@ -217,6 +218,6 @@ class RadiusMargin:
         beta = np.full(rows.n, 1.0 / rows.n)
         if path.learner.loss.hinge == HINGE:
             radius, status = found(np.zeros(rows.n), beta)
-            return radius + 2.0 * rows.n * path.lams, [status != newton.CONVERGED] * path.lams.size
+            return radius + 2.0 * rows.n * path.lams, [status != convergence.CONVERGED] * path.lams.size
         balls = [found(rows.total * lam / rows.s, beta) for lam in path.lams]
-        return np.array([radius for radius, _ in balls]), [status != newton.CONVERGED for _, status in balls]
+        return np.array([radius for radius, _ in balls]), [status != convergence.CONVERGED for _, status in balls]

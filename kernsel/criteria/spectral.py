@@ -10,11 +10,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from kernsel.criteria.base import About, Array, PenalisedFit, Penalty, Scores
+from kernsel.criteria.base import About, PenalisedFit, Penalty, Scores
 from kernsel.errors import OptionError
 from kernsel.numerics.points import deviations
 from kernsel.paths import Path
 from kernsel.protocols import SupportsOperator, require
+from kernsel.types import Array
 
 BLOCK_ROWS = 1000
 """Rows whose part of a sum over all eigenvectors is made at once."""

@@ -7,11 +7,12 @@ from functools import cached_property
 from typing import ClassVar, Literal
 
 from kernsel import registry
-from kernsel.criteria.base import About, Array, HeldOutCriterion, PenalisedFit, Penalty, Scores, unless_finite
+from kernsel.criteria.base import About, HeldOutCriterion, PenalisedFit, Penalty, Scores, unless_finite
 from kernsel.errors import OptionError
 from kernsel.numerics.stability import NORMS, beta
 from kernsel.paths import HeldOut, Path
 from kernsel.text import listing
+from kernsel.types import Array
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from kernsel.data.gaps import PADDED, PADDED_WORDS
 from kernsel.data.signs import SIGNS_READ, find_sign, read_marked
 from kernsel.errors import DataError
 from kernsel.numerics.points import Points, as_points, dense, is_sparse
+from kernsel.types import Array, Indices, Mask
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,8 +41,6 @@ MARKED = r"[+-]?[$€£¥]? ?" + NUMERIC + r" ?[%$€£¥]?"
 FILL_IN = "fill them in or leave these rows out, or let that be done: --missing impute or drop"
 """What to do about missing values."""
 
-Floats = npt.NDArray[np.float64]
-
 
 def as_matrix(X: Points) -> Points:
     """Convert to a float64 matrix (n, d), a sparse one to a csr_array, or say why not."""
@@ -67,7 +66,7 @@ def check_features(d: int, what: str) -> None:
         )
 
 
-def as_dense(X: Points, what: str) -> Floats:
+def as_dense(X: Points, what: str) -> Array:
     """Return rows as a dense array, because ``what`` takes no sparse ones; DataError if they are too large."""
     n, d = X.shape
     if is_sparse(X) and 8 * n * d > MAX_DENSE_BYTES:
@@ -150,9 +149,7 @@ def sign_of(column: pd.Series) -> str | None:
     return read.get(str(column.name))
 
 
-def numbers(
-    column: pd.Series, counts: npt.NDArray[np.int64] | None = None, instead: str | None = None
-) -> Floats | None:
+def numbers(column: pd.Series, counts: Indices | None = None, instead: str | None = None) -> Array | None:
     """Return the column as float64 if it holds numbers alone (missing ones as NaN), else None.
 
     Parameters
@@ -207,9 +204,9 @@ def numbers(
 
 def _check_flaws(
     column: pd.Series,
-    parsed: Floats,
-    bad: npt.NDArray[np.bool_],
-    counts: npt.NDArray[np.int64] | None,
+    parsed: Array,
+    bad: Mask,
+    counts: Indices | None,
     instead: str | None,
 ) -> None:
     """Raise a DataError if a text column, of which some values are ``bad`` numbers, seems to be meant as numbers."""
@@ -273,7 +270,7 @@ def as_text(column: pd.Series, levels: Container[str] | None = None) -> npt.NDAr
     return texts
 
 
-def absent(texts: npt.NDArray[np.object_]) -> npt.NDArray[np.bool_]:
+def absent(texts: npt.NDArray[np.object_]) -> Mask:
     """Return where there is no category, (n,)."""
     return np.array([text is None for text in texts], dtype=bool)
 
@@ -288,7 +285,7 @@ def first_text(column: pd.Series) -> str:
     return f"{column.dtype} values"
 
 
-def missing(values: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+def missing(values: npt.ArrayLike) -> Mask:
     """Return which values of an array, list or column are missing: None or NaN."""
     if hasattr(values, "isna"):
         return np.asarray(values.isna())
@@ -305,7 +302,7 @@ def check_missing(column: pd.Series, name: str) -> None:
         raise DataError(missing_values(gaps, name))
 
 
-def check_values(values: Floats, name: str) -> None:
+def check_values(values: Array, name: str) -> None:
     """Raise a DataError if a column has missing, infinite or too large values."""
     if np.isfinite(values).all() and np.abs(values).max(initial=0.0) <= LARGEST:
         return
@@ -332,7 +329,7 @@ def check_sparse_values(X: Points, names: Sequence[str]) -> None:
         check_values(X[:, [j]].toarray().ravel(), names[j])
 
 
-def missing_values(gaps: npt.NDArray[np.bool_], name: str) -> str:
+def missing_values(gaps: Mask, name: str) -> str:
     """Return the message for a column with missing values."""
     count = int(gaps.sum())
     verb = "value is" if count == 1 else "values are"

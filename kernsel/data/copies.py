@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from kernsel.errors import OptionError
 from kernsel.numerics.points import Points, is_sparse
+from kernsel.types import Array, Indices, Mask
 
-Indices = NDArray[np.int64]
 Hashes = NDArray[np.uint64]
 
 TOGETHER, APART = "together", "apart"
@@ -58,7 +58,7 @@ def check_copies(copies: str) -> str:
     return copies
 
 
-def find_copies(X: Points, Y: NDArray[np.float64]) -> Copies:
+def find_copies(X: Points, Y: Array) -> Copies:
     """Find the rows of X (n, d), dense or sparse, that are equal to others, and those equal in Y (k, n) as well."""
     number = numbered(X)
     rows = number.size - int(number.max(initial=-1)) - 1
@@ -89,7 +89,7 @@ def _cut(rows: Indices) -> list[Indices]:
     return [rows[start : start + CHUNK] for start in range(0, rows.size, CHUNK)]
 
 
-def unequal(X: Points, rows: Indices, others: Indices) -> NDArray[np.bool_]:
+def unequal(X: Points, rows: Indices, others: Indices) -> Mask:
     """Say which of some rows differ from others, pair by pair."""
     if not is_sparse(X):
         return np.asarray((X[rows] != X[others]).any(axis=1))
@@ -114,7 +114,7 @@ def hashes(X: Points) -> Hashes:
     return found
 
 
-def mixed(values: NDArray[np.float64], factors: Hashes) -> Hashes:
+def mixed(values: Array, factors: Hashes) -> Hashes:
     """Return a hash of each value times a factor, modulo 2^64; that of 0, of either sign, is 0."""
     bits = (values + 0.0).view(np.uint64)  # which makes -0 0
     bits ^= bits >> np.uint64(32)  # the last bits of few digits are all 0, and a product would leave them so

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from kernsel.data.columns import Floats, as_dense
+from kernsel.data.columns import as_dense
 from kernsel.data.copies import TOGETHER, Copies, find_copies
 from kernsel.data.encoding import Encoder
-from kernsel.data.sample import Indices, Sample
+from kernsel.data.sample import Sample
 from kernsel.data.target import class_codes, median_and_spread
 from kernsel.numerics.points import Points, is_sparse
 from kernsel.numerics.runtime.once import once
+from kernsel.types import Array, Indices
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,13 +55,13 @@ class Dataset:
     """
 
     X: Points
-    Y: Floats
+    Y: Array
     task: str
     labels: list[Any] | None
     target: str | list[str]
     encoder: Encoder
-    output_shift: Floats
-    output_scale: Floats
+    output_shift: Array
+    output_scale: Array
     notes: list[str]
     sample: Sample
     source: str | None = None
@@ -98,7 +99,7 @@ class Dataset:
         return class_codes(self.Y) if self.labels is not None else None
 
     @property
-    def weights(self) -> Floats | None:
+    def weights(self) -> Array | None:
         """Weights (n,) of the rows, None where every row counts 1."""
         return self.sample.weights
 

@@ -12,10 +12,10 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from kernsel.data.periods import SEASON, SHORT, SHORT_FIRST, WAYS, find_period, may_be_days, read_periods
 from kernsel.errors import DataError
+from kernsel.types import Array, Mask
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -159,7 +159,7 @@ def _with_other_clocks(way: str | None) -> list[str]:
     return [date + clock for clock in CLOCKS if date + clock != way]
 
 
-def read_dates(column: pd.Series, way: str | None) -> npt.NDArray[np.float64]:
+def read_dates(column: pd.Series, way: str | None) -> Array:
     """Return the parts of dates, (n, m), those of `parts_of`; NaN where there is none.
 
     New rows may write times of day in another way than those that the format was found in.
@@ -203,7 +203,7 @@ def read_dates(column: pd.Series, way: str | None) -> npt.NDArray[np.float64]:
     return np.column_stack([np.asarray(part.to_numpy(dtype=np.float64, na_value=np.nan)) for part in parts])
 
 
-def check_written(column: pd.Series, way: str | None, other: npt.NDArray[np.bool_]) -> None:
+def check_written(column: pd.Series, way: str | None, other: Mask) -> None:
     """Raise a DataError that names the first date of those (n,) that are written in another way."""
     if other.any():
         row = int(np.argmax(other))

@@ -30,7 +30,6 @@ import numpy.typing as npt
 from kernsel.data.choices import HAMMING, ONE_HOT
 from kernsel.data.columns import (
     FILL_IN,
-    Floats,
     absent,
     as_dense,
     as_text,
@@ -49,6 +48,7 @@ from kernsel.errors import DataError, SelectionWarning
 from kernsel.numerics import points
 from kernsel.numerics.points import Points, is_sparse
 from kernsel.numerics.similarities import NEW_ROW
+from kernsel.types import Array, Indices, Mask
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,8 +96,8 @@ class Encoder:
 
     columns: tuple[str, ...]
     numeric: tuple[str, ...]
-    mean: Floats
-    scale: Floats
+    mean: Array
+    scale: Array
     categories: Mapping[str, tuple[str, ...]]
     ignored: tuple[str, ...]
     kinds: Mapping[str, Kind] = field(default_factory=dict)
@@ -129,7 +129,7 @@ class Encoder:
         others = [f"{name} is rare"] * (name in self.pooled) + [f"{name} is new"] * (self.coding == HAMMING)
         return [*(f"{name}={value}" for value in self.categories[name]), *others]
 
-    def categories_of(self, X: Points) -> npt.NDArray[np.int64]:
+    def categories_of(self, X: Points) -> Indices:
         """Return the numbers of the categories of encoded rows (n, d), column by column of ``categories``: (c, n).
 
         They are those in ``categories``; -1 stands for a category that isn't among them, new or rare.
@@ -203,7 +203,7 @@ class Encoder:
         self._finish(out[:, : len(self.numeric)])
         return self._with_gaps(out, holes)
 
-    def missing_rows(self, table: pd.DataFrame | npt.ArrayLike | Table) -> npt.NDArray[np.bool_]:
+    def missing_rows(self, table: pd.DataFrame | npt.ArrayLike | Table) -> Mask:
         """Return which rows of a table lack a value that the encoder needs, (n,)."""
         given, named = self._table(table)
         if not is_frame(given):
@@ -260,7 +260,7 @@ class Encoder:
         check_unique(names, "the table")
         return {name: j for j, name in enumerate(names)}
 
-    def numbers(self, table: Table) -> Floats:
+    def numbers(self, table: Table) -> Array:
         """Return the numeric features of a DataFrame or array in their units, (n, m); NaN where one is missing."""
         if not is_frame(table):
             return np.array(table[:, [self.columns.index(name) for name in self.numeric]], dtype=np.float64)
@@ -268,9 +268,9 @@ class Encoder:
         self._read_numbers(table, self._places([str(column) for column in table.columns]), X)
         return X
 
-    def _read_numbers(self, frame: Any, place: Mapping[str, int], X: Floats) -> dict[str, npt.NDArray[np.bool_]]:
+    def _read_numbers(self, frame: Any, place: Mapping[str, int], X: Array) -> dict[str, Mask]:
         """Write the numeric features into the first columns of X, and return where each column lacks values."""
-        holes: dict[str, npt.NDArray[np.bool_]] = {}
+        holes: dict[str, Mask] = {}
         nowhere = np.zeros(len(frame), np.bool_)  # of all columns without gaps
         for name, features in self._sources.items():
             column = frame.iloc[:, place[name]].rename(name)
@@ -283,7 +283,7 @@ class Encoder:
                 X[:, j] = values[:, part]
         return holes
 
-    def check_sign(self, name: str, given: str | None, values: Floats, beside: str | None = None) -> None:
+    def check_sign(self, name: str, given: str | None, values: Array, beside: str | None = None) -> None:
         """Raise a DataError if numbers can't be meant as those that the encoder was fitted on, by what stands beside.
 
         Parameters
@@ -301,7 +301,7 @@ class Encoder:
         if self.signs is not None and there.any():
             check_sign(beside or name, given, self.signs.get(name), float(values[there.argmax()]))
 
-    def _transform_frame(self, frame: Any) -> Floats:
+    def _transform_frame(self, frame: Any) -> Array:
         place = self._places([str(column) for column in frame.columns])
         X = np.empty((len(frame), len(self.features)))
         holes = self._read_numbers(frame, place, X)
@@ -320,7 +320,7 @@ class Encoder:
         """Return all known levels of a column, rare ones too; none of one that is only told to be missing or not."""
         return (*self.categories.get(name, ()), *self.pooled.get(name, ()))
 
-    def _finish(self, X: Floats) -> None:
+    def _finish(self, X: Array) -> None:
         """Check the numeric features (n, m), fill in what is missing from them, and scale them, in place."""
         holes = np.array([np.isnan(column).any() for column in X.T], np.bool_)
         for j, name in enumerate(self.numeric):
@@ -333,7 +333,7 @@ class Encoder:
             X[:, j] -= self.mean[j]
             X[:, j] /= self.scale[j]
 
-    def _one_hot(self, texts: Mapping[str, npt.NDArray[np.object_]], X: Floats) -> None:
+    def _one_hot(self, texts: Mapping[str, npt.NDArray[np.object_]], X: Array) -> None:
         """Write the 0/1 columns of categories, column after column."""
         import pandas as pd
 
@@ -360,13 +360,13 @@ class Encoder:
             X[:, start : start + width] = codes[:, None] == np.arange(width)
             start += width
 
-    def _with_gaps(self, X: Floats, holes: Mapping[str, npt.NDArray[np.bool_]]) -> Floats:
+    def _with_gaps(self, X: Array, holes: Mapping[str, Mask]) -> Array:
         """Write the 0/1 columns that say where a value was missing, the last ones of X."""
         for j, name in enumerate(self.gaps, start=X.shape[1] - len(self.gaps)):
             X[:, j] = holes[name]
         return X
 
-    def _check_gaps(self, holes: Mapping[str, npt.NDArray[np.bool_]]) -> None:
+    def _check_gaps(self, holes: Mapping[str, Mask]) -> None:
         """Refuse, or warn of, missing values where the encoder says so."""
         having = {name: where for name, where in holes.items() if where.any()}
         if not having or self.missing == "impute":
@@ -424,7 +424,7 @@ class Encoder:
         )
 
 
-def refused(holes: Mapping[str, npt.NDArray[np.bool_]]) -> str:
+def refused(holes: Mapping[str, Mask]) -> str:
     """Return the message for columns with missing values, by name."""
     if len(holes) == 1:
         ((name, where),) = holes.items()

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernsel.data.choices import HAMMING, Choices
-from kernsel.data.columns import Floats, absent, as_text, check_sparse_values, sign_of
+from kernsel.data.columns import absent, as_text, check_sparse_values, sign_of
 from kernsel.data.encoding import Encoder, refused
 from kernsel.data.gaps import share
 from kernsel.data.imputing import MOST_FEATURES, MOST_ROWS, NormalLaw, fit_normal, spread
@@ -22,6 +22,7 @@ from kernsel.data.tables import SparseTable, Table, array_names, is_frame, take
 from kernsel.errors import DataError, OptionError
 from kernsel.numerics.points import Points, deviations
 from kernsel.numerics.runtime.once import once
+from kernsel.types import Array, Indices, Mask
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,8 +66,8 @@ class Fit:
         choices: Choices,
         n: int,
         standardize: bool,
-        weights: Floats | None,
-        Y: Floats | None,
+        weights: Array | None,
+        Y: Array | None,
         totals: Totals | None = None,
     ) -> None:
         check_unique(names, "the table")
@@ -85,7 +86,7 @@ class Fit:
         self.common: list[str] = []  # those with a 0/1 column that says where a value was missing
         self.joint: NormalLaw | None = None
 
-    def add_numbers(self, name: str, features: Sequence[str], values: Floats) -> None:
+    def add_numbers(self, name: str, features: Sequence[str], values: Array) -> None:
         """Add a column of numbers (n, m) with the names of its m features."""
         self._refuse(name, np.isnan(values[:, 0]))
         self.put_numbers(name, features, NumberSums.of(features, values, self.weights, self.Y))
@@ -127,7 +128,7 @@ class Fit:
         self.categories[name] = tuple(levels.tolist())
         self.fills[name] = str(levels[int(weights.argmax())])
 
-    def _refuse(self, name: str, holes: npt.NDArray[np.bool_]) -> None:
+    def _refuse(self, name: str, holes: Mask) -> None:
         if self.choices.missing == "refuse" and holes.any():
             raise DataError(refused({name: holes}))
 
@@ -171,7 +172,7 @@ class Fit:
             feature in self.numeric for name in self.gaps for feature in self.kinds.get(name, PLAIN).features(name)
         )
 
-    def with_law(self, encoder: Encoder, numbers: Floats, weights: Floats | None) -> Encoder:
+    def with_law(self, encoder: Encoder, numbers: Array, weights: Array | None) -> Encoder:
         """Return the encoder with the law of its numeric features, fitted to those (m, d) of ``law_rows``."""
         self.joint = fit_normal(numbers, weights, near=self.n <= MOST_KRIGED)
         return replace(encoder, law=self.joint)
@@ -244,7 +245,7 @@ class Fit:
         return out
 
 
-def fit_matrix(fit: Fit, matrix: Floats, aside: tuple[str, ...]) -> tuple[Encoder, Floats]:
+def fit_matrix(fit: Fit, matrix: Array, aside: tuple[str, ...]) -> tuple[Encoder, Array]:
     """Encode an array; not standardised and without gaps, it is used as it is."""
     holes = {}
     for name, column in zip(fit.names, matrix.T, strict=True):
@@ -267,7 +268,7 @@ def fit_matrix(fit: Fit, matrix: Floats, aside: tuple[str, ...]) -> tuple[Encode
     return encoder, X
 
 
-def fit_frame(fit: Fit, frame: pd.DataFrame, found: list[Found], aside: tuple[str, ...]) -> tuple[Encoder, Floats]:
+def fit_frame(fit: Fit, frame: pd.DataFrame, found: list[Found], aside: tuple[str, ...]) -> tuple[Encoder, Array]:
     """Encode a DataFrame whose columns were found to be so."""
     fit.found = found
     used = [(j, each) for j, each in enumerate(found) if each.reason is None]
@@ -298,7 +299,7 @@ def _with_law(fit: Fit, encoder: Encoder, table: Table) -> Encoder:
     return fit.with_law(encoder, encoder.numbers(take(table, rows)), None if fit.weights is None else fit.weights[rows])
 
 
-def law_rows(n: int) -> npt.NDArray[np.int64]:
+def law_rows(n: int) -> Indices:
     """Return the rows of n that the law of numeric features is fitted to: not all, or their numbers are there twice."""
     return spread(n, MOST_ROWS)
 
@@ -324,7 +325,7 @@ def check_refused(frame: pd.DataFrame, used: Iterable[tuple[int, Found]]) -> Non
         raise DataError(refused(holes))
 
 
-def incomplete(table: Table, found: Sequence[Found] | None) -> npt.NDArray[np.bool_]:
+def incomplete(table: Table, found: Sequence[Found] | None) -> Mask:
     """Return which rows of a DataFrame or array lack a value that is used, (n,)."""
     if not is_frame(table):
         return np.asarray(np.isnan(table).any(axis=1))
@@ -336,7 +337,7 @@ def incomplete(table: Table, found: Sequence[Found] | None) -> npt.NDArray[np.bo
 
 
 def fit_sparse(
-    table: SparseTable, aside: tuple[str, ...], standardize: bool, weights: Floats | None, choices: Choices,
+    table: SparseTable, aside: tuple[str, ...], standardize: bool, weights: Array | None, choices: Choices,
     notes: list[str],
 ) -> tuple[Encoder, Points]:  # fmt: skip
     """Encode sparse rows; they have numbers only, and none is missing."""
@@ -363,7 +364,7 @@ def fit_sparse(
     return encoder, encoder.transform(table)
 
 
-def find(table: Table, choices: Choices, places: npt.NDArray[np.int64]) -> list[Found] | None:
+def find(table: Table, choices: Choices, places: Indices) -> list[Found] | None:
     """Find out what the columns of a DataFrame hold; None for other tables."""
     return find_kinds(table, choices, places) if is_frame(table) else None
 

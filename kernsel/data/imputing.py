@@ -26,12 +26,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from kernsel.data.kriging import MOST_CENTRES, Kriging, fit_kriging
-
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.int64]
+from kernsel.types import Array, Indices, Mask
 
 RIDGES = (100.0, 10.0, 1.0, 0.1, 0.01, 1e-3)
 """Variance that is added to each standardised feature before others are predicted by it: from next to the mean, to what
@@ -64,14 +61,14 @@ class NormalLaw:
     """
 
     knots: tuple[tuple[float, ...], ...]
-    shift: Floats
-    scale: Floats
-    mean: Floats
-    covariance: Floats
-    ridge: Floats
+    shift: Array
+    scale: Array
+    mean: Array
+    covariance: Array
+    ridge: Array
     kriging: Kriging | None = None
 
-    def fill(self, X: Floats) -> None:
+    def fill(self, X: Array) -> None:
         """Put numbers in the place of NaN in rows X (n, d), in place."""
         with _one_thread():
             for start in range(0, len(X), BLOCK_ROWS):
@@ -81,7 +78,7 @@ class NormalLaw:
                 if self.kriging is not None:
                     self._improve(self.kriging, block, holes)
 
-    def _improve(self, kriging: Kriging, X: Floats, holes: npt.NDArray[np.bool_]) -> None:
+    def _improve(self, kriging: Kriging, X: Array, holes: Mask) -> None:
         """Average what the law put into the places ``holes`` of rows X with what rows near say."""
         rows = np.flatnonzero(holes.any(axis=1))
         where, Z = holes[rows], self.standardised(X[rows])
@@ -89,12 +86,12 @@ class NormalLaw:
         d = X.shape[1]
         X[rows] = np.where(where, Z * self.scale[:d] + self.shift[:d], X[rows])
 
-    def standardised(self, X: Floats) -> Floats:
+    def standardised(self, X: Array) -> Array:
         """Return rows X (n, d) in the units of the law."""
         d = X.shape[1]
         return np.asarray((X - self.shift[:d]) / self.scale[:d])
 
-    def _fill(self, X: Floats) -> None:
+    def _fill(self, X: Array) -> None:
         rows = np.flatnonzero(np.isnan(X).any(axis=1))
         if not rows.size:
             return
@@ -125,7 +122,7 @@ class NormalLaw:
         return cls(tuple(tuple(map(float, each)) for each in knots), shift, scale, mean, covariance, ridge, kriging)
 
 
-def fit_normal(X: Floats, weights: Floats | None = None, near: bool = True) -> NormalLaw | None:
+def fit_normal(X: Array, weights: Array | None = None, near: bool = True) -> NormalLaw | None:
     """Fit a normal law to rows in which NaN stands for what is missing.
 
     Parameters
@@ -166,7 +163,7 @@ def fit_normal(X: Floats, weights: Floats | None = None, near: bool = True) -> N
     return replace(law, kriging=_krige(law, X, s)) if near and holes.any() else law
 
 
-def _krige(law: NormalLaw, X: Floats, s: Floats) -> Kriging:
+def _krige(law: NormalLaw, X: Array, s: Array) -> Kriging:
     """Fit what the law's means are averaged with to rows X of weights s, or to some of them."""
     some = spread(len(X), MOST_CENTRES)
     rows = X[some]
@@ -176,7 +173,7 @@ def _krige(law: NormalLaw, X: Floats, s: Floats) -> Kriging:
         return fit_kriging(law.standardised(rows), holes, s[some])
 
 
-def _knots(column: Floats, s: Floats, most: int) -> tuple[float, ...]:
+def _knots(column: Array, s: Array, most: int) -> tuple[float, ...]:
     """Return quantiles of a column with gaps, of weights s, that lie within its range: at most so many."""
     order = np.argsort(column)[: int((~np.isnan(column)).sum())]  # NaN comes last
     values, up_to = column[order], np.cumsum(s[order])
@@ -185,7 +182,7 @@ def _knots(column: Floats, s: Floats, most: int) -> tuple[float, ...]:
     return tuple(found[(found > values[0]) & (found < values[-1])].tolist())
 
 
-def _with_hinges(X: Floats, knots: tuple[tuple[float, ...], ...]) -> Floats:
+def _with_hinges(X: Array, knots: tuple[tuple[float, ...], ...]) -> Array:
     """Return rows X (n, d) with their hinges, (n, p); NaN where the column lacks its number."""
     return np.column_stack([X, *(np.maximum(X[:, j] - q, 0.0) for j, each in enumerate(knots) for q in each)])
 
@@ -197,8 +194,8 @@ def _columns(knots: tuple[tuple[float, ...], ...]) -> Indices:
 
 
 def _expectation_maximisation(
-    Z: Floats, holes: npt.NDArray[np.bool_], s: Floats, own: Indices, counts: Floats
-) -> tuple[Floats, Floats, Floats]:
+    Z: Array, holes: Mask, s: Array, own: Indices, counts: Array
+) -> tuple[Array, Array, Array]:
     """Return mean, covariance and ridges of standardised rows Z (n, p), 0 where one is missing.
 
     The rows have weights s with the sum 1, the features are of the columns ``own``, and as many rows as ``counts`` (p,)
@@ -230,7 +227,7 @@ def _expectation_maximisation(
     return mean, S, _choose_ridges(S, apart, counts)
 
 
-def _choose_ridges(S: Floats, apart: npt.NDArray[np.bool_], counts: Floats) -> Floats:
+def _choose_ridges(S: Array, apart: Mask, counts: Array) -> Array:
     """Return the ridge (p,) of the least generalised cross-validation for each feature.
 
     It is predicted by the features ``apart`` (p, p) from it, as ``counts`` (p,) rows of covariance S (p, p) tell.
@@ -260,12 +257,12 @@ def spread(n: int, most: int) -> Indices:
     return np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.int64))
 
 
-def _inverses(S: Floats, ridge: Floats) -> dict[float, Floats]:
+def _inverses(S: Array, ridge: Array) -> dict[float, Array]:
     """Return ``(S + r I)^-1`` by ridge r."""
     return {float(r): np.linalg.inv(S + r * np.eye(len(S))) for r in np.unique(ridge)}
 
 
-def _coefficients(inverses: Mapping[float, Floats], ridge: Floats, known: Indices, unknown: Indices) -> Floats:
+def _coefficients(inverses: Mapping[float, Array], ridge: Array, known: Indices, unknown: Indices) -> Array:
     """Return how the unknown features are predicted by the known ones, which are all others: (known, unknown).
 
     With ``P = (S + r I)^-1``, they are ``(S_oo + r I)^-1 S_ou = -P_ou P_uu^-1``: where few are unknown, a small system.
@@ -285,7 +282,7 @@ def _one_thread() -> AbstractContextManager[None]:
     return one_blas_thread()
 
 
-def _patterns(holes: npt.NDArray[np.bool_]) -> Iterator[tuple[Indices, Indices, Indices]]:
+def _patterns(holes: Mask) -> Iterator[tuple[Indices, Indices, Indices]]:
     """Yield the rows that lack the same columns, these columns, and the others; rows that lack none are left out."""
     rows = np.flatnonzero(holes.any(axis=1))
     if not rows.size:

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 import numpy as np
 
 from kernsel.data.choices import Choices
-from kernsel.data.columns import FILL_IN, Floats, as_text, check_values, find_words, has_words, sign_of
+from kernsel.data.columns import FILL_IN, as_text, check_values, find_words, has_words, sign_of
 from kernsel.data.encoding import Encoder
 from kernsel.data.fitting import Fit, check_features, incomplete, law_rows, too_many_levels
 from kernsel.data.gaps import WORDS
-from kernsel.data.kinds import CATEGORY, NUMBER, PLAIN, Found, Indices, find_in, find_kind, read_numbers
+from kernsel.data.kinds import CATEGORY, NUMBER, PLAIN, Found, find_in, find_kind, read_numbers
 from kernsel.data.moments import LevelSums, Moments, NumberSums, Totals
 from kernsel.data.more import Kept, encode_columns, rows_that_count
 from kernsel.data.names import listed
@@ -34,6 +34,7 @@ from kernsel.data.tables import SparseTable, array_names, as_pandas, as_table, i
 from kernsel.data.target import Rest, Target, encode_targets, read_target, split_targets
 from kernsel.errors import DataError
 from kernsel.numerics.points import Points
+from kernsel.types import Array, Indices
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -135,7 +136,7 @@ class Part(NamedTuple):
         targets = {name: take(column, which) for name, column in self.targets.items()}
         return self._replace(frame=take(self.frame, which), targets=targets)
 
-    def encode(self, target: Target, encoder: Encoder) -> tuple[Points, Floats]:
+    def encode(self, target: Target, encoder: Encoder) -> tuple[Points, Array]:
         """Return X (m, d) and Y (k, m); there may be no rows."""
         if not len(self.frame):
             return np.zeros((0, len(encoder.features))), np.zeros((len(target.shift), 0))
@@ -150,7 +151,7 @@ class TargetView(NamedTuple):
     moments: Moments | None
 
     @classmethod
-    def of(cls, column: pd.Series, name: str, weights: Floats | None, words: tuple[str, ...] | None) -> Self:
+    def of(cls, column: pd.Series, name: str, weights: Array | None, words: tuple[str, ...] | None) -> Self:
         """Return what is seen of a part; of one with words such as None, before all parts tell what these are, less."""
         if words is None and has_words(column):
             return cls(Different.of(column), None)
@@ -263,8 +264,8 @@ class Measures(NamedTuple):
 class Picked(NamedTuple):
     """Numbers (m, d) of some rows, and their weights."""
 
-    numbers: Floats
-    weights: Floats | None
+    numbers: Array
+    weights: Array | None
 
     def merge(self, other: Self) -> Self:
         """Return those of these rows and those behind them."""

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from kernsel.data.choices import Choices
-from kernsel.data.columns import Floats, absent, as_text, find_words, first_text, is_text, numbers, without_gaps
+from kernsel.data.columns import absent, as_text, find_words, first_text, is_text, numbers, without_gaps
 from kernsel.data.dates import TIMES, about_years, find_format, parts_of, read_dates
 from kernsel.data.names import listed, some
 from kernsel.data.periods import WAYS
 from kernsel.data.signs import read_marked
 from kernsel.errors import DataError
 from kernsel.numerics.runtime.once import once
+from kernsel.types import Array, Indices, Mask
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,7 +70,6 @@ class Kind:
 
 
 PLAIN = Kind()
-Indices = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -143,7 +142,7 @@ class Column(Protocol):
         """The values, or different ones."""
 
     @property
-    def numbers(self) -> Floats | None:
+    def numbers(self) -> Array | None:
         """These as numbers, None if there are others."""
 
     @property
@@ -204,7 +203,7 @@ class Values:
         return int(np.isnan(read_numbers(self.column, kind)[:, 0]).sum())
 
     @once
-    def numbers(self) -> Floats | None:
+    def numbers(self) -> Array | None:
         """The column as numbers, None if it holds others."""
         return numbers(self.column)
 
@@ -224,13 +223,13 @@ class Values:
         return len(np.unique(self.numbers)) if self.numbers is not None else 0
 
 
-def offset(values: Floats, places: Indices) -> float:
+def offset(values: Array, places: Indices) -> float:
     """Return what numbers (n,) are more than ``places``, NaN if that isn't the same for all."""
     first = float(values[0] - places[0]) if len(values) else np.nan
     return first if np.array_equal(values - places, np.full(len(values), first)) else np.nan
 
 
-def read_numbers(column: pd.Series, kind: Kind) -> Floats:
+def read_numbers(column: pd.Series, kind: Kind) -> Array:
     """Return a column that isn't of categories as numbers (n, m), those of its features; NaN where one is missing."""
     name = str(column.name)
     if kind.type == DATE:
@@ -261,7 +260,7 @@ def read_numbers(column: pd.Series, kind: Kind) -> Floats:
     return values[:, None]
 
 
-def gaps_in(column: pd.Series, found: Found) -> npt.NDArray[np.bool_]:
+def gaps_in(column: pd.Series, found: Found) -> Mask:
     """Return where a column that was found to be so lacks a value, (n,)."""
     if found.kind.type == CATEGORY:
         return absent(as_text(column, found.words))

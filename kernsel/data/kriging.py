@@ -24,11 +24,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.int64]
-Holes = npt.NDArray[np.bool_]
+from kernsel.types import Array, Indices, Mask
 
 RIDGES = 10.0 ** (np.arange(-10, 3) / 2)
 """From next to interpolation of some hundred rows, to next to the mean."""
@@ -83,12 +80,12 @@ class Kriging:
         One for each column that lacked numbers.
     """
 
-    centres: Floats
-    own: Holes
-    weights: Floats
+    centres: Array
+    own: Mask
+    weights: Array
     variograms: tuple[Variogram, ...]
 
-    def fill(self, Z: Floats, holes: Holes) -> None:
+    def fill(self, Z: Array, holes: Mask) -> None:
         """Put numbers in the place of those that are missing, in place.
 
         A row that lacks more than half of the columns keeps what it has.
@@ -109,7 +106,7 @@ class Kriging:
             found = self._predict(each, Z[np.ix_(rows, each.others)], ~lacking)
             Z[rows, each.column] = LAW * Z[rows, each.column] + (1 - LAW) * found
 
-    def _predict(self, variogram: Variogram, T: Floats, known: Holes) -> Floats:
+    def _predict(self, variogram: Variogram, T: Array, known: Mask) -> Array:
         """Predict the column for rows T (n, q) of its others, of which those are known (n, q): (n,)."""
         from kernsel.numerics.kriging import krige  # only where numbers are missing are loops needed here
 
@@ -147,15 +144,12 @@ class Kriging:
         return cls(centres, own, weights, tuple(variograms))
 
 
-def fit_kriging(Z: Floats, holes: Holes, s: Floats) -> Kriging:
+def fit_kriging(Z: Array, holes: Mask, s: Array) -> Kriging:
     """Fit variograms to the columns that lack numbers.
 
     Parameters
     ----------
-    Z : (n, d) array
-        Standardised rows, with the normal law's means in the place of missing numbers.
-    holes : (n, d) array of bool
-        Where these are.
+    Z, holes : as in ``Kriging.fill``
     s : (n,) array
         Weights of the rows; those without weight count for nothing.
     """
@@ -174,7 +168,7 @@ def fit_kriging(Z: Floats, holes: Holes, s: Floats) -> Kriging:
     return Kriging(centres, ~lacking, weights, kriging.variograms)
 
 
-def _variogram(centres: Floats, own: Holes, weights: Floats, j: int) -> Variogram | None:
+def _variogram(centres: Array, own: Mask, weights: Array, j: int) -> Variogram | None:
     """Return the variogram of a column that lacks numbers; None if the others tell nothing of it."""
     others = np.flatnonzero(own[~own[:, j]].mean(axis=0) >= 0.5)  # not the column itself, which lacks all of these
     of = np.flatnonzero(own[:, j])

@@ -18,8 +18,9 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from kernsel.data.columns import Floats, absent, check_values
+from kernsel.data.columns import absent, check_values
 from kernsel.data.target import mean_and_scale
+from kernsel.types import Array, Indices, Mask
 
 
 class Moments(NamedTuple):
@@ -44,7 +45,7 @@ class Moments(NamedTuple):
     rest: float = 0.0
 
     @classmethod
-    def of(cls, values: Floats, weights: Floats | None = None) -> Self:
+    def of(cls, values: Array, weights: Array | None = None) -> Self:
         """Return the moments of finite numbers (n,), of none for an empty array."""
         if not values.size:
             return cls(0, 0.0, 0.0, 0.0, inf, -inf)
@@ -86,7 +87,7 @@ class Totals(NamedTuple):
     targets: tuple[Moments, ...]
 
     @classmethod
-    def of(cls, n: int, weights: Floats | None, Y: Floats | None) -> Self:
+    def of(cls, n: int, weights: Array | None, Y: Array | None) -> Self:
         """Return them of n rows with targets Y (k, n), if these have any."""
         weight, squared = (float(n), float(n)) if weights is None else (float(weights.sum()), float(weights @ weights))
         return cls(n, weight, squared, () if Y is None else tuple(Moments.of(y, weights) for y in Y))
@@ -131,7 +132,7 @@ class NumberSums(NamedTuple):
     holes: Totals
 
     @classmethod
-    def of(cls, names: Sequence[str], values: Floats, weights: Floats | None, Y: Floats | None) -> Self:
+    def of(cls, names: Sequence[str], values: Array, weights: Array | None, Y: Array | None) -> Self:
         """Return it of values (n, m), NaN where one is missing; DataError if they are too large."""
         holes = np.isnan(values[:, 0])
         some = bool(holes.any())
@@ -162,12 +163,12 @@ class LevelSums(NamedTuple):
     """
 
     levels: npt.NDArray[np.object_]
-    counts: npt.NDArray[np.int64]
-    weights: Floats
+    counts: Indices
+    weights: Array
     holes: Totals
 
     @classmethod
-    def of(cls, texts: npt.NDArray[np.object_], weights: Floats | None, Y: Floats | None) -> Self:
+    def of(cls, texts: npt.NDArray[np.object_], weights: Array | None, Y: Array | None) -> Self:
         """Return it of texts (n,), None where one is missing."""
         holes = absent(texts)
         levels, codes = np.unique(texts[~holes].astype(str), return_inverse=True)
@@ -184,7 +185,7 @@ class LevelSums(NamedTuple):
         return type(self)(levels, counts, weights, self.holes.merge(other.holes))
 
 
-def _of_holes(holes: npt.NDArray[np.bool_], weights: Floats | None, Y: Floats | None) -> Totals:
+def _of_holes(holes: Mask, weights: Array | None, Y: Array | None) -> Totals:
     count = int(holes.sum())
     return Totals.of(count, None if weights is None else weights[holes], None if Y is None else Y[:, holes])
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kernsel.data.columns import Floats, as_text, check_values, missing_values, sign_of
+from kernsel.data.columns import as_text, check_values, missing_values, sign_of
 from kernsel.data.encoding import Encoder
 from kernsel.data.gaps import PADDED_WORDS
 from kernsel.data.names import listed
@@ -18,6 +18,7 @@ from kernsel.data.tables import as_pandas, as_table, take
 from kernsel.data.target import read_target, split_targets, target_gaps
 from kernsel.errors import DataError
 from kernsel.numerics.points import Points
+from kernsel.types import Array, Indices, Mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +36,8 @@ class MoreRows:
     """
 
     X: Points
-    Y: Floats
-    weights: Floats | None
+    Y: Array
+    weights: Array | None
     left_out: int
 
 
@@ -45,8 +46,8 @@ def encode_more(
     y: Any,
     encoder: Encoder,
     labels: Sequence[Any] | None,
-    shift: Floats,
-    scale: Floats,
+    shift: Array,
+    scale: Array,
     weights: npt.ArrayLike | None = None,
 ) -> MoreRows:
     """Encode new rows and their targets.
@@ -104,12 +105,12 @@ class Kept(NamedTuple):
         Rows of the table, and those of them with a weight greater than 0.
     """
 
-    rows: npt.NDArray[np.int64]
-    weights: Floats | None
+    rows: Indices
+    weights: Array | None
     given: int
     weighty: int
 
-    def without(self, lacking: npt.NDArray[np.bool_]) -> Kept:
+    def without(self, lacking: Mask) -> Kept:
         """Return the rows that count, but those ``lacking`` (n,)."""
         kept = ~lacking[self.rows]
         return self._replace(rows=self.rows[kept], weights=None if self.weights is None else self.weights[kept])
@@ -148,12 +149,12 @@ def rows_that_count(
     return kept
 
 
-def encode_columns(columns: Mapping[str, Any], labels: Sequence[Any] | None, shift: Floats, scale: Floats) -> Floats:
+def encode_columns(columns: Mapping[str, Any], labels: Sequence[Any] | None, shift: Array, scale: Array) -> Array:
     """Return targets without gaps, encoded, (k, n)."""
     return _targets(columns, shift, scale) if labels is None else _classes(columns, labels, len(shift))
 
 
-def _targets(columns: Mapping[str, Any], shift: Floats, scale: Floats) -> Floats:
+def _targets(columns: Mapping[str, Any], shift: Array, scale: Array) -> Array:
     """Return the targets (k, m) of a regression in the units of its model."""
     Y = np.empty((len(columns), len(next(iter(columns.values())))))
     for row, (name, column) in zip(Y, columns.items(), strict=True):
@@ -167,7 +168,7 @@ def _targets(columns: Mapping[str, Any], shift: Floats, scale: Floats) -> Floats
     return (Y - shift[:, None]) / scale[:, None]
 
 
-def _classes(columns: Mapping[str, Any], labels: Sequence[Any], k: int) -> Floats:
+def _classes(columns: Mapping[str, Any], labels: Sequence[Any], k: int) -> Array:
     """Return the classes as -1 and +1, (k, m)."""
     ((name, column),) = columns.items()
     words = words_among(labels)

@@ -9,18 +9,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from kernsel.data.columns import missing
 from kernsel.data.dates import TIMES, find_format, read_dates
 from kernsel.data.names import check_column
 from kernsel.data.tables import Table, array_names, column_of, is_frame, names_of
 from kernsel.errors import OptionError
+from kernsel.types import Array, Indices, Mask
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Floats = npt.NDArray[np.float64]
 
 OPTIONS = ("when", "purge", "embargo", "coordinates", "buffer")
 """What may be said about rows that are near to each other."""
@@ -62,11 +61,11 @@ class Near:
         What was said, as JSON can hold it.
     """
 
-    time: Floats
+    time: Array
     named: bool
     purge: float | None
     embargo: float | None
-    points: Floats | None
+    points: Array | None
     buffer: float | None
     text: str
     asked: Mapping[str, Any]
@@ -76,11 +75,11 @@ class Near:
         """Whether rows are left out for their time."""
         return self.named or self.purge is not None or self.embargo is not None
 
-    def take(self, rows: npt.NDArray[np.int64]) -> Near:
+    def take(self, rows: Indices) -> Near:
         """Return what is known of some of the rows."""
         return replace(self, time=self.time[rows], points=None if self.points is None else self.points[rows])
 
-    def around(self, held: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    def around(self, held: Mask) -> Mask:
         """Return which rows are near to those that are held out, both (n,); these themselves may be among them."""
         found = np.zeros(held.size, np.bool_)
         if self.in_time:
@@ -95,7 +94,7 @@ class Near:
             found |= distance <= within
         return found
 
-    def _around_in_time(self, held: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    def _around_in_time(self, held: Mask) -> Mask:
         times = np.sort(self.time[held])
         before, after = self.purge or 0.0, (self.purge or 0.0) + (self.embargo or 0.0)
         slack = ROUNDING * max(after, float(np.ptp(self.time)))
@@ -180,7 +179,7 @@ def _column(name: str | int, table: Table, who: str) -> pd.Series:
     return pd.Series(table[:, known.index(place)], name=place)
 
 
-def _read_time(time: object, table: Table, who: str) -> tuple[Floats, bool]:
+def _read_time(time: object, table: Table, who: str) -> tuple[Array, bool]:
     """Return times (n,), and whether they are dates (in days)."""
     import pandas as pd
 
@@ -202,7 +201,7 @@ def _read_time(time: object, table: Table, who: str) -> tuple[Floats, bool]:
     return _without_gaps(values, f"when: column {column.name!r}"), dates
 
 
-def _as_numbers(column: pd.Series, what: str) -> Floats:
+def _as_numbers(column: pd.Series, what: str) -> Array:
     try:
         return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
     except (TypeError, ValueError) as error:
@@ -211,7 +210,7 @@ def _as_numbers(column: pd.Series, what: str) -> Floats:
         ) from error
 
 
-def _without_gaps(values: Floats, what: str) -> Floats:
+def _without_gaps(values: Array, what: str) -> Array:
     gaps = missing(values) | ~np.isfinite(values)
     if gaps.any():
         raise OptionError(f"{what}: row {int(np.argmax(gaps)) + 1} has none; give it one, or leave the row out")
@@ -242,7 +241,7 @@ def _read_quantity(value: object) -> tuple[float, str]:
     return number if math.isfinite(number) else math.nan, match[2] if match else ""
 
 
-def _read_points(coordinates: object, table: Table, who: str) -> Floats:
+def _read_points(coordinates: object, table: Table, who: str) -> Array:
     """Return coordinates (n, c)."""
     if isinstance(coordinates, str | int):
         coordinates = [coordinates]
@@ -274,7 +273,7 @@ def _read_buffer(buffer: object) -> tuple[float, bool]:
     return number * KILOMETRES.get(unit, 1.0), bool(unit)
 
 
-def _on_the_sphere(points: Floats, buffer: float) -> tuple[Floats, float]:
+def _on_the_sphere(points: Array, buffer: float) -> tuple[Array, float]:
     """Return points (n, 3) on the earth from latitude and longitude in degrees, and the chord of a distance on it."""
     if points.shape[1] != 2:
         raise OptionError(

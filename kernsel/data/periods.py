@@ -10,12 +10,12 @@ import re
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
+
+from kernsel.types import Array
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Floats = npt.NDArray[np.float64]
 
 FIRST_HALF = ("january", "february", "march", "april", "may", "june")
 LONG = (*FIRST_HALF, "july", "august", "september", "october", "november", "december")
@@ -88,7 +88,7 @@ def _are_years(values: pd.Series, way: str) -> bool:
     return "'" in values.iloc[0] or bool((np.diff(np.unique(_months(values, way))) == 1).all())
 
 
-def read_periods(values: pd.Series, way: str) -> Floats:
+def read_periods(values: pd.Series, way: str) -> Array:
     """Return days and months (n, 2) of texts, days (n, 1) of seasons; NaN where one isn't written in that way."""
     if way == WEEK:
         days = _weeks(values)
@@ -103,7 +103,7 @@ def read_periods(values: pd.Series, way: str) -> Floats:
     return np.column_stack([days, np.where(np.isnan(days), np.nan, month)])
 
 
-def _months(values: pd.Series, way: str) -> Floats:
+def _months(values: pd.Series, way: str) -> Array:
     """Return the months from 1970 to periods (n,), NaN where a text isn't one."""
     parts = values.astype(str).str.extract(f"^{WAYS[way]}$")
     if "short" in parts:
@@ -121,7 +121,7 @@ def _months(values: pd.Series, way: str) -> Floats:
     return np.asarray(months.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
-def _weeks(values: pd.Series) -> Floats:
+def _weeks(values: pd.Series) -> Array:
     """Return the days from 1970 to the Mondays of weeks (n,), by ISO 8601: week 1 has the fourth of January."""
     parts = values.astype(str).str.extract(f"^{WAYS[WEEK]}$")
     week = parts["week"].astype(float)

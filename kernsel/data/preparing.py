@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from kernsel.data.choices import HAMMING, Choices, make_choices
-from kernsel.data.columns import Floats, is_text, missing_values, sign_of
+from kernsel.data.columns import is_text, missing_values, sign_of
 from kernsel.data.copies import TOGETHER, check_copies
 from kernsel.data.dataset import Dataset
 from kernsel.data.encoding import Encoder
 from kernsel.data.fitting import Fit, find, fit_frame, fit_matrix, fit_sparse, incomplete, names_in
 from kernsel.data.gaps import share
-from kernsel.data.kinds import check_last
+from kernsel.data.kinds import Found, check_last
 from kernsel.data.names import check_column, check_unique
 from kernsel.data.near import read_near
 from kernsel.data.remarks import check_any_feature, check_left, check_rows, describe_weights, some_rows, what_is_shared
@@ -38,6 +38,7 @@ from kernsel.data.target import encode_targets, split_targets, target_gaps
 from kernsel.errors import DataError, OptionError
 from kernsel.numerics.points import Points, is_sparse
 from kernsel.numerics.similarities import symmetric
+from kernsel.types import Array
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -186,7 +187,7 @@ def from_arrays(
     return replace(made, X=X, encoder=replace(made.encoder, similarities=True))
 
 
-def read_gram(K: Any, choices: Choices) -> Floats:
+def read_gram(K: Any, choices: Choices) -> Array:
     """Return a Gram matrix (n, n) as it is worked on; an error if it can't be one, or columns of it are chosen."""
     if choices.named:
         raise OptionError("kernel 'precomputed': a Gram matrix has no columns to choose; leave drop, keep and such out")
@@ -318,10 +319,10 @@ def _encoded(
     table: Table,
     aside: tuple[str, ...],
     standardize: bool,
-    weights: Floats | None,
-    Y: Floats | None,
+    weights: Array | None,
+    Y: Array | None,
     choices: Choices,
-    found: list[Any] | None,
+    found: list[Found] | None,
     notes: list[str],
 ) -> tuple[Encoder, Points, list[dict[str, Any]] | None]:
     """Encode features, and say in the notes what became of them."""

@@ -11,18 +11,18 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from kernsel.data.columns import Floats
+from kernsel.types import Array
 
 Keys = npt.NDArray[np.uint64]
 
 DIGIT = 16
 """Bits of a digit."""
 
-Count = Callable[[int, int], Floats]
+Count = Callable[[int, int], Array]
 """From a number of digits and their value, the weights (2^16,) of the numbers that begin so, by their next digit."""
 
 
-def count_next(values: Floats, s: Floats, digits: int, beginning: int) -> Floats:
+def count_next(values: Array, s: Array, digits: int, beginning: int) -> Array:
     """Return the weights (2^16,) of numbers (n,) of weights s (n,) by their next digit, of those that begin so."""
     keys = _keys(values)
     if digits:
@@ -55,7 +55,7 @@ def find_quantile(count: Count, share: float, more: bool) -> float:
     return _number(beginning)
 
 
-def _keys(values: Floats) -> Keys:
+def _keys(values: Array) -> Keys:
     """Return integers in the order of the numbers: all bits of negative ones are turned, of others the sign's."""
     bits = np.ascontiguousarray(values + 0.0).view(np.uint64)  # one zero
     negative = bits >> np.uint64(63) == 1

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kernsel.data.columns import Floats, missing
+from kernsel.data.columns import missing
 from kernsel.data.names import listed
 from kernsel.data.near import Near
 from kernsel.data.tables import take
 from kernsel.data.target import Target
 from kernsel.errors import DataError, OptionError
-
-Indices = npt.NDArray[np.int64]
+from kernsel.types import Array, Indices
 
 LEAST_WEIGHT, LARGEST_WEIGHT = 1e-100, 1e100
 """Weights, and their quotients, within these can be multiplied and summed."""
@@ -48,15 +47,15 @@ class Sample:
 
     given: int
     places: Indices
-    weights: Floats | None
+    weights: Array | None
     groups: Indices | None
-    by_class: Floats | None = None
+    by_class: Array | None = None
     class_weight: str | dict[str, float] | None = None
     origin: Mapping[str, str | bool] = field(default_factory=dict)
     near: Near | None = None
 
     @property
-    def plain(self) -> Floats | None:
+    def plain(self) -> Array | None:
         """The weights without those of the classes: how often each row is there, whatever a mistake costs."""
         if self.by_class is None or self.weights is None:
             return self.weights
@@ -116,7 +115,7 @@ def read_sample(
     return Sample(n, places, positive, numbers, origin=origin, near=near)
 
 
-def _weights(weights: npt.ArrayLike, n: int, least: int) -> Floats:
+def _weights(weights: npt.ArrayLike, n: int, least: int) -> Array:
     what = _name(weights, "weights")
     _check_length(weights, n, what)
     try:
@@ -154,7 +153,7 @@ def _check_length(values: Any, n: int, what: str) -> None:
         raise DataError(f"{what}: there must be one for each of the {n} rows, not an array of shape {shape}")
 
 
-def class_weights(class_weight: str | Mapping[Any, float], target: Target, weights: Floats | None) -> Floats:
+def class_weights(class_weight: str | Mapping[Any, float], target: Target, weights: Array | None) -> Array:
     """Return the weight of each row's class; "balanced" gives all c classes the same total.
 
     Balanced, class j has the weight ``W / (c W_j)``, with the total weight W of all rows and that W_j of its own: all

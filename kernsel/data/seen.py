@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from kernsel.data.columns import Floats, as_text, find_words, is_text, numbers, without_gaps
+from kernsel.data.columns import as_text, find_words, is_text, numbers, without_gaps
 from kernsel.data.gaps import PADDED_WORDS, WORDS
-from kernsel.data.kinds import DATE, ORDINAL, Indices, Kind, is_row_names, needs_count, offset
+from kernsel.data.kinds import DATE, ORDINAL, Kind, is_row_names, needs_count, offset
 from kernsel.numerics.runtime.once import once
+from kernsel.types import Array, Indices
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -114,7 +115,7 @@ class Different(NamedTuple):
     values: pd.Series
     texts: npt.NDArray[np.object_]
     hashes: npt.NDArray[np.uint64]
-    counts: npt.NDArray[np.int64]
+    counts: Indices
     unread: int
 
     @classmethod
@@ -220,7 +221,7 @@ class Seen:
         return pd.Series([], dtype=np.float64, name=self.name) if self.found is None else self.found.values
 
     @property
-    def numbers(self) -> Floats | None:
+    def numbers(self) -> Array | None:
         """The different values as numbers, None if there are others."""
         return numbers(self.column, None if self.found is None else self.found.counts)
 

@@ -11,10 +11,10 @@ from itertools import combinations
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from kernsel.data.decimals import NUMERIC, SIGNS, Marks
 from kernsel.errors import DataError
+from kernsel.types import Array
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,7 +63,7 @@ def read_signed(column: pd.Series, sign: str, decimal: str, thousands: str | Non
         return column
 
 
-def read_marked(column: pd.Series) -> npt.NDArray[np.float64] | None:
+def read_marked(column: pd.Series) -> Array | None:
     """Return a text column whose numbers have one sign beside them, and a decimal point, as numbers; None for others.
 
     NaN stands where a value is missing. What other columns of a table show of commas and points isn't known here: a

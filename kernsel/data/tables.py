@@ -12,6 +12,7 @@ from scipy.sparse import csc_array
 
 from kernsel.data.columns import as_matrix
 from kernsel.numerics.points import Points, as_points, is_sparse
+from kernsel.types import Array, Indices
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -123,7 +124,7 @@ def column_of(table: pd.DataFrame | SparseTable, name: str) -> pd.Series:
     return pd.Series(whole_numbers(values), name=name)
 
 
-def whole_numbers(values: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
+def whole_numbers(values: Array) -> npt.NDArray[Any]:
     """Return numbers as integers if all of them are whole: labels are to look like those of the file."""
     whole = np.array_equal(values, np.round(values)) and np.abs(values).max(initial=0) < 2**53
     return values.astype(np.int64) if whole else values
@@ -138,7 +139,7 @@ def without(table: pd.DataFrame | SparseTable, names: Iterable[str]) -> Any:
     return replace(table, X=table.X[:, kept], names=tuple(table.names[j] for j in kept), attrs=dict(table.attrs))
 
 
-def take(table: Any, rows: npt.NDArray[np.int64]) -> Any:
+def take(table: Any, rows: Indices) -> Any:
     """Return some rows of a table, column, array or list."""
     if isinstance(table, SparseTable):
         return replace(table, X=table.X[rows])

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from kernsel.data.columns import (
-    Floats,
     as_text,
     check_missing,
     check_values,
@@ -23,6 +22,7 @@ from kernsel.data.columns import (
 from kernsel.data.dates import find_format
 from kernsel.data.names import check_unique, listed
 from kernsel.errors import DataError, OptionError
+from kernsel.types import Array, Indices, Mask
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,26 +55,26 @@ class Target:
         NumPy's name of the type that the target has, which predicted labels are returned in.
     """
 
-    Y: Floats
+    Y: Array
     task: str
     labels: list[Any] | None
-    shift: Floats
-    scale: Floats
+    shift: Array
+    scale: Array
     note: str
     label_dtype: str | None = None
 
     @property
-    def codes(self) -> npt.NDArray[np.int64] | None:
+    def codes(self) -> Indices | None:
         """Numbers (n,) of the classes, or None."""
         return class_codes(self.Y) if self.labels is not None else None
 
 
-def class_codes(Y: Floats) -> npt.NDArray[np.int64]:
+def class_codes(Y: Array) -> Indices:
     """Return the numbers (n,) of the classes that Y (k, n) encodes."""
     return np.asarray(Y[0] > 0 if len(Y) == 1 else Y.argmax(axis=0), dtype=np.int64)
 
 
-def chosen_classes(F: Floats) -> npt.NDArray[np.int64]:
+def chosen_classes(F: Array) -> Indices:
     """Return the numbers of the classes that outputs F (k, n) choose: at 0 the second of two, the first of equals."""
     return np.asarray(F[0] >= 0 if len(F) == 1 else F.argmax(axis=0), dtype=np.int64)
 
@@ -99,7 +99,7 @@ class Rest(NamedTuple):
 def encode_targets(
     columns: Mapping[str, Any],
     task: str,
-    weights: Floats | None = None,
+    weights: Array | None = None,
     rest: Mapping[str, Rest] | None = None,
 ) -> Target:
     """Encode one target, or several numeric ones that are learnt together.
@@ -145,7 +145,7 @@ def split_targets(y: Any) -> dict[str, Any]:
 
 def read_target(
     column: Any, name: str, words: Container[str] | None = None
-) -> tuple[npt.NDArray[Any], npt.NDArray[Any], Floats | None]:
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any], Array | None]:
     """Return a target as given, its values as an array of one plain kind, and as numbers if they are meant as such.
 
     ``words`` are those such as None that are its values, where other rows have told: see `without_gaps`.
@@ -159,7 +159,7 @@ def read_target(
     return given, values, values.astype(np.float64) if values.dtype.kind in "iuf" else None
 
 
-def _numbers(column: pd.Series) -> Floats | None:
+def _numbers(column: pd.Series) -> Array | None:
     """Return a target as numbers, None if it holds others; DataError if it has too many different dates for classes."""
     if not (is_text(column) and _are_dates(column)):
         return numbers(column, instead=ANOTHER)
@@ -183,10 +183,10 @@ def _are_dates(column: pd.Series) -> bool:
 def encode_target(
     given: npt.NDArray[Any],
     values: npt.NDArray[Any],
-    floats: Floats | None,
+    floats: Array | None,
     name: str,
     task: str,
-    weights: Floats | None,
+    weights: Array | None,
     rest: Rest | None = None,
 ) -> Target:
     """Infer the task, if it is ``"auto"``, and encode the target for it.
@@ -242,7 +242,7 @@ def encode_target(
         raise DataError(f"target {name!r} holds values that can't be labels ({error}); give numbers or text") from error
 
 
-def _infer(labels: npt.NDArray[Any], count: int, floats: Floats | None, n: int) -> tuple[str, str]:
+def _infer(labels: npt.NDArray[Any], count: int, floats: Array | None, n: int) -> tuple[str, str]:
     if floats is None:
         what = {"b": "truth values", "O": "text", "U": "text", "T": "text"}.get(labels.dtype.kind, "categories")
         return "classification", f"holds {what} ({count} distinct)"
@@ -257,9 +257,9 @@ def _infer(labels: npt.NDArray[Any], count: int, floats: Floats | None, n: int) 
 
 def _regression(
     values: npt.NDArray[Any],
-    floats: Floats | None,
+    floats: Array | None,
     name: str,
-    weights: Floats | None,
+    weights: Array | None,
     note: str,
     rest: Rest | None,
 ) -> Target:
@@ -300,7 +300,7 @@ def _native(label: object) -> Any:
     return label.item() if isinstance(label, np.generic) else label
 
 
-def mean_and_scale(values: Floats, weights: Floats | None = None) -> tuple[float, float]:
+def mean_and_scale(values: Array, weights: Array | None = None) -> tuple[float, float]:
     """Return mean and standard deviation (divisor n) of unequal values, weighted; nothing over- or underflows."""
     shares = None if weights is None else weights / weights.sum()
     mean = float(np.average(values, weights=shares))
@@ -309,7 +309,7 @@ def mean_and_scale(values: Floats, weights: Floats | None = None) -> tuple[float
     return mean, largest * float(np.sqrt(np.average((deviation / largest) ** 2, weights=shares)))
 
 
-def median_and_spread(values: Floats, weights: Floats | None = None) -> tuple[float, float, str]:
+def median_and_spread(values: Array, weights: Array | None = None) -> tuple[float, float, str]:
     """Return median and robust spread of unequal values, and which measure of spread that is, in words.
 
     The spread is ``1.4826 median |v - median|``, the standard deviation if values are normal. Where more than half of
@@ -346,7 +346,7 @@ def find_spread(
     return median, deviation(), "its standard deviation, as most of it has one value"
 
 
-def _quantiles(values: Floats, s: Floats, share: float) -> tuple[float, float]:
+def _quantiles(values: Array, s: Array, share: float) -> tuple[float, float]:
     """Return the least value that this share of the weight is at or below, and that more than this share is."""
     order = np.argsort(values, kind="stable")
     sums = np.cumsum(s[order])
@@ -367,7 +367,7 @@ def as_vector(y: npt.ArrayLike) -> npt.NDArray[Any]:
     return values
 
 
-def target_gaps(column: object, words: Container[str] | None = None) -> npt.NDArray[np.bool_]:
+def target_gaps(column: object, words: Container[str] | None = None) -> Mask:
     """Return where a target is missing, (n,); ``words`` as in `read_target`."""
     if hasattr(column, "iloc"):
         return np.asarray(without_gaps(column, words).isna())
@@ -388,7 +388,7 @@ def given_column(target: pd.Series) -> npt.NDArray[Any]:
     return np.asarray(target.to_numpy(plain if isinstance(plain, np.dtype) else np.dtype(object)))
 
 
-def plain_column(target: pd.Series, floats: Floats | None, words: Container[str] | None) -> npt.NDArray[Any]:
+def plain_column(target: pd.Series, floats: Array | None, words: Container[str] | None) -> npt.NDArray[Any]:
     """Return the target's values as an array of one plain kind; ``words`` as in `read_target`."""
     import pandas as pd
 

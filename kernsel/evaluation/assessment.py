@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.criteria import CV
 from kernsel.criteria.base import empirical_risk
@@ -31,7 +30,7 @@ from kernsel.protocols import Learner
 from kernsel.representation.problem import Problem
 from kernsel.selection.result import environment
 from kernsel.text import aligned, to_json
-from kernsel.types import Progress
+from kernsel.types import Array, Indices, Progress
 
 FORMAT, VERSION = "kernsel-stability", 1
 
@@ -76,11 +75,11 @@ class Assessment:
     """
 
     stability: Stability
-    places: NDArray[np.int64]
+    places: Indices
     bounds: Bounds
     learner: Learner
     fit: float
-    scores: NDArray[np.float64]
+    scores: Array
     score_se: float
     top: int
     data: Mapping[str, Any]

@@ -11,7 +11,7 @@ import math
 import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -214,13 +214,13 @@ def _of_svm(part: Learner, beta: float, kappa: float, M: float, lam: float) -> _
     return _Shape(value(-F), value(-F) - value(F), by, 1.0, by_beta, 0, kappa / lam)
 
 
-def _least(forms: dict[str, Any]) -> tuple[float, str]:
+def _least(forms: dict[str, float]) -> tuple[float, str]:
     """Return the least of some numbers, and its name; the first of equals."""
     name = min(forms, key=lambda name: float(forms[name]))
     return np.float64(forms[name]), name
 
 
-def without_bias(learner: Learner) -> Any:
+def without_bias(learner: Learner) -> Learner:
     """Return a learner with the same loss for which there are bounds: they are of fits without a bias."""
     if _is_hinge(learner) and "bias" in {field.name for field in fields(learner)}:
         return replace(learner, bias=False)

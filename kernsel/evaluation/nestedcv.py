@@ -19,15 +19,18 @@ from kernsel.errors import OptionError
 from kernsel.folds import Folds, make_folds
 from kernsel.folds.partition import Partition
 from kernsel.heldout.baseline import constant_error
+from kernsel.heldout.errors import Errors
+from kernsel.heldout.metrics import class_numbers
 from kernsel.heldout.standard_error import standard_error
 from kernsel.journal import journaling, remember, run_header
 from kernsel.kernels import is_precomputed
 from kernsel.selection.api import select
 from kernsel.selection.carry_out import carry_out, encode_arrays
 from kernsel.selection.plan import Plan
-from kernsel.selection.result import describe_candidate, finite_or_none
+from kernsel.selection.result import describe_candidate
 from kernsel.selection.setting import read_best_for, read_metrics
-from kernsel.types import Progress
+from kernsel.text import finite_or_none
+from kernsel.types import Array, Indices, Progress
 from kernsel.words import understands
 
 if TYPE_CHECKING:
@@ -36,9 +39,6 @@ if TYPE_CHECKING:
 
     from kernsel.search.candidate import Candidate
     from kernsel.selection.result import Selection
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +120,7 @@ class Nested:
         return {
             "holdout": self.holdout,
             "error": self.error,
-            "error_se": None if np.isnan(self.error_se) else self.error_se,
+            "error_se": finite_or_none(self.error_se),
             "reported": self.reported,
             "optimism": self.optimism,
             "baseline": {"error": self.baseline, "error_se": self.baseline_se},
@@ -307,17 +307,15 @@ def _constant(dataset: Dataset, outer: Folds, seed: int) -> tuple[float, float]:
     """Return the error of what knows no features, weighted as the errors of the selections are; its standard error."""
     plain = dataset.sample.plain
     rows = replace(Partition.of(dataset, outer, seed), weights=None if plain is None else plain[outer.order])
-    return constant_error(rows, dataset.labels is not None, float(dataset.output_scale[0]) if dataset.k == 1 else 1.0)
+    return constant_error(rows, Errors.of(dataset))
 
 
 def row_losses(dataset: Dataset, Y: Array, predictions: NDArray[Any]) -> Array:
     """Return the loss (n,) of each row: 0-1, or the squared error in the target's units, of several in their own."""
     if dataset.labels is not None:
-        codes = {label: code for code, label in enumerate(dataset.labels)}
-        return np.asarray(class_codes(Y) != np.array([codes[label] for label in predictions.tolist()]), np.float64)
+        return np.asarray(class_codes(Y) != class_numbers(dataset.labels, predictions), np.float64)
     F = (predictions.reshape(len(predictions), -1) - dataset.output_shift) / dataset.output_scale
-    unit = float(dataset.output_scale[0]) ** 2 if dataset.k == 1 else 1.0
-    return np.asarray(unit * ((F.T - Y) ** 2).mean(axis=0))
+    return np.asarray(Errors.of(dataset).unit ** 2 * ((F.T - Y) ** 2).mean(axis=0))
 
 
 def _error(dataset: Dataset, losses: Array, weight: Array) -> float:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from kernsel.data import encode
 from kernsel.errors import DataError, OptionError
@@ -15,11 +15,10 @@ from kernsel.numerics.points import Points
 from kernsel.numerics.stability import NORMS, perturbations
 from kernsel.parts import read_kernel, rows_for
 from kernsel.text import listing
+from kernsel.types import Array, Indices
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +54,7 @@ class Stability:
         """The largest of the perturbations."""
         return float(self.perturbations.max())
 
-    def influential(self, count: int = 10) -> NDArray[np.int64]:
+    def influential(self, count: int = 10) -> Indices:
         """Return the numbers, from 0, of the rows that move the matrix most, largest first; equal ones in their order.
 
         Parameters

@@ -8,7 +8,6 @@ kernel with one relevance for all features. Both predict the fifth, which neithe
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -30,15 +29,13 @@ from kernsel.kernels.ranks import by_feature
 from kernsel.learning import LearnedKernel, learn_on_dataset
 from kernsel.numerics.runtime.threads import one_blas_thread, share_each
 from kernsel.selection.plan import Plan
-from kernsel.selection.result import finite_or_none
 from kernsel.selection.run import run
-from kernsel.text import aligned, to_json
+from kernsel.text import aligned, finite_or_none, to_json
+from kernsel.types import Array, Progress
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Array = npt.NDArray[np.float64]
-Progress = Callable[[int, int, str], None]
 
 FORMAT, VERSION = "kernsel-relevance", 1
 

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernsel.errors import OptionError
-
-Array = npt.NDArray[np.float64]
+from kernsel.types import Array
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-Indices = NDArray[np.int64]
+from kernsel.types import Array, Indices
+
 Seed = int | Sequence[int]
 
 
@@ -52,14 +52,12 @@ def deal_copies(labels: Indices, copies: Indices, folds: int, seed: Seed) -> Ind
 
     Parameters
     ----------
-    labels : (n,) array
-        Class numbers; all the same for a regression.
+    labels : as in ``deal``
     copies : (n,) array
         Number of the distinct row that each row is, from 0 without gaps.
     folds : int
         At most the number of distinct rows.
-    seed : int or sequence of int
-        Of the shuffling.
+    seed : as in ``deal``
 
     Returns
     -------
@@ -130,7 +128,7 @@ def deal_groups(labels: Indices, groups: Indices, folds: int, seed: Seed) -> Ind
     return fold_of[groups]
 
 
-def cut_regions(points: NDArray[np.float64], folds: int) -> Indices:
+def cut_regions(points: Array, folds: int) -> Indices:
     """Cut rows into compact regions whose sizes differ by at most one row.
 
     A part for t folds is cut across its longest side into parts for ``t // 2`` and the other folds, of as many rows as

@@ -11,16 +11,16 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.data import Dataset
 from kernsel.data.columns import missing
 from kernsel.data.copies import APART
 from kernsel.data.near import Near
 from kernsel.errors import OptionError, check_memory
-from kernsel.folds.dealing import Indices, Seed, cut_regions, deal, deal_copies, deal_groups
+from kernsel.folds.dealing import Seed, cut_regions, deal, deal_copies, deal_groups
 from kernsel.folds.splits import Splits, read_pairs, split
 from kernsel.text import meant
+from kernsel.types import Indices, Mask
 
 LARGEST_NUMBER = 2.0**53  # of a fold: up to here every whole number has a value of its own
 FORMS = (
@@ -51,7 +51,7 @@ class Folds:
 
     number: Indices
     text: str
-    training: NDArray[np.bool_] | None = None
+    training: Mask | None = None
     dealt: bool = False
     in_time: bool = False
     splits: int = 0

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.data import Dataset
 from kernsel.folds.holdouts import Folds
@@ -17,9 +16,7 @@ from kernsel.numerics.blocks.costs import COPIED_BYTES
 from kernsel.numerics.left_out import LeftOut, own_rows
 from kernsel.numerics.points import Points, Rearranged, as_points, is_sparse
 from kernsel.numerics.runtime.once import once
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from kernsel.types import Array, Indices, Mask
 
 MOST_AWAY = 0.5
 """Of all rows: a fit that leaves out more is made anew, for less than what the block of the rows left out costs."""
@@ -64,7 +61,7 @@ class Partition:
     statistics: Statistics
     seed: int = 0
     weights: Array | None = None
-    training: NDArray[np.bool_] | None = None
+    training: Mask | None = None
     clip: bool = False
     margins: Array | None = None
 
@@ -150,7 +147,7 @@ class Partition:
             return self
         return replace(self, starts=np.arange(self.held + 1), training=None)
 
-    def kept(self, fold: int) -> NDArray[np.bool_]:
+    def kept(self, fold: int) -> Mask:
         """Say which rows the fit without a fold is trained on, (n,)."""
         if self.training is not None:
             return np.asarray(self.training[fold])
@@ -167,7 +164,7 @@ class Partition:
         order, given = self.order[chosen], (self.clip, self.margins)
         return Partition(X, Y, starts, order, statistics, self.seed, weights, training, *given)
 
-    def restricted(self, chosen: NDArray[np.bool_]) -> Partition:
+    def restricted(self, chosen: Mask) -> Partition:
         """Return some of the rows in the folds that they were in, none of which should lose all of its rows."""
         return self.taken(np.flatnonzero(chosen), np.append(0, np.cumsum(chosen))[self.starts])
 

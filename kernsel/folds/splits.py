@@ -22,15 +22,14 @@ from numpy.typing import NDArray
 
 from kernsel.data import Dataset
 from kernsel.errors import OptionError
-from kernsel.folds.dealing import Indices, Seed
+from kernsel.folds.dealing import Seed
+from kernsel.types import Indices, Mask
 
 MOST_TIMES = 100
 """How often a row may be held out: so many times as long as with folds that hold out each row once takes a search."""
 
 LONGEST = 200
 """Characters of what a splitter says, or gives, are shown: it may list every label, or row."""
-
-Mask = NDArray[np.bool_]
 
 
 class Splits(NamedTuple):

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.data.target import chosen_classes, class_codes
 from kernsel.folds.partition import Partition, shares_of
-from kernsel.heldout.errors import mean_over_deals
+from kernsel.heldout.errors import Errors, mean_over_deals
 from kernsel.heldout.standard_error import of_rows, standard_error
-
-Array = NDArray[np.float64]
+from kernsel.text import finite_or_none
+from kernsel.types import Array
 
 ROUNDING = 1e-9
 """Relative differences of mean losses below this are none."""
@@ -59,13 +58,13 @@ class Baseline:
         return {
             "predicts": self.predicts,
             "error": self.error,
-            "error_se": None if math.isnan(self.error_se) else self.error_se,
-            "gain": {"value": self.gain, "se": None if math.isnan(self.gain_se) else self.gain_se},
+            "error_se": finite_or_none(self.error_se),
+            "gain": {"value": self.gain, "se": finite_or_none(self.gain_se)},
             "beaten": self.beaten,
         }
 
 
-def baseline_of(deals: list[Partition], every: list[Array], classes: bool, unit: float) -> Baseline:
+def baseline_of(deals: list[Partition], every: list[Array], errors: Errors) -> Baseline:
     """Compare held-out outputs with the largest class, or the mean, of each fold's training rows.
 
     Parameters
@@ -73,24 +72,22 @@ def baseline_of(deals: list[Partition], every: list[Array], classes: bool, unit:
     deals : list of Partition
     every : list of (k, n) arrays
         Held-out outputs on each of the deals, or on the first ones.
-    classes : bool
-        Whether targets are coded classes.
-    unit : float
-        What turns a root of a mean loss into the unit of the error.
+    errors : Errors
+        Of the outputs.
 
     Returns
     -------
     Baseline
         Means over the deals.
     """
-    figures = []
+    figures, classes = [], errors.classes
     for rows, F in zip(deals, every, strict=False):
         Y, F = rows.Y[:, : rows.held], F[:, : rows.held]
         losses = _constant_losses(rows, classes)
         gain = _hardest(rows, losses, classes) - _losses(Y, F, classes)
-        scale = 1.0 if classes else unit**2
+        scale = 1.0 if classes else errors.unit**2
         further = (float(rows.mean(gain)), _error(gain, rows), float(rows.mean(losses)))
-        figures.append((*constant_error(rows, classes, unit), *(scale * each for each in further)))
+        figures.append((*constant_error(rows, errors), *(scale * each for each in further)))
     shares = shares_of(deals[: len(figures)])
     error, error_se, gained, gain_se, loss = (mean_over_deals(each, shares) for each in zip(*figures, strict=True))
     said = np.unique(chosen_classes(every[0][:, : deals[0].held])) if classes else np.zeros(0, np.int64)
@@ -98,14 +95,11 @@ def baseline_of(deals: list[Partition], every: list[Array], classes: bool, unit:
     return Baseline(what, error, error_se, gained, gain_se, loss, int(said[0]) if said.size == 1 else None)
 
 
-def constant_error(rows: Partition, classes: bool, unit: float) -> tuple[float, float]:
+def constant_error(rows: Partition, errors: Errors) -> tuple[float, float]:
     """Return the error of the largest class, or of the mean, of each fold's training rows, and its standard error."""
-    losses = _constant_losses(rows, classes)
-    mean, spread = float(rows.mean(losses)), _error(losses, rows)
-    if classes:
-        return mean, spread
-    root = math.sqrt(mean)
-    return unit * root, unit * spread / (2 * root) if root else 0.0
+    losses = _constant_losses(rows, errors.classes)
+    error, error_se = errors.of_means(rows.mean(losses), np.asarray(_error(losses, rows)))
+    return float(error), float(error_se)
 
 
 def _constant_losses(rows: Partition, classes: bool) -> Array:

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.errors import OptionError
 from kernsel.heldout.counts import as_counts, platt_targets
@@ -23,9 +22,7 @@ from kernsel.heldout.coupling import softmax
 from kernsel.heldout.standard_error import blocks_of
 from kernsel.heldout.vennabers import VennAbers, venn_abers
 from kernsel.protocols import Learner
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from kernsel.types import Array, Indices
 
 KINDS = ("sigmoid", "isotonic", "venn-abers", "temperature", "softmax", "none")
 STEPS = 100
@@ -46,12 +43,7 @@ def _sigmoid(z: Array) -> Array:
 
 @dataclass(frozen=True)
 class Sigmoid:
-    """The curve ``1 / (1 + exp(-(slope f + offset)))``.
-
-    Parameters
-    ----------
-    slope, offset : float
-    """
+    """The curve ``1 / (1 + exp(-(slope f + offset)))``."""
 
     slope: float
     offset: float
@@ -184,7 +176,7 @@ def cross_fitted(kind: str, F: Array, Y: Array, s: Array, starts: Indices) -> Ar
     kind : str
         One of ``KINDS``.
     F, Y : (k, n) arrays
-        Held-out outputs (of softmax: coupled), and classes as -1 and +1; sorted by fold.
+        As in ``calibrate``, sorted by fold.
     s : (n,) array
         Weights of the rows.
     starts : (t + 1,) array

@@ -17,13 +17,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.heldout.counts import as_counts
 from kernsel.heldout.standard_error import blocks_of
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from kernsel.types import Array, Indices
 
 STEPS = 200
 """Steps at the most; Newton takes about ten, L-BFGS some dozens."""

@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.data import Dataset
 from kernsel.data.target import chosen_classes, class_codes
 from kernsel.folds.partition import Partition, shares_of
 from kernsel.heldout.standard_error import standard_error
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 
 @dataclass(frozen=True, eq=False)

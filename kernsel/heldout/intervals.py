@@ -29,25 +29,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+
+from kernsel.heldout.coupling import Coupling
+from kernsel.types import Array, Indices, Mask
 
 if TYPE_CHECKING:
     from kernsel.folds.partition import Partition
     from kernsel.paths import Path
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 MOST = 10_000_000
 """More numbers than this are not kept: the coefficients of every fold."""
 
-
 BLOCK_BYTES = 2**26
 """The kernel between held-out rows and the model's is computed in blocks of about this size."""
-
 
 WHOLE = 1e-12
 """Relative: a whole number of rows that is rounded up stays what it is."""
@@ -126,7 +124,7 @@ class Intervals:
         residuals = np.abs(rows.Y - heldout)[:, : rows.held]
         return cls(coefficients, biases, residuals, rows.starts, rows.s[: rows.held].copy(), limits)
 
-    def of_classes(self, signed: Array, codes: Indices, coupling: Any) -> Intervals:
+    def of_classes(self, signed: Array, codes: Indices, coupling: Coupling | None) -> Intervals:
         """Return them for class sets.
 
         Parameters
@@ -151,12 +149,12 @@ class Intervals:
         return replace(self, residuals=self.residuals / heldout, scale=scale)
 
     @property
-    def used(self) -> NDArray[np.bool_]:
+    def used(self) -> Mask:
         """Which of the m rows have a coefficient in any fold."""
         used = (self.coefficients != 0).any(axis=(0, 1))
         return np.asarray(used if self.scale is None else used | (self.scale.coefficients != 0).any(axis=(0, 1)))
 
-    def restricted(self, used: NDArray[np.bool_]) -> Intervals:
+    def restricted(self, used: Mask) -> Intervals:
         """Keep the coefficients of some of the rows."""
         scale = self.scale
         if scale is not None:
@@ -199,12 +197,7 @@ class Intervals:
 
         Parameters
         ----------
-        K : (N, m) array
-            Kernel between the new rows and the model's.
-        coverage : float
-            ``1 - alpha``, between 0 and 1.
-        by : tuple of (n,) and (N,) arrays, or None
-            Numbers of the groups of held-out and of new rows: each counts among its own.
+        K, coverage, by : as in ``bounds``
         each : bool
             Whether a class counts among the rows of its own.
         """
@@ -218,7 +211,7 @@ class Intervals:
                 chosen[new, c] = self._is_within(own[new], among, coverage)
         return chosen
 
-    def _is_within(self, scores: Array, among: NDArray[np.bool_], coverage: float) -> NDArray[np.bool_]:
+    def _is_within(self, scores: Array, among: Mask, coverage: float) -> Mask:
         """Say whether scores (N, t) by each fold's fit are below enough of those of some held-out rows."""
         weights, below = self.weights[among], np.zeros(len(scores))
         share = weights / weights.mean() if weights.size else weights
@@ -258,7 +251,7 @@ def _scores(F: Array) -> Array:
     return np.asarray(np.where(first == F, second, first) - F)
 
 
-def _apart(by: tuple[Indices, Indices] | None, N: int, n: int) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
+def _apart(by: tuple[Indices, Indices] | None, N: int, n: int) -> Iterator[tuple[Mask, Mask]]:
     """Yield which of N new rows, and of n held-out rows, are of one group; all together without groups."""
     if by is None:
         yield np.ones(N, np.bool_), np.ones(n, np.bool_)

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from kernsel.heldout.errors import Errors
 from kernsel.heldout.standard_error import MeanSums
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from kernsel.types import Array, Indices
 
 
 class Figures(NamedTuple):
@@ -24,12 +19,7 @@ class Figures(NamedTuple):
 
 
 class LossSums(NamedTuple):
-    """Sums over rows of the held-out losses and errors of L fits.
-
-    Parameters
-    ----------
-    loss, error : MeanSums
-    """
+    """Sums over rows of the held-out losses and errors of L fits."""
 
     loss: MeanSums
     error: MeanSums

@@ -14,12 +14,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.folds.partition import Partition
 from kernsel.protocols import Loss
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 MARGINS = (0.0, 0.0625, 0.125, 0.25, 0.5, 1.0)
 """Those that are compared, in widths of the range."""

@@ -30,9 +30,7 @@ from kernsel.heldout.coupling import cross_coupled
 from kernsel.heldout.standard_error import jackknife
 from kernsel.heldout.threshold import Measure, cross_fitted_thresholds
 from kernsel.text import listing, meant
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from kernsel.types import Array, Indices
 
 OF_REGRESSIONS = re.compile(r"r2|explained_variance|d2_absolute_error_score|neg_.*_(error|deviance)")
 """scikit-learn's names of scorers don't say what they are for; those of a regression are these."""

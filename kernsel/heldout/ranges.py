@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.folds.partition import Partition
 from kernsel.protocols import Loss
-
-Array = NDArray[np.float64]
+from kernsel.types import Array, Indices
 
 ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 """What one loss and its share in a sum may be off, relatively."""
@@ -30,7 +28,7 @@ class FoldRanges:
     low: Array
     high: Array
     expected: Array
-    refits: NDArray[np.int64]
+    refits: Indices
 
 
 def range_losses(loss: Loss, Y: Array, low: Array, high: Array) -> tuple[Array, Array]:

@@ -7,10 +7,8 @@ from collections.abc import Callable
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from kernsel.types import Array, Indices
 
 BLOCKS = 20
 """More folds than this (leave one out has n) are put together in so many blocks of like composition."""

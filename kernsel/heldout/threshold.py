@@ -24,15 +24,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.errors import OptionError
 from kernsel.heldout.calibration import platt
 from kernsel.heldout.standard_error import blocks_of
 from kernsel.text import meant
+from kernsel.types import Array, Indices, Mask
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
 Counts = tuple[Array, Array, Array, Array]
 
 ROUNDING = 1e-12
@@ -164,7 +162,7 @@ class Threshold:
         )
 
 
-def counts_at(f: Array, p: NDArray[Any], s: Array, thresholds: Array) -> Counts:
+def counts_at(f: Array, p: Array | Mask, s: Array, thresholds: Array) -> Counts:
     """Return ``tp, fp, fn, tn`` of some thresholds.
 
     Parameters
@@ -219,13 +217,7 @@ def cross_fitted_thresholds(measure: Measure, f: Array, y: Array, s: Array, star
 
     If these thresholds together are no better than 0, they are 0.
 
-    Parameters
-    ----------
-    measure : Measure
-    f, y, s : (n,) arrays
-        Held-out outputs, classes as -1 and +1, and weights, sorted by fold.
-    starts : (t + 1,) array
-        Bounds of the folds; the last one is n.
+    The arguments are those of ``choose_threshold``.
     """
     blocks, thresholds = blocks_of(starts), np.zeros_like(f)
     for block in range(int(blocks.max()) + 1 if blocks.any() else 0):

@@ -24,10 +24,10 @@ from kernsel.kernels.base import Kernel
 from kernsel.kernels.dot import Polynomial
 from kernsel.kernels.radial import Exponential, Gaussian, Laplacian, Matern32, Matern52, RationalQuadratic
 from kernsel.kernels.relevances import Relevances
-from kernsel.kernels.statistics import Array
 from kernsel.numerics import feature_sums as relevance
 from kernsel.numerics import gram
 from kernsel.numerics.points import Points
+from kernsel.types import Array
 
 
 class _Profile(NamedTuple):

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernsel.errors import OptionError
 from kernsel.kernels.parameters import Parametric
-from kernsel.kernels.statistics import Array, Statistics
+from kernsel.kernels.statistics import Statistics
 from kernsel.numerics import gram, stability
 from kernsel.numerics.points import Points, as_points
 from kernsel.protocols import (
@@ -35,6 +35,7 @@ from kernsel.protocols import (
     is_differentiable,
     lacks_theta,
 )
+from kernsel.types import Array
 
 T = TypeVar("T")
 

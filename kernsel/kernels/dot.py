@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernsel.errors import OptionError
 from kernsel.kernels.pairwise import Compiled, Pairwise
-from kernsel.kernels.statistics import Array
 from kernsel.numerics import gram, stability
 from kernsel.numerics.points import as_points, dense, is_sparse
+from kernsel.types import Array
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from kernsel.errors import OptionError
 from kernsel.kernels.base import Kernel
-from kernsel.kernels.statistics import Array, Statistics
+from kernsel.kernels.statistics import Statistics
 from kernsel.numerics.points import Points, as_points
 from kernsel.numerics.similarities import NEW_ROW, symmetric
 from kernsel.protocols import Value
+from kernsel.types import Array, Indices
 
 NEGATIVE = 1e-8
 """Of the largest eigenvalue: a negative one beyond this is none that rounding makes of 0."""
@@ -120,9 +121,9 @@ class Precomputed(Kernel):
         rows = as_points(X)
         return np.asarray(rows[np.arange(rows.shape[0]), 1 + self._numbers(rows)])
 
-    def _numbers(self, rows: Points) -> NDArray[np.int64]:
+    def _numbers(self, rows: Points) -> Indices:
         """Return which of the given rows these are, (n,)."""
-        numbers: NDArray[np.int64] = rows[:, 0].astype(np.int64)
+        numbers: Indices = rows[:, 0].astype(np.int64)
         if (numbers != rows[:, 0]).any() or ((numbers < 0) | (numbers >= rows.shape[1] - 1)).any():
             raise OptionError(
                 "kernel 'precomputed' has the values of new rows with the given ones only, not with each other or with "

@@ -17,10 +17,11 @@ from numpy.typing import ArrayLike
 from kernsel.errors import OptionError
 from kernsel.kernels.ard import ARD
 from kernsel.kernels.base import Kernel
-from kernsel.kernels.statistics import Array, Statistics
+from kernsel.kernels.statistics import Statistics
 from kernsel.numerics import stability
 from kernsel.numerics.points import as_points
 from kernsel.protocols import Value
+from kernsel.types import Array
 
 
 @dataclass(frozen=True)
@@ -175,16 +176,7 @@ class Metric(Kernel):
         """Return ``sum_ij W_ij dk(x_i, z_j)/dL``, (d, rank).
 
         With ``V_ij = W_ij phi'_ij`` it is ``2 sum_ij V_ij (x_i - z_j)(u_i - u_j)'``, u = L'x: two products of matrices.
-
-        Parameters
-        ----------
-        X : (n, d) array
-        W : (n, m) array
-            The derivatives of anything by the entries of the kernel matrix.
-        K : (n, m) array, optional
-            The kernel matrix, if it is there already.
-        Z : (m, d) array, optional
-            The second points; X without.
+        W (n, m) and, if it is there already, K (n, m) are of the rows of X (n, d) and Z (m, d), or X again.
         """
         rows, points, U, others = self._centred(X, Z)
         V = self.alone.slopes(U, None if Z is None else others, K)

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kernsel.kernels.base import Kernel
-from kernsel.kernels.statistics import Array, Statistics
+from kernsel.kernels.statistics import Statistics
 from kernsel.numerics import gram, stability
 from kernsel.numerics.points import Points, as_points, is_sparse, squared_norms
+from kernsel.types import Array
 
 
 @dataclass(frozen=True)

@@ -12,21 +12,53 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernsel.errors import OptionError
 from kernsel.kernels.pairwise import Compiled
-from kernsel.kernels.statistics import Array, Statistics, width_axis
+from kernsel.kernels.statistics import Statistics, width_axis
 from kernsel.numerics import gram
 from kernsel.numerics.operator import gaussian_operator
+from kernsel.types import Array
 
 _LEAST = 1e-300  # relevances whose reciprocals are finite
 
 
-def _reciprocal(name: str, gamma: float, factor: float) -> float:
-    if not (gamma > 0 and math.isfinite(gamma)):
-        raise OptionError(f"kernel '{name}': gamma must be a finite number greater than 0, not {gamma!r}")
-    return 1 / (factor * gamma)
+@dataclass(frozen=True)
+class _OfGamma(Compiled):
+    """A kernel ``exp(-gamma s)`` of the statistic s, whose width is ``1 / (factor gamma)``."""
+
+    _factor: ClassVar[float]
+
+    @classmethod
+    def from_gamma(cls, gamma: float) -> Self:
+        """Return ``exp(-gamma s)``."""
+        if not (gamma > 0 and math.isfinite(gamma)):
+            raise OptionError(f"kernel '{cls.name}': gamma must be a finite number greater than 0, not {gamma!r}")
+        return cls(**{cls.positive[0]: 1 / (cls._factor * gamma)})
+
+    @property
+    def gamma(self) -> float | None:
+        """``1 / (factor width)``, or None if the width is free."""
+        return None if self.free else 1 / (self._factor * getattr(self, self.positive[0]))
+
+    def formula(self) -> gram.Formula:
+        assert self.gamma is not None
+        return gram.exponential(self.gamma)
+
+    @property
+    def scales(self) -> tuple[float, ...]:
+        return () if self.gamma is None else (self.gamma,)
+
+    def axes(self, X: ArrayLike) -> dict[str, NDArray[Any]]:
+        return {name: width_axis(X, self.statistic) for name in self.free}
+
+    def conversions(self) -> dict[str, float]:
+        return {} if self.gamma is None else {"gamma": self.gamma}
+
+    def sklearn_parameters(self) -> dict[str, float]:
+        """The gamma of scikit-learn's kernel."""
+        return self.conversions()
 
 
 @dataclass(frozen=True)
-class Gaussian(Compiled):
+class Gaussian(_OfGamma):
     """``k(x, z) = exp(-|x - z|^2 / (2 tau))``.
 
     Parameters
@@ -54,24 +86,15 @@ class Gaussian(Compiled):
     width: ClassVar[str | None] = "tau"
     positive: ClassVar[tuple[str, ...]] = ("tau",)
     metric: ClassVar[str] = "rbf"
+    _factor: ClassVar[float] = 2.0
     differentiable: ClassVar[tuple[str, ...]] = ("tau",)
 
     tau: float | None = None
 
-    @classmethod
-    def from_gamma(cls, gamma: float) -> Self:
-        """Return ``exp(-gamma |x - z|^2)``."""
-        return cls(_reciprocal(cls.name, gamma, 2.0))
-
-    @property
-    def gamma(self) -> float | None:
-        """``1 / (2 tau)``, or None if tau is free."""
-        return None if self.tau is None else 1 / (2 * self.tau)
-
     @property
     def theta(self) -> tuple[float, ...] | None:
         """The relevance that all features share, ``1 / (2 tau)``, or None if tau is free: ``ard`` has one for each."""
-        return None if self.tau is None else (1 / (2 * self.tau),)
+        return self.scales or None
 
     @property
     def isotropic(self) -> Self:
@@ -89,15 +112,7 @@ class Gaussian(Compiled):
     def theta_vjp(self, X: ArrayLike, W: Array, K: Array | None = None, Z: ArrayLike | None = None) -> Array:
         """Return ``sum_ij W_ij dk(x_i, z_j)/dtheta = -sum_ij W_ij K_ij |x_i - z_j|^2``, (1,).
 
-        Parameters
-        ----------
-        X : (n, d) array
-        W : (n, m) array
-            The derivatives of anything by the entries of the kernel matrix.
-        K : (n, m) array, optional
-            The kernel matrix, if it is there already.
-        Z : (m, d) array, optional
-            The second points; X without.
+        W (n, m) and, if it is there already, K (n, m) are of the rows of X (n, d) and Z (m, d), or X again.
         """
         points = Statistics(X, Z)
         weights = W * (self.evaluate(points) if K is None else K)
@@ -125,27 +140,9 @@ class Gaussian(Compiled):
         assert self.tau is not None
         return gaussian_operator(variances, self.tau, count)
 
-    def formula(self) -> gram.Formula:
-        assert self.tau is not None
-        return gram.exponential(1 / (2 * self.tau))
-
-    @property
-    def scales(self) -> tuple[float, ...]:
-        return () if self.gamma is None else (self.gamma,)
-
-    def axes(self, X: ArrayLike) -> dict[str, NDArray[Any]]:
-        return {"tau": width_axis(X, "sqdist")} if self.free else {}
-
-    def conversions(self) -> dict[str, float]:
-        return {} if self.gamma is None else {"gamma": self.gamma}
-
-    def sklearn_parameters(self) -> dict[str, float]:
-        """The gamma of scikit-learn's kernel."""
-        return self.conversions()
-
 
 @dataclass(frozen=True)
-class Laplacian(Compiled):
+class Laplacian(_OfGamma):
     """``k(x, z) = exp(-sum_k |x_k - z_k| / sigma)``.
 
     Parameters
@@ -175,41 +172,14 @@ class Laplacian(Compiled):
     width: ClassVar[str | None] = "sigma"
     positive: ClassVar[tuple[str, ...]] = ("sigma",)
     metric: ClassVar[str] = "laplacian"
+    _factor: ClassVar[float] = 1.0
 
     sigma: float | None = None
-
-    @classmethod
-    def from_gamma(cls, gamma: float) -> Self:
-        """Return ``exp(-gamma sum_k |x_k - z_k|)``."""
-        return cls(_reciprocal(cls.name, gamma, 1.0))
-
-    @property
-    def gamma(self) -> float | None:
-        """``1 / sigma``, or None if sigma is free."""
-        return None if self.sigma is None else 1 / self.sigma
 
     @property
     def anisotropic(self) -> str | None:
         """The Laplacian kernel with a relevance for each feature, as text."""
         return "ard-laplacian" if self.free else None
-
-    def formula(self) -> gram.Formula:
-        assert self.sigma is not None
-        return gram.exponential(1 / self.sigma)
-
-    @property
-    def scales(self) -> tuple[float, ...]:
-        return () if self.gamma is None else (self.gamma,)
-
-    def axes(self, X: ArrayLike) -> dict[str, NDArray[Any]]:
-        return {"sigma": width_axis(X, "l1")} if self.free else {}
-
-    def conversions(self) -> dict[str, float]:
-        return {} if self.gamma is None else {"gamma": self.gamma}
-
-    def sklearn_parameters(self) -> dict[str, float]:
-        """The gamma of scikit-learn's kernel."""
-        return self.conversions()
 
 
 @dataclass(frozen=True)

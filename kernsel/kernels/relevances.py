@@ -27,10 +27,11 @@ from numpy.typing import ArrayLike
 from kernsel.errors import OptionError
 from kernsel.kernels.base import Kernel
 from kernsel.kernels.ranks import curve_of, quantiles_of, rank_ending
-from kernsel.kernels.statistics import Array, Statistics
+from kernsel.kernels.statistics import Statistics
 from kernsel.numerics import gram, stability
 from kernsel.numerics.points import Points, as_points, columns, dense, is_sparse, squared_norms
 from kernsel.protocols import Value
+from kernsel.types import Array
 
 
 @dataclass(frozen=True)
@@ -242,17 +243,8 @@ class Relevances(Kernel):
     def theta_vjp(self, X: ArrayLike, W: Array, K: Array | None = None, Z: ArrayLike | None = None) -> Array:
         """Return ``sum_ij W_ij dk(x_i, z_j)/dtheta_r`` for each r, (p,): the sum of those of a group's features.
 
-        The derivatives by the relevances of ranks are the last ones.
-
-        Parameters
-        ----------
-        X : (n, d) points
-        W : (n, m) array
-            The derivatives of anything by the entries of the kernel matrix.
-        K : (n, m) array, optional
-            The kernel matrix, if it is there already.
-        Z : (m, d) points, optional
-            The second points; X without.
+        W (n, m) and, if it is there already, K (n, m) are of the rows of X (n, d) and Z (m, d), or X again. The
+        derivatives by the relevances of ranks are the last ones.
         """
         if self.ranked:
             others = None if Z is None else self.with_ranks_beside(Z)

@@ -7,12 +7,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from kernsel.numerics import gram, sparse
 from kernsel.numerics.points import Points, Rearranged, as_points, is_sparse, read_only
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 _SAMPLE = 1000  # rows whose distances set the default widths
 

@@ -9,13 +9,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.errors import OptionError
 from kernsel.learners.losses import Loss, Measure
 from kernsel.text import listing, meant
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.numerics.runtime import jit
-from kernsel.numerics.smooth import newton
-
-Array = NDArray[np.float64]
+from kernsel.numerics.smooth import objective
+from kernsel.types import Array
 
 CHUNK = 2**16
 """Rows whose losses are computed at a time."""
@@ -80,7 +78,7 @@ class Loss:
     def expand(self, Y: Array, s: Array, f: Array) -> tuple[Array, Array, Array]:
         """Return the loss and ``s`` times its derivatives at outputs ``f (k, L, n)`` for targets ``Y (k, n)``."""
         v, d1, d2 = np.empty(f.shape), np.empty(f.shape), np.empty(f.shape)
-        newton.expand(self.pointer, np.array(self.parameters), Y, s, np.ascontiguousarray(f), v, d1, d2)
+        objective.expand(self.pointer, np.array(self.parameters), Y, s, np.ascontiguousarray(f), v, d1, d2)
         return v, d1, d2
 
     def values(self, Y: Array, f: Array) -> Array:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kernsel.learners import losses
-from kernsel.learners.base import Array, Learner, Tunable, geometric
+from kernsel.learners.base import Learner, Tunable, geometric
+from kernsel.types import Array
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ import numpy as np
 
 from kernsel.data.target import median_and_spread
 from kernsel.learners import losses
-from kernsel.learners.base import Array, Tunable, geometric
+from kernsel.learners.base import Tunable, geometric
+from kernsel.types import Array
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.criteria import Slopes
 from kernsel.errors import SelectionError
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 LEAST = 1e-6
 """Logarithms of relevances are searched from this share of the largest one at the beginning."""
@@ -109,18 +107,9 @@ def on_scale(
 
     Parameters
     ----------
-    criterion : callable
-    start : DescentPoint
-    box : Box
-    steps : int
-        At most so many.
+    criterion, start, box, steps : as in ``on_log_scale``
     tolerance : float
         Of the gain of a step, and of the gradient.
-
-    Returns
-    -------
-    DescentPoint
-        With the steps of the start before its own.
     """
     largest = float(start.theta.max()) or NEGLIGIBLE * box.high  # any unit will do where all are 0
     least = NEGLIGIBLE * largest

@@ -14,16 +14,14 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from kernsel.errors import OptionError
 from kernsel.kernels import Kernel, On, parse
 from kernsel.protocols import SupportsAnisotropy
 from kernsel.search.axes import read_axis
 from kernsel.text import listing, meant
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 FAMILIES = ("single", "separate", "products")
 

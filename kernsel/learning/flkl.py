@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.criteria import Slopes
 from kernsel.errors import SelectionError
@@ -33,8 +32,7 @@ from kernsel.numerics.runtime.threads import share_each
 from kernsel.numerics.square import firstlevel
 from kernsel.parts import FULL_RANK_ROWS
 from kernsel.protocols import Learner
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 SPREAD = math.log(4.0)
 """Sides of the first simplex."""

@@ -7,18 +7,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.errors import OptionError
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel
 from kernsel.learning.methods import Method, Weights, check_number
 from kernsel.learning.pool import Pool
+from kernsel.learning.start import mean_diagonal
 from kernsel.numerics import mkl
 from kernsel.protocols import Learner
 from kernsel.text import listing
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 PRECISION = 1e-3
 """A free parameter is searched to this relative precision."""
@@ -155,11 +154,7 @@ def most_violating(templates: Sequence[Template], rows: Partition, a: Array) -> 
 
 def energy(kernel: Kernel, rows: Partition, a: Array) -> float:
     """Return ``(1/k) sum_c a_c' K a_c`` of a kernel divided by its mean diagonal."""
-    return float(np.vdot(a @ kernel.evaluate(rows.statistics), a) / len(a) / _scale(kernel, rows))
-
-
-def _scale(kernel: Kernel, rows: Partition) -> float:
-    return float(rows.s @ kernel.diag(rows.X) / rows.total)
+    return float(np.vdot(a @ kernel.evaluate(rows.statistics), a) / len(a) / mean_diagonal(kernel, rows))
 
 
 def _by_gradient(kernel: Any, rows: Partition, a: Array) -> Kernel:
@@ -171,7 +166,7 @@ def _by_gradient(kernel: Any, rows: Partition, a: Array) -> Kernel:
 
     def fall(v: Array) -> tuple[float, Array]:  # not of the logarithm: with a bias the energy is 0 where theta is
         at = kernel.with_theta(v * start)
-        K, scale = at.evaluate(rows.statistics), _scale(at, rows)
+        K, scale = at.evaluate(rows.statistics), mean_diagonal(at, rows)
         size = float(np.vdot(W, K)) / scale
         slope = (at.theta_vjp(rows.X, W, K) - size * at.theta_vjp(rows.X, S, K)) / scale
         return -size / first, -slope * start / first

@@ -6,16 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.kernels import Kernel
 from kernsel.kernels.base import ALL, names_of
 from kernsel.kernels.ranks import by_feature
+from kernsel.types import Array
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

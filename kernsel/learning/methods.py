@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.errors import IncompatibleError, OptionError, SelectionError
 from kernsel.kernels import Kernel
@@ -17,8 +16,7 @@ from kernsel.numerics import mkl, stability
 from kernsel.numerics.square import gradients
 from kernsel.parts import read_learner
 from kernsel.protocols import Learner
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 
 @dataclass(frozen=True, eq=False)

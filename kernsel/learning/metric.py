@@ -20,22 +20,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.data.target import chosen_classes, class_codes
 from kernsel.errors import SelectionError
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel, Metric
 from kernsel.learning.polish import polish
+from kernsel.numerics.points import Points
 from kernsel.numerics.runtime.threads import share_each
 from kernsel.paths import Path, make_path
 from kernsel.protocols import Learner
 from kernsel.representation.problem import Problem
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 ROUNDS = 5
 """Metrics that are learnt one after the other; on more rounds little changes."""
@@ -153,10 +152,6 @@ def learn_metric(
         Loss that another kernel has: where two rounds don't come near there are no others.
     gain : float
         Share of its loss that each round from the third on must gain.
-
-    Returns
-    -------
-    LearntMetric
 
     Raises
     ------
@@ -288,7 +283,7 @@ def score_ridges(
     return path, [math.inf if failed else float(loss) for loss, failed in zip(losses, held.failed, strict=True)]
 
 
-def _outputs(path: Path, k: int, X: Any) -> Array:
+def _outputs(path: Path, k: int, X: Points) -> Array:
     """Return outputs (c, m) of a fit at other rows."""
     a, b = path.coefficients(k), path.intercepts(k)
     return np.asarray(a @ path.problem.kernel(path.rows.X, X) + np.asarray(b)[:, None])

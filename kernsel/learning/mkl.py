@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel import text as parameters
 from kernsel.criteria import NewtonCV
@@ -31,12 +30,12 @@ from kernsel.numerics.runtime.threads import one_blas_thread
 from kernsel.parts import read_kernel, rows_for
 from kernsel.protocols import Learner
 from kernsel.search.axes import RIDGES
+from kernsel.types import Array
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
-Array = NDArray[np.float64]
 
 METHODS: dict[str, type[Method]] = {each.name: each for each in (KKS, Simple, Lp, Easy, Alignment, Uniform, Infinite)}
 

@@ -12,27 +12,21 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Metric
+from kernsel.learning.profile import LARGEST_RIDGE, TOLERANCE
 from kernsel.learning.quasinewton import Descent, descend
 from kernsel.learning.start import least_ridge
 from kernsel.numerics.square import gradients
 from kernsel.protocols import Learner
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 STEPS = 8
 """The first five gain most."""
 
-TOLERANCE = 1e-4
-"""Of the objective: half a logarithm of a mean square, so that this is 0.01 % of a standard deviation."""
-
 UNIT = 0.2
 """Share of the largest entry of L that a variable of 1 is; a descent begins with a step of half of that."""
-
-LARGEST_RIDGE = 1e3
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,18 +7,16 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.errors import OptionError, SelectionError, check_memory
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel, Sum, short
 from kernsel.numerics import mkl
-from kernsel.numerics.smooth import newton
+from kernsel.numerics.smooth import convergence
 from kernsel.paths import Path, make_path
 from kernsel.protocols import Learner
 from kernsel.representation.problem import Problem
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +79,7 @@ class Pool:
         """Return the mean minimum J of the objective on the weighted sum, over outputs, and coefficients (k, n)."""
         rows, path = self.rows, self.path(weights, learner, [lam])
         if not learner.loss.square and path.fits.status.any():
-            reason = newton.REASONS[int(path.fits.status.max())]
+            reason = convergence.REASONS[int(path.fits.status.max())]
             raise SelectionError(
                 f"learner '{learner.name}' with lambda = {lam:.4g}: {reason} on the weighted sum of the kernels; give "
                 "a larger lambda"

@@ -11,19 +11,18 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.criteria.evidence import prior
 from kernsel.errors import SelectionError
 from kernsel.folds.partition import Partition
 from kernsel.kernels.base import Learnable
 from kernsel.learning.quasinewton import Descent, descend
-from kernsel.learning.start import least_ridge
+from kernsel.learning.start import least_ridge, mean_diagonal
 from kernsel.numerics.runtime.threads import one_blas_thread
 from kernsel.numerics.square import gradients
 from kernsel.protocols import Learner, blocks_of
+from kernsel.types import Array
 
-Array = NDArray[np.float64]
 Priors: TypeAlias = tuple[float | None, ...]
 """Standard deviations of log relevances under their priors, one for each kernel; None for no prior."""
 
@@ -182,10 +181,6 @@ def learn_profile(
     begun : Descent, optional
         Where a descent on a part of these rows, with the same prior, has ended: it goes on from there.
 
-    Returns
-    -------
-    LearntProfile
-
     Raises
     ------
     SelectionError
@@ -195,7 +190,7 @@ def learn_profile(
     candidates = _candidates(kernel, rows.X, starts)
     template = candidates[0]
     objective = Objective(few, template, int(learner.bias), sigma, blocks_of(template))
-    scale = float(rows.s @ template.diag(rows.X) / rows.total)
+    scale = mean_diagonal(template, rows)
     ridges = np.log([least_ridge(template) * scale, LARGEST_RIDGE * scale])
 
     def improved(on: Objective, start: Descent, steps: int) -> Descent:

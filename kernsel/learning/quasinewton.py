@@ -15,11 +15,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.errors import SelectionError
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 Function = Callable[[Array], tuple[float, Array]]
 """``x -> (value, gradient)``; numpy.linalg.LinAlgError where there is none."""
@@ -77,10 +75,6 @@ def descend(function: Function, start: Descent, low: Array, high: Array, steps: 
         At most so many.
     tolerance : float
         The descent ends where the last three steps together have gained less, or the next one promises a tenth of it.
-
-    Returns
-    -------
-    Descent
 
     Raises
     ------

@@ -17,13 +17,14 @@ from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel
 from kernsel.kernels.base import Learnable, with_groups
 from kernsel.learning import descent, flkl
-from kernsel.learning.descent import Array, DescentPoint, logarithm
+from kernsel.learning.descent import DescentPoint, logarithm
 from kernsel.learning.learned import LearnedKernel, LearningStep, Learnt
 from kernsel.learning.start import RIDGES, Start, check_learnable, choose_start, deal_rows, least_ridge, subsample
 from kernsel.numerics.runtime.threads import one_blas_thread
 from kernsel.parts import FULL_RANK_ROWS, read_criterion, read_kernel, read_learner
 from kernsel.protocols import Learner, Unbounded, has_gradient
 from kernsel.representation.problem import Problem
+from kernsel.types import Array
 
 if TYPE_CHECKING:
     import numpy.typing as npt

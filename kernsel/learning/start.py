@@ -15,7 +15,7 @@ from kernsel.errors import OptionError, SelectionError
 from kernsel.folds import make_folds
 from kernsel.folds.partition import Partition
 from kernsel.heldout.errors import Errors
-from kernsel.kernels.base import Learnable
+from kernsel.kernels.base import Kernel, Learnable
 from kernsel.learning.descent import Box, DescentPoint
 from kernsel.parts import read_search
 from kernsel.protocols import Learner, has_relevances, require
@@ -67,6 +67,11 @@ class Start:
         """
         low, high = (bound * self.diagonal / rows.total for bound in (ridge, RIDGES[1]))
         return Box(least * self.theta, RANGE * self.theta, (low, high))
+
+
+def mean_diagonal(kernel: Kernel | Learnable, rows: Partition) -> float:
+    """Return the mean of k(x, x) over rows."""
+    return float(rows.s @ kernel.diag(rows.X) / rows.total)
 
 
 def least_ridge(kernel: object) -> float:
@@ -137,4 +142,4 @@ def choose_start(dataset: Dataset, rows: Partition, kernel: Learnable, learner: 
     theta = kernel.theta or ()
     if not any(theta):
         raise OptionError(f"kernel '{kernel.name}': theta is 0 for all features, from where nothing can be learnt")
-    return Start(kernel, best, max(theta), float(rows.s @ kernel.diag(rows.X) / rows.total))
+    return Start(kernel, best, max(theta), mean_diagonal(kernel, rows))

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.criteria.evidence import prior
 from kernsel.folds.partition import Partition
@@ -18,11 +17,11 @@ from kernsel.kernels.base import Kernel, names_of
 from kernsel.kernels.dot import Linear
 from kernsel.learning.profile import LARGEST_RIDGE, PART, POLISH, REACH, STEPS, TOLERANCE, LearntProfile, Priors, some
 from kernsel.learning.quasinewton import Descent, descend
+from kernsel.learning.start import mean_diagonal
 from kernsel.numerics.runtime.threads import one_blas_thread
 from kernsel.numerics.square import gradients
 from kernsel.protocols import Learner
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 SIGMA = 1.0
 """Standard deviation of log weights under their prior. The evidence alone gives one kernel all of the weight, and what
@@ -137,7 +136,7 @@ class Objective:
 
 def linear_kernel(rows: Partition) -> Kernel | None:
     """Return ``<x, z>`` over the mean of ``<x, x>``, as large as kernels of distances are; None if all rows are 0."""
-    mean = float(rows.s @ Linear().diag(rows.X) / rows.total)
+    mean = mean_diagonal(Linear(), rows)
     return Linear() * (1.0 / mean) if mean > 0 else None
 
 

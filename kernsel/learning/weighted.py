@@ -8,19 +8,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from kernsel.kernels import Kernel, On, short
 from kernsel.learning.methods import Method
 from kernsel.learning.pool import combined, descending
 from kernsel.text import aligned, to_json
+from kernsel.types import Array
 from kernsel.version import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Array = NDArray[np.float64]
 
 FORMAT, VERSION = "kernsel-mkl", 1
 

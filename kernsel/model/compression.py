@@ -34,7 +34,6 @@ from typing import TypeVar
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from kernsel.data.target import chosen_classes
 from kernsel.errors import ModelError, OptionError, check_memory
@@ -43,10 +42,9 @@ from kernsel.model.extrapolation import reach
 from kernsel.numerics.lowrank import pivoted_cholesky
 from kernsel.numerics.points import Points, as_points, is_sparse
 from kernsel.numerics.runtime.threads import one_blas_thread, share_each
+from kernsel.types import Array, Indices
 
 M = TypeVar("M", bound=Expansion)
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 FIRST, LARGEST, SHARE = 64, 8192, 2
 """Landmarks that are tried first, and at most; no more than one in so many rows is one."""
@@ -167,23 +165,7 @@ class Projection:
 
 @one_blas_thread()  # the work is cut into blocks and parts of the rows
 def compress(model: M, within: float, table: object = None) -> M:
-    """Return a small model that predicts what a large one does.
-
-    Parameters
-    ----------
-    model : Model
-    within : float
-        Share of the standard error of the held-out loss that the difference may have.
-    table : table, optional
-        New rows like those that will be predicted.
-
-    Raises
-    ------
-    OptionError
-        ``within`` is not above 0.
-    ModelError
-        The model doesn't tell its error, or no small set of landmarks is enough.
-    """
+    """Return a small model that predicts what a large one does: see ``Model.compress``."""
     if isinstance(within, bool) or not isinstance(within, Real) or not 0 < within < np.inf:
         raise OptionError(f"within is a share of the standard error, above 0, not {within!r}; 0.1 is usual")
     allowed = within * _standard_error(model)

@@ -14,6 +14,7 @@ import numpy as np
 from kernsel import registry
 from kernsel.errors import ModelError, PluginError
 from kernsel.kernels import short
+from kernsel.learners import Learner
 from kernsel.numerics.points import is_sparse
 from kernsel.protocols import SupportsSklearn
 
@@ -27,20 +28,8 @@ KERNEL_RIDGE = "KernelRidge"
 def to_pipeline(model: Expansion) -> Any:
     """Return a fitted pipeline of scikit-learn that predicts what the model does, before its outputs are clipped.
 
-    Parameters
-    ----------
-    model : Expansion
-
-    Returns
-    -------
-    Pipeline
-        A scaler of the columns in use, and ``KernelRidge`` within a ``TransformedTargetRegressor``. Columns are found
-        by their place.
-
-    Raises
-    ------
-    ModelError
-        scikit-learn has no such model; the message has the model's parameters in scikit-learn's terms.
+    It is a scaler of the columns in use, and ``KernelRidge`` within a ``TransformedTargetRegressor``; see
+    ``Model.to_sklearn``.
     """
     from sklearn.base import clone
     from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
@@ -92,10 +81,11 @@ def _why_not(model: Expansion) -> str:
     return ""
 
 
-def _learner(model: Expansion) -> Any:
+def _learner(model: Expansion) -> Learner:
     """Return a learner of the kind that fitted the model, of which the model knows the name."""
     try:
-        return registry.get("learner", model.learner)()
+        learner: Learner = registry.get("learner", model.learner)()
+        return learner
     except PluginError as error:
         raise ModelError(f"this model is none of scikit-learn's, as its learner is not installed: {error}") from error
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from kernsel.data.columns import Floats, as_matrix
+from kernsel.data.columns import as_matrix
 from kernsel.data.encoding import Encoder
 from kernsel.data.names import listed
 from kernsel.data.target import chosen_classes
@@ -32,6 +32,7 @@ from kernsel.model.extrapolation import nearest
 from kernsel.model.sufficient import SufficientStatistics
 from kernsel.numerics.points import Points, as_points, dense
 from kernsel.paths.whole import cross_matrix
+from kernsel.types import Array, Indices, Mask
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -88,24 +89,24 @@ class Expansion:
     kernel: Kernel
     learner: str
     rows: Points
-    coefficients: Floats
-    bias: Floats
+    coefficients: Array
+    bias: Array
     task: str
     labels: list[Any] | None
     target: str | list[str]
     encoder: Encoder | None
-    output_shift: Floats
-    output_scale: Floats
+    output_shift: Array
+    output_scale: Array
     provenance: Mapping[str, Any] = field(default_factory=dict)
     calibration: Calibration | None = None
     intervals: Intervals | None = None
-    limits: Floats | None = None
+    limits: Array | None = None
     reach: float | None = None
     label_dtype: str | None = None
     threshold: Threshold | None = None
     sufficient: SufficientStatistics | None = None
 
-    def decision(self, table: pd.DataFrame | npt.ArrayLike | Points) -> Floats:
+    def decision(self, table: pd.DataFrame | npt.ArrayLike | Points) -> Array:
         """Return the outputs f of new rows; for two classes, the margin of the second label, which is chosen from 0 on.
 
         A ``threshold`` takes the place of that 0.
@@ -122,7 +123,7 @@ class Expansion:
         F = self.raw_outputs(self.encoded(table), self.coefficients) + self.bias
         return F[:, 0] if F.shape[1] == 1 else F
 
-    def raw_outputs(self, X: Points, coefficients: Floats) -> Floats:
+    def raw_outputs(self, X: Points, coefficients: Array) -> Array:
         """Return ``sum_j a_ij k(x, r_j)`` (n, c) of encoded rows X (n, d), for coefficients a (c, m) of any kind."""
         cross = cross_matrix(self.kernel, self.rows, X) if self.rows.shape[0] >= TILED else None
         if cross is not None:
@@ -143,7 +144,7 @@ class Expansion:
         """
         return self.outputs_to_predictions(self.decision(table))
 
-    def predict_proba(self, table: pd.DataFrame | npt.ArrayLike | Points) -> Floats:
+    def predict_proba(self, table: pd.DataFrame | npt.ArrayLike | Points) -> Array:
         """Return the probabilities of the classes for new rows.
 
         They are calibrated apart from the outputs' signs: a row near the boundary may be predicted as one label and
@@ -168,7 +169,7 @@ class Expansion:
 
     def predict_interval(
         self, table: pd.DataFrame | npt.ArrayLike | Points, coverage: float = 0.9, by: str | None = None
-    ) -> Floats:
+    ) -> Array:
         """Return prediction intervals for new rows of a regression: see ``heldout.intervals``.
 
         Parameters
@@ -210,7 +211,7 @@ class Expansion:
 
     def predict_set(
         self, table: pd.DataFrame | npt.ArrayLike | Points, coverage: float = 0.9, by: str | None = None
-    ) -> npt.NDArray[np.bool_]:
+    ) -> Mask:
         """Return for new rows the set of classes that holds the true one: see ``heldout.intervals``.
 
         Parameters
@@ -250,13 +251,13 @@ class Expansion:
         )
         return found > 0
 
-    def _from_folds(self, table: object, work: Callable[[Floats, Points], Floats]) -> Floats:
+    def _from_folds(self, table: object, work: Callable[[Array, Points], Array]) -> Array:
         """Apply ``work`` to blocks of new rows, each of which is compared with all that were held out."""
         assert self.intervals is not None
         widest = max(self.rows.shape[0], self.intervals.weights.size, self.intervals.biases.size)
         return self._by_blocks(self.encoded(table), work, widest)
 
-    def _groups(self, by: str, X: Points) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def _groups(self, by: str, X: Points) -> tuple[Indices, Indices]:
         """Return the categories of a column, of held-out rows and of new ones."""
         names = [] if self.encoder is None else list(self.encoder.categories)
         if by not in names or self.intervals is None or self.intervals.strata is None or self.encoder is None:
@@ -265,7 +266,7 @@ class Expansion:
         place = names.index(by)
         return self.intervals.strata[place], self.encoder.categories_of(X)[place]
 
-    def beyond(self, table: pd.DataFrame | npt.ArrayLike | Points) -> npt.NDArray[np.bool_]:
+    def beyond(self, table: pd.DataFrame | npt.ArrayLike | Points) -> Mask:
         """Tell which new rows lie beyond the training data: nothing is known there, and predictions are guesses.
 
         Those are farther from the nearest of the model's rows than 99.9 % of the training rows are from the nearest
@@ -303,7 +304,7 @@ class Expansion:
             raise DataError(f"X has {X.shape[1]} columns where the model has {self.rows.shape[1]}")
         return X
 
-    def _by_blocks(self, X: Points, work: Callable[[Floats, Points], Floats], width: int) -> Floats:
+    def _by_blocks(self, X: Points, work: Callable[[Array, Points], Array], width: int) -> Array:
         """Apply ``work`` to the kernel between new rows and the model's, and to the rows, in blocks ``width`` wide."""
         block = max(1, BLOCK_BYTES // (8 * max(1, width)))
         # One block at least, so that no rows give a result of the right shape.
@@ -312,7 +313,7 @@ class Expansion:
         blocks = (form(X[start : start + block]) for start in starts)
         return np.concatenate([work(self.kernel(rows, self.rows), rows) for rows in blocks])
 
-    def outputs_to_predictions(self, F: Floats) -> npt.NDArray[Any]:
+    def outputs_to_predictions(self, F: Array) -> npt.NDArray[Any]:
         """Turn outputs of `decision` into predictions."""
         if self.labels is None:
             within = F if self.limits is None else np.clip(F, *(self.limits if F.ndim > 1 else self.limits[:, 0]))
@@ -322,7 +323,7 @@ class Expansion:
         chosen = chosen_classes(np.atleast_2d(F.T) - (0.0 if self.threshold is None else self.threshold.value))
         return np.asarray(labels[chosen])
 
-    def outputs_to_probabilities(self, F: Floats) -> Floats:
+    def outputs_to_probabilities(self, F: Array) -> Array:
         """Turn outputs of `decision` into probabilities of the classes."""
         if self.labels is None:
             raise ModelError(f"{self.target!r} is a regression: it has no probabilities, but prediction intervals")

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.kernels import Kernel
 from kernsel.numerics.points import Points
-
-Array = NDArray[np.float64]
+from kernsel.types import Array, Indices
 
 SHARE = 0.999
 """Training rows that lie within reach."""
@@ -25,7 +23,7 @@ def nearest(K: Array, diag: Array, others: Array) -> Array:
     return np.asarray(np.sqrt(np.maximum(squared, 0.0)))  # rounding may leave it below 0
 
 
-def reach(kernel: Kernel, X: Points, rows: Points, numbers: NDArray[np.int64] | None) -> float | None:
+def reach(kernel: Kernel, X: Points, rows: Points, numbers: Indices | None) -> float | None:
     """Return the distance to the nearest other row of a model that a share ``SHARE`` of the training rows X is within.
 
     Parameters

@@ -112,7 +112,8 @@ class Model(Expansion):
         OptionError
             The package onnx is not installed.
         ModelError
-            The kernel says no formula of a statistic, or labels are of mixed types.
+            The kernel says no formula of a statistic, labels are of mixed types, or the model fills in missing values
+            by what has no graph.
         """
         from kernsel.model.onnx_export import to_graph  # which needs the package onnx
 

@@ -20,38 +20,18 @@ from kernsel.kernels import Kernel, On, Product, Scale, Sum
 from kernsel.numerics import gram
 from kernsel.numerics.points import dense
 from kernsel.protocols import Formula, SupportsFactors, SupportsFormula, SupportsRanks, SupportsTurning
+from kernsel.types import Array
 
 if TYPE_CHECKING:
     from kernsel.model.expansion import Expansion
 
-Array = npt.NDArray[np.float64]
 
 OPSET, OPSET_ML, IR = 17, 3, 8
 """Versions of 2022, which every runtime of today reads."""
 
 
 def to_graph(model: Expansion) -> Any:
-    """Return the model as an ``onnx.ModelProto``.
-
-    Parameters
-    ----------
-    model : Expansion
-
-    Returns
-    -------
-    onnx.ModelProto
-        Its input ``X`` (n, d) is of doubles: the columns of the table in their order; for a model with columns of text,
-        the numeric ones in use, and each text column is an input (n, 1) of its own name. Outputs are ``predictions``
-        of a regression; ``labels``, ``decisions`` and, where the model has them, ``probabilities`` of classes.
-
-    Raises
-    ------
-    OptionError
-        The package onnx is not installed.
-    ModelError
-        A part of the model has no graph: a kernel that says no formula, labels of mixed types, or what fills in missing
-        values where the model's table had some.
-    """
+    """Return the model as an ``onnx.ModelProto``: see ``Model.to_onnx``."""
     try:
         import onnx
     except ImportError as error:

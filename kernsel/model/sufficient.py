@@ -21,8 +21,7 @@ from kernsel.numerics.blocks.features import Features
 from kernsel.numerics.blocks.sums import Sums, statistics
 from kernsel.numerics.dense import solve_upper
 from kernsel.numerics.points import Points
-
-Array = npt.NDArray[np.float64]
+from kernsel.types import Array
 
 ELIMINATED = 2
 """Up to so many rows for each landmark features are finished row by row, which is less work than finishing sums."""

@@ -20,13 +20,7 @@ M = TypeVar("M", bound=Expansion)
 
 
 class Updatable(NamedTuple):
-    """What a model keeps that can be updated.
-
-    Parameters
-    ----------
-    sufficient : SufficientStatistics
-    encoder : Encoder
-    """
+    """What a model keeps that can be updated."""
 
     sufficient: SufficientStatistics
     encoder: Encoder

@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 
 class Cholesky(NamedTuple):

@@ -23,12 +23,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numba.core import types
-from numpy.typing import NDArray
 
 from kernsel.numerics.runtime.jit import CONTRACT, b1, f8, f8_1, f8_2, given_1, given_2, i8, i8_1, inline, jit, record
 from kernsel.numerics.runtime.threads import one_blas_thread, share, threads
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 STATISTICS = ("inner", "sqdist", "l1")
 INNER, SQDIST, L1 = range(3)

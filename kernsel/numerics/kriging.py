@@ -16,12 +16,10 @@ from __future__ import annotations
 
 import numpy as np
 from numba.core import types
-from numpy.typing import NDArray
 
 from kernsel.numerics.runtime.jit import REORDER, b1, f8, f8_1, f8_2, i8, inline, jit
 from kernsel.numerics.runtime.threads import share
-
-Array = NDArray[np.float64]
+from kernsel.types import Array, Mask
 
 SAME = 1e-9
 """Distances that differ by less than this share of the width are one: rounding mustn't say which of them count where
@@ -31,7 +29,7 @@ _FEW = 64
 """So many points take a millisecond or two: as long as threads take to start."""
 
 
-def krige(X: Array, known: NDArray[np.bool_], C: Array, t: Array, v: Array, width: float, nearest: int) -> Array:
+def krige(X: Array, known: Mask, C: Array, t: Array, v: Array, width: float, nearest: int) -> Array:
     """Predict numbers of points from those of the nearest centres, (n,).
 
     Parameters

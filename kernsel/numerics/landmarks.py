@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from kernsel.numerics.dense import Cholesky
-from kernsel.numerics.points import Points, dense
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
-Kernel = Callable[[Points, Points], Array]
+from kernsel.numerics.points import Kernel, Points, dense
+from kernsel.types import Array, Indices
 
 _EPS = float(np.finfo(float).eps)
 _TINY = float(np.finfo(float).tiny)

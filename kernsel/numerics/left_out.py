@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.numerics.runtime.jit import f8, f8_1, i8_1, inline, record
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from kernsel.types import Array, Indices
 
 
 class LeftOut(NamedTuple):

@@ -11,12 +11,10 @@ from collections.abc import Callable
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from kernsel.numerics.dense import Cholesky, times_upper
+from kernsel.types import Array, Indices
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
 Columns = Callable[[Indices], Array]
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -60,10 +58,7 @@ def landmark_factor(C: Array, W: Array, trace: float, tol: float = 0.0) -> tuple
 
     Parameters
     ----------
-    C : (n, c) array
-        Columns of the kernel matrix.
-    W : (c, c) array
-        The rows of C that belong to the landmarks, symmetric.
+    C, W : as in ``nystrom_factor``
     trace : float
         That of K.
     tol : float

@@ -177,15 +177,10 @@ def alternation(fit: Fit, weights: np.ndarray, lam: float, p: float, tolerance: 
 
     Parameters
     ----------
-    fit : callable
-        ``weights -> (J, q)``.
-    weights : (m,) array
-        At least 0.
-    lam : float
+    fit, weights, lam : as in ``reduced_gradient``
     p : float
         Of the norm, at least 1.
-    tolerance : float
-        On the relative duality gap.
+    tolerance : as in ``reduced_gradient``
     """
     J, q = fit(weights)
     history, gap = [J], relative_gap(weights, J, q, lam, p)

@@ -6,15 +6,19 @@ canonical form: the columns of a row ascending, none twice, and no zero among th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-Array = NDArray[np.float64]
+from kernsel.types import Array, Indices
+
 Points: TypeAlias = Any
 """An (n, d) array or csr_array, or what can be made one of them; SciPy's sparse arrays have no types of their own."""
+
+Kernel = Callable[[Points, Points], Array]
+"""``k(x, z)`` of some rows and others."""
 
 SHARED = 0.08
 """Rows are kept dense where more pairs of them than this share a feature, on average over the features: 28 % of
@@ -35,7 +39,7 @@ class Rearranged:
         Row i is ``given[order[i]]``.
     """
 
-    def __init__(self, given: Array, order: NDArray[np.int64]) -> None:
+    def __init__(self, given: Array, order: Indices) -> None:
         self.given, self.order = given, order
         self.shape = len(order), given.shape[1]
 
@@ -94,7 +98,7 @@ def squared_norms(X: Points) -> Array:
     return np.asarray((X * X).sum(axis=1)) if is_sparse(X) else np.einsum("ij,ij->i", X, X)
 
 
-def columns(X: Points, which: NDArray[np.int64] | list[int], factors: Array | None = None) -> Points:
+def columns(X: Points, which: Indices | list[int], factors: Array | None = None) -> Points:
     """Return some columns (X itself if it has no others), times ``factors`` (len(which),) if there are any."""
     some = X if np.array_equal(which, np.arange(X.shape[1])) else X[:, which]
     if factors is None:

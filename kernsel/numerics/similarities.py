@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.errors import OptionError
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 ASYMMETRIC = 1e-8
 """Of the largest value: what a matrix may differ from its transpose by rounding, for it is computed in any way."""

@@ -32,8 +32,7 @@ from kernsel.numerics.gram import (
 )
 from kernsel.numerics.points import Points, is_sparse, squared_norms
 from kernsel.numerics.runtime.jit import CONTRACT, f8, f8_1, f8_2, i8, inline, jit, record
-
-Array = NDArray[np.float64]
+from kernsel.types import Array, Indices
 
 VALUES, COLUMNS, STARTS = (types.Array(kind, 1, "C", readonly=True) for kind in (f8, types.int32, i8))
 """Of rows as they were given, which may not be written to."""
@@ -69,7 +68,7 @@ class Rows(NamedTuple):
 
     values: Array
     columns: NDArray[np.int32]
-    starts: NDArray[np.int64]
+    starts: Indices
 
 
 ROWS = record(Rows, VALUES, COLUMNS, STARTS)

@@ -26,7 +26,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numba.core import types
-from numpy.typing import NDArray
 
 from kernsel.numerics.gram import (
     FORMULA,
@@ -41,8 +40,7 @@ from kernsel.numerics.gram import (
 )
 from kernsel.numerics.runtime.jit import CONTRACT, REORDER, f8, f8_1, i8, inline, jit
 from kernsel.numerics.runtime.threads import one_blas_thread, share, threads
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 NORMS = ("spectral", "trace", "frobenius")
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.numerics.runtime.ahead import compile_ahead
 from kernsel.numerics.square import factored, heldout
@@ -32,6 +31,7 @@ from kernsel.representation.features import Features, SharedFeatures
 from kernsel.representation.gram import Gram
 from kernsel.representation.problem import Problem
 from kernsel.representation.tiles import Tiles
+from kernsel.types import Array
 
 PATHS: dict[type[Representation], tuple[type[Path], type[Path]]] = {
     Gram: (GramSquarePath, GramSmoothPath),
@@ -48,7 +48,7 @@ def make_path(
     learner: Learner,
     lams: Iterable[float],
     lead_in: bool = False,
-    near: Mapping[float, NDArray[np.float64]] | None = None,
+    near: Mapping[float, Array] | None = None,
 ) -> Path:
     """Return the path of a learner on a problem; lambda is put in descending order.
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.errors import IncompatibleError
 from kernsel.folds.partition import Partition
@@ -18,9 +17,7 @@ from kernsel.paths.routes import Sizes, Thresholds
 from kernsel.protocols import Learner
 from kernsel.representation.base import Representation
 from kernsel.representation.problem import Problem
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from kernsel.types import Array, Indices
 
 
 class Path(ABC):
@@ -146,9 +143,10 @@ class Path(ABC):
             "a certificate needs the Gram matrix or features in memory: give a lower rank, or leave out certify"
         )
 
-    @abstractmethod
     def influence(self, order: int) -> HeldOut:
         """Held-out outputs by the Bouligand influence function of that order."""
+        f, self.ratio, status = self._series(order)  # no term of the series changes the ratio
+        return HeldOut.of(f, status, exact=False)
 
     def nystrom_influence(self, share: float) -> HeldOut:
         """First-order influence with the inverse approximated from ``share * n`` uniform landmarks (FBIF18).
@@ -158,10 +156,14 @@ class Path(ABC):
         """
         return self.influence(1)
 
-    @property
-    @abstractmethod
+    @once
     def ratio(self) -> Array:
         """The largest ratio rho of the influence series over folds and outputs, (L,)."""
+        return self._series(0)[1]
+
+    def _series(self, order: int) -> tuple[Array, Array, Indices]:
+        """Outputs (k, L, n) of the influence series of that order, its ratios (L,), and statuses (k, L)."""
+        raise NotImplementedError
 
     @property
     def step_ratio(self) -> Array | None:

@@ -6,13 +6,11 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.folds.partition import Partition
-from kernsel.numerics.smooth import newton
+from kernsel.numerics.smooth import convergence
 from kernsel.numerics.square import spectral
-
-Array = NDArray[np.float64]
+from kernsel.types import Array, Indices, Mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +34,9 @@ class HeldOut:
 
     f: Array
     failed: list[str | None]
-    exact: NDArray[np.bool_]
-    refitted: NDArray[np.int64] | int = 0
-    replaced: NDArray[np.bool_] | bool = False
+    exact: Mask
+    refitted: Indices | int = 0
+    replaced: Mask | bool = False
     norms: Array | None = None
 
     def clipped(self, rows: Partition) -> HeldOut:
@@ -46,13 +44,13 @@ class HeldOut:
         return replace(self, f=rows.clipped(self.f)) if rows.clip else self
 
     @staticmethod
-    def of(f: Array, status: NDArray[np.int64], exact: bool, refitted: NDArray[np.int64] | int = 0) -> HeldOut:
+    def of(f: Array, status: Indices, exact: bool, refitted: Indices | int = 0) -> HeldOut:
         """Give each lambda its reason from the worst status (outputs, L) and from values that are not finite."""
         L = f.shape[1]
         worst = status.reshape(-1, L).max(axis=0)
         finite = np.logical_and.reduce(np.isfinite(f), axis=(0, 2))
-        worst = np.where(finite | (worst != newton.CONVERGED), worst, newton.NOT_FINITE)
-        failed = [newton.REASONS.get(int(s)) for s in worst]
+        worst = np.where(finite | (worst != convergence.CONVERGED), worst, convergence.NOT_FINITE)
+        failed = [convergence.REASONS.get(int(s)) for s in worst]
         return HeldOut(f, failed, np.full(L, exact), refitted)
 
 
@@ -62,7 +60,7 @@ class Fits:
 
     x: Array
     f: Array
-    status: NDArray[np.int64]
+    status: Indices
 
 
 class Enclosed(NamedTuple):
@@ -77,7 +75,7 @@ class Enclosed(NamedTuple):
 
     low: Array
     high: Array
-    refitted: NDArray[np.bool_]
+    refitted: Mask
 
 
 class Between(NamedTuple):
@@ -135,7 +133,7 @@ class LeftOver:
         ev, squares = ev[penalised], squares[:, penalised]
         share = spectral.shrinkage(ridges[:, None], ev)
         norms = (spectral.shrinkage(ev, ridges[:, None]) ** 2 / ev) @ squares.sum(axis=0)
-        failed = [newton.REASONS[newton.SINGULAR] if each else None for each in lost]
+        failed = [convergence.REASONS[convergence.SINGULAR] if each else None for each in lost]
         return LeftOver(share, norms, squares, beyond, n - penalised.size, failed)
 
     @property

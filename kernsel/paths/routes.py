@@ -30,14 +30,12 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.folds.partition import Partition
 from kernsel.numerics.square import heldout
 from kernsel.numerics.square.factored import factors_are_cheaper
 from kernsel.numerics.whole.solver import COLUMNS
-
-Array = NDArray[np.float64]
+from kernsel.types import Array, Indices, Mask
 
 KRYLOV_SYSTEMS = 100
 """Folds times outputs up to which conjugate gradients beat an eigendecomposition."""
@@ -157,9 +155,7 @@ def by_leverages(rows: Partition, thresholds: Thresholds) -> bool:
     return rows.one_by_one is rows and rows.held >= thresholds.single
 
 
-def refits_are_cheaper(
-    curved: NDArray[np.int64], n: int, left: NDArray[np.float64], share: NDArray[np.float64], settled: bool
-) -> NDArray[np.bool_]:
+def refits_are_cheaper(curved: Indices, n: int, left: Array, share: Array, settled: bool) -> Mask:
     """Say for which fits in the coordinates of the Gram matrix refits without each fold cost less than Newton steps.
 
     Multiplications are counted. Newton steps invert a matrix of A curved rows, ``A^3``, once for each weight that a

@@ -8,13 +8,12 @@ from dataclasses import replace
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.errors import check_memory
 from kernsel.folds.partition import Partition
 from kernsel.numerics.runtime.jit import Compiled
 from kernsel.numerics.runtime.once import once
-from kernsel.numerics.smooth import newton
+from kernsel.numerics.smooth import convergence, newton
 from kernsel.numerics.smooth.convergence import REFITTED
 from kernsel.numerics.square import spectral
 from kernsel.paths import routes
@@ -22,9 +21,7 @@ from kernsel.paths.base import Path
 from kernsel.paths.outputs import Fits, HeldOut
 from kernsel.paths.updates import Updated, update_folds
 from kernsel.representation.base import Held, Representation
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from kernsel.types import Array, Indices, Mask
 
 REFIT_BYTES = 2**28
 """Room for the outputs of a group of refits."""
@@ -82,7 +79,7 @@ class Stepped(NamedTuple):
     held_out: HeldOut
     ratio: Array
     ends: Array | None
-    refitted: NDArray[np.bool_]
+    refitted: Mask
     low: Array
     high: Array
 
@@ -179,18 +176,16 @@ class SmoothPath(Path):
         if ends is not None and found is not None:
             ends[:] = found
         self._refit_those(status != REFITTED, chosen, f, status, ends)
-        worst = np.maximum(status.max(axis=2), newton.CONVERGED)
+        worst = np.maximum(status.max(axis=2), convergence.CONVERGED)
         return Fits(self.fits.x[:, chosen], f, np.maximum(worst, self.fits.status[:, chosen]))
 
-    def _fit_together(self, which: Indices, wanted: NDArray[np.bool_], tol: float, solutions: bool) -> Updated:
+    def _fit_together(self, which: Indices, wanted: Mask, tol: float, solutions: bool) -> Updated:
         """Return fits without folds that are wanted (t,), for lambda numbered ``which``; those are ``REFITTED``."""
         return update_folds(
             self, self.representation, self.together, 0, wanted[:, None].astype(np.float64), tol, which, solutions
         )
 
-    def _refit_those(
-        self, again: NDArray[np.bool_], numbers: Indices, f: Array, status: NDArray[np.int64], ends: Array | None
-    ) -> None:
+    def _refit_those(self, again: Mask, numbers: Indices, f: Array, status: Indices, ends: Array | None) -> None:
         """Overwrite outputs f (k, l, n), statuses (k, l, t) and solutions of some folds ``again (k, l, t)`` by refits.
 
         They are of the lambda with these numbers.
@@ -219,13 +214,13 @@ class SmoothPath(Path):
 
     def _solve(
         self, G: Array, which: Indices, Y: Array, S: Array, lams: Array, follow: bool, x: Array, f: Array
-    ) -> NDArray[np.int64]:
+    ) -> Indices:
         """Solve many problems side by side; those that end unfinished once more, along a path of smoother losses."""
         loss = self.learner.loss
         smoothing: int | None = getattr(loss, "smoothing", None)  # of a loss with a kink that was made smooth
         parameters = np.array(loss.parameters)
         status = self._solve_with(parameters, G, which, Y, S, lams, follow, x, f)
-        jobs = np.flatnonzero((status == newton.UNFINISHED).any(axis=1))
+        jobs = np.flatnonzero((status == convergence.UNFINISHED).any(axis=1))
         if smoothing is None or not jobs.size:
             return status
         again_x, again_f = np.zeros((jobs.size, *x.shape[1:])), np.zeros((jobs.size, *f.shape[1:]))
@@ -237,7 +232,7 @@ class SmoothPath(Path):
             again = self._solve_with(
                 smoother, G, which[jobs], Y[jobs], S[jobs], lams, follow and step == 0, again_x, again_f
             )
-        better = (status[jobs] == newton.UNFINISHED) & (again == newton.CONVERGED)
+        better = (status[jobs] == convergence.UNFINISHED) & (again == convergence.CONVERGED)
         for new, old in ((again_x, x), (again_f, f)):
             old[jobs] = np.where(better[:, :, None], new, old[jobs])
         status[jobs] = np.where(better, again, status[jobs])
@@ -246,8 +241,8 @@ class SmoothPath(Path):
     def _solve_with(
         self, parameters: Array, G: Array, which: Indices, Y: Array, S: Array, lams: Array, follow: bool, x: Array,
         f: Array,
-    ) -> NDArray[np.int64]:  # fmt: skip
-        result: NDArray[np.int64] = newton.solve_paths(
+    ) -> Indices:  # fmt: skip
+        result: Indices = newton.solve_paths(
             self.solver, G, int(self.bias), which, Y, S, lams, self.learner.loss.pointer, parameters, follow, x, f,
             self._settled,
         )  # fmt: skip
@@ -310,11 +305,11 @@ class SmoothPath(Path):
         held_out = replace(HeldOut.of(f, status, exact=False, refitted=refitted), exact=refits | everywhere)
         return Stepped(held_out, rho, ends, again, low, high)
 
-    def _cheaply_refitted(self) -> NDArray[np.bool_]:
+    def _cheaply_refitted(self) -> Mask:
         """Say for which lambda all folds are refitted, (L,)."""
         return np.zeros(self.lams.size, np.bool_)
 
-    def _steps(self, which: NDArray[np.bool_]) -> tuple[Updated, NDArray[np.bool_]]:
+    def _steps(self, which: Mask) -> tuple[Updated, Mask]:
         """Return updates for some lambda (L,), where distrusted ones are refits, and which these are, (k, l, t)."""
         order, keep, update, V = int(self._ratio_by_steps), self.keeps_folds, self.step, None
         if encloses := keep and self._by_inverse is not None:
@@ -324,9 +319,9 @@ class SmoothPath(Path):
         )
         status, fitted = updated.status, self.fits.status[:, which, None]
         in_force = self.representation.in_force
-        distrusted = (newton.SINGULAR, newton.ASTRAY) if in_force else (newton.SINGULAR,)
-        again = np.isin(status, distrusted) & (fitted == newton.CONVERGED)
-        status = np.where(status == newton.ASTRAY, fitted, status)
+        distrusted = (convergence.SINGULAR, convergence.ASTRAY) if in_force else (convergence.SINGULAR,)
+        again = np.isin(status, distrusted) & (fitted == convergence.CONVERGED)
+        status = np.where(status == convergence.ASTRAY, fitted, status)
         self._refit_those(again, np.flatnonzero(which), updated.f, status, updated.x)
         return updated._replace(status=status), again
 
@@ -395,8 +390,8 @@ def anywhere(*shape: int) -> tuple[Array, Array]:
     return np.full(shape, -np.inf), np.full(shape, np.inf)
 
 
-def with_lost(status: NDArray[np.int64], representation: Representation, lams: Array) -> NDArray[np.int64]:
+def with_lost(status: Indices, representation: Representation, lams: Array) -> Indices:
     """Return statuses (k, L) where a fit whose ridge is below rounding, and settles nothing, counts as singular."""
     rows = representation.rows
     rounding = spectral.ROUNDING * rows.n * rows.s.max() * rows.diagonal(representation.kernel).max()
-    return np.where(2.0 * rows.total * lams < rounding, np.maximum(status, newton.SINGULAR), status)
+    return np.where(2.0 * rows.total * lams < rounding, np.maximum(status, convergence.SINGULAR), status)

@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.errors import IncompatibleError
 from kernsel.numerics.blocks import features as streaming
 from kernsel.numerics.blocks import newton as descent
 from kernsel.numerics.dense import Cholesky
 from kernsel.numerics.runtime.once import once
-from kernsel.numerics.smooth import newton
+from kernsel.numerics.smooth import convergence
 from kernsel.paths.base import Path
 from kernsel.paths.outputs import Fits, HeldOut
 from kernsel.paths.smooth import TRUST, with_lost
 from kernsel.paths.smooth_features import FeaturesSmoothPath
 from kernsel.representation.blocks import Blocks
 from kernsel.representation.problem import Problem
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from kernsel.types import Array, Indices, Mask
 
 Pair = tuple[int, int]
 """A fit: the numbers of the output and of lambda."""
@@ -68,7 +65,7 @@ class BlocksSmoothPath(Path):
         step = at_once // folds.size
         return [[(pair, folds) for pair in pairs[first : first + step]] for first in range(0, len(pairs), step)]
 
-    def _empty(self, pairs: Sequence[Pair], parts: int, kept: NDArray[np.bool_] | None = None) -> descent.Fits:
+    def _empty(self, pairs: Sequence[Pair], parts: int, kept: Mask | None = None) -> descent.Fits:
         outputs, numbers = (np.array(each) for each in zip(*pairs, strict=True))
         return descent.Fits.empty(outputs, self.lams[numbers], kept, self.rows.n, self._newton.R, parts)
 
@@ -94,7 +91,7 @@ class BlocksSmoothPath(Path):
         sample = self.representation.sample()
         problem = Problem(sample.rows, sample.kernel, sample.asked)
         found = FeaturesSmoothPath(problem, sample, self.learner, self.lams, lead_in=self.lead_in).fits
-        usable = (found.status <= newton.UNFINISHED)[:, :, None] & np.isfinite(found.x)
+        usable = (found.status <= convergence.UNFINISHED)[:, :, None] & np.isfinite(found.x)
         start = np.where(usable, found.x, 0.0)
         for number, lam in enumerate(lams):
             start[:, number] = self.near.get(lam, start[:, number])
@@ -102,7 +99,7 @@ class BlocksSmoothPath(Path):
 
     def settled(self) -> dict[float, Array]:
         fits = self.fits
-        done = np.flatnonzero((fits.status == newton.CONVERGED).all(axis=0))
+        done = np.flatnonzero((fits.status == convergence.CONVERGED).all(axis=0))
         return {float(self.lams[number]): fits.x[:, number] for number in done}
 
     def _by_fold(self, pairs: Sequence[Pair]) -> tuple[descent.Fits, Array]:
@@ -124,7 +121,7 @@ class BlocksSmoothPath(Path):
             self._refit(jobs, out, status)
         return HeldOut.of(out[:, chosen], status[:, chosen], exact=True)
 
-    def _refit(self, jobs: Sequence[Job], out: Array, status: NDArray[np.int64]) -> Array:
+    def _refit(self, jobs: Sequence[Job], out: Array, status: Indices) -> Array:
         """Fit without folds, each from the fit (output, lambda) on all rows; return weights (refits, R) in turn.
 
         The held-out outputs, and statuses that are worse than before, are written to ``out`` and ``status``.
@@ -168,14 +165,14 @@ class BlocksSmoothPath(Path):
             again = (stray > TRUST) | singular
             for j, pair in enumerate(pairs):
                 out[pair] = f[j]
-                if fits.status[pair] == newton.CONVERGED and again[j].any():
+                if fits.status[pair] == convergence.CONVERGED and again[j].any():
                     refitted[pair[1]] += again[j].sum()
                     for jobs in self._jobs([pair], np.flatnonzero(again[j])):
                         self._refit(jobs, out, status)
         self.ratio = rho.max(axis=(0, 2))  # which would take another pass
         return HeldOut.of(out, status, exact=False, refitted=refitted)
 
-    def _steps(self, state: descent.Fits, gradients: Array) -> tuple[Array, NDArray[np.bool_]]:
+    def _steps(self, state: descent.Fits, gradients: Array) -> tuple[Array, Mask]:
         """Return the weights (jobs, t, R) one Newton step towards fits without each fold, and which are singular."""
         rows, r, R = self.rows, self.representation.sampled.features.rank, self._newton.R
         t = rows.left.size
@@ -190,24 +187,13 @@ class BlocksSmoothPath(Path):
                     continue
                 H, ridge = self._newton.finished(others.sum(axis=0)), np.array([2.0 * rows.left[fold] * lam])
                 delta, failed = streaming.solve(H, pull[None], R - r, ridge)
-                singular[j, fold] = failed[0] != newton.CONVERGED
+                singular[j, fold] = failed[0] != convergence.CONVERGED
                 if not singular[j, fold]:
                     w[j, fold] += delta[0, 0]
         return w, singular
 
-    def influence(self, order: int) -> HeldOut:
+    def _series(self, order: int) -> tuple[Array, Array, Indices]:
         """As ``numerics.smooth.heldout_features.influence``, from the products by fold."""
-        f, rho, status = self._series(order)
-        self.ratio = rho.max(axis=(0, 2))  # no term of the series changes it
-        return HeldOut.of(f, status, exact=False)
-
-    @once
-    def ratio(self) -> Array:
-        """The largest ratio rho of the influence series over folds and outputs, (L,)."""
-        return np.asarray(self._series(0)[1].max(axis=(0, 2)))
-
-    def _series(self, order: int) -> tuple[Array, Array, NDArray[np.int64]]:
-        """Return outputs (k, L, n), ratios (k, L, t) and statuses (k, L) of the influence series."""
         self.need_whole_folds()
         self._need_whole_rows()
         rows, fits, t = self.rows, self.fits, self.rows.left.size
@@ -219,12 +205,12 @@ class BlocksSmoothPath(Path):
             for j, pair in enumerate(pairs):
                 w[j], rho[pair] = self._terms(state, gradients[j], j, order)
                 if np.isinf(rho[pair]).any():
-                    status[pair] = newton.SINGULAR
+                    status[pair] = convergence.SINGULAR
             if order:
                 changed = self._newton.ends(state, w, rows.starts, kept)[0]
                 for j, pair in enumerate(pairs):
                     f[pair] = changed[j]
-        return f, rho, status
+        return f, rho.max(axis=(0, 2)), status
 
     def _terms(self, state: descent.Fits, gradients: Array, j: int, order: int) -> tuple[Array, Array]:
         """Return the weights (t, R) of the series for one fit, and its ratios (t,): infinite if it is singular."""

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from kernsel.numerics.smooth import enclosure_features, heldout_features, newton
 from kernsel.numerics.square import leverage
 from kernsel.paths.smooth_intervals import EnclosedSmoothPath
 from kernsel.representation.features import Features
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 
 class FeaturesSmoothPath(EnclosedSmoothPath):

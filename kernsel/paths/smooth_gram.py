@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.numerics.smooth import (
+    convergence,
     enclosure_between,
     enclosure_kernel,
     enclosure_steps,
@@ -20,8 +20,7 @@ from kernsel.paths.smooth import ByInverse
 from kernsel.paths.smooth_intervals import EnclosedSmoothPath
 from kernsel.paths.updates import nystrom_influence
 from kernsel.representation.gram import Gram
-
-Array = NDArray[np.float64]
+from kernsel.types import Array, Mask
 
 
 class GramSmoothPath(EnclosedSmoothPath):
@@ -44,7 +43,7 @@ class GramSmoothPath(EnclosedSmoothPath):
     def _width(self) -> int:
         return self.rows.n + self.bias
 
-    def _cheaply_refitted(self) -> NDArray[np.bool_]:
+    def _cheaply_refitted(self) -> Mask:
         rows, loss = self.rows, self.learner.loss
         curved = (loss.expand(rows.Y, rows.s, self.fits.f)[2] > 0.0).sum(axis=2)
         share = rows.away.sizes / rows.n
@@ -70,7 +69,7 @@ class GramSmoothPath(EnclosedSmoothPath):
     def settled(self) -> dict[float, Array]:
         if self.learner.loss.piecewise_quadratic:  # found again at once
             return {}
-        done = (self.fits.status == newton.CONVERGED).all(axis=0)
+        done = (self.fits.status == convergence.CONVERGED).all(axis=0)
         return {float(self.lams[k]): self.fits.x[:, k] for k in np.flatnonzero(done)}
 
     def _leverages(self, d2: Array, ridge: float) -> Array:

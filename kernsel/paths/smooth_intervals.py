@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.numerics.runtime.jit import Compiled
 from kernsel.numerics.runtime.once import once
@@ -17,9 +16,7 @@ from kernsel.paths.base import Path
 from kernsel.paths.outputs import Between, Enclosed, Fits
 from kernsel.paths.smooth import ByInverse, SmoothPath, anywhere
 from kernsel.paths.updates import update_folds
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from kernsel.types import Array, Indices
 
 NEARLY = 1e-7
 """A fit with an interval around it ends with a step that promises less than this share of J: as narrow as a proof of a

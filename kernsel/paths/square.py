@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.numerics.runtime.once import once
 from kernsel.numerics.runtime.threads import one_blas_thread, share_each
@@ -16,9 +15,7 @@ from kernsel.numerics.square.spectral import Spectrum
 from kernsel.paths.base import Path
 from kernsel.paths.outputs import Enclosed, Fits, HeldOut, LeftOver
 from kernsel.representation.base import Held
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from kernsel.types import Array, Indices, Mask
 
 
 class SquarePath(Path):
@@ -83,7 +80,7 @@ class HeldSquarePath(SquarePath):
     def _without_folds(self, which: Sequence[int] | None) -> HeldOut:
         """Return held-out outputs from what is known of all rows."""
 
-    def _by_spectrum(self, lams: Array) -> tuple[Array, Array, NDArray[np.int64]]:
+    def _by_spectrum(self, lams: Array) -> tuple[Array, Array, Indices]:
         """Return weighted held-out outputs (k, l, n), norms (l,) and statuses (l,) from the spectrum."""
         rows = self.rows
         f, status = heldout.heldout_square(self._spectrum, self._targets, lams, rows.folds)
@@ -98,27 +95,17 @@ class HeldSquarePath(SquarePath):
         return HeldOut.of(f, np.zeros(f.shape[:2], np.int64), exact=True)
 
     @abstractmethod
-    def _fit_on(self, kept: NDArray[np.bool_], lams: Array) -> Array:
+    def _fit_on(self, kept: Mask, lams: Array) -> Array:
         """Return solutions (k, l, .) of fits on some rows."""
 
     @abstractmethod
     def _outputs(self, x: Array, rows: slice) -> Array:
         """Return outputs (k, l, .) at some rows from solutions."""
 
-    def influence(self, order: int) -> HeldOut:
-        f, rho = self._series(order)
-        self.ratio = rho.max(axis=0)  # no term of the series changes it
-        return HeldOut.of(f / self._root, np.zeros(f.shape[:2], np.int64), exact=False)
-
-    @once
-    def ratio(self) -> Array:
-        """The largest ratio rho of the influence series over folds and outputs, (L,)."""
-        return np.asarray(self._series(0)[1].max(axis=0))
-
-    def _series(self, order: int) -> tuple[Array, Array]:
+    def _series(self, order: int) -> tuple[Array, Array, Indices]:
         self.need_whole_folds()
-        rows = self.rows
-        return influence.influence_square(self._spectrum, self._targets, self.lams, rows.folds, order)
+        f, rho = influence.influence_square(self._spectrum, self._targets, self.lams, self.rows.folds, order)
+        return f / self._root, rho.max(axis=0), np.zeros(f.shape[:2], np.int64)
 
     def _refitted(self, k: int) -> Array:
         lam = float(self.lams[k])

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.errors import IncompatibleError
 from kernsel.folds.partition import Partition
@@ -18,8 +17,7 @@ from kernsel.paths.outputs import Fits, HeldOut, LeftOver
 from kernsel.paths.square import SquarePath
 from kernsel.representation.blocks import Blocks
 from kernsel.representation.stream import Stream
-
-Array = NDArray[np.float64]
+from kernsel.types import Array, Indices
 
 
 class BlocksSquarePath(SquarePath):
@@ -57,20 +55,11 @@ class BlocksSquarePath(SquarePath):
     def left_over(self) -> LeftOver:
         return LeftOver.of(*self._stream.energies(self.bias), self.rows.n, self.rows.total * self.lams)
 
-    def influence(self, order: int) -> HeldOut:
-        f, rho = self._series(order)
-        self.ratio = rho.max(axis=0)  # no term of the series changes it
-        return HeldOut.of(f, np.zeros(f.shape[:2], np.int64), exact=False)
-
-    @once
-    def ratio(self) -> Array:
-        """The largest ratio rho of the influence series over folds and outputs, (L,)."""
-        return np.asarray(self._series(1)[1].max(axis=0))
-
-    def _series(self, order: int) -> tuple[Array, Array]:
+    def _series(self, order: int) -> tuple[Array, Array, Indices]:
         self.need_whole_folds()
         self._need_segments()
-        return self._stream.influence(self.lams, order, self.bias)
+        f, rho = self._stream.influence(self.lams, max(order, 1), self.bias)
+        return f, rho.max(axis=0), np.zeros(f.shape[:2], np.int64)
 
     def _need_segments(self) -> None:
         if self.rows is not self.problem.rows:
@@ -106,7 +95,7 @@ class _Piece(BlocksSquarePath):
         The worst one over all folds.
     """
 
-    def __init__(self, path: BlocksSquarePath, rows: Partition, w: Array, status: NDArray[np.int64]) -> None:
+    def __init__(self, path: BlocksSquarePath, rows: Partition, w: Array, status: Indices) -> None:
         super().__init__(path.problem, path.representation, path.learner, path.lams, rows)
         self._w, self._status = w, status
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.numerics.blocks.sums import Sums
 from kernsel.numerics.runtime.once import once
@@ -15,8 +14,7 @@ from kernsel.paths import routes
 from kernsel.paths.outputs import HeldOut
 from kernsel.paths.square import HeldSquarePath
 from kernsel.representation.features import Features
-
-Array = NDArray[np.float64]
+from kernsel.types import Array, Mask
 
 
 class FeaturesSquarePath(HeldSquarePath):
@@ -49,7 +47,7 @@ class FeaturesSquarePath(HeldSquarePath):
         f, norms, status = self._by_spectrum(lams)
         return replace(HeldOut.of(f / self._root, status, exact=True), norms=norms)
 
-    def _fit_on(self, kept: NDArray[np.bool_], lams: Array) -> Array:
+    def _fit_on(self, kept: Mask, lams: Array) -> Array:
         rows, root = self.rows, np.sqrt(self.rows.s[kept])
         Z = self.representation.matrix(self.bias)[kept] * root[:, None]
         return spectral.weights(Z, int(self.bias), rows.Y[:, kept] * root, rows.s[kept].sum() * lams)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.numerics.runtime.once import once
 from kernsel.numerics.square import factored, krylov
@@ -16,8 +15,7 @@ from kernsel.paths.outputs import HeldOut
 from kernsel.paths.square import HeldSquarePath
 from kernsel.paths.updates import nystrom_influence
 from kernsel.representation.gram import Gram
-
-Array = NDArray[np.float64]
+from kernsel.types import Array, Indices, Mask
 
 
 class GramSquarePath(HeldSquarePath):
@@ -53,12 +51,12 @@ class GramSquarePath(HeldSquarePath):
         return replace(HeldOut.of(f / self._root, status, exact=True), norms=norms)
 
     @once
-    def _krylov(self) -> tuple[Array, Array, NDArray[np.bool_]]:
+    def _krylov(self) -> tuple[Array, Array, Mask]:
         """Weighted held-out outputs, norms, and which converged, for all lambda, by conjugate gradients."""
         rows = self.rows
         return krylov.heldout_krylov(self.representation.weighted, self._targets, self.lams, rows.folds)
 
-    def _direct(self, lams: Array, by_factors: bool) -> tuple[Array, Array, NDArray[np.int64]]:
+    def _direct(self, lams: Array, by_factors: bool) -> tuple[Array, Array, Indices]:
         """Return weighted held-out outputs (k, l, n), norms (l,) and statuses (l,) by factors or the spectrum."""
         rows = self.rows
         if not by_factors:
@@ -75,7 +73,7 @@ class GramSquarePath(HeldSquarePath):
     def nystrom_influence(self, share: float) -> HeldOut:
         return nystrom_influence(self, self.representation, share)
 
-    def _fit_on(self, kept: NDArray[np.bool_], lams: Array) -> Array:
+    def _fit_on(self, kept: Mask, lams: Array) -> Array:
         rows = self.rows
         ridges, root = rows.s[kept].sum() * lams, np.sqrt(rows.s[kept])
         if routes.few_ridges(rows, lams.size, self.thresholds):
@@ -103,14 +101,14 @@ class GramSquarePath(HeldSquarePath):
         a = self._spectrum.coefficients(self._targets, rows.total * lams)
         return self._with_intercepts(a * self._root, every)
 
-    def _solved(self, ridges: Array, kept: NDArray[np.bool_]) -> Array:
+    def _solved(self, ridges: Array, kept: Mask) -> Array:
         """Return solutions (k, q, .) of fits on rows of their own, ``kept (q, n)``, by a factorisation each."""
         a = factored.coefficients_factored(self.representation.weighted, self._free, self._targets, ridges, kept)
         a *= self._root
         fits = [self._with_intercepts(a[:, q : q + 1, each], each) for q, each in enumerate(kept)]
         return np.concatenate(fits, axis=1)
 
-    def _with_intercepts(self, a: Array, kept: NDArray[np.bool_]) -> Array:
+    def _with_intercepts(self, a: Array, kept: Mask) -> Array:
         """Spread coefficients of the ``kept`` rows over all, and put the bias behind them: residuals sum to 0."""
         rows = self.rows
         x = np.zeros((*a.shape[:2], rows.n + self.bias))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.numerics.runtime.jit import Compiled
 from kernsel.numerics.smooth import heldout, heldout_kernel
@@ -14,11 +13,10 @@ from kernsel.numerics.smooth.objective import Objective
 from kernsel.paths.outputs import HeldOut
 from kernsel.representation.base import Held
 from kernsel.representation.gram import Gram
+from kernsel.types import Array, Indices, Mask
 
 if TYPE_CHECKING:
     from kernsel.paths.base import Path
-
-Array = NDArray[np.float64]
 
 
 class Updated(NamedTuple):
@@ -29,7 +27,7 @@ class Updated(NamedTuple):
     """
 
     f: Array
-    status: NDArray[np.int64]
+    status: Indices
     rho: Array
     x: Array | None = None
     low: Array | None = None
@@ -43,7 +41,7 @@ def update_folds(
     order: int,
     V: Array | None = None,
     trust: float = np.inf,
-    which: NDArray[np.bool_] | NDArray[np.int64] | slice = slice(None),
+    which: Mask | Indices | slice = slice(None),
     solutions: bool = False,
     intervals: bool = False,
     given: Array | None = None,

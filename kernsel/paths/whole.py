@@ -12,7 +12,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.errors import IncompatibleError, SelectionError, check_memory
 from kernsel.kernels import Kernel
@@ -28,8 +27,7 @@ from kernsel.paths.base import Path
 from kernsel.paths.outputs import Fits, HeldOut, Spectral
 from kernsel.representation.tiles import Tiles
 from kernsel.system.memory import has_memory
-
-Array = NDArray[np.float64]
+from kernsel.types import Array, Indices
 
 DOUBLE = 10_000
 """Up to so many rows a factor in float64 takes the place of one in float32 that is refused, and of one whose inverse
@@ -224,17 +222,11 @@ class WholePath(Path):
     def newton_step(self) -> HeldOut:
         return self.exact()
 
-    def influence(self, order: int) -> HeldOut:
+    def _series(self, order: int) -> tuple[Array, Array, Indices]:
         raise IncompatibleError(
             "rank whole has exact held-out outputs, and no influence function: use newton-cv or cv, or give a number "
             "of landmarks such as 1000"
         )
-
-    @property
-    def ratio(self) -> Array:
-        """No representation in tiles has any."""
-        _ = self.influence(1)
-        return np.zeros(0)
 
     def spectral(self, who: str) -> Spectral:
         raise IncompatibleError(
@@ -247,16 +239,19 @@ class WholePath(Path):
         norms = [np.nan if isinstance(s, Refused) else float(np.vdot(s.a, s.f - s.b)) for s in fits]
         return np.array(norms, dtype=np.float64)
 
-    def _solution(self, k: int) -> Array:
+    def _fit(self, k: int) -> Solved:
+        """Return what is known of lambda number ``k``; SelectionError if there is no fit."""
         found = self._solved(k)
         if isinstance(found, Refused):
             raise SelectionError(f"there is no fit for lambda = {self.lams[k]:.4g}: {found.reason}")
+        return found
+
+    def _solution(self, k: int) -> Array:
+        found = self._fit(k)
         return np.vstack([found.a, found.b]).T if self.bias else found.a.T
 
     def _refitted(self, k: int) -> Array:
-        found = self._solved(k)
-        if isinstance(found, Refused):
-            raise SelectionError(f"there is no fit for lambda = {self.lams[k]:.4g}: {found.reason}")
+        found = self._fit(k)
         a, b = found.without, found.biases
         if a is None or b is None:  # by blocks of the inverse
             a, b = self._by_columns(float(self.lams[k]))

@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernsel.heldout.metrics import class_numbers
 from kernsel.report.style import COLOURS, GREY, INK, MARKERS, legend_below, lines, points, words
 from kernsel.selection.observed import Observed
 from kernsel.selection.result import Selection
+from kernsel.types import Array, Mask
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 
 LARGEST = 10
 """Targets, or curves of classes, in one picture."""
@@ -208,9 +209,7 @@ def draw_calibration(figure: Figure, selection: Selection) -> None:
     _finish_curves(figure, axes, count, selection.model.labels, marked=True)
 
 
-def _one_against_rest(
-    selection: Selection, probable: bool
-) -> Iterator[tuple[str, NDArray[np.bool_], Array, Array | None]]:
+def _one_against_rest(selection: Selection, probable: bool) -> Iterator[tuple[str, Mask, Array, Array | None]]:
     """Give the name, the truth, the score and the weights of each class against the rest; of two the second one."""
     rows, labels = Rows.of(selection), selection.model.labels
     assert labels is not None
@@ -273,10 +272,7 @@ def draw_boundary(figure: Figure, selection: Selection) -> None:
 
 def _numbers(values: NDArray[Any], labels: list[Any] | None) -> NDArray[Any]:
     """Return the numbers of classes, and values as they are."""
-    if labels is None:
-        return values
-    numbers = {label: number for number, label in enumerate(labels)}
-    return np.array([numbers[value] for value in values.tolist()], dtype=np.int64)
+    return values if labels is None else class_numbers(labels, values)
 
 
 def _columns(values: NDArray[Any]) -> Iterator[Array]:

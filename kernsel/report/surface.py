@@ -6,19 +6,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.kernels import short
 from kernsel.report.style import COLOURS, DASHES, GREY, INK, legend_below, words
 from kernsel.search.candidate import Candidate
 from kernsel.selection.result import Selection
+from kernsel.types import Array
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 
 FINE = 480
 """Points of the picture along each axis; each has the colour of the nearest candidate."""

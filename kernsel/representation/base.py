@@ -6,21 +6,18 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.errors import IncompatibleError
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel
 from kernsel.numerics.points import Points
 from kernsel.numerics.runtime.once import once
-from kernsel.numerics.smooth import newton
+from kernsel.numerics.smooth import convergence
 from kernsel.numerics.square.spectral import Spectrum
 from kernsel.numerics.stability import Scan
 from kernsel.representation.embedding import Embedding
 from kernsel.representation.ranks import LowRank
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from kernsel.types import Array, Indices, Mask
 
 
 class Representation(ABC):
@@ -38,7 +35,7 @@ class Representation(ABC):
 
     in_force: ClassVar[bool] = True
     """Whether scores count; if not, they only say which candidates are worth a closer look."""
-    decrement: ClassVar[float] = newton.DECREMENT
+    decrement: ClassVar[float] = convergence.DECREMENT
     """A fit by Newton steps ends where the next one promises less than this share of J."""
 
     def __init__(self, rows: Partition, kernel: Kernel) -> None:
@@ -65,7 +62,7 @@ class Representation(ABC):
         """The points (m, d) whose kernel functions make up models: all rows, or landmarks."""
 
     @abstractmethod
-    def row_numbers(self, used: NDArray[np.bool_]) -> Indices | None:
+    def row_numbers(self, used: Mask) -> Indices | None:
         """Return which rows the points ``used`` (m,) are; None where points are no rows, or not known as such."""
 
     @abstractmethod
@@ -144,7 +141,7 @@ class OnRows(Representation):
     def points(self) -> Points:
         return self.rows.X
 
-    def row_numbers(self, used: NDArray[np.bool_]) -> Indices | None:
+    def row_numbers(self, used: Mask) -> Indices | None:
         return np.flatnonzero(used)
 
     def expand(self, x: Array) -> Array:
@@ -166,7 +163,7 @@ class OnLandmarks(Representation):
         super().__init__(rows, kernel)
         self.asked = asked
 
-    def row_numbers(self, used: NDArray[np.bool_]) -> Indices | None:
+    def row_numbers(self, used: Mask) -> Indices | None:
         return None
 
     def squared_norms(self, x: Array) -> Array:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.errors import IncompatibleError, check_memory
 from kernsel.folds.partition import Partition
@@ -20,9 +19,7 @@ from kernsel.representation.base import OnLandmarks
 from kernsel.representation.features import Features
 from kernsel.representation.ranks import Factor, LowRank
 from kernsel.representation.stream import Stream, segments_of
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from kernsel.types import Array, Indices
 
 PASSES = 2
 """Losses that take many passes over the rows may hold features of so many times the size."""
@@ -78,17 +75,7 @@ class SampledFeatures:
 
 
 class Blocks(OnLandmarks):
-    """Low-rank features ``K ~ Z Z'`` that are computed block by block in every pass over the rows.
-
-    Solutions are weights of the features.
-
-    Parameters
-    ----------
-    rows : Partition
-    kernel : Kernel
-    asked : LowRank
-        How many landmarks, and how they are chosen.
-    """
+    """Low-rank features ``K ~ Z Z'`` that are computed block by block in every pass over the rows."""
 
     @once
     def sampled(self) -> SampledFeatures:

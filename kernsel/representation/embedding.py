@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 
 class Embedding(Protocol):

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.errors import IncompatibleError, check_memory
 from kernsel.folds.partition import Partition
@@ -21,24 +20,14 @@ from kernsel.numerics.stability import Scan, scan_features
 from kernsel.representation.base import Held, OnLandmarks
 from kernsel.representation.embedding import FeatureEmbedding
 from kernsel.representation.ranks import Factor, LowRank
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from kernsel.types import Array, Indices
 
 BLOCK = 1024
 """Rows of the Gram matrix of features that are held at a time."""
 
 
 class Features(OnLandmarks, Held):
-    """Features Z (n, r) with ``K ~ Z Z'``, in memory; solutions are weights of the features.
-
-    Parameters
-    ----------
-    rows : Partition
-    kernel : Kernel
-    asked : LowRank
-        How many landmarks, and how they are chosen.
-    """
+    """Features Z (n, r) with ``K ~ Z Z'``, in memory."""
 
     @once
     def factor(self) -> Factor:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.errors import SelectionError
 from kernsel.folds.partition import Partition
@@ -17,8 +16,7 @@ from kernsel.numerics.square.spectral import Spectrum
 from kernsel.numerics.stability import Scan, scan_gram
 from kernsel.representation.base import Held, OnRows
 from kernsel.representation.embedding import GramEmbedding
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 
 class Gram(OnRows, Held):

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel
 from kernsel.numerics.runtime.once import once
@@ -17,8 +14,7 @@ from kernsel.representation.features import Features, Landmarks, SharedFeatures
 from kernsel.representation.gram import Gram
 from kernsel.representation.ranks import Full, LowRank, Rank, Whole
 from kernsel.representation.tiles import Tiles
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 KEPT_BYTES = 2**28
 """What the last low-rank problems hold is kept within this, so that the leaders of a search are not made again."""

@@ -5,16 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from kernsel.kernels import Kernel
 from kernsel.numerics import landmarks, lowrank
 from kernsel.numerics.blocks.costs import SAMPLE
 from kernsel.numerics.blocks.features import BLOCK_BYTES
 from kernsel.numerics.points import Points
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 METHODS = {
     "rpcholesky": "randomly pivoted Cholesky",

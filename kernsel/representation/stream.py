@@ -13,7 +13,6 @@ from itertools import pairwise
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from kernsel.folds.partition import Partition
 from kernsel.numerics.blocks import features as streaming
@@ -22,12 +21,10 @@ from kernsel.numerics.dense import Cholesky
 from kernsel.numerics.points import Points
 from kernsel.numerics.runtime.once import once
 from kernsel.numerics.runtime.threads import one_blas_thread, share
-from kernsel.numerics.smooth import newton
+from kernsel.numerics.smooth import convergence
 from kernsel.numerics.square import spectral
 from kernsel.numerics.stability import Scan, scan_features
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from kernsel.types import Array, Indices, Mask
 
 LONGEST = 8
 """No segment is longer than this part of the rows, so that threads can share them."""
@@ -101,12 +98,12 @@ class Stream:
         G = self.whole.products
         return scan_features(lambda some: features.finish(features.block(rows.X[some])), G, rows.n, rows.weights)
 
-    def heldout(self, lams: Array, bias: bool) -> tuple[Array, NDArray[np.int64]]:
+    def heldout(self, lams: Array, bias: bool) -> tuple[Array, Indices]:
         """Return the outputs (k, L, n) of the fits without each fold at its rows, and the worst status over folds."""
         w, status = self.without_folds(lams, bias)
         return self.outputs(w, self.rows.X, self.rows.starts), status
 
-    def without_folds(self, lams: Array, bias: bool) -> tuple[Array, NDArray[np.int64]]:
+    def without_folds(self, lams: Array, bias: bool) -> tuple[Array, Indices]:
         """Return weights (t, k, L, .) of the fits without each fold, a bias last, and the worst status over folds."""
         t = self.rows.left.size
         w = np.empty((t, len(self.rows.Y), lams.size, self.features.rank + bias))
@@ -120,7 +117,7 @@ class Stream:
             share(work, t)
         return w, status.max(axis=0)
 
-    def fits(self, lams: Array, bias: bool) -> tuple[Array, NDArray[np.int64]]:
+    def fits(self, lams: Array, bias: bool) -> tuple[Array, Indices]:
         """Return the outputs (k, L, n) of the fits on all rows, and their statuses (L,)."""
         w, status = self.weights(None, lams, bias)
         return self.outputs(w[None], self.rows.X, np.array([0, self.rows.n])), status
@@ -131,7 +128,7 @@ class Stream:
         lengths = self.whole.targets.diagonal()[:-1]
         return ev, C**2, np.maximum(lengths - (C**2).sum(axis=1), 0.0)
 
-    def one_by_one(self, lams: Array, bias: bool) -> tuple[Array, NDArray[np.int64]]:
+    def one_by_one(self, lams: Array, bias: bool) -> tuple[Array, Indices]:
         """Return the outputs (k, L, n) of the fits without each single row at that row, and statuses (L,)."""
         rows, (ev, W, centre, C) = self.rows, self._spectrum(bias)
         root, left, A = np.sqrt(rows.s), rows.one_by_one.left, self.features.spread(W.T).T
@@ -151,7 +148,7 @@ class Stream:
         with one_blas_thread():
             share(work, len(blocks))
         lost = lams * left.min() <= spectral.least_ridge(ev, rows.n)
-        return f, np.where(lost, newton.SINGULAR, newton.CONVERGED)
+        return f, np.where(lost, convergence.SINGULAR, convergence.CONVERGED)
 
     def _spectrum(self, bias: bool) -> tuple[Array, Array, Array, Array]:
         """Return eigenvalues (r,), W and a centre with ``U = Z W - centre``, and the coordinates (k, r) of the targets.
@@ -169,7 +166,7 @@ class Stream:
         C = np.column_stack([total * self.rows.total**-0.5, right @ W])
         return np.append([np.inf] * bias, ev), W, mean @ W, C
 
-    def weights(self, fold: int | None, lams: Array, bias: bool) -> tuple[Array, NDArray[np.int64]]:
+    def weights(self, fold: int | None, lams: Array, bias: bool) -> tuple[Array, Indices]:
         """Return weights (k, L, .) of the fits without a fold, or on all rows, a bias last, and their statuses (L,)."""
         return streaming.solve(*self._system(fold, bias), int(bias), self._weight(fold) * lams)
 
@@ -198,7 +195,7 @@ class Stream:
             return self.sums.of(self.rows.kept(fold)[self.bounds[:-1]])
         return self.sums.of(~self._own(fold)).without(self.beside.part(fold))
 
-    def _own(self, fold: int) -> NDArray[np.bool_]:
+    def _own(self, fold: int) -> Mask:
         """Say which segments are those of a fold, (m,)."""
         starts, first = self.rows.starts, self.bounds[:-1]
         return np.asarray((first >= starts[fold]) & (first < starts[fold + 1]))

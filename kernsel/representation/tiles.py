@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from kernsel.errors import IncompatibleError
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel
 from kernsel.representation.base import OnRows
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 
 class Tiles(OnRows):

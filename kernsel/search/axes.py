@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.errors import OptionError
 from kernsel.folds.partition import Partition
@@ -18,8 +17,8 @@ from kernsel.numerics.runtime.patience import NotDone, done_within
 from kernsel.protocols import Learner, Tunable
 from kernsel.search.candidate import Candidate, Key, parameters_of
 from kernsel.search.converting import in_own_words
+from kernsel.types import Array
 
-Array = NDArray[np.float64]
 Grid = str | Mapping[str, Sequence[float]]
 
 PAPER_TAU = 2.0 ** np.arange(-15.0, 16.0)

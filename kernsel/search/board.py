@@ -35,12 +35,11 @@ from kernsel.search.deadline import NEVER, Deadline, TimeIsUp
 from kernsel.search.faults import check_diagonal, checked_scores, contained
 from kernsel.search.pieces import score_in_pieces
 from kernsel.system import interrupts
-from kernsel.types import Progress
+from kernsel.types import Array, Progress
 
 if TYPE_CHECKING:
     from kernsel.heldout.metrics import Metrics
 
-Array = NDArray[np.float64]
 Losses = NDArray[np.float32]
 
 KEPT_ROWS = 20_000

@@ -8,12 +8,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from kernsel.heldout.errors import mean_over_deals
 from kernsel.kernels import Kernel
 from kernsel.protocols import Learner, SupportsConversions
+from kernsel.types import Array
 
 if TYPE_CHECKING:
     from kernsel.heldout.metrics import MetricValue
@@ -135,12 +133,12 @@ def parameters_of(learner: Learner) -> dict[str, float]:
     return dict(getattr(learner, "parameters", {}))
 
 
-def number_or_none(value: object) -> Any:
+def number_or_none(value: float) -> float | None:
     """Return a value, None for NaN."""
     return None if value != value else value
 
 
-def averaged(deals: Sequence[Candidate], shares: NDArray[np.float64]) -> Candidate:
+def averaged(deals: Sequence[Candidate], shares: Array) -> Candidate:
     """Return the mean of one candidate's figures over deals, by their shares; it has failed if it did in any.
 
     The standard error is averaged as well: more deals of the same rows don't make it smaller.
@@ -171,7 +169,7 @@ def averaged(deals: Sequence[Candidate], shares: NDArray[np.float64]) -> Candida
     )
 
 
-def mean_metric(deals: Sequence[MetricValue], shares: NDArray[np.float64]) -> MetricValue:
+def mean_metric(deals: Sequence[MetricValue], shares: Array) -> MetricValue:
     """Return the mean over deals of a metric and of its standard error; None where the first deal has none.
 
     That one holds out all rows that any other does.

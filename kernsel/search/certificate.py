@@ -19,7 +19,6 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.heldout.ranges import FoldRanges, least_between, range_folds
 from kernsel.kernels import Kernel
@@ -28,9 +27,7 @@ from kernsel.protocols import Learner
 from kernsel.search.board import Board
 from kernsel.search.candidate import Candidate, Key
 from kernsel.search.deadline import Deadline
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from kernsel.types import Array, Indices, Mask
 
 PIECES = 3
 """Between two values of lambda fits are made at so many less one: with values four times apart these are 59 % away."""
@@ -302,7 +299,7 @@ class Proof:
         """Say whether any fold could still be refitted."""
         return not key[1].loss.square and any((~self._done(each)).any() for each in self.board.enclosed[key].values())
 
-    def _done(self, each: FoldRanges) -> NDArray[np.bool_]:
+    def _done(self, each: FoldRanges) -> Mask:
         return np.asarray(each.refits >= len(self.board.rows.Y))
 
     def _next(self, open_keys: list[Key], keys: list[Key], ranges: dict[Key, Range], limit: float) -> Key:

@@ -6,14 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.errors import OptionError
 from kernsel.kernels import Kernel
 from kernsel.protocols import Learner, SupportsConversions
 from kernsel.text import listing
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 _LAMBDA: Mapping[str, Callable[[Array, float], Array]] = {
     "C": lambda values, n: 1.0 / (2.0 * n * values),

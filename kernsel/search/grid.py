@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kernsel.errors import Caution
-from kernsel.search.axes import Array, Axes
+from kernsel.search.axes import Axes
 from kernsel.search.candidate import Candidate, Key, parameters_of
 from kernsel.search.walk import Walk
+from kernsel.types import Array
 
 ROUNDS = 4  # extensions of the grid
 KEPT, FINALISTS, FEWEST = 8, 10, 4

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from kernsel.numerics.runtime.threads import one_blas_thread
 from kernsel.system.memory import limited_memory, memory_limit
 
+Shared = TypeVar("Shared")
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -29,7 +30,7 @@ def in_force() -> bool:
     return not getattr(backend, "uses_threads", False) and joblib.effective_n_jobs(None) > 1
 
 
-def spread(work: Callable[[Any, Item], Result], shared: Any, items: Sequence[Item]) -> Iterator[Result]:
+def spread(work: Callable[[Shared, Item], Result], shared: Shared, items: Sequence[Item]) -> Iterator[Result]:
     """Yield ``work(shared, item)`` for each item, in their order."""
     import joblib
 
@@ -39,7 +40,7 @@ def spread(work: Callable[[Any, Item], Result], shared: Any, items: Sequence[Ite
     )
 
 
-def _alone(work: Callable[[Any, Item], Result], shared: Any, item: Item, limit: int | None) -> Result:
+def _alone(work: Callable[[Shared, Item], Result], shared: Shared, item: Item, limit: int | None) -> Result:
     """Do a job with what is in force where it came from."""
     with limited_memory(limit), one_blas_thread():
         return work(shared, item)

@@ -9,15 +9,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.criteria import Scores
 from kernsel.heldout.errors import Errors
 from kernsel.heldout.losses import LossSums
 from kernsel.heldout.standard_error import are_counts
 from kernsel.paths import HeldOut, Path
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 
 class InPieces(NamedTuple):

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.criteria import Slopes
 from kernsel.criteria.base import Criterion, SupportsGradient
@@ -30,8 +29,7 @@ from kernsel.search.candidate import Candidate, Key
 from kernsel.search.deadline import NEVER, Deadline
 from kernsel.search.walk import Walk
 from kernsel.text import meant
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 STARTS = 3  # minima of the grid from which to go on
 FINEST = 0.2  # compass steps are halved until none is longer, in the logarithm
@@ -139,14 +137,7 @@ class OffGrid:
 
 
 def compass(score: OffGrid, place: GridMinimum) -> None:
-    """Compass search: try both directions of every parameter, go to the best of them, or halve the steps.
-
-    Parameters
-    ----------
-    score : OffGrid
-    place : GridMinimum
-        Where to begin.
-    """
+    """Compass search from a place: try both directions of every parameter, go to the best, or halve the steps."""
     best, u = place.candidate, np.zeros(len(place.coordinates))
     halvings = max(math.ceil(math.log2(max(c.step for c in place.coordinates) / FINEST)), 1)
     for size in 0.5 ** np.arange(1, halvings + 1):
@@ -160,14 +151,7 @@ def compass(score: OffGrid, place: GridMinimum) -> None:
 
 
 def simplex(score: OffGrid, place: GridMinimum) -> None:
-    """Nelder & Mead 1965, by SciPy, from a simplex of half the grid's step.
-
-    Parameters
-    ----------
-    score : OffGrid
-    place : GridMinimum
-        Where to begin.
-    """
+    """Nelder & Mead 1965, by SciPy, from a simplex of half the grid's step."""
     p = len(place.coordinates)
     start = np.vstack([np.zeros(p), 0.5 * np.eye(p)])
     for i, (_, high) in enumerate(place.bounds):  # away from an edge
@@ -191,14 +175,7 @@ class _Spent(Exception):
 
 
 def gradient(score: OffGrid, place: GridMinimum) -> None:
-    """Descend by the criterion's gradient in the logarithms of the kernel's parameters and lambda: L-BFGS-B, by SciPy.
-
-    Parameters
-    ----------
-    score : OffGrid
-    place : GridMinimum
-        Where to begin.
-    """
+    """Descend by the criterion's gradient in logarithms of the kernel's parameters and lambda (SciPy's L-BFGS-B)."""
     steps = np.array([c.step for c in place.coordinates])
 
     def value(u: Array) -> tuple[float, Array]:

@@ -13,9 +13,10 @@ from kernsel.errors import OptionError
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel
 from kernsel.protocols import Learner, Tunable
-from kernsel.search.axes import Array, Axes, Coordinate, Grid, continuous, make_grids, read_grid
+from kernsel.search.axes import Axes, Coordinate, Grid, continuous, make_grids, read_grid
 from kernsel.search.candidate import Candidate, Key, parameters_of
 from kernsel.search.scales import Family, Scales
+from kernsel.types import Array
 
 MOST = 100_000  # points of a sample; so many have a million candidates or more
 DESIGN = re.compile(r"(random|sobol):(.*)")

@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.data import Dataset
 from kernsel.errors import OptionError, SelectionError
@@ -42,9 +41,8 @@ from kernsel.paths import make_path
 from kernsel.protocols import Learner, SupportsRanks
 from kernsel.representation.problem import Problem
 from kernsel.search.scales import Family
+from kernsel.types import Array
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
 Job: TypeAlias = tuple[Any, float | None, Descent | None]
 """A kernel with relevances to be learnt, their prior, and where the descent begins, if it has begun."""
 

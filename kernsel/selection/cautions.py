@@ -20,11 +20,11 @@ from kernsel.errors import Caution
 from kernsel.folds import Folds, copies_apart, keeps_copies
 from kernsel.folds.partition import Partition
 from kernsel.heldout.baseline import Baseline, baseline_of
+from kernsel.heldout.errors import Errors
 from kernsel.kernels import Kernel
 from kernsel.kernels.given import negative_part
 from kernsel.numerics.points import Points, is_sparse
-
-Array = NDArray[np.float64]
+from kernsel.types import Array, Indices
 
 TOO_GOOD = 0.01
 """A held-out error below this share of the target's spread is said: measured targets have more noise than that."""
@@ -79,8 +79,7 @@ def examine(
     error : float or None
         Of the choice.
     """
-    unit = float(dataset.output_scale[0]) if dataset.k == 1 else 1.0
-    found = baseline_of(deals, every, dataset.labels is not None, unit)
+    found = baseline_of(deals, every, Errors.of(dataset))
     copied, apart = dataset.copied, copies_apart(folds, dataset)
     cautions = [*_no_better(found, dataset), *_too_good(dataset, deals[0], error), *_apart(dataset, folds, apart)]
     copies = {"rows": copied.rows, "same_target": copied.same_target, "apart": int(apart.size)}
@@ -123,8 +122,7 @@ def _too_good(dataset: Dataset, rows: Partition, error: float | None) -> list[Ca
     if dataset.labels is not None:
         return _tells_classes(dataset, error)
     Y, s = rows.Y[:, : rows.held], rows.s[: rows.held] / rows.s[: rows.held].sum()
-    unit = float(dataset.output_scale[0]) if dataset.k == 1 else 1.0
-    spread = unit * float(np.sqrt(((Y - (Y @ s)[:, None]) ** 2 @ s).mean()))
+    spread = Errors.of(dataset).unit * float(np.sqrt(((Y - (Y @ s)[:, None]) ** 2 @ s).mean()))
     if not error < TOO_GOOD * spread:
         return []
     return [
@@ -161,7 +159,7 @@ def _tells_classes(dataset: Dataset, error: float) -> list[Caution]:
     ]
 
 
-def _is_one_class(values: NDArray[Any], codes: NDArray[np.int64], few: int) -> bool:
+def _is_one_class(values: NDArray[Any], codes: Indices, few: int) -> bool:
     """Say whether values (n,) are few, and rows of the same value of the same class."""
     if len(np.unique(values[:LOOKED_AT])) > few:
         return False
@@ -172,7 +170,7 @@ def _is_one_class(values: NDArray[Any], codes: NDArray[np.int64], few: int) -> b
     return len(levels) <= few and bool((least == most).all())
 
 
-def _apart(dataset: Dataset, folds: Folds, apart: NDArray[np.int64]) -> list[Caution]:
+def _apart(dataset: Dataset, folds: Folds, apart: Indices) -> list[Caution]:
     """Say that copies of training rows are held out."""
     if not apart.size or _categories(dataset, folds):
         return []

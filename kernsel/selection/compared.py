@@ -12,13 +12,7 @@ from kernsel.selection.auto import Candidates, kind_of
 
 
 def compared_kernels(learnt: Candidates, candidates: Sequence[Candidate]) -> list[dict[str, Any]]:
-    """Return the best score of each kind of kernel that was compared, the lowest first.
-
-    Parameters
-    ----------
-    learnt : Candidates
-    candidates : sequence of Candidate
-    """
+    """Return the best score of each kind of kernel that was compared, the lowest first."""
     best: dict[tuple[str, str | None], Candidate] = {}
     for candidate in candidates:
         if candidate.compares:

@@ -25,8 +25,9 @@ from kernsel.selection.cautions import examine, examine_kernel
 from kernsel.selection.observed import Observed, placed
 from kernsel.selection.procedure import Comparison, Procedure
 from kernsel.selection.refit import Fitted
-from kernsel.selection.result import Selection, describe_candidate, environment, finite_or_none
+from kernsel.selection.result import Selection, describe_candidate, environment
 from kernsel.selection.setting import Setting
+from kernsel.text import finite_or_none
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.criteria.base import Criterion
 from kernsel.data import Dataset
@@ -32,9 +31,7 @@ from kernsel.search.candidate import Candidate, Key
 from kernsel.search.grid import GridSearch
 from kernsel.search.sample import make_designs
 from kernsel.text import listing
-from kernsel.types import Progress
-
-Indices = NDArray[np.int64]
+from kernsel.types import Mask, Progress
 
 ETAS = (2.0**-5, 1.0, 2.0**5, 2.0**10)
 """The values that KSJ tries."""
@@ -119,7 +116,7 @@ def describe_eta(eta: float, errors: Mapping[float, float]) -> str:
     return f"eta: {eta:g}, by the held-out error of what it selects, on {PARTS} folds ({listed})"
 
 
-def deal_parts(rows: Partition, dataset: Dataset) -> list[NDArray[np.bool_]]:
+def deal_parts(rows: Partition, dataset: Dataset) -> list[Mask]:
     """Deal the rows, or whole groups of them, to three parts that are independent of the folds."""
     try:
         number = make_folds(PARTS, dataset, (rows.seed, 0, 1)).number[rows.order]
@@ -128,7 +125,7 @@ def deal_parts(rows: Partition, dataset: Dataset) -> list[NDArray[np.bool_]]:
     return [number == part for part in range(PARTS)]
 
 
-def leave_out(rows: Partition, held: NDArray[np.bool_]) -> Partition:
+def leave_out(rows: Partition, held: Mask) -> Partition:
     """Return the rows but those that are held out, in the folds they were in."""
     kept = np.flatnonzero(~held)
     starts = np.unique(np.searchsorted(kept, rows.starts))
@@ -137,7 +134,7 @@ def leave_out(rows: Partition, held: NDArray[np.bool_]) -> Partition:
     return rows.taken(kept, starts)
 
 
-def hold_out(rows: Partition, held: NDArray[np.bool_]) -> Partition:
+def hold_out(rows: Partition, held: Mask) -> Partition:
     """Return all rows, of which those that are held out are the only fold."""
     return rows.taken(np.argsort(~held, kind="stable"), np.array([0, np.count_nonzero(held)]))
 

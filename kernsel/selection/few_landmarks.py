@@ -14,7 +14,6 @@ either side, which is at most the largest weight times the trace without them.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.data import Dataset
 from kernsel.kernels import Kernel
@@ -23,8 +22,6 @@ from kernsel.numerics.dense import Cholesky
 from kernsel.numerics.lowrank import independent
 from kernsel.numerics.points import Points
 from kernsel.representation.ranks import LowRank
-
-Array = NDArray[np.float64]
 
 NEAR = 0.01
 """Share of the ridge that landmarks may leave of the trace to stand for the whole kernel: outputs then differ by less

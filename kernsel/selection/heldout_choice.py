@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from kernsel.criteria import HeldOutCriterion
 from kernsel.criteria.base import Criterion
 from kernsel.folds.partition import Partition
@@ -15,8 +12,7 @@ from kernsel.paths import Path
 from kernsel.search.board import Board
 from kernsel.search.candidate import Candidate
 from kernsel.selection.setting import Setting
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 
 @dataclass(frozen=True, eq=False)

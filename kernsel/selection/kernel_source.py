@@ -204,18 +204,16 @@ def _checked(plan: Plan) -> str | Criterion:
     return by
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class _Chosen(KernelSource):
     """Profiles of one width, and of relevances that were learnt by the evidence."""
 
-    candidates: automatic.Candidates | None = None
-    dataset: Dataset | None = None
-    effort: str = "normal"
+    candidates: automatic.Candidates
+    dataset: Dataset
+    effort: str
     considered: Sequence[Candidate] | None = None
 
     def relearnt(self, kernel: Kernel, seed: int) -> tuple[KernelSource, list[tuple[Kernel, float]]]:
-        assert self.candidates is not None
-        assert self.dataset is not None
         known = self.candidates.find(kernel)
         if known is None:
             return self, []
@@ -226,7 +224,6 @@ class _Chosen(KernelSource):
         return replace(self, candidates=candidates, seconds=seconds), [(e.kernel, e.profile.ridge) for e in found]
 
     def moved(self, dataset: Dataset, kernel: Kernel, to: Any, considered: Sequence[Candidate]) -> KernelSource:
-        assert self.candidates is not None
         found = self.candidates
         known = found.find(kernel)
         if known is not None and to != kernel:
@@ -237,8 +234,6 @@ class _Chosen(KernelSource):
         return replace(self, unseen=unseen, candidates=found, dataset=dataset, considered=considered)
 
     def describe(self, result: Selection) -> Selection:
-        assert self.candidates is not None
-        assert self.dataset is not None
         among = self.considered or result.candidates
         compared, profiles = compared_kernels(self.candidates, among), learnt_profiles(self.candidates)
         notes = [*self.notes, describe_compared(compared, result.best.kernel)]
@@ -262,17 +257,18 @@ def _chosen(dataset: Dataset, plan: Plan, priors: Sequence[float | None]) -> Ker
     learner, effort = read_learner(plan.learner, dataset.task), plan.effort
     found = automatic.candidates(dataset, learner, effort, priors, plan.seed)
     unseen = Relearning.of(found, dataset.task, effort)
-    return _Chosen(found.kernels, tuple(found.notes), found.seconds, unseen, found, dataset, effort)
+    return _Chosen(
+        found.kernels, tuple(found.notes), found.seconds, unseen, candidates=found, dataset=dataset, effort=effort
+    )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class _Learnt(KernelSource):
     """Kernels whose relevances were learnt on all rows, at several scales, beside others."""
 
-    learned: Mapping[Kernel, LearnedKernel] | None = None
+    learned: Mapping[Kernel, LearnedKernel]
 
     def describe(self, result: Selection) -> Selection:
-        assert self.learned is not None
         chosen = self.learned.get(result.best.kernel)
         if chosen is None:
             return with_notes(result, self.seconds, self.notes)
@@ -309,7 +305,7 @@ def _learnt(dataset: Dataset, plan: Plan, kernels: Sequence[Kernel], relevances:
         scales = _scaled(found.kernel)
         learned.update(dict.fromkeys(scales, found))
         ready += scales
-    return _Learnt(ready, (), time.perf_counter() - started, None, learned)
+    return _Learnt(ready, seconds=time.perf_counter() - started, learned=learned)
 
 
 def _learn(dataset: Dataset, kernel: Kernel, learner: Learner, relevances: str | Criterion, seed: int) -> LearnedKernel:

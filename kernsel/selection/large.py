@@ -24,7 +24,6 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel import parts as reading
 from kernsel.data import Dataset
@@ -47,10 +46,7 @@ from kernsel.selection.limits import SIZES, Limits, Sizes, at_least_normal, fina
 from kernsel.selection.plan import Plan
 from kernsel.selection.result import Selection
 from kernsel.selection.run import TIME, run
-from kernsel.types import Progress
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from kernsel.types import Array, Indices, Progress
 
 OUTSIDE, SHARE = 5000, 3
 """Rows that subsets are scored on, at most, and at most one in so many of the others."""

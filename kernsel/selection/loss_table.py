@@ -31,9 +31,7 @@ from numpy.typing import NDArray
 from kernsel.heldout.standard_error import CentredError
 from kernsel.search.board import Losses
 from kernsel.search.choice import MINIMUM, SAFEST, Rule
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from kernsel.types import Array, Indices, Mask
 
 RESAMPLES = 200
 """How often rows are drawn. The error is then known to a fourteenth of its own standard error, and that to a
@@ -279,7 +277,7 @@ def largest_difference(table: LossTable, at: int) -> float:
     return CLIPPED * spread if spread > 0 else math.inf
 
 
-def indistinct(table: LossTable, at: int, drawn: NDArray[np.float32]) -> NDArray[np.bool_]:
+def indistinct(table: LossTable, at: int, drawn: NDArray[np.float32]) -> Mask:
     """Say which candidates (C,) have a score that can't be told from that of the lowest, at the level ``LEVEL``.
 
     With N_bu for how often draw b has unit u, and the sums ``D_cu`` of centred differences of the rows of a unit,

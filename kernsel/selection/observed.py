@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from kernsel.data import Dataset
 from kernsel.numerics.points import dense
-
-Array = NDArray[np.float64]
+from kernsel.types import Array, Indices
 
 PLANE = 2
 """Features that span a plane, which a boundary can be drawn in."""
@@ -54,7 +53,7 @@ class Observed:
         )
 
 
-def placed(values: NDArray[Any], dataset: Dataset, rows: NDArray[np.int64] | None = None) -> NDArray[Any]:
+def placed(values: NDArray[Any], dataset: Dataset, rows: Indices | None = None) -> NDArray[Any]:
     """Put values of some rows of a data set, by default of all, at their places in the table as given.
 
     Rows without one get NaN, or None where values aren't numbers.

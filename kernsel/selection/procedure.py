@@ -37,9 +37,7 @@ from kernsel.selection.loss_table import (
     skewness_of_mean,
 )
 from kernsel.selection.unseen import Unseen
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from kernsel.types import Array, Indices, Mask
 
 BLOCKS = 20
 """Rows in the order of time are drawn in so many blocks, or as many as there are folds."""
@@ -79,7 +77,7 @@ class Comparison:
     level: ClassVar[float] = LEVEL
     candidates: Sequence[Candidate] = field(repr=False)
     differences: Array = field(repr=False)
-    equal: NDArray[np.bool_] = field(repr=False)
+    equal: Mask = field(repr=False)
 
     @cached_property
     def pairs(self) -> Mapping[Key, Pair]:
@@ -254,7 +252,7 @@ def compare_verified(
     return Comparison(known, *_beside(table, values @ table.share, 0, draws(table.units, rows.seed)))
 
 
-def _beside(table: LossTable, scores: Array, best: int, drawn: NDArray[np.float32]) -> tuple[Array, NDArray[np.bool_]]:
+def _beside(table: LossTable, scores: Array, best: int, drawn: NDArray[np.float32]) -> tuple[Array, Mask]:
     """Return what is known of the candidates of a table beside the choice, and beside the one with the lowest score."""
     return difference_se(table, best), indistinct(table, int(scores.argmin()), drawn)
 

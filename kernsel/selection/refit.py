@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.data import Dataset
 from kernsel.data.target import class_codes
@@ -27,9 +26,8 @@ from kernsel.search.board import Board
 from kernsel.search.candidate import Candidate, mean_metric, number_or_none
 from kernsel.selection.heldout_choice import HeldOutChoice
 from kernsel.selection.setting import Setting
+from kernsel.types import Array
 from kernsel.version import __version__
-
-Array = NDArray[np.float64]
 
 RIDGES_OF_SCALE = 10.0 ** np.arange(-3.0, 3.0)
 """Lambda for the size of residuals, times the mean of k(x, x): from rather local to a constant."""

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.errors import SelectionError
 from kernsel.folds.partition import Partition
@@ -14,13 +12,12 @@ from kernsel.journal import remember
 from kernsel.kernels import Kernel
 from kernsel.numerics.runtime.threads import share_each
 from kernsel.paths import make_path
+from kernsel.protocols import Learner
 from kernsel.representation.problem import Problem
 from kernsel.representation.ranks import Rank
 from kernsel.search.candidate import Candidate, Key
 from kernsel.selection.auto import ROWS, Candidates, Learnt, square_loss
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from kernsel.types import Array, Indices
 
 BLOCKS, ANEW = 5, 500
 """More folds than this are left out together in so many blocks, where relevances are learnt anew, on so many rows."""
@@ -42,7 +39,7 @@ class Relearning:
     """
 
     learnt: Candidates
-    square: Any
+    square: Learner
     effort: str
 
     @classmethod

@@ -22,7 +22,8 @@ from kernsel.kernels import short
 from kernsel.model.model import Model
 from kernsel.numerics.runtime.threads import threads
 from kernsel.search.candidate import Candidate
-from kernsel.text import aligned, listing, to_json
+from kernsel.text import aligned, finite_or_none, listing, to_json
+from kernsel.types import Array
 from kernsel.version import __version__
 
 if TYPE_CHECKING:
@@ -89,8 +90,8 @@ class Selection:
     criterion: str
     model: Model
     heldout: NDArray[Any]
-    outputs: NDArray[np.float64]
-    probabilities: NDArray[np.float64] | None
+    outputs: Array
+    probabilities: Array | None
     warnings: list[str]
     conversions: Mapping[str, float]
     data: Mapping[str, Any]
@@ -419,11 +420,6 @@ def _figure(metric: MetricValue) -> str:
     if metric.value is None:
         return "not defined"
     return f"{metric.value:.4g}" + (f" +- {metric.se:.2g}" if metric.se is not None else "")
-
-
-def finite_or_none(value: float | None) -> float | None:
-    """Return a finite number as JSON can hold it, and None for any other."""
-    return None if value is None or not math.isfinite(value) else float(value)
 
 
 def describe_candidate(candidate: Candidate) -> str:

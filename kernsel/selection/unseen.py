@@ -7,9 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, cast
 
-import numpy as np
-from numpy.typing import NDArray
-
 from kernsel.criteria import HeldOutCriterion
 from kernsel.errors import SelectionError
 from kernsel.folds.partition import Partition
@@ -20,8 +17,7 @@ from kernsel.search.board import Board
 from kernsel.search.candidate import Candidate
 from kernsel.search.choice import MOST, Rule, choose
 from kernsel.selection.heldout_choice import refit
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 DOUBT = {1: 1.0}
 """By how many standard errors of the difference a candidate for which less was learnt has to be better, by how much was

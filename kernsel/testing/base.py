@@ -20,6 +20,9 @@ from kernsel.errors import OptionError, PluginError, SelectionWarning
 from kernsel.report.explanation import explain
 from kernsel.text import meant
 
+Draw = Callable[[Any], Any]
+"""Hypothesis's ``data.draw``: a value of a strategy."""
+
 NOTHING: Mapping[str, str] = MappingProxyType({})
 """No check is left out."""
 

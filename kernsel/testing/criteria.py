@@ -16,7 +16,6 @@ from kernsel.criteria import Scores
 from kernsel.criteria.base import Criterion
 from kernsel.errors import IncompatibleError
 from kernsel.folds.partition import Partition
-from kernsel.kernels import Statistics
 from kernsel.protocols import Learner, SupportsMeasure
 from kernsel.testing import tables
 from kernsel.testing.base import FITTED, NOTHING, Check, Laws, Subject, left_as_they_are, run_checks
@@ -174,13 +173,11 @@ def scores_do_not_depend_on_what_was_asked_before(subject: CriterionSubject) -> 
 def a_weight_of_two_is_a_row_twice_or_it_says_that_it_is_not(subject: CriterionSubject) -> None:
     """``about.weights`` says what a weight is instead."""
     rows, learners = subject.accepted
-    s = (1.0 + np.arange(ROWS) % 3).astype(np.float64)
-    again = np.repeat(np.arange(ROWS), s.astype(int))
-    X, starts = rows.X[again], np.r_[0, np.cumsum(s)[rows.starts[1:] - 1]].astype(int)
-    repeated = Partition(X, np.ascontiguousarray(rows.Y[:, again]), starts, np.arange(again.size), Statistics(X))
+    s = 1 + np.arange(ROWS) % 3
+    weighted, repeated = replace(rows, weights=s.astype(np.float64)), tables.repeated(rows, s)
     differs = []
     for learner in learners:
-        one, other = (subject.scored(each, learner) for each in (replace(rows, weights=s), repeated))
+        one, other = (subject.scored(each, learner) for each in (weighted, repeated))
         differs.append(not np.allclose(one.score, other.score, rtol=1e-5))
     if _weights(subject):
         subject.check(any(differs), "it says what a weight is, and yet a weight of 2 is a row twice; leave that out")
@@ -204,7 +201,7 @@ def _weights(subject: CriterionSubject) -> str:
     return str(getattr(getattr(subject.part, "about", None), "weights", ""))
 
 
-def _selection(subject: CriterionSubject, weights: Any = None) -> Any:
+def _selection(subject: CriterionSubject, weights: Any = None) -> kernsel.Selection:
     rows, learners = subject.accepted
     y: Any = rows.Y[0]
     task = "classification" if set(y) == {-1.0, 1.0} else "regression"

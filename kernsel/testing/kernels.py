@@ -12,7 +12,6 @@ from unittest import SkipTest
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
 import kernsel
 from kernsel.errors import OptionError
@@ -20,10 +19,8 @@ from kernsel.kernels import Kernel, On, Statistics, from_spec, parse
 from kernsel.numerics import gram
 from kernsel.numerics.stability import scan_gram
 from kernsel.protocols import SupportsSklearn, has_relevances, is_differentiable
-from kernsel.testing.base import DIFFERENCES, EPS, NOTHING, Check, Laws, Subject, left_as_they_are, run_checks
-
-Array = NDArray[np.float64]
-Draw = Callable[[Any], Any]
+from kernsel.testing.base import DIFFERENCES, EPS, NOTHING, Check, Draw, Laws, Subject, left_as_they_are, run_checks
+from kernsel.types import Array
 
 FEATURES = 3
 STEP = 1e-6  # of differences: their own error is its square, and EPS / STEP from rounding

@@ -9,7 +9,6 @@ from typing import Any
 from unittest import SkipTest
 
 import numpy as np
-from numpy.typing import NDArray
 
 import kernsel
 from kernsel.errors import IncompatibleError, OptionError
@@ -17,10 +16,8 @@ from kernsel.folds.partition import Partition
 from kernsel.parts import read_learner
 from kernsel.protocols import Learner, SupportsConversions, Tunable
 from kernsel.testing import tables
-from kernsel.testing.base import FITTED, NOTHING, Check, Laws, Subject, run_checks
-
-Array = NDArray[np.float64]
-Draw = Callable[[Any], Any]
+from kernsel.testing.base import FITTED, NOTHING, Check, Draw, Laws, Subject, run_checks
+from kernsel.types import Array
 
 STEP = 1e-5  # of differences in an output
 TASKS = {"classification", "regression"}
@@ -201,8 +198,7 @@ def a_weight_of_two_is_a_row_twice(subject: Subject) -> None:
     for learner in variants(subject.part):
         rows = rows_for(learner)
         s = rows.s.astype(int)
-        repeated = rows.taken(np.repeat(np.arange(rows.n), s), np.r_[0, np.cumsum(s)[rows.starts[1:] - 1]])
-        one, other = (tables.path_on(each, learner) for each in (rows, replace(repeated, weights=None)))
+        one, other = (tables.path_on(each, learner) for each in (rows, tables.repeated(rows, s)))
         loss = learner.loss
         curved = loss.expand(rows.Y, rows.s, one.fits.f)[2].any(axis=2)
         free_bias = learner.bias and loss.piecewise_quadratic and not loss.square

@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike
 import kernsel
 from kernsel.kernels import Gaussian, Linear
 from kernsel.kernels.pairwise import Pairwise
-from kernsel.kernels.statistics import Array
+from kernsel.search.candidate import Key
 from kernsel.search.walk import Search
 from kernsel.testing.base import NOTHING, Check, Laws, Subject, run_checks
+from kernsel.types import Array
 
 GRID = {"tau": [0.3, 1.0, 3.0, 10.0], "lambda": [1e-3, 1e-2, 1e-1]}
 SCORES = 1e-9  # relative: other candidates beside it change the order of sums only
@@ -57,7 +58,7 @@ def check_search(search: Search, **options: Any) -> dict[str, str]:
     return run_checks(search_checks(search, **options))
 
 
-def _select(search: Any, **options: Any) -> Any:
+def _select(search: Any, **options: Any) -> kernsel.Selection:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(ROWS, 2))
     y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.2 * rng.normal(size=ROWS)
@@ -65,7 +66,7 @@ def _select(search: Any, **options: Any) -> Any:
     return kernsel.select(X, y, search=search, **rest | options)
 
 
-def _scores(found: Any) -> dict[Any, float]:
+def _scores(found: kernsel.Selection) -> dict[Key, float]:
     return {each.key: each.score for each in found.candidates}
 
 

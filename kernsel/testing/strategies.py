@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.errors import OptionError
 from kernsel.kernels import Kernel
 from kernsel.protocols import lacks_theta
+from kernsel.types import Array
 
 try:
     from hypothesis import strategies as st
@@ -21,7 +21,6 @@ try:
 except ImportError as error:
     raise ImportError('kernsel.testing.strategies needs hypothesis: pip install "kernsel[test]"') from error
 
-Array = NDArray[np.float64]
 Strategy = st.SearchStrategy
 
 FEATURES = 3

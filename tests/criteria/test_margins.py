@@ -13,7 +13,7 @@ from kernsel.criteria import GACV, RadiusMargin, Span, XiAlpha
 from kernsel.errors import IncompatibleError, OptionError
 from kernsel.learners import Klr, Krr, L2Svm, Svm
 from kernsel.numerics.smooth.ball import GAP
-from kernsel.numerics.smooth.newton import REASONS, SINGULAR
+from kernsel.numerics.smooth.convergence import REASONS, SINGULAR
 
 LAMS = (0.3, 0.03, 0.003)
 LEARNERS = {

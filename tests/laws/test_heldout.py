@@ -11,7 +11,7 @@ import problems
 import tolerances
 import twins.heldout
 import twins.losses
-from kernsel.numerics.smooth import heldout, heldout_features, heldout_kernel, newton
+from kernsel.numerics.smooth import convergence, heldout, heldout_features, heldout_kernel, newton
 from kernsel.numerics.square import heldout as square
 from kernsel.numerics.square.influence import influence_square
 from kernsel.numerics.square.spectral import Spectrum
@@ -182,8 +182,8 @@ def test_a_fold_whose_step_strays_from_what_it_promises_is_marked(problem, step,
         stray, promise = p.s[T] @ np.abs(off[T]) / p.s[T].sum(), -slope @ delta / 2
         limit = 0.3 * promise + heldout.NEGLIGIBLE * value
         if abs(stray - limit) > wide * (1 + np.abs(df).max()):
-            assert (status[0, fold] == newton.ASTRAY) == (stray > limit)
-        if status[0, fold] == newton.CONVERGED:
+            assert (status[0, fold] == convergence.ASTRAY) == (stray > limit)
+        if status[0, fold] == convergence.CONVERGED:
             assert reached <= value - 0.7 * promise + heldout.NEGLIGIBLE * value + wide * (1 + np.abs(df).max())
 
 

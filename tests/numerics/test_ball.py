@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import problems
 import twins.margins
 from kernsel.numerics.smooth.ball import GAP, squared_radius
-from kernsel.numerics.smooth.newton import CONVERGED, UNFINISHED
+from kernsel.numerics.smooth.convergence import CONVERGED, UNFINISHED
 
 
 def radius(G, full=True, ridge=0.0, **options):

@@ -10,7 +10,7 @@ import calling
 import problems
 import tolerances
 import twins.heldout
-from kernsel.numerics.smooth import newton
+from kernsel.numerics.smooth import convergence
 from kernsel.numerics.square import factored
 from kernsel.numerics.square.spectral import Spectrum
 
@@ -23,7 +23,7 @@ def test_folds_are_held_out_exactly(bias, p):
     lams = calling.array(p.lam, p.lam / 3)
     folds = calling.folds(p.starts, p.s)
     f, _, status = factored.heldout_factored(K, root if bias else None, Y, lams, folds)
-    for k in np.flatnonzero(status == newton.CONVERGED):
+    for k in np.flatnonzero(status == convergence.CONVERGED):
         for c, y in enumerate(p.Y):
             expected = twins.heldout.refits_square(p.K, y, lams[k], p.starts, p.s, bias)
             atol = tolerances.weighted(p.s) * tolerances.exact(p.K, lams[k]) * (1 + np.abs(y).max())
@@ -40,7 +40,7 @@ def test_norms_of_fits_on_all_rows_come_from_the_same_factors(bias, p):
     # However few rows.
     _, norms, status = factored.heldout_factored(K, free, Y, lams, folds, step_rows=0.0)
     a = factored.coefficients_factored(K, free, Y, p.s.sum() * lams, np.ones((2, p.n), bool))
-    exact, settled = np.einsum("cqi,ij,cqj->q", a, K, a), status == newton.CONVERGED
+    exact, settled = np.einsum("cqi,ij,cqj->q", a, K, a), status == convergence.CONVERGED
     atol = tolerances.weighted(p.s) * tolerances.exact(p.K, p.lam / 3) * (1 + np.abs(Y).max()) ** 2
     np.testing.assert_allclose(norms[settled], exact[settled], rtol=1e-9, atol=100 * atol)
     _, none, _ = factored.heldout_factored(K, free, Y, lams, folds)
@@ -65,7 +65,7 @@ def test_a_ridge_below_rounding_is_said(lam):
     Y = np.random.default_rng(0).normal(size=(1, 12))
     folds = calling.folds(problems.even(12, 3), np.ones(12))
     _, _, status = factored.heldout_factored(K, None, Y, calling.array(lam), folds)
-    assert status.tolist() == [newton.SINGULAR]
+    assert status.tolist() == [convergence.SINGULAR]
     assert np.isfinite(
         factored.coefficients_factored(K, None, Y, calling.array(12 * lam), np.ones((1, 12), bool))
     ).all()

@@ -10,7 +10,7 @@ import losses
 import problems
 import tolerances
 from kernsel.numerics.runtime.blas import damped_cholesky
-from kernsel.numerics.smooth import newton, systems
+from kernsel.numerics.smooth import convergence, newton, systems
 
 
 def solution(K, rows, root, mu, b, total, bias):
@@ -80,7 +80,7 @@ def test_a_fit_with_many_rows_is_at_its_minimum(bias, weighted):
     p = problems.make(1, n=500, d=4, tau=4.0, weighted=weighted)  # so many that factors are used again
     lams = np.array([1e-3, 1e-4])
     fits = calling.fit(newton.in_kernel, losses.LOGISTIC, p.K, p.y, lams, p.s, bias=bias, tol=1e-10)
-    assert (fits.status == newton.CONVERGED).all()
+    assert (fits.status == convergence.CONVERGED).all()
     a, b = fits.x[:, : p.n], fits.x[:, p.n :].sum(axis=1)
     np.testing.assert_allclose(fits.f, a @ p.K + b[:, None], rtol=0, atol=1e-10 * np.abs(a).max())
     mu = 2.0 * p.s.sum() * lams[:, None]

@@ -9,7 +9,7 @@ import problems
 import tolerances
 import twins.heldout
 import twins.losses
-from kernsel.numerics.smooth import heldout_features, heldout_kernel, newton
+from kernsel.numerics.smooth import convergence, heldout_features, heldout_kernel, newton
 
 FOLDS = problems.starts_of([8, 12, 5, 10])
 WIDE = losses.WIDE_HINGE
@@ -150,7 +150,7 @@ def test_a_matrix_that_is_not_positive_is_a_status(function):
     p, lams = problems.make(0, starts=problems.even(30, 3)), calling.array(1e-3)
     fits = calling.fit(newton.in_kernel, losses.SQUARE, p.K, p.y, lams)
     _, _, status = calling.update(function, -p.K, fits, lams, p.starts, 1)
-    assert (status[0] == newton.SINGULAR).all()
+    assert (status[0] == convergence.SINGULAR).all()
 
 
 def test_many_jobs_are_the_single_ones():

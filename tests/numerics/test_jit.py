@@ -315,7 +315,7 @@ import json
 import numpy as np
 from kernsel.learners import losses
 from kernsel.numerics.runtime import cache
-from kernsel.numerics.smooth import heldout, heldout_features, heldout_kernel, newton
+from kernsel.numerics.smooth import heldout, heldout_features, heldout_kernel, newton, objective
 
 rng = np.random.default_rng(0)
 X, lams, starts = rng.normal(size=(20, 2)), np.array([0.1, 0.01]), np.array([0, 7, 14, 20])
@@ -330,7 +330,7 @@ for G, problem, update, width in (
     which, by = np.zeros(1, np.int64), (loss.pointer, parameters)
     newton.solve_paths(problem, G[None], 1, which, y, s[None], lams, *by, True, x, f)
     v, d1, d2 = np.empty(f.shape), np.empty(f.shape), np.empty(f.shape)
-    newton.expand(*by, y, s, f, v, d1, d2)
+    objective.expand(*by, y, s, f, v, d1, d2)
     held = heldout.HeldOut.room(np.zeros((1, 2, 20)), 3)
     stack, fits = heldout.Objective(y, s[None], lams, parameters, 1), heldout.Fit(x, f, d1, d2)
     folds = heldout.Folds.own(starts, np.array([13.0, 13.0, 14.0]), 20.0)

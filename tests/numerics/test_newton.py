@@ -9,7 +9,7 @@ import problems
 import tolerances
 import twins.heldout
 from kernsel.numerics import lanczos
-from kernsel.numerics.smooth import newton
+from kernsel.numerics.smooth import convergence, newton, objective
 
 SOLVERS = [newton.in_kernel, newton.in_features]
 solvers = pytest.mark.parametrize("problem", SOLVERS, ids=["kernel", "features"])
@@ -23,7 +23,7 @@ def matrix(problem, p):
 def test_the_compiled_losses_are_their_twins(loss):
     y, f = np.repeat([-1.0, 1.0], 50), np.tile(np.linspace(-3, 3, 50), 2)
     out = [np.empty((1, 1, 100)) for _ in range(3)]
-    newton.expand(loss.compiled, loss.parameters, y[None], np.full(100, 2.0), f[None, None], *out)
+    objective.expand(loss.compiled, loss.parameters, y[None], np.full(100, 2.0), f[None, None], *out)
     v, d1, d2 = loss.twin(y, f)
     for found, expected in zip(out, (v, 2 * d1, 2 * d2), strict=True):
         np.testing.assert_allclose(found[0, 0], expected, rtol=1e-12, atol=1e-14)
@@ -46,7 +46,7 @@ def test_values_that_are_not_finite_are_a_status(problem):
     G = matrix(problem, p).copy()
     G[3, 4] = np.nan
     fits = calling.fit(problem, losses.HINGE, G, p.y, calling.array(1.0, 0.1))
-    assert (fits.status != newton.CONVERGED).all()
+    assert (fits.status != convergence.CONVERGED).all()
 
 
 @solvers
@@ -55,7 +55,7 @@ def test_a_failed_fit_does_not_spoil_the_next_one(problem):
     lams = calling.array(np.inf, 0.1)
     fits = calling.fit(problem, losses.HINGE, matrix(problem, p), p.y, lams)
     alone = calling.fit(problem, losses.HINGE, matrix(problem, p), p.y, lams[1:])
-    assert fits.status[1] == newton.CONVERGED
+    assert fits.status[1] == convergence.CONVERGED
     np.testing.assert_allclose(fits.f[1], alone.f[0], atol=1e-10)
 
 
@@ -74,7 +74,7 @@ def test_a_kernel_of_rank_one_and_one_class(problem, loss):
 def test_a_kernel_of_zero(problem):
     G = np.zeros((6, 6)) if problem is newton.in_kernel else np.zeros((6, 0))
     fits = calling.fit(problem, losses.HINGE, G, np.ones(6), calling.array(0.1))
-    assert fits.status[0] == newton.CONVERGED
+    assert fits.status[0] == convergence.CONVERGED
     assert not fits.f.any()
 
 
@@ -128,5 +128,5 @@ def test_a_looser_fit_is_short_of_the_minimum_by_no_more_than_its_tolerance(prob
         x = fits.x[0]
         return fits.v[0].mean() + lams[0] * x @ (fits.f[0] if problem is newton.in_kernel else x)
 
-    least = objective(newton.DECREMENT)
+    least = objective(convergence.DECREMENT)
     assert 0 < objective(0.1) - least < 0.1 * least

@@ -8,7 +8,7 @@ import problems
 import tolerances
 import twins.heldout
 import twins.losses
-from kernsel.numerics.smooth import newton
+from kernsel.numerics.smooth import convergence
 from kernsel.numerics.square import heldout as square
 from kernsel.numerics.square.influence import influence_square
 from kernsel.numerics.square.spectral import Spectrum
@@ -109,5 +109,5 @@ def test_columns_that_cancel_over_all_rows_are_not_taken_for_orthogonal():
 
 
 def test_statuses_have_reasons():
-    assert newton.CONVERGED not in newton.REASONS
-    assert newton.SINGULAR in newton.REASONS
+    assert convergence.CONVERGED not in convergence.REASONS
+    assert convergence.SINGULAR in convergence.REASONS

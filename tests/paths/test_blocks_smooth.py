@@ -9,7 +9,7 @@ import tables
 from kernsel.errors import IncompatibleError
 from kernsel.learners import Klr, L2Svm, Svm, Svr
 from kernsel.numerics.blocks import newton as descent
-from kernsel.numerics.smooth import newton
+from kernsel.numerics.smooth import convergence
 from kernsel.paths.smooth_blocks import BlocksSmoothPath
 from kernsel.representation.ranks import Factor
 
@@ -119,7 +119,7 @@ def test_a_step_that_is_too_long_is_damped(monkeypatch):
     far = 100 * np.random.default_rng(0).normal(size=(1, 3, blocked.representation.rank))
     monkeypatch.setattr(BlocksSmoothPath, "_starts", far)
     np.testing.assert_allclose(blocked.fits.f, held.fits.f, rtol=0, atol=1e-7)
-    assert (blocked.fits.status == newton.CONVERGED).all()
+    assert (blocked.fits.status == convergence.CONVERGED).all()
 
 
 @pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS)

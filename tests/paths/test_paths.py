@@ -16,7 +16,7 @@ from kernsel.kernels import Gaussian, Linear
 from kernsel.learners import Krr, Loss, Svm
 from kernsel.numerics import lowrank
 from kernsel.numerics.landmarks import uniform_landmarks
-from kernsel.numerics.smooth import newton
+from kernsel.numerics.smooth import convergence
 from kernsel.numerics.square import krylov
 from kernsel.paths import HeldOut, make_path, routes, smooth
 from kernsel.representation.problem import Problem
@@ -348,10 +348,10 @@ def test_the_representation_in_words():
 def test_reasons_for_failure():
     f = np.zeros((2, 4, 3))
     f[1, 3, 2] = np.nan
-    status = np.array([[0, newton.SINGULAR, 0, 0], [0, newton.UNFINISHED, newton.UNFINISHED, 0]])
+    status = np.array([[0, convergence.SINGULAR, 0, 0], [0, convergence.UNFINISHED, convergence.UNFINISHED, 0]])
     held = HeldOut.of(f, status, exact=True)
     singular, unfinished, infinite = (
-        newton.REASONS[key] for key in (newton.SINGULAR, newton.UNFINISHED, newton.NOT_FINITE)
+        convergence.REASONS[key] for key in (convergence.SINGULAR, convergence.UNFINISHED, convergence.NOT_FINITE)
     )
     assert held.failed == [None, singular, unfinished, infinite]
 
@@ -375,7 +375,7 @@ def test_a_fit_that_fails_says_so_and_the_others_stand():
     assert np.abs(rows.Y).max() > 1.5
     for held in (path.newton_step(), path.exact(), path.influence(1), path.nystrom_influence(0.5)):
         assert held.failed[0] is None
-        assert held.failed[1] in newton.REASONS.values()
+        assert held.failed[1] in convergence.REASONS.values()
 
 
 def test_a_singular_newton_system_is_refitted(monkeypatch, steps_only):
@@ -384,7 +384,7 @@ def test_a_singular_newton_system_is_refitted(monkeypatch, steps_only):
 
     def singular(*args, **kwargs):
         updated = update(*args, **kwargs)
-        updated.status[0, 0] = newton.SINGULAR
+        updated.status[0, 0] = convergence.SINGULAR
         return updated
 
     monkeypatch.setattr(smooth, "update_folds", singular)

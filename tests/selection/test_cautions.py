@@ -17,6 +17,7 @@ import tolerances
 from kernsel.data import from_arrays
 from kernsel.errors import Caution, OptionError, codes_of
 from kernsel.heldout.baseline import baseline_of, constants
+from kernsel.heldout.errors import Errors
 from kernsel.selection.carry_out import select_dataset
 
 NEW = {"one-class", "no-better-than-baseline", "error-too-small", "copies-apart"}
@@ -217,14 +218,15 @@ def test_the_baseline_is_the_best_constant_of_the_training_rows(seed, kind, weig
         else:
             expected[:, held] = np.average(Y[:, kept], axis=1, weights=rows.s[kept])[:, None]
     np.testing.assert_allclose(constants(rows, classes), expected, atol=tolerances.SUMS)
-    perfect = baseline_of([rows], [rows.Y], classes, 2.0)
+    errors = Errors(classes, np.array([2.0]))
+    perfect = baseline_of([rows], [rows.Y], errors)
     assert perfect.beaten == (perfect.error > 0)
-    nothing = baseline_of([rows], [np.hstack([expected, np.zeros((k, rows.n - rows.held))])], classes, 2.0)
+    nothing = baseline_of([rows], [np.hstack([expected, np.zeros((k, rows.n - rows.held))])], errors)
     assert nothing.gain <= tolerances.SUMS  # below 0 where the largest class of all rows has fewer mistakes
     assert not nothing.beaten or nothing.gain < tolerances.SUMS
     if not classes:  # the centre of all rows, which learners start from, is no better than a constant
         centre = np.zeros((k, rows.n)) + np.average(Y, axis=1, weights=rows.s)[:, None]
-        assert baseline_of([rows], [centre], classes, 2.0).gain <= tolerances.SUMS
+        assert baseline_of([rows], [centre], errors).gain <= tolerances.SUMS
     losses = (expected != Y[:, : rows.held]).any(axis=0) if classes else ((expected - Y[:, : rows.held]) ** 2).mean(0)
     mean = float(rows.mean(losses.astype(float)))
     if classes:

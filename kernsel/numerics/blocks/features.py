@@ -17,24 +17,20 @@ Targets are rows: ``Y (k, n)``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numba.core import types
-from numpy.typing import NDArray
 
 from kernsel.numerics.dense import times_upper
-from kernsel.numerics.points import Points
+from kernsel.numerics.points import Kernel, Points
 from kernsel.numerics.runtime.blas import ridged_cholesky, solve_rows
 from kernsel.numerics.runtime.jit import f8_1, f8_2, f8_3, i8, i8_1, jit
 from kernsel.numerics.runtime.threads import one_blas_thread, share
 from kernsel.numerics.smooth.convergence import CONVERGED, SINGULAR
 from kernsel.numerics.square import spectral
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
-Kernel = Callable[[Points, Points], Array]
+from kernsel.types import Array, Indices
 
 BLOCK_BYTES = 2**23
 """A block of features is about this large: much larger ones go back to the system each time, and come as new pages."""
@@ -159,7 +155,7 @@ def _solve(H, right, bias, ridges, w, status):
                 w[c, k, j] = x[c, j]
 
 
-def solve(H: Array, right: Array, bias: int, ridges: Array) -> tuple[Array, NDArray[np.int64]]:
+def solve(H: Array, right: Array, bias: int, ridges: Array) -> tuple[Array, Indices]:
     """Solve ``(H + ridge I) w = right`` for every ridge: w (k, L, r) and statuses (L,); the last ``bias`` has no ridge.
 
     Parameters

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.numerics.blocks import features as streaming
 from kernsel.numerics.points import Points
@@ -42,9 +41,7 @@ from kernsel.numerics.smooth.objective import (
 )
 from kernsel.numerics.smooth.systems import add_changes
 from kernsel.protocols import Loss
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from kernsel.types import Array, Indices, Mask
 
 PIECES = 4
 """Parts of a block whose features threads share; it is fixed, as products of other shapes round differently."""
@@ -92,14 +89,14 @@ class Fits:
 
     output: Indices
     lams: Array
-    kept: NDArray[np.bool_] | None
+    kept: Mask | None
     w: Array
     f: Array
     curvature: Array
     products: Array
 
     @classmethod
-    def empty(cls, output: Indices, lams: Array, kept: NDArray[np.bool_] | None, n: int, R: int, parts: int) -> Fits:
+    def empty(cls, output: Indices, lams: Array, kept: Mask | None, n: int, R: int, parts: int) -> Fits:
         """Return fits of zeros, for which nothing has been added up."""
         J = len(lams)
         return cls(output, lams, kept, np.zeros((J, R)), np.zeros((J, n)), np.zeros((J, n)), np.zeros((J, parts, R, R)))
@@ -169,17 +166,17 @@ class Newton(BiasedFeatures):
         self.X, self.Y, self.s = X, Y, s
         self.loss, self.parameters = loss, np.array(loss.parameters)
 
-    def minimise(self, fits: Fits) -> NDArray[np.int64]:
+    def minimise(self, fits: Fits) -> Indices:
         """Bring fits from their weights, of which outputs are not known yet, to the minimum; return statuses (J,)."""
         start, fits.w = fits.w, np.zeros_like(fits.w)
         return self._descend(fits, start)
 
-    def resume(self, fits: Fits) -> NDArray[np.int64]:
+    def resume(self, fits: Fits) -> Indices:
         """Bring fits from weights whose outputs ``f`` are given to the minimum; return statuses (J,)."""
         return self._descend(fits, np.zeros_like(fits.w))
 
     @one_blas_thread()
-    def _descend(self, fits: Fits, p: Array) -> NDArray[np.int64]:
+    def _descend(self, fits: Fits, p: Array) -> Indices:
         """Jump by ``p``, and go on from there by damped Newton steps."""
         J = len(fits.lams)
         status = np.full(J, UNFINISHED)
@@ -201,7 +198,7 @@ class Newton(BiasedFeatures):
         found: tuple[Array, Array],
         p: Array,
         df: Array,
-        status: NDArray[np.int64],
+        status: Indices,
     ) -> None:
         def work(first: int, step: int) -> None:
             for i in range(first, active.size, step):
@@ -307,7 +304,7 @@ class Newton(BiasedFeatures):
         return d1
 
     @one_blas_thread()
-    def ends(self, fits: Fits, w: Array, starts: Indices, kept: NDArray[np.bool_]) -> tuple[Array, Array]:
+    def ends(self, fits: Fits, w: Array, starts: Indices, kept: Mask) -> tuple[Array, Array]:
         """Return outputs of other weights at the rows of their folds, and how far a step to them strays elsewhere.
 
         Parameters

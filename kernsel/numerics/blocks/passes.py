@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.numerics.blocks import features as streaming
 from kernsel.numerics.blocks.newton import BiasedFeatures
@@ -44,9 +43,7 @@ from kernsel.numerics.smooth.convergence import (
 from kernsel.numerics.smooth.objective import along, derivatives
 from kernsel.numerics.smooth.systems import add_changes
 from kernsel.protocols import Loss
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from kernsel.types import Array, Indices, Mask
 
 STEPS = np.array([0.0, 1.0, 0.8, 0.6, 0.4, 0.25, 0.125, 2.0**-4, 2.0**-6, 2.0**-9, 2.0**-13])
 """Steps that are tried in one pass, beside that of 0: shorter ones are never needed but at narrow kinks, which many
@@ -103,7 +100,7 @@ class Request(NamedTuple):
     fold: Indices
     w: Array
     p: Array
-    curved: NDArray[np.bool_]
+    curved: Mask
     by_fold: bool
 
 
@@ -326,7 +323,7 @@ class Descent(BiasedFeatures):
         fit.H = H
         self._turn(fit, loss, gradient, 0.0, fresh=True)
 
-    def _request(self, fits: list[Fit], curved: NDArray[np.bool_], by_fold: bool) -> Request:
+    def _request(self, fits: list[Fit], curved: Mask, by_fold: bool) -> Request:
         output, fold = (np.array([getattr(fit, name) for fit in fits]) for name in ("output", "fold"))
         w, p = (self.spread(np.stack([getattr(fit, name) for fit in fits])) for name in ("w", "p"))
         return Request(output, fold, w, p, curved, by_fold)
@@ -398,6 +395,3 @@ class Descent(BiasedFeatures):
             return
         fit.keeps = fit.fold >= 0 and not flat and (fresh or -fit.slope <= SHRINKS * -before)
         fit.done = False
-
-
-__all__ = ["Descent", "Fit", "PassSums", "Passes", "Request", "add_up"]

@@ -14,16 +14,14 @@ from collections.abc import Callable
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.numerics.blocks.features import Features
 from kernsel.numerics.dense import add_products, mirror
 from kernsel.numerics.points import Points
 from kernsel.numerics.runtime.threads import one_blas_thread, share
 from kernsel.numerics.square import spectral
+from kernsel.types import Array, Indices, Mask
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
 See = Callable[[slice, Array], object]
 
 
@@ -69,7 +67,7 @@ class Sums(NamedTuple):
         """Return the sums of one part, views of these."""
         return type(self)(*(each[number] for each in self))
 
-    def of(self, parts: NDArray[np.bool_]) -> Self:
+    def of(self, parts: Mask) -> Self:
         """Return the sums over some parts (m,) together."""
         taken = parts.astype(np.float64)
         return type(self)(*(np.tensordot(taken, each, 1) for each in self))

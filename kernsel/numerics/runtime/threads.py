@@ -15,9 +15,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numba
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 _worker = threading.local()
 
@@ -56,7 +59,7 @@ def share(work: Callable[[int, int], object], jobs: int) -> None:
         raise errors[0]
 
 
-def share_each(work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
+def share_each(work: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
     """Yield ``work(item)`` for each item, in their order; each is done by one thread from beginning to end.
 
     For whole tasks, Python and all; where there are fewer of them than threads, each gets all threads in its turn.
@@ -91,7 +94,7 @@ def working_alike() -> Callable[[], AbstractContextManager[None]]:
     return alike
 
 
-def _alone(work: Callable[[Any], Any], item: Any) -> Any:
+def _alone(work: Callable[[Item], Result], item: Item) -> Result:
     _worker.busy = True
     return work(item)
 

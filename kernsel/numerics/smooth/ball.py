@@ -15,12 +15,10 @@ from __future__ import annotations
 
 import numpy as np
 from numba.core import types
-from numpy.typing import NDArray
 
 from kernsel.numerics.runtime.jit import f8, f8_1, f8_2, i8, jit
 from kernsel.numerics.smooth.convergence import CONVERGED, UNFINISHED
-
-Array = NDArray[np.float64]
+from kernsel.types import Array, Indices
 
 GAP, ROUNDING = 1e-4, 1e-14
 """The two bounds agree to this share of R^2, far below what distinguishes two kernels, or of ``K_ii``."""
@@ -94,7 +92,7 @@ def squared_radius(G: Array, full: bool, ridge: Array, beta: Array, working: int
     return float("nan"), UNFINISHED
 
 
-def _promising(v: Array, beta: Array, working: int) -> tuple[NDArray[np.int64], float]:
+def _promising(v: Array, beta: Array, working: int) -> tuple[Indices, float]:
     """Return the rows farthest away and the nearest ones with weight, and the weight of the latter.
 
     The mean of ``v_far - v_i`` over these is no less than that over all: there is always something to gain.

@@ -39,7 +39,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numba.core import types
-from numpy.typing import NDArray
 
 from kernsel.numerics.runtime.blas import (
     fill,
@@ -48,9 +47,7 @@ from kernsel.numerics.runtime.blas import (
 from kernsel.numerics.runtime.jit import LOSS, Compiled, f8, f8_1, f8_2, i8, i8_1, inline, jit, record
 from kernsel.numerics.runtime.threads import one_blas_thread, share
 from kernsel.numerics.smooth.objective import OBJECTIVE, STACK, Objective, derivatives
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from kernsel.types import Array, Indices
 
 EPS = 2.3e-16
 """Above twice the rounding error of one operation in double precision."""

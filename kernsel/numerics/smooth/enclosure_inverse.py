@@ -12,12 +12,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.numerics.runtime.blas import inner, put_rows_times, rows_times
 from kernsel.numerics.runtime.jit import inline
 from kernsel.numerics.smooth.enclosure import EPS, FEW
 from kernsel.numerics.smooth.refits_kernel import drop_rows
+from kernsel.types import Array
 
 BACKWARD = 8.0
 """An inverse from a Cholesky factor is off by so many times what one product with it may be."""
@@ -38,8 +38,8 @@ class Inverse(NamedTuple):
         mu0.
     """
 
-    M: NDArray[np.float64]
-    root: NDArray[np.float64]
+    M: Array
+    root: Array
     ridge: float
 
 
@@ -60,13 +60,13 @@ class Point(NamedTuple):
         Of the gradient.
     """
 
-    a: NDArray[np.float64]
-    f: NDArray[np.float64]
+    a: Array
+    f: Array
     error: float
-    weights: NDArray[np.float64]
-    slope: NDArray[np.float64]
-    curvature: NDArray[np.float64]
-    c: NDArray[np.float64]
+    weights: Array
+    slope: Array
+    curvature: Array
+    c: Array
 
 
 class Step(NamedTuple):
@@ -82,9 +82,9 @@ class Step(NamedTuple):
         As that of a ``Point``.
     """
 
-    p: NDArray[np.float64]
+    p: Array
     db: float
-    w: NDArray[np.float64]
+    w: Array
     error: float
 
 

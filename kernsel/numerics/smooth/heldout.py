@@ -28,16 +28,13 @@ from typing import NamedTuple, Self
 
 import numpy as np
 from numba.core import types
-from numpy.typing import NDArray
 
 from kernsel.numerics.left_out import FOLDS, Folds
 from kernsel.numerics.runtime.jit import LOSS, Compiled, f8, f8_1, f8_2, f8_3, i8, i8_1, inline, jit, record
 from kernsel.numerics.runtime.threads import one_blas_thread, share
 from kernsel.numerics.smooth.convergence import NEGLIGIBLE
 from kernsel.numerics.smooth.objective import OBJECTIVE, STACK, Objective
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from kernsel.types import Array, Indices
 
 
 class Fit(NamedTuple):
@@ -96,7 +93,24 @@ HELD = record(HeldOut, f8_1, f8_1, i8_1, f8_2, f8_1, f8_1)
 HELDS = record(HeldOut, f8_3, f8_3, i8[:, :, ::1], f8[:, :, :, ::1], f8_3, f8_3)
 
 UPDATE = types.FunctionType(types.void(f8_2, f8_2, OBJECTIVE, LOSS, FIT, FOLDS, i8, f8, HELD))
-"""``(K or Z, V, objective, loss, fit, folds, order, trust, held)``: see ``update_folds`` for V, order and trust."""
+"""What is done for every fold of a fit: ``(G, V, objective, loss, fit, folds, order, trust, held)``.
+
+G : (n, n) or (n, r) array
+    Gram matrix K; or features Z, the column of a bias last.
+V : (n, c) array
+    The Nystrom factor of ``nystrom_influence``, a column of ones for a bias last; of no use elsewhere.
+objective : Objective
+loss : pointer of type ``LOSS``
+fit : Fit
+    To all rows.
+folds : Folds
+order : int
+    Terms of the series; 0 asks for ``rho`` alone, and a Newton step for none of it.
+trust : float
+    A Newton step that strays by more than this share of what it promises has the status ``ASTRAY``.
+held : HeldOut
+    Overwritten.
+"""
 
 
 @inline

@@ -49,23 +49,7 @@ def newton_step(Z, V, objective, loss, fit, folds, order, trust, held):
     A fold with few curved rows is taken away from the factor of the whole system by Woodbury's formula. If ``order`` is
     not 0, ``rho`` is filled, as by ``influence``.
 
-    Parameters
-    ----------
-    Z : (n, r) array
-        Features, the column of a bias last.
-    V : (n, c) array
-        The Nystrom factor of ``nystrom_influence``, a column of ones for a bias last; of no use elsewhere.
-    objective : Objective
-    loss : pointer of type ``LOSS``
-    fit : Fit
-        To all rows.
-    folds : Folds
-    order : int
-        Terms of the series; 0 asks for ``rho`` alone, and a Newton step for none of it.
-    trust : float
-        A Newton step that strays by more than this share of what it promises has the status ``ASTRAY``.
-    held : HeldOut
-        Overwritten.
+    Its arguments are those of ``heldout.UPDATE``.
     """
     (w, _, d1, d2), (starts, gone, bounds, left, N), (out, rho, status, ends, _, _) = fit, folds, held
     lam, bias = objective.lam, objective.bias
@@ -134,10 +118,7 @@ def add_woodbury(R, C, x):
     x : (r,)
     """
     m, r = C.shape
-    Y, v, change = np.empty((m, r)), np.empty(m), np.empty(r)
-    for i in range(m):
-        for j in range(r):
-            Y[i, j] = C[i, j]
+    Y, v, change = C.copy(), np.empty(m), np.empty(r)
     solve_rows(R, Y)
     small = inner_products(C, Y)
     for i in range(m):
@@ -170,23 +151,7 @@ def influence(Z, V, objective, loss, fit, folds, order, trust, held):
     ``e_1 = N / (N - N_S) L^-1 (2 N_S lam w + Z_S' d1_S)``, ``e_{k+1} = L^-1 E e_k`` with
     ``E = (N Z_C' D_C Z_C - N_S H) / (N - N_S)``.
 
-    Parameters
-    ----------
-    Z : (n, r) array
-        Features, the column of a bias last.
-    V : (n, c) array
-        The Nystrom factor of ``nystrom_influence``, a column of ones for a bias last; of no use elsewhere.
-    objective : Objective
-    loss : pointer of type ``LOSS``
-    fit : Fit
-        To all rows.
-    folds : Folds
-    order : int
-        Terms of the series; 0 asks for ``rho`` alone, and a Newton step for none of it.
-    trust : float
-        A Newton step that strays by more than this share of what it promises has the status ``ASTRAY``.
-    held : HeldOut
-        Overwritten.
+    Its arguments are those of ``heldout.UPDATE``.
     """
     (w, _, d1, d2), (starts, _, _, left, N), (out, rho, status, _, _, _) = fit, folds, held
     lam, bias = objective.lam, objective.bias
@@ -245,10 +210,7 @@ def ratio(H, R, C, kept, gone):
     x, Lx = np.zeros(r), np.empty(r)
     v = np.empty(m)
     if m <= r:
-        Y = np.empty((m, r))
-        for i in range(m):
-            for j in range(r):
-                Y[i, j] = C[i, j]
+        Y = C.copy()
         solve_rows(R, Y)
         v = dominant_vector(inner_products(C, Y))
         multiply_transposed(Y, v, x)

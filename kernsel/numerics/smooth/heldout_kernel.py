@@ -100,23 +100,7 @@ def newton_step(K, V, objective, loss, fit, folds, order, trust, held):
 
     If ``order`` is not 0, ``rho`` is read off M: see ``ratio_at``.
 
-    Parameters
-    ----------
-    K : (n, n) array
-        Gram matrix.
-    V : (n, c) array
-        The Nystrom factor of ``nystrom_influence``, a column of ones for a bias last; of no use elsewhere.
-    objective : Objective
-    loss : pointer of type ``LOSS``
-    fit : Fit
-        To all rows.
-    folds : Folds
-    order : int
-        Terms of the series; 0 asks for ``rho`` alone, and a Newton step for none of it.
-    trust : float
-        A Newton step that strays by more than this share of what it promises has the status ``ASTRAY``.
-    held : HeldOut
-        Overwritten.
+    Its arguments are those of ``heldout.UPDATE``.
     """
     take_steps(K, objective, loss, fit, folds, order, trust, held)
 
@@ -271,23 +255,7 @@ def influence(K, V, objective, loss, fit, folds, order, trust, held):
     coefficients change by ``D^1/2 (M (c (e_1 + ... + e_{r-1})) - e_1 / mu)``. The row of a bias has ``sum d1_S`` in
     place of kappa, and ``c = 0``; its part of that is what the bias changes by.
 
-    Parameters
-    ----------
-    K : (n, n) array
-        Gram matrix.
-    V : (n, c) array
-        The Nystrom factor of ``nystrom_influence``, a column of ones for a bias last; of no use elsewhere.
-    objective : Objective
-    loss : pointer of type ``LOSS``
-    fit : Fit
-        To all rows.
-    folds : Folds
-    order : int
-        Terms of the series; 0 asks for ``rho`` alone, and a Newton step for none of it.
-    trust : float
-        A Newton step that strays by more than this share of what it promises has the status ``ASTRAY``.
-    held : HeldOut
-        Overwritten.
+    Its arguments are those of ``heldout.UPDATE``.
     """
     (a, f, d1, d2), (starts, _, _, left, N), (out, rho, status, _, _, _) = fit, folds, held
     lam, bias, n = objective.lam, objective.bias, f.size
@@ -392,23 +360,7 @@ def nystrom_influence(K, V, objective, loss, fit, folds, order, trust, held):
     FBIF18's formula with its sign and its mask corrected, for the square loss its Section 4.2. With a bias V has a last
     column of ones, without a ridge, and ``mu sum d1_S`` is taken off its entry of ``V' D kappa``.
 
-    Parameters
-    ----------
-    K : (n, n) array
-        Gram matrix.
-    V : (n, c) array
-        The Nystrom factor of ``nystrom_influence``, a column of ones for a bias last; of no use elsewhere.
-    objective : Objective
-    loss : pointer of type ``LOSS``
-    fit : Fit
-        To all rows.
-    folds : Folds
-    order : int
-        Terms of the series; 0 asks for ``rho`` alone, and a Newton step for none of it.
-    trust : float
-        A Newton step that strays by more than this share of what it promises has the status ``ASTRAY``.
-    held : HeldOut
-        Overwritten.
+    Its arguments are those of ``heldout.UPDATE``.
     """
     (a, f, d1, d2), (starts, _, _, left, N), (out, _, status, _, _, _) = fit, folds, held
     lam, bias = objective.lam, objective.bias

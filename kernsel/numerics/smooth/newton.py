@@ -19,7 +19,6 @@ from kernsel.numerics.runtime.blas import inner, multiply, ridged_cholesky, solv
 from kernsel.numerics.runtime.jit import LOSS, Compiled, b1, f8, f8_1, f8_2, f8_3, i8, i8_1, jit, pointer, record
 from kernsel.numerics.runtime.threads import one_blas_thread, share
 from kernsel.numerics.smooth.convergence import (
-    ASTRAY,
     CONVERGED,
     DECREMENT,
     EXACT,
@@ -27,7 +26,6 @@ from kernsel.numerics.smooth.convergence import (
     MAX_STEPS,
     NOT_FINITE,
     PULL,
-    REASONS,
     ROUGH,
     SINGULAR,
     UNFINISHED,
@@ -38,7 +36,6 @@ from kernsel.numerics.smooth.objective import (
     Direction,
     Objective,
     derivatives,
-    expand,
     inner_above,
     line_search,
     lone_bias_step,
@@ -55,20 +52,6 @@ from kernsel.numerics.smooth.systems import (
     solve_by_gradients,
     update_products,
 )
-
-__all__ = [
-    "ASTRAY",
-    "CONVERGED",
-    "DECREMENT",
-    "NOT_FINITE",
-    "REASONS",
-    "SINGULAR",
-    "UNFINISHED",
-    "expand",
-    "in_features",
-    "in_kernel",
-    "solve_paths",
-]
 
 
 class Factor(NamedTuple):
@@ -231,10 +214,7 @@ def in_features(Z, objective, loss, tol, factor, w, f):
     Parameters
     ----------
     Z : (n, r)
-    objective : Objective
-    loss : pointer of type ``LOSS``
-    tol : float
-        The fit ends with a full step that promises less than this share of J.
+    objective, loss, tol : as in ``in_kernel``
     factor : Factor
         Of no use here.
     w : (r,)

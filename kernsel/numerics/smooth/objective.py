@@ -9,9 +9,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from kernsel.numerics.runtime.jit import LOSS, f8, f8_1, f8_2, f8_3, i8, inline, jit, record
 from kernsel.numerics.smooth.convergence import (
     BIAS_ALONE,
@@ -24,8 +21,7 @@ from kernsel.numerics.smooth.convergence import (
     SEARCH_STEPS,
     SUFFICIENT_DECREASE,
 )
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 
 class Objective(NamedTuple):

@@ -47,15 +47,9 @@ from kernsel.numerics.runtime.blas import (
 from kernsel.numerics.runtime.jit import inline, pointer
 from kernsel.numerics.smooth.convergence import EXACT, REFITTED, ROUGH, UNFINISHED
 from kernsel.numerics.smooth.heldout import UPDATE
-from kernsel.numerics.smooth.objective import (
-    Direction,
-    Objective,
-    along,
-    derivatives,
-    inner_above,
-    line_search,
-)
+from kernsel.numerics.smooth.objective import Direction, Objective, along, derivatives, inner_above, line_search
 from kernsel.numerics.smooth.systems import add_rows
+from kernsel.types import Array, Indices
 
 GROUP = 16
 """Folds that are fitted side by side: enough for a matrix product, and little memory where every row is a fold."""
@@ -95,7 +89,7 @@ class Inverse(NamedTuple):
     """
 
     M: NDArray[np.float32]
-    root: NDArray[np.float64]
+    root: Array
     ridge: float
     error: float
 
@@ -113,10 +107,10 @@ class Group(NamedTuple):
         ``mu / mu0 - 1``.
     """
 
-    gone: NDArray[np.int64]
-    bounds: NDArray[np.int64]
-    blocks: NDArray[np.float64]
-    shorter: NDArray[np.float64]
+    gone: Indices
+    bounds: Indices
+    blocks: Array
+    shorter: Array
 
 
 @pointer(UPDATE)
@@ -125,23 +119,14 @@ def refit_folds(K, V, objective, loss, fit, folds, order, tol, held):
 
     Folds that are fitted are ``REFITTED``. Others stay ``UNFINISHED``, as do those that take too many steps.
 
+    Its arguments are those of ``heldout.UPDATE``, but for two.
+
     Parameters
     ----------
-    K : (n, n) array
-        Gram matrix.
     V : (t, 1) array
         1 for a fold that is wanted, else 0.
-    objective : Objective
-    loss : pointer of type ``LOSS``
-    fit : Fit
-        To all rows.
-    folds : Folds
-    order : int
-        Of no use here.
     tol : float
         A fit ends with a full step after which another one would promise less than the square of this share of J.
-    held : HeldOut
-        Overwritten.
     """
     t = folds.left.size
     wanted, count = np.empty(t, np.int64), 0

@@ -16,12 +16,10 @@ An unpenalised bias borders H with ones, as in Vapnik & Chapelle 2000 (their K_S
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.numerics.dense import Cholesky
 from kernsel.numerics.smooth.convergence import CONVERGED, SINGULAR
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 
 def spans_in_kernel(K: Array, bias: bool, d1: Array, d2: Array, mu: float) -> tuple[Array, int]:

@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numba.core import types
-from numpy.typing import NDArray
 
 from kernsel.numerics.left_out import FOLDS, Folds
 from kernsel.numerics.runtime.blas import add_products, cholesky, copy_lower, inner, invert_factor, multiply, solve_rows
@@ -25,6 +24,7 @@ from kernsel.numerics.runtime.jit import b1, f8, f8_1, f8_2, f8_3, i8, i8_1, jit
 from kernsel.numerics.runtime.threads import one_blas_thread, share
 from kernsel.numerics.smooth.convergence import SINGULAR
 from kernsel.numerics.square.spectral import ROUNDING
+from kernsel.types import Array
 
 DECOMPOSITION = 10.0
 """Factorisations with the inverse of the factor, and the blocks, that cost what an eigendecomposition costs."""
@@ -54,9 +54,9 @@ class System(NamedTuple):
         What the rounding errors of K may come to: no smaller ridge counts.
     """
 
-    K: NDArray[np.float64]
-    root: NDArray[np.float64]
-    Y: NDArray[np.float64]
+    K: Array
+    root: Array
+    Y: Array
     least: float
 
 

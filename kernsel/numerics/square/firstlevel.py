@@ -74,14 +74,7 @@ def fit_landmarks(
         Kernel values of the rows with the landmarks.
     W : (m, m) array
         Kernel values of the landmarks. Those that the others make superfluous get no coefficient.
-    Y : (k, n) array
-        Targets.
-    s : (n,) array
-        Sample weights, ones without.
-    bias : int
-        1 with an unpenalised bias.
-    lam : float
-        The ridge is ``lam`` times the sum of the weights.
+    Y, s, bias, lam : as in ``fit``
     """
     N = s.sum()
     Z, kept, T, _ = lowrank.landmark_factor(C, W, 0.0)

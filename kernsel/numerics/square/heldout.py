@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numba.core import types
-from numpy.typing import NDArray
 
 from kernsel.numerics.left_out import FOLDS, Folds, take_rows
 from kernsel.numerics.runtime.blas import (
@@ -31,6 +30,7 @@ from kernsel.numerics.runtime.jit import Compiled, f8, f8_1, f8_2, f8_3, i8, i8_
 from kernsel.numerics.runtime.threads import one_blas_thread, share
 from kernsel.numerics.smooth.convergence import CONVERGED, SINGULAR
 from kernsel.numerics.square.spectral import ROUNDING, Spectrum
+from kernsel.types import Array, Indices
 
 DOMINATED = 1 / 32
 """A ridge dominates products whose trace is below this share of it: some ten rounds of a fixed point then give all
@@ -56,11 +56,11 @@ class System(NamedTuple):
         1 where the last column of features is that of a bias.
     """
 
-    U: NDArray[np.float64]
-    ev: NDArray[np.float64]
-    Y: NDArray[np.float64]
-    C: NDArray[np.float64]
-    G: NDArray[np.float64]
+    U: Array
+    ev: Array
+    Y: Array
+    C: Array
+    G: Array
     bias: int
 
 
@@ -70,7 +70,7 @@ class Fold(NamedTuple):
 
     lo: int
     hi: int
-    away: NDArray[np.int64]
+    away: Indices
     left: float
     N: float
 
@@ -198,11 +198,7 @@ def heldout_features(
         Their products ``Z' Z``.
     bias : int
         1 where the last column is that of a bias, which has no ridge.
-    Y : (k, n) array
-        Weighted targets, ``S^1/2 y``.
-    lams : (L,) array
-        Regularisation: without fold S the ridge is ``left_S lam``.
-    folds : Folds
+    Y, lams, folds : as in ``heldout_square``
     """
     alone = columns_alone(Z, G)
     out, status = np.zeros((len(Y), lams.size, len(Z))), np.zeros(lams.size, np.int64)
@@ -217,12 +213,7 @@ def heldout_features(
 def columns_alone(Z: np.ndarray, G: np.ndarray) -> np.ndarray:
     """Say which columns overlap with no other one by more than rounding, in whatever rows: (r,) bool.
 
-    Parameters
-    ----------
-    Z : (n, r) array
-        Weighted features, ``S^1/2 Z``, the column of a bias last.
-    G : (r, r) array
-        Their products ``Z' Z``.
+    Z and G are as in ``heldout_features``.
     """
     length = np.sqrt(np.diag(G))
     bound = ROUNDING * np.outer(length, length)
@@ -237,15 +228,7 @@ def columns_alone(Z: np.ndarray, G: np.ndarray) -> np.ndarray:
 def without_columns(Z: np.ndarray, Y: np.ndarray, lams: np.ndarray, folds: Folds) -> np.ndarray:
     """Return the held-out outputs ``(k, L, n)`` of orthogonal columns: ``w = Z' y / (diag(Z' Z) + ridge)``.
 
-    Parameters
-    ----------
-    Z : (n, r) array
-        Weighted features, ``S^1/2 Z``, the column of a bias last.
-    Y : (k, n) array
-        Weighted targets, ``S^1/2 y``.
-    lams : (L,) array
-        Regularisation: without fold S the ridge is ``left_S lam``.
-    folds : Folds
+    The arguments are as in ``heldout_features``.
     """
     starts, away, bounds, left, _ = folds
     places = [slice(lo, hi) for lo, hi in pairwise([*starts, len(Z)])]  # what is never held out comes last

@@ -22,12 +22,7 @@ def influence_square(
 
     Parameters
     ----------
-    spectrum : Spectrum
-    Y : (k, n) array
-        Weighted targets, ``S^1/2 y``.
-    lams : (L,) array
-        Regularisation: without fold S the ridge is ``left_S lam``.
-    folds : Folds
+    spectrum, Y, lams, folds : as in ``heldout_square``
     order : int
         Number of terms of the series; 0 asks for ``rho`` alone.
     """

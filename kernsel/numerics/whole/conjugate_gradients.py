@@ -9,13 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.numerics.runtime.threads import one_blas_thread
 from kernsel.numerics.whole.preconditioners import ALL, Preconditioner
-from kernsel.numerics.whole.tiles import Array, KernelMatrix, Span
-
-Indices = NDArray[np.int64]
+from kernsel.numerics.whole.tiles import KernelMatrix, Span
+from kernsel.types import Array, Indices
 
 GOAL = 1e-10
 """Residual, relative to the right-hand side, at which conjugate gradients stop."""

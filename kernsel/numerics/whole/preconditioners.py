@@ -22,15 +22,13 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.numerics.dense import Cholesky
 from kernsel.numerics.lowrank import pivoted_cholesky
 from kernsel.numerics.runtime.threads import one_blas_thread
-from kernsel.numerics.whole.tiles import Array, KernelMatrix, Span, share_jobs, spans
+from kernsel.numerics.whole.tiles import KernelMatrix, Span, share_jobs, spans
 from kernsel.numerics.whole.triangle import Triangle
-
-Indices = NDArray[np.int64]
+from kernsel.types import Array, Indices
 
 ALL = -1
 """In place of the number of a fold: no row is left out."""
@@ -96,14 +94,7 @@ class Factored:
     def apply(self, R: Array, folds: Indices, ridges: Array) -> Array:
         """Return ``P_TT^-1 r`` for each column of R (n, c), computed in the precision of the factor.
 
-        Parameters
-        ----------
-        R : (n, c) array
-            0 in the rows of each column's fold.
-        folds : (c,) array
-            Number of the fold that is left out, or ``ALL``.
-        ridges : (c,) array
-            Of no use here: the factor has one ridge.
+        The factor has one ridge, so ridges is not used; for the arguments see ``Preconditioner``.
         """
         size = np.sqrt(np.einsum("ij,ij->j", R, R))  # float32 has a range of its own
         size = np.where(size > 0, size, 1.0)
@@ -304,17 +295,7 @@ class LowRank:
         return self._factors[key]
 
     def apply(self, R: Array, folds: Indices, ridges: Array) -> Array:
-        """Return ``P_TT^-1 r`` for each column of R (n, c), by Woodbury's identity.
-
-        Parameters
-        ----------
-        R : (n, c) array
-            0 in the rows of each column's fold.
-        folds : (c,) array
-            Number of the fold that is left out, or ``ALL``.
-        ridges : (c,) array
-            The ridge of each column.
-        """
+        """Return ``P_TT^-1 r`` for each column of R (n, c), by Woodbury's identity: see ``Preconditioner``."""
         r = self.F.shape[1]
         inner, out = np.empty((r, R.shape[1])), np.empty_like(R)
 

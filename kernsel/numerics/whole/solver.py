@@ -20,9 +20,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kernsel.numerics.runtime.threads import one_blas_thread
-from kernsel.numerics.whole.conjugate_gradients import PASSES, Indices, Solution, conjugate_gradients
+from kernsel.numerics.whole.conjugate_gradients import PASSES, Solution, conjugate_gradients
 from kernsel.numerics.whole.preconditioners import ALL, FLOOR, Factored, LowRank, Preconditioner, Refused, factorise
-from kernsel.numerics.whole.tiles import Array, KernelMatrix, Span
+from kernsel.numerics.whole.tiles import KernelMatrix, Span
+from kernsel.types import Array, Indices
 
 ENOUGH = 1e-9
 """Residual up to which a result is accepted unless another one is given, computed anew from the solution. The error at

@@ -16,16 +16,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from numba.core import types
-from numpy.typing import NDArray
 
 from kernsel.numerics.gram import FORMULA, PAIRS, STATISTICS, TILE, Formula, compute_tile, pairs_of
-from kernsel.numerics.points import Points
+from kernsel.numerics.points import Kernel, Points
 from kernsel.numerics.runtime.jit import CONTRACT, f8_2, i8, jit
 from kernsel.numerics.runtime.threads import one_blas_thread, share
+from kernsel.types import Array, Indices
 
-Array = NDArray[np.float64]
 Span = tuple[int, int]
-Kernel = Callable[[Points, Points], Array]
 
 BLOCK = 4 * TILE
 """Rows of a block: its 1.8 MB lie in the second-level cache of one core, and matrix products of that size reach the
@@ -86,11 +84,11 @@ class KernelMatrix(ABC):
         """Return a block of K, a new array in float64."""
 
     @abstractmethod
-    def subset(self, rows: NDArray[np.int64]) -> KernelMatrix:
+    def subset(self, rows: Indices) -> KernelMatrix:
         """Return the matrix of some of the rows."""
 
     @abstractmethod
-    def points(self, rows: NDArray[np.int64]) -> Points:
+    def points(self, rows: Indices) -> Points:
         """Return some of the rows."""
 
     @abstractmethod
@@ -202,10 +200,10 @@ class FormulaMatrix(KernelMatrix):
     def block(self, rows: Span, columns: Span) -> Array:
         return self._blocks(rows, columns)
 
-    def subset(self, rows: NDArray[np.int64]) -> FormulaMatrix:
+    def subset(self, rows: Indices) -> FormulaMatrix:
         return FormulaMatrix(self.statistic, self.points(rows), self.formula, self.size)
 
-    def points(self, rows: NDArray[np.int64]) -> Array:
+    def points(self, rows: Indices) -> Array:
         return np.ascontiguousarray(self.X[rows])
 
     def cross(self, Z: Points) -> CrossMatrix:
@@ -240,10 +238,10 @@ class CallableMatrix(KernelMatrix):
     def block(self, rows: Span, columns: Span) -> Array:
         return self.kernel(self.X[slice(*rows)], self.X[slice(*columns)])
 
-    def subset(self, rows: NDArray[np.int64]) -> CallableMatrix:
+    def subset(self, rows: Indices) -> CallableMatrix:
         return CallableMatrix(self.kernel, self.X[rows], self.size)
 
-    def points(self, rows: NDArray[np.int64]) -> Points:
+    def points(self, rows: Indices) -> Points:
         return self.X[rows]
 
     def cross(self, Z: Points) -> CrossMatrix:

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from kernsel.numerics.whole.tiles import BLOCK, Array, share_jobs, spans
+from kernsel.numerics.whole.tiles import BLOCK, share_jobs, spans
+from kernsel.types import Array
 
 Block = NDArray[Any]
 """An array of the triangle's own precision."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.data import Dataset
 from kernsel.heldout.errors import Errors
@@ -25,9 +24,7 @@ from kernsel.representation.ranks import LowRank
 from kernsel.search.candidate import Candidate
 from kernsel.selection.drivers import Driver
 from kernsel.selection.parts.work import Facts, HeldOutSums, hold_out_part, pass_part, same, sum_part
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from kernsel.types import Array, Indices
 
 
 class Scored(NamedTuple):

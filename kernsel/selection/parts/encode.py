@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from kernsel.data import Dataset, in_parts
 from kernsel.data.choices import make_choices
 from kernsel.data.copies import check_copies
@@ -21,8 +18,7 @@ from kernsel.data.target import Target, find_spread
 from kernsel.selection.drivers import Driver
 from kernsel.selection.parts import work
 from kernsel.selection.plan import Plan
-
-Array = NDArray[np.float64]
+from kernsel.types import Array
 
 
 @dataclass(frozen=True)

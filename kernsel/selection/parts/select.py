@@ -16,7 +16,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.criteria import CV
 from kernsel.data import Dataset
@@ -51,9 +50,7 @@ from kernsel.selection.parts.work import (
 )
 from kernsel.selection.plan import WORDS, Plan
 from kernsel.selection.result import Selection
-from kernsel.types import Progress
-
-Array = NDArray[np.float64]
+from kernsel.types import Array, Progress
 
 RANK = 1000
 """Landmarks, unless a number is given."""

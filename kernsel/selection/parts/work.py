@@ -7,10 +7,9 @@ where both are done, and who wants the sum finishes it.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernsel.data.encoding import Encoder
 from kernsel.data.in_parts import Columns, Part, Rows, naming
@@ -27,11 +26,8 @@ from kernsel.numerics.blocks.passes import PassSums, Request, add_up
 from kernsel.numerics.blocks.sums import Sums, segment_sums
 from kernsel.numerics.points import Points
 from kernsel.protocols import Learner
+from kernsel.types import Array, Indices
 
-if TYPE_CHECKING:
-    pass
-
-Array = NDArray[np.float64]
 S = TypeVar("S")
 
 
@@ -51,7 +47,7 @@ class Encoded(NamedTuple):
     X: Points
     Y: Array
     s: Array
-    starts: NDArray[np.int64]
+    starts: Indices
 
 
 class Facts(NamedTuple):
