@@ -187,15 +187,8 @@ def whole_selection(
     if candidates[0] not in compared:
         return UNKNOWN
     best = compared.index(candidates[0])
-    scores, shift = np.array([c.value for c in compared]), np.zeros(len(compared))
-    if chosen.anew:
-        (deal, *_), (F, *_) = chosen.deals, chosen.outputs
-        reported = board.errors.by_row(deal, F)
-        if deal.margins is not None:  # what they give back is so for all candidates alike
-            errors = np.maximum(errors + (reported - board.errors.by_row(rows, F)), 0.0)
-        if chosen.unseen:
-            more = float(rows.mean(reported)) - float(rows.mean(errors[best]))
-            shift[[freedom > 0 for _, _, freedom in fair]] = more
+    scores = np.array([c.value for c in compared])
+    errors, shift = _as_reported(board, chosen, errors, best, np.array([freedom > 0 for _, _, freedom in fair]))
     table = LossTable(
         values,
         errors,
@@ -216,6 +209,25 @@ def whole_selection(
     else:
         error, low, high = (board.errors.unit * math.sqrt(max(each, 0.0)) for each in (error, low, high))
     return Procedure(compared, *_beside(table, scores, best, drawn), error, low, high)
+
+
+def _as_reported(
+    board: Board, chosen: HeldOutChoice, errors: Losses | Array, best: int, learnt: Mask
+) -> tuple[Losses | Array, Array]:
+    """Return errors (C, n) where outputs of the choice, number ``best``, are others than those that it was scored by.
+
+    What margins give back at a row is so for all candidates alike. What a kernel has seen is put on top of the mean of
+    all that were ``learnt`` (C,): these means are the second value.
+    """
+    shift = np.zeros(len(errors))
+    if chosen.anew:
+        rows, deal, F = board.rows, chosen.deals[0], chosen.outputs[0]
+        reported = board.errors.by_row(deal, F)
+        if deal.margins is not None:
+            errors = np.maximum(errors + (reported - board.errors.by_row(rows, F)), 0.0)
+        if chosen.unseen:
+            shift[learnt] = float(rows.mean(reported)) - float(rows.mean(errors[best]))
+    return errors, shift
 
 
 def compare_verified(
