@@ -188,10 +188,10 @@ def whole_selection(
         return UNKNOWN
     best = compared.index(candidates[0])
     scores = np.array([c.value for c in compared])
-    errors, shift = _as_reported(board, chosen, errors, best, np.array([freedom > 0 for _, _, freedom in fair]))
+    reported, shift = _as_reported(board, chosen, errors, best, np.array([freedom > 0 for _, _, freedom in fair]))
     table = LossTable(
         values,
-        errors,
+        reported,
         scores - means,
         shift,
         np.array([c.score_se or 0.0 for c in compared]),
