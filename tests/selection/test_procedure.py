@@ -36,7 +36,7 @@ from kernsel.selection.loss_table import (
     resampled,
     skewness_of_mean,
 )
-from kernsel.selection.procedure import units_of
+from kernsel.selection.procedure import units_of, whole_selection
 
 RULES = [
     Rule("minimum", 0.0),
@@ -437,50 +437,45 @@ class Seen:
         return True
 
 
-def test_what_a_kernel_has_seen_is_put_on_top(monkeypatch):
-    """The mean loss is higher by the difference that learning without the rows makes for the choice."""
+@pytest.fixture
+def asked(monkeypatch):
+    """The arguments of the last call of ``whole_selection``."""
     from kernsel.selection import run as searching
 
-    asked = {}
-    original = searching.whole_selection
+    arguments = []
 
-    def spy(*arguments):
-        asked["arguments"] = arguments
-        return original(*arguments)
+    def spy(*given):
+        arguments[:] = given
+        return whole_selection(*given)
 
     monkeypatch.setattr(searching, "whole_selection", spy)
+    return arguments
+
+
+def test_what_a_kernel_has_seen_is_put_on_top(asked):
+    """The mean loss is higher by the difference that learning without the rows makes for the choice."""
     tables.choose(*tables.waves(), **GRID)
-    found, dataset, candidates, rule, folds, chosen, _ = asked["arguments"]
+    found, dataset, candidates, rule, folds, chosen, _ = asked
     chosen = replace(chosen, deals=found.deals)  # without margins
     flat = replace(chosen, outputs=[np.zeros((1, 60))], unseen=True)
     given, rows, unit = (found, dataset, candidates, rule, folds), found.rows, found.errors.unit
-    before, seen = original(*given, chosen, None), original(*given, flat, Seen(lambda kernel: 1))
+    before, seen = whole_selection(*given, chosen, None), whole_selection(*given, flat, Seen(lambda kernel: 1))
     more = rows.mean(rows.Y[0] ** 2) - (candidates[0].error / unit) ** 2
     assert (seen.error / unit) ** 2 == pytest.approx((before.error / unit) ** 2 + more, rel=1e-5)
     taus = {c.kernel for c in candidates if c.kernel != candidates[0].kernel}
-    plain = original(*given, chosen, Seen(lambda kernel: int(kernel in taus)))
+    plain = whole_selection(*given, chosen, Seen(lambda kernel: int(kernel in taus)))
     assert len(plain.pairs) == 3  # only kernels that have seen nothing
-    assert "can't be learnt without" in original(*given, chosen, Seen(lambda kernel: 1))
+    assert "can't be learnt without" in whole_selection(*given, chosen, Seen(lambda kernel: 1))
 
 
-def test_margins_lower_the_error_of_the_whole_selection_by_what_they_give_back(monkeypatch):
+def test_margins_lower_the_error_of_the_whole_selection_by_what_they_give_back(asked):
     """Losses of rows beyond the range of the others are those of the choice, within the wider range."""
-    from kernsel.selection import run as searching
-
-    asked = {}
-    original = searching.whole_selection
-
-    def spy(*arguments):
-        asked["arguments"] = arguments
-        return original(*arguments)
-
-    monkeypatch.setattr(searching, "whole_selection", spy)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2))
     result = tables.choose(X, X @ [2.0, 1.0] + 0.1 * rng.normal(size=60), kernel="linear")
-    *given, chosen, unseen = asked["arguments"]
+    *given, chosen, unseen = asked
     assert result.data["margins"] is not None
-    narrow = original(*given, replace(chosen, deals=given[0].deals), unseen)
+    narrow = whole_selection(*given, replace(chosen, deals=given[0].deals), unseen)
     assert result.procedure.error < 0.95 * narrow.error
     assert result.procedure.high < narrow.high
     assert result.procedure.error > result.best.error
