@@ -11,7 +11,7 @@ import numpy.typing as npt
 from kernsel.data.dates import LIKE_DATES, LIKE_ISO
 from kernsel.data.decimals import NUMERIC, SIGNS
 from kernsel.data.gaps import PADDED, PADDED_WORDS
-from kernsel.data.signs import SIGNS_READ, find_sign, read_marked
+from kernsel.data.signs import SIGNS_READ, are_signed, find_sign, read_marked
 from kernsel.errors import DataError
 from kernsel.numerics.points import Points, as_points, dense, is_sparse
 from kernsel.types import Array, Indices, Mask
@@ -230,14 +230,33 @@ def _check_flaws(
         )
     alike = texts.str.fullmatch(NUMBER_LIKE if texts.nunique() > FEW else MARKED).to_numpy(dtype=bool)
     if 2 * counts[bad][alike].sum() > counts[bad].sum():
-        odd = texts[alike].iloc[0]
-        sign = next((sign for sign in SIGNS if sign in odd and not bad[column.notna().to_numpy()].all()), None)
-        way = "say how numbers are written by --decimal and --thousands"
+        odd, way = _odd_and_way(texts, texts[alike].iloc[0], bool(bad[column.notna().to_numpy()].all()))
         other = instead or f"give --drop {name}, or --categorical {name}"
         raise DataError(
             f"column {name!r} holds what looks like numbers or dates but can't be read as numbers (first: {odd!r}); "
-            f"{way if sign is None else f'write {sign} beside all numbers or beside none'}, or {other}"
+            f"{way}, or {other}"
         )
+
+
+def _odd_and_way(texts: pd.Series, first: str, alone: bool) -> tuple[str, str]:
+    """Return a text that isn't read as a number, and what to do about it.
+
+    Parameters
+    ----------
+    texts : Series of str
+        Those of a column that aren't read as numbers.
+    first : str
+        The first of them that looks like a number.
+    alone : bool
+        Whether there are no others.
+    """
+    sign = next((sign for sign in SIGNS if sign in first), None)
+    if sign is not None and not alone:
+        return first, f"write {sign} beside all numbers or beside none"
+    signed = np.ones(len(texts), np.bool_) if sign is None else are_signed(texts, sign)
+    if signed.any() and not signed.all():
+        return texts[~signed].iloc[0], f"write {sign} and a number in each, and - in front of what is below 0"
+    return first, "say how numbers are written by --decimal and --thousands"
 
 
 def _are_codes(texts: pd.Series) -> bool:

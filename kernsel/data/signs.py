@@ -14,7 +14,7 @@ import numpy as np
 
 from kernsel.data.decimals import NUMERIC, SIGNS, Marks
 from kernsel.errors import DataError
-from kernsel.types import Array
+from kernsel.types import Array, Mask
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,11 +32,15 @@ def find_sign(column: pd.Series) -> str | None:
     sign = next((each for each in SIGNS if len(values) and each in str(values.iloc[0])), None)
     if sign is None:
         return None
-    values = values.astype(str).str.strip()
-    if not bool(values.str.count(re.escape(sign)).eq(1).all()):
-        return None
-    outside = values.str.fullmatch(rf"[+-]? ?{re.escape(sign)}.*|.*{re.escape(sign)}")
-    return sign if bool((outside & without_sign(values, sign).str.fullmatch(NUMERIC)).all()) else None
+    return sign if bool(are_signed(values, sign).all()) else None
+
+
+def are_signed(texts: pd.Series, sign: str) -> Mask:
+    """Say which texts (n,) are numbers with a sign beside each, once."""
+    texts = texts.astype(str).str.strip()
+    once = texts.str.count(re.escape(sign)).eq(1)
+    outside = texts.str.fullmatch(rf"[+-]? ?{re.escape(sign)}.*|.*{re.escape(sign)}")
+    return np.asarray(once & outside & without_sign(texts, sign).str.fullmatch(NUMERIC), dtype=bool)
 
 
 def without_sign(column: pd.Series, sign: str) -> pd.Series:

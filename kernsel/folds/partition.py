@@ -211,11 +211,7 @@ class Partition:
 
     def _widened(self, limits: Array) -> Array:
         """Return limits (2, k) or (2, k, t) of outputs with the margins."""
-        if self.margins is None:
-            return limits
-        low, high = limits
-        below, above = self.margins.reshape(self.margins.shape + (1,) * (low.ndim - 1))
-        return np.stack([low - below * (high - low), high + above * (high - low)])
+        return limits if self.margins is None else widened(limits, self.margins)
 
     def clipped_apart(self, F: Array) -> Array:
         """Return held-out outputs (k, ..., n) within the range of the targets that their own fit was trained on.
@@ -238,6 +234,13 @@ def shares_of(deals: Sequence[Partition]) -> Array:
     """Return the share of each deal in a mean over all rows that are held out, once for each time that they are."""
     sums = np.array([rows.s[: rows.held].sum() for rows in deals])
     return np.asarray(sums / sums.sum())
+
+
+def widened(limits: Array, margins: Array) -> Array:
+    """Return limits (2, k) or (2, k, t) with margins (2, k) below and above, in widths between them."""
+    low, high = limits
+    below, above = margins.reshape(margins.shape + (1,) * (low.ndim - 1))
+    return np.stack([low - below * (high - low), high + above * (high - low)])
 
 
 def _within(F: Array, limits: Array) -> Array:

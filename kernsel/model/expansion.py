@@ -84,6 +84,8 @@ class Expansion:
         From which output on the second of two labels is predicted; None for 0.
     sufficient : SufficientStatistics or None
         What new rows are added to; None where the fit is no solution of sums over its rows.
+    margins : (2, k) array or None
+        How far the limits are below and above the range of the targets, in its widths; None for not at all.
     """
 
     kernel: Kernel
@@ -105,6 +107,7 @@ class Expansion:
     label_dtype: str | None = None
     threshold: Threshold | None = None
     sufficient: SufficientStatistics | None = None
+    margins: Array | None = None
 
     def decision(self, table: pd.DataFrame | npt.ArrayLike | Points) -> Array:
         """Return the outputs f of new rows; for two classes, the margin of the second label, which is chosen from 0 on.

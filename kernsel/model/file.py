@@ -55,6 +55,7 @@ _MEMBERS: dict[str, tuple[tuple[str, ...], int]] = {
     "output_shift": (_REAL, 1),
     "output_scale": (_REAL, 1),
     "limits": (_REAL, 2),
+    "margins": (_REAL, 2),
     "intervals_coefficients": (_REAL, 3),
     "intervals_biases": (_REAL, 2),
     "intervals_residuals": (_REAL, 2),
@@ -169,6 +170,9 @@ def check_shapes(contents: Arrays, m: int) -> None:
     wanted: dict[str, tuple[int, ...]] = {"coefficients": (k, m), "output_shift": (k,), "output_scale": (k,)}
     if "limits" in contents:
         wanted["limits"] = (2, k)
+    if "margins" in contents:
+        wanted["margins"] = (2, k)
+        _need("limits" in contents and bool((contents["margins"] >= 0).all()), "margins of no limits, or below 0")
     if any(name.startswith("intervals_") for name in contents):
         t, n = len(contents["intervals_starts"]) - 1, contents["intervals_weights"].size
         classes = "intervals_classes" in contents

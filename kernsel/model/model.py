@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from kernsel.numerics.points import Points
 
 _ARRAYS = ("coefficients", "bias", "output_shift", "output_scale")
+_OF_SOME = ("limits", "margins")
 _OF_INTERVALS = ("coefficients", "biases", "residuals", "starts", "weights")
 _OF_SOME_INTERVALS = ("limits", "classes", "strata")
 
@@ -193,8 +194,7 @@ class Model(Expansion):
         if self.calibration is not None:
             header["calibration"] = self.calibration.to_json()
         arrays = {**rows_to(self.rows), **{name: getattr(self, name) for name in _ARRAYS}}
-        if self.limits is not None:
-            arrays["limits"] = self.limits
+        arrays |= {name: getattr(self, name) for name in _OF_SOME if getattr(self, name) is not None}
         if self.sufficient is not None:
             header["sums"], more = self.sufficient.to_arrays()
             arrays |= more
@@ -256,7 +256,8 @@ class Model(Expansion):
             values["sufficient"] = SufficientStatistics.of_arrays(header["sums"], contents)
         encoder = None if header["encoder"] is None else Encoder.from_json(header["encoder"])
         kernel = from_spec(header["kernel"])
-        return cls(kernel=kernel, rows=rows, encoder=encoder, limits=contents.get("limits"), **values)
+        values |= {name: contents.get(name) for name in _OF_SOME}
+        return cls(kernel=kernel, rows=rows, encoder=encoder, **values)
 
 
 load = Model.load

@@ -12,9 +12,11 @@ from kernsel.data.encoding import Encoder
 from kernsel.data.more import encode_more
 from kernsel.data.target import class_codes
 from kernsel.errors import ModelError, OptionError, SelectionWarning
+from kernsel.folds.partition import widened
 from kernsel.model.expansion import Expansion
 from kernsel.model.sufficient import Expanded, SufficientStatistics
 from kernsel.numerics.runtime.threads import one_blas_thread
+from kernsel.types import Array
 
 M = TypeVar("M", bound=Expansion)
 
@@ -52,12 +54,24 @@ def with_rows(model: M, table: object, y: Any, weights: Any = None) -> M:
     for text in losses.warnings:
         warnings.warn(text, SelectionWarning, stacklevel=4)
     coefficients, bias = grown.coupled(grown.expansion())
-    limits = model.limits
-    if limits is not None:
-        limits = np.stack([np.minimum(limits[0], more.Y.min(axis=1)), np.maximum(limits[1], more.Y.max(axis=1))])
+    limits = None if model.limits is None else _limits_with(model.limits, model.margins, more.Y)
     before = dict(model.provenance)
     updates = [*before.get("updates", []), {"rows": m, "loss": losses.found, "loss_expected": losses.expected}]
     return replace(
         model, coefficients=coefficients, bias=bias, limits=limits, sufficient=grown,
         provenance=before | {"rows": before.get("rows", 0) + m, "updates": updates},
     )  # fmt: skip
+
+
+def _limits_with(limits: Array, margins: Array | None, Y: Array) -> Array:
+    """Return limits (2, k) of outputs that know new targets (k, m), as far beyond the range as they are."""
+    if margins is None:
+        return _range_with(limits, Y)
+    width = (limits[1] - limits[0]) / (1.0 + margins.sum(axis=0))
+    before = np.stack([limits[0] + margins[0] * width, limits[1] - margins[1] * width])
+    return widened(_range_with(before, Y), margins)
+
+
+def _range_with(limits: Array, Y: Array) -> Array:
+    """Return the ends (2, k) of a range that has targets (k, m) as well."""
+    return np.stack([np.minimum(limits[0], Y.min(axis=1)), np.maximum(limits[1], Y.max(axis=1))])

@@ -100,7 +100,8 @@ def fit_choice(setting: Setting, board: Board, chosen: HeldOutChoice) -> Fitted:
     intervals = _intervals(setting.intervals, path, deals[0], dataset, residuals_of, coupling)
     sufficient = _sufficient(path, dataset, raw, coupling)
     model = _make_model(path, dataset, calibration, intervals, coupling, sufficient, best)
-    model = replace(model, threshold=threshold, limits=deals[0].limits if rows.clip else None)
+    limits = deals[0].limits if rows.clip else None
+    model = replace(model, threshold=threshold, limits=limits, margins=deals[0].margins)
     return Fitted(best, path, deals, outputs, raw_error, probabilities, model)
 
 

@@ -261,10 +261,13 @@ class Selection:
             "new rows; rho: near 1 least sure, or exact (kernsel guide first-selection)"
         )
         lines = textwrap.wrap(legend, WIDTH, **_INDENTED)
-        others = self.data.get("relevances", {}).get("unseen") or self.data.get("margins")
-        if others or self.options["calibration"] == "softmax":
+        if self.data.get("relevances", {}).get("unseen") or self.options["calibration"] == "softmax":
             lines.append(
                 "  the error of the choice is of outputs made anew after the search, those below it of the search's"
+            )
+        elif self.data.get("margins"):
+            lines.append(
+                "  the error of the choice is of outputs that may leave the range, those below it of outputs within"
             )
         if self.best.tuned:
             names = listing(self.best.tuned)

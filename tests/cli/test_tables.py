@@ -155,6 +155,11 @@ WRONG = {
         ["t.csv"],
         "can't be read as numbers (first: '0.5%'); write % beside all numbers or beside none, or give --drop p",
     ),
+    "money below 0 in brackets": (
+        "p,y\n" + "".join(f"{f'(${i}.50)' if i % 4 == 2 else f'${i}.50'},{i}\n" for i in range(30)),
+        ["t.csv"],
+        "(first: '($2.50)'); write $ and a number in each, and - in front of what is below 0, or give --drop p",
+    ),
     "few rows": (
         "a,y\n1.5,2\n2,2.5\n7,3\n3,3\n",
         ["t.csv"],

@@ -127,6 +127,8 @@ def test_what_is_reported_is_of_those_predictions(chosen):
     assert chosen.heldout.max() > np.sort(y)[-2] or chosen.heldout.min() < np.sort(y)[1]
     assert chosen.procedure.low < chosen.best.error < chosen.procedure.high
     assert any("leave the range of the training target" in note for note in chosen.data["notes"])
+    assert "is of outputs that may leave the range, those below it of outputs within" in chosen.summary()
+    assert "made anew" not in chosen.summary()
 
 
 def test_intervals_and_a_saved_model_go_as_far(chosen, tmp_path):

@@ -285,3 +285,25 @@ def test_the_command(tmp_path):
     assert f"{MORE} new rows, {N + MORE} in all" in shown.stdout
     model = load(tmp_path / "old.npz").update(X[N:], f[N:], np.ones(MORE))
     np.testing.assert_array_equal(load(tmp_path / "new.npz").coefficients, model.coefficients)
+
+
+@pytest.mark.parametrize("several", [False, True], ids=["", "several targets"])
+def test_margins_stay_as_wide_as_the_range(several, tmp_path):
+    rng = np.random.default_rng(3)
+    X, more = rng.normal(size=(60, 3)), 3.0 * rng.normal(size=(40, 3))
+    slopes = np.array([[3.0, -2.0, 1.0], [0.0, 1.0, 1.0]]).T
+    y, others = X @ slopes + 0.1 * rng.normal(size=(60, 2)), more @ slopes
+    if not several:
+        y, others = y[:, 0], others[:, 0]
+    selection = kernsel.select(X, y, kernel="linear", rank=3)
+    margins = np.array(selection.data["margins"])
+    assert margins.any()
+    selection.model.save(tmp_path / "before.npz")
+    model = load(tmp_path / "before.npz")
+    within = model.update(X[:5], y[:5])
+    np.testing.assert_allclose(within.limits, model.limits, rtol=0, atol=1e-12)
+    for updated in (within.update(more, others), model.update(more[:20], others[:20]).update(more[20:], others[20:])):
+        Y = encoded(model, np.concatenate([y, others]))
+        width = np.ptp(Y, axis=1)
+        wanted = [Y.min(axis=1) - margins[0] * width, Y.max(axis=1) + margins[1] * width]
+        np.testing.assert_allclose(updated.limits, wanted, rtol=0, atol=1e-12)

@@ -117,6 +117,21 @@ def test_losses_and_model_are_those_of_refits_on_all_rows(small, kind):
     np.testing.assert_allclose(outputs.T, fit, rtol=0, atol=atol + magnified)
 
 
+def test_margins_of_the_sample_are_not_those_of_all_rows(small, monkeypatch):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(N, 2)), columns=["a", "b"])
+    y = (3.0 * frame["a"] - 2.0 * frame["b"] + 0.1 * rng.normal(size=N)).rename("y")
+    plan = Plan(kernel="linear", folds=FOLDS, rank=2, grid={"lambda": [1e-3, 1e-2]}, extend=False)
+    samples, carry_out = [], spread.carry_out
+    monkeypatch.setattr(spread, "carry_out", lambda *given: samples.append(carry_out(*given)) or samples[0])
+    found = spread.select_parts(cut(frame, y), InProcess(), plan)
+    assert samples[0].model.margins.any()
+    assert found.data["margins"] is found.model.margins is None
+    assert not any("leave the range" in note for note in found.data["notes"])
+    wide = pd.DataFrame({"a": [9.0, -9.0], "b": [-9.0, 9.0]})
+    np.testing.assert_allclose(found.model.predict(wide), [y.max(), y.min()], rtol=1e-12)
+
+
 def test_the_time_is_that_of_all_stages(small, monkeypatch):
     pace = 0.2
 

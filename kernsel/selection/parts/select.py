@@ -20,6 +20,7 @@ import numpy as np
 from kernsel.criteria import CV
 from kernsel.data import Dataset
 from kernsel.errors import OptionError, SelectionError
+from kernsel.heldout.margins import describe_margins
 from kernsel.journal import journaling, run_header
 from kernsel.kernels import Kernel
 from kernsel.model.extrapolation import reach
@@ -184,6 +185,7 @@ def _selection(found: Selection, scored: list[Scored], rule: Rule, rows: AllRows
         coefficients=np.ascontiguousarray(fit.coefficients),
         bias=fit.bias,
         limits=rows.limits,
+        margins=None,  # those of the sample are not what predictions and errors of all rows have
         calibration=None,
         sufficient=kept,
         reach=reach(best.kernel, sample.X, features.points, None),
@@ -197,7 +199,9 @@ def _selection(found: Selection, scored: list[Scored], rule: Rule, rows: AllRows
     )
     note = f"rows in parts: kernels are of a random sample of {found.data['rows']} of {facts.rows} rows"
     unknown = "error of the whole selection: not known, for losses of rows in parts are summed up where these are"
-    notes = [each for each in found.data["notes"] if not each.startswith(unknown.split(":")[0])]
+    margins = found.data["margins"]
+    of_sample = (unknown.split(":")[0], *([] if margins is None else [describe_margins(np.array(margins))]))
+    notes = [each for each in found.data["notes"] if not each.startswith(of_sample)]
     data = {
         **found.data,
         "rows": facts.rows,
@@ -209,6 +213,7 @@ def _selection(found: Selection, scored: list[Scored], rule: Rule, rows: AllRows
         "choice": describe_choice(rule, choice, CV.name, len(candidates)),
         "tied": choice.tied,
         "baseline": None,
+        "margins": None,
         "notes": [*notes, note, unknown],
     }
     empty = np.zeros(0)
