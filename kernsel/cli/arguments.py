@@ -24,6 +24,9 @@ ORDER = ("Arguments", *HEADINGS.values(), RESULTS, FILE, OTHERS)
 
 COLUMNS = HEADINGS["columns"]
 
+ONE_COLUMN = "COL"
+"""The value of options that are given once: of several values the last one counts, and other columns are features."""
+
 
 def option(values: str, text: str, heading: str = OTHERS, *, name: str | None = None, least: int | None = None) -> Any:
     """Return an option that has a value: its values in short, and what it is, under a heading of the help.
@@ -67,10 +70,11 @@ Data = Annotated[
     ),
 ]
 Target = Annotated[
-    str | None, option("COL", "The column to predict, or several of numbers: a,b [default: the last one].", COLUMNS)
+    str | None,
+    option(ONE_COLUMN, "The column to predict, or several of numbers: a,b [default: the last one].", COLUMNS),
 ]
-Groups = Annotated[str | None, option("COL", "A column of groups, whose rows are held out together.", COLUMNS)]
-Weights = Annotated[str | None, option("COL", "A column of weights of the rows.", COLUMNS)]
+Groups = Annotated[str | None, option(ONE_COLUMN, "A column of groups, whose rows are held out together.", COLUMNS)]
+Weights = Annotated[str | None, option(ONE_COLUMN, "A column of weights of the rows.", COLUMNS)]
 Output = Annotated[Path | None, option("FILE", "Write the result to this JSON file.", RESULTS)]
 Json = Annotated[bool, flag("--json", "Print the result as one JSON document.", RESULTS)]
 Quiet = Annotated[bool, flag("--quiet", "Print nothing but the result and warnings.", RESULTS, short="-q")]
@@ -99,6 +103,12 @@ class Command(TyperCommand):
             for place in (i for i, arg in enumerate(args) if words.alone is not None and arg == dashed):
                 if not _is_number(args[place + 1 : place + 2]):
                     args[place] = f"{dashed}={words.alone}"
+        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        for parameter in given:
+            if parameter.metavar == ONE_COLUMN and given.count(parameter) > 1:
+                name = parameter.opts[0]
+                several = "; several targets are a,b" * (name == "--target")
+                ctx.fail(f"{name} is given twice, and names one column: the last one{several}")
         return super().parse_args(ctx, args)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:

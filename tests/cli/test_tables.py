@@ -155,6 +155,16 @@ WRONG = {
         ["t.csv"],
         "can't be read as numbers (first: '0.5%'); write % beside all numbers or beside none, or give --drop p",
     ),
+    "two targets": (
+        "a,y,z\n1,2,3\n2,3,4\n",
+        ["t.csv", "--target", "y", "--target", "z"],
+        "--target is given twice, and names one column: the last one; several targets are a,b",
+    ),
+    "two columns of weights": (
+        "a,w,v,y\n1,2,3,4\n2,3,4,5\n",
+        ["t.csv", "--weights", "w", "--weights=v"],
+        "--weights is given twice, and names one column: the last one",
+    ),
     "money below 0 in brackets": (
         "p,y\n" + "".join(f"{f'(${i}.50)' if i % 4 == 2 else f'${i}.50'},{i}\n" for i in range(30)),
         ["t.csv"],
