@@ -24,6 +24,9 @@ MARGINS = (0.0, 0.0625, 0.125, 0.25, 0.5, 1.0)
 
 FURTHER = 2.0
 
+WORTH = 0.005
+"""A margin lowers the mean held-out loss by this share of it at least: else it rests on next to nothing."""
+
 
 def margins_of(rows: Partition, loss: Loss, F: Array) -> Array | None:
     """Return how far outputs may be below and above the range of the targets, in widths of the range.
@@ -49,7 +52,9 @@ def margins_of(rows: Partition, loss: Loss, F: Array) -> Array | None:
             margins = np.zeros_like(found)
             margins[end] = margin
             losses.append(rows.mean(loss.value(rows.Y, replace(rows, margins=margins).clipped_apart(F))))
-        found[end] = FURTHER * np.take(MARGINS, np.argmin(losses, axis=0))  # of equal ones the first, which is least
+        best = np.argmin(losses, axis=0)  # of equal ones the first, which is the least margin
+        worth = np.min(losses, axis=0) <= (1.0 - WORTH) * losses[0]
+        found[end] = np.where(worth, FURTHER * np.take(MARGINS, best), 0.0)
     return found if found.any() else None
 
 
@@ -57,5 +62,7 @@ def describe_margins(margins: Array) -> str:
     """Return margins (2, k) in words."""
     ends = zip(("below", "above"), 100 * margins.max(axis=1), strict=True)
     sides = " and ".join(f"{share:.3g} % of it {where}" for where, share in ends if share)
-    most = "up to " * (margins.shape[1] > 1)
-    return f"predictions may leave the range of the training target by {most}{sides}, as held-out ones were right to"
+    by = f"{'up to ' * (margins.shape[1] > 1)}{sides}"
+    return (
+        f"predictions may leave the range of the training target by {by}, as held-out ones are nearer to the truth so"
+    )

@@ -11,7 +11,7 @@ import kernsel
 import problems
 import tables
 from kernsel.folds.partition import Partition
-from kernsel.heldout.margins import FURTHER, MARGINS, describe_margins, margins_of
+from kernsel.heldout.margins import FURTHER, MARGINS, WORTH, describe_margins, margins_of
 from kernsel.kernels import Statistics
 from kernsel.learners import losses
 from kernsel.model import Model
@@ -32,7 +32,7 @@ def partition(seed, weighted=False, clip=True, training=None):
 
 def by_hand(rows, loss, F, k, end):
     """The margin of one end of one output, row by row."""
-    best, least = None, np.inf
+    best, least, totals = None, np.inf, []
     for margin in MARGINS:
         total = 0.0
         for fold in range(3):
@@ -43,9 +43,10 @@ def by_hand(rows, loss, F, k, end):
             for i in range(rows.starts[fold], rows.starts[fold + 1]):
                 f = min(max(F[k, i], low), high)
                 total += rows.s[i] * float(loss.value(rows.Y[[k], i : i + 1], np.array([[f]]))[0, 0])
+        totals.append(total)
         if total < least * (1 - 1e-12):  # rounding of a sum tells no two margins apart
             best, least = margin, total
-    return FURTHER * best
+    return FURTHER * best if least <= (1 - WORTH) * totals[0] else 0.0
 
 
 @given(
@@ -150,6 +151,14 @@ def test_noise_does_not_go_on():
     assert selection.model.limits[1, 0] * selection.model.output_scale[0] + selection.model.output_shift[
         0
     ] == pytest.approx(y.max())
+
+
+def test_what_one_row_far_away_gives_back_is_too_little():
+    X, y = plane(30)
+    y[3] = 1e6
+    rows = tables.choose(X, y, kernel="linear")
+    assert rows.data["margins"] is None
+    assert rows.model.limits is not None
 
 
 def test_no_range_is_no_range():
