@@ -11,6 +11,7 @@ New rows are more than those of a fold, and some lie further out: outputs of the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -23,38 +24,41 @@ MARGINS = (0.0, 0.0625, 0.125, 0.25, 0.5, 1.0)
 """Those that are compared, in widths of the range."""
 
 FURTHER = 2.0
+"""Rows to predict are many, and some of them lie further out than those that are held out."""
 
 WORTH = 0.005
 """A margin lowers the mean held-out loss by this share of it at least: else it rests on next to nothing."""
 
 
-def margins_of(rows: Partition, loss: Loss, F: Array) -> Array | None:
+def margins_of(deals: Sequence[Partition], loss: Loss, outputs: Sequence[Array]) -> Array | None:
     """Return how far outputs may be below and above the range of the targets, in widths of the range.
 
     Parameters
     ----------
-    rows : Partition
+    deals : sequence of Partition
     loss : Loss
-    F : (k, n) array
-        Held-out outputs, none of them clipped.
+    outputs : sequence of (k, n) arrays
+        Held-out outputs on each deal, or on the first ones, none of them clipped.
 
     Returns
     -------
     (2, k) array or None
         None for not at all.
     """
-    if not rows.clip:
+    if not deals[0].clip:
         return None
-    found = np.zeros((2, len(F)))
-    for end in range(2):
-        losses = []
-        for margin in MARGINS:
-            margins = np.zeros_like(found)
-            margins[end] = margin
-            losses.append(rows.mean(loss.value(rows.Y, replace(rows, margins=margins).clipped_apart(F))))
-        best = np.argmin(losses, axis=0)  # of equal ones the first, which is the least margin
-        worth = np.min(losses, axis=0) <= (1.0 - WORTH) * losses[0]
-        found[end] = np.where(worth, FURTHER * np.take(MARGINS, best), 0.0)
+
+    def losses(margins: Array) -> Array:
+        wider = [replace(rows, margins=margins) for rows in deals[: len(outputs)]]
+        values = [loss.value(rows.Y, rows.clipped_apart(F)) for rows, F in zip(wider, outputs, strict=True)]
+        return np.asarray(np.mean([rows.mean(each) for rows, each in zip(wider, values, strict=True)], axis=0))
+
+    found = np.zeros((2, len(outputs[0])))
+    for end, here in enumerate(np.eye(2)[:, :, None] * np.ones_like(found)):
+        compared = [losses(margin * here) for margin in MARGINS]
+        least = np.argmin(compared, axis=0)  # of equal ones the first: the least margin
+        worth = np.min(compared, axis=0) <= (1.0 - WORTH) * compared[0]
+        found[end] = np.where(worth, FURTHER * np.take(MARGINS, least), 0.0)
     return found if found.any() else None
 
 

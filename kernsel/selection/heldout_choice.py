@@ -62,7 +62,7 @@ def hold_out(setting: Setting, board: Board, choice: Candidate, unseen_outputs: 
         outputs = [unseen_outputs]
     else:
         outputs = board.outputs.get(choice.key) or [_last_outputs(path, criterion)]
-    margins = margins_of(board.rows, path.learner.loss, outputs[0])
+    margins = margins_of(board.deals, path.learner.loss, outputs)
     measured = choice.error is not None and (board.metrics is None or bool(choice.metrics)) and margins is None
     several = isinstance(setting.dataset.target, list)
     if not unseen and len(outputs) < len(board.deals) and (several or not measured):

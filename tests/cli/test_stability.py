@@ -34,7 +34,8 @@ def data(tmp_path):
 
 
 def options(data, *args):
-    return ("stability", data, *FIXED, *FEW, "--target", "kind", *args)
+    target = () if "--target" in args else ("--target", "kind")
+    return ("stability", data, *FIXED, *FEW, *target, *args)
 
 
 def test_the_text_names_rows_bounds_and_what_is_measured(data):

@@ -64,21 +64,30 @@ def test_the_margin_is_the_least_of_those_with_the_least_loss(seed, name, weight
         kept[:, rng.integers(14)] = False
         rows = replace(rows, training=kept)
     F = rows.Y * (1 + size * rng.random(rows.Y.shape)) + 0.1 * size * rng.normal(size=rows.Y.shape)
-    found = margins_of(rows, loss, F)
+    found = margins_of([rows], loss, [F])
     wanted = np.array([[by_hand(rows, loss, F, k, end) for k in range(2)] for end in range(2)])
     if found is None:
         found = np.zeros((2, 2))
     np.testing.assert_array_equal(found, wanted)
 
 
+def test_deals_count_alike():
+    rows, other = partition(0), partition(1)
+    F, G = 1.5 * rows.Y, 1.2 * other.Y
+    both = margins_of([rows, other], losses.SQUARE, [F, G])
+    assert not np.array_equal(both, margins_of([rows], losses.SQUARE, [F]))
+    np.testing.assert_array_equal(both, margins_of([other, rows], losses.SQUARE, [G, F]))
+    np.testing.assert_array_equal(margins_of([rows, other], losses.SQUARE, [F]), margins_of([rows], losses.SQUARE, [F]))
+
+
 def test_outputs_within_the_range_have_no_margin():
     rows = partition(0)
-    assert margins_of(rows, losses.SQUARE, np.clip(rows.Y, -0.1, 0.1)) is None
+    assert margins_of([rows], losses.SQUARE, [np.clip(rows.Y, -0.1, 0.1)]) is None
 
 
 def test_outputs_that_are_not_clipped_have_no_margin():
     rows = partition(0, clip=False)
-    assert margins_of(rows, losses.SQUARE, 5 * rows.Y) is None
+    assert margins_of([rows], losses.SQUARE, [5 * rows.Y]) is None
 
 
 def test_margins_widen_the_range_of_all_rows_and_of_each_fold():
