@@ -38,8 +38,9 @@ APART = 256.0
 FAR = 0.1
 """Where what is known between two fits leaves a gap of such a share, there is one more half way."""
 
-MORE, MORE_IN_PIECES = 5, 56
-"""So many more fits at the most; losses with kinks need them, and their fits take less of the time of a selection."""
+MORE, MORE_IN_PIECES = 6, 56
+"""So many more fits at the most: one for each part on both sides of a value of lambda. Losses with kinks need more, and
+their fits take less of the time of a selection."""
 
 MORE_BYTES = 2**28
 """Solutions without each fold of the fits half way may take so much memory."""
