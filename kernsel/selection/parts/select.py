@@ -216,7 +216,6 @@ def _selection(found: Selection, scored: list[Scored], rule: Rule, rows: AllRows
         "margins": None,
         "notes": [*notes, note, unknown],
     }
-    empty = np.zeros(0)
     return replace(
         found,
         best=best,
@@ -224,8 +223,8 @@ def _selection(found: Selection, scored: list[Scored], rule: Rule, rows: AllRows
         minimum=choice.lowest,
         criterion=CV.name,
         model=model,
-        heldout=empty,
-        outputs=empty,
+        heldout=np.zeros(0),
+        outputs=np.zeros(0),
         probabilities=None,
         data=data,
         conversions=best.conversions(facts.weight),
