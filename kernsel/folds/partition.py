@@ -157,12 +157,17 @@ class Partition:
 
     def taken(self, chosen: Indices, starts: Indices) -> Partition:
         """Return some of the rows in the order given, in folds of their own."""
-        X, Y = as_points(self.X[chosen]), np.ascontiguousarray(self.Y[:, chosen])
-        weights = None if self.weights is None else self.weights[chosen]
-        training = None if self.training is None else np.ascontiguousarray(self.training[:, chosen])
-        statistics = type(self.statistics)(X)
-        order, given = self.order[chosen], (self.clip, self.margins)
-        return Partition(X, Y, starts, order, statistics, self.seed, weights, training, *given)
+        X = as_points(self.X[chosen])
+        return replace(
+            self,
+            X=X,
+            Y=np.ascontiguousarray(self.Y[:, chosen]),
+            starts=starts,
+            order=self.order[chosen],
+            statistics=type(self.statistics)(X),
+            weights=None if self.weights is None else self.weights[chosen],
+            training=None if self.training is None else np.ascontiguousarray(self.training[:, chosen]),
+        )
 
     def restricted(self, chosen: Mask) -> Partition:
         """Return some of the rows in the folds that they were in, none of which should lose all of its rows."""

@@ -134,7 +134,7 @@ class Path(ABC):
         """
         raise self._not_enclosed()
 
-    def with_refits(self, paths: Sequence[Path]) -> Self:
+    def with_refits(self, paths: Sequence[Self]) -> Self:
         """Return the path with the fits and refits of others, which have its values of lambda between them."""
         raise self._not_enclosed()
 

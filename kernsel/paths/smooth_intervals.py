@@ -12,7 +12,6 @@ from kernsel.numerics.runtime.once import once
 from kernsel.numerics.smooth import enclosure
 from kernsel.numerics.smooth.convergence import REFITTED
 from kernsel.numerics.smooth.objective import Objective
-from kernsel.paths.base import Path
 from kernsel.paths.outputs import Between, Enclosed, Fits
 from kernsel.paths.smooth import ByInverse, SmoothPath, anywhere
 from kernsel.paths.updates import update_folds
@@ -80,10 +79,9 @@ class EnclosedSmoothPath(SmoothPath):
         ends = self._room_for_folds()
         return self._exact(np.arange(self.lams.size), ends).f, ends
 
-    def with_refits(self, paths: Sequence[Path]) -> Self:
-        own = [path for path in paths if isinstance(path, EnclosedSmoothPath)]
-        order = np.argsort(-np.concatenate([path.lams for path in own]))
-        parts = [(path.fits.x, path.fits.f, path.fits.status, *path._refits) for path in own]
+    def with_refits(self, paths: Sequence[Self]) -> Self:
+        order = np.argsort(-np.concatenate([path.lams for path in paths]))
+        parts = [(path.fits.x, path.fits.f, path.fits.status, *path._refits) for path in paths]
         x, f, status, *refits = (np.concatenate(each, axis=1)[:, order] for each in zip(*parts, strict=True))
         self.fits, self._refits = Fits(x, f, status), (refits[0], refits[1])
         return self

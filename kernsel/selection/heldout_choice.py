@@ -58,10 +58,8 @@ def hold_out(setting: Setting, board: Board, choice: Candidate, unseen_outputs: 
     path = refit(choice, board.rows, board)
     criterion = None if setting.plan.verify or choice.exact else setting.criterion
     unseen = unseen_outputs is not None
-    if unseen_outputs is not None:
-        outputs = [unseen_outputs]
-    else:
-        outputs = board.outputs.get(choice.key) or [_last_outputs(path, criterion)]
+    known = board.outputs.get(choice.key) if unseen_outputs is None else [unseen_outputs]
+    outputs = known or [_last_outputs(path, criterion)]
     margins = margins_of(board.deals, path.learner.loss, outputs)
     measured = choice.error is not None and (board.metrics is None or bool(choice.metrics)) and margins is None
     several = isinstance(setting.dataset.target, list)
