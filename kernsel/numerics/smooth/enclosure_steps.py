@@ -81,21 +81,14 @@ SLOWER = 0.7
 def enclosed_step(K, V, objective, loss, fit, folds, order, trust, held):
     """Take the Newton steps of ``heldout_kernel.newton_step``, and enclose the outputs of exact fits.
 
+    Its arguments are those of ``heldout.UPDATE``, but for three.
+
     Parameters
     ----------
-    K : (n, n) array
-        Gram matrix.
     V : (1, 1) array
         The output at which V' is steepest, whatever the target; it bends once, there.
-    objective : Objective
-    loss : pointer of type ``LOSS``
-    fit : Fit
-        To all rows.
-    folds : Folds
     order : int
         0, or 1 if ``rho`` is wanted.
-    trust : float
-        A Newton step that strays by more than this share of what it promises has the status ``ASTRAY``.
     held : HeldOut
         Overwritten; with room for solutions and intervals.
     """
