@@ -23,7 +23,6 @@ class Renamed(NamedTuple):
     ----------
     of : {"name", "option", "kernel", "learner", "criterion", "search", "format"}
         What it is: a name in the module ``kernsel``, an option of a selection, or a part.
-    old, new : str
     since : str
         The version of the change.
     """
@@ -55,7 +54,6 @@ def current(of: str, word: str) -> str:
     ----------
     of : str
         See ``Renamed``.
-    word : str
 
     Warns
     -----

@@ -242,7 +242,6 @@ def blame(error: BaseException, *parts: object) -> str | None:
 
     Parameters
     ----------
-    error : BaseException
     *parts : Kernel, Learner or Criterion
         What was in use.
     """

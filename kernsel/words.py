@@ -108,7 +108,6 @@ def own_name(kind: str, name: str) -> str:
     Parameters
     ----------
     kind : {"kernel", "learner", "criterion", "search", "format"}
-    name : str
     """
     return current(kind, PARTS.get(kind, {}).get(name.lower(), name))
 
@@ -125,8 +124,6 @@ def unknown_option(who: str, name: str, known: Iterable[str]) -> OptionError:
     ----------
     who : str
         What was told the option.
-    name : str
-    known : iterable of str
     """
     if instead := instead_of(name):
         return OptionError(f"{who} has no option {name!r}: {instead}")

@@ -33,8 +33,6 @@ def option(values: str, text: str, heading: str = OTHERS, *, name: str | None = 
 
     Parameters
     ----------
-    values, text : str
-    heading : str
     name : str, optional
         Where it isn't that of the parameter.
     least : int, optional
@@ -51,8 +49,6 @@ def flag(name: str, text: str, heading: str = OTHERS, *, short: str | None = Non
     ----------
     name : str
         Its name, or both: that for yes and that for no.
-    text : str
-    heading : str
     short : str, optional
         Another name, of one letter.
     """

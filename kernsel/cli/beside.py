@@ -33,8 +33,6 @@ def read_for(model: Model, files: Sequence[Path], reading: Reading, quiet: bool 
 
     Parameters
     ----------
-    model : Model
-    files : sequence of Path
     reading : Reading
         What is given of how the table is written.
     quiet : bool

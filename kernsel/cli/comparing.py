@@ -92,11 +92,8 @@ def finish(
     Parameters
     ----------
     found : Comparison, Curve or Surface
-    output : Path or None
-    tables : sequence of Path
     pictures : mapping of Path to callable
         Each draws one to its file.
-    json, quiet : bool
     """
     document = found.to_json()
     files = [File("picture", path, draw) for path, draw in pictures.items()]

@@ -58,7 +58,6 @@ class JournalPlace(NamedTuple):
 
     Parameters
     ----------
-    path : Path or None
     delay : float
         Seconds of the run before it is made.
     keep : bool
@@ -79,8 +78,6 @@ def place_journal(
     ----------
     journal : str or None
         As it is given.
-    data : sequence of Path
-    output : Path or None
     others : mapping of str to Path
         What else is written, by option.
     """
@@ -121,12 +118,8 @@ def begin(
 
     Parameters
     ----------
-    data : sequence of Path
-    asked : Asked
-    output : Path or None
     others : mapping of str to Path
         What else is written, by option: pictures by ``--plot`` and what begins with ``PLOTS``.
-    threads : int or None
     """
     check_outputs(data, {"--output": output, **others})
     set_threads(threads)
@@ -188,12 +181,8 @@ def journaled(
 
     Parameters
     ----------
-    place : JournalPlace
-    command : str
-    dataset : Dataset
     options : mapping
         All that its result depends on.
-    quiet : bool
     """
     from kernsel.journal import run_header
 
@@ -208,10 +197,8 @@ def going_on(
 
     Parameters
     ----------
-    place : JournalPlace
     header : callable
         Returns what tells the run from others.
-    quiet : bool
     steps : str
         What the work is made of, for people.
     """

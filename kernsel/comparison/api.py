@@ -293,7 +293,6 @@ def plan_experiment(
         As in :func:`compare`.
     design, splits : mapping
         Fields of Design and of Splits; those that are None are as usual, or the protocol's.
-    seed : int
     options : mapping
         Options of a selection that all methods have.
     """

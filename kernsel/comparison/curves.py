@@ -83,7 +83,6 @@ def bif_order(
         That share; BIF14 takes half of the rows.
     groups : array, or mapping of str to array, optional
         The group of each row, as :func:`kernsel.compare` takes them: folds hold whole groups out.
-    seed : int
     progress : callable, optional
         Called as ``progress(done, total, text)``.
     within : callable, optional
@@ -134,7 +133,6 @@ def fbif_landmarks(
         That share.
     groups : array, or mapping of str to array, optional
         The group of each row, as :func:`kernsel.compare` takes them: folds hold whole groups out.
-    seed : int
     progress : callable, optional
         Called as ``progress(done, total, text)``.
     within : callable, optional
@@ -177,7 +175,6 @@ def eta_sweep(
     criteria : sequence, or mapping of str to mapping
         Each is a line; of a mapping, options of a selection by the line's name. By default ``cvks`` over 5 and over 10
         folds, or over those of ``folds``.
-    etas : sequence of float
     within : callable, optional
         Called with the encoded tables by their names when all is checked; the work is done within the context that it
         returns, with the ``progress`` that this gives.
@@ -296,10 +293,8 @@ def flkl_surface(
         In kernsel's units: FLKL's are n times as large.
     kernel : str
         ``ard``, or ``gaussian`` with one relevance for all features.
-    folds : int
     groups : array, or mapping of str to array, optional
         The group of each row, as :func:`kernsel.compare` takes them: folds hold whole groups out.
-    seed : int
     progress : callable, optional
         Called as ``progress(done, total, text)``.
     within : callable, optional

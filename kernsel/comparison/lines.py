@@ -58,11 +58,8 @@ class Curve(Written):
 
     Parameters
     ----------
-    lines : tuple of Line
-    x_label, y_label : str
     log_x : float
         The base of a logarithmic axis; 0 for a plain one.
-    log_y : bool
     comparison : Comparison or None
         All that was tried, where the points are methods of one.
     """
@@ -194,7 +191,6 @@ class Surface(Written):
     ----------
     x, y : (p,), (q,) arrays
     z : (p, q) array
-    x_label, y_label, z_label : str
     """
 
     x: Array

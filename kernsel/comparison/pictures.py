@@ -30,7 +30,6 @@ def plot_differences(comparison: Outcome, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    comparison : Outcome
     path : str or path
         A PNG, SVG or PDF, by the ending of the name.
 
@@ -91,7 +90,6 @@ def plot_choices(comparison: Outcome, parameter: str, path: str | os.PathLike[st
 
     Parameters
     ----------
-    comparison : Outcome
     parameter : str
         Such as ``"tau"`` or ``"lambda"``.
     path : str or path

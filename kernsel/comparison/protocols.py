@@ -29,7 +29,6 @@ class Claim:
     ----------
     first, second : str
         The methods.
-    words : str
     """
 
     first: str
@@ -43,7 +42,6 @@ class Protocol:
 
     Parameters
     ----------
-    name, title : str
     options : mapping of str to mapping
         What all methods have, by task; a task that is not there is not the paper's.
     methods : mapping of str to list of Method
@@ -52,7 +50,6 @@ class Protocol:
         As in `kernsel.comparison.design.Design`.
     splits, design : mapping
         Fields of Splits and of Design.
-    claims : tuple of Claim
     """
 
     name: str

@@ -31,9 +31,7 @@ class Printed:
     ----------
     protocol, place : str
         The paper, and the table and section in it.
-    case, table, method : str
     what : {"error", "mse", "seconds"}
-    mean : float
     error : float
         Standard error of the mean; NaN where none is printed.
     """
@@ -54,7 +52,6 @@ class Published:
 
     Parameters
     ----------
-    printed : Printed
     table : str
         The name of the table here.
     mean, error : float

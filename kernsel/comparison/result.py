@@ -35,9 +35,6 @@ class TableResult:
 
     Parameters
     ----------
-    case, table : str
-    task : str
-    target : str
     rows, train, test : int
         Numbers of rows: in all, to train on, and to test on; means over splits where groups make them differ.
     trials : list of J lists of k Trial
@@ -171,7 +168,6 @@ class Outcome:
         Of tests on a table, and of those over tables.
     measure : str
         Of a regression.
-    splits : int
     shared : str
         Options of a selection that all methods have.
     published : list of Published

@@ -35,9 +35,6 @@ class Sheet:
 
     Parameters
     ----------
-    title : str
-    head : tuple of str
-    rows : tuple of tuples of Cell
     notes : tuple of str
         Printed below.
     """
@@ -56,7 +53,6 @@ class Pages:
     ----------
     head : tuple of str
         The first lines.
-    sheets : tuple of Sheet
     legend : mapping of str to str
         What each mark means; empty without marks.
     """

@@ -31,13 +31,11 @@ class Table:
 
     Parameters
     ----------
-    name : str
     X, y : table and target
         As :func:`kernsel.select` takes them.
     dataset : Dataset
         All rows that can be used. Of it only the target, the task, the groups and the numbers of the rows are used:
         each training part is encoded and scaled by itself.
-    splits : list of pairs
     """
 
     name: str
@@ -82,7 +80,6 @@ class Splits:
         The share, or the number, of the rows to train on.
     test : int or None
         At most so many others are tested on; None for all of them.
-    seed : int
     folder : Path or None
         Where files ``NAME_splits.npz`` or ``NAME.npz`` hold the splits of tables: arrays ``train`` and ``test``, one
         row a split, of numbers of rows from 0. Tables without such a file, and splits beyond those in it, are drawn at
@@ -177,7 +174,6 @@ def read_tables(tables: object, plan: Plan, splits: Splits, groups: object = Non
         X and y of each table by its name; or those of one table.
     plan : Plan
         What is said of columns and targets.
-    splits : Splits
     groups : array or mapping of str to array, optional
         The group of each row, of the only table, or by the table's name.
     """

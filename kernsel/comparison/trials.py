@@ -52,10 +52,8 @@ class Trial:
         To choose and to fit; predictions are not counted.
     learner : str
         Or the estimator's class.
-    kernel : str
     parameters : dict of str to float
         Of kernel and learner, as chosen.
-    lam : float or None
     reported : float or None
         The held-out error that the selection itself reports.
     proved : float or None
@@ -84,8 +82,6 @@ def run_trial(table: Table, method: Method, split: Split, seed: int) -> Trial:
 
     Parameters
     ----------
-    table : Table
-    method : Method
     split : pair of arrays
     seed : int
         Of an estimator that has a random state.

@@ -105,8 +105,6 @@ def make_choices(
     ----------
     drop, keep, categorical, numeric : str, int or list of them
         Names of columns, or patterns such as ``id*``; numbers are those of an array's columns, from 0.
-    ordinal : mapping of str to list, optional
-    missing, categories : str
     rare : int
         As in `Choices`.
 

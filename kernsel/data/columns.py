@@ -154,7 +154,6 @@ def numbers(column: pd.Series, counts: Indices | None = None, instead: str | Non
 
     Parameters
     ----------
-    column : Series
     counts : (n,) array, optional
         Where values stand for several rows each, of how many.
     instead : str, optional

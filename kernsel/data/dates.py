@@ -136,7 +136,6 @@ def about_years(name: str, way: str | None, example: str) -> str | None:
     ----------
     name : str
         Of the column.
-    way : str or None
     example : str
         One of its texts.
     """

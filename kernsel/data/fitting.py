@@ -49,10 +49,8 @@ class Fit:
     ----------
     names : tuple of str
         All columns of the table.
-    choices : Choices
     n : int
         Number of rows.
-    standardize : bool
     weights : (n,) array or None
     Y : (k, n) array or None
         The encoded target, if there is one.

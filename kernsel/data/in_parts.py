@@ -69,10 +69,8 @@ class Columns(NamedTuple):
 
     Parameters
     ----------
-    choices : Choices
     names : tuple of str
         Empty before any part was looked at.
-    found : sequence of Found
     complete : sequence of Found or None
         What the columns were found to be before rows that lack values were left out; None if they aren't.
     signs : dict of str to str
@@ -176,9 +174,6 @@ class View(NamedTuple):
 
     Parameters
     ----------
-    names : tuple of str
-    columns : tuple of Glimpse
-    targets : dict of str to TargetView
     given, weighty, targeted, rows : int
         Rows of the table; those of them with a weight; of these, with a target; and those that count.
     weight : float or None
@@ -241,7 +236,6 @@ class Measures(NamedTuple):
 
     Parameters
     ----------
-    totals : Totals
     columns : dict of str to NumberSums or LevelSums
         Of the columns in use.
     rows : tuple of int
@@ -399,9 +393,6 @@ def pick(rows: Rows, columns: Columns, encoder: Encoder, counts: Sequence[int]) 
 
     Parameters
     ----------
-    rows : Rows
-    columns : Columns
-    encoder : Encoder
     counts : sequence of int
         Of the rows of each part that count.
     """

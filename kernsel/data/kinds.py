@@ -78,8 +78,6 @@ class Found:
 
     Parameters
     ----------
-    name : str
-    kind : Kind
     gaps : int
         Values that are missing.
     reason : str or None
@@ -103,8 +101,6 @@ def find_kinds(frame: pd.DataFrame, choices: Choices, places: Indices) -> list[F
 
     Parameters
     ----------
-    frame : DataFrame
-    choices : Choices
     places : (n,) array
         Where the rows stood in the table as given.
     """
@@ -174,7 +170,6 @@ class Values:
 
     Parameters
     ----------
-    column : Series
     places : (n,) array
         Where the rows stood in the table as given.
     """

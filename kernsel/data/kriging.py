@@ -49,13 +49,10 @@ class Variogram:
 
     Parameters
     ----------
-    column : int
     others : (q,) array of int
         The columns that tell of it.
     mean : float
         b, in standard deviations.
-    width : float
-    ridge : float
     """
 
     column: int

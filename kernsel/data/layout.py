@@ -116,8 +116,6 @@ class Layout(NamedTuple):
 
     Parameters
     ----------
-    encoding, sep : str
-    comment : str or None
     header : bool
         Whether a line of the text has the names.
     names : list of str

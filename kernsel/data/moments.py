@@ -28,10 +28,6 @@ class Moments(NamedTuple):
 
     Parameters
     ----------
-    rows : int
-    weight : float
-    mean, deviation : float
-    least, greatest : float
     rest : float
         What the mean is more than the nearest number: of large numbers that differ little, parts' means differ by it.
     """
@@ -75,10 +71,8 @@ class Totals(NamedTuple):
 
     Parameters
     ----------
-    rows : int
     weight, squared : float
         Sums of the weights and of their squares.
-    targets : tuple of k Moments
     """
 
     rows: int

@@ -56,7 +56,6 @@ def encode_more(
     ----------
     table : DataFrame, SparseTable, or (m, d) array or sparse matrix
     y : (m,) or (m, k) array, Series or DataFrame
-    encoder : Encoder
     labels : list or None
         The classes; None for a regression.
     shift, scale : (k,) arrays
@@ -132,10 +131,8 @@ def rows_that_count(
 
     Parameters
     ----------
-    n : int
     columns : mapping of name to (n,) array or Series
     weights : (n,) array or None
-    missing : str
     words : mapping of name to container of str
         The words such as None that are values of each target; they are gaps otherwise.
     """

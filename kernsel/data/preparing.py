@@ -142,8 +142,6 @@ def from_arrays(
         have text columns. A sparse matrix, and a DataFrame of sparse columns, stay sparse.
     y : (n,) or (n, k) array, list, Series or DataFrame
         Numbers, or labels of any kind; several columns are targets of one regression.
-    task : str
-    standardize : bool
     weights, groups : (n,) array, optional
     class_weight : "balanced" or mapping of label to weight, optional
     copies : {"together", "apart"}

@@ -39,8 +39,6 @@ def find_quantile(count: Count, share: float, more: bool) -> float:
     ----------
     count : callable
         The sum over parts of ``count_next``.
-    share : float
-    more : bool
     """
     before = goal = 0.0
     beginning = 0

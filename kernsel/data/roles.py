@@ -28,7 +28,6 @@ class Roles:
         Features and targets; ``attrs["aside"]`` names what was taken out.
     targets : list of str or None
         None where none is named.
-    weights, groups, folds : Series or None
     """
 
     frame: pd.DataFrame | SparseTable
@@ -60,7 +59,6 @@ def assign_roles(
 
     Parameters
     ----------
-    frame : DataFrame or SparseTable
     target : str, optional
         The name of a column, or several names with commas between.
     weights, groups, folds : str, optional

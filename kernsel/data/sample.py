@@ -86,7 +86,6 @@ def read_sample(
 
     Parameters
     ----------
-    n : int
     weights, groups : (n,) array or Series, or None
         A Series has a name for messages.
     near : Near or None
@@ -163,7 +162,6 @@ def class_weights(class_weight: str | Mapping[Any, float], target: Target, weigh
     ----------
     class_weight : "balanced" or mapping
         Or weights by label, 1 for labels that it lacks.
-    target : Target
     weights : (n,) array or None
         Of the rows.
 

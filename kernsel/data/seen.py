@@ -188,8 +188,6 @@ class Seen:
 
     Parameters
     ----------
-    name : str
-    glimpse : Glimpse
     found : Different or None
         None for a column of numbers.
     """

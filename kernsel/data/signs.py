@@ -97,7 +97,6 @@ def check_sign(name: str, given: str | None, learnt: str | None, first: float) -
 
     Parameters
     ----------
-    name : str
     given, learnt : str or None
         The signs of the table and of the model's, None for bare numbers.
     first : float
@@ -127,7 +126,6 @@ def single_sign(name: str, signs: frozenset[str | None], where: str) -> str | No
 
     Parameters
     ----------
-    name : str
     signs : frozenset of str or None
         Those that parts have, None for bare numbers.
     where : str

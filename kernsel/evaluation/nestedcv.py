@@ -74,7 +74,6 @@ class Nested:
         deviations of each); its standard error over folds is NaN for one fold alone.
     reported : float
         Mean over folds of the error that the selections themselves report for their choice.
-    folds : tuple of OuterFold
     predictions : (n,) or (n, k) array
         For each row, by the model that was chosen without it; NaN or None for rows that are never held out.
     holdout : str
@@ -223,7 +222,6 @@ def estimate_nested(
         Its folds are the inner ones.
     outer : int, str, splitter or iterable of pairs
     weights, groups : optional
-    progress : callable, optional
     """
     whole = encode_arrays(X, y, plan, weights, groups)
     header = partial(run_header, "nested", whole, {**plan.options, "outer": outer})

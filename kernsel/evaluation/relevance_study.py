@@ -229,9 +229,7 @@ def study_on_dataset(
     ----------
     dataset : Dataset
         From ``kernsel.data``.
-    resamples : int
     folds : int, "loo" or "logo"
-    seed : int
     progress : callable, optional
         Called as ``progress(done, total, text)``.
     **options : optional

@@ -104,7 +104,6 @@ def friedman(errors: npt.ArrayLike, level: float = 0.05) -> Ranks:
     ----------
     errors : (N, k) array
         Lower is better.
-    level : float
 
     Raises
     ------
@@ -178,7 +177,6 @@ def sure_worse(errors: Array, others: Array, test_share: float) -> tuple[float, 
     ----------
     errors, others : (J,) arrays
         On the same splits.
-    test_share : float
     """
     plain, corrected = (_one_sided(paired(errors, others, share)) for share in (None, test_share))
     return plain, corrected, signed_ranks(errors, others)

@@ -69,7 +69,6 @@ def baseline_of(deals: list[Partition], every: list[Array], errors: Errors) -> B
 
     Parameters
     ----------
-    deals : list of Partition
     every : list of (k, n) arrays
         Held-out outputs on each of the deals, or on the first ones.
     errors : Errors

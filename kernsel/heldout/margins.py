@@ -35,8 +35,6 @@ def margins_of(deals: Sequence[Partition], loss: Loss, outputs: Sequence[Array])
 
     Parameters
     ----------
-    deals : sequence of Partition
-    loss : Loss
     outputs : sequence of (k, n) arrays
         Held-out outputs on each deal, or on the first ones, none of them clipped.
 

@@ -56,7 +56,6 @@ class Metrics:
     ----------
     scorers : mapping of str to scorer
         By scikit-learn's names; higher is better.
-    dataset : Dataset
     calibration : str or None
         The kind of calibration behind probabilities.
     best_for : Measure or None

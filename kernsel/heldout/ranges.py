@@ -39,7 +39,6 @@ def range_losses(loss: Loss, Y: Array, low: Array, high: Array) -> tuple[Array, 
 
     Parameters
     ----------
-    loss : Loss
     Y : (k, n) array
         Targets.
     low, high : (k, L, n) array
@@ -53,8 +52,6 @@ def range_folds(rows: Partition, loss: Loss, low: Array, high: Array) -> tuple[A
 
     Parameters
     ----------
-    rows : Partition
-    loss : Loss
     low, high : (k, L, n) array
         Ranges of held-out outputs, which are clipped if the rows are.
     """
@@ -80,8 +77,6 @@ def least_between(rows: Partition, loss: Loss, f: Array, low: Array, high: Array
 
     Parameters
     ----------
-    rows : Partition
-    loss : Loss
     f : (k, L, n) array
         Held-out outputs at each lambda.
     low, high : (k, L - 1, n) array

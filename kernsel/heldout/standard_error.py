@@ -26,7 +26,6 @@ def corrected_error(values: Array, held: float) -> float:
     Parameters
     ----------
     values : (R,) array
-    held : float
 
     Returns
     -------
@@ -184,7 +183,6 @@ class MeanSums(NamedTuple):
 
     Parameters
     ----------
-    rows : int
     weights : (t,) array
         Sums of ``s`` over the rows of each fold.
     first : (..., t) array

@@ -183,7 +183,6 @@ def best_threshold(measure: Measure, f: Array, y: Array, s: Array) -> float:
 
     Parameters
     ----------
-    measure : Measure
     f, y, s : (n,) arrays
         Outputs, classes as -1 and +1, weights.
     """
@@ -200,7 +199,6 @@ def choose_threshold(measure: Measure, f: Array, y: Array, s: Array, starts: Ind
 
     Parameters
     ----------
-    measure : Measure
     f, y, s : (n,) arrays
         Held-out outputs, classes as -1 and +1, and weights, sorted by fold.
     starts : (t + 1,) array

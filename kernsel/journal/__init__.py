@@ -134,7 +134,6 @@ def seconds_since(stage: str, given: Sequence[object]) -> float:
 
     Parameters
     ----------
-    stage : str
     given : sequence
         All that tells the stage from others: see ``encoding.fingerprint``.
     """
@@ -149,8 +148,6 @@ def run_header(command: str, dataset: Dataset, options: Mapping[str, Any]) -> di
 
     Parameters
     ----------
-    command : str
-    dataset : Dataset
     options : mapping
         Of any values; one that has no text of its own is told by its fingerprint.
     """

@@ -108,7 +108,6 @@ class JournalFile:
 
     Parameters
     ----------
-    path : Path
     header : dict
         Data and options; a file that is there must have the same. ``steps``, how many there are of each stage, may
         differ.
@@ -271,7 +270,6 @@ def check_header(path: Path, found: Record | None, wanted: Record) -> None:
 
     Parameters
     ----------
-    path : Path
     found : dict or None
         The header of the file, None if it is damaged.
     wanted : dict

@@ -27,7 +27,6 @@ class Run:
 
     Parameters
     ----------
-    path : Path
     header : dict
     begun : list of dict
         When and by which process it was begun, the first time and each time that it went on.
@@ -37,7 +36,6 @@ class Run:
         Whether a process is at it.
     scored : list of dict
         The records of the steps that scored candidates.
-    standing : Standing
     last : str or None
         When the last step was done.
     damaged : int

@@ -37,7 +37,6 @@ class _Profile(NamedTuple):
     ----------
     isotropic : Kernel
         With one width, without a value.
-    formula : Formula
     slope : callable
         ``slope(kernel, X, Z, K) -> dphi/d(r^2)``, (n, m), a new array.
     """

@@ -134,7 +134,6 @@ class Gaussian(_OfGamma):
         ----------
         variances : (d,) array
             Of the features, which are taken as independent and normal.
-        count : int
         """
         self.require_fixed()
         assert self.tau is not None

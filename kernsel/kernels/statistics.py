@@ -97,7 +97,6 @@ def width_axis(X: ArrayLike, statistic: str, *, root: bool = False, count: int =
     statistic : {"sqdist", "l1"}
     root : bool
         Take the square root of the statistic first: widths that are lengths, not squared lengths.
-    count : int
 
     Returns
     -------

@@ -42,7 +42,6 @@ class DescentPoint:
     Parameters
     ----------
     theta : (p,) array
-    lam : float
     value : float
         The criterion there; NaN where it wasn't computed.
     path : tuple of (float, float)
@@ -63,7 +62,6 @@ class Box:
     ----------
     low, high : float
         Of every relevance; the lowest may be 0.
-    lams : (float, float)
     """
 
     low: float
@@ -82,8 +80,6 @@ def on_log_scale(criterion: Criterion, start: DescentPoint, box: Box, steps: int
 
     Parameters
     ----------
-    criterion : callable
-    start : DescentPoint
     box : Box
         No relevance falls below ``LEAST`` times the largest one of the start here.
     steps : int

@@ -61,7 +61,6 @@ def on_grid(kernels: Sequence[Kernel], grid: Mapping[str, ArrayLike], X: Array) 
 
     Parameters
     ----------
-    kernels : sequence of Kernel
     grid : mapping of str to sequence of float
         Values by the name of a parameter; what has none gets those of the data, ``kernel.axes(X)``.
     X : (n, d) array

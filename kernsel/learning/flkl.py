@@ -127,11 +127,8 @@ class CrossValidation:
 
     Parameters
     ----------
-    rows : Partition
     kernel : Relevances
         All folds begin with its relevances.
-    learner : Learner
-    box : Box
     """
 
     def __init__(self, rows: Partition, kernel: Learnable, learner: Learner, box: Box) -> None:
@@ -205,8 +202,6 @@ def learn_first_level(
     ----------
     first, last : Rows
         Between them the ridge ``N lam`` and ``N penalty`` are kept.
-    start : Start
-    learner : Learner
     evaluations : int
         At most so many pairs of lambda and penalty are tried.
     most : int

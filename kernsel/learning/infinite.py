@@ -93,7 +93,6 @@ class Template:
 
     Parameters
     ----------
-    kernel : Kernel
     points : tuple of Kernel
         The kernel with every value of its grid; itself if nothing is free.
     values : (g,) array

@@ -26,7 +26,6 @@ class LearningStep:
         The rows that it was made on.
     value : float
         The criterion after it.
-    lam : float
     mu : float or None
         The penalty of the relevances, where they have one.
     """

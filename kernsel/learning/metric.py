@@ -89,7 +89,6 @@ class LearntMetric:
 
     Parameters
     ----------
-    kernel : Metric
     rounds : tuple of Round
         The fits that led to it, and last the one with it.
     loss : float

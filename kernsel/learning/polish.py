@@ -35,11 +35,8 @@ class Objective:
 
     Parameters
     ----------
-    rows : Partition
     kernel : Metric
         Its entries don't count, their number does.
-    bias : int
-    unit : float
     """
 
     rows: Partition

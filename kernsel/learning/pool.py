@@ -27,7 +27,6 @@ class Pool:
 
     Parameters
     ----------
-    rows : Partition
     kernels : tuple of Kernel
         Without free parameters.
     """

@@ -112,11 +112,8 @@ class Objective:
 
     Parameters
     ----------
-    rows : Partition
     kernel : Relevances
         Its own relevances don't count.
-    bias : int
-    sigma : float or None
     blocks : list of int
         Relevances of each part of the kernel.
     """

@@ -49,7 +49,6 @@ class Descent:
     Parameters
     ----------
     x : (p,) array
-    value : float
     inverse : (p, p) array or None
         What is known of the inverse Hessian there; None before the first step.
     evaluations : int
@@ -67,7 +66,6 @@ def descend(function: Function, start: Descent, low: Array, high: Array, steps: 
 
     Parameters
     ----------
-    function : callable
     start : Descent
         Moved into the box.
     low, high : (p,) array

@@ -113,10 +113,8 @@ class Objective:
 
     Parameters
     ----------
-    rows : Partition
     grams : list of (n, n) array
         Of the kernels.
-    bias : int
     """
 
     rows: Partition
@@ -153,7 +151,6 @@ def learn_sum(
 
     Parameters
     ----------
-    rows : Partition
     profiles : sequence of LearntProfile
         Their relevances stay.
     learner : Learner

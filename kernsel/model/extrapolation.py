@@ -28,7 +28,6 @@ def reach(kernel: Kernel, X: Points, rows: Points, numbers: Indices | None) -> f
 
     Parameters
     ----------
-    kernel : Kernel
     X : (n, d) points
         The training rows.
     rows : (m, d) points

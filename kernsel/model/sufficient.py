@@ -46,8 +46,6 @@ class Losses(NamedTuple):
 
     Parameters
     ----------
-    rows : int
-    found : float
     expected : float
         What held-out rows of the selection had.
     excess : float
@@ -95,9 +93,6 @@ class SufficientStatistics:
     ----------
     T : (r, r) array
         Upper triangular, from kernel functions at the landmarks to features.
-    sums : Sums
-    bias : bool
-    lam : float
     loss, deviation : float
         Mean and standard deviation of the squared errors of held-out rows in the selection, in the model's units.
     held : int
@@ -130,7 +125,6 @@ class SufficientStatistics:
         ----------
         fit : Expanded
             Without the rows, and without a coupling.
-        kernel : Kernel
         points : (r, d) points
             The landmarks.
         X : (m, d) points

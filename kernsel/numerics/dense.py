@@ -33,8 +33,6 @@ class Cholesky(NamedTuple):
         ----------
         H : (r, r) array
             Its lower triangle is read.
-        ridge : float
-        free : int
 
         Raises
         ------

@@ -286,7 +286,6 @@ def apply(formula: Formula, S: Array) -> Array:
 
     Parameters
     ----------
-    formula : Formula
     S : array of float64
 
     Returns

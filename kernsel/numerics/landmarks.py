@@ -70,7 +70,6 @@ def leverage_landmarks(kernel: Kernel, X: Points, diag: Array, count: int, seed:
         ``k(x, x)`` of each point.
     count : int
         At least 1.
-    seed : int
 
     Returns
     -------
@@ -112,7 +111,6 @@ def kmeans_centres(X: Points, count: int, seed: int) -> Array:
     Parameters
     ----------
     X : (n, d) array, or sparse rows
-    count, seed : int
 
     References
     ----------

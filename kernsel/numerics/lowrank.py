@@ -100,7 +100,6 @@ def pivoted_cholesky(
         Diagonal of K.
     rank : int
         Largest number of landmarks, at least 1.
-    seed : int
     tol : float
         Stop once the trace of the residual is at most ``tol`` times that of K. What the last round drew in excess is
         left out.

@@ -80,7 +80,6 @@ def relative_gap(weights: np.ndarray, J: float, q: np.ndarray, lam: float, p: fl
         The objective at these weights.
     q : (m,) array
         The energies there.
-    lam : float
     p : float
         Of the norm, at least 1.
     """
@@ -105,7 +104,6 @@ def reduced_gradient(fit: Fit, weights: np.ndarray, lam: float, tolerance: float
         ``weights -> (J, q)``.
     weights : (m,) array
         At least 0.
-    lam : float
     tolerance : float
         On the relative duality gap.
     """
@@ -271,10 +269,8 @@ def least_maximum(parts: Parts, weights: np.ndarray, p: float) -> tuple[np.ndarr
 
     Parameters
     ----------
-    parts : callable
     weights : (m,)
         Where to start.
-    p : float
 
     Returns
     -------

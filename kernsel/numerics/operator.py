@@ -29,7 +29,6 @@ def gaussian_operator(variances: np.ndarray, tau: float, count: int) -> np.ndarr
         Of the attributes; one of variance 0 changes nothing.
     tau : float
         Squared width of the kernel.
-    count : int
     """
     ratios = 4.0 * variances / tau
     above = ratios / (np.sqrt(1.0 + ratios) + 1.0)  # w - 1, with all its digits where the kernel is wide

@@ -68,7 +68,6 @@ def perturbations(scan: Scan, norm: str = "spectral") -> Array:
 
     Parameters
     ----------
-    scan : Scan
     norm : {"spectral", "trace", "frobenius"}
     """
     if norm == "frobenius":

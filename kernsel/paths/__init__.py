@@ -72,7 +72,6 @@ def compile_updates(learner: Learner, full: bool, series: bool) -> None:
 
     Parameters
     ----------
-    learner : Learner
     full : bool
         Whether it begins with Gram matrices.
     series : bool

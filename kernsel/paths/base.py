@@ -27,10 +27,8 @@ class Path(ABC):
 
     Parameters
     ----------
-    problem : Problem
     representation : Representation
         What stands for the Gram matrix of the problem.
-    learner : Learner
     lams : (L,) array, descending
     rows : Partition, optional
         The rows of the problem in other folds.

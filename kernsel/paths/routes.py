@@ -87,8 +87,6 @@ class Sizes(NamedTuple):
         Number of lambda.
     rank : int
         Columns of the Gram matrix, or of the features at most.
-    bias : bool
-    thresholds : Thresholds
     """
 
     rows: Partition

@@ -65,7 +65,6 @@ class Stepped(NamedTuple):
 
     Parameters
     ----------
-    held_out : HeldOut
     ratio : (L,) array
         The ratios of the influence series if they compute any, else NaN.
     ends : (k, L, t, .) array or None

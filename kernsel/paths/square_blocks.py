@@ -87,8 +87,6 @@ class _Piece(BlocksSquarePath):
 
     Parameters
     ----------
-    path : BlocksSquarePath
-    rows : Partition
     w : (1, k, L, .) array
         Weights of the fits without the fold, a bias last.
     status : (L,) array

@@ -50,8 +50,6 @@ def update_folds(
 
     Parameters
     ----------
-    path : Path
-    representation : Held
     update : compiled function
     order : int
         Of the influence series; for Newton steps whether ratios are computed.

@@ -28,7 +28,6 @@ class Parameter:
 
     Parameters
     ----------
-    name : str
     kind : str
         What it may be: its type, and its range as far as the attributes of the part tell.
     default : str
@@ -53,7 +52,6 @@ class Explanation:
         The first sentence of the docstring.
     more : tuple of str
         The paragraphs after it.
-    parameters : tuple of Parameter
     properties : dict
         What the attributes say, by a word for each: the tasks of a learner, whether a kernel keeps rows sparse.
     notes : dict

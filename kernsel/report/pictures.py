@@ -68,7 +68,6 @@ class Picture(NamedTuple):
 
     Parameters
     ----------
-    title : str
     draw : callable
         Takes a figure of matplotlib and a selection.
     needs : str
@@ -308,7 +307,6 @@ def plot_relevances(study: RelevanceStudy, path: str | os.PathLike[str]) -> None
 
     Parameters
     ----------
-    study : RelevanceStudy
     path : str or path
         A PNG, SVG or PDF, by the ending of the name.
 

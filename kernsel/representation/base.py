@@ -28,7 +28,6 @@ class Representation(ABC):
 
     Parameters
     ----------
-    rows : Partition
     kernel : Kernel
         Without free parameters.
     """
@@ -153,8 +152,6 @@ class OnLandmarks(Representation):
 
     Parameters
     ----------
-    rows : Partition
-    kernel : Kernel
     asked : LowRank
         How many landmarks, and how they are chosen.
     """

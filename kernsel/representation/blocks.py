@@ -39,12 +39,10 @@ class SampledFeatures:
 
     Parameters
     ----------
-    features : numerics.blocks.features.Features
     lost : float
         Share of the trace of the sampled rows' Gram matrix that the features leave out.
     chosen : (m,) array
         The rows, drawn at random.
-    rank : LowRank
     """
 
     features: streaming.Features

@@ -24,8 +24,6 @@ class Gram(OnRows, Held):
 
     Parameters
     ----------
-    rows : Partition
-    kernel : Kernel
     K : (n, n) array, optional
         The matrix, if it is there already.
     """

@@ -25,7 +25,6 @@ class Problem:
 
     Parameters
     ----------
-    rows : Partition
     kernel : Kernel
         Without free parameters.
     rank : Full, Whole, LowRank, int or None

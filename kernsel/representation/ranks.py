@@ -108,7 +108,6 @@ class LowRank:
         The first landmarks that leave no more than this share of the trace are enough; 0 takes all.
     method : str
         One of ``METHODS``.
-    room : Room
     """
 
     largest: int

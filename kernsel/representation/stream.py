@@ -58,8 +58,6 @@ class Stream:
 
     Parameters
     ----------
-    rows : Partition
-    features : numerics.blocks.features.Features
     bounds : (m + 1,) array
         Of the segments.
     sums : Sums

@@ -40,8 +40,6 @@ class Coordinate:
     Parameters
     ----------
     of : {"kernel", "learner", "lambda"}
-    name : str
-    value : float
     step : float
         Of the grid there, in the logarithm.
     low, high : float
@@ -170,14 +168,11 @@ def make_grids(
 
     Parameters
     ----------
-    kernels : sequence of Kernel
     grid : {"auto", "coarse", "paper"} or mapping
         Scaled by the data; the same range with a third of the values, to be left by a refinement; that of FBIF18; or
         values by parameter name and ``"lambda"``, with scikit-learn's ``C``, ``alpha`` and ``gamma`` converted. A name
         is for every kernel that has such a free parameter, and for the learner if it has such a parameter, free or not.
         What has no values is automatic, or as ``"rest"`` says: one of these names.
-    rows : Partition
-    learner : Learner
     within : float, optional
         Seconds after which a kernel that has not returned its values says nothing of the scale of lambda; none by
         default.

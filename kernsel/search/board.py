@@ -82,8 +82,6 @@ class Board:
     ----------
     deals : list of Partition
         The rows, once for each time that they were dealt to folds; figures are means over the deals, by their shares.
-    criterion : Criterion
-    errors : Errors
     rank : Full, Whole or LowRank
         The representation in force.
     metrics : Metrics or None
@@ -94,7 +92,6 @@ class Board:
         Until which candidates are scored.
     timeout : float or None
         Seconds after which candidates of one kernel and learner that are not scored, or verified, have failed.
-    found : dict of key to Candidate
     outputs : dict of key to list of (k, n) arrays
         Held-out outputs of what was verified, on each deal.
     losses : dict

@@ -27,8 +27,6 @@ class Candidate:
 
     Parameters
     ----------
-    kernel : Kernel
-    lam : float
     score : float
         By the criterion; infinite if it failed.
     loss : float
@@ -58,7 +56,6 @@ class Candidate:
         What the score is the sum of, such as its ``fit`` and its ``penalty``, if it is a sum.
     norm : float or None
         ``kappa ||f||^2`` of the fit on all rows, summed over outputs; None at a rank below that in force.
-    learner : Learner
     """
 
     kernel: Kernel

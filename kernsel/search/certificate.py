@@ -177,8 +177,6 @@ class Proof:
     ----------
     board : Board
         That ``encloses`` what it scores.
-    share : float
-    until : Deadline
     """
 
     board: Board

@@ -127,7 +127,6 @@ class Choice:
 
     Parameters
     ----------
-    best : Candidate
     lowest : Candidate
         The one with the lowest exact score.
     limit : float
@@ -147,7 +146,6 @@ def choose(rule: Rule, candidates: list[Candidate], verify: Callable[[Candidate]
 
     Parameters
     ----------
-    rule : Rule
     candidates : list of Candidate
         Sorted; with exact scores where these are known.
     verify : callable

@@ -27,10 +27,8 @@ def in_own_words(
     Parameters
     ----------
     values : mapping of name to ascending array
-    kernels : sequence of Kernel
     n : float
         Number of rows, or the sum of their weights.
-    learner : Learner
 
     Raises
     ------

@@ -35,7 +35,6 @@ def contained(
 
     Parameters
     ----------
-    work : callable
     failed : callable
         ``reason -> candidates``.
     *parts : Kernel, Learner or Criterion

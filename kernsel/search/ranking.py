@@ -25,7 +25,6 @@ class Ranking:
     ----------
     candidates : list of Candidate
         The choice, the other verified ones by their exact scores, the others by their scores, the failed last.
-    choice : Choice
     overturned : Candidate or None
         The verified candidate that the criterion had put first, if another one has a lower exact score.
     verified : int

@@ -244,7 +244,6 @@ def refined(search: Walk, method: str, budget: Budget, until: Deadline = NEVER) 
     search : Walk
         Run already.
     method : {"compass", "simplex", "gradient"}
-    budget : Budget
     until : Deadline
         Ends it as well.
     """

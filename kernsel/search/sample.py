@@ -32,7 +32,6 @@ class ScatteredPoints(Axes):
     ----------
     ranges : mapping of (str, str) to array
         The axes that were sampled, by part ("kernel" or "learner") and name.
-    sample : sequence of (kernel, learner)
     """
 
     ranges: Mapping[tuple[str, str], Array] = field(kw_only=True)
@@ -71,12 +70,9 @@ def make_designs(
 
     Parameters
     ----------
-    kernels : sequence of Kernel or Family
     grid : str or mapping
         As for ``make_grids``, or ``"sobol:N"`` or ``"random:N"`` for N points of each kernel in the range of the
         automatic grid; in a mapping that is ``"rest"``, and what has values is sampled in their range.
-    rows : Partition
-    learner : Learner
     within : float, optional
         As for ``make_grids``.
 

@@ -35,10 +35,8 @@ def with_origin(result: Selection, digest: str, plan: Plan) -> Selection:
 
     Parameters
     ----------
-    result : Selection
     digest : str
         The fingerprint.
-    plan : Plan
     """
     data = {**result.data, "fingerprint": digest}
     return replace(result, data=data, options={**result.options, "asked": _asked(plan)})
@@ -197,7 +195,6 @@ class Comparison:
 
     Parameters
     ----------
-    found : list of Difference
     software : list of Difference
         Of versions, threads and the machine.
     """

@@ -104,7 +104,6 @@ class Learnt:
 
     Parameters
     ----------
-    profile : LearntProfile, LearntSum or LearntMetric
     factor : float
         Of all its relevances.
     loss : float
@@ -210,13 +209,11 @@ def candidates(
 
     Parameters
     ----------
-    dataset : Dataset
     learner : Learner
         That the kernels are for.
     effort : {"quick", "normal", "thorough"}
     priors : sequence of float or None
         Standard deviations of log relevances under their prior.
-    seed : int
     """
     started = time.perf_counter()
     widths, profiles = [parse(text) for text in WIDTHS[effort]], profiles_of(effort, dataset.task)

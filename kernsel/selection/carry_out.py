@@ -49,7 +49,6 @@ def encode_arrays(
     ----------
     X : (n, d) array, sparse matrix, or DataFrame
     y : (n,) or (n, k) array
-    plan : Plan
     weights, groups : (n,) array, optional
         As in :func:`select`.
     """
@@ -63,7 +62,6 @@ def select_dataset(dataset: Dataset, *, progress: Progress | None = None, **opti
     ----------
     dataset : Dataset
         From ``kernsel.data``.
-    progress : callable, optional
     **options
         Those of :func:`select` that don't belong to the data.
     """

@@ -69,7 +69,6 @@ def examine(
 
     Parameters
     ----------
-    dataset : Dataset
     folds : Folds
         The first of the deals.
     deals : list of Partition

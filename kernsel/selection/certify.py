@@ -23,10 +23,6 @@ def read_certify(given: object, criterion: Criterion, learner: Learner, rank: Ra
     ----------
     given : bool, float or None
         True for ``SHARE``.
-    criterion : Criterion
-    learner : Learner
-    rank : Full, Whole or LowRank
-    rows : Partition
 
     Raises
     ------

@@ -22,12 +22,9 @@ class Choice(NamedTuple):
 
     Parameters
     ----------
-    kernel : Kernel or str
-    lam : float
     learner : Learner, str or None
     target : str or None
         Several with commas between.
-    task : str
     aside : mapping
         Columns that are no features, by what they are: ``weights``, ``groups``, ``folds``.
     """

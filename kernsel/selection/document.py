@@ -36,7 +36,6 @@ class Outcome:
 
     Parameters
     ----------
-    search : Walk
     ranking : Ranking
         By exact scores.
     candidates : list of Candidate
@@ -47,7 +46,6 @@ class Outcome:
         The candidates that can't be told apart; None where that isn't known.
     fitted : Fitted
         The choice.
-    notes : list of str
     times : list of float
         When the selection, its verification and its last fit began: ``time.perf_counter``, in seconds.
     certificate : Certificate or None

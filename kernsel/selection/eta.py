@@ -63,13 +63,10 @@ def choose_eta(
         All rows. Their folds, without a third of the rows, are those of the inner searches.
     dataset : Dataset
         Of the same rows, in its own order.
-    kernels : sequence of Kernel
     grid : str or mapping
         As for :func:`kernsel.search.sample.make_designs`; it is neither extended nor searched by halving.
-    learner : Learner
     rank : LowRank, Whole or None
         Of the representation that the inner searches score at.
-    progress : callable, optional
     timeout : float, optional
         Of the board of the inner searches.
 

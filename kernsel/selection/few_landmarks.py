@@ -54,8 +54,6 @@ def count_needed(kernel: Kernel, dataset: Dataset, ridge: float, seed: int) -> i
 
     Parameters
     ----------
-    kernel : Kernel
-    dataset : Dataset
     ridge : float
         ``N lambda``.
     seed : int
@@ -79,10 +77,7 @@ def share_left(kernel: Kernel, dataset: Dataset, landmarks: Points, ridge: float
 
     Parameters
     ----------
-    kernel : Kernel
-    dataset : Dataset
     landmarks : (m, d) points
-    ridge : float
     """
     W, left = np.asarray(kernel(landmarks, landmarks)), 0.0
     rounding = len(W) * float(np.finfo(np.float64).eps) * float(np.diag(W).max(initial=0.0))

@@ -21,7 +21,6 @@ class HeldOutChoice:
 
     Parameters
     ----------
-    candidate : Candidate
     path : Path
         Whose last fit is the choice on all rows.
     outputs : list of (k, n) arrays
@@ -49,9 +48,6 @@ def hold_out(setting: Setting, board: Board, choice: Candidate, unseen_outputs: 
 
     Parameters
     ----------
-    setting : Setting
-    board : Board
-    choice : Candidate
     unseen_outputs : (k, n) array or None
         Held-out outputs by kernels that were learnt without the rows, where the choice's own has seen them.
     """

@@ -68,7 +68,6 @@ class KernelSource:
         ----------
         dataset : Dataset
             Of all rows.
-        kernel : Kernel
         to : Kernel
             What is made of it.
         considered : sequence of Candidate
@@ -121,7 +120,6 @@ def kernels_of(dataset: Dataset, plan: Plan) -> KernelSource:
 
     Parameters
     ----------
-    dataset : Dataset
     plan : Plan
         With a learner of its own: not ``"auto"``.
     """

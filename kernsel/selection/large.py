@@ -85,7 +85,6 @@ class ClimbStep:
 
     Parameters
     ----------
-    kernel : Kernel
     ridge : float
         ``N lambda``.
     origin : Kernel
@@ -265,13 +264,11 @@ class Ladder:
 
     Parameters
     ----------
-    dataset : Dataset
     order : array
         The rows of the subsets: the first ones make up each.
     outside : array
     few : int
         Rows of the first subset.
-    bias, clip : bool
     """
 
     dataset: Dataset

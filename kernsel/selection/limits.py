@@ -74,7 +74,6 @@ class Limits:
     ----------
     climb, final : float
         Seconds at the rates.
-    rates : Rates
     deadline : Deadline
         Where it is set, the climb ends with it, whatever its seconds.
     """
@@ -90,7 +89,6 @@ class Limits:
 
         Parameters
         ----------
-        effort : str
         share : float
             Of the time that is left, for the fit to all rows.
         """

@@ -176,7 +176,6 @@ def choices(rule: Rule, values: Array, errors: Callable[[Indices], Array], se: A
 
     Parameters
     ----------
-    rule : Rule
     values : (B, C) array
         Scores of candidates, which are in the order in which the rule takes equal ones.
     errors : callable
@@ -288,7 +287,6 @@ def indistinct(table: LossTable, at: int, drawn: NDArray[np.float32]) -> Mask:
 
     Parameters
     ----------
-    table : LossTable
     at : int
         The candidate with the lowest score.
     drawn : (B, n) array

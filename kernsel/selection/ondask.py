@@ -36,9 +36,7 @@ def select_dask(X: Any, y: Any, plan: Plan, weights: Any = None, progress: Progr
     X : dask array (n, d) or DataFrame
     y : dask array (n,), Series or DataFrame
         In as many parts of the rows.
-    plan : Plan
     weights : dask array (n,) or Series, optional
-    progress : callable, optional
 
     Returns
     -------
@@ -78,10 +76,8 @@ def select_files(
         Or patterns; workers must find the files at the same places.
     address : str
         Of the scheduler, or ``"local"`` for workers on this machine.
-    plan : Plan
     target, weights : str, optional
         Names of columns.
-    reading : Reading, optional
     progress, begin : callable, optional
         See ``kernsel.selection.parts.select``.
     """

@@ -34,7 +34,6 @@ class Words(NamedTuple):
         What it takes: one text, repeated ones, a whole number, a number, or nothing.
     metavar : str
         Its values; of a flag its two forms, or its only one.
-    help : str
     least : int or None
         Of a whole number.
     of : str

@@ -143,10 +143,8 @@ def whole_selection(
     ----------
     board : Board
         With the held-out losses of the candidates.
-    dataset : Dataset
     candidates : sequence of Candidate
         The choice first.
-    rule : Rule
     folds : Folds
         Of the first deal.
     chosen : HeldOutChoice
@@ -242,7 +240,6 @@ def compare_verified(
     ----------
     board : Board
         With the held-out outputs of what was verified.
-    dataset : Dataset
     candidates : sequence of Candidate
         The choice first.
     folds : Folds
@@ -290,7 +287,6 @@ def average_deals(board: Board, deals: Mapping[int, tuple[Losses, Losses]]) -> t
 
     Parameters
     ----------
-    board : Board
     deals : mapping of int to tuple of (held,) arrays
         Its losses by the number of the deal, as those of the board.
     """

@@ -57,7 +57,6 @@ class Fitted:
         RMSE of the first ones before they are kept near the range of the target.
     probabilities : (n, classes) array or None
         Of held-out rows.
-    model : Model
     """
 
     best: Candidate
@@ -70,14 +69,7 @@ class Fitted:
 
 
 def fit_choice(setting: Setting, board: Board, chosen: HeldOutChoice) -> Fitted:
-    """Fit the choice of a selection on all rows.
-
-    Parameters
-    ----------
-    setting : Setting
-    board : Board
-    chosen : HeldOutChoice
-    """
+    """Fit the choice of a selection on all rows."""
     rows, dataset, choice = board.rows, setting.dataset, chosen.candidate
     path, deals = chosen.path, chosen.deals
     raw_error = float(np.sqrt(rows.mean(((chosen.outputs[0] - rows.Y) ** 2).mean(axis=0)))) * board.errors.unit

@@ -32,7 +32,6 @@ class Relearning:
 
     Parameters
     ----------
-    learnt : Candidates
     square : Learner
         Of the square loss, that relevances are learnt with.
     effort : {"quick", "normal", "thorough"}

@@ -50,11 +50,9 @@ def run(
         From ``kernsel.data``.
     plan : Plan
         Its kernels and relevances are not read here.
-    kernels : sequence of str, Kernel or Family
     unseen : Unseen, optional
         Predicts the rows of each fold for a choice whose kernel has seen them, by one that hasn't: what is reported of
         held-out rows is of these outputs.
-    progress : callable, optional
 
     Raises
     ------

@@ -51,22 +51,16 @@ class Terms:
 
     Parameters
     ----------
-    plan : Plan
     dataset : Dataset
         Its rows as all kernels can take them.
-    learner, criterion : Learner, Criterion
     folds : list of Folds
         One for each time that the rows are dealt.
     deals : list of Partition
         The rows by fold, for each of them.
     rank : Full, Whole or LowRank
         The representation in force.
-    search : Search
     rule : Rule
         Of choice.
-    budget : Budget
-    calibration : str or None
-    metrics : Metrics or None
     intervals : str
         What is kept of the fits without a fold.
     measure : Measure or None
@@ -75,7 +69,6 @@ class Terms:
         The share within which the lowest score is to be proved.
     timeout : float or None
         Seconds that a candidate may take.
-    notes : list of str
     """
 
     plan: Plan
@@ -115,8 +108,6 @@ class Setting(Terms):
     ----------
     kernels : list of Kernel
         That are searched; of a family with learnt relevances the one that was learnt.
-    grids : list of Axes
-    refine : str or None
     etas : dict of float to float
         Held-out errors by the weight of a penalty, where that was chosen.
     """
@@ -147,8 +138,6 @@ def resolve(
 
     Parameters
     ----------
-    dataset : Dataset
-    plan : Plan
     searched : sequence of str, Kernel or Family
         The kernels, whose relevances have values.
     progress : callable, optional

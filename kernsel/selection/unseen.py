@@ -45,7 +45,6 @@ class Reranked:
 
     Parameters
     ----------
-    candidates : list of Candidate
     outputs : (k, n) array or None
         Held-out outputs of a choice that has seen the rows, by kernels that were learnt without them.
     notes : list of str
@@ -69,7 +68,6 @@ def rerank(unseen: Unseen | None, candidates: list[Candidate], board: Board, rul
         The choice first.
     board : Board
         Of a criterion that is a mean over held-out rows.
-    rule : Rule
     """
     best = candidates[0]
     if unseen is None or not unseen.has_seen(best.kernel, board.rows.n):

@@ -96,7 +96,6 @@ class Stage:
 
     Parameters
     ----------
-    work : Work
     memory : float
         Bytes on one worker, beside the rows.
     shared : bool

@@ -163,7 +163,6 @@ def solve(H: Array, right: Array, bias: int, ridges: Array) -> tuple[Array, Indi
     H : (r, r) array
         Its lower triangle is read.
     right : (k, r) array
-    bias : int
     ridges : (L,) array
     """
     w, status = np.empty((len(right), ridges.size, len(H))), np.zeros(ridges.size, np.int64)
@@ -203,7 +202,6 @@ def outputs(features: Features, X: Points, starts: Indices, w: Array, b: Array) 
 
     Parameters
     ----------
-    features : Features
     X : (n, d) points
     starts : (t + 1,) array
         Bounds of the segments.

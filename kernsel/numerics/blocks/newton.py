@@ -107,7 +107,6 @@ class BiasedFeatures:
 
     Parameters
     ----------
-    features : streaming.Features
     bias : int
         1 with an unpenalised bias, else 0.
     """
@@ -150,7 +149,6 @@ class Newton(BiasedFeatures):
 
     Parameters
     ----------
-    features : streaming.Features
     bias : int
         1 with an unpenalised bias, else 0.
     X : (n, d) array
@@ -309,7 +307,6 @@ class Newton(BiasedFeatures):
 
         Parameters
         ----------
-        fits : Fits
         w : (J, t, R) array
             Weights without each fold.
         starts : (t + 1,) array

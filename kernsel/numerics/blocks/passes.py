@@ -148,10 +148,6 @@ def add_up(
 
     Parameters
     ----------
-    features : Features
-    bias : int
-    loss : Loss
-    request : Request
     X, Y, s : points (n, d), arrays (k, n) and (n,)
         Rows, targets and weights.
     starts : (t + 1,) array
@@ -219,7 +215,6 @@ class Fit:
         Whether the next step, too, is made of these products.
     newton, steady, done : bool
         Whether the direction is a Newton step, the bias rests, and the fit has ended.
-    status : int
     J, slope : float
         The objective, and its slope along the direction.
     """

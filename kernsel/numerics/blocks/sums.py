@@ -123,7 +123,6 @@ def segment_sums(
 
     Parameters
     ----------
-    features : Features
     X : (n, d) points
     Y : (k, n) array
     s : (n,) array or None

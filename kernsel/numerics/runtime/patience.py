@@ -98,7 +98,6 @@ def done_within(seconds: float, work: Callable[[], T]) -> T:
 
     Parameters
     ----------
-    seconds : float
     work : callable
         It must not hold a lock that anything else waits for.
 

@@ -64,7 +64,6 @@ def squared_radius(G: Array, full: bool, ridge: Array, beta: Array, working: int
     ----------
     G : (n, n) or (n, r) array
         The Gram matrix K if ``full``, else features with ``K = G G'``.
-    full : bool
     ridge : (n,) array
         Every row has a coordinate of its own, of this squared length: the slack of the squared hinge.
     beta : (n,) array

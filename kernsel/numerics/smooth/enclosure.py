@@ -455,7 +455,6 @@ def enclose_between(
     objective : Objective
         Targets (q, n), weights (q, n), and two lambda, the lower one first.
     loss : pointer of type ``LOSS``
-    bend : Bend
     x, other : (q, n + bias) or (q, r) arrays
         Approximate fits at the lower and at the higher lambda.
     """

@@ -92,7 +92,6 @@ class Direction(NamedTuple):
     ----------
     loss : float
         ``sum_i s_i V(y_i, f_i)``.
-    J : float
     slope : float
         Derivative of J in the step.
     q1, q2 : float

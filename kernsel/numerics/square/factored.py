@@ -157,7 +157,6 @@ def heldout_factored(
     Y : (k, n)
     lams : (L,)
         The fit without fold S has the ridge ``left_S lam``; rows in no fold keep zeros.
-    folds : Folds
     step_rows : float
         Rows that a step for the norms is worth, for each output.
     """

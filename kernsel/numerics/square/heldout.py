@@ -164,12 +164,10 @@ def heldout_square(spectrum: Spectrum, Y: np.ndarray, lams: np.ndarray, folds: F
 
     Parameters
     ----------
-    spectrum : Spectrum
     Y : (k, n) array
         Weighted targets, ``S^1/2 y``.
     lams : (L,) array
         Regularisation: without fold S the ridge is ``left_S lam``.
-    folds : Folds
     """
     U, ev = spectrum
     if products_are_cheaper(folds.bounds, ev.size, lams):

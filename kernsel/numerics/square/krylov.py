@@ -35,7 +35,6 @@ def heldout_krylov(
     K, Y : (n, n), (k, n)
     lams : (L,)
         The fit without fold S has the ridge ``left_S lam``; rows in no fold keep zeros.
-    folds : Folds
     steps : int
         Products with all folds, at most.
     """

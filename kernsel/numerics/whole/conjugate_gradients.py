@@ -55,8 +55,6 @@ def conjugate_gradients(
 
     Parameters
     ----------
-    matrix : KernelMatrix
-    preconditioner : Preconditioner
     B : (n, c) array
         0 in the rows of each column's fold.
     ridges, folds : (c,) arrays

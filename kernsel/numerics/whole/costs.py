@@ -119,8 +119,6 @@ def costs(
 
     Parameters
     ----------
-    n, d, outputs : int
-    bias : bool
     folds : sequence of (lo, hi)
     route : {"fit", "folds", "blocks", "one fold"}
         The fit alone, or with held-out outputs by one of the methods of ``whole.WholeKernel``: ``hold_out``,

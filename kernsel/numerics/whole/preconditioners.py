@@ -184,7 +184,6 @@ def factorise(
 
     Parameters
     ----------
-    matrix : KernelMatrix
     ridge : float
         Greater than 0.
     root : (n,) array, optional
@@ -227,12 +226,10 @@ class LowRank:
 
     Parameters
     ----------
-    matrix : KernelMatrix
     rank : int
         At most; F takes 8 n r bytes and about n r^2 operations.
     root : (n,) array, optional
     folds : sequence of (lo, hi)
-    seed : int
     lost : float
         Trace that may be left: the rank ends there.
     """

@@ -75,7 +75,6 @@ class WholeKernel:
 
     Parameters
     ----------
-    matrix : KernelMatrix
     Y : (n, k) array
         Targets, one column an output.
     s : (n,) array
@@ -127,7 +126,6 @@ class WholeKernel:
 
         Parameters
         ----------
-        lam : float
         folds : sequence of (lo, hi)
         rank : int
             At most, and at most a tenth of the rows.
@@ -155,7 +153,6 @@ class WholeKernel:
         ----------
         preconditioner : Preconditioner
             That knows the folds: ``Factored`` after ``hold_out``, or ``LowRank`` with the folds.
-        lam : float
         folds : sequence of (lo, hi)
         """
         found = self._without(preconditioner, lam, folds, range(len(folds)))
@@ -205,7 +202,6 @@ class WholeKernel:
         ----------
         factored : Factored
             For the common ridge, ``common_ridge(lam, folds)``, without a jitter.
-        lam : float
         folds : sequence of (lo, hi)
             Of rows with weights above 0; a row of weight 0 may be a fold by itself.
         """
@@ -353,6 +349,5 @@ def predict(matrix: KernelMatrix, Z: object, fit: Fit) -> Array:
     matrix : KernelMatrix
         Of the rows of the fit.
     Z : (m, d) points
-    fit : Fit
     """
     return matrix.cross(Z).times(fit.a) + fit.b

@@ -187,7 +187,6 @@ class FormulaMatrix(KernelMatrix):
     ----------
     statistic : {"inner", "sqdist", "l1"}
     X : (n, d) float64, C-contiguous
-    formula : Formula
     block : int
         Rows of a block.
     """

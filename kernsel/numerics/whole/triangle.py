@@ -28,7 +28,6 @@ class Triangle:
 
     Parameters
     ----------
-    n : int
     dtype : numpy.float32 or numpy.float64
     size : int
         Rows of a block.

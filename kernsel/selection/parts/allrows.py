@@ -32,11 +32,8 @@ class Scored(NamedTuple):
 
     Parameters
     ----------
-    candidate : Candidate
     kept : SufficientStatistics or None
         Of the square loss.
-    features : Features
-    fit : Expanded
     null : float
         The loss of outputs that are 0.
     """
@@ -57,7 +54,6 @@ class Passed(NamedTuple):
         Over all rows, of the square loss.
     w : (k, L, R) array
         Weights of the features, a bias last.
-    held : HeldOutSums
     status : (L,) array
         The worst of the fits to all rows and those without a fold.
     """
@@ -74,15 +70,10 @@ class AllRows:
 
     Parameters
     ----------
-    driver : Driver
     encoded : sequence
         Handles of the encoded parts.
-    facts : Facts
     sample : Dataset
         Among whose rows the landmarks are.
-    learner : Learner
-    rank : LowRank
-    seed, folds : int
     limits : (2, k) array or None
         Within which outputs are kept.
     """

@@ -27,16 +27,12 @@ class Encoding:
 
     Parameters
     ----------
-    columns : in_parts.Columns
     target : Target
         Task, labels and units; its encoded values are of no rows in particular.
-    encoder : Encoder
     names : list of str
         Of the targets.
-    notes : list of str
     document : list of dict
         What became of each column.
-    copies : str
     deviation : float
         Standard deviation of the first encoded target.
     """
@@ -78,10 +74,8 @@ def find_encoding(driver: Driver, parts: Sequence[Any], plan: Plan) -> Encoding:
 
     Parameters
     ----------
-    driver : Driver
     parts : sequence
         Handles of ``in_parts.Rows``.
-    plan : Plan
 
     Raises
     ------

@@ -102,11 +102,8 @@ def select_parts(
     ----------
     parts : sequence
         Handles of ``Rows``.
-    driver : Driver
-    plan : Plan
     weighted : bool
         Whether rows have weights.
-    progress : callable, optional
     begin : callable, optional
         Called with the sample before anything is searched.
 

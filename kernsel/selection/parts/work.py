@@ -55,8 +55,6 @@ class Facts(NamedTuple):
 
     Parameters
     ----------
-    rows : int
-    weight : float
     limits : (2, k) array
         Least and largest target.
     counts : bool
@@ -82,7 +80,6 @@ class HeldOutSums(NamedTuple):
     ----------
     sums : LossSums
         Of L values of lambda.
-    kappa : float
     null : float
         Sum of the losses of outputs that are 0.
     """
