@@ -7,8 +7,8 @@ attribute that every part must have. :func:`require` refuses a part that lacks o
 
 What parts are handed, and what they return, is defined above this module, in the rooms that hand it over. Here these
 types are variables; there they have their values, and so have the protocols: ``kernsel.kernels.Kernel`` is handed
-``Statistics``, ``kernsel.criteria.Criterion`` a ``Path``, ``kernsel.search.walk.Search`` a ``Board`` and
-``kernsel.data.reading.Format`` a ``Source``.
+``Statistics``, ``kernsel.criteria.Criterion`` a ``Path``, ``kernsel.search.walk.Search`` a ``Board``,
+``kernsel.data.reading.Format`` a ``Source`` and ``kernsel.comparison.api.PaperExperiment`` an ``Outcome``.
 """
 
 from __future__ import annotations
@@ -54,6 +54,10 @@ ReadingOf = TypeVar("ReadingOf", contravariant=True)
 """How a file is to be read."""
 TableOf = TypeVar("TableOf", covariant=True)
 """What is read from it."""
+OutcomeOf = TypeVar("OutcomeOf", contravariant=True)
+"""What a comparison finds."""
+PublishedOf = TypeVar("PublishedOf", covariant=True)
+"""A figure that a paper prints, and what is found."""
 
 Value: TypeAlias = float | int | str | tuple[float, ...]
 """What a parameter of a kernel may be: a number, a word, or several numbers."""
@@ -437,6 +441,30 @@ class Format(Part, Protocol[SourceOf, ReadingOf, TableOf]):
         """Return the table: a DataFrame, or a SparseTable, with a list of texts as ``attrs["notes"]``.
 
         ``expected`` are the features that a format shall have that doesn't say how many there are.
+        """
+
+
+class Experiment(Part, Protocol[OutcomeOf, PublishedOf]):
+    """The experiment of a paper, for ``kernsel compare --protocol``: what it compares and how, and what it prints."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    """The first line of the tables."""
+    options: ClassVar[Mapping[str, Mapping[str, Any]]]
+    """Options of a selection that all methods have, by task; a task that is not there is not the paper's."""
+    methods: ClassVar[Mapping[str, Mapping[str, Mapping[str, Any]]]]
+    """By task and the name of the method its options, as ``methods`` of ``kernsel.compare``."""
+    cases: ClassVar[Mapping[str, Mapping[str, Mapping[str, Any]]]]
+    """By the name of a case and by task what all methods have in it, as in ``kernsel.comparison.design.Design``."""
+    splits: ClassVar[Mapping[str, Any]]
+    """Fields of ``kernsel.comparison.tables.Splits``."""
+    design: ClassVar[Mapping[str, Any]]
+    """Fields of ``kernsel.comparison.design.Design``: of tests, and the measure."""
+
+    def beside(self, found: OutcomeOf) -> tuple[Sequence[PublishedOf], Sequence[str]]:
+        """Return printed figures, each a ``kernsel.comparison.published.Published``, and lines of what the paper says.
+
+        ``found`` is the ``kernsel.comparison.result.Outcome`` that they shall stand beside.
         """
 
 

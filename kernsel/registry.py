@@ -1,4 +1,4 @@
-"""Find the parts (kernels, learners, criteria, searches, formats), built in or from plugins, by the entry points.
+"""Find the parts (kernels, learners, criteria, searches, formats, experiments), built in or not, by the entry points.
 
 Nothing is looked for at import. ``names`` reads metadata only; ``get`` loads the one part that is asked for, so that a
 broken plugin breaks nothing but itself. A name that a built-in part has is never taken over: the rival is reached as
@@ -31,6 +31,7 @@ GROUPS = {
     "criterion": "kernsel.criteria",
     "search": "kernsel.searches",
     "format": "kernsel.formats",
+    "experiment": "kernsel.experiments",
 }
 """The entry-point group of each kind of part."""
 
@@ -43,6 +44,7 @@ _PROTOCOLS = {
     "criterion": protocols.Criterion,
     "search": protocols.Search,
     "format": protocols.Format,
+    "experiment": protocols.Experiment,
 }
 
 
@@ -88,7 +90,7 @@ def names(kind: str) -> list[str]:
 
     Parameters
     ----------
-    kind : {"kernel", "learner", "criterion", "search", "format"}
+    kind : {"kernel", "learner", "criterion", "search", "format", "experiment"}
         The kind of part.
     """
     return sorted({claim.name for claim in claims(kind)})
@@ -99,7 +101,7 @@ def claims(kind: str | None = None) -> list[Claim]:
 
     Parameters
     ----------
-    kind : {"kernel", "learner", "criterion", "search", "format"}, optional
+    kind : {"kernel", "learner", "criterion", "search", "format", "experiment"}, optional
         One kind only.
     """
     kinds = [kind] if kind is not None else list(GROUPS)
@@ -129,7 +131,7 @@ def get(kind: str, name: str) -> type[Any]:
 
     Parameters
     ----------
-    kind : {"kernel", "learner", "criterion", "search", "format"}
+    kind : {"kernel", "learner", "criterion", "search", "format", "experiment"}
         The kind of part.
     name : str
         Its name, or ``distribution:name`` where several distributions claim it.
@@ -198,7 +200,7 @@ def build(kind: str, text: str) -> Any:
 
     Parameters
     ----------
-    kind : {"kernel", "learner", "criterion", "search", "format"}
+    kind : {"kernel", "learner", "criterion", "search", "format", "experiment"}
         The kind of part.
     text : str
         Such as ``"newton-cv"`` or ``"cost-sensitive(fp=1, fn=5)"``.
@@ -396,8 +398,9 @@ def _unknown(kind: str, name: str, known: list[Claim]) -> str:
     if instead := NO_PARTS.get(kind, {}).get(name.lower()):
         return f"no {kind} is called {name!r}: {instead}"
     available = {address for c in known for address in (c.name, f"{c.distribution}:{c.name}")}
-    meant = parameters.meant(name, available) or f"; there are {', '.join(sorted({c.name for c in known}))}"
-    if not any(c.builtin for c in known):
+    there = f"there are {', '.join(sorted({c.name for c in known}))}" if known else "no installed package has one"
+    meant = parameters.meant(name, available) or f"; {there}"
+    if not any(c.builtin for c in claims()):
         meant = "; kernsel itself is not installed here: pip install it"
     elif _plugins_are_off():
         meant += " (KERNSEL_PLUGINS=off hides the plugins)"

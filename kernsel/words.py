@@ -55,8 +55,12 @@ NO_PARTS: Mapping[str, Mapping[str, str]] = {
         "gaussianprocessregressor": "its mean is krr; relevances='evidence' learns a kernel as it does",
         "gaussianprocessclassifier": "klr has its link",
     },
+    "experiment": dict.fromkeys(
+        ("bif14", "fbif18", "flkl", "flkl-mkl", "ks14", "ksj"),
+        "the package kernsel-papers has it; in a checkout of kernsel, pip install plugins/kernsel-papers",
+    ),
 }
-"""Parts elsewhere that are none here, each with what takes its place."""
+"""Parts elsewhere that are none here, each with what takes its place, or which package has it."""
 
 OPTIONS: Mapping[str, str] = {
     "cv": "folds",
@@ -107,7 +111,7 @@ def own_name(kind: str, name: str) -> str:
 
     Parameters
     ----------
-    kind : {"kernel", "learner", "criterion", "search", "format"}
+    kind : {"kernel", "learner", "criterion", "search", "format", "experiment"}
     """
     return current(kind, PARTS.get(kind, {}).get(name.lower(), name))
 

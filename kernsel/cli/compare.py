@@ -52,8 +52,8 @@ def compare(
     protocol: Annotated[
         str | None,
         option(
-            "ks14|ksj|fbif18|bif14|flkl|flkl-mkl",
-            "The experiment of a paper, with its printed results beside those found.",
+            "NAME",
+            "The experiment of a paper, printed results beside those found; kernsel-papers has six.",
         ),
     ] = None,
     splits: Annotated[

@@ -27,7 +27,7 @@ def plugins(
         bool, flag("--describe", "Say of every part what it is, what it costs and what is known against it.")
     ] = False,
 ) -> None:
-    """List the kernels, learners, criteria, searches and formats, and where each comes from, or explain some."""
+    """List kernels, learners, criteria, searches, formats and experiments with where each is from, or explain some."""
     with console.guarded():
         from kernsel import registry
 

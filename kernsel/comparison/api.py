@@ -6,13 +6,14 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from kernsel import protocols, registry
 from kernsel.comparison.comparison import Comparison
 from kernsel.comparison.design import TASKS, Design
 from kernsel.comparison.methods import (
@@ -26,8 +27,8 @@ from kernsel.comparison.methods import (
     shared_options,
     words_of_options,
 )
-from kernsel.comparison.protocols import Protocol, read_protocol
-from kernsel.comparison.result import TableResult
+from kernsel.comparison.published import Published
+from kernsel.comparison.result import Outcome, TableResult
 from kernsel.comparison.tables import Split, Splits, Table, describe_data, read_tables
 from kernsel.comparison.trials import Trial, run_trial
 from kernsel.errors import OptionError, SelectionError
@@ -43,6 +44,9 @@ from kernsel.words import read_options
 
 if TYPE_CHECKING:
     import os
+
+PaperExperiment: TypeAlias = protocols.Experiment[Outcome, Published]
+"""The experiment of a paper, as plugins have them."""
 
 SHARED = ("task", "standardize", "class_weight", "copies", "when", "coordinates")
 """Options that say what a table is, beside those about its columns: they are the same for all methods."""
@@ -85,9 +89,9 @@ def compare(
     groups : (n,) array, or mapping of str to array, optional
         The group of each row, by the table's name where there are several tables. Rows of one group are never on both
         sides of a split, nor in two folds of a selection.
-    protocol : {"ks14", "ksj", "fbif18", "bif14", "flkl", "flkl-mkl"}, optional
-        The experiment of a paper: methods, learner, grids, folds, splits and test are its; what is given besides
-        counts in their place. Its printed results stand beside those found.
+    protocol : str, optional
+        The experiment of a paper, such as "ks14" of the package kernsel-papers: methods, learner, grids, folds, splits
+        and test are its; what is given besides counts in their place. Its printed results stand beside those found.
     criteria, learners, kernels, searches, rules : sequence
         Values of ``criterion``, ``learner``, ``kernel``, ``search`` and ``choose`` of a selection; of several lists all
         combinations are methods.
@@ -170,12 +174,12 @@ OWN_OPTIONS = (
 
 
 @dataclass(frozen=True, eq=False)
-class Experiment:
+class ReadyComparison:
     """A comparison that is ready to run."""
 
     tables: Sequence[Table]
     design: Design
-    preset: Protocol | None
+    preset: PaperExperiment | None
     splits: Splits
 
     def header(self) -> dict[str, Any]:
@@ -241,7 +245,10 @@ class Experiment:
             title="" if self.preset is None else self.preset.title,
             environment=environment(),
         )
-        return comparison if self.preset is None else self.preset.beside(comparison)
+        if self.preset is None:
+            return comparison
+        published, claims = self.preset.beside(comparison)
+        return replace(comparison, published=published, claims=claims)
 
     def check_chosen(self, names: Iterable[str]) -> None:
         """Raise OptionError unless each of the names is of something that a method may choose."""
@@ -280,7 +287,7 @@ def plan_experiment(
     splits: Mapping[str, Any],
     seed: int = 0,
     options: Mapping[str, Any],
-) -> Experiment:
+) -> ReadyComparison:
     """Read what :func:`compare` is asked for, and check all that can be checked before the work.
 
     Parameters
@@ -298,7 +305,7 @@ def plan_experiment(
     """
     check_seed(seed)
     asked = read_options("kernsel.compare", options, [*WORDS, *OWN_OPTIONS])
-    preset = None if protocol is None else read_protocol(protocol)
+    preset: PaperExperiment | None = None if protocol is None else registry.build("experiment", protocol)
     made = _design(preset, lists, methods, against, {**asked, "seed": seed}, _given(design))
     how = {**({} if preset is None else preset.splits), **_given(splits), "seed": seed}
     if "folder" in how:
@@ -317,7 +324,7 @@ def plan_experiment(
                 f"protocol {protocol} is for {' and '.join(made.methods)}, and table {table.name!r} is a "
                 f"{table.dataset.task}: leave it out"
             )
-    return Experiment(read, made, preset, parts)
+    return ReadyComparison(read, made, preset, parts)
 
 
 def _given(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -325,7 +332,7 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _design(
-    preset: Protocol | None,
+    preset: PaperExperiment | None,
     lists: Mapping[str, Sequence[Any]],
     named: Mapping[str, Mapping[str, Any]] | None,
     against: Sequence[Any],
@@ -345,7 +352,10 @@ def _design(
     more = make_methods({}, named, against)
     if not named:  # estimators are compared with the paper's methods
         more = [method for method in more if method.against is not None]
-    methods = {task: [*preset.methods[task], *more] for task in preset.options}
+    methods = {
+        task: [*(Method(name, options) for name, options in preset.methods[task].items()), *more]
+        for task in preset.options
+    }
     check_methods(next(iter(methods.values())))
     options = {task: merged(each, asked) for task, each in preset.options.items()}
     return Design(methods=methods, options=options, cases=preset.cases, **{**preset.design, **given})

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kernsel.comparison.published import Published
 from kernsel.comparison.trials import Trial
 from kernsel.evaluation.significance import Marks, Ranks, friedman, groups_alike, mark, paired
 from kernsel.text import finite_or_none, to_json
@@ -189,7 +190,7 @@ class Outcome:
     measure: str
     splits: int
     shared: str = ""
-    published: Sequence[Any] = ()
+    published: Sequence[Published] = ()
     title: str = ""
     claims: Sequence[str] = ()
     environment: Mapping[str, Any] = field(default_factory=dict)

@@ -79,23 +79,13 @@ def test_it_goes_on_from_a_journal(data, tmp_path):
     assert "steps: 12 of 12 trial" in run("journal", tmp_path / "j").stdout
 
 
-def test_a_protocol_says_what_its_paper_prints(data, tmp_path):
-    heart = tmp_path / "heart.csv"
-    data[0].rename(heart)
-    done = run("compare", heart, "--protocol", "bif14", "--splits", 2, "-q")
-    assert "BIF14, Section 6" in done.stdout
-    assert "16.56 ± 1.1" in done.stdout
-    assert "of 8 printed mean errors" in done.stdout
-    assert "paper: BIF-kCV has the lower error than EP on 16 of 20 tables" in done.stdout
-
-
 @pytest.mark.parametrize(
     ("args", "message"),
     [
         ([], "there is nothing to compare"),
         (["--criteria", "cv,gvc"], "no criterion is called 'gvc'"),
         (["--rules", "safest,minimm"], "method 'minimm'"),
-        (["--protocol", "ks15"], "there is no protocol 'ks15'"),
+        (["--protocol", "ks15"], "no experiment is called 'ks15'"),
         (["--method", "a(criterio=cv)"], "no option 'criterio'"),
         (["--method", "a(folds=5)", "--method", "a(folds=3)"], "--method a is given twice"),
         (["--rules", "safest,minimum", "--train", "2.5"], "train is the share of the rows"),

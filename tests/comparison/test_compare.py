@@ -216,12 +216,6 @@ def test_mistakes_are_told_before_or_with_the_first_trial():
         kernsel.compare((X, y), rules=["least", "safest"], **FAST)
     with pytest.raises(SelectionError, match="no method succeeded"):
         kernsel.compare((X, y), criteria=["cv", "gcv"], learner="svm", splits=2, **FAST)
-    with pytest.raises(OptionError, match="for classification, and table 'data' is a regression"):
-        kernsel.compare((X, y), protocol="ks14")
-    with pytest.raises(OptionError, match="leave out criteria"):
-        kernsel.compare((X, y), protocol="ks14", criteria=["cv"])
-    with pytest.raises(OptionError, match="did you mean 'ks14'"):
-        kernsel.compare((X, y), protocol="ks41")
     with pytest.raises(DataError, match="too few to split"):
         kernsel.compare((X[:3], y[:3]), criteria=["cv", "gcv"])
     with pytest.raises(OptionError, match="60 to train on"):
