@@ -57,13 +57,10 @@ class Rule:
 
     @classmethod
     def read(
-        cls, choose: str | None, within: float | None, one_se: bool, task: str, criterion: Criterion,
-        metric: str | None = None,
-    ) -> Rule:  # fmt: skip
-        """Return the rule of an option, for which ``one_se`` is short; OptionError if there is none such."""
-        if one_se and choose not in (None, ONE_SE):
-            raise OptionError(f"choose {choose!r} and one_se: give one of them")
-        name = ONE_SE if one_se else choose or SAFEST
+        cls, choose: str | None, within: float | None, task: str, criterion: Criterion, metric: str | None = None
+    ) -> Rule:
+        """Return the rule of an option; OptionError if there is none such."""
+        name = choose or SAFEST
         if name not in RULES:
             raise OptionError(f"choose {choose!r} is unknown: use {', '.join(RULES)}")
         if metric is not None and name != SAFEST:

@@ -192,7 +192,7 @@ def can_be_large(dataset: Dataset, plan: Plan, sizes: Sizes = SIZES) -> bool:
         and plan.repeats == 1
         and plan.grid in ("auto", "coarse")
         and plan.search == "auto"
-        and not any((plan.landmarks, plan.refine, plan.eta, plan.order, plan.one_se))
+        and not any((plan.landmarks, plan.refine, plan.eta, plan.order))
         and not plan.certify  # of candidates on all rows, whose kernels or features are in memory
         and plan.choose != "one-se"
         and (criterion is None or refits_exactly(reading.read_criterion(criterion, None, False, None)))

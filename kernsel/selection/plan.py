@@ -323,12 +323,16 @@ class Plan:
     )
 
     def __post_init__(self) -> None:
-        """Raise an OptionError where what is yes or no is neither."""
+        """Raise an OptionError where what is yes or no is neither; write what has a short form in its long one."""
         for name, words in WORDS.items():
             value = getattr(self, name)
             flag = type(value).__name__ in ("bool", "bool_") or (isinstance(value, int) and value in (0, 1))
             if words.kind == "flag" and not flag:  # NumPy's bool_ is known by its name: it isn't imported here
                 raise OptionError(f"{name} is True or False, not {value!r}")
+        if self.one_se:
+            if self.choose not in (None, "one-se"):
+                raise OptionError(f"choose {self.choose!r} and one_se: give one of them")
+            vars(self).update(choose="one-se", one_se=False)
 
     @classmethod
     def read(cls, who: str, options: Mapping[str, Any]) -> Self:

@@ -172,7 +172,7 @@ def test_options_reach_the_selection(fake, data):
         "extend": "False",
         "pure": "True",
         "metric": "['accuracy', 'roc_auc']",
-        "one_se": "True",
+        "choose": "'one-se'",
         "calibration": "'isotonic'",
         "seed": "7",
         "rank": "0.25",

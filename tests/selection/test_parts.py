@@ -103,7 +103,7 @@ def test_losses_and_model_are_those_of_refits_on_all_rows(small, kind):
     _, error_se = Errors(kind == "classes", found.model.output_scale).mean(rows, held)
     np.testing.assert_allclose(best.error_se, error_se, rtol=1e-6)
     null = (Y**2).mean(axis=0) @ s / s.sum()
-    rule = replace(Rule.read(None, None, False, found.data["task"], CV()), null=null)
+    rule = replace(Rule.read(None, None, found.data["task"], CV()), null=null)
     expected = choose(rule, sorted(found.candidates, key=lambda c: c.order), lambda c: c, 0)
     assert best is expected.best
     assert found.minimum is expected.lowest
