@@ -227,18 +227,10 @@ def study_on_dataset(
 
     Parameters
     ----------
-    dataset : Dataset
-        From ``kernsel.data``.
-    folds : int, "loo" or "logo"
     progress : callable, optional
         Called as ``progress(done, total, text)``.
     **options : optional
         As in :func:`study_relevances`.
-
-    Returns
-    -------
-    RelevanceStudy
-        As from :func:`study_relevances`.
     """
     import pandas as pd
 

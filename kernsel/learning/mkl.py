@@ -153,15 +153,8 @@ def learn_mkl_on_dataset(
 
     Parameters
     ----------
-    dataset : Dataset
-        From ``kernsel.data``.
     kernel, method, family, grid, learner, lam, folds, rows, seed : optional
         As in :func:`learn_mkl`.
-
-    Returns
-    -------
-    WeightedKernel
-        As from :func:`learn_mkl`.
     """
     started = time.perf_counter()
     way = read_method(method)

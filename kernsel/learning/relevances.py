@@ -153,17 +153,10 @@ def learn_on_dataset(
 
     Parameters
     ----------
-    dataset : Dataset
-        From ``kernsel.data``.
     criterion, learner, kernel, folds, rows, polish, evaluations, seed : optional
         As in :func:`learn_relevances`.
     most : int
         Rows that relevances are learnt on by a gradient, at most.
-
-    Returns
-    -------
-    LearnedKernel
-        As from :func:`learn_relevances`.
     """
     for name, value, least in (("rows", rows, 10), ("polish", polish, 0), ("evaluations", evaluations, 1)):
         if not isinstance(value, numbers.Integral) or value < least:
