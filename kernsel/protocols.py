@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeAlias, TypeVar, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeAlias, TypeGuard, TypeVar, cast, runtime_checkable
 
 from kernsel.errors import IncompatibleError
 
@@ -505,7 +505,8 @@ class Unbounded(Protocol):
     """Why, in words."""
 
 
-def has_gradient(criterion: object) -> bool:
+# Any: the attributes don't show what the criterion is handed.
+def has_gradient(criterion: object) -> TypeGuard[SupportsGradient[Any, Any, Any, Any]]:
     """Tell whether a criterion has a gradient of its score: not where a measure of its own replaces the loss."""
     return isinstance(criterion, SupportsGradient) and not isinstance(criterion, SupportsMeasure)
 

@@ -63,7 +63,7 @@ def parse(who: str, text: str) -> tuple[str, dict[str, Any]]:
     return match["name"], values
 
 
-def make(who: str, part: type[Part], values: Mapping[str, Any]) -> Part:
+def make(who: str, part: type[Part], values: Mapping[str, object]) -> Part:
     """Make a dataclass from named values, with an error that helps where they don't suit its fields.
 
     Parameters
@@ -168,11 +168,11 @@ def _literal(who: str, keyword: ast.keyword, source: str) -> Any:
         ) from error
 
 
-def _required(field: Field[Any]) -> bool:
+def _required(field: Field[object]) -> bool:
     return field.default is MISSING and field.default_factory is MISSING
 
 
-def _hints(part: type[Any]) -> dict[str, Any]:
+def _hints(part: type[object]) -> dict[str, Any]:
     try:
         return typing.get_type_hints(part)
     except NameError:  # annotated with names that only type checkers import

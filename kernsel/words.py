@@ -135,7 +135,7 @@ def unknown_option(who: str, name: str, known: Iterable[str]) -> OptionError:
     return OptionError(f"{who} has no option {name!r}{hint}")
 
 
-def read_options(who: str, options: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]:
+def read_options(who: str, options: Mapping[str, object], known: Iterable[str]) -> dict[str, Any]:
     """Return options by their names here.
 
     Parameters

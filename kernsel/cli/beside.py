@@ -118,7 +118,7 @@ def _given(reading: Reading) -> dict[str, Any]:
     return {name: value for name, value in vars(reading).items() if value is not None}
 
 
-def _options(given: Mapping[str, Any]) -> str:
+def _options(given: Mapping[str, object]) -> str:
     """Return what is given as it stands on a command line."""
     words = []
     for name, value in given.items():

@@ -175,7 +175,7 @@ def read_dataset(
 
 
 def journaled(
-    place: JournalPlace, command: str, dataset: Dataset, options: Mapping[str, Any], quiet: bool
+    place: JournalPlace, command: str, dataset: Dataset, options: Mapping[str, object], quiet: bool
 ) -> AbstractContextManager[None]:
     """Keep a journal of a command in the block, and say where it goes on from one.
 

@@ -45,13 +45,13 @@ class Draws:
 
     def __init__(
         self,
-        tables: Any,
-        groups: Any,
+        tables: object,
+        groups: object,
         folds: int | Sequence[int],
         splits: int,
         train: float,
         seed: int,
-        options: Mapping[str, Any],
+        options: Mapping[str, object],
     ) -> None:
         if splits < 1 or not 0 < train <= 1:
             raise OptionError(f"splits is a number from 1 and train a share of the rows, not {splits!r} and {train!r}")
@@ -94,7 +94,7 @@ class Draws:
 
     @staticmethod
     def _measure(
-        path: Path, values: Sequence[Any], approximate: Callable[[Path, Any], HeldOut]
+        path: Path, values: Sequence[object], approximate: Callable[[Path, Any], HeldOut]
     ) -> tuple[list[float], list[str | None]]:
         """Return how far each approximation is from exact refits, and why it failed where it did."""
         exact = path.exact()

@@ -72,11 +72,11 @@ class Method:
         """Which of ``FOUND`` it has."""
         return next((name for name in FOUND if self.options.get(name) is not None), None)
 
-    def within(self, options: Mapping[str, Any]) -> Method:
+    def within(self, options: Mapping[str, object]) -> Method:
         """Return it with further options; its own ones count, and of grids the values of each parameter."""
         return replace(self, options=merged(options, self.options))
 
-    def told(self, shared: Mapping[str, Any]) -> str:
+    def told(self, shared: Mapping[str, object]) -> str:
         """Return what it is in one line, but for the options that it shares with others."""
         if self.against is not None:
             return str(self.against)
@@ -84,7 +84,7 @@ class Method:
         return words_of_options(own) or "select"
 
 
-def words_of_options(options: Mapping[str, Any]) -> str:
+def words_of_options(options: Mapping[str, object]) -> str:
     """Return options in one line, of many values of a grid the first and the last."""
     return ", ".join(f"{name}={_words(value)}" for name, value in options.items())
 
@@ -115,7 +115,7 @@ def merged(options: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any
 
 
 def make_methods(
-    lists: Mapping[str, Sequence[Any]], named: Mapping[str, Mapping[str, Any]] | None, against: Iterable[Any]
+    lists: Mapping[str, Sequence[object]], named: Mapping[str, Mapping[str, object]] | None, against: Iterable[object]
 ) -> list[Method]:
     """Return the methods that are asked for: all combinations of the lists, those with names, and estimators.
 
@@ -167,7 +167,7 @@ def _built_in(kind: str) -> list[str]:
     return [claim.name for claim in registry.claims(kind) if claim.builtin]
 
 
-def _parameters_of(estimator: Any) -> list[str]:
+def _parameters_of(estimator: object) -> list[str]:
     return list(estimator.get_params()) if hasattr(estimator, "get_params") else []
 
 
@@ -183,7 +183,7 @@ def check_methods(methods: Sequence[Method]) -> None:
         raise OptionError(f"two methods have the name {min(twice)!r}: give each one its own")
 
 
-def _checked(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def _checked(name: str, options: Mapping[str, object]) -> dict[str, Any]:
     own = {key: value for key, value in options.items() if key in OWN}
     return own | read_options(f"method {name!r}", {k: v for k, v in options.items() if k not in OWN}, WORDS)
 

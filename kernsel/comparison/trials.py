@@ -163,7 +163,7 @@ def _of_kernel(kernel: Kernel, found: object) -> dict[str, float]:
     return _numbers(kernel.parameters)
 
 
-def _numbers(parameters: Mapping[str, Any]) -> dict[str, float]:
+def _numbers(parameters: Mapping[str, object]) -> dict[str, float]:
     return {name: float(value) for name, value in parameters.items() if isinstance(value, int | float)}
 
 
@@ -186,7 +186,7 @@ def _fit_estimator(table: Table, method: Method, rows: Indices, seed: int) -> Fi
         raise IncompatibleError(f"{name} can't be fitted: {first_line(error)}") from error
     seconds = time.perf_counter() - start
 
-    def predict(Z: Any) -> Any:
+    def predict(Z: object) -> Any:
         try:
             predicted = np.asarray(model.predict(dataset.encoder.transform(Z)))
         except (TypeError, ValueError, AttributeError) as error:

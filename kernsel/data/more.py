@@ -115,14 +115,14 @@ class Kept(NamedTuple):
         return self._replace(rows=self.rows[kept], weights=None if self.weights is None else self.weights[kept])
 
 
-def words_among(labels: Sequence[Any] | None) -> tuple[str, ...]:
+def words_among(labels: Sequence[object] | None) -> tuple[str, ...]:
     """Return the words such as None that are classes; there are none where the target is numbers."""
     return tuple(label for label in labels or () if isinstance(label, str) and label in PADDED_WORDS)
 
 
 def rows_that_count(
     n: int,
-    columns: Mapping[str, Any],
+    columns: Mapping[str, object],
     weights: npt.ArrayLike | None,
     missing: str,
     words: Mapping[str, Container[str]],
@@ -146,7 +146,7 @@ def rows_that_count(
     return kept
 
 
-def encode_columns(columns: Mapping[str, Any], labels: Sequence[Any] | None, shift: Array, scale: Array) -> Array:
+def encode_columns(columns: Mapping[str, object], labels: Sequence[object] | None, shift: Array, scale: Array) -> Array:
     """Return targets without gaps, encoded, (k, n)."""
     return _targets(columns, shift, scale) if labels is None else _classes(columns, labels, len(shift))
 
@@ -165,7 +165,7 @@ def _targets(columns: Mapping[str, Any], shift: Array, scale: Array) -> Array:
     return (Y - shift[:, None]) / scale[:, None]
 
 
-def _classes(columns: Mapping[str, Any], labels: Sequence[Any], k: int) -> Array:
+def _classes(columns: Mapping[str, object], labels: Sequence[object], k: int) -> Array:
     """Return the classes as -1 and +1, (k, m)."""
     ((name, column),) = columns.items()
     words = words_among(labels)

@@ -103,7 +103,7 @@ class Near:
         return np.asarray((later - self.time <= before + slack) | (self.time - earlier <= after + slack))
 
 
-def read_near(options: Mapping[str, Any] | None, table: Table, who: str) -> Near | None:
+def read_near(options: Mapping[str, object] | None, table: Table, who: str) -> Near | None:
     """Return what is said about near rows of a table; None if nothing is.
 
     Parameters
@@ -155,7 +155,7 @@ def _names(value: object) -> Any:
     return [str(each) for each in listed] if all(isinstance(each, str | int) for each in listed) else True
 
 
-def _text(asked: Mapping[str, Any]) -> str:
+def _text(asked: Mapping[str, object]) -> str:
     """Say what is left out."""
     unit = "" if "when" in asked else " rows"
     parts = [

@@ -54,7 +54,7 @@ def prepare(
     groups: npt.ArrayLike | None = None,
     class_weight: str | Mapping[Any, float] | None = None,
     copies: str = TOGETHER,
-    near: Mapping[str, Any] | None = None,
+    near: Mapping[str, object] | None = None,
     choices: Choices | None = None,
 ) -> Dataset:
     """Turn a table into a data set.
@@ -129,7 +129,7 @@ def from_arrays(
     groups: npt.ArrayLike | None = None,
     class_weight: str | Mapping[Any, float] | None = None,
     copies: str = TOGETHER,
-    near: Mapping[str, Any] | None = None,
+    near: Mapping[str, object] | None = None,
     gram: bool = False,
     **columns: Any,
 ) -> Dataset:
@@ -286,7 +286,7 @@ def _dataset(
 
 
 def _with_targets(
-    table: Table, columns: Mapping[str, Any], sample: Sample, policy: str, notes: list[str]
+    table: Table, columns: Mapping[str, object], sample: Sample, policy: str, notes: list[str]
 ) -> tuple[Table, dict[str, Any], Sample]:
     """Leave out the rows that lack a target, or refuse them."""
     empty = np.zeros(len(table), dtype=bool)

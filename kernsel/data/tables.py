@@ -87,7 +87,7 @@ def is_frame(table: object) -> TypeGuard[pd.DataFrame]:
     return hasattr(table, "columns")
 
 
-def as_table(X: Any) -> Table:
+def as_table(X: object) -> Table:
     """Return features as a table, sparse ones as a SparseTable with the names ``x0, x1, ...``; DataError if they can't.
 
     Parameters

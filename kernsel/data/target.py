@@ -97,7 +97,7 @@ class Rest(NamedTuple):
 
 
 def encode_targets(
-    columns: Mapping[str, Any],
+    columns: Mapping[str, object],
     task: str,
     weights: Array | None = None,
     rest: Mapping[str, Rest] | None = None,

@@ -131,7 +131,7 @@ def _short(value: object, written: Callable[[object], str] = repr) -> str:
     return textwrap.shorten(written(value), LONGEST, placeholder=" ...")
 
 
-def read_pairs(pairs: Iterable[Any], dataset: Dataset) -> Splits:
+def read_pairs(pairs: Iterable[object], dataset: Dataset) -> Splits:
     """Read pairs of row numbers, to train on and to hold out, of the rows as given.
 
     Raises
@@ -142,7 +142,7 @@ def read_pairs(pairs: Iterable[Any], dataset: Dataset) -> Splits:
     return _read(pairs, "folds as given", dataset.places, dataset.given)
 
 
-def _read(pairs: Iterable[Any], text: str, places: Indices, n: int) -> Splits:
+def _read(pairs: Iterable[object], text: str, places: Indices, n: int) -> Splits:
     """Read pairs of row numbers below n, of which those of ``places`` count: splits that hold out none are left out."""
     place, times, trained = np.full(n, -1), np.zeros(n, np.int64), np.zeros(n, np.bool_)
     place[places] = np.arange(places.size)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,9 @@ from kernsel.types import Array, Indices
 
 OF_REGRESSIONS = re.compile(r"r2|explained_variance|d2_absolute_error_score|neg_.*_(error|deviance)")
 """scikit-learn's names of scorers don't say what they are for; those of a regression are these."""
+
+Scorer: TypeAlias = Callable[..., float]
+"""A scorer of scikit-learn: of an estimator, features, truth and, by name, weights."""
 
 NEAR = 3
 """Names that are offered for one that is unknown: scikit-learn's differ in their endings."""
@@ -62,7 +65,7 @@ class Metrics:
         What the threshold of two classes is best for; held-out rows are called by thresholds found without them.
     """
 
-    scorers: Mapping[str, Any]
+    scorers: Mapping[str, Scorer]
     dataset: Dataset
     calibration: str | None
     best_for: Measure | None = None
@@ -154,14 +157,14 @@ class _HeldOut:
     weights: Array | None
     starts: Indices
 
-    def value(self, scorer: Any) -> MetricValue:
+    def value(self, scorer: Scorer) -> MetricValue:
         value = self.score_or_nan(scorer, np.arange(len(self.truth)))
         if not math.isfinite(value):
             return MetricValue(None, None)
         s = np.ones(len(self.truth)) if self.weights is None else self.weights
         return MetricValue(value, jackknife(partial(self.score_or_nan, scorer), self.starts, s))
 
-    def score_or_nan(self, scorer: Any, which: Indices) -> float:
+    def score_or_nan(self, scorer: Scorer, which: Indices) -> float:
         try:
             return self.score(scorer, which)
         except ValueError:  # such as one class only, without some block of folds
@@ -177,14 +180,14 @@ class _HeldOut:
                 found.append(name)
         return found
 
-    def score(self, scorer: Any, which: Indices) -> float:
+    def score(self, scorer: Scorer, which: Indices) -> float:
         options = {} if self.weights is None else {"sample_weight": self.weights[which]}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # scikit-learn's, of metrics that are undefined: they have no value
             return float(scorer(self.estimator, which, self.truth[which], **options))
 
 
-def _scorer(name: object, task: str) -> Any:
+def _scorer(name: object, task: str) -> Scorer:
     known = get_scorer_names()
     usual = {"regression": "r2, neg_mean_absolute_error", "classification": "accuracy, roc_auc, neg_log_loss"}
     if not isinstance(name, str) or name not in known:
@@ -195,7 +198,8 @@ def _scorer(name: object, task: str) -> Any:
     kind = "regression" if OF_REGRESSIONS.fullmatch(name) else "classification"
     if kind != task:
         raise OptionError(f"metric {name!r} is for a {kind}, and this is a {task}: use one such as {usual[task]}")
-    return get_scorer(name)
+    found: Scorer = get_scorer(name)
+    return found
 
 
 class _Values(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types

@@ -143,7 +143,7 @@ def seconds_since(stage: str, given: Sequence[object]) -> float:
     return max(seconds_before() - remember(stage, given, step.journal.file.elapsed), 0.0)
 
 
-def run_header(command: str, dataset: Dataset, options: Mapping[str, Any]) -> dict[str, Any]:
+def run_header(command: str, dataset: Dataset, options: Mapping[str, object]) -> dict[str, Any]:
     """Return what tells a run from others.
 
     Parameters

@@ -200,7 +200,7 @@ def _trials(record: Record) -> Iterator[dict[str, Any]]:
         }
 
 
-def _spaces(trials: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+def _spaces(trials: Sequence[Mapping[str, object]]) -> dict[str, dict[str, Any]]:
     """Return the space of each parameter, by name, as Optuna writes it: one for all trials."""
     values: dict[str, dict[Any, None]] = {}
     for trial in trials:

@@ -273,14 +273,14 @@ class Combined(Kernel):
         return any(map(has_relevances, self.parts))
 
     @property
-    def _relevant(self) -> list[Any]:
+    def _relevant(self) -> list[Learnable]:
         return [part for part in self.parts if has_relevances(part)]
 
     @property
     def theta(self) -> tuple[float, ...] | None:
         """The relevances of the parts, one after another, or None if those of some part have no values yet."""
         each = [part.theta for part in self._relevant]
-        return None if None in each else tuple(value for theta in each for value in theta)
+        return None if None in each else tuple(value for theta in each for value in theta or ())
 
     def with_theta(self, theta: Sequence[float] | Array) -> Self:
         """Return the kernel with other relevances, as many as it has."""
@@ -560,7 +560,7 @@ class On(Combined):
     def axes(self, X: ArrayLike) -> dict[str, NDArray[Any]]:
         return super().axes(self._columns(X))
 
-    def from_isotropic(self, kernel: Any, d: int) -> Self:
+    def from_isotropic(self, kernel: object, d: int) -> Self:
         """Return the kernel that equals an ``isotropic`` one with values; d counts the features not seen, too."""
         return super().from_isotropic(kernel, len(self.features))
 
@@ -580,7 +580,7 @@ class On(Combined):
         return f"{inner}[{', '.join(map(str, self.features))}]"
 
 
-def with_groups(kernel: Any, groups: Sequence[int]) -> Any:
+def with_groups(kernel: T, groups: Sequence[int]) -> T:
     """Return a kernel with one relevance for each of these numbers of features; without groups, as it is."""
     return kernel.tied(groups) if groups and isinstance(kernel, Kernel) else kernel
 

@@ -151,7 +151,7 @@ def learn_profile(
     kernel: Learnable,
     learner: Learner,
     sigma: float | None = None,
-    starts: tuple[Any, ...] = (),
+    starts: tuple[LearntProfile, ...] = (),
     part: int = PART,
     seed: int = 0,
     begun: Descent | None = None,
@@ -228,7 +228,7 @@ def _power(kernel: Learnable) -> float:
     return 1.0 if getattr(kernel, "statistic", "") == "l1" else 2.0
 
 
-def _candidates(kernel: Learnable, X: Array, starts: tuple[Any, ...]) -> list[Any]:
+def _candidates(kernel: Learnable, X: Array, starts: tuple[LearntProfile, ...]) -> list[Any]:
     """Return kernels with relevances where a descent may begin."""
     if kernel.theta is not None:
         return [kernel]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kernsel import registry
 from kernsel.criteria import HeldOutCriterion, Slopes
@@ -195,7 +195,7 @@ def _subsample_notes(first: int, last: int, n: int) -> list[str]:
     return [f"learnt on {first} of {n} rows, then on {last}" + " (the most that are learnt on)" * (last < n)]
 
 
-def read_gradient(criterion: str | Criterion) -> Any:
+def read_gradient(criterion: str | Criterion) -> SupportsGradient:
     """Return the criterion; IncompatibleError if it has no gradient by relevances."""
     scorer = read_criterion(criterion, None, False, None)
     if not has_gradient(scorer):

@@ -193,7 +193,7 @@ def _need(holds: bool, otherwise: str) -> None:
         raise ValueError(otherwise)
 
 
-def _all_text(values: Iterable[Any]) -> bool:
+def _all_text(values: Iterable[object]) -> bool:
     return all(isinstance(value, str) for value in values)
 
 

@@ -78,7 +78,7 @@ _MEMBERS: dict[str, tuple[tuple[str, ...], int]] = {
 _OF_SPARSE = ("data", "indices", "indptr", "shape")
 
 
-def write_arrays(stream: BinaryIO, header: Mapping[str, Any], arrays: Arrays, small: int = SMALL) -> None:
+def write_arrays(stream: BinaryIO, header: Mapping[str, object], arrays: Arrays, small: int = SMALL) -> None:
     """Write a header and arrays, with a checksum over all of it.
 
     What would look like a bomb, as it unpacks to more than ``small`` bytes and ``RATIO`` times its size, is not

@@ -13,8 +13,6 @@ points may be others. Either of the two may be sparse.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba.core import types
 
@@ -81,7 +79,7 @@ def _differences(X, Zt, V, first, step, sums):
                 sums[i, r] += total
 
 
-def _of_sparse(X: Any, V: np.ndarray, Z: Any) -> np.ndarray:
+def _of_sparse(X: object, V: np.ndarray, Z: object) -> np.ndarray:
     x, z = sparse_rows(X), sparse_rows(Z)
     both = np.zeros(x.nnz)
     arguments = [parts_of(x), parts_of(z.T.tocsr()), V]

@@ -92,7 +92,7 @@ class Explanation:
             yield from _filled(text, "  ", "    ")
 
 
-def explain(kind: str, part: type[Any]) -> Explanation:
+def explain(kind: str, part: type[object]) -> Explanation:
     """Return what a part says of itself.
 
     Parameters
@@ -118,7 +118,7 @@ def explain(kind: str, part: type[Any]) -> Explanation:
     return Explanation(what, (*more, *others), tuple(_parameters(kind, part)), _properties(kind, part), notes, example)
 
 
-def _docstring(part: type[Any]) -> str:
+def _docstring(part: type[object]) -> str:
     """Return the class's own docstring; the signature that ``dataclass`` writes in its place is none."""
     text = vars(part).get("__doc__") or ""
     return "" if text.startswith(f"{part.__name__}(") else _plain(text)
@@ -162,7 +162,7 @@ def _documented(section: str) -> dict[str, tuple[str, str]]:
     return found
 
 
-def _range(part: type[Any], name: str) -> str:
+def _range(part: type[object], name: str) -> str:
     """Return the range of a parameter in words, as far as the attributes of the part tell it."""
     if words := getattr(part, "words", {}).get(name):
         return f"one of {listing(words, 'or')}"
@@ -175,7 +175,7 @@ def _range(part: type[Any], name: str) -> str:
     return " and ".join(bounds)
 
 
-def _default(parameter: dataclasses.Field[Any], what: str) -> str:
+def _default(parameter: dataclasses.Field[object], what: str) -> str:
     """Return the default of a parameter in words."""
     if parameter.default is None and what == "kernel":
         return "free"

@@ -246,7 +246,9 @@ def _code(text: str) -> str:
     return f'<pre tabindex="0"><code>{safe(text)}</code></pre>'
 
 
-def _rows_and_heads(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Any]], sortable: bool = False) -> str:
+def _rows_and_heads(
+    caption: str, heads: Sequence[str], rows: Iterable[Sequence[object]], sortable: bool = False
+) -> str:
     """Return a table of HTML that scrolls by itself where it is too wide; numbers keep their values for the sorting."""
     head = "".join(f'<th scope="col">{safe(each)}</th>' for each in heads)
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)

@@ -203,7 +203,7 @@ class Comparison:
     software: list[Difference]
 
     @classmethod
-    def of(cls, before: Mapping[str, Any], now: Mapping[str, Any]) -> Comparison:
+    def of(cls, before: Mapping[str, object], now: Mapping[str, object]) -> Comparison:
         """Compare two documents."""
         environments = before.get("environment", {}), now.get("environment", {})
         return cls(list(differences(before, now)), list(differences(*environments, "environment")))

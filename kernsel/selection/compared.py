@@ -60,7 +60,7 @@ def learnt_profiles(learnt: Candidates) -> list[dict[str, Any]]:
     return profiles
 
 
-def describe_profiles(found: Sequence[Mapping[str, Any]], rows: int) -> str:
+def describe_profiles(found: Sequence[Mapping[str, object]], rows: int) -> str:
     """Say which profiles have learnt relevances, how good each is, and what they weigh, for people."""
     losses = ["" if each["loss"] is None else f" {each['loss']:.4g}" for each in found]
     weights = [f"weight {each['weight']:.2g}" if each["weight"] else "left out" for each in found]

@@ -61,7 +61,7 @@ class KernelSource:
     seconds: float = 0.0
     unseen: Unseen | None = None
 
-    def moved(self, dataset: Dataset, kernel: Kernel, to: Any, considered: Sequence[Candidate]) -> KernelSource:
+    def moved(self, dataset: Dataset, kernel: Kernel, to: object, considered: Sequence[Candidate]) -> KernelSource:
         """Return the source of a selection on more rows, that of one of the kernels, or of another width of it.
 
         Parameters

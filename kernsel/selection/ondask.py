@@ -23,12 +23,14 @@ from kernsel.selection.result import Selection
 from kernsel.types import Progress
 
 
-def is_dask(X: Any) -> bool:
+def is_dask(X: object) -> bool:
     """Say whether X is a collection of Dask, without importing it."""
     return hasattr(X, "__dask_graph__") and hasattr(X, "to_delayed")
 
 
-def select_dask(X: Any, y: Any, plan: Plan, weights: Any = None, progress: Progress | None = None) -> Selection:
+def select_dask(
+    X: object, y: object, plan: Plan, weights: object = None, progress: Progress | None = None
+) -> Selection:
     """Select on arrays or DataFrames of Dask, on the workers of its client, or for want of one on this machine.
 
     Parameters

@@ -68,7 +68,7 @@ OF_TABLE = ("columns", "table")
 """What the options are about that the reading of a table is told."""
 
 
-def _option(default: Any, *words: Any, **more: Any) -> Any:
+def _option(default: object, *words: Any, **more: Any) -> Any:
     return field(default=default, metadata={"words": Words(*words, **more)})
 
 
@@ -335,7 +335,7 @@ class Plan:
             vars(self).update(choose="one-se", one_se=False)
 
     @classmethod
-    def read(cls, who: str, options: Mapping[str, Any]) -> Self:
+    def read(cls, who: str, options: Mapping[str, object]) -> Self:
         """Return the plan of some options, by their names here or in other libraries.
 
         Parameters

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -48,7 +48,7 @@ def cache_folder(functions: Iterable[Loop]) -> str:
     return str(os.path.commonpath([cacheable(f.options[0], f.options[2])._cache.cache_path for f in functions]))
 
 
-def cacheable(function: Any, options: dict[str, Any]) -> Dispatcher:
+def cacheable(function: Callable[..., object], options: dict[str, Any]) -> Dispatcher:
     """Return the function with a place on disk, before it is compiled or loaded."""
     dispatcher = numba.njit(cache=True, **options)(function)
     file = dispatcher._cache._cache_file
@@ -67,7 +67,7 @@ def hash_of(folder: Path) -> str:
     return hashlib.sha256(b"".join(file.read_bytes() for file in sorted(folder.rglob("*.py")))).hexdigest()
 
 
-def on_disk(dispatcher: Dispatcher, signature: Any) -> bool:
+def on_disk(dispatcher: Dispatcher, signature: object) -> bool:
     """Say whether the index names machine code of these sources for this processor."""
     cache = dispatcher._cache
     try:

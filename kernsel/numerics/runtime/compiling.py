@@ -102,7 +102,7 @@ def in_one_piece(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @in_one_piece
 @keep_interrupts()
-def compiled(function: Any, signature: Any, options: dict[str, Any]) -> Dispatcher:
+def compiled(function: Callable[..., object], signature: object, options: dict[str, Any]) -> Dispatcher:
     """Return a function as machine code of its signature: loaded from disk, or compiled and kept there if it can be."""
     global _uncached
     try:
@@ -131,7 +131,9 @@ def compiled(function: Any, signature: Any, options: dict[str, Any]) -> Dispatch
     return dispatcher
 
 
-def _cached(function: Any, signature: Any, options: dict[str, Any], anew: bool = False) -> Dispatcher:
+def _cached(
+    function: Callable[..., object], signature: object, options: dict[str, Any], anew: bool = False
+) -> Dispatcher:
     """Load the machine code from disk, or compile it and keep it there; ``anew`` throws away what was kept."""
     dispatcher = cacheable(function, options)
     if anew:

@@ -23,7 +23,7 @@ class Draft(JITCodeLibrary):  # type: ignore[misc]  # Numba has no types
         self._ensure_finalized()
         return 0  # as where there is none of that name
 
-    def _optimize_functions(self, module: Any) -> None:
+    def _optimize_functions(self, module: object) -> None:
         pass
 
     def _optimize_final_module(self) -> None:

@@ -57,7 +57,7 @@ def record(kind: type, *members: Any) -> types.BaseTuple:
     return types.BaseTuple.from_types(members, kind)
 
 
-def jit(signature: Any, *, fastmath: set[str] | bool = False) -> Callable[[Any], Compiled]:
+def jit(signature: object, *, fastmath: set[str] | bool = False) -> Callable[[Any], Compiled]:
     """Compile ``function`` for ``signature`` on its first call, and cache the machine code on disk.
 
     Parameters
@@ -124,7 +124,7 @@ class Pointer(Compiled):
         return self.options[0]  # the loop that calls it has silenced divisions
 
 
-def inline(function: Any = None, *, fastmath: set[str] | bool = False) -> Any:
+def inline(function: Callable[..., object] | None = None, *, fastmath: set[str] | bool = False) -> Any:
     """Compile a small function that only other compiled functions call; it becomes part of their machine code.
 
     It keeps its own fast-math flags there: ``@inline`` or ``@inline(fastmath=CONTRACT)``. It has no entry for Python, a

@@ -131,7 +131,7 @@ class AllRows:
         held: HeldOutSums = driver.reduce(hold_out_part, self.encoded, HeldOutSums.merge, *what, *given)
         return Passed(whole, w, held, status)
 
-    def _by_sums(self, features: Features, shared: Any, lams: Array) -> tuple[Sums, Array, Array, Indices]:
+    def _by_sums(self, features: Features, shared: object, lams: Array) -> tuple[Sums, Array, Array, Indices]:
         """Return the sums over all rows, and what is made of them: weights of the fits to all, and without folds."""
         bias = bool(self.learner.bias)
         sums: Sums = self.driver.reduce(sum_part, self.encoded, Sums.merge, shared)
@@ -141,7 +141,7 @@ class AllRows:
         w, own = streaming.solve(*whole.finish(bias), int(bias), whole.total * lams)
         return whole, w, without, np.maximum(status, own)
 
-    def _by_passes(self, features: Features, shared: Any, lams: Array) -> tuple[Array, Array, Indices]:
+    def _by_passes(self, features: Features, shared: object, lams: Array) -> tuple[Array, Array, Indices]:
         """Return the weights of the fits to all rows, and without folds, by Newton's method."""
 
         def add_up(request: Request) -> PassSums:

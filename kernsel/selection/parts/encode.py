@@ -69,7 +69,7 @@ class Encoding:
         )
 
 
-def find_encoding(driver: Driver, parts: Sequence[Any], plan: Plan) -> Encoding:
+def find_encoding(driver: Driver, parts: Sequence[object], plan: Plan) -> Encoding:
     """Return how all rows are encoded, in two passes over them, or up to six where columns aren't plain numbers.
 
     Parameters
@@ -109,7 +109,7 @@ def find_encoding(driver: Driver, parts: Sequence[Any], plan: Plan) -> Encoding:
 
 
 def _find_columns(
-    driver: Driver, parts: Sequence[Any], columns: in_parts.Columns
+    driver: Driver, parts: Sequence[object], columns: in_parts.Columns
 ) -> tuple[in_parts.View, in_parts.Columns]:
     """Look at all rows, and once more at the columns that aren't plain numbers."""
     view: in_parts.View = driver.reduce(in_parts.look, parts, in_parts.View.merge, driver.share(work.same, columns))
@@ -127,7 +127,7 @@ def _find_columns(
 
 
 def in_robust_units(
-    driver: Driver, encoded: Sequence[Any], dataset: Dataset, what: str, deviation: float
+    driver: Driver, encoded: Sequence[object], dataset: Dataset, what: str, deviation: float
 ) -> tuple[list[Any], Dataset]:
     """Return handles of encoded parts, and the sample of them, with the target in units that outliers don't move.
 

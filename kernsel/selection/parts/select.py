@@ -89,7 +89,7 @@ def check_plan(plan: Plan) -> None:
 
 @one_blas_thread()  # the last digit would depend on their number
 def select_parts(
-    parts: Sequence[Any],
+    parts: Sequence[object],
     driver: Driver,
     plan: Plan,
     weighted: bool = False,
@@ -149,7 +149,7 @@ def select_parts(
 
 
 def _encode(
-    driver: Driver, parts: Sequence[Any], coding: Any, sample: Dataset, learner: Learner, deviation: float
+    driver: Driver, parts: Sequence[object], coding: object, sample: Dataset, learner: Learner, deviation: float
 ) -> tuple[list[Any], Dataset]:
     """Return handles of encoded parts, and the sample, both with the target in the learner's units."""
     encoded = driver.each(encode_part, parts, coding)

@@ -7,7 +7,7 @@ where both are done, and who wants the sum finishes it.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from kernsel.protocols import Learner
 from kernsel.types import Array, Indices
 
 S = TypeVar("S")
+T = TypeVar("T")
 
 
 class Drawn(NamedTuple):
@@ -213,6 +214,6 @@ def pass_part(part: Encoded, features: Features, learner: Learner, request: Requ
     return add_up(features, int(learner.bias), learner.loss, request, part.X, part.Y, part.s, part.starts)
 
 
-def same(value: Any) -> Any:
+def same(value: T) -> T:
     """Return a value: what all parts need is handed out by it."""
     return value
