@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -72,8 +71,8 @@ class Draws:
     @one_blas_thread()
     def lines(
         self,
-        values: Sequence[Any],
-        approximate: Callable[[Path, Any], HeldOut],
+        values: Sequence[float],
+        approximate: Callable[[Path, float], HeldOut],
         within: Within,
     ) -> tuple[Line, ...]:
         """Return, for each table and number of folds, how far approximations of each value are from exact refits."""
@@ -94,7 +93,7 @@ class Draws:
 
     @staticmethod
     def _measure(
-        path: Path, values: Sequence[object], approximate: Callable[[Path, Any], HeldOut]
+        path: Path, values: Sequence[float], approximate: Callable[[Path, float], HeldOut]
     ) -> tuple[list[float], list[str | None]]:
         """Return how far each approximation is from exact refits, and why it failed where it did."""
         exact = path.exact()

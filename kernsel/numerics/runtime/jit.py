@@ -57,7 +57,7 @@ def record(kind: type, *members: Any) -> types.BaseTuple:
     return types.BaseTuple.from_types(members, kind)
 
 
-def jit(signature: object, *, fastmath: set[str] | bool = False) -> Callable[[Any], Compiled]:
+def jit(signature: object, *, fastmath: set[str] | bool = False) -> Callable[[Callable[..., object]], Compiled]:
     """Compile ``function`` for ``signature`` on its first call, and cache the machine code on disk.
 
     Parameters
@@ -137,7 +137,7 @@ def inline(function: Callable[..., object] | None = None, *, fastmath: set[str] 
     return decorate if function is None else decorate(function)
 
 
-def pointer(kind: types.FunctionType) -> Callable[[Any], Pointer]:
+def pointer(kind: types.FunctionType) -> Callable[[Callable[..., object]], Pointer]:
     """Compile a function of the type ``kind`` so that it can be passed to a compiled loop as a function pointer.
 
     The loop is then compiled once, whatever it is given, and without the body of the function in it.
