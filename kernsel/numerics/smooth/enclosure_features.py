@@ -20,7 +20,6 @@ from kernsel.numerics.smooth.enclosure import (
     EPS,
     FEW,
     OTHERS,
-    add_bias_range,
     give_up,
     guess_curvature,
     holds,
@@ -29,8 +28,8 @@ from kernsel.numerics.smooth.enclosure import (
     join_ends,
     narrow,
     others_of,
-    settle,
 )
+from kernsel.numerics.smooth.enclosure_bias import add_bias_range, settle
 from kernsel.numerics.smooth.objective import Objective
 from kernsel.numerics.smooth.systems import curved_rows
 

@@ -18,7 +18,6 @@ from kernsel.numerics.smooth.enclosure import (
     FEW,
     HALF_EPS,
     OTHERS,
-    add_bias_range,
     give_up,
     guess_curvature,
     holds,
@@ -27,8 +26,8 @@ from kernsel.numerics.smooth.enclosure import (
     join_ends,
     narrow,
     others_of,
-    settle,
 )
+from kernsel.numerics.smooth.enclosure_bias import add_bias_range, settle
 from kernsel.numerics.smooth.objective import Objective
 from kernsel.numerics.smooth.systems import add_rows, changed_rows, curved_rows, factorise
 
