@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from kernsel.data import Dataset, Reading, assign_roles, read_table
-from kernsel.data.in_parts import Rows
+from kernsel.data.part_rows import Rows
 from kernsel.data.sources import find_sources
 from kernsel.data.tables import array_names
 from kernsel.data.target import as_vector

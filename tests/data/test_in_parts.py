@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernsel.data import from_arrays, in_parts, seen
+from kernsel.data import from_arrays, part_rows, seen
 from kernsel.data.columns import as_text
 from kernsel.data.moments import Moments
 from kernsel.data.more import encode_more
@@ -53,7 +53,7 @@ def mixed():
 
 def cut(frame, y, weights, bounds):
     pieces = [slice(lo, hi) for lo, hi in pairwise(bounds)]
-    return [in_parts.Rows(i, frame[p], y[p], None if weights is None else weights[p]) for i, p in enumerate(pieces)]
+    return [part_rows.Rows(i, frame[p], y[p], None if weights is None else weights[p]) for i, p in enumerate(pieces)]
 
 
 def assert_alike(one, other):
@@ -100,7 +100,7 @@ def test_the_encoder_is_that_of_all_rows_in_one_place(options, bounds, weighted)
     np.testing.assert_allclose(found.target.shift, whole.output_shift, rtol=1e-12)
     np.testing.assert_allclose(found.target.scale, whole.output_scale, rtol=1e-12)
     pieces = [
-        in_parts.Part.of(part, found.columns).encode(found.target, found.encoder)
+        part_rows.Part.of(part, found.columns).encode(found.target, found.encoder)
         for part in cut(frame, y, weights if weighted else None, CUTS[bounds])
     ]
     np.testing.assert_allclose(np.concatenate([X for X, _ in pieces]), whole.X, rtol=0, atol=1e-9)
@@ -145,14 +145,14 @@ def test_parts_of_other_types_are_one_column():
     ]
     frames = [pd.DataFrame(each) for each in columns]
     y = pd.Series(rng.normal(size=120), name="y")
-    parts = [in_parts.Rows(i, f, y[40 * i : 40 * i + 40], None) for i, f in enumerate(frames)]
+    parts = [part_rows.Rows(i, f, y[40 * i : 40 * i + 40], None) for i, f in enumerate(frames)]
     found = encode.find_encoding(InProcess(), parts, Plan())
     written = [frame.assign(k=as_text(frame["k"])) for frame in frames]  # in one file there is no 1.0
     whole = from_arrays(pd.concat(written, ignore_index=True), y, **Plan().table)
     assert_alike(found.encoder.to_json(), whole.encoder.to_json())
     coding = found.coding(2, 0)
     drawn = InProcess().reduce(work.draw, parts, lambda one, other: work.merge_drawn(one, other, 120), coding, 120)
-    X = [in_parts.Part.of(part, found.columns).encode(found.target, found.encoder)[0] for part in parts]
+    X = [part_rows.Part.of(part, found.columns).encode(found.target, found.encoder)[0] for part in parts]
     np.testing.assert_allclose(np.sort(found.dataset(drawn).X, axis=0), np.sort(np.concatenate(X), axis=0), atol=1e-12)
 
 
@@ -235,11 +235,11 @@ def test_what_is_wrong_is_said_with_its_part():
 def test_labels_that_are_numbers_in_some_parts_and_text_in_others():
     y = [pd.Series(values * 10, name="y") for values in (["x", "1"], [0, 1], [1.0, 0.0], ["0", "x"])]
     frame, found = pd.DataFrame({"a": np.arange(20.0) ** 2}), []
-    parts = [in_parts.Rows(i, frame, each, None) for i, each in enumerate(y)]
+    parts = [part_rows.Rows(i, frame, each, None) for i, each in enumerate(y)]
     found = encode.find_encoding(InProcess(), parts, Plan())
     assert found.target.labels == ["0", "1", "x"]
     codes = [
-        in_parts.Part.of(part, found.columns).encode(found.target, found.encoder)[1].argmax(axis=0)[:2].tolist()
+        part_rows.Part.of(part, found.columns).encode(found.target, found.encoder)[1].argmax(axis=0)[:2].tolist()
         for part in parts
     ]
     assert codes == [[2, 1], [0, 1], [1, 0], [0, 2]]
@@ -302,7 +302,7 @@ def test_what_only_all_rows_tell_is_told_by_parts(options, bounds):
     if not options:
         assert found.notes == whole.notes
     X = np.concatenate(
-        [in_parts.Part.of(part, found.columns).encode(found.target, found.encoder)[0] for part in pieces]
+        [part_rows.Part.of(part, found.columns).encode(found.target, found.encoder)[0] for part in pieces]
     )
     np.testing.assert_allclose(X, whole.X, rtol=0, atol=1e-9)
 
@@ -311,7 +311,7 @@ def words_apart(first, rest):
     """Return parts whose first one has few words in its target besides None, and the table as one."""
     y = [pd.Series(first, name="y", dtype=object), *(pd.Series(each, name="y", dtype=object) for each in rest)]
     frames = [pd.DataFrame({"a": np.arange(len(each)) ** 2.0 + 10 * i}) for i, each in enumerate(y)]
-    return [in_parts.Rows(i, *each, None) for i, each in enumerate(zip(frames, y, strict=True))], frames, y
+    return [part_rows.Rows(i, *each, None) for i, each in enumerate(zip(frames, y, strict=True))], frames, y
 
 
 WORDS = {
@@ -327,7 +327,7 @@ def test_whether_a_word_is_a_gap_of_the_target_is_decided_once_for_all_parts(cas
     whole = from_arrays(pd.concat(frames, ignore_index=True), pd.concat(y, ignore_index=True), standardize=True)
     found = encode.find_encoding(InProcess(), parts, Plan())
     assert found.target.labels == whole.labels
-    each = [in_parts.Part.of(part, found.columns).encode(found.target, found.encoder) for part in parts]
+    each = [part_rows.Part.of(part, found.columns).encode(found.target, found.encoder) for part in parts]
     np.testing.assert_allclose(np.hstack([Y for _, Y in each]), whole.Y, atol=1e-12)
     np.testing.assert_allclose(np.vstack([X for X, _ in each]), whole.X, atol=1e-12)
 

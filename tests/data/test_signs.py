@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from commandline import run
 from kernsel import KernelRegressor
-from kernsel.data import from_arrays, in_parts, prepare, read_table
+from kernsel.data import from_arrays, part_rows, prepare, read_table
 from kernsel.data.encoding import Encoder
 from kernsel.data.more import encode_more
 from kernsel.data.signs import SIGNS_READ
@@ -131,7 +131,7 @@ def parts(*signs):
     frames = [table().drop(columns="y") for sign in signs]
     for frame, sign in zip(frames, signs, strict=True):
         frame.attrs[SIGNS_READ] = {} if sign == "bare" else {"p": sign}
-    return [in_parts.Rows(i, frame, table()["y"], None) for i, frame in enumerate(frames)]
+    return [part_rows.Rows(i, frame, table()["y"], None) for i, frame in enumerate(frames)]
 
 
 def find(rows):

@@ -12,6 +12,7 @@ from kernsel.data import Dataset, in_parts
 from kernsel.data.choices import make_choices
 from kernsel.data.copies import check_copies
 from kernsel.data.encoding import Encoder
+from kernsel.data.part_rows import Columns
 from kernsel.data.quantiles import find_quantile
 from kernsel.data.sample import read_sample
 from kernsel.data.target import Target, find_spread
@@ -37,7 +38,7 @@ class Encoding:
         Standard deviation of the first encoded target.
     """
 
-    columns: in_parts.Columns
+    columns: Columns
     target: Target
     encoder: Encoder
     names: list[str]
@@ -75,14 +76,14 @@ def find_encoding(driver: Driver, parts: Sequence[object], plan: Plan) -> Encodi
     Parameters
     ----------
     parts : sequence
-        Handles of ``in_parts.Rows``.
+        Handles of ``Rows``.
 
     Raises
     ------
     DataError
         The rows can't be used; the message names the part or the column.
     """
-    columns = in_parts.Columns(make_choices(**plan.columns))
+    columns = Columns(make_choices(**plan.columns))
     view, columns = _find_columns(driver, parts, columns)
     complete = in_parts.complete(columns)
     if complete is not None:
@@ -108,9 +109,7 @@ def find_encoding(driver: Driver, parts: Sequence[object], plan: Plan) -> Encodi
     )
 
 
-def _find_columns(
-    driver: Driver, parts: Sequence[object], columns: in_parts.Columns
-) -> tuple[in_parts.View, in_parts.Columns]:
+def _find_columns(driver: Driver, parts: Sequence[object], columns: Columns) -> tuple[in_parts.View, Columns]:
     """Look at all rows, and once more at the columns that aren't plain numbers."""
     view: in_parts.View = driver.reduce(in_parts.look, parts, in_parts.View.merge, driver.share(work.same, columns))
     if view.wordy:

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from kernsel.data.encoding import Encoder
-from kernsel.data.in_parts import Columns, Part, Rows, naming
+from kernsel.data.part_rows import Columns, Part, Rows, naming
 from kernsel.data.quantiles import count_next
 from kernsel.data.target import Target, chosen_classes, class_codes
 from kernsel.heldout.errors import Errors
