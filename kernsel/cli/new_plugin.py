@@ -139,7 +139,7 @@ def _check_name(kind: str, name: str) -> None:
     reserved = ["auto", "none", "default"]
     if kind == "kernel":
         from kernsel.kernels import Precomputed
-        from kernsel.kernels.base import ALGEBRA
+        from kernsel.kernels.text import ALGEBRA
 
         reserved += [*ALGEBRA, Precomputed.name, "function"]
     if name in reserved:

@@ -623,17 +623,3 @@ def _check_features(features: Sequence[int], d: int) -> None:
             f"kernel 'on': there is no feature {max(features)}; the data have {d} (after encoding, without constant "
             f"columns), from 0 to {d - 1}"
         )
-
-
-ALGEBRA = ("sum", "product", "scale", "on")
-"""The names of the kernels that are made of kernels."""
-
-
-def combine(name: str, parts: Sequence[Kernel], *, factor: Any = None, features: Any = None) -> Kernel:
-    """Build a kernel that is made of kernels from its name, the inverse of their ``spec``."""
-    if name in ("scale", "on"):
-        what, value = ("a factor", factor) if name == "scale" else ("features", features)
-        if value is None or len(parts) != 1:
-            raise OptionError(f"kernel '{name}' needs {what} and one part")
-        return Scale(value, parts[0]) if name == "scale" else On(value, parts[0])
-    return {"sum": Sum, "product": Product}[name](tuple(parts))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kernsel.errors import OptionError, UnknownPlugin
-from kernsel.kernels.base import ALGEBRA, Kernel, On, Sum, combine
+from kernsel.kernels.base import Kernel, On, Product, Scale, Sum
 from kernsel.kernels.given import Precomputed
 from kernsel.protocols import Value
 
@@ -24,6 +24,9 @@ _GRAMMAR = (
     "several numbers are in parentheses, as in 'ard(theta=(0.5, 0.1), profile=matern32)'; behind a kernel, the "
     "features it sees, from 0, as in 'linear[0, 3]'"
 )
+
+ALGEBRA = ("sum", "product", "scale", "on")
+"""The names of the kernels that are made of kernels."""
 
 
 def parse(text: str) -> Kernel:
@@ -77,7 +80,7 @@ def from_spec(spec: Mapping[str, Any]) -> Kernel:
         return Precomputed()
     if "parts" in spec and name in ALGEBRA:
         parts = [from_spec(part) for part in spec["parts"]]
-        return combine(name, parts, factor=spec.get("factor"), features=spec.get("features"))
+        return _combine(name, parts, factor=spec.get("factor"), features=spec.get("features"))
     return _named(name, dict(spec.get("parameters", {})))
 
 
@@ -178,3 +181,13 @@ def _number(node: ast.expr, names: list[str]) -> float:
 
 def _original(key: str, names: list[str]) -> str:
     return names[int(key.strip("_"))]
+
+
+def _combine(name: str, parts: Sequence[Kernel], *, factor: Any = None, features: Any = None) -> Kernel:
+    """Build a kernel that is made of kernels from its name, the inverse of their ``spec``."""
+    if name in ("scale", "on"):
+        what, value = ("a factor", factor) if name == "scale" else ("features", features)
+        if value is None or len(parts) != 1:
+            raise OptionError(f"kernel '{name}' needs {what} and one part")
+        return Scale(value, parts[0]) if name == "scale" else On(value, parts[0])
+    return {"sum": Sum, "product": Product}[name](tuple(parts))
