@@ -65,6 +65,7 @@ class Stepped(NamedTuple):
 
     Parameters
     ----------
+    held_out : HeldOut
     ratio : (L,) array
         The ratios of the influence series if they compute any, else NaN.
     ends : (k, L, t, .) array or None
