@@ -15,7 +15,8 @@ from kernsel import registry
 from kernsel.data import from_arrays
 from kernsel.errors import IncompatibleError
 from kernsel.learners import Krr, Loss
-from kernsel.protocols import SupportsOperator, require
+from kernsel.protocols import require
+from kernsel.protocols.kernels import SupportsOperator
 from kernsel.selection.limits import is_large
 from kernsel.selection.plan import Plan
 

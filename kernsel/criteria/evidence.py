@@ -14,7 +14,8 @@ from kernsel.criteria.base import About, Scores, Slopes, unless_finite
 from kernsel.errors import OptionError
 from kernsel.numerics.square import gradients
 from kernsel.paths import Path
-from kernsel.protocols import Learner, blocks_of
+from kernsel.protocols import Learner
+from kernsel.protocols.kernels import blocks_of
 from kernsel.representation.problem import Problem
 from kernsel.types import Array
 

@@ -14,7 +14,8 @@ from kernsel.criteria.base import About, PenalisedFit, Penalty, Scores
 from kernsel.errors import OptionError
 from kernsel.numerics.points import deviations
 from kernsel.paths import Path
-from kernsel.protocols import SupportsOperator, require
+from kernsel.protocols import require
+from kernsel.protocols.kernels import SupportsOperator
 from kernsel.types import Array
 
 BLOCK_ROWS = 1000

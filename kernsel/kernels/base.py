@@ -26,10 +26,10 @@ from kernsel.kernels.parameters import Parametric
 from kernsel.kernels.statistics import Statistics
 from kernsel.numerics import gram, stability
 from kernsel.numerics.points import Points, as_points
-from kernsel.protocols import (
+from kernsel.protocols import Value
+from kernsel.protocols.kernels import (
     SupportsLogSlopes,
     SupportsRelevances,
-    Value,
     blocks_of,
     has_relevances,
     is_differentiable,

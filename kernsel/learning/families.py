@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from kernsel.errors import OptionError
 from kernsel.kernels import Kernel, On, parse
-from kernsel.protocols import SupportsAnisotropy
+from kernsel.protocols.kernels import SupportsAnisotropy
 from kernsel.search.axes import read_axis
 from kernsel.text import listing, meant
 from kernsel.types import Array

@@ -20,7 +20,8 @@ from kernsel.learning.quasinewton import Descent, descend
 from kernsel.learning.start import least_ridge, mean_diagonal
 from kernsel.numerics.runtime.threads import one_blas_thread
 from kernsel.numerics.square import gradients
-from kernsel.protocols import Learner, blocks_of
+from kernsel.protocols import Learner
+from kernsel.protocols.kernels import blocks_of
 from kernsel.types import Array
 
 Priors: TypeAlias = tuple[float | None, ...]

@@ -18,7 +18,8 @@ from kernsel.heldout.errors import Errors
 from kernsel.kernels.base import Kernel, Learnable
 from kernsel.learning.descent import Box, DescentPoint
 from kernsel.parts import read_search
-from kernsel.protocols import Learner, has_relevances, require
+from kernsel.protocols import Learner, require
+from kernsel.protocols.kernels import has_relevances
 from kernsel.search.axes import make_grids
 from kernsel.search.board import Board
 from kernsel.search.candidate import Candidate

@@ -16,7 +16,7 @@ from kernsel.errors import ModelError, PluginError
 from kernsel.kernels import short
 from kernsel.learners import Learner
 from kernsel.numerics.points import is_sparse
-from kernsel.protocols import SupportsSklearn
+from kernsel.protocols.kernels import SupportsSklearn
 
 if TYPE_CHECKING:
     from kernsel.model.expansion import Expansion

@@ -19,7 +19,7 @@ from kernsel.heldout.vennabers import VennAbers
 from kernsel.kernels import Kernel, On, Product, Scale, Sum
 from kernsel.numerics import gram
 from kernsel.numerics.points import dense
-from kernsel.protocols import Formula, SupportsFactors, SupportsFormula, SupportsRanks, SupportsTurning
+from kernsel.protocols.kernels import Formula, SupportsFactors, SupportsFormula, SupportsRanks, SupportsTurning
 from kernsel.types import Array
 
 if TYPE_CHECKING:

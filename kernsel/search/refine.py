@@ -21,7 +21,8 @@ from kernsel.errors import IncompatibleError, OptionError
 from kernsel.journal import remember, seconds_since
 from kernsel.kernels import Kernel
 from kernsel.parts import read_seconds
-from kernsel.protocols import Learner, Tunable, has_gradient, is_differentiable
+from kernsel.protocols import Learner, Tunable, has_gradient
+from kernsel.protocols.kernels import is_differentiable
 from kernsel.representation.problem import Problem
 from kernsel.representation.ranks import Full, Rank
 from kernsel.search.axes import Coordinate

@@ -38,7 +38,8 @@ from kernsel.numerics.runtime.once import once
 from kernsel.numerics.runtime.threads import share_each
 from kernsel.parts import has_square_loss
 from kernsel.paths import make_path
-from kernsel.protocols import Learner, SupportsRanks
+from kernsel.protocols import Learner
+from kernsel.protocols.kernels import SupportsRanks
 from kernsel.representation.problem import Problem
 from kernsel.search.scales import Family
 from kernsel.types import Array

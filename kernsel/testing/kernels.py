@@ -18,7 +18,7 @@ from kernsel.errors import OptionError
 from kernsel.kernels import Kernel, On, Statistics, from_spec, parse
 from kernsel.numerics import gram
 from kernsel.numerics.stability import scan_gram
-from kernsel.protocols import SupportsSklearn, has_relevances, is_differentiable
+from kernsel.protocols.kernels import SupportsSklearn, has_relevances, is_differentiable
 from kernsel.testing.base import DIFFERENCES, EPS, NOTHING, Check, Draw, Laws, Subject, left_as_they_are, run_checks
 from kernsel.types import Array
 

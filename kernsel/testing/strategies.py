@@ -12,7 +12,7 @@ import numpy as np
 
 from kernsel.errors import OptionError
 from kernsel.kernels import Kernel
-from kernsel.protocols import lacks_theta
+from kernsel.protocols.kernels import lacks_theta
 from kernsel.types import Array
 
 try:

@@ -12,11 +12,11 @@ from sklearn.metrics.pairwise import polynomial_kernel
 
 import kernsel
 import twins.learning
-from kernsel import kernels, protocols
+from kernsel import kernels
 from kernsel.errors import OptionError
 from kernsel.kernels import ARD, ARDLaplacian, ARDPolynomial, Gaussian, Linear, On, Polynomial, Statistics
 from kernsel.kernels.base import names_of
-from kernsel.protocols import blocks_of
+from kernsel.protocols.kernels import SupportsRelevances, blocks_of, has_relevances
 from tolerances import EPS
 
 THETA = (0.5, 0.0, 0.125, 2.0)
@@ -146,7 +146,7 @@ COMPOSITE = [
 @pytest.mark.parametrize("text", COMPOSITE)
 def test_derivatives_of_sums_and_products_are_the_differences(text):
     kernel, X, W, step = kernels.parse(text), table(4, 3), table(23, 4), 1e-5
-    assert protocols.has_relevances(kernel)
+    assert has_relevances(kernel)
     theta = np.array(kernel.theta)
     for r, unit in enumerate(step * np.eye(theta.size)):
         slope = np.sum(W * (kernel.with_theta(theta + unit)(X) - kernel.with_theta(theta - unit)(X))) / (2 * step)
@@ -164,8 +164,8 @@ def test_relevances_of_sums_and_products_have_the_names_of_their_parts():
     assert names_of(kernel, list("abcd")) == ["1.a", "1.c", "2.2.all features"]
     assert blocks_of(kernel) == [2, 1]
     assert blocks_of(kernels.parse(COMPOSITE[1])) == [4, 4, 1]
-    assert not protocols.has_relevances(Linear() + 0.5 * On((0,), Linear()))
-    assert not protocols.has_relevances(Linear() * Linear())
+    assert not has_relevances(Linear() + 0.5 * On((0,), Linear()))
+    assert not has_relevances(Linear() * Linear())
 
 
 def test_sums_and_products_begin_with_one_relevance_for_all():
@@ -207,8 +207,8 @@ def test_derivatives_keep_their_digits_far_from_the_origin():
 
 
 def test_they_are_what_can_be_learnt():
-    assert all(isinstance(kernel, protocols.SupportsRelevances) for kernel in LEARNABLE)
-    assert not isinstance(Polynomial(2, 1.0), protocols.SupportsRelevances)
+    assert all(isinstance(kernel, SupportsRelevances) for kernel in LEARNABLE)
+    assert not isinstance(Polynomial(2, 1.0), SupportsRelevances)
     assert Gaussian().theta is ARD().theta is None
     wide = Gaussian(1.0).with_theta((0.0,))(table(2))
     assert (wide == 1).all()

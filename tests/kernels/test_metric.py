@@ -10,9 +10,10 @@ from scipy.sparse import csr_array
 
 import kernsel
 import tables
-from kernsel import kernels, protocols
+from kernsel import kernels
 from kernsel.errors import OptionError
 from kernsel.kernels import ARD, Metric, Statistics
+from kernsel.protocols.kernels import SupportsRelevances
 from twins.learning import PROFILES
 
 seeds = st.integers(0, 2**32 - 1)
@@ -146,5 +147,5 @@ def test_what_is_missing_is_said():
 
 
 def test_it_has_no_relevances_to_learn():
-    assert not isinstance(Metric.of(np.eye(2)), protocols.SupportsRelevances)
+    assert not isinstance(Metric.of(np.eye(2)), SupportsRelevances)
     assert Metric().free == ("L", "rank")
