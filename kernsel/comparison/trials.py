@@ -35,7 +35,7 @@ FITTED: Mapping[str, Any] = {
 LEARNING: Mapping[str, Callable[..., Any]] = dict(zip(FOUND, (learn_on_dataset, learn_mkl_on_dataset), strict=True))
 """What finds a kernel and lambda in place of a search, by a method's option."""
 
-NOT_FITTED = ("relevances", "refine", "budget", "order", "eta", "pure", "within", "certify")
+NOT_FITTED = ("relevances", "refine", "budget", "order", "eta", "pure", "one_se", "within", "certify")
 """Options of the choice that the fit of what was chosen has none of."""
 
 

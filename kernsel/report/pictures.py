@@ -291,7 +291,7 @@ def known_before(dataset: Dataset, plan: Plan) -> Known:
     given = kernels_given(plan)
     learner = None if plan.learner == "auto" else read_learner(plan.learner, dataset.task)
     rank = read_rank(plan.rank, dataset.n, plan.landmarks, learner)
-    search: Search = read_search(plan.search, dataset.n, dataset.k, rank, plan.choose == ONE_SE, learner)
+    search: Search = read_search(plan.search, dataset.n, dataset.k, rank, plan.rule == ONE_SE, learner)
     return Known(
         dataset.task == "classification",
         dataset.task == "classification",

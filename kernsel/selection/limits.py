@@ -194,6 +194,6 @@ def can_be_large(dataset: Dataset, plan: Plan, sizes: Sizes = SIZES) -> bool:
         and plan.search == "auto"
         and not any((plan.landmarks, plan.refine, plan.eta, plan.order))
         and not plan.certify  # of candidates on all rows, whose kernels or features are in memory
-        and plan.choose != "one-se"
+        and plan.rule != "one-se"
         and (criterion is None or refits_exactly(reading.read_criterion(criterion, None, False, None)))
     )

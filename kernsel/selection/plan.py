@@ -323,16 +323,14 @@ class Plan:
     )
 
     def __post_init__(self) -> None:
-        """Raise an OptionError where what is yes or no is neither; write what has a short form in its long one."""
+        """Raise an OptionError where what is yes or no is neither, or rules of choice are two."""
         for name, words in WORDS.items():
             value = getattr(self, name)
             flag = type(value).__name__ in ("bool", "bool_") or (isinstance(value, int) and value in (0, 1))
             if words.kind == "flag" and not flag:  # NumPy's bool_ is known by its name: it isn't imported here
                 raise OptionError(f"{name} is True or False, not {value!r}")
-        if self.one_se:
-            if self.choose not in (None, "one-se"):
-                raise OptionError(f"choose {self.choose!r} and one_se: give one of them")
-            vars(self).update(choose="one-se", one_se=False)
+        if self.choose not in (None, self.rule):
+            raise OptionError(f"choose {self.choose!r} and one_se: give one of them")
 
     @classmethod
     def read(cls, who: str, options: Mapping[str, object]) -> Self:
@@ -350,6 +348,11 @@ class Plan:
             A name is unknown, or one option is given by two names.
         """
         return cls(**read_options(who, options, WORDS))
+
+    @property
+    def rule(self) -> str | None:
+        """The rule of choice, for one of which ``one_se`` is short; None: the default."""
+        return "one-se" if self.one_se else self.choose
 
     @property
     def table(self) -> dict[str, Any]:

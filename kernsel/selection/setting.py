@@ -189,7 +189,7 @@ def read_terms(dataset: Dataset, plan: Plan) -> Terms:
     read_method(plan.refine, plan.budget, criterion, learner, (), rank)
     budget = Budget.read(plan.budget)
     metric = _read_select_by(plan, learner, dataset, criterion, notes)
-    rule = Rule.read(plan.choose, plan.within, dataset.task, criterion, metric)
+    rule = Rule.read(plan.rule, plan.within, dataset.task, criterion, metric)
     certify = read_certify(plan.certify, criterion, learner, rank, deals[0])
     wanted = "grid" if certify is not None and plan.search == "auto" else plan.search
     search = read_search(wanted, dataset.n, len(dataset.Y), rank, rule.name == ONE_SE, learner)

@@ -172,7 +172,7 @@ def test_options_reach_the_selection(fake, data):
         "extend": "False",
         "pure": "True",
         "metric": "['accuracy', 'roc_auc']",
-        "choose": "'one-se'",
+        "one_se": "True",
         "calibration": "'isotonic'",
         "seed": "7",
         "rank": "0.25",

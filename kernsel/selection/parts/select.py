@@ -67,7 +67,7 @@ SMALLER = (0.25, 0.25**2, 0.25**3)
 
 UNDERSTOOD = {
     *("learner", "kernel", "relevances", "effort", "folds", "grid", "search", "verify", "rank", "seed", "extend"),
-    *("choose", "within", "clip"),
+    *("choose", "within", "one_se", "clip"),
     *("task", "standardize", "drop", "keep", "categorical", "numeric", "ordinal", "missing", "categories", "rare"),
     *("memory", "journal"),
 }
@@ -124,7 +124,7 @@ def select_parts(
     dataset = encoding.dataset(sample)
     first = replace(plan, rank=min(rank, dataset.n), intervals="none")
     learner = read_learner(plan.learner, dataset.task)
-    rule = Rule.read(plan.choose, plan.within, dataset.task, CV())
+    rule = Rule.read(plan.rule, plan.within, dataset.task, CV())
     if begin is not None:
         begin(dataset)
     encoded, dataset = _encode(driver, parts, coding, dataset, learner, encoding.deviation)
