@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -31,7 +32,7 @@ from kernsel.comparison.published import Published
 from kernsel.comparison.result import Outcome, TableResult
 from kernsel.comparison.tables import Split, Splits, Table, describe_data, read_tables
 from kernsel.comparison.trials import Trial, run_trial
-from kernsel.errors import OptionError, SelectionError
+from kernsel.errors import OptionError, PluginWarning, SelectionError
 from kernsel.journal import journaling, remember
 from kernsel.journal.encoding import fingerprint
 from kernsel.parts import check_seed
@@ -247,7 +248,12 @@ class ReadyComparison:
         )
         if self.preset is None:
             return comparison
-        published, claims = self.preset.beside(comparison)
+        try:
+            published, claims = self.preset.beside(comparison)
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # what was found is worth more than what stands beside it
+            why = registry.blame(error, self.preset)
+            warnings.warn(f"{why}; the paper's figures are left out, tell its authors", PluginWarning, stacklevel=2)
+            return comparison
         return replace(comparison, published=published, claims=claims)
 
     def check_chosen(self, names: Iterable[str]) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import kernsel
 from kernsel import registry
-from kernsel.errors import OptionError, UnknownPlugin
+from kernsel.errors import OptionError, PluginWarning, UnknownPlugin
 
 DISTS = Path(__file__).parents[1] / "dists"
 
@@ -45,6 +45,13 @@ def test_what_is_given_counts_in_the_place_of_what_the_paper_does(paper):
     found = kernsel.compare(classes(), protocol="acme26", splits=1, level=0.2, kernel="gaussian(tau=2)")
     assert (found.splits, found.level) == (1, 0.2)
     assert found.results[0].trials[0][0].parameters == {"tau": 2.0}
+
+
+def test_what_a_paper_prints_is_left_out_where_its_plugin_fails(paper):
+    with pytest.warns(PluginWarning, match=r"experiment 'torn' of acme-paper 1.0 failed .*page 7 is missing"):
+        found = kernsel.compare(classes(), protocol="torn", splits=1)
+    assert not found.published
+    assert found.results[0].usable.all()
 
 
 def test_mistakes(paper):

@@ -1,4 +1,4 @@
-"""The experiment of a paper that compares two numbers of folds."""
+"""The experiment of a paper that compares two numbers of folds, and one that can't read what its paper prints."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -20,3 +20,11 @@ class Acme26:
         result = found.results[0]
         printed = Printed(self.name, "Table 7", result.case, result.table, "3-CV", "error", 0.25, 0.02)
         return [Published(printed, result.table, float(result.means[1]), 0.01)], ["paper: three folds are better"]
+
+
+@dataclass(frozen=True)
+class Torn(Acme26):
+    name: ClassVar[str] = "torn"
+
+    def beside(self, found):
+        raise ValueError("page 7 is missing")
