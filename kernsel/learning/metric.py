@@ -28,12 +28,11 @@ from kernsel.data.target import chosen_classes, class_codes
 from kernsel.errors import SelectionError
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Kernel, Metric
+from kernsel.learning.fits import fit_ridges, is_less, outputs_at, score_ridges
 from kernsel.learning.polish import polish
-from kernsel.numerics.points import Points
 from kernsel.numerics.runtime.threads import share_each
-from kernsel.paths import Path, make_path
+from kernsel.paths import Path
 from kernsel.protocols import Learner
-from kernsel.representation.problem import Problem
 from kernsel.types import Array
 
 ROUNDS = 5
@@ -230,13 +229,8 @@ def turned(
 
     def residuals_of(fit: Path, k: int) -> tuple[Array, Array]:
         """Return squared residuals (m,), and which rows are given a wrong class."""
-        F = few.clipped(_outputs(fit, k, X))
+        F = few.clipped(outputs_at(fit, k, X))
         return np.asarray(learner.loss.value(Y, F).mean(axis=0)), chosen_classes(F) != class_codes(Y)
-
-    def is_less(own: Array, theirs: Array, errors: float) -> bool:
-        gain = theirs.astype(np.float64) - own
-        mean = float(gain @ s / s.sum())
-        return mean > errors * math.sqrt(float(s**2 @ (gain - mean) ** 2)) / float(s.sum())
 
     theirs = residuals_of(path, best)
 
@@ -248,7 +242,7 @@ def turned(
             return None
         fit, each = score_ridges(few, found.kernel, learner, RIDGES)
         own = residuals_of(fit, int(np.argmin(each)))
-        if not is_less(own[0], theirs[0], CLEAR) or (classes and not is_less(own[1], theirs[1], 1.0)):
+        if not is_less(own[0], theirs[0], s, CLEAR) or (classes and not is_less(own[1], theirs[1], s)):
             return None
         whole = replace(found, polished=False).anew(rows, learner)
         loss = min(score_ridges(rows, whole, learner, RIDGES)[1])
@@ -265,27 +259,6 @@ def polish_if_better(rows: Partition, found: LearntMetric, learner: Learner, ent
     kernel = polish(rows, found.kernel, learner, found.ridge)
     loss = min(score_ridges(rows, kernel, learner, RIDGES)[1])
     return replace(found, kernel=kernel, loss=loss, polished=True) if loss < found.loss else found
-
-
-def fit_ridges(rows: Partition, kernel: Kernel, learner: Learner, ridges: Sequence[float] | Array) -> Path:
-    """Return fits of all rows."""
-    return make_path(Problem(rows, kernel, None), learner, np.asarray(ridges) / rows.total)
-
-
-def score_ridges(
-    rows: Partition, kernel: Kernel, learner: Learner, ridges: Sequence[float] | Array
-) -> tuple[Path, list[float]]:
-    """Return fits, and their mean held-out losses, infinite where there are none."""
-    path = fit_ridges(rows, kernel, learner, ridges)
-    held = path.exact().clipped(rows)
-    losses = rows.mean(learner.loss.values(rows.Y, held.f).mean(axis=0))
-    return path, [math.inf if failed else float(loss) for loss, failed in zip(losses, held.failed, strict=True)]
-
-
-def _outputs(path: Path, k: int, X: Points) -> Array:
-    """Return outputs (c, m) of a fit at other rows."""
-    a, b = path.coefficients(k), path.intercepts(k)
-    return np.asarray(a @ path.problem.kernel(path.rows.X, X) + np.asarray(b)[:, None])
 
 
 def scale_to_spread(rows: Partition, L: Array, spread: float, profile: str) -> Metric:

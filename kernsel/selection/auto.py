@@ -2,7 +2,8 @@
 
 Relevances are learnt by the evidence of the square loss, with a log-normal prior that keeps them from over-fitting, on
 up to a thousand rows; of the leading profiles also with ranks of features beside their values. The best of them are one
-kernel together: their sum, whose weights the evidence learns, too. Times a few common factors it stands beside kernels
+kernel together: their sum, whose weights the evidence learns, too; relevances of all of them are learnt again with the
+weights where that is better on rows that had no part in it. Times a few common factors it stands beside kernels
 of one width in one search: the learner in use, the criterion, verification and the rule of choice decide between them
 as between any others. That is fair with the prior. The error that is reported is not of that search: relevances and
 weights are learnt anew without each fold, whose rows are then predicted.
@@ -33,6 +34,7 @@ from kernsel.learning.profile import LearntProfile, Priors, learn_profile
 from kernsel.learning.quasinewton import Descent
 from kernsel.learning.start import subsample
 from kernsel.learning.summed import LearntSum, learn_sum, linear_kernel
+from kernsel.learning.together import learn_if_better
 from kernsel.numerics.points import is_sparse
 from kernsel.numerics.runtime.once import once
 from kernsel.numerics.runtime.threads import share_each
@@ -249,6 +251,8 @@ def candidates(
         best, _ = _learn(rows, rows, square, [(end.kernel, end.sigma, end.descent) for end in ends], seed)
     best.sort(key=lambda each: each.loss)
     chosen, unsummed = _together(best, rows, square, seed)
+    if dataset.task == "regression":
+        chosen = [_relearnt_together(each, rows, square, seed) for each in chosen]
     if best and METRICS[effort]:
         chosen += learn_turned(rows, best[0], square, effort, seed)
     same = has_square_loss(learner)
@@ -282,6 +286,14 @@ def _together(best: Sequence[Learnt], rows: Partition, learner: Learner, seed: i
     if len(found.profiles) == 1 and found.linear is None:
         return [each for each in best if each.profile is found.profiles[0]], []
     return [Learnt(found, 1.0, math.nan)], []
+
+
+def _relearnt_together(summed: Learnt, rows: Partition, learner: Learner, seed: int) -> Learnt:
+    """Return a sum with relevances that were learnt with its weights, where that is better on unseen rows."""
+    if not isinstance(summed.profile, LearntSum):
+        return summed
+    given = rows, summed.profile, learner, seed
+    return replace(summed, profile=remember("together", given, lambda: learn_if_better(*given)))
 
 
 def best_of_each_profile(learnt: Sequence[Learnt]) -> list[Learnt]:

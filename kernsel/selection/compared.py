@@ -7,6 +7,7 @@ from typing import Any
 
 from kernsel.kernels import Kernel
 from kernsel.learning.summed import LearntSum
+from kernsel.learning.together import LearntTogether
 from kernsel.search.candidate import Candidate
 from kernsel.selection.auto import Candidates, kind_of
 
@@ -44,7 +45,8 @@ def learnt_profiles(learnt: Candidates) -> list[dict[str, Any]]:
     summed = [each.profile for each in learnt.learnt if isinstance(each.profile, LearntSum)]
     weights = {id(each.profile): 1.0 for each in learnt.learnt}
     for each in summed:
-        weights.update(zip(map(id, each.profiles), each.weights, strict=True))
+        begun = each.apart if isinstance(each, LearntTogether) else each
+        weights.update(zip(map(id, begun.profiles), each.weights, strict=True))
     profiles: list[dict[str, Any]] = [
         {
             "kernel": kind_of(each.kernel),

@@ -16,6 +16,7 @@ from kernsel.folds.partition import Partition
 from kernsel.kernels import ARD, Metric
 from kernsel.learners import Krr, Lssvm
 from kernsel.learning import metric, polish
+from kernsel.learning.fits import fit_ridges, score_ridges
 from kernsel.learning.metric import LearntMetric, Round, learn_metric, turned
 from kernsel.learning.profile import learn_profile
 from kernsel.numerics.runtime import threads
@@ -77,7 +78,7 @@ def test_a_round_is_the_average_outer_product_of_gradients(profile, power, weigh
     differences = (rows.X[:, None] - rows.X[None]) @ kernel.array
     assert (differences**2).sum(axis=2).mean() == pytest.approx(1.5)
     a = np.linalg.solve(kernel(rows.X) + 0.3 * np.diag(1 / rows.s), rows.Y[0])
-    L = metric.average_gradients(metric.fit_ridges(rows, kernel, Krr(), [0.3]), 0, share=0.0)
+    L = metric.average_gradients(fit_ridges(rows, kernel, Krr(), [0.3]), 0, share=0.0)
     expected = slow_next(kernel, rows, a, power)
     M = L @ L.T
     np.testing.assert_allclose(M / np.trace(M), expected / np.trace(expected), atol=1e-8)
@@ -105,7 +106,7 @@ def test_directions_are_found():
     assert found.kernel.rank < 6
     assert (
         found.loss
-        < 0.5 * metric.score_ridges(rows, metric.scale_to_spread(rows, np.eye(6), 1.0, "gaussian"), Krr(), [0.1])[1][0]
+        < 0.5 * score_ridges(rows, metric.scale_to_spread(rows, np.eye(6), 1.0, "gaussian"), Krr(), [0.1])[1][0]
     )
 
 

@@ -1,0 +1,199 @@
+"""Relevances of all kernels of a sum, and its weights, learnt together: kernels may then share the features, too, as
+where one follows a coast by latitude and longitude, and another one the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kernsel.criteria.evidence import prior
+from kernsel.errors import SelectionError
+from kernsel.folds.partition import Partition
+from kernsel.kernels.base import Learnable
+from kernsel.learning.fits import fit_ridges, is_less, outputs_at, score_ridges
+from kernsel.learning.profile import LARGEST_RIDGE, PART, POLISH, REACH, TOLERANCE, Priors, some
+from kernsel.learning.quasinewton import Descent, descend
+from kernsel.learning.summed import SIGMA, LearntSum
+from kernsel.numerics.runtime.threads import one_blas_thread, share_each
+from kernsel.numerics.square import gradients
+from kernsel.protocols import Learner
+from kernsel.types import Array, Indices
+
+FREE = 2.0
+"""Standard deviation of log relevances about what each kernel has learnt by itself. Where relevances are better learnt
+together at all (20 of 98 draws of tables with 150 to 1000 rows, by an error on unseen rows that is lower by a standard
+error), the test error was .93 of what it was, with 1 in place of 2 it was .95; everywhere it would be 1.01."""
+
+STEPS = 40
+"""At most so many on a part of the rows."""
+
+LOWER = 0.95
+"""Relevances learnt together are tried on unseen rows where they lower the leave-one-out loss to this share: with less
+to gain none of those tables had an error lower by more than 1 %."""
+
+BLOCKS, SEEN = 3, 500
+"""Rows are held out in so many blocks to find out, and at most so many others learnt on."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LearntTogether(LearntSum):
+    """A sum of kernels whose relevances were learnt with its weights.
+
+    Parameters
+    ----------
+    apart : LearntSum
+        Of the kernels in the same order, the relevances of each learnt by itself: where this began.
+    """
+
+    apart: LearntSum
+
+    @property
+    def learnt_by(self) -> str:
+        """The criteria that the relevances were learnt by, in words."""
+        return f"{self.apart.learnt_by}, then together"
+
+    def again(self, rows: Partition, learner: Learner, priors: Priors, seed: int = 0) -> LearntTogether:
+        """Learn relevances kernel by kernel with other priors, and then together, on other rows."""
+        return learn_together(rows, self.apart.again(rows, learner, priors, seed), learner, seed)
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """Negative log evidence and priors over the number of rows: a function of log relevances, log weights, log ridge.
+
+    Parameters
+    ----------
+    rows : Partition
+    kernels : sequence of Kernel
+        Their own relevances don't count.
+    about : sequence of (d,) arrays
+        Of each, the log relevances about which the log-normal prior is. That of weights is as in ``summed``.
+    fixed : list of (n, n) array
+        Gram matrices of kernels without relevances, after the others in the order of weights.
+    bias : int
+    """
+
+    rows: Partition
+    kernels: Sequence[Learnable]
+    about: Sequence[Array]
+    fixed: Sequence[Array]
+    bias: int
+
+    def at(self, x: Array) -> tuple[list[Learnable], Array]:
+        """Return the kernels with their relevances at x, and the weights, not of sum 1."""
+        *logs, rest = np.split(x, np.cumsum([each.size for each in self.about]))
+        kernels = [each.with_theta(tuple(np.exp(log))) for each, log in zip(self.kernels, logs, strict=True)]
+        return kernels, np.exp(rest[:-1])
+
+    def __call__(self, x: Array) -> tuple[float, Array]:
+        """Return the objective at x with its gradient: with ``w = v / sum v``, ``dE/dlog v = w (g - w'g)``, g by w."""
+        rows, lam = self.rows, float(np.exp(x[-1])) / self.rows.total
+        kernels, v = self.at(x)
+        w = v / v.sum()
+        grams = [*(kernel(rows.X) for kernel in kernels), *self.fixed]
+        K = sum(weight * gram for weight, gram in zip(w, grams, strict=True))
+        value, W, slope = gradients.evidence(K, rows.Y, rows.s, self.bias, lam)
+        each = zip(w, kernels, grams, strict=False)
+        by_theta = np.concatenate([weight * kernel.theta_vjp(rows.X, W, gram) for weight, kernel, gram in each])
+        by_w = np.array([np.vdot(W, gram) for gram in grams])
+        moved, (added, slopes) = x[: by_theta.size] - np.concatenate(self.about), prior(v, SIGMA, [v.size])
+        by_theta = by_theta * np.exp(x[: by_theta.size]) + moved / FREE**2
+        value += 0.5 * float(moved @ moved) / FREE**2 + added
+        return value / rows.n, np.concatenate([by_theta, w * (by_w - w @ by_w) + slopes * v, [slope * lam]]) / rows.n
+
+
+def learn_if_better(rows: Partition, apart: LearntSum, learner: Learner, seed: int = 0) -> LearntSum:
+    """Return a sum with relevances learnt together, if these are better on unseen rows; else the sum as it is.
+
+    Both are learnt without a block of rows, which are then predicted: the mean loss of such rows must be lower by a
+    standard error of the difference.
+
+    Parameters
+    ----------
+    rows : Partition
+        Each in a fold of its own.
+    apart : LearntSum
+    learner : Learner
+        Of the square loss.
+    seed : int
+        Of the blocks.
+    """
+    try:
+        found = learn_together(rows, apart, learner, seed)
+        together, before = (score_ridges(rows, each.kernel, learner, [each.ridge])[1][0] for each in (found, apart))
+        if not together < LOWER * before:
+            return apart
+        blocks = np.array_split(np.random.default_rng(seed).permutation(rows.n), BLOCKS)
+        each = share_each(lambda block: _unseen(rows, apart, learner, np.sort(block), seed), blocks)
+        own, theirs, s = np.concatenate(list(each), axis=1)
+    except SelectionError:
+        return apart  # without a fit on some rows nothing is known against it
+    return found if is_less(own, theirs, s) else apart
+
+
+def _unseen(rows: Partition, apart: LearntSum, learner: Learner, held: Indices, seed: int) -> Array:
+    """Return losses of held-out rows (m,) with relevances learnt together and apart without them, and their weights."""
+    others = np.random.default_rng((seed, held[0])).permutation(np.setdiff1d(np.arange(rows.n), held))[:SEEN]
+    some = rows.taken(np.sort(others), np.arange(others.size + 1))
+    anew = apart.again(some, learner, apart.priors, seed)
+    X, Y = rows.X[held], np.ascontiguousarray(rows.Y[:, held])
+
+    def losses_of(learnt: LearntSum) -> Array:
+        F = some.clipped(outputs_at(fit_ridges(some, learnt.kernel, learner, [learnt.ridge]), 0, X))
+        return np.asarray(learner.loss.value(Y, F).mean(axis=0))
+
+    return np.array([losses_of(learn_together(some, anew, learner, seed)), losses_of(anew), rows.s[held]])
+
+
+@one_blas_thread()
+def learn_together(rows: Partition, apart: LearntSum, learner: Learner, seed: int = 0) -> LearntTogether:
+    """Learn the relevances of all kernels of a sum, its weights and the ridge at once, by the evidence.
+
+    Parameters
+    ----------
+    rows : Partition
+    apart : LearntSum
+        Where the descent begins, and the prior is about.
+    learner : Learner
+        Of the square loss.
+    seed : int
+        Of the part of the rows where most of the descent goes on.
+
+    Returns
+    -------
+    LearntTogether
+        The kernels in the order in which they were.
+
+    Raises
+    ------
+    SelectionError
+        There is no evidence at the start.
+    """
+    linear = [] if apart.linear is None else [apart.linear]
+    kernels = [each.kernel for each in apart.profiles]
+    weights = [*apart.weights, *([apart.straight] if linear else [])]
+
+    about = [np.log(np.maximum(each.theta, np.finfo(float).tiny)) for each in apart.profiles]
+
+    def objective(part: Partition) -> Objective:
+        return Objective(part, kernels, about, [kernel(part.X) for kernel in linear], int(learner.bias))
+
+    end = Descent(np.concatenate([*about, np.log(weights), [math.log(apart.ridge)]]))
+    low, high = end.x - REACH, end.x + REACH
+    low[-1], high[-1] = math.log(min(each.ridge for each in apart.profiles)), math.log(LARGEST_RIDGE)
+    for part, steps in [(some(rows, PART, seed), STEPS), (rows, POLISH)] if rows.n > 1.5 * PART else [(rows, STEPS)]:
+        end = descend(objective(part), end, low, high, steps, TOLERANCE)
+    learnt, v = objective(rows).at(end.x)
+    w = (v / v.sum()).tolist()
+    return LearntTogether(
+        profiles=tuple(replace(each, kernel=kernel) for each, kernel in zip(apart.profiles, learnt, strict=True)),
+        weights=tuple(w[: len(kernels)]),
+        ridge=math.exp(end.x[-1]),
+        linear=apart.linear,
+        straight=w[-1] if linear else 0.0,
+        apart=apart,
+    )
