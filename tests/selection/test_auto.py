@@ -18,6 +18,7 @@ from kernsel.learners import Krr, Lssvm
 from kernsel.learning import profile
 from kernsel.learning.profile import learn_profile
 from kernsel.learning.summed import LEAST, learn_sum
+from kernsel.learning.together import learn_together
 from kernsel.numerics.runtime import threads
 from kernsel.selection import auto as automatic
 from kernsel.selection import kernel_source
@@ -77,9 +78,10 @@ def test_held_out_rows_are_predicted_by_relevances_learnt_without_them(classes):
         for fold in range(3):
             kept, held = rows.kept(fold), slice(rows.starts[fold], rows.starts[fold + 1])
             some = rows.taken(np.flatnonzero(kept), np.arange(kept.sum() + 1))
-            profiles = [learn_profile(some, each.kernel, square, each.sigma) for each in learnt.profile.profiles]
-            begun = (*learnt.profile.weights, learnt.profile.straight)
-            k = learn_sum(some, profiles, square, learnt.profile.linear, begun).kernel.times(learnt.factor)
+            apart = learnt.profile if classes else learnt.profile.apart
+            profiles = [learn_profile(some, each.kernel, square, each.sigma) for each in apart.profiles]
+            anew = learn_sum(some, profiles, square, apart.linear, (*apart.weights, apart.straight))
+            k = (anew if classes else learn_together(some, anew, square)).kernel.times(learnt.factor)
             X, y, m = rows.X[kept], rows.Y[0, kept], int(kept.sum())
             A = np.zeros((m + 1, m + 1))
             A[:m, :m] = k(X) + m * lam * np.eye(m)
@@ -104,6 +106,7 @@ def test_no_row_has_a_part_in_the_relevances_that_predict_it(monkeypatch):
         seen.append(rows.Y[0].copy())
         return learn_profile(rows, *others, **options)
 
+    monkeypatch.setattr(automatic, "learn_if_better", learn_together)  # without rows that decide whether it is better
     monkeypatch.setattr(profile, "learn_profile", spy)
     result = select_dataset(data, **FEW)
     assert result.data["relevances"]["unseen"]
@@ -172,9 +175,8 @@ def test_the_sum_of_the_best_profiles_is_compared_and_learnt_anew():
         losses = [each.loss for each in learnt.parts]
         assert losses == sorted(losses)
         summed = next(each for each in learnt.learnt if each.is_sum)
-        profiles = summed.profile.profiles
-        assert {id(each) for each in profiles} <= {id(each.profile) for each in learnt.parts}
-        pairs = list(zip(summed.profile.weights, profiles, strict=True))
+        assert {id(each) for each in summed.profile.apart.profiles} <= {id(each.profile) for each in learnt.parts}
+        pairs = list(zip(summed.profile.weights, summed.profile.profiles, strict=True))
         expected = sum(weight * each.kernel.times(summed.factor)(data.X) for weight, each in pairs)
         assert summed.profile.straight > LEAST
         expected += summed.profile.straight * data.X @ data.X.T / (data.X**2).sum(axis=1).mean()
@@ -183,6 +185,23 @@ def test_the_sum_of_the_best_profiles_is_compared_and_learnt_anew():
     result = select_dataset(data, **FEW)
     assert sum(each["weight"] for each in result.data["profiles"]) == pytest.approx(1.0)
     assert any("weights in the sum: " in note for note in result.data["notes"])
+
+
+def test_relevances_that_were_learnt_together_are_said_with_their_weights():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (90, 3))
+    y = np.sign(np.sin(9 * X[:, 0])) + 2 * np.sin(2 * X[:, 1]) + 2 * X[:, 2] ** 2 + 0.05 * rng.normal(size=90)
+    data = from_arrays(X, y, standardize=True)
+    with threads.one_blas_thread():
+        learnt = automatic.candidates(data, Krr(), "normal", automatic.PRIORS["regression"], 0)
+    found = next(each.profile for each in learnt.learnt if each.is_sum)
+    assert found.learnt_by.endswith("then together")
+    result = select_dataset(data, **FEW)
+    assert result.data["relevances"]["criterion"] == found.learnt_by
+    said = {each["kernel"]: each["weight"] for each in result.data["profiles"] if each["weight"]}
+    pairs = zip(found.apart.profiles, found.weights, strict=True)
+    expected = {automatic.kind_of(each.kernel): weight for each, weight in pairs}
+    assert said == pytest.approx(expected | ({"linear": found.straight} if found.straight else {}))
 
 
 def test_one_profile_is_no_sum_and_kernels_whose_sum_cannot_be_learnt_stay_single(monkeypatch):
