@@ -180,7 +180,7 @@ def test_the_sum_of_the_best_profiles_is_compared_and_learnt_anew():
         expected = sum(weight * each.kernel.times(summed.factor)(data.X) for weight, each in pairs)
         assert summed.profile.straight > LEAST
         expected += summed.profile.straight * data.X @ data.X.T / (data.X**2).sum(axis=1).mean()
-        np.testing.assert_allclose(summed.kernel(data.X), expected, rtol=1e-13)
+        np.testing.assert_allclose(summed.kernel(data.X), expected, rtol=1e-13, atol=1e-15)
         assert max(summed.relevances(list("abcd")).values()) <= 1
     result = select_dataset(data, **FEW)
     assert sum(each["weight"] for each in result.data["profiles"]) == pytest.approx(1.0)
