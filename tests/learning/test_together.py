@@ -23,11 +23,11 @@ def alone(X, Y, s=None):
     return Partition(X, Y, np.arange(n + 1), np.arange(n), Statistics(X), 0, np.ones(n) if s is None else s)
 
 
-def steps_and_waves(n, seed=0, others=0, weights=None):
-    """Rows whose target is narrow steps along one feature and wide waves along two: no kernel alone fits both well."""
+def waves_and_bends(n, seed=0, others=0, weights=None):
+    """Rows whose target is narrow waves along one feature, a line and a bend: no kernel alone fits all of them well."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1, 1, (n + others, 3))
-    y = np.sign(np.sin(9 * X[:, 0])) + 2 * np.sin(2 * X[:, 1]) + 2 * X[:, 2] ** 2 + 0.05 * rng.normal(size=n + others)
+    y = np.sin(5 * X[:, 0]) + 2 * X[:, 1] + 2 * np.abs(X[:, 2]) + 0.05 * rng.normal(size=n + others)
     y = (y - y[:n].mean()) / y[:n].std()
     return alone(X[:n], y[None, :n].copy(), weights), X[n:], y[n:]
 
@@ -82,7 +82,7 @@ def test_the_objective_is_the_evidence_and_the_priors_by_dense_algebra(seed, bia
 
 @pytest.mark.parametrize("learner", [Krr(), Lssvm()])
 def test_the_end_is_better_than_the_beginning_and_the_kernels_keep_their_order(learner):
-    rows, _, _ = steps_and_waves(90, weights=np.linspace(0.5, 1.5, 90))
+    rows, _, _ = waves_and_bends(90, weights=np.linspace(0.5, 1.5, 90))
     apart = sum_of(rows, learner)
     found = learn_together(rows, apart, learner)
     assert found.apart is apart
@@ -104,7 +104,7 @@ def test_the_end_is_better_than_the_beginning_and_the_kernels_keep_their_order(l
 
 
 def test_a_sum_without_a_linear_part_has_none_afterwards():
-    rows, _, _ = steps_and_waves(60)
+    rows, _, _ = waves_and_bends(60)
     apart = learn_sum(rows, [learn_profile(rows, parse(text), Krr(), 1.0) for text in TEXTS], Krr())
     found = learn_together(rows, apart, Krr())
     assert (found.linear, found.straight) == (None, 0.0)
@@ -112,7 +112,7 @@ def test_a_sum_without_a_linear_part_has_none_afterwards():
 
 
 def test_kernels_that_share_the_features_are_better_on_rows_elsewhere_and_taken():
-    rows, X, y = steps_and_waves(90, others=500)
+    rows, X, y = waves_and_bends(90, others=500)
     apart = sum_of(rows)
     found = learn_if_better(rows, apart, Krr())
     assert isinstance(found, LearntTogether)
@@ -130,7 +130,7 @@ def test_what_noise_alone_gains_is_not_taken():
 
 
 def test_unseen_rows_decide_by_losses_of_both_learnt_without_them(monkeypatch):
-    rows, _, _ = steps_and_waves(90)
+    rows, _, _ = waves_and_bends(90)
     apart, seen = sum_of(rows), []
 
     def kept(own, theirs, s, errors=1.0):
@@ -152,7 +152,7 @@ def test_unseen_rows_decide_by_losses_of_both_learnt_without_them(monkeypatch):
 
 
 def test_without_a_fit_the_sum_stays(monkeypatch):
-    rows, _, _ = steps_and_waves(60)
+    rows, _, _ = waves_and_bends(60)
     apart = sum_of(rows)
 
     def fail(*_, **__):
@@ -163,7 +163,7 @@ def test_without_a_fit_the_sum_stays(monkeypatch):
 
 
 def test_anew_learns_kernel_by_kernel_and_then_together_on_other_rows():
-    rows, _, _ = steps_and_waves(90)
+    rows, _, _ = waves_and_bends(90)
     found = learn_together(rows, sum_of(rows), Krr())
     some = rows.taken(np.arange(50), np.arange(51))
     apart = found.apart.again(some, Krr(), found.priors)

@@ -190,7 +190,7 @@ def test_the_sum_of_the_best_profiles_is_compared_and_learnt_anew():
 def test_relevances_that_were_learnt_together_are_said_with_their_weights():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (90, 3))
-    y = np.sign(np.sin(9 * X[:, 0])) + 2 * np.sin(2 * X[:, 1]) + 2 * X[:, 2] ** 2 + 0.05 * rng.normal(size=90)
+    y = np.sin(5 * X[:, 0]) + 2 * X[:, 1] + 2 * np.abs(X[:, 2]) + 0.05 * rng.normal(size=90)
     data = from_arrays(X, y, standardize=True)
     with threads.one_blas_thread():
         learnt = automatic.candidates(data, Krr(), "normal", automatic.PRIORS["regression"], 0)
