@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
@@ -96,8 +97,9 @@ class SmoothPath(Path):
     """Minimises J: see ``numerics.smooth.newton``."""
     step: ClassVar[Compiled]
     """Newton steps for folds."""
-    together: ClassVar[Compiled]
-    """Fits without some folds side by side, where these go ``_together``."""
+    together: ClassVar[tuple[Compiled, Compiled]]
+    """Fits without some folds side by side, where these go ``_together``: in float32, and in float64 for those of which
+    float32 finds none."""
     series: ClassVar[Compiled]
     """The influence series for folds."""
     by_inverse: ClassVar[ByInverse | None] = None
@@ -181,9 +183,19 @@ class SmoothPath(Path):
 
     def _fit_together(self, which: Indices, wanted: Mask, tol: float, solutions: bool) -> Updated:
         """Return fits without folds that are wanted (t,), for lambda numbered ``which``; those are ``REFITTED``."""
-        return update_folds(
-            self, self.representation, self.together, 0, wanted[:, None].astype(np.float64), tol, which, solutions
+        V = wanted[:, None].astype(np.float64)
+        single, double = (
+            functools.partial(update_folds, self, self.representation, each, 0, V, tol, solutions=solutions)
+            for each in self.together
         )
+        found = single(which)
+        left = (found.status[:, :, wanted] != REFITTED).all(axis=(0, 2))
+        if left.any():
+            again = double(which[left])
+            found.f[:, left], found.status[:, left] = again.f, again.status
+            if found.x is not None:
+                found.x[:, left] = again.x
+        return found
 
     def _refit_those(self, again: Mask, numbers: Indices, f: Array, status: Indices, ends: Array | None) -> None:
         """Overwrite outputs f (k, l, n), statuses (k, l, t) and solutions of some folds ``again (k, l, t)`` by refits.

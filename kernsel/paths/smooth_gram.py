@@ -30,7 +30,7 @@ class GramSmoothPath(EnclosedSmoothPath):
     solver = newton.in_kernel
     step = heldout_kernel.newton_step
     by_inverse = ByInverse(enclosure_steps.enclosed_step, enclosure_between.enclose_between)
-    together = refits_kernel.refit_folds
+    together = refits_kernel.refit_folds, refits_kernel.refit_folds_finely
     series = heldout_kernel.influence
     enclose = enclosure_kernel.enclose
     between = enclosure_kernel.enclose_between

@@ -174,10 +174,12 @@ def single(value):
 
 
 @inline
-def single_rows_times(B, A):
-    """Return ``B A`` (k, n) in float32 for ``B (k, m)`` and ``A (m, n)`` in float32."""
-    out = np.zeros((B.shape[0], A.shape[1]), np.float32)
-    if A.size > 0 and B.size > 0:
+def rows_times_in(B, A):
+    """Return ``B A`` (k, n) in the precision of ``A (m, n)``, float32 or float64, which is that of ``B (k, m)``, too."""
+    out = np.zeros((B.shape[0], A.shape[1]), A.dtype)
+    if A.itemsize == 8:
+        _multiply_matrices(PLAIN, B, A, out)
+    elif A.size > 0 and B.size > 0:
         k, m, n = integer(B.shape[0]), integer(B.shape[1]), integer(A.shape[1])
         _sgemm(
             PLAIN.ctypes, PLAIN.ctypes, n.ctypes, k.ctypes, m.ctypes, single(1.0).ctypes, A.ctypes, n.ctypes,

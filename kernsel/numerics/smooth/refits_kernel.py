@@ -21,9 +21,9 @@ so that no product with K is needed. Eigenvalues of ``H0^-1 H`` lie between the 
 ``mu / mu0`` and 1. In the code all is scaled: ``D0^-1/2 pi`` and ``D0^1/2 h``. Outputs are made anew from coefficients,
 by one product with K, before every Newton step.
 
-M is in float32, which takes half the time. Directions are then off by what float32 rounds off, and nothing else is: the
-gradient, J and the slope are made of outputs and coefficients in float64. The next step mends the rest: by as much as
-steps converge quadratically, or as float32 lets them.
+M is in float32, which takes half the time, where the ridge is large enough for that. Directions are then off by what
+float32 rounds off, and nothing else is: the gradient, J and the slope are made of outputs and coefficients in float64.
+The next step mends the rest: by as much as steps converge quadratically, or as float32 lets them.
 """
 
 from __future__ import annotations
@@ -39,14 +39,15 @@ from kernsel.numerics.runtime.blas import (
     inner,
     inverse,
     rows_times,
+    rows_times_in,
     single_inverse,
-    single_rows_times,
     sum_of,
     times,
 )
 from kernsel.numerics.runtime.jit import inline, pointer
 from kernsel.numerics.smooth.convergence import EXACT, REFITTED, ROUGH, UNFINISHED
 from kernsel.numerics.smooth.heldout import UPDATE
+from kernsel.numerics.smooth.heldout_kernel import scaled_inverse
 from kernsel.numerics.smooth.objective import Direction, Objective, along, derivatives, inner_above, line_search
 from kernsel.numerics.smooth.systems import add_rows
 from kernsel.types import Array, Indices
@@ -65,7 +66,10 @@ ROUNDED = 5e-7
 """What float32 rounds off M, times mu0, is this share of the trace of ``D0^1/2 K D0^1/2`` over mu0: eight roundings."""
 
 BORNE = 0.02
-"""Where that is more, folds are fitted by themselves."""
+"""Where that is more, float32 is no use."""
+
+FINER = 2.0**-29
+"""What float64 rounds off is this share of what float32 does."""
 
 MOST_STEPS = 20
 """Newton steps; folds that take more, as one in which one class is left, are fitted by themselves."""
@@ -85,10 +89,10 @@ class Inverse(NamedTuple):
     ridge : float
         mu0.
     error : float
-        By how much a Newton step may be off for what float32 rounds off, relatively.
+        By how much a Newton step may be off for what M was rounded off, relatively.
     """
 
-    M: NDArray[np.float32]
+    M: NDArray[np.float32] | Array
     root: Array
     ridge: float
     error: float
@@ -117,7 +121,8 @@ class Group(NamedTuple):
 def refit_folds(K, V, objective, loss, fit, folds, order, tol, held):
     """Fit without each fold, from where a Newton step of the fit on all rows leads to; ``rho`` isn't filled.
 
-    Folds that are fitted are ``REFITTED``. Others stay ``UNFINISHED``, as do those that take too many steps.
+    Folds that are fitted are ``REFITTED``. Others stay ``UNFINISHED``, as do those that take too many steps, and all
+    where float32 bears no such ridge.
 
     Its arguments are those of ``heldout.UPDATE``, but for two.
 
@@ -128,22 +133,54 @@ def refit_folds(K, V, objective, loss, fit, folds, order, tol, held):
     tol : float
         A fit ends with a full step after which another one would promise less than the square of this share of J.
     """
-    t = folds.left.size
-    wanted, count = np.empty(t, np.int64), 0
-    for fold in range(t):
+    wanted = wanted_folds(V, held)
+    if wanted.size > 0:
+        ridge = 2.0 * folds.left[wanted[0]] * objective.lam
+        inverse, failed = inverse_for_all(K, objective, fit, ridge)
+        if not failed:
+            refit_groups(K, inverse, objective, loss, fit, folds, wanted, tol, held)
+
+
+@pointer(UPDATE)
+def refit_folds_finely(K, V, objective, loss, fit, folds, order, tol, held):
+    """Do what ``refit_folds`` does with an inverse in float64, for smaller ridges: its arguments are the same."""
+    wanted = wanted_folds(V, held)
+    if wanted.size > 0:
+        ridge = 2.0 * folds.left[wanted[0]] * objective.lam
+        n, bias = fit.f.size, objective.bias
+        root, M = raised_root(K, fit, ridge), np.empty((n + bias, n + bias))
+        if scaled_inverse(K, bias, np.arange(n), root, ridge, M) == 0:
+            inverse = Inverse(M, root, ridge, FINER * off_in_single(K, fit, ridge))
+            refit_groups(K, inverse, objective, loss, fit, folds, wanted, tol, held)
+
+
+@inline
+def wanted_folds(V, held):
+    """Return the numbers of the folds that are wanted; all are ``UNFINISHED`` so far."""
+    wanted, count = np.empty(V.shape[0], np.int64), 0
+    for fold in range(V.shape[0]):
         held.status[fold] = UNFINISHED
         if V[fold, 0] > 0.0:
             wanted[count] = fold
             count += 1
-    if count == 0:
-        return
-    ridge = 2.0 * folds.left[wanted[0]] * objective.lam
-    inverse, failed = inverse_for_all(K, objective, fit, ridge)
-    if failed:
-        return
-    for first in range(0, count, GROUP):
-        numbers = wanted[first : min(first + GROUP, count)]
+    return wanted[:count]
+
+
+@inline
+def refit_groups(K, inverse, objective, loss, fit, folds, wanted, tol, held):
+    """Fit without each of the wanted folds, ``GROUP`` of them at a time."""
+    for first in range(0, wanted.size, GROUP):
+        numbers = wanted[first : min(first + GROUP, wanted.size)]
         refit_group(K, inverse, objective, loss, fit, folds, numbers, tol, held)
+
+
+@inline
+def off_in_single(K, fit, ridge):
+    """Return the ``error`` of an ``Inverse`` in float32."""
+    trace = 0.0
+    for i in range(fit.f.size):
+        trace += fit.d2[i] * K[i, i]
+    return ROUNDED * trace / ridge
 
 
 @inline
@@ -161,12 +198,10 @@ def raised_root(K, fit, ridge):
 
 @inline
 def inverse_for_all(K, objective, fit, ridge):
-    """Return the ``Inverse``, and whether there is none that float32 bears."""
-    n, bias, trace = fit.f.size, objective.bias, 0.0
+    """Return the ``Inverse`` in float32, and whether there is none that float32 bears."""
+    n, bias = fit.f.size, objective.bias
     root, M = raised_root(K, fit, ridge), np.zeros((n + bias, n + bias), np.float32)
-    for i in range(n):
-        trace += fit.d2[i] * K[i, i]
-    error = ROUNDED * trace / ridge
+    error = off_in_single(K, fit, ridge)
     B = np.empty((n, n), np.float32)
     for i in range(n):
         for j in range(i):
@@ -236,7 +271,7 @@ def refit_group(K, inverse, objective, loss, fit, folds, numbers, tol, held):
                     bend[k, i] = d2[i] / (root[i] * root[i]) - 1.0
                 for i in group.gone[group.bounds[k] : group.bounds[k + 1]]:
                     r[k, i] = bend[k, i] = 0.0
-        steps = find_directions(inverse, group, bend, left * J, running, r, t, p, change)
+        steps = find_directions(inverse, group, bend, left * J, tol, running, r, t, p, change)
         gradients += steps
         for k in range(g):
             if not running[k]:
@@ -303,14 +338,14 @@ def first_step(inverse, fit, bias, group, weights, a, b):
     """Fill ``a (g, n)`` and ``b (g,)`` with the ends of Newton steps from the fit on all rows, at the ridge of M."""
     M, root = inverse.M, inverse.root
     n, g = root.size, b.size
-    v = np.zeros((g, M.shape[0]), np.float32)
+    v = np.zeros((g, M.shape[0]), M.dtype)
     old = fit.x[n] if bias else 0.0
     for k in range(g):
         for i in range(n):
             v[k, i] = root[i] * (fit.f[i] - old) - fit.d1[i] / root[i]
         for i in group.gone[group.bounds[k] : group.bounds[k + 1]]:
             v[k, i] = 0.0
-    X = single_rows_times(v, M)
+    X = rows_times_in(v, M)
     for k in range(g):
         drop_rows(M, group, k, X[k])
         for i in range(n):
@@ -322,7 +357,7 @@ def first_step(inverse, fit, bias, group, weights, a, b):
 
 @inline
 def balance(a, weights):
-    """Make coefficients sum to 0, as a bias asks for, where float32 left a little."""
+    """Make coefficients sum to 0, as a bias asks for, where rounding left a little."""
     total, count = 0.0, 0
     for i in range(a.size):
         total += a[i]
@@ -387,11 +422,11 @@ def take_running(v, running, out):
 
 
 @inline
-def find_directions(inverse, group, bend, scale, running, r, t, p, change):
+def find_directions(inverse, group, bend, scale, tol, running, r, t, p, change):
     """Solve the Newton systems of fits that are running by conjugate gradients; return the number of their steps.
 
     The square of a residual, in the norm of the preconditioner, falls to the share that it is of the objective: steps
-    converge quadratically.
+    converge quadratically. It need not fall below the square of ``tol``, as a share of the objective.
 
     Parameters
     ----------
@@ -401,6 +436,7 @@ def find_directions(inverse, group, bend, scale, running, r, t, p, change):
         ``D / D0 - 1``, 0 on rows that are left out.
     scale : (g,)
         The objectives, times the weights that they are means over.
+    tol : float
     running : (g,) bool
     r : (g, n)
         Minus the gradients, scaled, 0 on rows that are left out; overwritten.
@@ -408,7 +444,7 @@ def find_directions(inverse, group, bend, scale, running, r, t, p, change):
         Overwritten by the scaled outputs h of the steps on the rows that are kept, their scaled pi, and their biases.
     """
     (g, n), (M, _, ridge, _) = r.shape, inverse
-    v, path, image, shift = np.zeros((g, M.shape[0]), np.float32), np.zeros((g, n)), np.zeros((g, n)), np.zeros(g)
+    v, path, image, shift = np.zeros((g, M.shape[0]), M.dtype), np.zeros((g, n)), np.zeros((g, n)), np.zeros(g)
     before, enough, busy = np.ones(g), np.zeros(g), running.copy()
     for k in range(g):
         fill(t[k], 0.0)
@@ -418,7 +454,7 @@ def find_directions(inverse, group, bend, scale, running, r, t, p, change):
         count = take_running(r, busy, v)
         if count == 0:
             return number
-        X = single_rows_times(v[:count], M)
+        X = rows_times_in(v[:count], M)
         row = 0
         for k in range(g):
             if not busy[k]:
@@ -431,7 +467,8 @@ def find_directions(inverse, group, bend, scale, running, r, t, p, change):
                 x[i] = r[k, i] - ridge * x[i]
                 now += r[k, i] * x[i]
             if number == 0:
-                enough[k] = now * min(max(now / scale[k], EXACT * EXACT), ROUGH)
+                promise = now / scale[k]
+                enough[k] = now * min(max(promise, tol * tol / promise, EXACT * EXACT), ROUGH)
             again = now / before[k] if number > 0 else 0.0
             curvature = 0.0
             for i in range(n):
