@@ -323,12 +323,7 @@ class SmoothPath(Path):
 
     def _steps(self, which: Mask) -> tuple[Updated, Mask]:
         """Return updates for some lambda (L,), where distrusted ones are refits, and which these are, (k, l, t)."""
-        order, keep, update, V = int(self._ratio_by_steps), self.keeps_folds, self.step, None
-        if encloses := keep and self._by_inverse is not None:
-            update, V = self._by_inverse[0].step, np.full((1, 1), self._by_inverse[1])
-        updated = update_folds(
-            self, self.representation, update, order, V, self.trust, which, solutions=keep, intervals=encloses
-        )
+        updated = self._step_folds(np.flatnonzero(which))
         status, fitted = updated.status, self.fits.status[:, which, None]
         in_force = self.representation.in_force
         distrusted = (convergence.SINGULAR, convergence.ASTRAY) if in_force else (convergence.SINGULAR,)
@@ -336,6 +331,15 @@ class SmoothPath(Path):
         status = np.where(status == convergence.ASTRAY, fitted, status)
         self._refit_those(again, np.flatnonzero(which), updated.f, status, updated.x)
         return updated._replace(status=status), again
+
+    def _step_folds(self, which: Indices) -> Updated:
+        """Return Newton steps for lambda with these numbers, as they are."""
+        order, keep, update, V = int(self._ratio_by_steps), self.keeps_folds, self.step, None
+        if encloses := keep and self._by_inverse is not None:
+            update, V = self._by_inverse[0].step, np.full((1, 1), self._by_inverse[1])
+        return update_folds(
+            self, self.representation, update, order, V, self.trust, which, solutions=keep, intervals=encloses
+        )
 
     @property
     def _by_inverse(self) -> tuple[ByInverse, float] | None:

@@ -12,15 +12,16 @@ from kernsel.numerics.smooth import (
     heldout_kernel,
     newton,
     refits_kernel,
+    steps_kernel,
 )
 from kernsel.numerics.square import leverage
 from kernsel.paths import routes
 from kernsel.paths.outputs import Fits, HeldOut
 from kernsel.paths.smooth import ByInverse
 from kernsel.paths.smooth_intervals import EnclosedSmoothPath
-from kernsel.paths.updates import nystrom_influence
+from kernsel.paths.updates import Updated, nystrom_influence, update_folds
 from kernsel.representation.gram import Gram
-from kernsel.types import Array, Mask
+from kernsel.types import Array, Indices, Mask
 
 
 class GramSmoothPath(EnclosedSmoothPath):
@@ -58,6 +59,20 @@ class GramSmoothPath(EnclosedSmoothPath):
     def _together(self) -> bool:
         everywhere = not self.learner.loss.piecewise_quadratic
         return everywhere and self.rows.updated and routes.refits_go_together(self.rows, self.thresholds)
+
+    def _step_folds(self, which: Indices) -> Updated:
+        if self.keeps_folds or not (self._together and routes.steps_go_together(self.rows)):
+            return super()._step_folds(which)
+        order = int(self._ratio_by_steps)
+        found = update_folds(
+            self, self.representation, steps_kernel.newton_steps, order, None, self.trust, which
+        )  # fmt: skip
+        left = (found.status == convergence.UNFINISHED).any(axis=(0, 2))
+        if left.any():
+            one_by_one = super()._step_folds(which[left])
+            found.f[:, left], found.status[:, left] = one_by_one.f, one_by_one.status
+            found.rho[:, left] = one_by_one.rho
+        return found
 
     def _known_fits(self) -> Fits | None:
         if self.learner.loss.piecewise_quadratic or not all(lam in self.near for lam in self.lams.tolist()):

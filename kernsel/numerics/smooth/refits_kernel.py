@@ -23,7 +23,8 @@ by one product with K, before every Newton step.
 
 M is in float32, which takes half the time, where the ridge is large enough for that. Directions are then off by what
 float32 rounds off, and nothing else is: the gradient, J and the slope are made of outputs and coefficients in float64.
-The next step mends the rest: by as much as steps converge quadratically, or as float32 lets them.
+The next step mends the rest: by as much as steps converge quadratically, or as float32 lets them. What it rounds off is
+a share of all coefficients of the gradient, those that have next to no outputs among them.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ ROUNDED = 5e-7
 """What float32 rounds off M, times mu0, is this share of the trace of ``D0^1/2 K D0^1/2`` over mu0: eight roundings."""
 
 BORNE = 0.02
-"""Where that is more, float32 is no use."""
+"""Where that is more, fits take more steps than float32 saves."""
 
 FINER = 2.0**-29
 """What float64 rounds off is this share of what float32 does."""
@@ -136,7 +137,7 @@ def refit_folds(K, V, objective, loss, fit, folds, order, tol, held):
     wanted = wanted_folds(V, held)
     if wanted.size > 0:
         ridge = 2.0 * folds.left[wanted[0]] * objective.lam
-        inverse, failed = inverse_for_all(K, objective, fit, ridge)
+        inverse, failed = inverse_for_all(K, objective, fit, ridge, BORNE)
         if not failed:
             refit_groups(K, inverse, objective, loss, fit, folds, wanted, tol, held)
 
@@ -197,8 +198,8 @@ def raised_root(K, fit, ridge):
 
 
 @inline
-def inverse_for_all(K, objective, fit, ridge):
-    """Return the ``Inverse`` in float32, and whether there is none that float32 bears."""
+def inverse_for_all(K, objective, fit, ridge, borne):
+    """Return the ``Inverse`` in float32, and whether there is none, or its error is more than what is ``borne``."""
     n, bias = fit.f.size, objective.bias
     root, M = raised_root(K, fit, ridge), np.zeros((n + bias, n + bias), np.float32)
     error = off_in_single(K, fit, ridge)
@@ -207,7 +208,7 @@ def inverse_for_all(K, objective, fit, ridge):
         for j in range(i):
             B[i, j] = root[i] * root[j] * K[i, j]
         B[i, i] = root[i] * root[i] * K[i, i] + ridge
-    failed = error > BORNE or single_inverse(B) != 0
+    failed = error > borne or single_inverse(B) != 0
     if failed or not bias:
         return Inverse(B, root, ridge, error), failed
     u = np.empty(n)
@@ -247,6 +248,7 @@ def refit_group(K, inverse, objective, loss, fit, folds, numbers, tol, held):
     left = np.empty(g)
     a, b, f, weights, d1 = np.empty((g, n)), np.zeros(g), np.empty((g, n)), np.empty((g, n)), np.empty((g, n))
     d2, total, J, running = np.empty(n), np.empty(g), np.empty(g), np.ones(g, np.bool_)
+    rounding = np.empty(g)
     r, bend, t, p, change = np.empty((g, n)), np.empty((g, n)), np.empty((g, n)), np.empty((g, n)), np.empty(g)
     for k in range(g):
         left[k] = folds.left[numbers[k]]
@@ -271,6 +273,7 @@ def refit_group(K, inverse, objective, loss, fit, folds, numbers, tol, held):
                     bend[k, i] = d2[i] / (root[i] * root[i]) - 1.0
                 for i in group.gone[group.bounds[k] : group.bounds[k + 1]]:
                     r[k, i] = bend[k, i] = 0.0
+                rounding[k] = inverse.error * inverse.error * inner(r[k], r[k]) / (left[k] * J[k])
         steps = find_directions(inverse, group, bend, left * J, tol, running, r, t, p, change)
         gradients += steps
         for k in range(g):
@@ -283,13 +286,13 @@ def refit_group(K, inverse, objective, loss, fit, folds, numbers, tol, held):
                 balance(p[k], weights[k])
             q1, q2 = inner(a[k], t[k]) - change[k] * sum_of(a[k]), inner(p[k], t[k])
             slope = inner(d1[k], t[k]) / left[k] + 2.0 * lam * q1
-            settled = 0.0 <= slope <= tol * J[k]  # rounding is all that is left
+            settled = 0.0 <= slope <= tol * J[k] and rounding[k] <= tol * tol  # rounding is all that is left
             if slope < 0.0:
                 own = Objective(y, weights[k], lam, parameters, bias)
                 step = line_search(loss, own, left[k], f[k], t[k], Direction(total[k], J[k], slope, q1, q2))
                 promise = -slope / J[k]
                 solved = steps < MOST_GRADIENTS  # else a small promise says little
-                settled = solved and step == 1.0 and promise * max(promise, inverse.error * inverse.error) <= tol * tol
+                settled = solved and step == 1.0 and max(promise * promise, rounding[k]) <= tol * tol
                 for i in range(n):
                     a[k, i] += step * p[k, i]
                 b[k] += step * change[k]
