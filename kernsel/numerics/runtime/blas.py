@@ -242,6 +242,14 @@ def solve_rows(R, B):
 
 
 @inline
+def solve_half(R, b, back):
+    """Overwrite ``b (n,)`` by ``L^-1 b`` with the Cholesky factor ``R = L`` of A, or by ``L'^-1 b`` if it goes back."""
+    n, one = integer(R.shape[0]), integer(1)
+    form = PLAIN if back else TRANSPOSED
+    _dtrsv(UPPER.ctypes, form.ctypes, PLAIN.ctypes, n.ctypes, R.ctypes, n.ctypes, b.ctypes, one.ctypes)
+
+
+@inline
 def inverse(R):
     """Overwrite the Cholesky factor ``R (n, n)`` of ``A`` by the whole of ``A^-1``."""
     if R.shape[0] == 0:
