@@ -123,9 +123,15 @@ class SmoothPath(Path):
         rows, k, L = self.rows, len(self.rows.Y), self.lams.size
         lams = np.append(LEAD_IN * self.lams[0], self.lams) if self.lead_in else self.lams
         x, f = np.zeros((k, lams.size, self._width)), np.zeros((k, lams.size, rows.n))
+        x[:, 0], f[:, 0] = self._start(float(lams[0]))
         weights = np.tile(rows.s, (k, 1))
         status = self._solve(self._matrix[None], np.zeros(k, np.int64), rows.Y, weights, lams, True, x, f)
         return Fits(x[:, -L:], f[:, -L:], with_lost(status[:, -L:], self.representation, self.lams))
+
+    def _start(self, lam: float) -> tuple[Array, Array]:
+        """Return where the fits for the largest lambda start: solutions (k, .) and their outputs (k, n)."""
+        k = len(self.rows.Y)
+        return np.zeros((k, self._width)), np.zeros((k, self.rows.n))
 
     def _in_folds(self, rows: Partition) -> Self:
         other = super()._in_folds(rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.linalg
 
 from kernsel.numerics.smooth import (
     convergence,
@@ -24,6 +25,11 @@ from kernsel.representation.gram import Gram
 from kernsel.types import Array, Indices, Mask
 
 
+RANK_OF_START, JITTER_OF_START, NEARLY = 128, 1e-8, 1e-2
+"""The first fit starts at one with about so many landmarks, whose block of K has this jitter, relatively, and which ends
+with a step that promises less than this share of J."""
+
+
 class GramSmoothPath(EnclosedSmoothPath):
     """A smooth loss in the coordinates of the Gram matrix."""
 
@@ -43,6 +49,33 @@ class GramSmoothPath(EnclosedSmoothPath):
     @property
     def _width(self) -> int:
         return self.rows.n + self.bias
+
+    def _start(self, lam: float) -> tuple[Array, Array]:
+        """Start at fits at a low rank where all rows are curved, and many: these take the time of a factor."""
+        rows, K, n, start = self.rows, self.representation.gram, self.rows.n, super()._start(lam)
+        if self.learner.loss.piecewise_quadratic or n < self.thresholds.together:
+            return start
+        points = np.arange(0, n, -(-n // RANK_OF_START))
+        Q = K[np.ix_(points, points)]
+        Q[np.diag_indices(points.size)] *= 1.0 + JITTER_OF_START
+        try:
+            R = scipy.linalg.cholesky(Q, lower=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            return start
+        Z = scipy.linalg.solve_triangular(R, K[points], lower=True, check_finite=False).T
+        Z = np.ascontiguousarray(np.column_stack([Z, np.ones((n, int(self.bias)))]))
+        w, f = np.zeros((len(rows.Y), 1, Z.shape[1])), np.zeros((len(rows.Y), 1, n))
+        status = newton.solve_paths(
+            newton.in_features, Z[None], int(self.bias), np.zeros(len(rows.Y), np.int64), rows.Y,
+            np.tile(rows.s, (len(rows.Y), 1)), np.array([lam]), self.learner.loss.pointer,
+            np.array(self.learner.loss.parameters), False, w, f, NEARLY,
+        )  # fmt: skip
+        for c in np.flatnonzero(status[:, 0] == convergence.CONVERGED):
+            x, v = start[0][c], w[c, 0]
+            x[points] = scipy.linalg.solve_triangular(R, v[: points.size], lower=True, trans=1, check_finite=False)
+            x[n:] = v[points.size :]
+            start[1][c] = K @ x[:n] + x[n:].sum()
+        return start
 
     def _cheaply_refitted(self) -> Mask:
         rows, loss = self.rows, self.learner.loss
