@@ -46,7 +46,7 @@ from kernsel.numerics.runtime.blas import (
     times,
 )
 from kernsel.numerics.runtime.jit import inline, pointer
-from kernsel.numerics.smooth.convergence import EXACT, REFITTED, ROUGH, UNFINISHED
+from kernsel.numerics.smooth.convergence import EXACT, REFITTED, UNFINISHED
 from kernsel.numerics.smooth.heldout import UPDATE
 from kernsel.numerics.smooth.heldout_kernel import scaled_inverse
 from kernsel.numerics.smooth.objective import Direction, Objective, along, derivatives, inner_above, line_search
@@ -77,6 +77,10 @@ MOST_STEPS = 20
 
 MOST_GRADIENTS = 100
 """Steps of conjugate gradients for one Newton step, which goes downhill wherever they end."""
+
+
+ROUGHLY = 0.1
+"""The square of a residual falls to this share at least: far from a minimum better directions are worth no more."""
 
 
 class Inverse(NamedTuple):
@@ -338,7 +342,10 @@ def drop_rows(M, group, k, x):
 
 @inline
 def first_step(inverse, fit, bias, group, weights, a, b):
-    """Fill ``a (g, n)`` and ``b (g,)`` with the ends of Newton steps from the fit on all rows, at the ridge of M."""
+    """Fill ``a (g, n)`` and ``b (g,)`` with the ends of Newton steps from the fit on all rows, at the ridge of M.
+
+    With a bias the coefficients sum to 0; to what float32 leaves of that answers the column of M for their sum.
+    """
     M, root = inverse.M, inverse.root
     n, g = root.size, b.size
     v = np.zeros((g, M.shape[0]), M.dtype)
@@ -348,13 +355,20 @@ def first_step(inverse, fit, bias, group, weights, a, b):
             v[k, i] = root[i] * (fit.f[i] - old) - fit.d1[i] / root[i]
         for i in group.gone[group.bounds[k] : group.bounds[k + 1]]:
             v[k, i] = 0.0
-    X = rows_times_in(v, M)
+    X, column = rows_times_in(v, M), np.empty(n + bias)
     for k in range(g):
         drop_rows(M, group, k, X[k])
+        if bias:
+            off = inner(root, X[k])
+            for i in range(n + 1):
+                column[i] = M[n, i]
+            drop_rows(M, group, k, column)
+            for i in range(n + 1):
+                X[k, i] -= off * column[i]
+            b[k] = X[k, n]
         for i in range(n):
             a[k, i] = root[i] * X[k, i]
         if bias:
-            b[k] = X[k, n]
             balance(a[k], weights[k])
 
 
@@ -471,7 +485,7 @@ def find_directions(inverse, group, bend, scale, tol, running, r, t, p, change):
                 now += r[k, i] * x[i]
             if number == 0:
                 promise = now / scale[k]
-                enough[k] = now * min(max(promise, tol * tol / promise, EXACT * EXACT), ROUGH)
+                enough[k] = now * min(max(promise, tol * tol / promise, EXACT * EXACT), ROUGHLY)
             again = now / before[k] if number > 0 else 0.0
             curvature = 0.0
             for i in range(n):
@@ -491,6 +505,7 @@ def find_directions(inverse, group, bend, scale, tol, running, r, t, p, change):
                 p[k, i] += length * path[k, i]
             change[k] += length * shift[k]
             before[k] = now
+            busy[k] = inner(r[k], r[k]) > enough[k]  # which the square of the residual is at most
     return MOST_GRADIENTS
 
 
