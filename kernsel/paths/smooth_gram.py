@@ -24,9 +24,8 @@ from kernsel.paths.updates import Updated, nystrom_influence, update_folds
 from kernsel.representation.gram import Gram
 from kernsel.types import Array, Indices, Mask
 
-
 RANK_OF_START, JITTER_OF_START, NEARLY = 128, 1e-8, 1e-2
-"""The first fit starts at one with about so many landmarks, whose block of K has this jitter, relatively, and which ends
+"""The first fit starts at one with about so many landmarks, whose block of K has this jitter, relatively. That one ends
 with a step that promises less than this share of J."""
 
 
@@ -97,9 +96,7 @@ class GramSmoothPath(EnclosedSmoothPath):
         if self.keeps_folds or not (self._together and routes.steps_go_together(self.rows)):
             return super()._step_folds(which)
         order = int(self._ratio_by_steps)
-        found = update_folds(
-            self, self.representation, steps_kernel.newton_steps, order, None, self.trust, which
-        )  # fmt: skip
+        found = update_folds(self, self.representation, steps_kernel.newton_steps, order, None, self.trust, which)
         left = (found.status == convergence.UNFINISHED).any(axis=(0, 2))
         if left.any():
             one_by_one = super()._step_folds(which[left])

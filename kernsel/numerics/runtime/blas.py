@@ -175,7 +175,7 @@ def single(value):
 
 @inline
 def rows_times_in(B, A):
-    """Return ``B A`` (k, n) in the precision of ``A (m, n)``, float32 or float64, which is that of ``B (k, m)``, too."""
+    """Return ``B A`` (k, n) for ``B (k, m)`` and ``A (m, n)``, all in float32 or all in float64."""
     out = np.zeros((B.shape[0], A.shape[1]), A.dtype)
     if A.itemsize == 8:
         _multiply_matrices(PLAIN, B, A, out)

@@ -16,7 +16,21 @@ import numpy as np
 from numba.core import types
 
 from kernsel.numerics.runtime.blas import inner, multiply, ridged_cholesky, solve_rows, sum_of
-from kernsel.numerics.runtime.jit import LOSS, Compiled, b1, f8, f8_1, f8_2, f8_3, i8, i8_1, inline, jit, pointer, record
+from kernsel.numerics.runtime.jit import (
+    LOSS,
+    Compiled,
+    b1,
+    f8,
+    f8_1,
+    f8_2,
+    f8_3,
+    i8,
+    i8_1,
+    inline,
+    jit,
+    pointer,
+    record,
+)
 from kernsel.numerics.runtime.threads import one_blas_thread, share
 from kernsel.numerics.smooth.changed import differing_rows, no_changes, solve_changed
 from kernsel.numerics.smooth.convergence import (

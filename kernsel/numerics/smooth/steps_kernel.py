@@ -40,7 +40,7 @@ MOST_ROUNDS = 6
 """Rounds of conjugate gradients; a fold takes one or two."""
 
 BORNE = 0.3
-"""Where the error of the inverse is more than this, steps are taken one by one: twice as many rounds cost as much."""
+"""Where the error of the inverse may be more than this, steps are taken one by one, with an inverse in float64."""
 
 UNSURE = 1e-3
 """An eigenvalue of a block is known to this share, by ``lanczos.POWER_TOLERANCE``."""
@@ -151,7 +151,7 @@ def end_step(K, objective, loss, fit, folds, fold, weights, a, b, f, norm, trust
 
 @inline
 def fill_ratios(inverse, objective, folds, rho):
-    """Fill ``rho (t,)`` for the folds whose ratio may be the largest, from the largest eigenvalue down; 0 for others."""
+    """Fill ``rho (t,)`` for folds whose ratio may be the largest, from the largest eigenvalue down; 0 for others."""
     n, t, (M, _, ridge, _), mu = inverse.root.size, folds.left.size, inverse, 2.0 * folds.N * objective.lam
     bounds, signs, largest = np.empty(t), np.zeros(inverse.M.shape[0]), 0.0
     for fold in range(t):
