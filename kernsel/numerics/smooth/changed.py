@@ -214,3 +214,43 @@ def take_away(share, w, y):
     """Take ``share w`` off ``y (m,)``."""
     for i in range(y.size):
         y[i] -= share * w[i]
+
+
+@inline
+def add_bias(root, total, u, t):
+    """Turn ``t (m,)``, the solution without a bias, into that with ``r' t = total``, ``r = D^1/2``; return the bias.
+
+    ``u (m,)`` is the solution with the right side r.
+    """
+    db = (inner(root, t) - total) / inner(root, u)
+    for i in range(t.size):
+        t[i] -= db * u[i]
+    return db
+
+
+@inline
+def solve_by_changes(K, R, changes, known, rows, root, mu, total, bias, t):
+    """Overwrite ``t (m,)`` by the solution of ``(D^1/2 K D^1/2 + mu I) x + db r = t``, ``r = D^1/2``.
+
+    With a bias ``r' x = total``, else ``db = 0``. The other arguments are those of ``solve_changed``.
+
+    Returns
+    -------
+    db : float
+    status : int
+        0, or -1 where a new factor is better, and t is left.
+    """
+    n, m = known.size, t.size
+    gone, new = np.empty(n, np.int64), np.empty(n, np.int64)
+    off, on, worthwhile = differing_rows(changes, rows, root, known, gone, new)
+    if not worthwhile:
+        return 0.0, -1
+    B = np.empty((1 + bias, m))
+    for i in range(m):
+        B[bias, i] = root[i]
+        B[0, i] = t[i]
+    if solve_changed(K, R, changes, known, rows, root, mu, gone[:off], new[:on], B) != 0:
+        return 0.0, -1
+    for i in range(m):
+        t[i] = B[0, i]
+    return add_bias(root, total, B[1], t) if bias else 0.0, 0

@@ -26,13 +26,12 @@ from kernsel.numerics.runtime.jit import (
     f8_3,
     i8,
     i8_1,
-    inline,
     jit,
     pointer,
     record,
 )
 from kernsel.numerics.runtime.threads import one_blas_thread, share
-from kernsel.numerics.smooth.changed import differing_rows, no_changes, solve_changed
+from kernsel.numerics.smooth.changed import add_bias, no_changes, solve_by_changes
 from kernsel.numerics.smooth.convergence import (
     CONVERGED,
     DECREMENT,
@@ -129,7 +128,7 @@ def in_kernel(K, objective, loss, tol, factor, a, f):
     old_d2, intercepts = np.empty(n), np.empty(n)
     full, b, db, promise = False, 0.0, 0.0, 1.0
     R, known, ridge = factor.R, factor.root, factor.ridge[0]
-    changes, gone, new = no_changes(n, rows, 0), np.empty(n, np.int64), np.empty(n, np.int64)
+    changes = no_changes(n, rows, 0)
     for _ in range(MAX_STEPS):
         if bias:
             b = a[n]
@@ -165,19 +164,8 @@ def in_kernel(K, objective, loss, tol, factor, a, f):
                 if solved == 0:
                     t, indirect = kept, True
             if solved != 0 and ridge == mu and count < n:
-                off, on, worthwhile = differing_rows(changes, rows, root, known, gone, new)
-                if worthwhile:
-                    both = np.empty((1 + bias, count))
-                    for i in range(count):
-                        both[0, i], both[bias, i] = root[i], root[i]
-                        both[0, i] = t[i]
-                    solved = solve_changed(K, R, changes, known, rows, root, mu, gone[:off], new[:on], both)
-                    indirect = solved == 0
-                    if indirect:
-                        for i in range(count):
-                            t[i] = both[0, i]
-                        if bias:
-                            db = add_bias(root, missing, both[1], t)
+                db, solved = solve_by_changes(K, R, changes, known, rows, root, mu, missing, bias, t)
+                indirect = solved == 0
             if solved != 0:
                 if count == n:
                     R, known = factor.R, factor.root
@@ -231,18 +219,6 @@ def in_kernel(K, objective, loss, tol, factor, a, f):
         if full and -slope <= tol * J:
             return CONVERGED
     return UNFINISHED
-
-
-@inline
-def add_bias(root, total, u, t):
-    """Turn ``t (m,)``, the solution without a bias, into that with ``r' t = total``, ``r = D^1/2``; return the bias.
-
-    ``u (m,)`` is the solution with the right side r.
-    """
-    db = (inner(root, t) - total) / inner(root, u)
-    for i in range(t.size):
-        t[i] -= db * u[i]
-    return db
 
 
 @pointer(PROBLEM)
