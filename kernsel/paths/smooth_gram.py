@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg
 
+from kernsel.numerics.dense import Cholesky
 from kernsel.numerics.smooth import (
     convergence,
     enclosure_between,
@@ -56,13 +56,13 @@ class GramSmoothPath(EnclosedSmoothPath):
             return start
         points = np.arange(0, n, -(-n // RANK_OF_START))
         Q = K[np.ix_(points, points)]
-        Q[np.diag_indices(points.size)] *= 1.0 + JITTER_OF_START
+        if not np.isfinite(K[points]).all():  # the fit itself says so
+            return start
         try:
-            R = scipy.linalg.cholesky(Q, lower=True, check_finite=False)
+            factor = Cholesky.of(Q, JITTER_OF_START * float(np.trace(Q)) / points.size)
         except np.linalg.LinAlgError:
             return start
-        Z = scipy.linalg.solve_triangular(R, K[points], lower=True, check_finite=False).T
-        Z = np.ascontiguousarray(np.column_stack([Z, np.ones((n, int(self.bias)))]))
+        Z = np.ascontiguousarray(np.column_stack([factor.half(K[points]).T, np.ones((n, int(self.bias)))]))
         w, f = np.zeros((len(rows.Y), 1, Z.shape[1])), np.zeros((len(rows.Y), 1, n))
         status = newton.solve_paths(
             newton.in_features, Z[None], int(self.bias), np.zeros(len(rows.Y), np.int64), rows.Y,
@@ -70,9 +70,9 @@ class GramSmoothPath(EnclosedSmoothPath):
             np.array(self.learner.loss.parameters), False, w, f, NEARLY,
         )  # fmt: skip
         for c in np.flatnonzero(status[:, 0] == convergence.CONVERGED):
-            x, v = start[0][c], w[c, 0]
-            x[points] = scipy.linalg.solve_triangular(R, v[: points.size], lower=True, trans=1, check_finite=False)
-            x[n:] = v[points.size :]
+            x, r = start[0][c], points.size
+            x[points] = factor.solve(Z[points, :r] @ w[c, 0, :r])
+            x[n:] = w[c, 0, r:]
             start[1][c] = K @ x[:n] + x[n:].sum()
         return start
 

@@ -25,10 +25,10 @@ from kernsel.numerics.runtime.blas import damped_cholesky, inner, solve_half, so
 from kernsel.numerics.runtime.jit import inline
 from kernsel.types import Array, Indices
 
-KEPT = 4
+KEPT = 2
 """One column is kept for so many rows of the factor; where more rows have changed a new one is made."""
 
-AT_ONCE = 10
+AT_ONCE = 8
 """One for so many rows is added in a step at most: by then a new factor takes as long, as multiplications there are
 some five times as fast as in single solutions."""
 
