@@ -16,6 +16,8 @@ other losses, Gram        refits of all folds                                 wh
 their refits, Gram        side by side                                        curved everywhere, from ``together``
                                                                               rows, where cheaper
                           one by one                                          otherwise
+their steps, Gram         side by side                                        where refits are, for few folds
+                          one by one                                          otherwise
 other losses, features    Newton steps
 any, fits that leave out   refits
 more than half of the rows
@@ -50,6 +52,10 @@ STEPS = 3
 PRODUCTS = 60
 """Refits side by side take as long for each fold as so many products of the inverse and a vector, at the speed of
 multiplications in an inverse: two to ten conjugate gradients for each of three to five Newton steps."""
+
+FOLDS_OF_STEPS = 20
+"""With one fold in so many rows Newton steps side by side cost as much as one by one: five products of a matrix with a
+vector of each fold cost what inverting in float32 spares."""
 
 Square = Literal["spectrum", "factors", "krylov", "products"]
 Whole = Literal["one fold", "folds", "blocks"]
@@ -141,6 +147,14 @@ def refits_go_together(rows: Partition, thresholds: Thresholds) -> bool:
     """Tell whether refits side by side, for a loss that is curved everywhere, cost less than one by one."""
     share = rows.away.sizes / rows.n
     return rows.n >= thresholds.together and _inverses_of_refits(rows) < STEPS * float(((1.0 - share) ** 3).sum()) / 3.0
+
+
+def steps_go_together(rows: Partition) -> bool:
+    """Tell whether Newton steps of all folds side by side, where refits go so, cost less than one by one.
+
+    They save half of an inverse, and take some products for each fold.
+    """
+    return int(rows.left.size) * FOLDS_OF_STEPS <= rows.n
 
 
 def _inverses_of_refits(rows: Partition) -> float:

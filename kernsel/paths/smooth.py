@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
@@ -96,8 +97,9 @@ class SmoothPath(Path):
     """Minimises J: see ``numerics.smooth.newton``."""
     step: ClassVar[Compiled]
     """Newton steps for folds."""
-    together: ClassVar[Compiled]
-    """Fits without some folds side by side, where these go ``_together``."""
+    together: ClassVar[tuple[Compiled, Compiled]]
+    """Fits without some folds side by side, where these go ``_together``: in float32, and in float64 for those of which
+    float32 finds none."""
     series: ClassVar[Compiled]
     """The influence series for folds."""
     by_inverse: ClassVar[ByInverse | None] = None
@@ -121,9 +123,15 @@ class SmoothPath(Path):
         rows, k, L = self.rows, len(self.rows.Y), self.lams.size
         lams = np.append(LEAD_IN * self.lams[0], self.lams) if self.lead_in else self.lams
         x, f = np.zeros((k, lams.size, self._width)), np.zeros((k, lams.size, rows.n))
+        x[:, 0], f[:, 0] = self._start(float(lams[0]))
         weights = np.tile(rows.s, (k, 1))
         status = self._solve(self._matrix[None], np.zeros(k, np.int64), rows.Y, weights, lams, True, x, f)
         return Fits(x[:, -L:], f[:, -L:], with_lost(status[:, -L:], self.representation, self.lams))
+
+    def _start(self, lam: float) -> tuple[Array, Array]:
+        """Return where the fits for the largest lambda start: solutions (k, .) and their outputs (k, n)."""
+        k = len(self.rows.Y)
+        return np.zeros((k, self._width)), np.zeros((k, self.rows.n))
 
     def _in_folds(self, rows: Partition) -> Self:
         other = super()._in_folds(rows)
@@ -181,9 +189,19 @@ class SmoothPath(Path):
 
     def _fit_together(self, which: Indices, wanted: Mask, tol: float, solutions: bool) -> Updated:
         """Return fits without folds that are wanted (t,), for lambda numbered ``which``; those are ``REFITTED``."""
-        return update_folds(
-            self, self.representation, self.together, 0, wanted[:, None].astype(np.float64), tol, which, solutions
+        V = wanted[:, None].astype(np.float64)
+        single, double = (
+            functools.partial(update_folds, self, self.representation, each, 0, V, tol, solutions=solutions)
+            for each in self.together
         )
+        found = single(which)
+        left = (found.status[:, :, wanted] != REFITTED).all(axis=(0, 2))
+        if left.any():
+            again = double(which[left])
+            found.f[:, left], found.status[:, left] = again.f, again.status
+            if found.x is not None:
+                found.x[:, left] = again.x
+        return found
 
     def _refit_those(self, again: Mask, numbers: Indices, f: Array, status: Indices, ends: Array | None) -> None:
         """Overwrite outputs f (k, l, n), statuses (k, l, t) and solutions of some folds ``again (k, l, t)`` by refits.
@@ -311,12 +329,7 @@ class SmoothPath(Path):
 
     def _steps(self, which: Mask) -> tuple[Updated, Mask]:
         """Return updates for some lambda (L,), where distrusted ones are refits, and which these are, (k, l, t)."""
-        order, keep, update, V = int(self._ratio_by_steps), self.keeps_folds, self.step, None
-        if encloses := keep and self._by_inverse is not None:
-            update, V = self._by_inverse[0].step, np.full((1, 1), self._by_inverse[1])
-        updated = update_folds(
-            self, self.representation, update, order, V, self.trust, which, solutions=keep, intervals=encloses
-        )
+        updated = self._step_folds(np.flatnonzero(which))
         status, fitted = updated.status, self.fits.status[:, which, None]
         in_force = self.representation.in_force
         distrusted = (convergence.SINGULAR, convergence.ASTRAY) if in_force else (convergence.SINGULAR,)
@@ -324,6 +337,15 @@ class SmoothPath(Path):
         status = np.where(status == convergence.ASTRAY, fitted, status)
         self._refit_those(again, np.flatnonzero(which), updated.f, status, updated.x)
         return updated._replace(status=status), again
+
+    def _step_folds(self, which: Indices) -> Updated:
+        """Return Newton steps for lambda with these numbers, as they are."""
+        order, keep, update, V = int(self._ratio_by_steps), self.keeps_folds, self.step, None
+        if encloses := keep and self._by_inverse is not None:
+            update, V = self._by_inverse[0].step, np.full((1, 1), self._by_inverse[1])
+        return update_folds(
+            self, self.representation, update, order, V, self.trust, which, solutions=keep, intervals=encloses
+        )
 
     @property
     def _by_inverse(self) -> tuple[ByInverse, float] | None:

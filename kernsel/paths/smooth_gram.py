@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from kernsel.numerics.dense import Cholesky
 from kernsel.numerics.smooth import (
     convergence,
     enclosure_between,
@@ -12,15 +13,20 @@ from kernsel.numerics.smooth import (
     heldout_kernel,
     newton,
     refits_kernel,
+    steps_kernel,
 )
 from kernsel.numerics.square import leverage
 from kernsel.paths import routes
 from kernsel.paths.outputs import Fits, HeldOut
 from kernsel.paths.smooth import ByInverse
 from kernsel.paths.smooth_intervals import EnclosedSmoothPath
-from kernsel.paths.updates import nystrom_influence
+from kernsel.paths.updates import Updated, nystrom_influence, update_folds
 from kernsel.representation.gram import Gram
-from kernsel.types import Array, Mask
+from kernsel.types import Array, Indices, Mask
+
+RANK_OF_START, JITTER_OF_START, NEARLY = 128, 1e-8, 1e-2
+"""The first fit starts at one with about so many landmarks, whose block of K has this jitter, relatively. That one ends
+with a step that promises less than this share of J."""
 
 
 class GramSmoothPath(EnclosedSmoothPath):
@@ -30,7 +36,7 @@ class GramSmoothPath(EnclosedSmoothPath):
     solver = newton.in_kernel
     step = heldout_kernel.newton_step
     by_inverse = ByInverse(enclosure_steps.enclosed_step, enclosure_between.enclose_between)
-    together = refits_kernel.refit_folds
+    together = refits_kernel.refit_folds, refits_kernel.refit_folds_finely
     series = heldout_kernel.influence
     enclose = enclosure_kernel.enclose
     between = enclosure_kernel.enclose_between
@@ -42,6 +48,33 @@ class GramSmoothPath(EnclosedSmoothPath):
     @property
     def _width(self) -> int:
         return self.rows.n + self.bias
+
+    def _start(self, lam: float) -> tuple[Array, Array]:
+        """Start at fits at a low rank where all rows are curved, and many: these take the time of a factor."""
+        rows, K, n, start = self.rows, self.representation.gram, self.rows.n, super()._start(lam)
+        if self.learner.loss.piecewise_quadratic or n < self.thresholds.together:
+            return start
+        points = np.arange(0, n, -(-n // RANK_OF_START))
+        Q = K[np.ix_(points, points)]
+        if not np.isfinite(K[points]).all():  # the fit itself says so
+            return start
+        try:
+            factor = Cholesky.of(Q, JITTER_OF_START * float(np.trace(Q)) / points.size)
+        except np.linalg.LinAlgError:
+            return start
+        Z = np.ascontiguousarray(np.column_stack([factor.half(K[points]).T, np.ones((n, int(self.bias)))]))
+        w, f = np.zeros((len(rows.Y), 1, Z.shape[1])), np.zeros((len(rows.Y), 1, n))
+        status = newton.solve_paths(
+            newton.in_features, Z[None], int(self.bias), np.zeros(len(rows.Y), np.int64), rows.Y,
+            np.tile(rows.s, (len(rows.Y), 1)), np.array([lam]), self.learner.loss.pointer,
+            np.array(self.learner.loss.parameters), False, w, f, NEARLY,
+        )  # fmt: skip
+        for c in np.flatnonzero(status[:, 0] == convergence.CONVERGED):
+            x, r = start[0][c], points.size
+            x[points] = factor.solve(Z[points, :r] @ w[c, 0, :r])
+            x[n:] = w[c, 0, r:]
+            start[1][c] = K @ x[:n] + x[n:].sum()
+        return start
 
     def _cheaply_refitted(self) -> Mask:
         rows, loss = self.rows, self.learner.loss
@@ -58,6 +91,18 @@ class GramSmoothPath(EnclosedSmoothPath):
     def _together(self) -> bool:
         everywhere = not self.learner.loss.piecewise_quadratic
         return everywhere and self.rows.updated and routes.refits_go_together(self.rows, self.thresholds)
+
+    def _step_folds(self, which: Indices) -> Updated:
+        if self.keeps_folds or not (self._together and routes.steps_go_together(self.rows)):
+            return super()._step_folds(which)
+        order = int(self._ratio_by_steps)
+        found = update_folds(self, self.representation, steps_kernel.newton_steps, order, None, self.trust, which)
+        left = (found.status == convergence.UNFINISHED).any(axis=(0, 2))
+        if left.any():
+            one_by_one = super()._step_folds(which[left])
+            found.f[:, left], found.status[:, left] = one_by_one.f, one_by_one.status
+            found.rho[:, left] = one_by_one.rho
+        return found
 
     def _known_fits(self) -> Fits | None:
         if self.learner.loss.piecewise_quadratic or not all(lam in self.near for lam in self.lams.tolist()):

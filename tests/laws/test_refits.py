@@ -20,7 +20,7 @@ from kernsel.numerics.smooth.convergence import REFITTED, UNFINISHED
 TOL = 1e-14
 
 
-def refit(p, bias, lams, away=None, wanted=None, loss=losses.LOGISTIC, tol=TOL):
+def refit(p, bias, lams, away=None, wanted=None, loss=losses.LOGISTIC, tol=TOL, how=refits_kernel.refit_folds):
     """Outputs (L, n), statuses and solutions (L, t, .) of fits without each fold, and the fits on all rows."""
     fits = calling.fit(newton.in_kernel, loss, p.K, p.y, lams, p.s, bias=bias)
     t, L = p.starts.size - 1, lams.size
@@ -34,9 +34,7 @@ def refit(p, bias, lams, away=None, wanted=None, loss=losses.LOGISTIC, tol=TOL):
     fitted = heldout.Fit(*(each[None] for each in (fits.x, fits.f, fits.d1, fits.d2)))
     wanted = np.ones(t) if wanted is None else wanted
     with one_blas_thread():
-        heldout.update_folds(
-            refits_kernel.refit_folds, p.K, wanted[:, None], stack, loss.compiled, fitted, folds, 0, tol, held
-        )
+        heldout.update_folds(how, p.K, wanted[:, None], stack, loss.compiled, fitted, folds, 0, tol, held)
     return held.out[0], held.status[0], ends[0], fits
 
 
@@ -116,9 +114,20 @@ def test_a_fold_that_leaves_one_class_stays_unfinished():
 
 
 def test_where_float32_bears_no_such_ridge_folds_are_left():
-    p = problems.make(7, n=40, flips=0.0, lam=1e-9)
+    p = problems.make(7, n=40, tau=100.0, lam=1e-9)
     _, status, _, _ = refit(p, 1, calling.array(1e-9))
     assert (status == UNFINISHED).all()
+
+
+@pytest.mark.parametrize("lam", [2e-6, 1e-5, 1e-3])
+@pytest.mark.parametrize("bias", [0, 1])
+def test_smaller_ridges_are_borne_by_float64(lam, bias):
+    p = problems.make(7, n=60, tau=3.0, lam=lam)
+    out, status, _, _ = refit(p, bias, np.array([lam]), how=refits_kernel.refit_folds_finely)
+    assert (status == REFITTED).any()
+    expected = twins.heldout.refits(losses.LOGISTIC.twin, p.features(bias), p.y, lam, p.starts, p.s, bias)
+    rows = np.repeat(status[0] == REFITTED, np.diff(p.starts))
+    np.testing.assert_allclose(out[0, rows], expected[rows], rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("lam", [3e-5, 1e-4, 1e-3])

@@ -132,13 +132,27 @@ def test_the_inverse_in_single_precision_says_that_there_is_none(A):
 
 
 @pytest.mark.parametrize("shape", [(0, 3, 4), (1, 5, 5), (3, 0, 2), (4, 7, 6)])
-def test_products_of_matrices_in_single_precision(shape):
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_products_of_matrices_in_their_precision(shape, kind):
     k, m, n = shape
     rng = np.random.default_rng(1)
-    B, A = rng.normal(size=(k, m)).astype(np.float32), rng.normal(size=(m, n)).astype(np.float32)
-    out = entry(blas.single_rows_times)(B, A)
-    assert out.dtype == np.float32
-    np.testing.assert_allclose(out, B @ A, rtol=1e-5, atol=1e-5)
+    B, A = rng.normal(size=(k, m)).astype(kind), rng.normal(size=(m, n)).astype(kind)
+    out = entry(blas.rows_times_in)(B, A)
+    assert out.dtype == kind
+    close = 50.0 * np.finfo(kind).eps
+    np.testing.assert_allclose(out, B @ A, rtol=close, atol=close)
+
+
+@pytest.mark.parametrize("n", [1, 2, 40])
+def test_half_solutions_are_those_with_a_triangle(n):
+    A = positive(n)
+    L, b = np.linalg.cholesky(A), np.arange(1.0, n + 1.0)
+    R = A.copy()
+    assert entry(blas.cholesky)(R) == 0
+    for back in (False, True):
+        x = b.copy()
+        entry(blas.solve_half)(R, x, back)
+        np.testing.assert_allclose(x, np.linalg.solve(L.T if back else L, b), rtol=1e-8)
 
 
 @pytest.mark.parametrize("n", [0, 1, 31, 32, 33, 70])

@@ -174,10 +174,12 @@ def single(value):
 
 
 @inline
-def single_rows_times(B, A):
-    """Return ``B A`` (k, n) in float32 for ``B (k, m)`` and ``A (m, n)`` in float32."""
-    out = np.zeros((B.shape[0], A.shape[1]), np.float32)
-    if A.size > 0 and B.size > 0:
+def rows_times_in(B, A):
+    """Return ``B A`` (k, n) for ``B (k, m)`` and ``A (m, n)``, all in float32 or all in float64."""
+    out = np.zeros((B.shape[0], A.shape[1]), A.dtype)
+    if A.itemsize == 8:
+        _multiply_matrices(PLAIN, B, A, out)
+    elif A.size > 0 and B.size > 0:
         k, m, n = integer(B.shape[0]), integer(B.shape[1]), integer(A.shape[1])
         _sgemm(
             PLAIN.ctypes, PLAIN.ctypes, n.ctypes, k.ctypes, m.ctypes, single(1.0).ctypes, A.ctypes, n.ctypes,
@@ -237,6 +239,14 @@ def solve_rows(R, B):
         _dtrsv(UPPER.ctypes, PLAIN.ctypes, PLAIN.ctypes, n.ctypes, R.ctypes, n.ctypes, B.ctypes, k.ctypes)
         return
     _dpotrs(UPPER.ctypes, n.ctypes, k.ctypes, R.ctypes, n.ctypes, B.ctypes, n.ctypes, info.ctypes)
+
+
+@inline
+def solve_half(R, b, back):
+    """Overwrite ``b (n,)`` by ``L^-1 b`` with the Cholesky factor ``R = L`` of A, or by ``L'^-1 b`` if it goes back."""
+    n, one = integer(R.shape[0]), integer(1)
+    form = PLAIN if back else TRANSPOSED
+    _dtrsv(UPPER.ctypes, form.ctypes, PLAIN.ctypes, n.ctypes, R.ctypes, n.ctypes, b.ctypes, one.ctypes)
 
 
 @inline

@@ -308,17 +308,28 @@ def ratio(M, mu, c, first, last):
     The largest eigenvalue of the fold's own block of H is above it by no more than ``N_S / (N - N_S)``. Power
     iteration on that small block gives the vector from which a few steps of Lanczos' with the whole of H are enough.
     """
+    return ratio_from(M, mu, c, first, dominant_vector(block_of_fold(M, mu, first, last)))
+
+
+@inline
+def block_of_fold(M, mu, first, last):
+    """Return the block of ``H = I - mu M`` of the rows from ``first`` to below ``last``."""
     m = last - first
     B = np.empty((m, m))
     for i in range(m):
         for j in range(m):
             B[i, j] = -mu * M[first + i, first + j]
         B[i, i] += 1.0
-    v = dominant_vector(B)
+    return B
+
+
+@inline
+def ratio_from(M, mu, c, first, v):
+    """Return ``ratio`` from the leading eigenvector v of the block of a fold, whose rows begin with the first."""
     x, Lx = np.empty(c.size), np.empty(c.size)
     for i in range(c.size):  # for where the other rows decide; a bias has no curvature of its own
         Lx[i] = OTHERS * uneven(i) / np.sqrt(c.size) if c[i] != 0.0 else 0.0
-    for i in range(m):
+    for i in range(v.size):
         Lx[first + i] += v[i]
     times(M, Lx, x)
     for i in range(c.size):
@@ -334,7 +345,12 @@ def ratio_at(M, mu, shorter, c, first, last):
     ``h' = g / (g + mu')``, and ``h = mu' h' / (mu' h' + mu (1 - h'))``. For the ratio, which mixes eigenvalues, that is
     right to the second order in ``1 - mu' / mu``, the share of the fold.
     """
-    other = ratio(M, shorter, c, first, last)
+    return lengthened(ratio(M, shorter, c, first, last), mu, shorter)
+
+
+@inline
+def lengthened(other, mu, shorter):
+    """Return the ratio for the ridge mu, about, from that ``other`` one for a shorter ridge: see ``ratio_at``."""
     return shorter * other / (shorter * other + mu * (1.0 - other)) if other < 1.0 else other
 
 

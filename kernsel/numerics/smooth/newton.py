@@ -16,8 +16,22 @@ import numpy as np
 from numba.core import types
 
 from kernsel.numerics.runtime.blas import inner, multiply, ridged_cholesky, solve_rows, sum_of
-from kernsel.numerics.runtime.jit import LOSS, Compiled, b1, f8, f8_1, f8_2, f8_3, i8, i8_1, jit, pointer, record
+from kernsel.numerics.runtime.jit import (
+    LOSS,
+    Compiled,
+    b1,
+    f8,
+    f8_1,
+    f8_2,
+    f8_3,
+    i8,
+    i8_1,
+    jit,
+    pointer,
+    record,
+)
 from kernsel.numerics.runtime.threads import one_blas_thread, share
+from kernsel.numerics.smooth.changed import add_bias, no_changes, solve_by_changes
 from kernsel.numerics.smooth.convergence import (
     CONVERGED,
     DECREMENT,
@@ -88,7 +102,8 @@ def in_kernel(K, objective, loss, tol, factor, a, f):
 
     A system is factorised where it is far from the last one that was. Otherwise it is solved by conjugate gradients
     with that factor, to the square of what the step before promised: steps converge quadratically all the same. Where
-    all rows are curved the factor is handed on to the next fit on the path, whose ridge is another one.
+    all rows are curved the factor is handed on to the next fit on the path, whose ridge is another one. Where few rows
+    have changed, and no curvature, it is solved by that factor and the rows that changed: see ``changed``.
 
     Parameters
     ----------
@@ -113,6 +128,7 @@ def in_kernel(K, objective, loss, tol, factor, a, f):
     old_d2, intercepts = np.empty(n), np.empty(n)
     full, b, db, promise = False, 0.0, 0.0, 1.0
     R, known, ridge = factor.R, factor.root, factor.ridge[0]
+    changes = no_changes(n, rows, 0)
     for _ in range(MAX_STEPS):
         if bias:
             b = a[n]
@@ -130,7 +146,7 @@ def in_kernel(K, objective, loss, tol, factor, a, f):
             missing -= a[i] + da[i]
         count = changed_rows(da, rows, steps)
         add_rows(K, rows, count, steps, df)
-        count, by_gradients = curved_rows(d2, rows), False
+        count, indirect = curved_rows(d2, rows), False
         if count:
             root, t = np.empty(count), np.empty(count)
             for i in range(count):
@@ -146,7 +162,10 @@ def in_kernel(K, objective, loss, tol, factor, a, f):
                         K, rows, root, mu, R, scale, missing, bias, accuracy, limit, kept
                     )  # fmt: skip
                 if solved == 0:
-                    t, by_gradients = kept, True
+                    t, indirect = kept, True
+            if solved != 0 and ridge == mu and count < n:
+                db, solved = solve_by_changes(K, R, changes, known, rows, root, mu, missing, bias, t)
+                indirect = solved == 0
             if solved != 0:
                 if count == n:
                     R, known = factor.R, factor.root
@@ -156,6 +175,7 @@ def in_kernel(K, objective, loss, tol, factor, a, f):
                 if factorise(K, rows, root, mu, R) != 0:
                     return SINGULAR
                 keep_roots(rows, root, known)
+                changes = no_changes(n, rows, count)
                 ridge = mu
                 if count == n:
                     factor.ridge[0] = mu
@@ -163,9 +183,7 @@ def in_kernel(K, objective, loss, tol, factor, a, f):
                 if bias:
                     u = root.copy()
                     solve_rows(R, u)
-                    db = (inner(root, t) - missing) / inner(root, u)
-                    for i in range(count):
-                        t[i] -= db * u[i]
+                    db = add_bias(root, missing, u, t)
             for i in range(count):
                 steps[i] = root[i] * t[i]
                 da[rows[i]] = steps[i]
@@ -185,7 +203,7 @@ def in_kernel(K, objective, loss, tol, factor, a, f):
         slope += db * pull / N
         if not np.isfinite(slope):
             return NOT_FINITE
-        if slope >= 0.0 and by_gradients:  # the system wasn't solved well enough
+        if slope >= 0.0 and indirect:  # the system wasn't solved well enough
             ridge, full = 0.0, False
             continue
         if slope >= 0.0:  # rounding is all that is left

@@ -21,9 +21,10 @@ so that no product with K is needed. Eigenvalues of ``H0^-1 H`` lie between the 
 ``mu / mu0`` and 1. In the code all is scaled: ``D0^-1/2 pi`` and ``D0^1/2 h``. Outputs are made anew from coefficients,
 by one product with K, before every Newton step.
 
-M is in float32, which takes half the time. Directions are then off by what float32 rounds off, and nothing else is: the
-gradient, J and the slope are made of outputs and coefficients in float64. The next step mends the rest: by as much as
-steps converge quadratically, or as float32 lets them.
+M is in float32, which takes half the time, where the ridge is large enough for that. Directions are then off by what
+float32 rounds off, and nothing else is: the gradient, J and the slope are made of outputs and coefficients in float64.
+The next step mends the rest: by as much as steps converge quadratically, or as float32 lets them. What it rounds off is
+a share of all coefficients of the gradient, those that have next to no outputs among them.
 """
 
 from __future__ import annotations
@@ -39,14 +40,15 @@ from kernsel.numerics.runtime.blas import (
     inner,
     inverse,
     rows_times,
+    rows_times_in,
     single_inverse,
-    single_rows_times,
     sum_of,
     times,
 )
 from kernsel.numerics.runtime.jit import inline, pointer
-from kernsel.numerics.smooth.convergence import EXACT, REFITTED, ROUGH, UNFINISHED
+from kernsel.numerics.smooth.convergence import EXACT, REFITTED, UNFINISHED
 from kernsel.numerics.smooth.heldout import UPDATE
+from kernsel.numerics.smooth.heldout_kernel import scaled_inverse
 from kernsel.numerics.smooth.objective import Direction, Objective, along, derivatives, inner_above, line_search
 from kernsel.numerics.smooth.systems import add_rows
 from kernsel.types import Array, Indices
@@ -65,13 +67,20 @@ ROUNDED = 5e-7
 """What float32 rounds off M, times mu0, is this share of the trace of ``D0^1/2 K D0^1/2`` over mu0: eight roundings."""
 
 BORNE = 0.02
-"""Where that is more, folds are fitted by themselves."""
+"""Where that is more, fits take more steps than float32 saves."""
+
+FINER = 2.0**-29
+"""What float64 rounds off is this share of what float32 does."""
 
 MOST_STEPS = 20
 """Newton steps; folds that take more, as one in which one class is left, are fitted by themselves."""
 
 MOST_GRADIENTS = 100
 """Steps of conjugate gradients for one Newton step, which goes downhill wherever they end."""
+
+
+ROUGHLY = 0.1
+"""The square of a residual falls to this share at least: far from a minimum better directions are worth no more."""
 
 
 class Inverse(NamedTuple):
@@ -85,10 +94,10 @@ class Inverse(NamedTuple):
     ridge : float
         mu0.
     error : float
-        By how much a Newton step may be off for what float32 rounds off, relatively.
+        By how much a Newton step may be off for what M was rounded off, relatively.
     """
 
-    M: NDArray[np.float32]
+    M: NDArray[np.float32] | Array
     root: Array
     ridge: float
     error: float
@@ -117,7 +126,8 @@ class Group(NamedTuple):
 def refit_folds(K, V, objective, loss, fit, folds, order, tol, held):
     """Fit without each fold, from where a Newton step of the fit on all rows leads to; ``rho`` isn't filled.
 
-    Folds that are fitted are ``REFITTED``. Others stay ``UNFINISHED``, as do those that take too many steps.
+    Folds that are fitted are ``REFITTED``. Others stay ``UNFINISHED``, as do those that take too many steps, and all
+    where float32 bears no such ridge.
 
     Its arguments are those of ``heldout.UPDATE``, but for two.
 
@@ -128,22 +138,54 @@ def refit_folds(K, V, objective, loss, fit, folds, order, tol, held):
     tol : float
         A fit ends with a full step after which another one would promise less than the square of this share of J.
     """
-    t = folds.left.size
-    wanted, count = np.empty(t, np.int64), 0
-    for fold in range(t):
+    wanted = wanted_folds(V, held)
+    if wanted.size > 0:
+        ridge = 2.0 * folds.left[wanted[0]] * objective.lam
+        inverse, failed = inverse_for_all(K, objective, fit, ridge, BORNE)
+        if not failed:
+            refit_groups(K, inverse, objective, loss, fit, folds, wanted, tol, held)
+
+
+@pointer(UPDATE)
+def refit_folds_finely(K, V, objective, loss, fit, folds, order, tol, held):
+    """Do what ``refit_folds`` does with an inverse in float64, for smaller ridges: its arguments are the same."""
+    wanted = wanted_folds(V, held)
+    if wanted.size > 0:
+        ridge = 2.0 * folds.left[wanted[0]] * objective.lam
+        n, bias = fit.f.size, objective.bias
+        root, M = raised_root(K, fit, ridge), np.empty((n + bias, n + bias))
+        if scaled_inverse(K, bias, np.arange(n), root, ridge, M) == 0:
+            inverse = Inverse(M, root, ridge, FINER * off_in_single(K, fit, ridge))
+            refit_groups(K, inverse, objective, loss, fit, folds, wanted, tol, held)
+
+
+@inline
+def wanted_folds(V, held):
+    """Return the numbers of the folds that are wanted; all are ``UNFINISHED`` so far."""
+    wanted, count = np.empty(V.shape[0], np.int64), 0
+    for fold in range(V.shape[0]):
         held.status[fold] = UNFINISHED
         if V[fold, 0] > 0.0:
             wanted[count] = fold
             count += 1
-    if count == 0:
-        return
-    ridge = 2.0 * folds.left[wanted[0]] * objective.lam
-    inverse, failed = inverse_for_all(K, objective, fit, ridge)
-    if failed:
-        return
-    for first in range(0, count, GROUP):
-        numbers = wanted[first : min(first + GROUP, count)]
+    return wanted[:count]
+
+
+@inline
+def refit_groups(K, inverse, objective, loss, fit, folds, wanted, tol, held):
+    """Fit without each of the wanted folds, ``GROUP`` of them at a time."""
+    for first in range(0, wanted.size, GROUP):
+        numbers = wanted[first : min(first + GROUP, wanted.size)]
         refit_group(K, inverse, objective, loss, fit, folds, numbers, tol, held)
+
+
+@inline
+def off_in_single(K, fit, ridge):
+    """Return the ``error`` of an ``Inverse`` in float32."""
+    trace = 0.0
+    for i in range(fit.f.size):
+        trace += fit.d2[i] * K[i, i]
+    return ROUNDED * trace / ridge
 
 
 @inline
@@ -160,19 +202,17 @@ def raised_root(K, fit, ridge):
 
 
 @inline
-def inverse_for_all(K, objective, fit, ridge):
-    """Return the ``Inverse``, and whether there is none that float32 bears."""
-    n, bias, trace = fit.f.size, objective.bias, 0.0
+def inverse_for_all(K, objective, fit, ridge, borne):
+    """Return the ``Inverse`` in float32, and whether there is none, or its error is more than what is ``borne``."""
+    n, bias = fit.f.size, objective.bias
     root, M = raised_root(K, fit, ridge), np.zeros((n + bias, n + bias), np.float32)
-    for i in range(n):
-        trace += fit.d2[i] * K[i, i]
-    error = ROUNDED * trace / ridge
+    error = off_in_single(K, fit, ridge)
     B = np.empty((n, n), np.float32)
     for i in range(n):
         for j in range(i):
             B[i, j] = root[i] * root[j] * K[i, j]
         B[i, i] = root[i] * root[i] * K[i, i] + ridge
-    failed = error > BORNE or single_inverse(B) != 0
+    failed = error > borne or single_inverse(B) != 0
     if failed or not bias:
         return Inverse(B, root, ridge, error), failed
     u = np.empty(n)
@@ -212,6 +252,7 @@ def refit_group(K, inverse, objective, loss, fit, folds, numbers, tol, held):
     left = np.empty(g)
     a, b, f, weights, d1 = np.empty((g, n)), np.zeros(g), np.empty((g, n)), np.empty((g, n)), np.empty((g, n))
     d2, total, J, running = np.empty(n), np.empty(g), np.empty(g), np.ones(g, np.bool_)
+    rounding = np.empty(g)
     r, bend, t, p, change = np.empty((g, n)), np.empty((g, n)), np.empty((g, n)), np.empty((g, n)), np.empty(g)
     for k in range(g):
         left[k] = folds.left[numbers[k]]
@@ -236,7 +277,8 @@ def refit_group(K, inverse, objective, loss, fit, folds, numbers, tol, held):
                     bend[k, i] = d2[i] / (root[i] * root[i]) - 1.0
                 for i in group.gone[group.bounds[k] : group.bounds[k + 1]]:
                     r[k, i] = bend[k, i] = 0.0
-        steps = find_directions(inverse, group, bend, left * J, running, r, t, p, change)
+                rounding[k] = inverse.error * inverse.error * inner(r[k], r[k]) / (left[k] * J[k])
+        steps = find_directions(inverse, group, bend, left * J, tol, running, r, t, p, change)
         gradients += steps
         for k in range(g):
             if not running[k]:
@@ -248,13 +290,13 @@ def refit_group(K, inverse, objective, loss, fit, folds, numbers, tol, held):
                 balance(p[k], weights[k])
             q1, q2 = inner(a[k], t[k]) - change[k] * sum_of(a[k]), inner(p[k], t[k])
             slope = inner(d1[k], t[k]) / left[k] + 2.0 * lam * q1
-            settled = 0.0 <= slope <= tol * J[k]  # rounding is all that is left
+            settled = 0.0 <= slope <= tol * J[k] and rounding[k] <= tol * tol  # rounding is all that is left
             if slope < 0.0:
                 own = Objective(y, weights[k], lam, parameters, bias)
                 step = line_search(loss, own, left[k], f[k], t[k], Direction(total[k], J[k], slope, q1, q2))
                 promise = -slope / J[k]
                 solved = steps < MOST_GRADIENTS  # else a small promise says little
-                settled = solved and step == 1.0 and promise * max(promise, inverse.error * inverse.error) <= tol * tol
+                settled = solved and step == 1.0 and max(promise * promise, rounding[k]) <= tol * tol
                 for i in range(n):
                     a[k, i] += step * p[k, i]
                 b[k] += step * change[k]
@@ -300,29 +342,39 @@ def drop_rows(M, group, k, x):
 
 @inline
 def first_step(inverse, fit, bias, group, weights, a, b):
-    """Fill ``a (g, n)`` and ``b (g,)`` with the ends of Newton steps from the fit on all rows, at the ridge of M."""
+    """Fill ``a (g, n)`` and ``b (g,)`` with the ends of Newton steps from the fit on all rows, at the ridge of M.
+
+    With a bias the coefficients sum to 0; to what float32 leaves of that answers the column of M for their sum.
+    """
     M, root = inverse.M, inverse.root
     n, g = root.size, b.size
-    v = np.zeros((g, M.shape[0]), np.float32)
+    v = np.zeros((g, M.shape[0]), M.dtype)
     old = fit.x[n] if bias else 0.0
     for k in range(g):
         for i in range(n):
             v[k, i] = root[i] * (fit.f[i] - old) - fit.d1[i] / root[i]
         for i in group.gone[group.bounds[k] : group.bounds[k + 1]]:
             v[k, i] = 0.0
-    X = single_rows_times(v, M)
+    X, column = rows_times_in(v, M), np.empty(n + bias)
     for k in range(g):
         drop_rows(M, group, k, X[k])
+        if bias:
+            off = inner(root, X[k])
+            for i in range(n + 1):
+                column[i] = M[n, i]
+            drop_rows(M, group, k, column)
+            for i in range(n + 1):
+                X[k, i] -= off * column[i]
+            b[k] = X[k, n]
         for i in range(n):
             a[k, i] = root[i] * X[k, i]
         if bias:
-            b[k] = X[k, n]
             balance(a[k], weights[k])
 
 
 @inline
 def balance(a, weights):
-    """Make coefficients sum to 0, as a bias asks for, where float32 left a little."""
+    """Make coefficients sum to 0, as a bias asks for, where rounding left a little."""
     total, count = 0.0, 0
     for i in range(a.size):
         total += a[i]
@@ -387,11 +439,11 @@ def take_running(v, running, out):
 
 
 @inline
-def find_directions(inverse, group, bend, scale, running, r, t, p, change):
+def find_directions(inverse, group, bend, scale, tol, running, r, t, p, change):
     """Solve the Newton systems of fits that are running by conjugate gradients; return the number of their steps.
 
     The square of a residual, in the norm of the preconditioner, falls to the share that it is of the objective: steps
-    converge quadratically.
+    converge quadratically. It need not fall below the square of ``tol``, as a share of the objective.
 
     Parameters
     ----------
@@ -401,6 +453,7 @@ def find_directions(inverse, group, bend, scale, running, r, t, p, change):
         ``D / D0 - 1``, 0 on rows that are left out.
     scale : (g,)
         The objectives, times the weights that they are means over.
+    tol : float
     running : (g,) bool
     r : (g, n)
         Minus the gradients, scaled, 0 on rows that are left out; overwritten.
@@ -408,7 +461,7 @@ def find_directions(inverse, group, bend, scale, running, r, t, p, change):
         Overwritten by the scaled outputs h of the steps on the rows that are kept, their scaled pi, and their biases.
     """
     (g, n), (M, _, ridge, _) = r.shape, inverse
-    v, path, image, shift = np.zeros((g, M.shape[0]), np.float32), np.zeros((g, n)), np.zeros((g, n)), np.zeros(g)
+    v, path, image, shift = np.zeros((g, M.shape[0]), M.dtype), np.zeros((g, n)), np.zeros((g, n)), np.zeros(g)
     before, enough, busy = np.ones(g), np.zeros(g), running.copy()
     for k in range(g):
         fill(t[k], 0.0)
@@ -418,7 +471,7 @@ def find_directions(inverse, group, bend, scale, running, r, t, p, change):
         count = take_running(r, busy, v)
         if count == 0:
             return number
-        X = single_rows_times(v[:count], M)
+        X = rows_times_in(v[:count], M)
         row = 0
         for k in range(g):
             if not busy[k]:
@@ -431,7 +484,8 @@ def find_directions(inverse, group, bend, scale, running, r, t, p, change):
                 x[i] = r[k, i] - ridge * x[i]
                 now += r[k, i] * x[i]
             if number == 0:
-                enough[k] = now * min(max(now / scale[k], EXACT * EXACT), ROUGH)
+                promise = now / scale[k]
+                enough[k] = now * min(max(promise, tol * tol / promise, EXACT * EXACT), ROUGHLY)
             again = now / before[k] if number > 0 else 0.0
             curvature = 0.0
             for i in range(n):
@@ -451,6 +505,7 @@ def find_directions(inverse, group, bend, scale, running, r, t, p, change):
                 p[k, i] += length * path[k, i]
             change[k] += length * shift[k]
             before[k] = now
+            busy[k] = inner(r[k], r[k]) > enough[k]  # which the square of the residual is at most
     return MOST_GRADIENTS
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernsel.numerics.runtime.blas import TRIALS, add_products, cholesky, fill, inner, more_jitter, solve_rows
+from kernsel.numerics.runtime.blas import TRIALS, add_products, cholesky, fill, inner, more_jitter, multiply, solve_rows
 from kernsel.numerics.runtime.jit import inline
 from kernsel.numerics.smooth.convergence import EXACT
 
@@ -216,8 +216,11 @@ def multiply_system(K, rows, root, mu, v, scaled, outputs, product):
     m = root.size
     for i in range(m):
         scaled[i] = root[i] * v[i]
-    fill(outputs, 0.0)
-    add_rows(K, rows, m, scaled, outputs)
+    if m == outputs.size:
+        multiply(K, scaled, outputs)
+    else:
+        fill(outputs, 0.0)
+        add_rows(K, rows, m, scaled, outputs)
     for i in range(m):
         product[i] = mu * v[i] + root[i] * outputs[rows[i]]
 
