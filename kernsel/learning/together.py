@@ -35,8 +35,8 @@ LOWER = 0.95
 """Relevances learnt together are tried on unseen rows where they lower the leave-one-out loss to this share: with less
 to gain the test error was seldom lower, and to find out takes time."""
 
-BLOCKS, SEEN = 3, 500
-"""Rows are held out in so many blocks to find out, and at most so many others learnt on."""
+SEEN = 500
+"""At most so many of the rows that aren't held out are learnt on to find out."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -106,7 +106,9 @@ class Objective:
         return value / rows.n, np.concatenate([by_theta, w * (by_w - w @ by_w) + slopes * v, [slope * lam]]) / rows.n
 
 
-def learn_if_better(rows: Partition, apart: LearntSum, learner: Learner, seed: int = 0) -> LearntSum:
+def learn_if_better(
+    rows: Partition, apart: LearntSum, learner: Learner, blocks: Sequence[Indices], seed: int = 0
+) -> LearntSum:
     """Return a sum with relevances learnt together, if these are better on unseen rows; else the sum as it is.
 
     Both are learnt without a block of rows, which are then predicted: the mean loss of such rows must be lower by a
@@ -119,15 +121,16 @@ def learn_if_better(rows: Partition, apart: LearntSum, learner: Learner, seed: i
     apart : LearntSum
     learner : Learner
         Of the square loss.
+    blocks : sequence of arrays
+        The rows of each block.
     seed : int
-        Of the blocks.
+        Of the rows that are learnt on.
     """
     try:
         found = learn_together(rows, apart, learner, seed)
         together, before = (score_ridges(rows, each.kernel, learner, [each.ridge])[1][0] for each in (found, apart))
         if not together < LOWER * before:
             return apart
-        blocks = np.array_split(np.random.default_rng(seed).permutation(rows.n), BLOCKS)
         each = share_each(lambda block: _unseen(rows, apart, learner, np.sort(block), seed), blocks)
         own, theirs, s = np.concatenate(list(each), axis=1)
     except SelectionError:
@@ -176,7 +179,6 @@ def learn_together(rows: Partition, apart: LearntSum, learner: Learner, seed: in
     linear = [] if apart.linear is None else [apart.linear]
     kernels = [each.kernel for each in apart.profiles]
     weights = [*apart.weights, *([apart.straight] if linear else [])]
-
     about = [np.log(np.maximum(each.theta, np.finfo(float).tiny)) for each in apart.profiles]
 
     def objective(part: Partition) -> Objective:

@@ -18,6 +18,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,7 +33,7 @@ from kernsel.learners import Krr, Lssvm
 from kernsel.learning.metric import LearntMetric, turned
 from kernsel.learning.profile import LearntProfile, Priors, learn_profile
 from kernsel.learning.quasinewton import Descent
-from kernsel.learning.start import subsample
+from kernsel.learning.start import deal_rows, subsample
 from kernsel.learning.summed import LearntSum, learn_sum, linear_kernel
 from kernsel.learning.together import learn_if_better
 from kernsel.numerics.points import is_sparse
@@ -93,6 +94,9 @@ WIDER: Mapping[str, float | None] = {"classification": 1.0, "regression": None}
 FIRST, LEADERS, KEPT = 350, 2, 3
 """Rows that every profile is learnt on; profiles that go on to wider priors and to ranks; profiles that go on to all
 rows and to their sum."""
+
+BLOCKS = 3
+"""Rows are held out in so many blocks to find out whether relevances of a sum are to be learnt together."""
 
 FACTORS = {True: 2.0 ** np.arange(-1.0, 2.0), False: 2.0 ** np.arange(-2.0, 3.0)}
 """Factors of all relevances together, for the square loss and any other one: that may want a wider kernel."""
@@ -252,7 +256,7 @@ def candidates(
     best.sort(key=lambda each: each.loss)
     chosen, unsummed = _together(best, rows, square, seed)
     if dataset.task == "regression":
-        chosen = [_relearnt_together(each, rows, square, seed) for each in chosen]
+        chosen = [_relearnt_together(each, some, rows, square, seed) for each in chosen]
     if best and METRICS[effort]:
         chosen += learn_turned(rows, best[0], square, effort, seed)
     same = has_square_loss(learner)
@@ -288,11 +292,19 @@ def _together(best: Sequence[Learnt], rows: Partition, learner: Learner, seed: i
     return [Learnt(found, 1.0, math.nan)], []
 
 
-def _relearnt_together(summed: Learnt, rows: Partition, learner: Learner, seed: int) -> Learnt:
-    """Return a sum with relevances that were learnt with its weights, where that is better on unseen rows."""
+def _relearnt_together(summed: Learnt, dataset: Dataset, rows: Partition, learner: Learner, seed: int) -> Learnt:
+    """Return a sum with relevances that were learnt with its weights, where that is better on unseen rows.
+
+    These are dealt as for cross-validation, groups and copies of a row in one block.
+    """
     if not isinstance(summed.profile, LearntSum):
         return summed
-    given = rows, summed.profile, learner, seed
+    try:
+        dealt = deal_rows(dataset, BLOCKS, seed)
+    except OptionError:  # there are too few groups to find out
+        return summed
+    blocks = [dealt.order[lo:hi] for lo, hi in pairwise(dealt.starts)]
+    given = rows, summed.profile, learner, blocks, seed
     return replace(summed, profile=remember("together", given, lambda: learn_if_better(*given)))
 
 

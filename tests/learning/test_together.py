@@ -38,6 +38,10 @@ def sum_of(rows, learner=None):
     return learn_sum(rows, profiles, learner, linear_kernel(rows))
 
 
+def blocks_of(rows):
+    return np.array_split(np.random.default_rng(0).permutation(rows.n), 3)
+
+
 def outputs(learnt, rows, X):
     a = np.linalg.solve(learnt.kernel(rows.X) + np.diag(learnt.ridge / rows.s), rows.Y[0])
     return learnt.kernel(X, rows.X) @ a
@@ -114,7 +118,7 @@ def test_a_sum_without_a_linear_part_has_none_afterwards():
 def test_kernels_that_share_the_features_are_better_on_rows_elsewhere_and_taken():
     rows, X, y = waves_and_bends(90, others=500)
     apart = sum_of(rows)
-    found = learn_if_better(rows, apart, Krr())
+    found = learn_if_better(rows, apart, Krr(), blocks_of(rows))
     assert isinstance(found, LearntTogether)
     errors = [np.mean((outputs(learnt, rows, X) - y) ** 2) for learnt in (found, apart)]
     assert errors[0] < 0.9 * errors[1]
@@ -126,7 +130,7 @@ def test_what_noise_alone_gains_is_not_taken():
     y = X[:, 0] + 2.0 * rng.normal(size=60)
     rows = alone(X, ((y - y.mean()) / y.std())[None])
     apart = sum_of(rows)
-    assert learn_if_better(rows, apart, Krr()) is apart
+    assert learn_if_better(rows, apart, Krr(), blocks_of(rows)) is apart
 
 
 def test_unseen_rows_decide_by_losses_of_both_learnt_without_them(monkeypatch):
@@ -138,10 +142,9 @@ def test_unseen_rows_decide_by_losses_of_both_learnt_without_them(monkeypatch):
         return False
 
     monkeypatch.setattr(together, "is_less", kept)
-    assert learn_if_better(rows, apart, Krr()) is apart
+    assert learn_if_better(rows, apart, Krr(), blocks_of(rows)) is apart
     ((own, theirs, s),) = seen
-    blocks = np.array_split(np.random.default_rng(0).permutation(90), together.BLOCKS)
-    held = np.sort(blocks[0])
+    held = np.sort(blocks_of(rows)[0])
     others = np.setdiff1d(np.arange(90), held)
     some = rows.taken(others, np.arange(others.size + 1))
     anew = apart.again(some, Krr(), apart.priors)
@@ -159,7 +162,7 @@ def test_without_a_fit_the_sum_stays(monkeypatch):
         raise SelectionError("no value")
 
     monkeypatch.setattr(together, "descend", fail)
-    assert learn_if_better(rows, apart, Krr()) is apart
+    assert learn_if_better(rows, apart, Krr(), blocks_of(rows)) is apart
 
 
 def test_anew_learns_kernel_by_kernel_and_then_together_on_other_rows():

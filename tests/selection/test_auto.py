@@ -106,7 +106,8 @@ def test_no_row_has_a_part_in_the_relevances_that_predict_it(monkeypatch):
         seen.append(rows.Y[0].copy())
         return learn_profile(rows, *others, **options)
 
-    monkeypatch.setattr(automatic, "learn_if_better", learn_together)  # without rows that decide whether it is better
+    taken = lambda rows, apart, learner, blocks, seed: learn_together(rows, apart, learner, seed)  # noqa: E731
+    monkeypatch.setattr(automatic, "learn_if_better", taken)  # without rows that decide whether it is better
     monkeypatch.setattr(profile, "learn_profile", spy)
     result = select_dataset(data, **FEW)
     assert result.data["relevances"]["unseen"]
@@ -202,6 +203,25 @@ def test_relevances_that_were_learnt_together_are_said_with_their_weights():
     pairs = zip(found.apart.profiles, found.weights, strict=True)
     expected = {automatic.kind_of(each.kernel): weight for each, weight in pairs}
     assert said == pytest.approx(expected | ({"linear": found.straight} if found.straight else {}))
+
+
+def test_rows_that_decide_on_learning_together_are_whole_groups(monkeypatch):
+    X, y = hidden(90, 4, seed=2)
+    groups, seen = np.repeat(np.arange(30), 3), []
+
+    def kept(rows, apart, learner, blocks, seed):
+        seen.append(blocks)
+        return apart
+
+    monkeypatch.setattr(automatic, "learn_if_better", kept)
+    data = from_arrays(X, y, standardize=True, groups=groups)
+    automatic.candidates(data, Krr(), "normal", automatic.PRIORS["regression"], 0)
+    (blocks,) = seen
+    assert np.array_equal(np.sort(np.concatenate(blocks)), np.arange(90))
+    assert sum(np.unique(groups[block]).size for block in blocks) == 30
+    few = from_arrays(X, y, standardize=True, groups=np.arange(90) % 2)
+    automatic.candidates(few, Krr(), "normal", automatic.PRIORS["regression"], 0)
+    assert len(seen) == 1
 
 
 def test_one_profile_is_no_sum_and_kernels_whose_sum_cannot_be_learnt_stay_single(monkeypatch):
