@@ -27,6 +27,9 @@ from kernsel.numerics.smooth.heldout import UPDATE, strays
 from kernsel.numerics.smooth.objective import inner_above
 from kernsel.numerics.smooth.systems import add_rows, curved_rows, factorise
 
+UNSURE = 1e-3
+"""An eigenvalue of a block is known to this share, by ``lanczos.POWER_TOLERANCE``."""
+
 
 @inline
 def places_within(rows, count, lo, hi):
@@ -98,7 +101,7 @@ def newton_step(K, V, objective, loss, fit, folds, order, trust, held):
     ``a_k = u_k - M_kg M_gg^-1 u_g`` with ``u = M [right-hand side of k; 0]``. Where the fit leaves out more rows than
     are scored, ``N_S``, g and the straight rows without coefficients are those of all these rows.
 
-    If ``order`` is not 0, ``rho`` is read off M: see ``ratio_at``.
+    If ``order`` is not 0, ``rho`` is read off M: see ``fill_ratios``.
 
     Its arguments are those of ``heldout.UPDATE``.
     """
@@ -111,7 +114,7 @@ def take_steps(K, objective, loss, fit, folds, order, trust, held):
 
     The ridge is 0 if there is no inverse.
     """
-    (a, f, d1, d2), (starts, gone, bounds, left, N), (out, rho, status, ends, _, _) = fit, folds, held
+    (a, f, d1, d2), (starts, gone, bounds, left, _), (out, rho, status, ends, _, _) = fit, folds, held
     lam, bias, n = objective.lam, objective.bias, f.size
     rows, straight, coefficients = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
     places = np.empty(n, np.int64)
@@ -123,17 +126,19 @@ def take_steps(K, objective, loss, fit, folds, order, trust, held):
         coefficients[i] = -d1[straight[i]]
         pull -= coefficients[i]
     base, h, u, x = np.zeros(n), np.empty(n), np.empty(count + bias), np.empty(count + bias)
-    signs = np.zeros(count + bias)
     old_b = a[n] if bias else 0.0
     norm = inner_above(a, f, old_b)
     add_rows(K, straight, m, coefficients, base)
     M, factorised_for, singular = np.empty((count + bias, count + bias)), -1.0, False
+    since, largest = 0, 0.0
     for fold in range(left.size):
         lo, hi, away = starts[fold], starts[fold + 1], gone[bounds[fold] : bounds[fold + 1]]
         mu = 2.0 * left[fold] * lam
         if left[fold] != factorised_for:
+            if order > 0 and fold > 0 and not singular:
+                largest = fill_ratios(M, rows[:count], lam, folds, since, fold, largest, rho)
             singular = scaled_inverse(K, bias, rows, root, mu, M) != 0
-            factorised_for = left[fold]
+            factorised_for, since = left[fold], fold
         status[fold] = SINGULAR
         if singular:
             continue
@@ -145,11 +150,6 @@ def take_steps(K, objective, loss, fit, folds, order, trust, held):
             kept_pull += c
             for j in range(n):
                 h[j] -= c * k[j]
-        if order > 0:
-            first, last = places_within(rows, count, lo, hi)
-            for i in range(count):
-                signs[i] = 1.0 if first <= i < last else (left[fold] - N) / left[fold]
-            rho[fold] = ratio_at(M, 2.0 * N * lam, mu, signs, first, last)
         for i in range(count):
             k = rows[i]
             u[i] = root[i] * (f[k] - d1[k] / d2[k] - h[k] / mu)
@@ -181,6 +181,8 @@ def take_steps(K, objective, loss, fit, folds, order, trust, held):
             status[fold] = ASTRAY
         for j in range(lo, hi):
             out[j] = h[j]
+    if order > 0 and not singular:
+        fill_ratios(M, rows[:count], lam, folds, since, left.size, largest, rho)
     return M, root, 0.0 if singular else 2.0 * factorised_for * lam
 
 
@@ -308,7 +310,16 @@ def ratio(M, mu, c, first, last):
     The largest eigenvalue of the fold's own block of H is above it by no more than ``N_S / (N - N_S)``. Power
     iteration on that small block gives the vector from which a few steps of Lanczos' with the whole of H are enough.
     """
-    return ratio_from(M, mu, c, first, dominant_vector(block_of_fold(M, mu, first, last)))
+    v = dominant_vector(block_of_fold(M, mu, first, last))
+    x, Lx = np.empty(c.size), np.empty(c.size)
+    for i in range(c.size):  # for where the other rows decide; a bias has no curvature of its own
+        Lx[i] = OTHERS * uneven(i) / np.sqrt(c.size) if c[i] != 0.0 else 0.0
+    for i in range(v.size):
+        Lx[first + i] += v[i]
+    times(M, Lx, x)
+    for i in range(c.size):
+        x[i] = Lx[i] - mu * x[i]
+    return spectral_radius((M, mu, c), x, Lx)
 
 
 @inline
@@ -324,34 +335,62 @@ def block_of_fold(M, mu, first, last):
 
 
 @inline
-def ratio_from(M, mu, c, first, v):
-    """Return ``ratio`` from the leading eigenvector v of the block of a fold, whose rows begin with the first."""
-    x, Lx = np.empty(c.size), np.empty(c.size)
-    for i in range(c.size):  # for where the other rows decide; a bias has no curvature of its own
-        Lx[i] = OTHERS * uneven(i) / np.sqrt(c.size) if c[i] != 0.0 else 0.0
-    for i in range(v.size):
-        Lx[first + i] += v[i]
-    times(M, Lx, x)
-    for i in range(c.size):
-        x[i] = Lx[i] - mu * x[i]
-    return spectral_radius((M, mu, c), x, Lx)
-
-
-@inline
-def ratio_at(M, mu, shorter, c, first, last):
-    """Return ``ratio`` for the ridge mu, about, from ``M`` with the shorter ridge of a fit without a fold.
+def lengthened(other, mu, shorter):
+    """Return the ratio for the ridge mu, about, from that ``other`` one for a shorter ridge.
 
     An eigenvalue g of ``D^1/2 K D^1/2`` has the leverage ``h = g / (g + mu)``; with the shorter ridge it is
     ``h' = g / (g + mu')``, and ``h = mu' h' / (mu' h' + mu (1 - h'))``. For the ratio, which mixes eigenvalues, that is
     right to the second order in ``1 - mu' / mu``, the share of the fold.
     """
-    return lengthened(ratio(M, shorter, c, first, last), mu, shorter)
+    return shorter * other / (shorter * other + mu * (1.0 - other)) if other < 1.0 else other
 
 
 @inline
-def lengthened(other, mu, shorter):
-    """Return the ratio for the ridge mu, about, from that ``other`` one for a shorter ridge: see ``ratio_at``."""
-    return shorter * other / (shorter * other + mu * (1.0 - other)) if other < 1.0 else other
+def fill_ratios(M, rows, lam, folds, since, until, largest, rho):
+    """Fill ``rho[since:until]`` for folds whose ratio may be the largest, and 0 for others; return the largest.
+
+    The ratio of a fold is the spectral radius of ``diag(c) H`` with c = 1 on its rows and less than 0 on others, which
+    is at most the largest eigenvalue of its own block of H, or the weight of the fold beside what is left. Folds are
+    looked at from the largest eigenvalue down as long as theirs may be larger.
+
+    Parameters
+    ----------
+    M : (c + bias, c + bias) array
+        The inverse for all curved rows, with the ridge of the first of these folds, from which theirs differ little.
+    rows : (c,) array
+        These rows, ascending.
+    lam : float
+    folds : Folds
+    since, until : int
+        The first of the folds, and the one after the last.
+    largest : float
+        The ratio of another fold.
+    rho : (t,) array
+    """
+    count, N, ridge = rows.size, folds.N, 2.0 * folds.left[since] * lam
+    bounds, signs = np.empty(until - since), np.zeros(M.shape[0])
+    for k in range(bounds.size):
+        fold = since + k
+        first, last = places_within(rows, count, folds.starts[fold], folds.starts[fold + 1])
+        bounds[k], rho[fold] = (N - folds.left[fold]) / folds.left[fold], 0.0
+        if last > first:
+            B = block_of_fold(M, ridge, first, last)
+            v = dominant_vector(B)
+            image = np.empty(v.size)
+            times(B, v, image)
+            bounds[k] = max(inner(v, image) * (1.0 + UNSURE), bounds[k])
+    for _ in range(bounds.size):
+        k = int(np.argmax(bounds))
+        if not bounds[k] > largest:
+            break
+        bounds[k], fold = 0.0, since + k
+        first, last = places_within(rows, count, folds.starts[fold], folds.starts[fold + 1])
+        for i in range(count):
+            signs[i] = 1.0 if first <= i < last else (folds.left[fold] - N) / folds.left[fold]
+        other = ratio(M, ridge, signs, first, last)
+        rho[fold] = lengthened(other, 2.0 * N * lam, ridge)
+        largest = max(largest, other)
+    return largest
 
 
 @inline

@@ -8,22 +8,17 @@ a fold ends at the minimum of its own objective with a quadratic model in place 
 The inverse M of ``refits_kernel`` finds it to what float32 rounds off. The left sides, made of coefficients and outputs
 in float64, are then what is left of the gradient, and a Newton step of the model, by the conjugate gradients of
 ``refits_kernel``, squares that.
-
-*Ratios.* The ratio of a fold is the spectral radius of ``diag(c) H`` with c = 1 on its rows and less than 0 on others,
-which is at most the largest eigenvalue of its own block of H, or the weight of the fold beside what is left. The
-largest ratio is wanted: folds are looked at from the largest eigenvalue down as long as theirs may be larger.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from kernsel.numerics.lanczos import dominant_vector
-from kernsel.numerics.runtime.blas import inner, sum_of, times
+from kernsel.numerics.runtime.blas import inner, sum_of
 from kernsel.numerics.runtime.jit import inline, pointer
 from kernsel.numerics.smooth.convergence import ASTRAY, CONVERGED, SETTLED, SINGULAR, UNFINISHED
 from kernsel.numerics.smooth.heldout import UPDATE, strays
-from kernsel.numerics.smooth.heldout_kernel import block_of_fold, lengthened, ratio_from
+from kernsel.numerics.smooth.heldout_kernel import fill_ratios
 from kernsel.numerics.smooth.objective import inner_above
 from kernsel.numerics.smooth.refits_kernel import (
     GROUP,
@@ -41,9 +36,6 @@ MOST_ROUNDS = 6
 
 BORNE = 0.3
 """Where the error of the inverse may be more than this, steps are taken one by one, with an inverse in float64."""
-
-UNSURE = 1e-3
-"""An eigenvalue of a block is known to this share, by ``lanczos.POWER_TOLERANCE``."""
 
 
 @pointer(UPDATE)
@@ -64,7 +56,7 @@ def newton_steps(K, V, objective, loss, fit, folds, order, trust, held):
     for first in range(0, t, GROUP):
         step_group(K, inverse, objective, loss, fit, folds, np.arange(first, min(first + GROUP, t)), trust, held)
     if order > 0:
-        fill_ratios(inverse, objective, folds, held.rho)
+        fill_ratios(inverse.M, np.arange(fit.f.size), objective.lam, folds, 0, t, 0.0, held.rho)
 
 
 @inline
@@ -147,32 +139,3 @@ def end_step(K, objective, loss, fit, folds, fold, weights, a, b, f, norm, trust
     held.status[fold] = CONVERGED if bent or not objective.bias else SINGULAR
     if held.status[fold] == CONVERGED and strays(loss, objective, fit, f, away, climb, 0.5 * mu * norm, trust):
         held.status[fold] = ASTRAY
-
-
-@inline
-def fill_ratios(inverse, objective, folds, rho):
-    """Fill ``rho (t,)`` for folds whose ratio may be the largest, from the largest eigenvalue down; 0 for others."""
-    n, t, (M, _, ridge, _), mu = inverse.root.size, folds.left.size, inverse, 2.0 * folds.N * objective.lam
-    bounds, signs, largest = np.empty(t), np.zeros(inverse.M.shape[0]), 0.0
-    for fold in range(t):
-        B = block_of_fold(M, ridge, folds.starts[fold], folds.starts[fold + 1])
-        v = dominant_vector(B)
-        image = np.empty(v.size)
-        times(B, v, image)
-        bounds[fold] = max(inner(v, image) * (1.0 + UNSURE), (folds.N - folds.left[fold]) / folds.left[fold])
-        rho[fold] = 0.0
-    for _ in range(t):
-        fold = 0
-        for k in range(t):
-            if bounds[k] > bounds[fold]:
-                fold = k
-        if not bounds[fold] > largest:
-            break
-        bounds[fold] = 0.0
-        first, last, left = folds.starts[fold], folds.starts[fold + 1], folds.left[fold]
-        for i in range(n):
-            signs[i] = 1.0 if first <= i < last else (left - folds.N) / left
-        v = dominant_vector(block_of_fold(M, ridge, first, last))
-        other = ratio_from(M, ridge, signs, first, v)
-        largest = max(largest, other)
-        rho[fold] = lengthened(other, mu, ridge)
