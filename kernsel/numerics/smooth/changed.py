@@ -254,3 +254,23 @@ def solve_by_changes(K, R, changes, known, rows, root, mu, total, bias, t):
     for i in range(m):
         t[i] = B[0, i]
     return add_bias(root, total, B[1], t) if bias else 0.0, 0
+
+
+@inline
+def unsolved(d1, d2, a, mu):
+    """Return a bound of what the next step can promise where the last one, without changes of pieces, was taken whole.
+
+    Times N: ``e' (D^1/2 K D^1/2 + mu I)^-1 e <= e'e / mu`` with what is left of the gradient,
+    ``e = D^-1/2 (d1 + mu a)``, on the curved rows.
+
+    Parameters
+    ----------
+    d1, d2 : (n,), (n,)
+    a : (n,) or (n + 1,)
+    mu : float
+    """
+    total = 0.0
+    for i in range(d2.size):
+        if d2[i] > 0.0:
+            total += (d1[i] + mu * a[i]) ** 2 / d2[i]
+    return total / mu
