@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kernsel.kernels import Kernel
+from kernsel.learning.profile import LearntProfile
 from kernsel.learning.summed import LearntSum
 from kernsel.learning.together import LearntTogether
 from kernsel.search.candidate import Candidate
@@ -43,16 +44,17 @@ def learnt_profiles(learnt: Candidates) -> list[dict[str, Any]]:
     linear kernel, for which nothing is learnt but the weight, comes last.
     """
     summed = [each.profile for each in learnt.learnt if isinstance(each.profile, LearntSum)]
-    weights = {id(each.profile): 1.0 for each in learnt.learnt}
+    alone = [each.profile for each in learnt.learnt if isinstance(each.profile, LearntProfile)]
+    weights = {each.kernel: 1.0 for each in alone}  # a sum that a journal remembers has copies of the profiles
     for each in summed:
         begun = each.apart if isinstance(each, LearntTogether) else each
-        weights.update(zip(map(id, begun.profiles), each.weights, strict=True))
+        weights.update(zip((profile.kernel for profile in begun.profiles), each.weights, strict=True))
     profiles: list[dict[str, Any]] = [
         {
             "kernel": kind_of(each.kernel),
             "relevances": each.profile.learnt_by,
             "loss": each.loss,
-            "weight": weights.get(id(each.profile), 0.0),
+            "weight": weights.get(each.profile.kernel, 0.0),
         }
         for each in learnt.parts
     ]

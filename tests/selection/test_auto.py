@@ -1,6 +1,7 @@
 """The kernel that a selection chooses by itself, and kernels with a relevance for each feature."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from kernsel.data import from_arrays
 from kernsel.errors import SelectionError, SelectionWarning
 from kernsel.folds import make_folds
 from kernsel.folds.partition import Partition
+from kernsel.journal.encoding import decode, encode
 from kernsel.kernels import parse
 from kernsel.learners import Krr, Lssvm
 from kernsel.learning import profile
@@ -23,6 +25,7 @@ from kernsel.numerics.runtime import threads
 from kernsel.selection import auto as automatic
 from kernsel.selection import kernel_source
 from kernsel.selection.carry_out import select_dataset
+from kernsel.selection.compared import learnt_profiles
 
 FEW = {"grid": {"lambda": [1e-4, 1e-3, 1e-2]}, "folds": 3, "extend": False}
 
@@ -202,6 +205,18 @@ def test_relevances_that_were_learnt_together_are_said_with_their_weights():
     pairs = zip(found.apart.profiles, found.weights, strict=True)
     expected = {automatic.kind_of(each.kernel): weight for each, weight in pairs}
     assert said == pytest.approx(expected | ({"linear": found.straight} if found.straight else {}))
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_weights_are_those_of_a_sum_that_a_journal_remembers(together, monkeypatch):
+    monkeypatch.setattr(automatic, "learn_if_better", learn_together if together else lambda rows, apart, *_: apart)
+    data = from_arrays(*hidden(60, 3), standardize=True)
+    with threads.one_blas_thread():
+        learnt = automatic.candidates(data, Krr(), "normal", automatic.PRIORS["regression"], 0)
+    remembered = [replace(each, profile=decode(encode(each.profile))) for each in learnt.learnt]
+    found = learnt_profiles(replace(learnt, learnt=remembered))
+    assert found == learnt_profiles(learnt)
+    assert sum(each["weight"] for each in found) == pytest.approx(1.0)
 
 
 def test_one_profile_is_no_sum_and_kernels_whose_sum_cannot_be_learnt_stay_single(monkeypatch):
