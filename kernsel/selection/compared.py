@@ -40,8 +40,9 @@ def describe_compared(compared: Sequence[Mapping[str, Any]], chosen: Kernel) -> 
 def learnt_profiles(learnt: Candidates) -> list[dict[str, Any]]:
     """Return the profiles that relevances were learnt for, the lowest leave-one-out loss first, with their weights.
 
-    The weight is that in their sum, 0 if a profile was left out of it; a kernel by itself has all of the weight. The
-    linear kernel, for which nothing is learnt but the weight, comes last.
+    The loss is with the relevances that each learnt by itself. The weight is that in their sum, 0 if a profile was left
+    out of it; a kernel by itself has all of the weight. The linear kernel, for which nothing is learnt but the weight,
+    comes last.
     """
     summed = [each.profile for each in learnt.learnt if isinstance(each.profile, LearntSum)]
     alone = [each.profile for each in learnt.learnt if isinstance(each.profile, LearntProfile)]
@@ -71,4 +72,4 @@ def describe_profiles(found: Sequence[Mapping[str, object]], rows: int) -> str:
     listed = ", ".join(
         f"{each['kernel']}{loss} ({weight})" for each, loss, weight in zip(found, losses, weights, strict=True)
     )
-    return f"kernel: leave-one-out losses with relevances learnt on {rows} rows, and weights in the sum: {listed}"
+    return f"kernel: leave-one-out losses of each by itself, learnt on {rows} rows, and weights in the sum: {listed}"
