@@ -67,6 +67,15 @@ def test_another_curvature_wants_another_factor():
     assert not path.solve(rows, np.full(30, 1.0 + 1e-9), np.ones((1, 30)))
 
 
+def test_another_curvature_of_a_new_row_wants_another_factor():
+    """As of a row between two kinks of a loss, which was at one of them before."""
+    K, rows = problems.make(1, n=40).K, np.arange(40)
+    path = Path(K, rows[:39], np.r_[np.ones(39), 0.0], 0.1)
+    assert path.solve(rows, np.ones(40), np.ones((1, 40)))
+    assert not path.solve(rows, np.r_[np.ones(39), 1.5], np.ones((1, 40)))
+    assert path.solve(rows, np.ones(40), np.ones((1, 40)))
+
+
 def test_many_rows_want_another_factor():
     K = problems.make(1, n=30).K
     path = Path(K, np.arange(20), np.r_[np.ones(20), np.zeros(10)], 0.1)
