@@ -43,6 +43,8 @@ SEEN = 500
 class LearntTogether(LearntSum):
     """A sum of kernels whose relevances were learnt with its weights.
 
+    Of its profiles only the kernels are of that; evidence, ridge and descent of each are those of ``apart``.
+
     Parameters
     ----------
     apart : LearntSum
@@ -141,15 +143,15 @@ def learn_if_better(
 def _unseen(rows: Partition, apart: LearntSum, learner: Learner, held: Indices, seed: int) -> Array:
     """Return losses of held-out rows (m,) with relevances learnt together and apart without them, and their weights."""
     others = np.random.default_rng((seed, held[0])).permutation(np.setdiff1d(np.arange(rows.n), held))[:SEEN]
-    some = rows.taken(np.sort(others), np.arange(others.size + 1))
-    anew = apart.again(some, learner, apart.priors, seed)
+    seen = rows.taken(np.sort(others), np.arange(others.size + 1))
+    anew = apart.again(seen, learner, apart.priors, seed)
     X, Y = rows.X[held], np.ascontiguousarray(rows.Y[:, held])
 
     def losses_of(learnt: LearntSum) -> Array:
-        F = some.clipped(outputs_at(fit_ridges(some, learnt.kernel, learner, [learnt.ridge]), 0, X))
+        F = seen.clipped(outputs_at(fit_ridges(seen, learnt.kernel, learner, [learnt.ridge]), 0, X))
         return np.asarray(learner.loss.value(Y, F).mean(axis=0))
 
-    return np.array([losses_of(learn_together(some, anew, learner, seed)), losses_of(anew), rows.s[held]])
+    return np.array([losses_of(learn_together(seen, anew, learner, seed)), losses_of(anew), rows.s[held]])
 
 
 @one_blas_thread()

@@ -78,13 +78,13 @@ class GramSmoothPath(EnclosedSmoothPath):
 
     def _cheaply_refitted(self) -> Mask:
         rows, loss = self.rows, self.learner.loss
+        if self._together:
+            return np.full(self.lams.size, routes.inverses_are_dearer(rows))
         curved = (loss.expand(rows.Y, rows.s, self.fits.f)[2] > 0.0).sum(axis=2)
         share = rows.away.sizes / rows.n
         cheaper = [
             routes.refits_are_cheaper(each, rows.n, rows.left, share, loss.piecewise_quadratic) for each in curved
         ]
-        if self._together:
-            return np.full(self.lams.size, routes.inverses_are_dearer(rows))
         return np.asarray(np.all(cheaper, axis=0))
 
     @property

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kernsel.kernels import Kernel
+from kernsel.learning.profile import LearntProfile
 from kernsel.learning.summed import LearntSum
 from kernsel.learning.together import LearntTogether
 from kernsel.search.candidate import Candidate
@@ -39,20 +40,22 @@ def describe_compared(compared: Sequence[Mapping[str, Any]], chosen: Kernel) -> 
 def learnt_profiles(learnt: Candidates) -> list[dict[str, Any]]:
     """Return the profiles that relevances were learnt for, the lowest leave-one-out loss first, with their weights.
 
-    The weight is that in their sum, 0 if a profile was left out of it; a kernel by itself has all of the weight. The
-    linear kernel, for which nothing is learnt but the weight, comes last.
+    The loss is with the relevances that each learnt by itself. The weight is that in their sum, 0 if a profile was left
+    out of it; a kernel by itself has all of the weight. The linear kernel, for which nothing is learnt but the weight,
+    comes last.
     """
     summed = [each.profile for each in learnt.learnt if isinstance(each.profile, LearntSum)]
-    weights = {id(each.profile): 1.0 for each in learnt.learnt}
+    alone = [each.profile for each in learnt.learnt if isinstance(each.profile, LearntProfile)]
+    weights = {each.kernel: 1.0 for each in alone}  # a sum that a journal remembers has copies of the profiles
     for each in summed:
         begun = each.apart if isinstance(each, LearntTogether) else each
-        weights.update(zip(map(id, begun.profiles), each.weights, strict=True))
+        weights.update(zip((profile.kernel for profile in begun.profiles), each.weights, strict=True))
     profiles: list[dict[str, Any]] = [
         {
             "kernel": kind_of(each.kernel),
             "relevances": each.profile.learnt_by,
             "loss": each.loss,
-            "weight": weights.get(id(each.profile), 0.0),
+            "weight": weights.get(each.profile.kernel, 0.0),
         }
         for each in learnt.parts
     ]
@@ -69,4 +72,4 @@ def describe_profiles(found: Sequence[Mapping[str, object]], rows: int) -> str:
     listed = ", ".join(
         f"{each['kernel']}{loss} ({weight})" for each, loss, weight in zip(found, losses, weights, strict=True)
     )
-    return f"kernel: leave-one-out losses with relevances learnt on {rows} rows, and weights in the sum: {listed}"
+    return f"kernel: leave-one-out losses of each by itself, learnt on {rows} rows, and weights in the sum: {listed}"

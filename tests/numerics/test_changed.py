@@ -67,6 +67,15 @@ def test_another_curvature_wants_another_factor():
     assert not path.solve(rows, np.full(30, 1.0 + 1e-9), np.ones((1, 30)))
 
 
+def test_another_curvature_of_a_new_row_wants_another_factor():
+    """As of a row between two kinks of a loss, which was at one of them before."""
+    K, rows = problems.make(1, n=40).K, np.arange(40)
+    path = Path(K, rows[:39], np.r_[np.ones(39), 0.0], 0.1)
+    assert path.solve(rows, np.ones(40), np.ones((1, 40)))
+    assert not path.solve(rows, np.r_[np.ones(39), 1.5], np.ones((1, 40)))
+    assert path.solve(rows, np.ones(40), np.ones((1, 40)))
+
+
 def test_many_rows_want_another_factor():
     K = problems.make(1, n=30).K
     path = Path(K, np.arange(20), np.r_[np.ones(20), np.zeros(10)], 0.1)
@@ -83,3 +92,16 @@ def test_fits_by_changes_are_fits_by_factors(loss, bias):
     alone = calling.fit(newton.in_kernel, loss, p.K, p.y, lams, bias=bias, follow=False)
     assert not path.status.any()
     np.testing.assert_allclose(path.f, alone.f, atol=1e-7)
+
+
+@pytest.mark.parametrize("seed", [37, 38, 43, 48])
+def test_small_ridges_of_a_kernel_of_low_rank_lose_nothing_to_changes(seed):
+    """The system of a linear kernel is the ridge where its rank ends: what few changed rows leave of it cancels."""
+    rng, loss = np.random.default_rng(seed), losses.huber_hinge(0.5)
+    X = rng.normal(size=(50, 4)) * 10.0 ** rng.integers(0, 2, 4)
+    y = np.where(X @ (1.0 / abs(X).max(axis=0)) + 0.7 * rng.normal(size=50) > 0, 1.0, -1.0)
+    Z, lams = np.ascontiguousarray(np.column_stack([X, np.ones(50)])), np.array([1e-2, 1e-8])
+    found = calling.fit(newton.in_kernel, loss, X @ X.T, y, lams, bias=1)
+    expected = calling.fit(newton.in_features, loss, Z, y, lams, bias=1)
+    assert not found.status.any()
+    np.testing.assert_allclose(found.f, expected.f, atol=1e-5)

@@ -1,6 +1,7 @@
 """The kernel that a selection chooses by itself, and kernels with a relevance for each feature."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from kernsel.data import from_arrays
 from kernsel.errors import SelectionError, SelectionWarning
 from kernsel.folds import make_folds
 from kernsel.folds.partition import Partition
+from kernsel.journal.encoding import decode, encode
 from kernsel.kernels import parse
 from kernsel.learners import Krr, Lssvm
 from kernsel.learning import profile
@@ -23,6 +25,7 @@ from kernsel.numerics.runtime import threads
 from kernsel.selection import auto as automatic
 from kernsel.selection import kernel_source
 from kernsel.selection.carry_out import select_dataset
+from kernsel.selection.compared import learnt_profiles
 
 FEW = {"grid": {"lambda": [1e-4, 1e-3, 1e-2]}, "folds": 3, "extend": False}
 
@@ -40,6 +43,11 @@ def noisy(n=40, d=10, seed=1):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     return X, X[:, 0] + rng.normal(size=n)
+
+
+def anyway(rows, apart, learner, blocks, seed):
+    """Learn relevances together without rows that decide whether that is better."""
+    return learn_together(rows, apart, learner, seed)
 
 
 @pytest.fixture(scope="module")
@@ -106,8 +114,7 @@ def test_no_row_has_a_part_in_the_relevances_that_predict_it(monkeypatch):
         seen.append(rows.Y[0].copy())
         return learn_profile(rows, *others, **options)
 
-    taken = lambda rows, apart, learner, blocks, seed: learn_together(rows, apart, learner, seed)  # noqa: E731
-    monkeypatch.setattr(automatic, "learn_if_better", taken)  # without rows that decide whether it is better
+    monkeypatch.setattr(automatic, "learn_if_better", anyway)
     monkeypatch.setattr(profile, "learn_profile", spy)
     result = select_dataset(data, **FEW)
     assert result.data["relevances"]["unseen"]
@@ -222,6 +229,18 @@ def test_rows_that_decide_on_learning_together_are_whole_groups(monkeypatch):
     few = from_arrays(X, y, standardize=True, groups=np.arange(90) % 2)
     automatic.candidates(few, Krr(), "normal", automatic.PRIORS["regression"], 0)
     assert len(seen) == 1
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_weights_are_those_of_a_sum_that_a_journal_remembers(together, monkeypatch):
+    monkeypatch.setattr(automatic, "learn_if_better", anyway if together else lambda rows, apart, *_: apart)
+    data = from_arrays(*hidden(60, 3), standardize=True)
+    with threads.one_blas_thread():
+        learnt = automatic.candidates(data, Krr(), "normal", automatic.PRIORS["regression"], 0)
+    remembered = [replace(each, profile=decode(encode(each.profile))) for each in learnt.learnt]
+    found = learnt_profiles(replace(learnt, learnt=remembered))
+    assert found == learnt_profiles(learnt)
+    assert sum(each["weight"] for each in found) == pytest.approx(1.0)
 
 
 def test_one_profile_is_no_sum_and_kernels_whose_sum_cannot_be_learnt_stay_single(monkeypatch):

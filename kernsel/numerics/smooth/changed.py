@@ -26,11 +26,11 @@ from kernsel.numerics.runtime.jit import inline
 from kernsel.types import Array, Indices
 
 KEPT = 2
-"""One column is kept for so many rows of the factor; where more rows have changed a new one is made."""
+"""One column is kept for so many rows of the factor; where more rows have changed a new factor is made."""
 
 AT_ONCE = 8
-"""One for so many rows is added in a step at most: by then a new factor takes as long, as multiplications there are
-some five times as fast as in single solutions."""
+"""One column for so many rows of the factor is added in a step at most: with more a new factor takes no longer, as
+multiplications there are some five times as fast as in single solutions."""
 
 
 class Changes(NamedTuple):
@@ -46,6 +46,8 @@ class Changes(NamedTuple):
         Which one is that of a row; -1 for none.
     place : (n,) array of int
         The place of a row among those of the factor; -1 for none.
+    root : (n,) array
+        ``D^1/2`` that the column of a new row was made with.
     size : (1,) array of int
     """
 
@@ -53,6 +55,7 @@ class Changes(NamedTuple):
     products: Array
     column: Indices
     place: Indices
+    root: Array
     size: Indices
 
 
@@ -62,7 +65,7 @@ def no_changes(n, rows, m):
     column, place, most = np.full(n, -1), np.full(n, -1), m // KEPT
     for i in range(m):
         place[rows[i]] = i
-    return Changes(np.empty((most, m)), np.empty((most, most)), column, place, np.zeros(1, np.int64))
+    return Changes(np.empty((most, m)), np.empty((most, most)), column, place, np.empty(n), np.zeros(1, np.int64))
 
 
 @inline
@@ -83,7 +86,7 @@ def differing_rows(changes, rows, root, known, gone, new):
     gone, new : int
         How many there are.
     worthwhile : bool
-        Whether these are few, and no row has another curvature.
+        Whether these are few, and no row has another curvature than in the factor or its column.
     """
     n, most = known.size, changes.W.shape[0]
     i, off, on, more, same = 0, 0, 0, 0, True
@@ -93,7 +96,10 @@ def differing_rows(changes, rows, root, known, gone, new):
             if changes.place[k] < 0:
                 new[on] = k
                 on += 1
-                more += changes.column[k] < 0
+                if changes.column[k] < 0:
+                    more += 1
+                else:
+                    same &= root[i] == changes.root[k]
             else:
                 same &= root[i] == known[k]
             i += 1
@@ -108,7 +114,7 @@ def differing_rows(changes, rows, root, known, gone, new):
 @inline
 def add_column(K, R, rows, known, changes, row, root):
     """Keep the column of a row, whose ``D^1/2`` is ``root`` if it is new."""
-    W, products, column, place, size = changes
+    W, products, column, place, roots, size = changes
     count, m = size[0], W.shape[1]
     w = W[count]
     for i in range(m):
@@ -124,6 +130,7 @@ def add_column(K, R, rows, known, changes, row, root):
         products[count, i] = inner(W[i], w)
         products[i, count] = products[count, i]
     column[row] = count
+    roots[row] = root
     size[0] = count + 1
 
 
@@ -146,7 +153,7 @@ def solve_changed(K, R, changes, known, rows, root, mu, gone, new, B):
         Those of ``differing_rows``.
     B : (k, m)
     """
-    W, products, column, place, _ = changes
+    W, products, column, place, _, _ = changes
     g, q, m = gone.size, new.size, W.shape[1]
     at = np.full(known.size, -1)
     for i in range(root.size):
@@ -254,3 +261,23 @@ def solve_by_changes(K, R, changes, known, rows, root, mu, total, bias, t):
     for i in range(m):
         t[i] = B[0, i]
     return add_bias(root, total, B[1], t) if bias else 0.0, 0
+
+
+@inline
+def unsolved(d1, d2, a, mu):
+    """Return a bound of what the next step can promise where the last one, without changes of pieces, was taken whole.
+
+    Times N: ``e' (D^1/2 K D^1/2 + mu I)^-1 e <= e'e / mu`` with what is left of the gradient,
+    ``e = D^-1/2 (d1 + mu a)``, on the curved rows.
+
+    Parameters
+    ----------
+    d1, d2 : (n,), (n,)
+    a : (n,) or (n + 1,)
+    mu : float
+    """
+    total = 0.0
+    for i in range(d2.size):
+        if d2[i] > 0.0:
+            total += (d1[i] + mu * a[i]) ** 2 / d2[i]
+    return total / mu

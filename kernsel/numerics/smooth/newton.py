@@ -31,7 +31,7 @@ from kernsel.numerics.runtime.jit import (
     record,
 )
 from kernsel.numerics.runtime.threads import one_blas_thread, share
-from kernsel.numerics.smooth.changed import add_bias, no_changes, solve_by_changes
+from kernsel.numerics.smooth.changed import add_bias, no_changes, solve_by_changes, unsolved
 from kernsel.numerics.smooth.convergence import (
     CONVERGED,
     DECREMENT,
@@ -103,7 +103,9 @@ def in_kernel(K, objective, loss, tol, factor, a, f):
     A system is factorised where it is far from the last one that was. Otherwise it is solved by conjugate gradients
     with that factor, to the square of what the step before promised: steps converge quadratically all the same. Where
     all rows are curved the factor is handed on to the next fit on the path, whose ridge is another one. Where few rows
-    have changed, and no curvature, it is solved by that factor and the rows that changed: see ``changed``.
+    have changed, and no curvature, it is solved by that factor and the rows that changed: see ``changed``. That loses
+    more to rounding than a factor of its own does, the more the smaller the ridge: where what it leaves at the end of a
+    fit may be too much, the fit goes on without.
 
     Parameters
     ----------
@@ -128,7 +130,7 @@ def in_kernel(K, objective, loss, tol, factor, a, f):
     old_d2, intercepts = np.empty(n), np.empty(n)
     full, b, db, promise = False, 0.0, 0.0, 1.0
     R, known, ridge = factor.R, factor.root, factor.ridge[0]
-    changes = no_changes(n, rows, 0)
+    changes, few, changed = no_changes(n, rows, 0), True, False
     for _ in range(MAX_STEPS):
         if bias:
             b = a[n]
@@ -137,7 +139,9 @@ def in_kernel(K, objective, loss, tol, factor, a, f):
         if not np.isfinite(J):
             return NOT_FINITE
         if same_pieces(y, s, f, d1, d2, old_d2, intercepts) and full:
-            return CONVERGED
+            if not changed or unsolved(d1, d2, a, mu) <= tol * J * N:
+                return CONVERGED
+            few = False
         pull, missing = 0.0, 0.0
         for i in range(n):
             df[i] = 0.0
@@ -146,7 +150,7 @@ def in_kernel(K, objective, loss, tol, factor, a, f):
             missing -= a[i] + da[i]
         count = changed_rows(da, rows, steps)
         add_rows(K, rows, count, steps, df)
-        count, indirect = curved_rows(d2, rows), False
+        count, indirect, changed = curved_rows(d2, rows), False, False
         if count:
             root, t = np.empty(count), np.empty(count)
             for i in range(count):
@@ -163,9 +167,9 @@ def in_kernel(K, objective, loss, tol, factor, a, f):
                     )  # fmt: skip
                 if solved == 0:
                     t, indirect = kept, True
-            if solved != 0 and ridge == mu and count < n:
+            if solved != 0 and few and ridge == mu and count < n:
                 db, solved = solve_by_changes(K, R, changes, known, rows, root, mu, missing, bias, t)
-                indirect = solved == 0
+                indirect = changed = solved == 0
             if solved != 0:
                 if count == n:
                     R, known = factor.R, factor.root
@@ -217,7 +221,9 @@ def in_kernel(K, objective, loss, tol, factor, a, f):
         promise = -slope / J if J > 0.0 else 0.0
         full = step == 1.0 and (count > 0 or bias == 0 or abs(pull) <= PULL * N)
         if full and -slope <= tol * J:
-            return CONVERGED
+            if not changed:
+                return CONVERGED
+            few = False
     return UNFINISHED
 
 
