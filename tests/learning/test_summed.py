@@ -6,6 +6,7 @@ import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import twins.learning
 from kernsel.data import from_arrays
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Statistics, parse
@@ -37,15 +38,8 @@ def profiles_of(rows, texts=TEXTS):
 
 def dense(grams, Y, s, bias, v, ridge):
     """The restricted negative log evidence and the prior of the weights, by dense inverses and determinants."""
-    n, w = len(s), v / v.sum()
-    H = sum(a * gram for a, gram in zip(w, grams, strict=True)) + np.diag(ridge / s)
-    inverse, e = np.linalg.inv(H), np.ones(n)
-    A = inverse - np.outer(inverse @ e, inverse @ e) / (e @ inverse @ e) if bias else inverse
-    m = n - bias
-    value = 0.5 * (m * np.mean([np.log(y @ A @ y / m) for y in Y]) + np.linalg.slogdet(H)[1])
-    value += 0.5 * np.log(e @ inverse @ e) if bias else 0.0
-    logs = np.log(v)
-    return value + ((logs - logs.mean()) ** 2).sum() / (2 * SIGMA**2)
+    H = sum(a * gram for a, gram in zip(v / v.sum(), grams, strict=True)) + np.diag(ridge / s)
+    return twins.learning.evidence(H, Y, bias) + twins.learning.log_spread(v) / SIGMA**2
 
 
 @settings(max_examples=15, deadline=None)

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import twins.learning
 from kernsel.errors import SelectionError
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Statistics, parse
@@ -50,18 +51,12 @@ def outputs(learnt, rows, X):
 def dense(X, Y, s, bias, texts, about, x, straight):
     """The restricted negative log evidence and the priors, by dense inverses and determinants."""
     n, d = X.shape
-    logs, v, ridge = x[: 2 * d], np.exp(x[2 * d : -1]), np.exp(x[-1])
+    logs, v = x[: 2 * d], np.exp(x[2 * d : -1])
     kernels = [parse(text).with_theta(tuple(np.exp(logs[i * d : i * d + d]))) for i, text in enumerate(texts)]
     grams = [*(kernel(X) for kernel in kernels), straight]
-    H = sum(a * gram for a, gram in zip(v / v.sum(), grams, strict=True)) + np.diag(ridge / s)
-    inverse, e = np.linalg.inv(H), np.ones(n)
-    A = inverse - np.outer(inverse @ e, inverse @ e) / (e @ inverse @ e) if bias else inverse
-    m = n - bias
-    value = 0.5 * (m * np.mean([np.log(y @ A @ y / m) for y in Y]) + np.linalg.slogdet(H)[1])
-    value += 0.5 * np.log(e @ inverse @ e) if bias else 0.0
-    log_v = np.log(v)
-    value += ((log_v - log_v.mean()) ** 2).sum() / (2 * SIGMA**2)
-    return (value + ((logs - about) ** 2).sum() / (2 * FREE**2)) / n
+    H = sum(a * gram for a, gram in zip(v / v.sum(), grams, strict=True)) + np.diag(np.exp(x[-1]) / s)
+    priors = twins.learning.log_spread(v) / SIGMA**2 + ((logs - about) ** 2).sum() / (2 * FREE**2)
+    return (twins.learning.evidence(H, Y, bias) + priors) / n
 
 
 @settings(max_examples=15, deadline=None)

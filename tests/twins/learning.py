@@ -74,3 +74,17 @@ def differences(function, theta, step=1e-6):
         ]
         slopes[r] = (ends[1] - ends[0]) / (2 * step * theta[r])
     return slopes
+
+
+def evidence(H, Y, bias):
+    """The restricted negative log evidence of targets Y (k, n) with the covariance H (n, n), the mean over targets."""
+    n = len(H)
+    inverse, e, m = np.linalg.inv(H), np.ones(n), n - bias
+    A = inverse - np.outer(inverse @ e, inverse @ e) / (e @ inverse @ e) if bias else inverse
+    value = 0.5 * (m * np.mean([np.log(y @ A @ y / m) for y in Y]) + np.linalg.slogdet(H)[1])
+    return value + (0.5 * np.log(e @ inverse @ e) if bias else 0.0)
+
+
+def log_spread(v):
+    """Half the sum of squared deviations of the logarithms of v."""
+    return ((np.log(v) - np.log(v).mean()) ** 2).sum() / 2
