@@ -224,6 +224,11 @@ def some(rows: Partition, count: int, seed: int) -> Partition:
     return rows.taken(chosen, np.arange(count + 1))
 
 
+def stages(rows: Partition, steps: int, seed: int) -> list[tuple[Partition, int]]:
+    """Return the rows of each stage of a descent and its steps: most on a part of the rows, and a few on all."""
+    return [(some(rows, PART, seed), steps), (rows, POLISH)] if rows.n > 1.5 * PART else [(rows, steps)]
+
+
 def _power(kernel: Learnable) -> float:
     """Return p where relevances are lengths to the power -p."""
     return 1.0 if getattr(kernel, "statistic", "") == "l1" else 2.0

@@ -15,7 +15,7 @@ from kernsel.criteria.evidence import prior
 from kernsel.folds.partition import Partition
 from kernsel.kernels.base import Kernel, names_of
 from kernsel.kernels.dot import Linear
-from kernsel.learning.profile import LARGEST_RIDGE, PART, POLISH, REACH, STEPS, TOLERANCE, LearntProfile, Priors, some
+from kernsel.learning.profile import LARGEST_RIDGE, REACH, STEPS, TOLERANCE, LearntProfile, Priors, stages
 from kernsel.learning.quasinewton import Descent, descend
 from kernsel.learning.start import mean_diagonal
 from kernsel.numerics.runtime.threads import one_blas_thread
@@ -122,14 +122,31 @@ class Objective:
     bias: int
 
     def __call__(self, x: Array) -> tuple[float, Array]:
-        """Return the objective at x with its gradient: with ``w = v / sum v``, ``dE/dlog v = w (g - w'g)``, g by w."""
-        rows, v = self.rows, np.exp(x[:-1])
-        w, lam = v / v.sum(), float(np.exp(x[-1])) / rows.total
-        K = sum(weight * gram for weight, gram in zip(w, self.grams, strict=True))
-        value, W, slope = gradients.evidence(K, rows.Y, rows.s, self.bias, lam)
-        by_w = np.array([np.vdot(W, gram) for gram in self.grams])
-        added, slopes = prior(v, SIGMA, [v.size])
-        return (value + added) / rows.n, np.append(w * (by_w - w @ by_w) + slopes * v, slope * lam) / rows.n
+        """Return the objective at x with its gradient."""
+        value, slopes, _ = evidence_of_sum(self.rows, self.grams, self.bias, x)
+        return value / self.rows.n, slopes / self.rows.n
+
+
+def evidence_of_sum(rows: Partition, grams: Sequence[Array], bias: int, x: Array) -> tuple[float, Array, Array]:
+    """Return the negative log evidence and prior of a sum at log weights and a log ridge x, and derivatives.
+
+    With ``w = v / sum v`` of the exponentials v, ``dE/dlog v = w (g - w'g)``, g by w.
+
+    Returns
+    -------
+    value : float
+    slopes : (p + 1,) array
+        By x.
+    W : (n, n) array
+        By the Gram matrix of the sum.
+    """
+    v, lam = np.exp(x[:-1]), float(np.exp(x[-1])) / rows.total
+    w = v / v.sum()
+    K = sum(weight * gram for weight, gram in zip(w, grams, strict=True))
+    value, W, slope = gradients.evidence(K, rows.Y, rows.s, bias, lam)
+    by_w = np.array([np.vdot(W, gram) for gram in grams])
+    added, slopes = prior(v, SIGMA, [v.size])
+    return value + added, np.append(w * (by_w - w @ by_w) + slopes * v, slope * lam), W
 
 
 def linear_kernel(rows: Partition) -> Kernel | None:
@@ -179,10 +196,9 @@ def learn_sum(
     logs = np.zeros(ridges.size) if begun is None else np.log(begun[: ridges.size])
     low = np.append(np.full(logs.size, -REACH), ridges.min())
     high = np.append(np.full(logs.size, REACH), math.log(LARGEST_RIDGE))
-    stages = [(some(rows, PART, seed), STEPS), (rows, POLISH)] if rows.n > 1.5 * PART else [(rows, STEPS)]
     alone = [np.append(ALONE * row, ridge) for row, ridge in zip(np.eye(logs.size), ridges, strict=True)]
     ends = [Descent(x) for x in (np.append(logs, ridges.mean()), *alone)]
-    for part, steps in stages:
+    for part, steps in stages(rows, STEPS, seed):
         objective = Objective(part, [kernel(part.X) for kernel in kernels], int(learner.bias))
         ends = [min((descend(objective, end, low, high, steps, TOLERANCE) for end in ends), key=lambda end: end.value)]
     shares = np.exp(ends[0].x[:-1] - ends[0].x[:-1].max())

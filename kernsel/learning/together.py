@@ -10,16 +10,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kernsel.criteria.evidence import prior
 from kernsel.errors import SelectionError
 from kernsel.folds.partition import Partition
 from kernsel.kernels.base import Learnable
 from kernsel.learning.fits import fit_ridges, is_less, outputs_at, score_ridges
-from kernsel.learning.profile import LARGEST_RIDGE, PART, POLISH, REACH, TOLERANCE, Priors, some
+from kernsel.learning.profile import LARGEST_RIDGE, REACH, TOLERANCE, Priors, stages
 from kernsel.learning.quasinewton import Descent, descend
-from kernsel.learning.summed import SIGMA, LearntSum
+from kernsel.learning.summed import LearntSum, evidence_of_sum
 from kernsel.numerics.runtime.threads import one_blas_thread, share_each
-from kernsel.numerics.square import gradients
 from kernsel.protocols import Learner
 from kernsel.types import Array, Indices
 
@@ -86,26 +84,23 @@ class Objective:
     bias: int
 
     def at(self, x: Array) -> tuple[list[Learnable], Array]:
-        """Return the kernels with their relevances at x, and the weights, not of sum 1."""
+        """Return the kernels with their relevances at x, and the weights, of sum 1."""
         *logs, rest = np.split(x, np.cumsum([each.size for each in self.about]))
         kernels = [each.with_theta(tuple(np.exp(log))) for each, log in zip(self.kernels, logs, strict=True)]
-        return kernels, np.exp(rest[:-1])
+        v = np.exp(rest[:-1])
+        return kernels, v / v.sum()
 
     def __call__(self, x: Array) -> tuple[float, Array]:
-        """Return the objective at x with its gradient: with ``w = v / sum v``, ``dE/dlog v = w (g - w'g)``, g by w."""
-        rows, lam = self.rows, float(np.exp(x[-1])) / self.rows.total
-        kernels, v = self.at(x)
-        w = v / v.sum()
+        """Return the objective at x with its gradient."""
+        rows, about, (kernels, w) = self.rows, np.concatenate(self.about), self.at(x)
+        logs = x[: about.size]
         grams = [*(kernel(rows.X) for kernel in kernels), *self.fixed]
-        K = sum(weight * gram for weight, gram in zip(w, grams, strict=True))
-        value, W, slope = gradients.evidence(K, rows.Y, rows.s, self.bias, lam)
+        value, by_rest, W = evidence_of_sum(rows, grams, self.bias, x[about.size :])
         each = zip(w, kernels, grams, strict=False)
         by_theta = np.concatenate([weight * kernel.theta_vjp(rows.X, W, gram) for weight, kernel, gram in each])
-        by_w = np.array([np.vdot(W, gram) for gram in grams])
-        moved, (added, slopes) = x[: by_theta.size] - np.concatenate(self.about), prior(v, SIGMA, [v.size])
-        by_theta = by_theta * np.exp(x[: by_theta.size]) + moved / FREE**2
-        value += 0.5 * float(moved @ moved) / FREE**2 + added
-        return value / rows.n, np.concatenate([by_theta, w * (by_w - w @ by_w) + slopes * v, [slope * lam]]) / rows.n
+        moved = logs - about
+        value += 0.5 * float(moved @ moved) / FREE**2
+        return value / rows.n, np.append(by_theta * np.exp(logs) + moved / FREE**2, by_rest) / rows.n
 
 
 def learn_if_better(
@@ -182,22 +177,18 @@ def learn_together(rows: Partition, apart: LearntSum, learner: Learner, seed: in
     kernels = [each.kernel for each in apart.profiles]
     weights = [*apart.weights, *([apart.straight] if linear else [])]
     about = [np.log(np.maximum(each.theta, np.finfo(float).tiny)) for each in apart.profiles]
-
-    def objective(part: Partition) -> Objective:
-        return Objective(part, kernels, about, [kernel(part.X) for kernel in linear], int(learner.bias))
-
     end = Descent(np.concatenate([*about, np.log(weights), [math.log(apart.ridge)]]))
     low, high = end.x - REACH, end.x + REACH
     low[-1], high[-1] = math.log(min(each.ridge for each in apart.profiles)), math.log(LARGEST_RIDGE)
-    for part, steps in [(some(rows, PART, seed), STEPS), (rows, POLISH)] if rows.n > 1.5 * PART else [(rows, STEPS)]:
-        end = descend(objective(part), end, low, high, steps, TOLERANCE)
-    learnt, v = objective(rows).at(end.x)
-    w = (v / v.sum()).tolist()
+    for part, steps in stages(rows, STEPS, seed):
+        objective = Objective(part, kernels, about, [kernel(part.X) for kernel in linear], int(learner.bias))
+        end = descend(objective, end, low, high, steps, TOLERANCE)
+    learnt, w = objective.at(end.x)
     return LearntTogether(
         profiles=tuple(replace(each, kernel=kernel) for each, kernel in zip(apart.profiles, learnt, strict=True)),
-        weights=tuple(w[: len(kernels)]),
+        weights=tuple(w[: len(kernels)].tolist()),
         ridge=math.exp(end.x[-1]),
         linear=apart.linear,
-        straight=w[-1] if linear else 0.0,
+        straight=float(w[-1]) if linear else 0.0,
         apart=apart,
     )

@@ -197,10 +197,7 @@ class SmoothPath(Path):
         found = single(which)
         left = (found.status[:, :, wanted] != REFITTED).all(axis=(0, 2))
         if left.any():
-            again = double(which[left])
-            found.f[:, left], found.status[:, left] = again.f, again.status
-            if found.x is not None:
-                found.x[:, left] = again.x
+            found.put(left, double(which[left]))
         return found
 
     def _refit_those(self, again: Mask, numbers: Indices, f: Array, status: Indices, ends: Array | None) -> None:

@@ -99,9 +99,7 @@ class GramSmoothPath(EnclosedSmoothPath):
         found = update_folds(self, self.representation, steps_kernel.newton_steps, order, None, self.trust, which)
         left = (found.status == convergence.UNFINISHED).any(axis=(0, 2))
         if left.any():
-            one_by_one = super()._step_folds(which[left])
-            found.f[:, left], found.status[:, left] = one_by_one.f, one_by_one.status
-            found.rho[:, left] = one_by_one.rho
+            found.put(left, super()._step_folds(which[left]))
         return found
 
     def _known_fits(self) -> Fits | None:

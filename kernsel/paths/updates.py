@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -32,6 +33,13 @@ class Updated(NamedTuple):
     x: Array | None = None
     low: Array | None = None
     high: Array | None = None
+
+    def put(self, which: Mask, others: Updated) -> None:
+        """Overwrite what is of some lambda (L,) by others."""
+        pairs: Iterable[tuple[Any, Any]] = zip(self, others, strict=True)
+        for mine, theirs in pairs:
+            if mine is not None:
+                mine[:, which] = theirs
 
 
 def update_folds(

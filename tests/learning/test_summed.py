@@ -11,7 +11,7 @@ from kernsel.data import from_arrays
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Statistics, parse
 from kernsel.learners import Krr, Lssvm
-from kernsel.learning import summed
+from kernsel.learning import profile, summed
 from kernsel.learning.profile import learn_profile
 from kernsel.learning.summed import LEAST, SIGMA, LearntSum, Objective, learn_sum, linear_kernel
 
@@ -126,7 +126,7 @@ def test_most_of_the_descent_is_on_a_part_and_its_end_is_that_of_all_rows(monkey
     rows = rows_of(500, 3, rough=True)
     profiles = profiles_of(rows)
     quick = learn_sum(rows, profiles, Krr())
-    monkeypatch.setattr(summed, "PART", 500)
+    monkeypatch.setattr(profile, "PART", 500)
     whole = learn_sum(rows, profiles, Krr())
     assert [each.kernel.name for each in quick.profiles] == [each.kernel.name for each in whole.profiles]
     np.testing.assert_allclose(quick.weights, whole.weights, atol=0.05)

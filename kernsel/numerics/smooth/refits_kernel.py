@@ -78,7 +78,6 @@ MOST_STEPS = 20
 MOST_GRADIENTS = 100
 """Steps of conjugate gradients for one Newton step, which goes downhill wherever they end."""
 
-
 ROUGHLY = 0.1
 """The square of a residual falls to this share at least: far from a minimum better directions are worth no more."""
 
