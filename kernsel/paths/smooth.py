@@ -51,13 +51,14 @@ class ByInverse(NamedTuple):
 
     Parameters
     ----------
-    step : compiled function
-        A Newton step, with intervals: ``enclosure_steps.enclosed_step``.
+    step, steps : compiled functions
+        Newton steps, with intervals: ``enclosure_steps.enclosed_step``; of all folds side by side, ``enclosed_steps``.
     between : compiled function
         For all lambda between two: ``enclosure_between.enclose_between``.
     """
 
     step: Compiled
+    steps: Compiled
     between: Compiled
 
 
@@ -337,12 +338,22 @@ class SmoothPath(Path):
 
     def _step_folds(self, which: Indices) -> Updated:
         """Return Newton steps for lambda with these numbers, as they are."""
-        order, keep, update, V = int(self._ratio_by_steps), self.keeps_folds, self.step, None
-        if encloses := keep and self._by_inverse is not None:
-            update, V = self._by_inverse[0].step, np.full((1, 1), self._by_inverse[1])
+        ways = self._enclosing
+        return self._take(self.step if ways is None else ways[0].step, which)
+
+    def _take(self, steps: Compiled, which: Indices) -> Updated:
+        """Return steps of one kind; those that enclose outputs are told where V' is steepest."""
+        ways = self._enclosing
+        V = None if ways is None else np.full((1, 1), ways[1])
         return update_folds(
-            self, self.representation, update, order, V, self.trust, which, solutions=keep, intervals=encloses
-        )
+            self, self.representation, steps, int(self._ratio_by_steps), V, self.trust, which,
+            solutions=self.keeps_folds, intervals=V is not None,
+        )  # fmt: skip
+
+    @property
+    def _enclosing(self) -> tuple[ByInverse, float] | None:
+        """What steps enclose outputs by, where they do."""
+        return self._by_inverse if self.keeps_folds else None
 
     @property
     def _by_inverse(self) -> tuple[ByInverse, float] | None:

@@ -20,7 +20,7 @@ from kernsel.paths import routes
 from kernsel.paths.outputs import Fits, HeldOut
 from kernsel.paths.smooth import ByInverse
 from kernsel.paths.smooth_intervals import EnclosedSmoothPath
-from kernsel.paths.updates import Updated, nystrom_influence, update_folds
+from kernsel.paths.updates import Updated, nystrom_influence
 from kernsel.representation.gram import Gram
 from kernsel.types import Array, Indices, Mask
 
@@ -35,7 +35,9 @@ class GramSmoothPath(EnclosedSmoothPath):
     representation: Gram
     solver = newton.in_kernel
     step = heldout_kernel.newton_step
-    by_inverse = ByInverse(enclosure_steps.enclosed_step, enclosure_between.enclose_between)
+    by_inverse = ByInverse(
+        enclosure_steps.enclosed_step, enclosure_steps.enclosed_steps, enclosure_between.enclose_between
+    )
     together = refits_kernel.refit_folds, refits_kernel.refit_folds_finely
     series = heldout_kernel.influence
     enclose = enclosure_kernel.enclose
@@ -93,10 +95,10 @@ class GramSmoothPath(EnclosedSmoothPath):
         return everywhere and self.rows.updated and routes.refits_go_together(self.rows, self.thresholds)
 
     def _step_folds(self, which: Indices) -> Updated:
-        if self.keeps_folds or not (self._together and routes.steps_go_together(self.rows)):
+        ways = self._enclosing
+        if not (self._together and routes.steps_go_together(self.rows)):
             return super()._step_folds(which)
-        order = int(self._ratio_by_steps)
-        found = update_folds(self, self.representation, steps_kernel.newton_steps, order, None, self.trust, which)
+        found = self._take(steps_kernel.newton_steps if ways is None else ways[0].steps, which)
         left = (found.status == convergence.UNFINISHED).any(axis=(0, 2))
         if left.any():
             found.put(left, super()._step_folds(which[left]))

@@ -63,6 +63,37 @@ def test_intervals_by_the_inverse_behind_newton_steps_hold_exact_refits(seed, bi
     assert contains(path.enclosed.low[0], path.enclosed.high[0], exact(path, LAMS))
 
 
+@settings(max_examples=15)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    bias=st.sampled_from(["", "(bias=false)"]),
+    tau=st.sampled_from([0.3, 3.0, 30.0, 300.0]),
+    weighted=st.booleans(),
+)
+def test_intervals_by_steps_and_fits_side_by_side_hold_exact_refits(seed, bias, tau, weighted):
+    path = side_by_side(path_of(f"klr{bias}", tau, 5, weighted, seed, n=200))
+    low, high = path.enclosed.low[0], path.enclosed.high[0]
+    assert contains(low, high, exact(path, LAMS))
+    assert np.isfinite(high - low).all()
+
+
+def side_by_side(path):
+    """The path, whose folds are stepped and fitted together whatever its size."""
+    path.thresholds = path.thresholds._replace(together=0)
+    assert path._together
+    return path
+
+
+def test_they_are_narrow_by_fits_where_a_step_says_nothing():
+    one_by_one, together = path_of("klr", n=200), side_by_side(path_of("klr", n=200))
+    by_steps, by_fits = (
+        np.ptp([each.enclosed.low[0], each.enclosed.high[0]], axis=0) for each in (one_by_one, together)
+    )
+    assert np.isinf(by_steps[-1]).any()
+    assert by_fits.max() < 0.2
+    np.testing.assert_array_equal(together.enclosed.refitted, one_by_one.enclosed.refitted)  # of steps astray
+
+
 def test_they_are_narrow_where_lambda_is_not_tiny():
     path = path_of("klr", folds=5)
     width = (path.enclosed.high - path.enclosed.low)[0]

@@ -1,4 +1,4 @@
-"""Intervals around interpolated fits for all lambda between two, by the inverse of ``enclosure_steps``.
+"""Intervals around interpolated fits for all lambda between two, by the inverse of ``enclosure_inverse``.
 
 With coefficients a, slopes V' and gradients c of fits without a fold at two ridges ``mu_0 < mu_1``, the interpolated
 fit has for the interpolated ridge, as in ``enclosure``, the gradient
@@ -20,7 +20,6 @@ import numpy as np
 from kernsel.numerics.runtime.jit import inline, pointer
 from kernsel.numerics.smooth.enclosure import EPS, FEW, NODES, Bend, bow
 from kernsel.numerics.smooth.enclosure_inverse import (
-    Inverse,
     Point,
     Step,
     error_of,
@@ -32,8 +31,7 @@ from kernsel.numerics.smooth.enclosure_inverse import (
 )
 from kernsel.numerics.smooth.enclosure_slopes import GUESS, GUESSES, LEAST, SHARP, SHRINK, least_of, slope_between
 from kernsel.numerics.smooth.heldout import UPDATE
-from kernsel.numerics.smooth.heldout_kernel import scaled_inverse
-from kernsel.numerics.smooth.refits_kernel import GROUP, fill_outputs, gather, raised_root
+from kernsel.numerics.smooth.refits_kernel import GROUP, fill_outputs, fine_inverse, gather
 
 
 @pointer(UPDATE)
@@ -60,7 +58,7 @@ def enclose_between(K, V, objective, loss, fit, folds, order, trust, held):
     """
     t, n = folds.left.size, fit.f.size
     ridge = 2.0 * folds.left[0] * objective.lam
-    inverse, failed = inverse_in_full(K, objective, fit, ridge)
+    inverse, failed = fine_inverse(K, objective, fit, ridge)
     for i in range(n):
         held.low[i], held.high[i] = -np.inf, np.inf
     if failed:
@@ -68,15 +66,6 @@ def enclose_between(K, V, objective, loss, fit, folds, order, trust, held):
     for first in range(0, t, GROUP):
         numbers = np.arange(first, min(first + GROUP, t))
         enclose_group_between(K, inverse, V[0, 0], V[0, 1], objective, loss, folds, numbers, held)
-
-
-@inline
-def inverse_in_full(K, objective, fit, ridge):
-    """Return the ``Inverse`` by the fit to all rows, and whether there is none."""
-    n = fit.f.size
-    root, M = raised_root(K, fit, ridge), np.empty((n + objective.bias, n + objective.bias))
-    failed = scaled_inverse(K, objective.bias, np.arange(n), root, ridge, M) != 0
-    return Inverse(M, root, ridge), failed
 
 
 @inline
@@ -125,7 +114,7 @@ def enclose_group_between(K, inverse, higher, bend, objective, loss, folds, numb
             error = max(error, n * EPS * (size_of(x[end, k], lengths) + abs(b[end, k])))
         step = Step(p[k], db[k], w[k], n * EPS * (size_of(p[k], lengths) + abs(db[k])))
         point = Point(c[k], nothing, 0.0, weights, nothing, nothing, c[k])
-        norm, short = length_of(inverse, ratio, steep, lengths, point, step)
+        norm, short = length_of(inverse.root, inverse.ridge, ratio, spread[k], steep, lengths, point, step)
         ridges = (2.0 * left * lam, 2.0 * left * higher)
         residual = rest_of(loss, objective, inverse, steep, lengths, weights, ridges, x[:, k], f[:, k], error)
         reach = norm + short + 2.0 * residual

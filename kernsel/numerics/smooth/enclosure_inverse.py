@@ -1,10 +1,21 @@
 """What one inverse for all rows says of fits without each fold, and how far rounding errors may put that off.
 
-The notation is that of ``enclosure_steps``. There v is any function ``sum_T p_i k_i + b``: what it leaves,
-``G - H0 v = sum_T (c_i - mu0 p_i - D0_i v_i) psi_i``, has at most the norm ``(sum_T (c_i - mu0 p_i - D0_i v_i)^2 /
-D0_i)^1/2`` in that of ``H0^-1``, which is added; so is what c may be off. A is verified by its residual. Of M an
-inverse from a Cholesky factor is known to be off by at most ``BACKWARD n EPS trace(H0) / mu0^2`` (Higham 2002, section
-14.3).
+With the curvatures D0 of the fit on all rows and a ridge mu0, let ``H0 = mu0 I_g + sum_T D0_i psi_i psi_i'`` on the
+rows T that the fit without a fold keeps: the matrix of its Newton step. The inverse M of
+``heldout_kernel.scaled_inverse`` gives ``H0^-1`` of all folds alike: see ``refits_kernel``. Without the rows g of the
+fold, and with ``A = M_gg^-1``,
+
+    mu0 D0_j psi_j' H0^-1 psi_j  =  A_jj - mu0                       for a row of the fold,
+    h_i  =  1 - mu0 (M_ii - M_ig A M_gi)                             for one that is kept,
+
+where the leverage ``h_i = D0_i psi_i' H0^-1 psi_i`` is the norm of ``D0_i psi_i psi_i'`` in that of H0. A is verified
+by its residual. Of M an inverse from a Cholesky factor is known to be off by at most
+``BACKWARD n EPS trace(H0) / mu0^2`` (Higham 2002, section 14.3).
+
+Let ``G = sum_T c_i psi_i`` be a gradient, H the matrix H0 or another one of that form, with its own curvatures D and
+ridge mu, and v any function ``sum_T p_i k_i + b`` in place of ``H^-1 G``. What v leaves,
+``G - H v = sum_T (c_i - mu p_i - D_i v_i) psi_i``, has at most the norm
+``(sum_T (c_i - mu p_i - D_i v_i)^2 / D_i)^1/2`` in that of ``H^-1``, which is added; so is what c may be off.
 """
 
 from __future__ import annotations
@@ -22,25 +33,11 @@ from kernsel.types import Array
 BACKWARD = 8.0
 """An inverse from a Cholesky factor is off by so many times what one product with it may be."""
 
+FAINT = 0.1
+"""A row whose leverage is below the square of this has next to no curvature."""
+
 UNSURE = 0.5
 """Above such a share an inverse of a fold's block is worth nothing."""
-
-
-class Inverse(NamedTuple):
-    """The inverse for all rows: that of ``refits_kernel`` in float64, as bounds of rounding errors need it.
-
-    Parameters
-    ----------
-    M : (n + bias, n + bias) array
-    root : (n,) array
-        ``D0^1/2``.
-    ridge : float
-        mu0.
-    """
-
-    M: Array
-    root: Array
-    ridge: float
 
 
 class Point(NamedTuple):
@@ -95,7 +92,7 @@ def error_of(inverse, K, bias):
     The border of a bias, ``t u u'`` with ``u = B^-1 r`` and ``1 / t = r' u``, is at most ``1 / mu0``, and off by two
     errors of u and one of t, of relative size ``||r|| ||u|| t``.
     """
-    M, root, ridge = inverse
+    M, root, ridge, _ = inverse
     n, trace, border = root.size, 0.0, 0.0
     for i in range(n):
         trace += root[i] * root[i] * K[i, i] + ridge
@@ -111,7 +108,7 @@ def find_steps(inverse, group, c, running, v, p, db):
 
     ``c (g, n)`` is 0 on rows that are left out; of ``v (g, n + bias)`` the last column is 0, the rest overwritten.
     """
-    M, root, _ = inverse
+    M, root = inverse.M, inverse.root
     n, count, row = root.size, 0, 0
     for k in range(running.size):
         if running[k]:
@@ -136,7 +133,7 @@ def spread_without(inverse, off, group, k, spread):
     It is infinite where there are none. Of kept rows it is ``D0_i^-1/2``: see ``sharpen``. With ``X M_gg = I + E`` and
     M off by ``off``, ``||A - X|| <= q / (1 - q) ||X||``, ``q = ||E|| + off ||X||``.
     """
-    M, root, ridge = inverse
+    M, root, ridge, _ = inverse
     lo, rows = group.bounds[k], group.gone[group.bounds[k] : group.bounds[k + 1]]
     m, size, block, residual = rows.size, 0.0, 0.0, 0.0
     X, G = np.empty((m, m)), np.empty((m, m))
@@ -168,7 +165,7 @@ def sharpen(inverse, off, more, group, k, weights, spread, room):
 
     ``room (2, m, n)`` is overwritten.
     """
-    M, root, ridge = inverse
+    M, root, ridge, _ = inverse
     lo, rows, n = group.bounds[k], group.gone[group.bounds[k] : group.bounds[k + 1]], root.size
     X, W, Z = np.empty((rows.size, rows.size)), room[0, : rows.size], room[1, : rows.size]
     for i in range(rows.size):
@@ -189,10 +186,13 @@ def sharpen(inverse, off, more, group, k, weights, spread, room):
 
 
 @inline
-def length_of(inverse, ratio, steep, lengths, point, step):
-    """Return bounds of ``||H0^-1 G||``, and of how far the step is from ``H0^-1 G``, in the norm of H0."""
-    _, root, ridge = inverse
-    along, square, left, size = 0.0, 0.0, 0.0, size_of(step.p, lengths)
+def length_of(root, ridge, ratio, spread, steep, lengths, point, step):
+    """Return bounds of ``||H^-1 G||``, and of how far the step is from ``H^-1 G``, in the norm of H.
+
+    H has the curvatures ``root^2 (n,)`` and this ridge, the objective one that is ``ratio`` times as large. ``spread
+    (n,)`` bounds ``(psi_j' H^-1 psi_j)^1/2``: a row of next to no curvature adds what the step leaves there by that.
+    """
+    along, square, left, faint, size = 0.0, 0.0, 0.0, 0.0, size_of(step.p, lengths)
     for i in range(root.size):
         if point.weights[i] > 0.0:
             D, pull, push = root[i] * root[i], point.weights[i] * point.slope[i], ratio * ridge * point.a[i]
@@ -202,8 +202,11 @@ def length_of(inverse, ratio, steep, lengths, point, step):
             off = abs(point.c[i] - ridge * step.p[i] - D * step.w[i]) + D * rounding
             off += FEW * EPS * (abs(pull) + abs(push) + ridge * abs(step.p[i]))
             off += point.weights[i] * steep[i] * (point.error * lengths[i] + FEW * EPS * abs(point.f[i]))
-            left += off * off / D
-    left = np.sqrt(left)
+            if root[i] * spread[i] < FAINT:
+                faint += off * spread[i]
+            else:
+                left += off * off / D
+    left = np.sqrt(left) + faint
     return np.sqrt(square + ridge * (max(along, 0.0) + 2.0 * step.error * size)) + left, left
 
 

@@ -1,4 +1,4 @@
-"""Bounds of the slopes of V' between outputs, and by them of H in terms of H0: see ``enclosure_steps``."""
+"""Bounds of the slopes of V' between outputs, and by them of matrices: see ``enclosure_steps``."""
 
 from __future__ import annotations
 
@@ -24,14 +24,13 @@ CHORD = 1e-3
 
 
 @inline
-def slopes_around(loss, objective, inverse, ratio, steepest, lengths, point, step, reach, spread, room):
-    """Return theta and Theta: see the module; theta is 0 where none was verified.
+def slopes_around(loss, objective, root, ratio, steepest, lengths, point, step, reach, spread, room):
+    """Return theta and Theta of ``enclosure_steps``; theta is 0 where none was verified.
 
     Over outputs between which V'' has its maximum at one, where it is steepest, it is least at an end. From one output
     to others the slopes of V', too, are least at an end. ``room (3, n)`` is overwritten.
     """
     y, _, _, parameters, _ = objective
-    _, root, _ = inverse
     bend, steep = steepest
     theta, known, known_most, (lows, highs, leverages) = GUESS, 0.0, 0.0, room
     for _ in range(GUESSES):

@@ -1,80 +1,99 @@
-"""Intervals that contain the outputs of exact fits without each fold, from Newton steps and the inverse behind them.
+"""Intervals that contain the outputs of exact fits without each fold, from Newton steps and from fits.
 
-In the coordinates of the Gram matrix, for losses that are curved everywhere and steepest at a known output. With the
-curvatures D0 of the fit on all rows and a ridge mu0, let ``H0 = mu0 I_g + sum_T D0_i psi_i psi_i'`` on the rows T that
-the fit without a fold keeps, where psi_i takes a fit to its output: the matrix of its Newton step. The inverse M of
-``heldout_kernel.scaled_inverse`` gives ``H0^-1`` of all folds alike: see ``refits_kernel``.
-
-Let x be any fit, x* the exact one and ``e = x - x*``, and ``c_i = s_i V'(f_i) + mu a_i`` the coefficients of the
-gradient ``G = sum_T c_i psi_i`` of the fold's objective, times its weight, at x. With the slopes
+In the coordinates of the Gram matrix, for losses that are curved everywhere and steepest at a known output. Let x be
+any fit on the rows T that are kept, x* the exact one, ``e = x - x*``, and ``c_i = s_i V'(f_i) + mu a_i`` the
+coefficients of the gradient ``G = sum_T c_i psi_i`` of the fold's objective, times its weight, at x, where psi_i takes
+a fit to its output. With the curvatures ``D_i = s_i V''(f_i)`` at x, and the slopes
 ``sigma_i = s_i (V'(f_i) - V'(f*_i)) / e_i``,
 
-    G = H e,    H = mu I_g + sum_T sigma_i psi_i psi_i'.
+    G = A e,    A = mu I_g + sum_T sigma_i psi_i psi_i',    H = mu I_g + sum_T D_i psi_i psi_i'.
 
-*Where x* is.* Let ``H >= theta H0`` for the slopes from f_i to all outputs in a convex set R around x. With
-``v = H0^-1 G`` and the norm of H0
+*Where x* is.* Let ``A >= theta H`` for the slopes from f_i to all outputs in a convex set R around x. With
+``v = H^-1 G`` and the norm of H
 
     ||e - v / (2 theta)||  <=  ||v|| / (2 theta)
 
-wherever that lies in R: it is the ellipsoid of ``enclosure`` for ``theta H0``. So theta is guessed, and verified by the
+wherever that lies in R: it is the ellipsoid of ``enclosure`` for ``theta H``. So theta is guessed, and verified by the
 outputs that it gives.
 
-*How far x - v is from x*.* Once x* is known to be in R, and ``H <= Theta H0`` there, ``e = H^-1 H0 v`` has
+*How far x - v is from x*.* Once x* is known to be in R, and ``A <= Theta H`` there, ``e = A^-1 H v`` has
 
     ||e - v||  <=  max(1 / theta - 1, 1 - 1 / Theta) ||v||.
 
-*Slopes.* ``theta <= mu / mu0``, and slopes of at least ``theta D0_i`` are enough; a row that has less, ``r_i D0_i``,
-takes ``(theta - r_i) h_i`` off theta, where its leverage ``h_i = D0_i psi_i' H0^-1 psi_i`` is the norm of
-``D0_i psi_i psi_i'`` in that of H0. Theta is found in the same way.
+Outputs are as far apart as ``|e_j - v_j| <= (psi_j' H^-1 psi_j)^1/2 ||e - v||``.
 
-Outputs are as far apart as ``|e_j - v_j| <= (psi_j' H0^-1 psi_j)^1/2 ||e - v||``. Without the rows g of the fold, and
-with ``A = M_gg^-1``,
-
-    mu0 D0_j psi_j' H0^-1 psi_j  =  A_jj - mu0                       for a row of the fold,
-    h_i  =  1 - mu0 (M_ii - M_ig A M_gi)                             for one that is kept.
-
-``x - v`` is a step of Newton's with an old matrix: where the interval isn't narrow yet, x is put there. Two products of
-matrices serve all folds, and nothing is factorised.
+``x - v`` is a step of Newton's, which squares what is left: where an interval is still wide, x is put there, and where
+the first step is too long for that, x is fitted before. Directions v are found as those of refits, by conjugate
+gradients and the one inverse for all folds of ``refits_kernel``; how far they are from ``H^-1 G`` is measured, with
+outputs from K itself. So that inverse may be in float32, and nothing is factorised.
 
 What rounding adds is in ``enclosure_inverse``.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from kernsel.numerics.runtime.blas import fill
 from kernsel.numerics.runtime.jit import inline, pointer
-from kernsel.numerics.smooth.convergence import ASTRAY, CONVERGED
+from kernsel.numerics.smooth.convergence import ASTRAY, CONVERGED, REFITTED, UNFINISHED
 from kernsel.numerics.smooth.enclosure import EPS, FEW
-from kernsel.numerics.smooth.enclosure_inverse import (
-    Inverse,
-    Point,
-    Step,
-    error_of,
-    find_steps,
-    length_of,
-    sharpen,
-    size_of,
-    spread_without,
-)
+from kernsel.numerics.smooth.enclosure_inverse import Point, Step, length_of, size_of
 from kernsel.numerics.smooth.enclosure_slopes import slopes_around
-from kernsel.numerics.smooth.heldout import UPDATE
+from kernsel.numerics.smooth.heldout import UPDATE, HeldOut
 from kernsel.numerics.smooth.heldout_kernel import take_steps
-from kernsel.numerics.smooth.refits_kernel import GROUP, fill_outputs, gather
+from kernsel.numerics.smooth.objective import derivatives, inner_above
+from kernsel.numerics.smooth.refits_kernel import (
+    FINER,
+    GROUP,
+    Inverse,
+    balance,
+    fill_outputs,
+    find_directions,
+    gather,
+    inverse_for_all,
+    off_in_single,
+    put_direction,
+    refit_group,
+)
+from kernsel.numerics.smooth.steps_kernel import BORNE, take_steps_together
+from kernsel.types import Array
 
 STEPS = 6
-"""Steps of a fit at the most."""
+"""Steps from a fit at the most: each squares what is left."""
 
-NARROW = 2e-3
+CLOSE = 1.0
+"""A step is taken if it is shorter than this: then Newton's are good."""
+
+NARROW = 5e-3
 """An interval that adds less than this share to a fold's losses is as narrow as a proof of a percent can use."""
 
-USEFUL, GENTLE = 0.02, 0.95
-"""Where theta would be below the first even with the leverages of all rows, which are less, a fold isn't worth more;
-above the second it goes without leverages, which take a product of matrices."""
+NEARLY = 1e-2
+"""A fit ends with a step that promises less than the square of this share of J: from there steps do."""
 
-SLOWER = 0.7
-"""Steps end where one isn't shorter than this share of the last."""
+LEAST = 1e-300
+"""A row has at least this curvature: a share of none says nothing."""
+
+
+class Around(NamedTuple):
+    """What bounds fits without each of a group of g folds, wherever they are.
+
+    Parameters
+    ----------
+    bend : float
+        The output at which V' is steepest.
+    steep, lengths : (n,) array
+        V'' there, and ``K_jj^1/2``.
+    weights : (g, n) array
+        0 for rows that are left out.
+    """
+
+    bend: float
+    steep: Array
+    lengths: Array
+    weights: Array
 
 
 @pointer(UPDATE)
@@ -92,99 +111,171 @@ def enclosed_step(K, V, objective, loss, fit, folds, order, trust, held):
     held : HeldOut
         Overwritten; with room for solutions and intervals.
     """
+    forget(held)
     M, root, ridge = take_steps(K, objective, loss, fit, folds, order, trust, held)
-    fill(held.low, -np.inf)
-    fill(held.high, np.inf)
-    n, t = fit.f.size, folds.left.size
-    if ridge == 0.0 or root.size < n:
+    if ridge == 0.0 or root.size < fit.f.size:
         return
-    stepped, count = np.empty(t, np.int64), 0
-    for fold in range(t):
-        if held.status[fold] in (CONVERGED, ASTRAY):
-            stepped[count] = fold
-            count += 1
-    inverse = Inverse(M, root, ridge)
-    off = error_of(inverse, K, objective.bias)
-    for first in range(0, count, GROUP):
-        numbers = stepped[first : min(first + GROUP, count)]
-        enclose_group(K, inverse, off, V[0, 0], objective, loss, fit, folds, numbers, held)
+    inverse, stepped = Inverse(M, root, ridge, FINER * off_in_single(K, fit, ridge)), steps_of(folds, held)
+    for first in range(0, stepped.size, GROUP):
+        numbers = stepped[first : min(first + GROUP, stepped.size)]
+        group, around = surround(K, inverse, V[0, 0], objective, loss, folds, numbers)
+        enclose_ends(K, inverse, around, objective, loss, folds, group, numbers, np.ones(numbers.size, np.bool_), held)
+
+
+@pointer(UPDATE)
+def enclosed_steps(K, V, objective, loss, fit, folds, order, trust, held):
+    """Do what ``enclosed_step`` does with steps side by side, and enclose by fits where these don't do.
+
+    All folds stay ``UNFINISHED`` where float32 bears no such ridge, and one does of which conjugate gradients find no
+    end. Its arguments are those of ``enclosed_step``.
+    """
+    forget(held)
+    for fold in range(folds.left.size):
+        held.status[fold] = UNFINISHED
+    inverse, failed = inverse_for_all(K, objective, fit, 2.0 * folds.left[0] * objective.lam, BORNE)
+    if failed:
+        return
+    take_steps_together(K, inverse, objective, loss, fit, folds, order, trust, held)
+    stepped = steps_of(folds, held)
+    for first in range(0, stepped.size, GROUP):
+        numbers = stepped[first : min(first + GROUP, stepped.size)]
+        group, around = surround(K, inverse, V[0, 0], objective, loss, folds, numbers)
+        wide = np.ones(numbers.size, np.bool_)
+        enclose_ends(K, inverse, around, objective, loss, folds, group, numbers, wide, held)
+        if wide.any():
+            fits = HeldOut(held.out.copy(), held.rho, held.status.copy(), held.x, held.low, held.high)
+            refit_group(K, inverse, objective, loss, fit, folds, numbers[wide], NEARLY, fits)
+            for k in range(numbers.size):
+                wide[k] &= fits.status[numbers[k]] == REFITTED
+            enclose_ends(K, inverse, around, objective, loss, folds, group, numbers, wide, held)
 
 
 @inline
-def enclose_group(K, inverse, off, bend, objective, loss, fit, folds, numbers, held):
-    """Enclose fits without each of the folds with these numbers: see the module."""
-    y, s, lam, parameters, bias = objective
-    M, root, ridge = inverse
-    n, g, group = y.size, numbers.size, gather(M, ridge, lam, folds, numbers)
-    a, b, f, p, db, w = np.empty((g, n)), np.zeros(g), np.empty((g, n)), np.zeros((g, n)), np.zeros(g), np.empty((g, n))
-    weights, spread, c, v = np.empty((g, n)), np.empty((g, n)), np.empty((g, n)), np.zeros((g, M.shape[0]))
-    slope, curvature, error, before, running = (
-        np.empty((g, n)),
-        np.empty((g, n)),
-        np.empty(g),
-        np.full(g, np.inf),
-        b == 0.0,
-    )
-    steep, lengths, room, more, sharp = np.empty(n), np.empty(n), np.empty((3, n)), np.empty(g), np.zeros(g, np.bool_)
+def forget(held):
+    """Make intervals contain everything."""
+    fill(held.low, -np.inf)
+    fill(held.high, np.inf)
+
+
+@inline
+def steps_of(folds, held):
+    """Return the numbers of the folds that a step was taken for."""
+    stepped, count = np.empty(folds.left.size, np.int64), 0
+    for fold in range(folds.left.size):
+        if held.status[fold] in (CONVERGED, ASTRAY):
+            stepped[count] = fold
+            count += 1
+    return stepped[:count]
+
+
+@inline
+def surround(K, inverse, bend, objective, loss, folds, numbers):
+    """Return the ``Group`` of the folds with these numbers, and what is ``Around`` their fits."""
+    y, s, n, g = objective.y, objective.s, K.shape[0], numbers.size
+    group = gather(inverse.M, inverse.ridge, objective.lam, folds, numbers)
+    steep, lengths, weights = np.empty(n), np.empty(n), np.empty((g, n))
     for i in range(n):
-        _, _, steep[i] = loss(y[i], bend, parameters)
+        _, _, steep[i] = loss(y[i], bend, objective.parameters)
         lengths[i] = np.sqrt(max(K[i, i], 0.0))
     for k in range(g):
         for i in range(n):
-            a[k, i], weights[k, i] = held.x[numbers[k], i], s[i]
+            weights[k, i] = s[i]
         for i in group.gone[group.bounds[k] : group.bounds[k + 1]]:
             weights[k, i] = 0.0
-        b[k] = held.x[numbers[k], n] if bias else 0.0
+    return group, Around(bend, steep, lengths, weights)
+
+
+@inline
+def enclose_ends(K, inverse, around, objective, loss, folds, group, numbers, wide, held):
+    """Enclose fits without folds whose intervals are ``wide (g,)`` by ``held.x (t, .)``, and by steps from there.
+
+    Those whose intervals are narrow then aren't wide any more.
+    """
+    (y, _, lam, parameters, bias), (lengths, weights) = objective, (around.lengths, around.weights)
+    g, n = weights.shape
+    a, b, f, error = np.zeros((g, n)), np.zeros(g), np.empty((g, n)), np.empty(g)
+    t, p, db, w, r = np.empty((g, n)), np.zeros((g, n)), np.zeros(g), np.empty((g, n)), np.zeros((g, n))
+    d1, d2, turned, scale, busy = np.empty((g, n)), np.empty((g, n)), np.zeros((g, n)), np.ones(g), wide.copy()
+    spread, slope, curvature, c, room = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty((3, n))
+    for k in range(g):
+        for i in range(n):
+            a[k, i] = held.x[numbers[k], i]
+        if bias:
+            b[k] = held.x[numbers[k], n]
+            balance(a[k], weights[k])
         error[k] = n * EPS * (size_of(a[k], lengths) + abs(b[k]))
-        more[k] = spread_without(inverse, off, group, k, spread[k])
-        running[k] = np.isfinite(more[k])
-    products, smaller = np.empty((2, group.blocks.shape[1], n)), np.empty(n)
-    for i in range(n):
-        smaller[i] = np.sqrt(max(1.0 - ridge * M[i, i], 0.0)) / root[i]
-    fill_outputs(K, a, b, running, f)
+    fill_outputs(K, a, b, busy, f)
     for _ in range(STEPS):
         for k in range(g):
-            if running[k]:
-                mu = ridge * (1.0 + group.shorter[k])
-                for i in range(n):
-                    _, slope[k, i], curvature[k, i] = loss(y[i], f[k, i], parameters)
-                    c[k, i] = weights[k, i] * slope[k, i] + mu * a[k, i]
-        find_steps(inverse, group, c, running, v, p, db)
-        if fill_outputs(K, p, db, running, w) == 0:
+            if not busy[k]:
+                continue
+            left = folds.left[numbers[k]]
+            total = derivatives(loss, parameters, y, weights[k], f[k], d1[k], d2[k])
+            scale[k] = total + left * lam * inner_above(a[k], f[k], b[k])
+            busy[k] = np.isfinite(scale[k])
+            for i in range(n):
+                kept = weights[k, i] > 0.0
+                D0 = inverse.root[i] * inverse.root[i]
+                r[k, i] = -(d1[k, i] + 2.0 * left * lam * a[k, i]) / inverse.root[i] if kept else 0.0
+                turned[k, i] = d2[k, i] / D0 - 1.0 if kept else 0.0
+        find_directions(inverse, group, turned, scale, NEARLY, busy, r, t, p, db)
+        for k in range(g):
+            if busy[k]:
+                put_direction(inverse, bias, weights[k], t[k], p[k])
+        if fill_outputs(K, p, db, busy, w) == 0:
             return
         for k in range(g):
-            if not running[k]:
+            if not busy[k]:
                 continue
-            rows, ratio = (folds.starts[numbers[k]], folds.starts[numbers[k] + 1]), 1.0 + group.shorter[k]
-            point = Point(a[k], f[k], error[k], weights[k], slope[k], curvature[k], c[k])
-            step = Step(p[k], db[k], w[k], n * EPS * (size_of(p[k], lengths) + abs(db[k])))
-            norm, left = length_of(inverse, ratio, steep, lengths, point, step)
-            theta, most, hopeful, reach = 0.0, 0.0, 1.0, norm + left
-            if not sharp[k]:
-                hopeful, _ = slopes_around(
-                    loss, objective, inverse, ratio, (bend, steep), lengths, point, step, reach, smaller, room
-                )
-                if USEFUL < hopeful < GENTLE:
-                    sharpen(inverse, off, more[k], group, k, weights[k], spread[k], products)
-                    sharp[k] = True
-            if hopeful > USEFUL:
-                theta, most = slopes_around(
-                    loss, objective, inverse, ratio, (bend, steep), lengths, point, step, reach, spread[k], room
-                )
-            if theta > 0.0:
-                away = max(1.0 / theta - 1.0, 1.0 - 1.0 / most) * norm + left
-                for j in range(rows[0], rows[1]):
-                    rounding = (error[k] + step.error) * lengths[j] + FEW * EPS * (abs(f[k, j]) + abs(w[k, j]))
-                    cut(f[k, j] - w[k, j], away * spread[k, j] + rounding, j, held)
-                    half = 0.5 / theta
-                    cut(f[k, j] - half * w[k, j], half * reach * spread[k, j] + rounding, j, held)
-            running[k] = norm < SLOWER * before[k] and not narrow(loss, objective, rows, held)
-            before[k] = norm
+            mu = 2.0 * folds.left[numbers[k]] * lam
             for i in range(n):
-                f[k, i] -= w[k, i]
+                _, slope[i], curvature[i] = loss(y[i], f[k, i], parameters)
+                c[i] = weights[k, i] * slope[i] + mu * a[k, i]
+                p[k, i], w[k, i] = -p[k, i], -w[k, i]
+            db[k] = -db[k]
+            root = spread_around(weights[k], curvature, lengths, mu, bias, spread)
+            point = Point(a[k], f[k], error[k], weights[k], slope, curvature, c)
+            step = Step(p[k], db[k], w[k], n * EPS * (size_of(p[k], lengths) + abs(db[k])))
+            norm, short = length_of(root, mu, 1.0, spread, around.steep, lengths, point, step)
+            steepest, reach = (around.bend, around.steep), norm + short
+            theta, most = slopes_around(loss, objective, root, 1.0, steepest, lengths, point, step, reach, spread, room)
+            lo, hi = folds.starts[numbers[k]], folds.starts[numbers[k] + 1]
+            if theta > 0.0:
+                away, half = max(1.0 / theta - 1.0, 1.0 - 1.0 / most) * norm + short, 0.5 / theta
+                for j in range(lo, hi):
+                    rounding = (error[k] + step.error) * lengths[j] + FEW * EPS * (abs(f[k, j]) + abs(w[k, j]))
+                    cut(f[k, j] - w[k, j], away * spread[j] + rounding, j, held)
+                    cut(f[k, j] - half * w[k, j], half * reach * spread[j] + rounding, j, held)
+            wide[k] = not narrow(loss, objective, lo, hi, held)
+            busy[k] = wide[k] and norm < CLOSE
+            for i in range(n):
                 a[k, i] -= p[k, i]
+                f[k, i] -= w[k, i]
             b[k] -= db[k]
             error[k] += step.error + EPS * (size_of(a[k], lengths) + abs(b[k]))
+
+
+@inline
+def spread_around(weights, curvature, lengths, mu, bias, spread):
+    """Fill ``spread (n,)`` with bounds of ``(psi_j' H^-1 psi_j)^1/2``; return ``D^1/2`` (n,).
+
+    Without a bias ``||psi_j|| / mu^1/2`` is one, and ``D_j^-1/2`` is another one on rows that are kept. With a bias
+    ``psi_j = (psi_j - m) + m`` and ``m = sum_T D_i psi_i / sum_T D_i``: the first has no part along the bias, and
+    ``(sum_T D_i) m m' <= sum_T D_i psi_i psi_i' <= H``.
+    """
+    n, total, length = weights.size, 0.0, 0.0
+    root, more = np.empty(n), 1.0 + n * EPS
+    for i in range(n):
+        D = max(weights[i] * curvature[i], LEAST) if weights[i] > 0.0 else 0.0
+        root[i] = np.sqrt(D)
+        total += D
+        length += D * lengths[i]
+    of_bias = (length / total / np.sqrt(mu) + 1.0 / np.sqrt(total)) if bias else 0.0
+    for i in range(n):
+        spread[i] = more * (lengths[i] / np.sqrt(mu) + of_bias)
+        if root[i] * spread[i] > 1.0:
+            spread[i] = 1.0 / root[i]
+    return root
 
 
 @inline
@@ -195,11 +286,11 @@ def cut(middle, radius, j, held):
 
 
 @inline
-def narrow(loss, objective, rows, held):
-    """Say whether intervals of the rows of a fold add next to nothing to its losses."""
+def narrow(loss, objective, lo, hi, held):
+    """Say whether intervals of the rows from lo to below hi add next to nothing to their losses."""
     y, s, _, parameters, _ = objective
     width, total = 0.0, 0.0
-    for j in range(rows[0], rows[1]):
+    for j in range(lo, hi):
         if not (np.isfinite(held.low[j]) and np.isfinite(held.high[j])):
             return False
         at_low, _, _ = loss(y[j], held.low[j], parameters)

@@ -150,11 +150,8 @@ def refit_folds_finely(K, V, objective, loss, fit, folds, order, tol, held):
     """Do what ``refit_folds`` does with an inverse in float64, for smaller ridges: its arguments are the same."""
     wanted = wanted_folds(V, held)
     if wanted.size > 0:
-        ridge = 2.0 * folds.left[wanted[0]] * objective.lam
-        n, bias = fit.f.size, objective.bias
-        root, M = raised_root(K, fit, ridge), np.empty((n + bias, n + bias))
-        if scaled_inverse(K, bias, np.arange(n), root, ridge, M) == 0:
-            inverse = Inverse(M, root, ridge, FINER * off_in_single(K, fit, ridge))
+        inverse, failed = fine_inverse(K, objective, fit, 2.0 * folds.left[wanted[0]] * objective.lam)
+        if not failed:
             refit_groups(K, inverse, objective, loss, fit, folds, wanted, tol, held)
 
 
@@ -198,6 +195,15 @@ def raised_root(K, fit, ridge):
     for i in range(n):
         root[i] = np.sqrt(max(fit.d2[i], least))
     return root
+
+
+@inline
+def fine_inverse(K, objective, fit, ridge):
+    """Return the ``Inverse`` in float64, and whether there is none."""
+    n, bias = fit.f.size, objective.bias
+    root, M = raised_root(K, fit, ridge), np.empty((n + bias, n + bias))
+    failed = scaled_inverse(K, bias, np.arange(n), root, ridge, M) != 0
+    return Inverse(M, root, ridge, FINER * off_in_single(K, fit, ridge)), failed
 
 
 @inline
@@ -282,11 +288,7 @@ def refit_group(K, inverse, objective, loss, fit, folds, numbers, tol, held):
         for k in range(g):
             if not running[k]:
                 continue
-            for i in range(n):
-                p[k, i] = root[i] * (p[k, i] - t[k, i]) / inverse.ridge
-                t[k, i] /= root[i]
-            if bias:
-                balance(p[k], weights[k])
+            put_direction(inverse, bias, weights[k], t[k], p[k])
             q1, q2 = inner(a[k], t[k]) - change[k] * sum_of(a[k]), inner(p[k], t[k])
             slope = inner(d1[k], t[k]) / left[k] + 2.0 * lam * q1
             settled = 0.0 <= slope <= tol * J[k] and rounding[k] <= tol * tol  # rounding is all that is left
@@ -381,6 +383,16 @@ def balance(a, weights):
     for i in range(a.size):
         if weights[i] > 0.0:
             a[i] -= total / count
+
+
+@inline
+def put_direction(inverse, bias, weights, t, p):
+    """Turn what ``find_directions`` found into the outputs ``t (n,)`` and coefficients ``p (n,)`` of a step."""
+    for i in range(p.size):
+        p[i] = inverse.root[i] * (p[i] - t[i]) / inverse.ridge
+        t[i] /= inverse.root[i]
+    if bias:
+        balance(p, weights)
 
 
 @inline

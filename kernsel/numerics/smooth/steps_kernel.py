@@ -23,12 +23,12 @@ from kernsel.numerics.smooth.objective import inner_above
 from kernsel.numerics.smooth.refits_kernel import (
     GROUP,
     MOST_GRADIENTS,
-    balance,
     fill_outputs,
     find_directions,
     first_step,
     gather,
     inverse_for_all,
+    put_direction,
 )
 
 MOST_ROUNDS = 6
@@ -47,12 +47,17 @@ def newton_steps(K, V, objective, loss, fit, folds, order, trust, held):
 
     Its arguments are those of ``heldout.UPDATE``.
     """
-    t = folds.left.size
-    for fold in range(t):
+    for fold in range(folds.left.size):
         held.status[fold] = UNFINISHED
     inverse, failed = inverse_for_all(K, objective, fit, 2.0 * folds.left[0] * objective.lam, BORNE)
-    if failed:
-        return
+    if not failed:
+        take_steps_together(K, inverse, objective, loss, fit, folds, order, trust, held)
+
+
+@inline
+def take_steps_together(K, inverse, objective, loss, fit, folds, order, trust, held):
+    """Take the steps of all folds, which are ``UNFINISHED``, by an ``Inverse`` in float32."""
+    t = folds.left.size
     for first in range(0, t, GROUP):
         step_group(K, inverse, objective, loss, fit, folds, np.arange(first, min(first + GROUP, t)), trust, held)
     if order > 0:
@@ -94,11 +99,7 @@ def step_group(K, inverse, objective, loss, fit, folds, numbers, trust, held):
             if not running[k]:
                 continue
             promise = 0.0
-            for i in range(n):
-                p[k, i] = root[i] * (p[k, i] - t[k, i]) / inverse.ridge
-                t[k, i] /= root[i]
-            if bias:
-                balance(p[k], weights[k])
+            put_direction(inverse, bias, weights[k], t[k], p[k])
             mu = 2.0 * folds.left[numbers[k]] * lam
             for i in range(n):
                 if weights[k, i] > 0.0:
