@@ -38,9 +38,9 @@ APART = 256.0
 FAR = 0.1
 """Where what is known between two fits leaves a gap of such a share, there is one more half way."""
 
-MORE, MORE_IN_PIECES = 6, 56
-"""So many more fits at the most: one for each part on both sides of a value of lambda. Losses with kinks need more, and
-their fits take less of the time of a selection."""
+MORE, MORE_WITH_KINKS = 6, 56
+"""So many more fits at the most: one for each part on both sides of a value of lambda. Losses with kinks that were made
+smooth need more, and few of their rows are curved, so that these take less of the time of a selection."""
 
 MORE_BYTES = 2**28
 """Solutions without each fold of the fits half way may take so much memory."""
@@ -256,7 +256,7 @@ class Proof:
         paths = self._paths(kernel, learner, points)
         least, lams = self._least_between(paths, np.arange(points.size - 1)), paths[0].lams
         each = 8 * len(self.board.rows.Y) * sum(rows.n * rows.left.size for rows in self.board.deals)
-        more = min(MORE_IN_PIECES if learner.loss.piecewise_quadratic else MORE, MORE_BYTES // each)
+        more = min(MORE if getattr(learner.loss, "smoothing", None) is None else MORE_WITH_KINKS, MORE_BYTES // each)
         while self.until.left and more > 0:
             far = np.flatnonzero(least < (1.0 - FAR) * lowest)
             far = np.sort(far[np.argsort(least[far], kind="stable")][:more])

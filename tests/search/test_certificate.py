@@ -140,7 +140,7 @@ def test_more_fits_half_way_leave_less_open_and_are_no_more_than_may_be(learner,
     monkeypatch.setattr(certificate, "FAR", 0.0)
     found = []
     for more in (0, 8, 40):
-        monkeypatch.setattr(certificate, "MORE_IN_PIECES" if learner == "svm" else "MORE", more)
+        monkeypatch.setattr(certificate, "MORE_WITH_KINKS" if learner == "svm" else "MORE", more)
         made.clear()
         found.append(proof.between(best.key, best.value))
         # First the fits that are there in any case; then all of a path, and those of them that are new.
