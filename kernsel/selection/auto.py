@@ -42,7 +42,7 @@ from kernsel.numerics.runtime.threads import share_each
 from kernsel.parts import has_square_loss
 from kernsel.paths import make_path
 from kernsel.protocols import Learner
-from kernsel.protocols.kernels import SupportsRanks
+from kernsel.protocols.kernels import SupportsViews
 from kernsel.representation.problem import Problem
 from kernsel.search.scales import Family
 from kernsel.types import Array
@@ -273,9 +273,9 @@ def candidates(
 def _further(leading: Sequence[Learnt], X: Array, priors: Sequence[float | None]) -> list[Job]:
     """Return what else is learnt of the leading profiles: with wider priors, and, with the widest one, with ranks."""
     wider = [(lead.profile.kernel, sigma, None) for lead in leading for sigma in priors[1:]]
-    able = [lead.profile.kernel for lead in leading if isinstance(lead.profile.kernel, SupportsRanks)]
+    able = [lead.profile.kernel for lead in leading if isinstance(lead.profile.kernel, SupportsViews)]
     ranked = [(kernel.with_ranks(X), priors[-1], None) for kernel in able]
-    return [*wider, *(job for job in ranked if job[0].ranked)]
+    return [*wider, *(job for job in ranked if job[0].views)]
 
 
 def _together(best: Sequence[Learnt], rows: Partition, learner: Learner, seed: int) -> tuple[list[Learnt], list[str]]:
@@ -312,7 +312,7 @@ def best_of_each_profile(learnt: Sequence[Learnt]) -> list[Learnt]:
     """Return the best of each profile by its loss, whatever its prior and with ranks or without, the best one first."""
     best: dict[str, Learnt] = {}
     for each in sorted(learnt, key=lambda each: each.loss):
-        best.setdefault(kind_of(each.kernel, ranks=False), each)
+        best.setdefault(kind_of(each.kernel, views=False), each)
     return list(best.values())
 
 
@@ -403,13 +403,14 @@ def square_loss(task: str) -> Lssvm | Krr:
     return Lssvm() if task == "classification" else Krr()
 
 
-def kind_of(kernel: Kernel, ranks: bool = True) -> str:
-    """Return the name of a kernel with its profile, if it has one, and with ``ranks`` whether it sees any.
+def kind_of(kernel: Kernel, views: bool = True) -> str:
+    """Return the name of a kernel with its profile, if it has one, and with ``views`` what it sees beside values.
 
     Those of a sum have "+" between.
     """
     if isinstance(kernel, Combined):
-        return " + ".join(dict.fromkeys(kind_of(part, ranks) for part in kernel.parts))
+        return " + ".join(dict.fromkeys(kind_of(part, views) for part in kernel.parts))
     profile = kernel.parameters.get("profile")
     name = kernel.name if profile is None else f"{kernel.name}(profile={profile})"
-    return f"{name} with ranks" if ranks and isinstance(kernel, SupportsRanks) and kernel.ranked else name
+    told = kernel.views_told if views and isinstance(kernel, SupportsViews) else ""
+    return f"{name} with {told}" if told else name

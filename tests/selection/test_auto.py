@@ -179,7 +179,7 @@ def test_the_sum_of_the_best_profiles_is_compared_and_learnt_anew():
     data = from_arrays(X, y, standardize=True)
     with threads.one_blas_thread():
         learnt = automatic.candidates(data, Krr(), "normal", automatic.PRIORS["regression"], 0)
-        assert len({automatic.kind_of(each.kernel, ranks=False) for each in learnt.parts}) == automatic.KEPT
+        assert len({automatic.kind_of(each.kernel, views=False) for each in learnt.parts}) == automatic.KEPT
         losses = [each.loss for each in learnt.parts]
         assert losses == sorted(losses)
         summed = next(each for each in learnt.learnt if each.is_sum)
