@@ -179,7 +179,9 @@ def _with_views(graph: _Graph, kernel: SupportsViews, X: str) -> str:
             centred = graph.add("Sub", logs, graph.constant(view.centre))
             beside.append(graph.add("Div", centred, graph.constant(view.spread)))
         else:
-            raise ModelError(f"kernel '{kernel.name}' has no graph in ONNX: its view{view.ending} has none")
+            raise ModelError(
+                f"a kernel with a feature's{view.ending} has no graph in ONNX: leave that out of the kernel"
+            )
     return graph.add("Concat", X, *beside, axis=1)
 
 

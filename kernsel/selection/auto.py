@@ -18,6 +18,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -30,12 +31,13 @@ from kernsel.journal import remember
 from kernsel.kernels import Kernel, Statistics, parse, short
 from kernsel.kernels.base import Combined, names_of
 from kernsel.learners import Krr, Lssvm
+from kernsel.learning.better import LOWER, Learning, learn_if_better
 from kernsel.learning.metric import LearntMetric, turned
 from kernsel.learning.profile import LearntProfile, Priors, learn_profile
 from kernsel.learning.quasinewton import Descent
 from kernsel.learning.start import deal_rows, subsample
-from kernsel.learning.summed import LearntSum, learn_sum, linear_kernel
-from kernsel.learning.together import learn_if_better
+from kernsel.learning.summed import LearntSum, learn_sum, learn_wider, linear_kernel
+from kernsel.learning.together import LearntTogether, learn_together
 from kernsel.numerics.points import is_sparse
 from kernsel.numerics.runtime.once import once
 from kernsel.numerics.runtime.threads import share_each
@@ -250,13 +252,15 @@ def candidates(
     leading = sorted(found, key=lambda each: each.loss)[:LEADERS]
     more, failed = _learn(few, rows, square, _further(leading, rows.X, priors), seed)
     best = best_of_each_profile([*found, *more])[:KEPT]
+    logged = _logged(best, few, rows, dataset.encoder.zeros, square, seed) if dataset.task == "regression" else []
     if few is not rows:
         ends = [each.profile for each in best if isinstance(each.profile, LearntProfile)]
         best, _ = _learn(rows, rows, square, [(end.kernel, end.sigma, end.descent) for end in ends], seed)
     best.sort(key=lambda each: each.loss)
     chosen, unsummed = _together(best, rows, square, seed)
     if dataset.task == "regression":
-        chosen = [_relearnt_together(each, some, rows, square, seed) for each in chosen]
+        chosen = [_relearnt(each, logged, some, rows, square, seed) for each in chosen]
+    parts = _parts(best, chosen, rows, square)
     if best and METRICS[effort]:
         chosen += learn_turned(rows, best[0], square, effort, seed)
     same = has_square_loss(learner)
@@ -267,7 +271,7 @@ def candidates(
         families.append(Family(tuple(scale.kernel for scale in scales), lam))
         learnt += scales
     notes = [*notes, *failed, *unsummed]
-    return Candidates(widths, families, learnt, best, rows.n, notes, time.perf_counter() - started)
+    return Candidates(widths, families, learnt, parts, rows.n, notes, time.perf_counter() - started)
 
 
 def _further(leading: Sequence[Learnt], X: Array, priors: Sequence[float | None]) -> list[Job]:
@@ -287,25 +291,71 @@ def _together(best: Sequence[Learnt], rows: Partition, learner: Learner, seed: i
         found = learn_sum(rows, profiles, learner, linear_kernel(rows), seed=seed)
     except SelectionError as error:
         return list(best), [f"kernel: weights of a sum of kernels can't be learnt ({error})"]
-    if len(found.profiles) == 1 and found.linear is None:
-        return [each for each in best if each.profile is found.profiles[0]], []
-    return [Learnt(found, 1.0, math.nan)], []
+    return [Learnt(_as_one(found), 1.0, math.nan)], []
 
 
-def _relearnt_together(summed: Learnt, dataset: Dataset, rows: Partition, learner: Learner, seed: int) -> Learnt:
-    """Return a sum with relevances that were learnt with its weights, where that is better on unseen rows.
+def _logged(
+    best: Sequence[Learnt], few: Partition, rows: Partition, zeros: Array, learner: Learner, seed: int
+) -> list[LearntProfile]:
+    """Return the best profiles with logarithms beside values, if those of the very best lower its leave-one-out loss.
 
-    These are dealt as for cross-validation, groups and copies of a row in one block.
+    These are learnt on a few rows, as the profiles were.
     """
-    if not isinstance(summed.profile, LearntSum):
-        return summed
+    jobs: list[Job] = []
+    for profile in (each.profile for each in best):
+        if isinstance(profile, LearntProfile) and isinstance(profile.kernel, SupportsViews):
+            beside = profile.kernel.with_logs(rows.X, zeros)
+            if len(beside.views) > len(profile.kernel.views):
+                jobs.append((beside, profile.sigma, None))
+    first, _ = _learn(few, rows, learner, jobs[:1], seed)
+    if not first or not first[0].loss < LOWER * best[0].loss:
+        return []
+    others, _ = _learn(few, rows, learner, jobs[1:], seed)
+    return [each.profile for each in (*first, *others) if isinstance(each.profile, LearntProfile)]
+
+
+def _relearnt(
+    each: Learnt, logged: Sequence[LearntProfile], dataset: Dataset, rows: Partition, learner: Learner, seed: int
+) -> Learnt:
+    """Return a sum with kernels of logarithms, and with relevances learnt with its weights, each where it is better.
+
+    That is on unseen rows. These are dealt as for cross-validation, groups and copies of a row in one block.
+    """
+    learnt = each.profile
+    if isinstance(learnt, LearntMetric) or (isinstance(learnt, LearntProfile) and not logged):
+        return each
     try:
         dealt = deal_rows(dataset, BLOCKS, seed)
     except OptionError:  # there are too few groups to find out
-        return summed
+        return each
     blocks = [dealt.order[lo:hi] for lo, hi in pairwise(dealt.starts)]
-    given = rows, summed.profile, learner, blocks, seed
-    return replace(summed, profile=remember("together", given, lambda: learn_if_better(*given)))
+
+    def better(begun: LearntSum, stage: str, learn: Learning, *more: object) -> LearntSum:
+        given = rows, begun, learner, blocks, seed, *more
+        return remember(stage, given, lambda: learn_if_better(rows, begun, learner, blocks, learn, seed))
+
+    found = begun = learnt if isinstance(learnt, LearntSum) else LearntSum((learnt,), (1.0,), learnt.ridge)
+    if logged:
+        found = better(found, "logs", partial(learn_wider, logged), logged)
+    if isinstance(_as_one(found), LearntSum):
+        found = better(found, "together", learn_together)
+    return each if found is begun else Learnt(_as_one(found), 1.0, math.nan)
+
+
+def _as_one(found: LearntSum) -> LearntSum | LearntProfile:
+    """Return a sum, or the kernel that has all of the weight in it."""
+    return found.profiles[0] if len(found.profiles) == 1 and found.linear is None else found
+
+
+def _parts(best: Sequence[Learnt], chosen: Sequence[Learnt], rows: Partition, learner: Learner) -> list[Learnt]:
+    """Return the profiles, and those that were put into the sum of them since, the lowest leave-one-out loss first."""
+    known = {each.profile.kernel for each in best}
+    used: list[LearntProfile | LearntMetric] = []
+    for each in chosen:
+        learnt = each.profile.apart if isinstance(each.profile, LearntTogether) else each.profile
+        used += learnt.profiles if isinstance(learnt, LearntSum) else (learnt,)
+    new = [each for each in used if isinstance(each, LearntProfile) and each.kernel not in known]
+    return sorted([*best, *(Learnt(each, 1.0, _loss(rows, each, learner)) for each in new)], key=lambda each: each.loss)
 
 
 def best_of_each_profile(learnt: Sequence[Learnt]) -> list[Learnt]:
@@ -364,14 +414,9 @@ def _learn(
         kernel, sigma, begun = job
         try:
             profile = learn_profile(few, kernel, learner, sigma, seed=seed, begun=begun)
-            path = make_path(Problem(rows, profile.kernel, None), learner, [profile.ridge / rows.total])
-            held = path.exact()
-            if held.failed[0] is not None:
-                raise SelectionError(held.failed[0])
+            return Learnt(profile, 1.0, _loss(rows, profile, learner))
         except SelectionError as error:
             return f"kernel: relevances of {short(kernel)} can't be learnt ({error})"
-        loss = float(rows.mean(learner.loss.value(rows.Y, held.f[:, 0]).mean(axis=0)))
-        return Learnt(profile, 1.0, loss)
 
     def kept(job: Job) -> Learnt | str:
         return remember("learnt", (few, rows, learner, seed, *job), lambda: one(job))
@@ -383,6 +428,15 @@ def _learn(
         else:
             failed.append(each)
     return found, failed
+
+
+def _loss(rows: Partition, profile: LearntProfile, learner: Learner) -> float:
+    """Return the mean leave-one-out loss with a profile; SelectionError without a fit."""
+    path = make_path(Problem(rows, profile.kernel, None), learner, [profile.ridge / rows.total])
+    held = path.exact()
+    if held.failed[0] is not None:
+        raise SelectionError(held.failed[0])
+    return float(rows.mean(learner.loss.value(rows.Y, held.f[:, 0]).mean(axis=0)))
 
 
 def learn_turned(rows: Partition, best: Learnt, learner: Learner, effort: str, seed: int) -> list[Learnt]:
