@@ -2,11 +2,11 @@
 
 Relevances are learnt by the evidence of the square loss, with a log-normal prior that keeps them from over-fitting, on
 up to a thousand rows; of the leading profiles also with ranks of features beside their values. The best of them are one
-kernel together: their sum, whose weights the evidence learns, too; relevances of all of them are learnt again with the
-weights where that is better on rows that had no part in it. Times a few common factors it stands beside kernels
-of one width in one search: the learner in use, the criterion, verification and the rule of choice decide between them
-as between any others. That is fair with the prior. The error that is reported is not of that search: relevances and
-weights are learnt anew without each fold, whose rows are then predicted.
+kernel together: their sum, whose weights the evidence learns, too. Kernels of logarithms join the sum, and relevances
+of all of them are learnt again with the weights, each where that is better on rows that had no part in it. Times a few
+common factors it stands beside kernels of one width in one search: the learner in use, the criterion, verification and
+the rule of choice decide between them as between any others. That is fair with the prior. The error that is reported is
+not of that search: relevances and weights are learnt anew without each fold, whose rows are then predicted.
 
 A metric that turns axes is learnt, too. Leave-one-out over-rates it: it stands for choice only if it is the better one
 on rows that had no part in learning, twice: on a part of the rows, and where it is learnt anew without each fold.
@@ -227,20 +227,7 @@ def candidates(
     started = time.perf_counter()
     widths, profiles = [parse(text) for text in WIDTHS[effort]], profiles_of(effort, dataset.task)
     least, groups = min(dataset.n, ROWS[effort]), dataset.encoder.groups
-    count = len(groups) or dataset.d
-    reason = (
-        None
-        if not profiles
-        else "there is one feature only"
-        if count == 1
-        else f"there are more than {FEATURES} features"
-        if count > FEATURES
-        else "the rows are sparse"
-        if is_sparse(dataset.X)
-        else f"there are fewer than {FEWEST} rows"
-        if least < FEWEST
-        else ""
-    )
+    reason = _why_none(dataset, least) if profiles else None
     if reason != "":
         notes = [] if reason is None else [f"kernel: no relevance for each feature, for {reason}"]
         return Candidates(widths, [], [], [], 0, notes, time.perf_counter() - started)
@@ -292,6 +279,22 @@ def _together(best: Sequence[Learnt], rows: Partition, learner: Learner, seed: i
     except SelectionError as error:
         return list(best), [f"kernel: weights of a sum of kernels can't be learnt ({error})"]
     return [Learnt(_as_one(found), 1.0, math.nan)], []
+
+
+def _why_none(dataset: Dataset, rows: int) -> str:
+    """Return why there is no relevance for each feature, learnt on so many rows; nothing if there is."""
+    count = len(dataset.encoder.groups) or dataset.d
+    return (
+        "there is one feature only"
+        if count == 1
+        else f"there are more than {FEATURES} features"
+        if count > FEATURES
+        else "the rows are sparse"
+        if is_sparse(dataset.X)
+        else f"there are fewer than {FEWEST} rows"
+        if rows < FEWEST
+        else ""
+    )
 
 
 def _logged(
