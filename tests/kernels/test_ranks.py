@@ -83,6 +83,7 @@ def test_derivatives_are_the_differences(kernel):
 def test_text_and_description_lead_back(kernel):
     assert kernels.parse(str(kernel)) == kernel
     assert kernels.from_spec(json.loads(json.dumps(kernel.spec()))) == kernel
+    assert not {"logged", "logs"} & kernel.spec()["parameters"].keys()  # so that files without them are read as well
 
 
 def test_a_relevance_is_shared_between_value_and_rank():

@@ -217,7 +217,8 @@ def test_logarithms_that_say_nothing_are_left_out_before_they_take_time(monkeypa
     data = from_arrays(X, X[:, 0] + np.sin(6 * X[:, 1]) + 0.1 * rng.normal(size=120), standardize=True)
     assert ARD((1.0,) * 3).with_logs(data.X, data.encoder.zeros).logged == (0, 1, 2)
     monkeypatch.setattr(automatic, "learn_wider", pytest.fail)
-    found = automatic.candidates(data, Krr(), "normal", automatic.PRIORS["regression"], 0)
+    with threads.one_blas_thread():
+        found = automatic.candidates(data, Krr(), "normal", automatic.PRIORS["regression"], 0)
     assert not any("logs" in automatic.kind_of(each.kernel) for each in [*found.learnt, *found.parts])
 
 
@@ -235,8 +236,8 @@ def test_classes_have_no_logarithms(monkeypatch):
     monkeypatch.setattr(automatic, "_logged", pytest.fail)
     X, y = over_powers_of_ten(60)
     data = from_arrays(X, y > 0, standardize=True)
-    found = automatic.candidates(data, Lssvm(), "thorough", automatic.PRIORS["classification"], 0)
-    assert found.parts
+    with threads.one_blas_thread():
+        assert automatic.candidates(data, Lssvm(), "thorough", automatic.PRIORS["classification"], 0).parts
 
 
 def test_the_sum_of_the_best_profiles_is_compared_and_learnt_anew():
