@@ -302,7 +302,9 @@ def _logged(
 ) -> list[LearntProfile]:
     """Return the best profiles with logarithms beside values, if those of the very best lower its leave-one-out loss.
 
-    These are learnt on a few rows, as the profiles were.
+    These are learnt on a few rows, as the profiles were, from their relevances. Of 222 draws of 74 tables of up to 1000
+    rows 13 are tried on unseen rows and 9 of them taken, whose test error is .87 of what it was and at the most 1.013;
+    taken everywhere it would be up to 1.11.
     """
     jobs: list[Job] = []
     for profile in (each.profile for each in best):
@@ -357,8 +359,15 @@ def _parts(best: Sequence[Learnt], chosen: Sequence[Learnt], rows: Partition, le
     for each in chosen:
         learnt = each.profile.apart if isinstance(each.profile, LearntTogether) else each.profile
         used += learnt.profiles if isinstance(learnt, LearntSum) else (learnt,)
+
+    def loss(profile: LearntProfile) -> float:
+        try:
+            return _loss(rows, profile, learner)
+        except SelectionError:
+            return math.inf  # it has a fit in the sum, and none by itself
+
     new = [each for each in used if isinstance(each, LearntProfile) and each.kernel not in known]
-    return sorted([*best, *(Learnt(each, 1.0, _loss(rows, each, learner)) for each in new)], key=lambda each: each.loss)
+    return sorted([*best, *(Learnt(each, 1.0, loss(each)) for each in new)], key=lambda each: each.loss)
 
 
 def best_of_each_profile(learnt: Sequence[Learnt]) -> list[Learnt]:
