@@ -124,6 +124,13 @@ class Encoder:
         coded = (len(self._coded(name)) for name in self.categories)
         return (*[1] * len(self.numeric), *coded, *[1] * len(self.gaps))
 
+    @property
+    def zeros(self) -> Array:
+        """Where 0 is of each encoded feature, (d,): NaN of categories and gaps, which have no units."""
+        found = np.full(len(self.features), np.nan)
+        found[: self.mean.size] = -self.mean / self.scale
+        return found
+
     def _coded(self, name: str) -> list[str]:
         """Return the names of the 0/1 columns that a column of categories becomes."""
         others = [f"{name} is rare"] * (name in self.pooled) + [f"{name} is new"] * (self.coding == HAMMING)

@@ -25,7 +25,7 @@ from kernsel.heldout.errors import Errors
 from kernsel.heldout.standard_error import corrected_error
 from kernsel.journal import remember
 from kernsel.kernels import Kernel, short
-from kernsel.kernels.ranks import by_feature
+from kernsel.kernels.views import by_feature
 from kernsel.learning import LearnedKernel, learn_on_dataset
 from kernsel.numerics.runtime.threads import one_blas_thread, share_each
 from kernsel.selection.plan import Plan

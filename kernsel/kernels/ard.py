@@ -99,6 +99,11 @@ class ARD(Relevances):
     quantiles : tuple of float
         That ranks are read off, as many for each ranked feature: at equal steps of probability, ascending, in units of
         the features as the kernel sees them, which a selection standardises.
+    logged : tuple of int
+        Features that have a logarithm beside their value: their relevances come last.
+    logs : tuple of float
+        Four numbers for each logged feature x, as the kernel sees it: shift, least argument, centre and spread of
+        ``(log max(x + shift, least) - centre) / spread``.
 
     Notes
     -----
@@ -163,6 +168,11 @@ class ARDLaplacian(Relevances):
     quantiles : tuple of float
         That ranks are read off, as many for each ranked feature: at equal steps of probability, ascending, in units of
         the features as the kernel sees them, which a selection standardises.
+    logged : tuple of int
+        Features that have a logarithm beside their value: their relevances come last.
+    logs : tuple of float
+        Four numbers for each logged feature x, as the kernel sees it: shift, least argument, centre and spread of
+        ``(log max(x + shift, least) - centre) / spread``.
 
     Notes
     -----
@@ -222,6 +232,11 @@ class ARDPolynomial(Relevances):
     quantiles : tuple of float
         That ranks are read off, as many for each ranked feature: at equal steps of probability, ascending, in units of
         the features as the kernel sees them, which a selection standardises.
+    logged : tuple of int
+        Features that have a logarithm beside their value: their relevances come last.
+    logs : tuple of float
+        Four numbers for each logged feature x, as the kernel sees it: shift, least argument, centre and spread of
+        ``(log max(x + shift, least) - centre) / spread``.
 
     Notes
     -----

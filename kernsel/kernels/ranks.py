@@ -11,11 +11,14 @@ feature with ties, count as one, of their mean probability. Beyond the outer qua
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kernsel.kernels.views import RANK, says_more
 from kernsel.types import Array
 
 QUANTILES = 16
@@ -24,15 +27,31 @@ QUANTILES = 16
 DIGITS = 3
 """Quantiles are rounded, to be short in texts and files: to so many digits of the least difference of two of them."""
 
-STRAIGHT = 0.97
-"""Correlation of values and ranks from which the ranks say little that the values don't. A normal feature has about
-.975, and .96 to .985 where rows are some hundred."""
-
-RANK = " (rank)"
-"""What the name of a rank's relevance adds to that of the feature: more than once where names of features end so."""
-
 FEWEST = 3
 """A feature of fewer values has ranks that are a linear function of them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rank:
+    """The rank of a feature, as a view of a column.
+
+    Parameters
+    ----------
+    feature : int
+    values, ranks : (m,) arrays
+        The rank is linear between, and stays beyond.
+    """
+
+    ending: ClassVar[str] = RANK
+
+    feature: int
+    values: Array
+    ranks: Array
+
+    def __call__(self, x: Array) -> Array:
+        """Return the ranks of values."""
+        found: Array = np.interp(x, self.values, self.ranks)
+        return found
 
 
 def curve_of(quantiles: Array) -> tuple[Array, Array]:
@@ -51,24 +70,6 @@ def rounded(quantiles: Array) -> Array:
     return found
 
 
-def rank_ending(features: Sequence[str]) -> str:
-    """Return what the names of ranks end with, and no name of a feature does."""
-    ending = RANK
-    while any(name.endswith(ending) for name in features):
-        ending += RANK
-    return ending
-
-
-def by_feature(relevances: Mapping[str, float], features: Sequence[str]) -> dict[str, float]:
-    """Return the relevance of each of the features with that of its rank added: 0 where neither counts."""
-    found, ending = dict(relevances), rank_ending(features)
-    for name in relevances:
-        feature = name.removesuffix(ending)
-        if feature != name and feature in found:
-            found[feature] += found.pop(name)
-    return found
-
-
 def quantiles_of(X: ArrayLike, features: Sequence[int]) -> tuple[list[int], Array]:
     """Return which of some features have ranks that say something else than the values, and their quantiles (r, m)."""
     rows, steps = np.asarray(X, np.float64), np.linspace(0.0, 1.0, QUANTILES)
@@ -77,9 +78,8 @@ def quantiles_of(X: ArrayLike, features: Sequence[int]) -> tuple[list[int], Arra
     for j in features:
         x = rows[:, j]
         q = rounded(np.quantile(x, steps))
-        if np.unique(x).size >= FEWEST and np.unique(q).size >= FEWEST:
-            u = np.interp(x, *curve_of(q))
-            if np.corrcoef(x, u)[0, 1] <= STRAIGHT:
-                found.append(j)
-                quantiles.append(q)
+        many = min(np.unique(x).size, np.unique(q).size) >= FEWEST
+        if many and says_more(x, np.interp(x, *curve_of(q))):
+            found.append(j)
+            quantiles.append(q)
     return found, np.array(quantiles)

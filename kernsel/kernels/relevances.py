@@ -3,8 +3,9 @@
 A relevance of 0 takes the feature out. The features of a group share one: on 0/1 columns that are the categories of a
 column, ``r^2`` and the sum of absolute differences are ``2 theta [x is not z]``, the Hamming distance.
 
-Some features may have a rank beside their value, with a relevance of its own: the kernel then is one of ``(x, u(x))``,
-for the ranks u of :mod:`kernsel.kernels.ranks`. Their relevances come last.
+Some features may have a rank or a logarithm beside their value, with a relevance of its own: the kernel then is one of
+``(x, u(x))``, for the views u of :mod:`kernsel.kernels.ranks` and :mod:`kernsel.kernels.logs`. Their relevances come
+last: those of ranks, then those of logarithms.
 
 Nothing but the points themselves is shared between two vectors of relevances: the columns are scaled (by the roots of
 relevances, or by these themselves where differences are absolute), those of relevance 0 left out, and the compiled
@@ -26,12 +27,17 @@ from numpy.typing import ArrayLike
 
 from kernsel.errors import OptionError
 from kernsel.kernels.base import Kernel
-from kernsel.kernels.ranks import curve_of, quantiles_of, rank_ending
+from kernsel.kernels.logs import NUMBERS, Log, logs_of
+from kernsel.kernels.ranks import Rank, curve_of, quantiles_of
 from kernsel.kernels.statistics import Statistics
+from kernsel.kernels.views import View, ending_of
 from kernsel.numerics import gram, stability
 from kernsel.numerics.points import Points, as_points, columns, dense, is_sparse, squared_norms
 from kernsel.protocols import Value
 from kernsel.types import Array
+
+VIEWS = {"ranked": "a rank", "logged": "a logarithm"}
+"""Options that name features with a view beside their value, and what that is."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,8 @@ class Relevances(Kernel):
     groups: tuple[int, ...] = field(default=(), kw_only=True)
     ranked: tuple[int, ...] = field(default=(), kw_only=True)
     quantiles: tuple[float, ...] = field(default=(), kw_only=True)
+    logged: tuple[int, ...] = field(default=(), kw_only=True)
+    logs: tuple[float, ...] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -61,19 +69,27 @@ class Relevances(Kernel):
             )
         if count and (given < 2 * count or (np.diff(self._quantiles, axis=1) < 0).any()):
             raise OptionError(f"kernel '{self.name}': each ranked feature needs two quantiles or more, ascending")
+        if len(self.logs) != NUMBERS * len(self.logged) or any(min(each[1], each[3]) <= 0 for each in self._logs):
+            raise OptionError(
+                f"kernel '{self.name}': logs must be {NUMBERS} numbers for each logged feature: shift, least argument, "
+                "mean and standard deviation of the logarithms, the second and the last one greater than 0"
+            )
 
     def _read(self, name: str, value: object) -> Value:
-        if name == "ranked":
+        if name in VIEWS:
             features = tuple(value) if isinstance(value, Iterable) else (value,)
             whole = all(isinstance(e, int | np.integer) and not isinstance(e, bool) and e >= 0 for e in features)
             if not whole or len(set(features)) < len(features):
                 raise OptionError(
-                    f"kernel '{self.name}': ranked must be different whole numbers from 0, the features with a rank, "
-                    f"such as (0, 3), not {value!r}"
+                    f"kernel '{self.name}': {name} must be different whole numbers from 0, the features with "
+                    f"{VIEWS[name]}, such as (0, 3), not {value!r}"
                 )
             return tuple(map(int, features))
         if name == "quantiles":
             wanted = ", ascending, as many for each ranked feature"
+            return self._read_numbers(name, value, -math.inf, wanted) if np.asarray(value).size else ()
+        if name == "logs":
+            wanted = f", {NUMBERS} for each logged feature"
             return self._read_numbers(name, value, -math.inf, wanted) if np.asarray(value).size else ()
         if name == "groups":
             sizes = tuple(value) if isinstance(value, Iterable) else (value,)
@@ -104,7 +120,7 @@ class Relevances(Kernel):
 
     def from_isotropic(self, kernel: Any, d: int) -> Self:
         """Return the kernel of d equal relevances that equals an ``isotropic`` one with a value."""
-        return self.with_theta(kernel.scales * ((len(self.groups) or d) + len(self.ranked)))
+        return self.with_theta(kernel.scales * ((len(self.groups) or d) + len(self.views)))
 
     def tied(self, groups: Sequence[int]) -> Self:
         return self if self.groups else replace(self, groups=tuple(groups))
@@ -112,14 +128,25 @@ class Relevances(Kernel):
     def theta_names(self, features: Sequence[str]) -> list[str]:
         """Return a name for each relevance: that of the feature, or what the names of a group's features begin with.
 
-        Those of ranks follow, as ``income (rank)``.
+        Those of views follow, as ``income (rank)`` and ``income (log)``.
         """
-        ending = rank_ending(features)
-        ranks = [features[j] + ending for j in self.ranked]
+        beside = [features[view.feature] + ending_of(view.ending, features) for view in self.views]
         if not self.groups:
-            return [*features, *ranks]
+            return [*features, *beside]
         names = (features[lo:hi] for lo, hi in pairwise(accumulate(self.groups, initial=0)))
-        return [*(commonprefix(each) for each in names), *ranks]  # noqa: RUF071  # the names are no paths
+        return [*(commonprefix(each) for each in names), *beside]  # noqa: RUF071  # the names are no paths
+
+    @property
+    def views(self) -> list[View]:
+        """What is seen of features beside their values, in the order of relevances: ranks, then logarithms."""
+        ranks = (Rank(j, *curve_of(q)) for j, q in zip(self.ranked, self._quantiles, strict=True))
+        return [*ranks, *(Log(j, *numbers) for j, numbers in zip(self.logged, self._logs, strict=True))]
+
+    @property
+    def views_told(self) -> str:
+        """The kinds of the views, in words; nothing without any."""
+        kinds = [kind for kind, some in (("ranks", self.ranked), ("logs", self.logged)) if some]
+        return " and ".join(kinds)
 
     @property
     def _quantiles(self) -> Array:
@@ -128,19 +155,25 @@ class Relevances(Kernel):
         return np.array(self.quantiles).reshape(count, len(self.quantiles) // max(count, 1))
 
     @property
+    def _logs(self) -> list[tuple[float, ...]]:
+        """The numbers of each logarithm."""
+        return list(zip(*(self.logs[k::NUMBERS] for k in range(NUMBERS)), strict=True))
+
+    @property
     def _sizes(self) -> tuple[int, ...]:
-        """How many features and ranks share each relevance; nothing where each has its own."""
-        return (*self.groups, *(1,) * len(self.ranked)) if self.groups else ()
+        """How many features and views share each relevance; nothing where each has its own."""
+        return (*self.groups, *(1,) * len(self.views)) if self.groups else ()
 
     @property
-    def _and_ranks(self) -> str:
-        """How many ranks there are beside the features, in words."""
-        return f" and {len(self.ranked)} ranks" if self.ranked else ""
+    def _and_views(self) -> str:
+        """How many views there are beside the features, in words."""
+        counts = (len(self.ranked), "ranks"), (len(self.logged), "logs")
+        return "".join(f" and {count} {kind}" for count, kind in counts if count)
 
     @property
-    def unranked(self) -> Self:
-        """The kernel as a function of the features and, as further features, their ranks."""
-        return replace(self, groups=self._sizes, ranked=(), quantiles=())
+    def plain(self) -> Self:
+        """The kernel as a function of the features and, as further features, their views."""
+        return replace(self, groups=self._sizes, ranked=(), quantiles=(), logged=(), logs=())
 
     def with_ranks(self, X: ArrayLike) -> Self:
         """Return the kernel with the ranks, on the rows X (n, d), of those features whose ranks say something else.
@@ -150,34 +183,52 @@ class Relevances(Kernel):
         """
         if self.ranked:
             return self
-        sizes = self.groups or (1,) * np.shape(X)[1]
-        starts = np.cumsum((0, *sizes[:-1]))
-        ranked, quantiles = quantiles_of(X, [int(j) for j, size in zip(starts, sizes, strict=True) if size == 1])
+        ranked, quantiles = quantiles_of(X, self._single(np.shape(X)[1]))
         changed = replace(self, ranked=tuple(ranked), quantiles=tuple(quantiles.ravel().tolist()))
-        if self.theta is None or not ranked:
+        return self._sharing(changed, ranked, len(self.theta or ()) - len(self.logged))
+
+    def with_logs(self, X: ArrayLike, zeros: ArrayLike) -> Self:
+        """Return the kernel with the logarithms of features that are nowhere negative, as with ranks.
+
+        ``zeros`` (d,) is where 0 is in the units of the rows X (n, d), NaN where a feature has no logarithm.
+        """
+        if self.logged:
+            return self
+        found = logs_of(X, zeros, self._single(np.shape(X)[1]))
+        logged = [log.feature for log in found]
+        numbers = [number for log in found for number in (log.shift, log.least, log.centre, log.spread)]
+        changed = replace(self, logged=tuple(logged), logs=tuple(numbers))
+        return self._sharing(changed, logged, len(self.theta or ()))
+
+    def _single(self, d: int) -> list[int]:
+        """Return the features, of d, that have a relevance of their own."""
+        sizes = self.groups or (1,) * d
+        starts = accumulate(sizes[:-1], initial=0)
+        return [start for start, size in zip(starts, sizes, strict=True) if size == 1]
+
+    def _sharing(self, changed: Self, features: Sequence[int], at: int) -> Self:
+        """Return a kernel with views of some features, whose relevances begin at a place: half of those of values."""
+        if self.theta is None or not features:
             return changed
-        theta, shared = np.array(self.theta), np.searchsorted(starts, ranked)
+        theta, starts = np.array(self.theta), np.cumsum((0, *self.groups[:-1]))
+        shared = np.searchsorted(starts, features) if self.groups else np.array(features)
         theta[shared] *= 0.5
-        return replace(changed, theta=(*theta.tolist(), *theta[shared].tolist()))
+        return replace(changed, theta=tuple(np.insert(theta, at, theta[shared]).tolist()))
 
-    def with_ranks_beside(self, X: ArrayLike) -> Points:
-        """Return the rows X (n, d) with the ranks of some of their features as further columns, (n, d + r)."""
-        rows = as_points(X)
-        if not self.ranked:
+    def with_views_beside(self, X: ArrayLike) -> Points:
+        """Return the rows X (n, d) with the views of some of their features as further columns, (n, d + r)."""
+        rows, views = as_points(X), self.views
+        if not views:
             return rows
-        if max(self.ranked) >= rows.shape[1]:
-            raise OptionError(
-                f"kernel '{self.name}': ranked names feature {max(self.ranked)}, and the rows have {rows.shape[1]} "
-                "features (after encoding, without constant columns), from 0; leave that one out"
-            )
+        for name in VIEWS:
+            last = max(getattr(self, name), default=0)
+            if last >= rows.shape[1]:
+                raise OptionError(
+                    f"kernel '{self.name}': {name} names feature {last}, and the rows have {rows.shape[1]} features "
+                    "(after encoding, without constant columns), from 0; leave that one out"
+                )
         rows = dense(rows)
-        pairs = zip(self.ranked, self.rank_curves, strict=True)
-        return np.column_stack([rows, *(np.interp(rows[:, j], *curve) for j, curve in pairs)])
-
-    @property
-    def rank_curves(self) -> list[tuple[Array, Array]]:
-        """Values and ranks of each ranked feature: the rank is linear between, and stays beyond."""
-        return [curve_of(each) for each in self._quantiles]
+        return np.column_stack([rows, *(view(rows[:, view.feature]) for view in views)])
 
     @staticmethod
     def factors(theta: Array) -> Array:
@@ -204,14 +255,14 @@ class Relevances(Kernel):
 
     @property
     def _of_features(self) -> Array:
-        """The relevance of each feature and of each rank, (d + r,)."""
+        """The relevance of each feature and of each view, (d + r,)."""
         theta, sizes = np.array(self.theta), self._sizes
         if not sizes:
             return theta
         if theta.size != len(sizes):
             raise OptionError(
                 f"kernel '{self.name}': theta has {theta.size} relevances, and there are {len(self.groups)} groups of "
-                f"features{self._and_ranks}: columns, and those of categories count once; give one for each of these"
+                f"features{self._and_views}: columns, and those of categories count once; give one for each of these"
             )
         return np.repeat(theta, sizes)
 
@@ -230,12 +281,12 @@ class Relevances(Kernel):
     def _scaled(self, X: ArrayLike) -> Points:
         """Return the relevant columns of X (n, d) times their factors; one column of zeros if none is."""
         self.require_fixed()
-        rows, theta = self.with_ranks_beside(X), self._of_features
+        rows, theta = self.with_views_beside(X), self._of_features
         if rows.shape[1] != theta.size:
-            d = rows.shape[1] - len(self.ranked)
+            d = rows.shape[1] - len(self.views)
             raise OptionError(
                 f"kernel '{self.name}': theta has {theta.size} relevances, and the rows have {d} "
-                f"features{self._and_ranks} (after encoding, without constant columns); give one for each of these"
+                f"features{self._and_views} (after encoding, without constant columns); give one for each of these"
             )
         used = np.flatnonzero(theta > 0)
         return columns(rows, used, self.factors(theta[used])) if used.size else np.zeros((rows.shape[0], 1))
@@ -244,11 +295,11 @@ class Relevances(Kernel):
         """Return ``sum_ij W_ij dk(x_i, z_j)/dtheta_r`` for each r, (p,): the sum of those of a group's features.
 
         W (n, m) and, if it is there already, K (n, m) are of the rows of X (n, d) and Z (m, d), or X again. The
-        derivatives by the relevances of ranks are the last ones.
+        derivatives by the relevances of views are the last ones.
         """
-        if self.ranked:
-            others = None if Z is None else self.with_ranks_beside(Z)
-            return self.unranked.theta_vjp(self.with_ranks_beside(X), W, K, others)
+        if self.ranked or self.logged:
+            others = None if Z is None else self.with_views_beside(Z)
+            return self.plain.theta_vjp(self.with_views_beside(X), W, K, others)
         slopes = self._theta_vjp(as_points(X), W, K, None if Z is None else as_points(Z))
         return np.add.reduceat(slopes, np.cumsum((0, *self.groups[:-1]))) if self.groups else slopes
 

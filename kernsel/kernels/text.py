@@ -87,7 +87,8 @@ def from_spec(spec: Mapping[str, Any]) -> Kernel:
 def short(kernel: Kernel) -> str:
     """Return the kernel's text for people.
 
-    Numbers have four digits; of many relevances or parts there are the first few only; quantiles are left out.
+    Numbers have four digits; of many relevances or parts there are the first few only; those that views of
+    features are read off are left out.
     """
     if isinstance(kernel, Sum):
         if len(kernel.parts) > _SHOWN:
@@ -100,7 +101,7 @@ def short(kernel: Kernel) -> str:
         return f"({', '.join(values[:_SHOWN])}, ... {len(values)} in all)" if len(values) > _SHOWN else match.group()
 
     rounded = re.sub(r"\d+\.\d+(e[+-]?\d+)?", lambda number: f"{float(number.group()):.4g}", str(kernel))
-    return re.sub(r"(?<==)\([^()]*\)", some, re.sub(r", quantiles=\([^()]*\)", "", rounded))
+    return re.sub(r"(?<==)\([^()]*\)", some, re.sub(r", (?:quantiles|logs)=\([^()]*\)", "", rounded))
 
 
 class _Unreadable(Exception):

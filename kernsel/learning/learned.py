@@ -9,7 +9,7 @@ import numpy as np
 
 from kernsel.kernels import Kernel
 from kernsel.kernels.base import ALL, names_of
-from kernsel.kernels.ranks import by_feature
+from kernsel.kernels.views import by_feature
 from kernsel.types import Array
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class LearnedKernel:
 
     @property
     def zero(self) -> list[str]:
-        """Names of the features whose relevance is exactly 0, and that of their rank: they take no part."""
+        """Names of the features whose relevance is exactly 0, and those of their views: they take no part."""
         return [name for name, value in by_feature(dict(self.relevances), self.features).items() if value == 0]
 
     @property

@@ -214,3 +214,14 @@ def learn_sum(
         linear=linear if weight else None,
         straight=weight / total,
     )
+
+
+def learn_wider(
+    more: Sequence[LearntProfile], rows: Partition, apart: LearntSum, learner: Learner, seed: int
+) -> LearntSum:
+    """Learn the relevances of more kernels on rows, from those that they have, and the weights of all in one sum.
+
+    The kernels of ``apart``, and with it the linear one, stay as they were learnt on these rows.
+    """
+    learnt = [each.again(rows, learner, each.priors, seed) for each in more]
+    return learn_sum(rows, [*apart.profiles, *learnt], learner, linear_kernel(rows), seed=seed)

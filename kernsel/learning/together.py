@@ -10,16 +10,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kernsel.errors import SelectionError
 from kernsel.folds.partition import Partition
 from kernsel.kernels.base import Learnable
-from kernsel.learning.fits import fit_ridges, is_less, outputs_at, score_ridges
 from kernsel.learning.profile import LARGEST_RIDGE, REACH, TOLERANCE, Priors, stages
 from kernsel.learning.quasinewton import Descent, descend
 from kernsel.learning.summed import LearntSum, evidence_of_sum
-from kernsel.numerics.runtime.threads import one_blas_thread, share_each
+from kernsel.numerics.runtime.threads import one_blas_thread
 from kernsel.protocols import Learner
-from kernsel.types import Array, Indices
+from kernsel.types import Array
 
 FREE = 1.0
 """Standard deviation of log relevances about what each kernel has learnt by itself. Of 153 draws of 74 tables of 100
@@ -28,13 +26,6 @@ of 1 they are 16, .95 and 1.11. Taken everywhere it would be 1.01, and up to 1.4
 
 STEPS = 40
 """At most so many on a part of the rows."""
-
-LOWER = 0.95
-"""Relevances learnt together are tried on unseen rows where they lower the leave-one-out loss to this share: with less
-to gain the test error was seldom lower, and to find out takes time."""
-
-SEEN = 500
-"""At most so many of the rows that aren't held out are learnt on to find out."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -101,52 +92,6 @@ class Objective:
         moved = logs - about
         value += 0.5 * float(moved @ moved) / FREE**2
         return value / rows.n, np.append(by_theta * np.exp(logs) + moved / FREE**2, by_rest) / rows.n
-
-
-def learn_if_better(
-    rows: Partition, apart: LearntSum, learner: Learner, blocks: Sequence[Indices], seed: int = 0
-) -> LearntSum:
-    """Return a sum with relevances learnt together, if these are better on unseen rows; else the sum as it is.
-
-    Both are learnt without a block of rows, which are then predicted: the mean loss of such rows must be lower by a
-    standard error of the difference.
-
-    Parameters
-    ----------
-    rows : Partition
-        Each in a fold of its own.
-    apart : LearntSum
-    learner : Learner
-        Of the square loss.
-    blocks : sequence of arrays
-        The rows of each block.
-    seed : int
-        Of the rows that are learnt on.
-    """
-    try:
-        found = learn_together(rows, apart, learner, seed)
-        together, before = (score_ridges(rows, each.kernel, learner, [each.ridge])[1][0] for each in (found, apart))
-        if not together < LOWER * before:
-            return apart
-        each = share_each(lambda block: _unseen(rows, apart, learner, np.sort(block), seed), blocks)
-        own, theirs, s = np.concatenate(list(each), axis=1)
-    except SelectionError:
-        return apart  # without a fit on some rows nothing is known against it
-    return found if is_less(own, theirs, s) else apart
-
-
-def _unseen(rows: Partition, apart: LearntSum, learner: Learner, held: Indices, seed: int) -> Array:
-    """Return losses of held-out rows (m,) with relevances learnt together and apart without them, and their weights."""
-    others = np.random.default_rng((seed, held[0])).permutation(np.setdiff1d(np.arange(rows.n), held))[:SEEN]
-    seen = rows.taken(np.sort(others), np.arange(others.size + 1))
-    anew = apart.again(seen, learner, apart.priors, seed)
-    X, Y = rows.X[held], np.ascontiguousarray(rows.Y[:, held])
-
-    def losses_of(learnt: LearntSum) -> Array:
-        F = seen.clipped(outputs_at(fit_ridges(seen, learnt.kernel, learner, [learnt.ridge]), 0, X))
-        return np.asarray(learner.loss.value(Y, F).mean(axis=0))
-
-    return np.array([losses_of(learn_together(seen, anew, learner, seed)), losses_of(anew), rows.s[held]])
 
 
 @one_blas_thread()

@@ -17,9 +17,11 @@ from kernsel.errors import ModelError, OptionError
 from kernsel.heldout.calibration import Isotonic, Sigmoid
 from kernsel.heldout.vennabers import VennAbers
 from kernsel.kernels import Kernel, On, Product, Scale, Sum
+from kernsel.kernels.logs import Log
+from kernsel.kernels.ranks import Rank
 from kernsel.numerics import gram
 from kernsel.numerics.points import dense
-from kernsel.protocols.kernels import Formula, SupportsFactors, SupportsFormula, SupportsRanks, SupportsTurning
+from kernsel.protocols.kernels import Formula, SupportsFactors, SupportsFormula, SupportsTurning, SupportsViews
 from kernsel.types import Array
 
 if TYPE_CHECKING:
@@ -151,8 +153,8 @@ def _kernel(graph: _Graph, kernel: Kernel, X: str, rows: Array) -> str:
         places = np.array(kernel.features, dtype=np.int64)
         some = graph.add("Gather", X, graph.constant(places), axis=1)
         return _kernel(graph, kernel.part, some, np.ascontiguousarray(rows[:, places]))
-    if isinstance(kernel, SupportsRanks) and kernel.ranked:
-        return _kernel(graph, kernel.unranked, _with_ranks(graph, kernel, X), kernel.with_ranks_beside(rows))
+    if isinstance(kernel, SupportsViews) and kernel.views:
+        return _kernel(graph, kernel.plain, _with_views(graph, kernel, X), kernel.with_views_beside(rows))
     if isinstance(kernel, SupportsTurning):
         turned = graph.add("MatMul", X, graph.constant(np.ascontiguousarray(kernel.array)))
         return _kernel(graph, kernel.alone, turned, kernel.turned(rows))
@@ -164,13 +166,23 @@ def _kernel(graph: _Graph, kernel: Kernel, X: str, rows: Array) -> str:
     return _profile(graph, kernel.formula(), _statistic(graph, kernel.statistic, X, rows))
 
 
-def _with_ranks(graph: _Graph, kernel: SupportsRanks, X: str) -> str:
-    """Add the ranks of features as further columns, (n, d + r)."""
-    ranks = []
-    for feature, curve in zip(kernel.ranked, kernel.rank_curves, strict=True):
-        column = graph.add("Gather", X, graph.constant(np.array([feature])), axis=1)
-        ranks.append(_pieces(graph, *curve, column))
-    return graph.add("Concat", X, *ranks, axis=1)
+def _with_views(graph: _Graph, kernel: SupportsViews, X: str) -> str:
+    """Add the views of features as further columns, (n, d + r)."""
+    beside = []
+    for view in kernel.views:
+        column = graph.add("Gather", X, graph.constant(np.array([view.feature])), axis=1)
+        if isinstance(view, Rank):
+            beside.append(_pieces(graph, view.values, view.ranks, column))
+        elif isinstance(view, Log):
+            shifted = graph.add("Add", column, graph.constant(view.shift))
+            logs = graph.add("Log", graph.add("Max", shifted, graph.constant(view.least)))
+            centred = graph.add("Sub", logs, graph.constant(view.centre))
+            beside.append(graph.add("Div", centred, graph.constant(view.spread)))
+        else:
+            raise ModelError(
+                f"a kernel with a feature's{view.ending} has no graph in ONNX: leave that out of the kernel"
+            )
+    return graph.add("Concat", X, *beside, axis=1)
 
 
 def _statistic(graph: _Graph, statistic: str, X: str, rows: Array) -> str:

@@ -113,25 +113,29 @@ class SupportsFactors(Protocol):
 
 
 @runtime_checkable
-class SupportsRanks(Protocol):
-    """A kernel that may see, beside the values of some features, their ranks: see ``kernsel.kernels.ranks``."""
-
-    ranked: tuple[int, ...]
-    """Features with a rank, from 0; nothing where the kernel sees values alone."""
+class SupportsViews(Protocol):
+    """A kernel that may see more of some features than their values: see ``kernsel.kernels.views``."""
 
     @property
-    def rank_curves(self) -> Sequence[tuple[Array, Array]]:
-        """Values and ranks of each ranked feature: the rank is linear between, and stays beyond."""
+    def views(self) -> Sequence[Any]:
+        """Functions of a feature each; none where the kernel sees values alone."""
 
     @property
-    def unranked(self) -> Self:
-        """The kernel as a function of the features and, as further features, their ranks."""
+    def views_told(self) -> str:
+        """Their kinds in words; nothing without any."""
+
+    @property
+    def plain(self) -> Self:
+        """The kernel as a function of the features and, as further features, their views."""
 
     def with_ranks(self, X: Array) -> Self:
         """Return the kernel with ranks that say something else than the values of the rows X (n, d)."""
 
-    def with_ranks_beside(self, X: Array) -> Array:
-        """Return the rows X (n, d) with the ranks as further columns, (n, d + r)."""
+    def with_logs(self, X: Array, zeros: Array) -> Self:
+        """Return the kernel with such logarithms; ``zeros`` (d,) is where 0 is."""
+
+    def with_views_beside(self, X: Array) -> Array:
+        """Return the rows X (n, d) with the views as further columns, (n, d + r)."""
 
 
 @runtime_checkable

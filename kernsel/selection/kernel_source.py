@@ -17,7 +17,7 @@ from kernsel.errors import Caution, IncompatibleError, OptionError
 from kernsel.journal import remember
 from kernsel.kernels import Kernel
 from kernsel.kernels.base import with_groups
-from kernsel.kernels.ranks import by_feature
+from kernsel.kernels.views import by_feature
 from kernsel.learning.learned import LearnedKernel
 from kernsel.numerics.runtime.threads import one_blas_thread
 from kernsel.parts import has_square_loss, read_criterion, read_kernel, read_learner

@@ -15,7 +15,7 @@ from kernsel import learn_relevances, study_relevances
 from kernsel.data import Encoder, from_arrays, make_choices, prepare
 from kernsel.errors import DataError, OptionError, SelectionWarning
 from kernsel.kernels import ARD, ARDLaplacian, Metric, parse
-from kernsel.kernels.ranks import by_feature
+from kernsel.kernels.views import by_feature
 from kernsel.learners import Krr
 from kernsel.learning.metric import LearntMetric
 from kernsel.selection.auto import Learnt, candidates

@@ -13,7 +13,8 @@ from kernsel import kernels
 from kernsel.errors import OptionError
 from kernsel.kernels import ARD, ARDLaplacian, ARDPolynomial
 from kernsel.kernels.base import names_of
-from kernsel.kernels.ranks import QUANTILES, by_feature, curve_of
+from kernsel.kernels.ranks import QUANTILES, curve_of
+from kernsel.kernels.views import by_feature
 
 D, N = 4, 40
 GROUPS = (1, 2, 1)
@@ -55,9 +56,9 @@ def test_they_have_about_mean_0_and_variance_1_where_values_differ():
 def test_it_is_the_kernel_of_values_and_ranks(kernel):
     X, Z, W = table(), table(7, 1), np.random.default_rng(2).normal(size=(N, 7))
     assert kernel.ranked == ((0, 3) if kernel.groups else (0, 1, 3))
-    pairs = list(zip(kernel.ranked, kernel.rank_curves, strict=True))
-    both, others = (np.column_stack([A, *(np.interp(A[:, j], *curve) for j, curve in pairs)]) for A in (X, Z))
-    plain = kernel.unranked
+    pairs = list(zip(kernel.ranked, kernel.views, strict=True))
+    both, others = (np.column_stack([A, *(curve(A[:, j]) for j, curve in pairs)]) for A in (X, Z))
+    plain = kernel.plain
     assert plain.theta == kernel.theta
     assert not plain.ranked
     np.testing.assert_array_equal(kernel(X, Z), plain(both, others))
@@ -82,6 +83,7 @@ def test_derivatives_are_the_differences(kernel):
 def test_text_and_description_lead_back(kernel):
     assert kernels.parse(str(kernel)) == kernel
     assert kernels.from_spec(json.loads(json.dumps(kernel.spec()))) == kernel
+    assert not {"logged", "logs"} & kernel.spec()["parameters"].keys()  # so that files without them are read as well
 
 
 def test_a_relevance_is_shared_between_value_and_rank():
@@ -105,10 +107,10 @@ def test_quantiles_stay_apart_beside_an_outlier(far):
     x = np.append(np.exp(np.random.default_rng(0).normal(size=300)), 1e9)
     x = (x - x.mean()) / x.std() if far == 0 else x[:-1] + far
     kernel = ARD().with_ranks(x[:, None])
-    (curve,) = kernel.rank_curves
-    assert len(curve[0]) == QUANTILES
+    (rank,) = kernel.views
+    assert rank.values.size == QUANTILES
     expected = 2 * np.sqrt(3) * ((rankdata(x) - 1) / (len(x) - 1) - 0.5)
-    assert np.corrcoef(np.interp(x, *curve), expected)[0, 1] > 0.99
+    assert np.corrcoef(rank(x), expected)[0, 1] > 0.99
     assert kernel.with_ranks(x[::2, None]) == kernel
     assert ARD(ranked=(0,), quantiles=np.array(kernel.quantiles)) == kernel
 

@@ -13,7 +13,7 @@ from kernsel.kernels import Statistics, parse
 from kernsel.learners import Krr, Lssvm
 from kernsel.learning import profile, summed
 from kernsel.learning.profile import learn_profile
-from kernsel.learning.summed import LEAST, SIGMA, LearntSum, Objective, learn_sum, linear_kernel
+from kernsel.learning.summed import LEAST, SIGMA, LearntSum, Objective, learn_sum, learn_wider, linear_kernel
 
 TEXTS = ("ard", "ard(profile=exponential)", "ard-laplacian")
 
@@ -200,3 +200,16 @@ def test_the_weight_of_the_linear_kernel_is_learnt_again_with_the_others():
     begun = (*found.weights, found.straight)
     expected = learn_sum(rows, again.profiles, Krr(), found.linear, begun)
     assert (again.straight, again.weights) == (expected.straight, expected.weights)
+
+
+def test_a_wider_sum_has_the_kernels_as_they_are_and_others_learnt_on_the_rows():
+    rows, others = rows_of(60), rows_of(60, seed=1)
+    first, second, third = profiles_of(rows)
+    apart = learn_sum(rows, [first, second], Krr(), linear_kernel(rows))
+    more = learn_profile(others, third.kernel, Krr(), 1.0)
+    found = learn_wider([more], rows, apart, Krr(), 0)
+    again = learn_profile(rows, more.kernel, Krr(), 1.0)
+    expected = learn_sum(rows, [*apart.profiles, again], Krr(), linear_kernel(rows))
+    np.testing.assert_allclose(found.kernel(rows.X), expected.kernel(rows.X), rtol=1e-12)
+    assert found.ridge == pytest.approx(expected.ridge)
+    assert {each.kernel for each in found.profiles} <= {*(each.kernel for each in apart.profiles), again.kernel}

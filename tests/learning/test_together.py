@@ -10,10 +10,11 @@ from kernsel.errors import SelectionError
 from kernsel.folds.partition import Partition
 from kernsel.kernels import Statistics, parse
 from kernsel.learners import Krr, Lssvm
-from kernsel.learning import together
+from kernsel.learning import better, together
+from kernsel.learning.better import learn_if_better
 from kernsel.learning.profile import learn_profile
 from kernsel.learning.summed import SIGMA, learn_sum, linear_kernel
-from kernsel.learning.together import FREE, LearntTogether, Objective, learn_if_better, learn_together
+from kernsel.learning.together import FREE, LearntTogether, Objective, learn_together
 
 TEXTS = ("ard", "ard-laplacian")
 
@@ -113,7 +114,7 @@ def test_a_sum_without_a_linear_part_has_none_afterwards():
 def test_kernels_that_share_the_features_are_better_on_rows_elsewhere_and_taken():
     rows, X, y = waves_and_bends(90, others=500)
     apart = sum_of(rows)
-    found = learn_if_better(rows, apart, Krr(), blocks_of(rows))
+    found = learn_if_better(rows, apart, Krr(), blocks_of(rows), learn_together)
     assert isinstance(found, LearntTogether)
     errors = [np.mean((outputs(learnt, rows, X) - y) ** 2) for learnt in (found, apart)]
     assert errors[0] < 0.9 * errors[1]
@@ -125,7 +126,7 @@ def test_what_noise_alone_gains_is_not_taken():
     y = X[:, 0] + 2.0 * rng.normal(size=60)
     rows = alone(X, ((y - y.mean()) / y.std())[None])
     apart = sum_of(rows)
-    assert learn_if_better(rows, apart, Krr(), blocks_of(rows)) is apart
+    assert learn_if_better(rows, apart, Krr(), blocks_of(rows), learn_together) is apart
 
 
 def test_unseen_rows_decide_by_losses_of_both_learnt_without_them(monkeypatch):
@@ -136,8 +137,8 @@ def test_unseen_rows_decide_by_losses_of_both_learnt_without_them(monkeypatch):
         seen.append((own, theirs, s))
         return False
 
-    monkeypatch.setattr(together, "is_less", kept)
-    assert learn_if_better(rows, apart, Krr(), blocks_of(rows)) is apart
+    monkeypatch.setattr(better, "is_less", kept)
+    assert learn_if_better(rows, apart, Krr(), blocks_of(rows), learn_together) is apart
     ((own, theirs, s),) = seen
     held = np.sort(blocks_of(rows)[0])
     others = np.setdiff1d(np.arange(90), held)
@@ -157,7 +158,7 @@ def test_without_a_fit_the_sum_stays(monkeypatch):
         raise SelectionError("no value")
 
     monkeypatch.setattr(together, "descend", fail)
-    assert learn_if_better(rows, apart, Krr(), blocks_of(rows)) is apart
+    assert learn_if_better(rows, apart, Krr(), blocks_of(rows), learn_together) is apart
 
 
 def test_anew_learns_kernel_by_kernel_and_then_together_on_other_rows():

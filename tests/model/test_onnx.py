@@ -25,6 +25,8 @@ KERNELS = [
     *("ard(theta=(1, 0.1, 1), profile=rational-quadratic)", "ard-polynomial(theta=(1, 0.2, 0.1), degree=2)"),
     *("gaussian + 0.5*linear*laplacian", "gaussian[0, 2] + matern32[1]", "constant(value=2)*linear + 1"),
     "metric(L=(0.5, 0.1, 0.2, 0.4, 0.3, -0.2), rank=2, profile=matern32)",
+    "ard(theta=(1, 0.1, 0, 2, 1), logged=(0, 2), logs=(2, 0.05, 0.3, 0.8, 1.5, 0.2, 0.1, 1.1), profile=matern32)",
+    "ard(theta=(1, 0.1, 0, 2, 1), ranked=(0,), quantiles=(-9, -1, 0, 9), logged=(2,), logs=(1.5, 0.2, 0.1, 1.1))",
     "ard(theta=(1, 0.1, 0, 2), ranked=(2,), quantiles=(-9, -1, -1, 0, 4, 9)) + 0.5*ard-laplacian(theta=(1, 0.2, 1))",
 ]
 

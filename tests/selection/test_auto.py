@@ -15,9 +15,9 @@ from kernsel.errors import SelectionError, SelectionWarning
 from kernsel.folds import make_folds
 from kernsel.folds.partition import Partition
 from kernsel.journal.encoding import decode, encode
-from kernsel.kernels import parse
+from kernsel.kernels import ARD, parse
 from kernsel.learners import Krr, Lssvm
-from kernsel.learning import profile
+from kernsel.learning import better, profile
 from kernsel.learning.profile import learn_profile
 from kernsel.learning.summed import LEAST, learn_sum
 from kernsel.learning.together import learn_together
@@ -45,9 +45,9 @@ def noisy(n=40, d=10, seed=1):
     return X, X[:, 0] + rng.normal(size=n)
 
 
-def anyway(rows, apart, learner, blocks, seed):
-    """Learn relevances together without rows that decide whether that is better."""
-    return learn_together(rows, apart, learner, seed)
+def anyway(rows, apart, learner, blocks, learn, seed):
+    """Learn what else there is without rows that decide whether that is better."""
+    return learn(rows, apart, learner, seed)
 
 
 @pytest.fixture(scope="module")
@@ -174,12 +174,78 @@ def test_features_of_heavy_tails_count_by_their_rank(heavy, tmp_path):
     assert np.array_equal(kernsel.load(tmp_path / "model.npz").predict(X), result.model.predict(X))
 
 
+def over_powers_of_ten(n, seed=0):
+    """A target that depends on the logarithm of a feature, which its ranks say nothing of, and on another feature."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.random(n), rng.normal(size=(n, 2))])
+    return X, np.sin(2 * np.log(X[:, 0]) + X[:, 1]) + 0.1 * rng.normal(size=n)
+
+
+@pytest.fixture(scope="module")
+def logged():
+    return tables.choose(*over_powers_of_ten(120), kernel="auto", folds=5, learner="krr")
+
+
+def test_features_over_powers_of_ten_count_by_their_logarithm(logged, monkeypatch, tmp_path):
+    X, y = over_powers_of_ten(500, 1)
+    assert logged.relevances["x0 (log)"] == logged.relevances.max() > 10 * logged.relevances["x0"]
+    assert "with logs" in logged.data["compared"][0]["kernel"]
+    assert logged.data["relevances"]["unseen"]
+    assert "with logs" in logged.summary()
+    monkeypatch.setattr(automatic, "_logged", lambda *_: [])
+    plain = tables.choose(*over_powers_of_ten(120), kernel="auto", folds=5, learner="krr")
+    errors = [np.mean((each.model.predict(X) - y) ** 2) for each in (logged, plain)]
+    assert errors[0] < 0.7 * errors[1]
+    X[:3, 0] = 0.0, -1.0, 1e9
+    logged.model.save(tmp_path / "model.npz")
+    again = kernsel.load(tmp_path / "model.npz").predict(X)
+    assert np.isfinite(again).all()
+    assert np.array_equal(again, logged.model.predict(X))
+
+
+def test_profiles_with_logarithms_are_told_with_loss_and_weight(logged):
+    said = logged.data["profiles"]
+    assert sum(each["weight"] for each in said) == pytest.approx(1.0)
+    assert max(said, key=lambda each: each["weight"])["kernel"].endswith("logs")
+    losses = [each["loss"] for each in said if each["loss"] is not None]
+    assert losses == sorted(losses)
+
+
+def test_logarithms_that_say_nothing_are_left_out_before_they_take_time(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.random((120, 3))
+    data = from_arrays(X, X[:, 0] + np.sin(6 * X[:, 1]) + 0.1 * rng.normal(size=120), standardize=True)
+    assert ARD((1.0,) * 3).with_logs(data.X, data.encoder.zeros).logged == (0, 1, 2)
+    monkeypatch.setattr(automatic, "learn_wider", pytest.fail)
+    with threads.one_blas_thread():
+        found = automatic.candidates(data, Krr(), "normal", automatic.PRIORS["regression"], 0)
+    assert not any("logs" in automatic.kind_of(each.kernel) for each in [*found.learnt, *found.parts])
+
+
+@pytest.mark.parametrize("worse", [False, True])
+def test_unseen_rows_decide_on_logarithms(worse, monkeypatch):
+    monkeypatch.setattr(better, "is_less", lambda *_: not worse)
+    data = from_arrays(*over_powers_of_ten(120), standardize=True)
+    with threads.one_blas_thread():
+        found = automatic.candidates(data, Krr(), "normal", automatic.PRIORS["regression"], 0)
+    assert any("logs" in automatic.kind_of(each.kernel) for each in found.learnt) is not worse
+    assert any("logs" in automatic.kind_of(each.kernel) for each in found.parts) is not worse
+
+
+def test_classes_have_no_logarithms(monkeypatch):
+    monkeypatch.setattr(automatic, "_logged", pytest.fail)
+    X, y = over_powers_of_ten(60)
+    data = from_arrays(X, y > 0, standardize=True)
+    with threads.one_blas_thread():
+        assert automatic.candidates(data, Lssvm(), "thorough", automatic.PRIORS["classification"], 0).parts
+
+
 def test_the_sum_of_the_best_profiles_is_compared_and_learnt_anew():
     X, y = hidden(90, 4, seed=2)
     data = from_arrays(X, y, standardize=True)
     with threads.one_blas_thread():
         learnt = automatic.candidates(data, Krr(), "normal", automatic.PRIORS["regression"], 0)
-        assert len({automatic.kind_of(each.kernel, ranks=False) for each in learnt.parts}) == automatic.KEPT
+        assert len({automatic.kind_of(each.kernel, views=False) for each in learnt.parts}) == automatic.KEPT
         losses = [each.loss for each in learnt.parts]
         assert losses == sorted(losses)
         summed = next(each for each in learnt.learnt if each.is_sum)
@@ -216,7 +282,7 @@ def test_rows_that_decide_on_learning_together_are_whole_groups(monkeypatch):
     X, y = hidden(90, 4, seed=2)
     groups, seen = np.repeat(np.arange(30), 3), []
 
-    def kept(rows, apart, learner, blocks, seed):
+    def kept(rows, apart, learner, blocks, learn, seed):
         seen.append(blocks)
         return apart
 
