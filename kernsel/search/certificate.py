@@ -72,7 +72,8 @@ class Certificate:
         Others, whose exact score can't be told although all their folds are refitted: lambda is so small that rounding
         errors decide, or a fold's fit sees one class, whose bias may be anything.
     refits : int
-        Fits without a fold that were made.
+        Fits without a fold that were solved to optimality. Steps of such fits, by which the search makes intervals,
+        don't count.
     exhaustive : int
         Fits that exact cross-validation of all candidates takes.
     closed_form : bool

@@ -16,13 +16,13 @@ LAMS = [1e-1, 5e-2, 1e-2, 3e-3, 1e-4, 1e-6]
 REGRESSIONS = ("svr", "qsvr")
 
 
-def path_of(learner, tau=1.0, folds=5, weighted=False, seed=0, n=40, training=None):
+def path_of(learner, tau=1.0, folds=5, weighted=False, seed=0, n=40, training=None, unit=1.0):
     random = np.random.default_rng(seed)
     X = random.normal(size=(n, 2))
     y = np.sin(2 * X[:, 0]) + 0.5 * random.normal(size=n)
     y = y if learner.partition("(")[0] in REGRESSIONS else np.where(y > 0, 1.0, -1.0)
     y[:4] = y[-4:] = [1.0, -1.0, 1.0, -1.0]  # no fit is left with one class
-    s = random.exponential(size=n) + 0.1 if weighted else None
+    s = unit * (random.exponential(size=n) + 0.1) if weighted else None
     starts = np.linspace(0, n, folds + 1).astype(int)
     rows = Partition(X, y[None].copy(), starts, np.arange(n), Statistics(X), 0, s, training)
     task = "regression" if learner.partition("(")[0] in REGRESSIONS else "classification"
@@ -75,6 +75,14 @@ def test_intervals_by_steps_and_fits_side_by_side_hold_exact_refits(seed, bias, 
     low, high = path.enclosed.low[0], path.enclosed.high[0]
     assert contains(low, high, exact(path, LAMS))
     assert np.isfinite(high - low).all()
+
+
+def test_they_do_not_depend_on_the_unit_of_the_weights():
+    paths = [side_by_side(path_of("klr", 3.0, weighted=True, n=200, unit=unit)) for unit in (1.0, 1e6, 1e-6)]
+    ends = [np.array([path.enclosed.low[0], path.enclosed.high[0]]) for path in paths]
+    assert np.isfinite(ends).all()
+    for other in ends[1:]:
+        np.testing.assert_allclose(other, ends[0], atol=0.1 * np.ptp(ends[0], axis=0).max())
 
 
 def side_by_side(path):

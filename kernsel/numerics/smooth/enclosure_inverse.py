@@ -189,8 +189,8 @@ def sharpen(inverse, off, more, group, k, weights, spread, room):
 def length_of(root, ridge, ratio, spread, steep, lengths, point, step):
     """Return bounds of ``||H^-1 G||``, and of how far the step is from ``H^-1 G``, in the norm of H.
 
-    H has the curvatures ``root^2 (n,)`` and this ridge, the objective one that is ``ratio`` times as large. ``spread
-    (n,)`` bounds ``(psi_j' H^-1 psi_j)^1/2``: a row of next to no curvature adds what the step leaves there by that.
+    H has the curvatures ``root^2 (n,)`` and this ridge; the objective's ridge is ``ratio`` times as large. By
+    ``spread (n,)``, bounds of ``(psi_j' H^-1 psi_j)^1/2``, a row of next to no curvature adds what is left there.
     """
     along, square, left, faint, size = 0.0, 0.0, 0.0, 0.0, size_of(step.p, lengths)
     for i in range(root.size):

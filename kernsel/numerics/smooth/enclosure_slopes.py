@@ -1,4 +1,4 @@
-"""Bounds of the slopes of V' between outputs, and by them of matrices: see ``enclosure_steps``."""
+"""Bounds of the slopes of V' between outputs, and the theta and Theta of ``enclosure_steps`` that they give."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CHORD = 1e-3
 
 
 @inline
-def slopes_around(loss, objective, root, ratio, steepest, lengths, point, step, reach, spread, room):
+def slopes_around(loss, objective, root, steepest, lengths, point, step, reach, spread, room):
     """Return theta and Theta of ``enclosure_steps``; theta is 0 where none was verified.
 
     Over outputs between which V'' has its maximum at one, where it is steepest, it is least at an end. From one output
@@ -39,7 +39,8 @@ def slopes_around(loss, objective, root, ratio, steepest, lengths, point, step, 
             if not point.weights[i] > 0.0:
                 continue
             f, slope, curvature = point.f[i], point.slope[i], point.curvature[i]
-            radius = half * reach * spread[i] + (point.error + step.error) * lengths[i] + FEW * EPS * abs(f)
+            radius = half * reach * spread[i] + (point.error + half * step.error) * lengths[i]
+            radius += FEW * EPS * (abs(f) + half * abs(step.w[i]))
             middle, lower, upper = f - half * step.w[i], curvature, curvature
             for side in range(2):
                 end = middle + (2.0 * side - 1.0) * radius
@@ -51,7 +52,7 @@ def slopes_around(loss, objective, root, ratio, steepest, lengths, point, step, 
             D = root[i] * root[i] / point.weights[i]
             lows[count], highs[count], leverages[count] = lower / D, upper / D, (root[i] * spread[i]) ** 2
             count += 1
-        least, most = least_of(lows[:count], leverages, ratio), most_of(highs[:count], leverages, ratio)
+        least, most = least_of(lows[:count], leverages, 1.0), most_of(highs[:count], leverages)
         if not least > LEAST:
             return known, known_most
         if least < theta:
@@ -77,10 +78,10 @@ def slope_between(f, slope, curvature, end, there, bent):
 
 @inline(fastmath=REORDER)
 def least_of(lows, leverages, ratio):
-    """Return theta with ``H >= theta H0``, where slopes are at least ``lows (m,) D0``, and mu is ``ratio mu0``.
+    """Return theta with ``A >= theta H``, where slopes are at least ``lows (m,) D``; A has ``ratio`` times the ridge.
 
-    Rows with a lower slope than ``theta D0`` take off at most what they lack, times their leverage ``D0_i psi_i' H0^-1
-    psi_i``, the norm of ``D0_i psi_i psi_i'`` in that of H0.
+    Rows with a lower slope than ``theta D`` take off at most what they lack, times their leverage ``D_i psi_i' H^-1
+    psi_i``, the norm of ``D_i psi_i psi_i'`` in that of H.
     """
     best, theta = 0.0, ratio
     for _ in range(TRIED):
@@ -93,9 +94,9 @@ def least_of(lows, leverages, ratio):
 
 
 @inline(fastmath=REORDER)
-def most_of(highs, leverages, ratio):
-    """Return Theta with ``H <= Theta H0`` in the same way."""
-    best, most = np.inf, ratio
+def most_of(highs, leverages):
+    """Return Theta with ``A <= Theta H``, where slopes are at most ``highs (m,) D``, and both have one ridge."""
+    best, most = np.inf, 1.0
     for _ in range(TRIED):
         more = 0.0
         for i in range(highs.size):

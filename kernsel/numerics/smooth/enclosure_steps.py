@@ -22,7 +22,7 @@ outputs that it gives.
 
 Outputs are as far apart as ``|e_j - v_j| <= (psi_j' H^-1 psi_j)^1/2 ||e - v||``.
 
-``x - v`` is a step of Newton's, which squares what is left: where an interval is still wide, x is put there, and where
+``x - v`` is a step of Newton's: where an interval is still wide, x is put there, and where
 the first step is too long for that, x is fitted before. Directions v are found as those of refits, by conjugate
 gradients and the one inverse for all folds of ``refits_kernel``; how far they are from ``H^-1 G`` is measured, with
 outputs from K itself. So that inverse may be in float32, and nothing is factorised.
@@ -62,10 +62,10 @@ from kernsel.numerics.smooth.steps_kernel import BORNE, take_steps_together
 from kernsel.types import Array
 
 STEPS = 6
-"""Steps from a fit at the most: each squares what is left."""
+"""Steps from a fit at the most: each leaves a third of what there was, or its square, whichever is more."""
 
 CLOSE = 1.0
-"""A step is taken if it is shorter than this: then Newton's are good."""
+"""A step is taken if its squared norm is below this share of the mean weight of a row: then Newton's are good."""
 
 NARROW = 5e-3
 """An interval that adds less than this share to a fold's losses is as narrow as a proof of a percent can use."""
@@ -78,7 +78,7 @@ LEAST = 1e-300
 
 
 class Around(NamedTuple):
-    """What bounds fits without each of a group of g folds, wherever they are.
+    """The loss where it is steepest, the lengths of the rows, and which rows a group of g folds keeps.
 
     Parameters
     ----------
@@ -127,7 +127,8 @@ def enclosed_steps(K, V, objective, loss, fit, folds, order, trust, held):
     """Do what ``enclosed_step`` does with steps side by side, and enclose by fits where these don't do.
 
     All folds stay ``UNFINISHED`` where float32 bears no such ridge, and one does of which conjugate gradients find no
-    end. Its arguments are those of ``enclosed_step``.
+    end. Held-out outputs are those of steps for all folds; of the solutions some are those of fits. Its arguments are
+    those of ``enclosed_step``.
     """
     forget(held)
     for fold in range(folds.left.size):
@@ -189,7 +190,7 @@ def surround(K, inverse, bend, objective, loss, folds, numbers):
 def enclose_ends(K, inverse, around, objective, loss, folds, group, numbers, wide, held):
     """Enclose fits without folds whose intervals are ``wide (g,)`` by ``held.x (t, .)``, and by steps from there.
 
-    Those whose intervals are narrow then aren't wide any more.
+    ``wide`` is set to False where an interval is narrow then.
     """
     (y, _, lam, parameters, bias), (lengths, weights) = objective, (around.lengths, around.weights)
     g, n = weights.shape
@@ -238,16 +239,18 @@ def enclose_ends(K, inverse, around, objective, loss, folds, group, numbers, wid
             step = Step(p[k], db[k], w[k], n * EPS * (size_of(p[k], lengths) + abs(db[k])))
             norm, short = length_of(root, mu, 1.0, spread, around.steep, lengths, point, step)
             steepest, reach = (around.bend, around.steep), norm + short
-            theta, most = slopes_around(loss, objective, root, 1.0, steepest, lengths, point, step, reach, spread, room)
+            theta, most = slopes_around(loss, objective, root, steepest, lengths, point, step, reach, spread, room)
             lo, hi = folds.starts[numbers[k]], folds.starts[numbers[k] + 1]
             if theta > 0.0:
                 away, half = max(1.0 / theta - 1.0, 1.0 - 1.0 / most) * norm + short, 0.5 / theta
+                far = max(half, 1.0)
                 for j in range(lo, hi):
-                    rounding = (error[k] + step.error) * lengths[j] + FEW * EPS * (abs(f[k, j]) + abs(w[k, j]))
+                    size = abs(f[k, j]) + far * abs(w[k, j])
+                    rounding = (error[k] + far * step.error) * lengths[j] + FEW * EPS * size
                     cut(f[k, j] - w[k, j], away * spread[j] + rounding, j, held)
                     cut(f[k, j] - half * w[k, j], half * reach * spread[j] + rounding, j, held)
             wide[k] = not narrow(loss, objective, lo, hi, held)
-            busy[k] = wide[k] and norm < CLOSE
+            busy[k] = wide[k] and norm * norm * n < CLOSE * folds.left[numbers[k]]
             for i in range(n):
                 a[k, i] -= p[k, i]
                 f[k, i] -= w[k, i]
