@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernsel.numerics.runtime.jit import inline, pointer
-from kernsel.numerics.smooth.enclosure import EPS, FEW, NODES, Bend, bow
+from kernsel.numerics.smooth.enclosure import EPS, FEW, NODES, Bend, bow, give_up
 from kernsel.numerics.smooth.enclosure_inverse import (
     Point,
     Step,
@@ -56,11 +56,10 @@ def enclose_between(K, V, objective, loss, fit, folds, order, trust, held):
         ``x (t, 2 (n + bias))`` holds fits without each fold for the lower lambda, then for the higher one. Intervals
         are overwritten.
     """
-    t, n = folds.left.size, fit.f.size
+    t = folds.left.size
     ridge = 2.0 * folds.left[0] * objective.lam
     inverse, failed = fine_inverse(K, objective, fit, ridge)
-    for i in range(n):
-        held.low[i], held.high[i] = -np.inf, np.inf
+    give_up(held.low, held.high)
     if failed:
         return
     for first in range(0, t, GROUP):

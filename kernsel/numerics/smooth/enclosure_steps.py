@@ -36,10 +36,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernsel.numerics.runtime.blas import fill
 from kernsel.numerics.runtime.jit import inline, pointer
 from kernsel.numerics.smooth.convergence import ASTRAY, CONVERGED, REFITTED, UNFINISHED
-from kernsel.numerics.smooth.enclosure import EPS, FEW
+from kernsel.numerics.smooth.enclosure import EPS, FEW, give_up
 from kernsel.numerics.smooth.enclosure_inverse import Point, Step, length_of, size_of
 from kernsel.numerics.smooth.enclosure_slopes import slopes_around
 from kernsel.numerics.smooth.heldout import UPDATE, HeldOut
@@ -57,6 +56,7 @@ from kernsel.numerics.smooth.refits_kernel import (
     off_in_single,
     put_direction,
     refit_group,
+    weights_of,
 )
 from kernsel.numerics.smooth.steps_kernel import BORNE, take_steps_together
 from kernsel.types import Array
@@ -111,7 +111,7 @@ def enclosed_step(K, V, objective, loss, fit, folds, order, trust, held):
     held : HeldOut
         Overwritten; with room for solutions and intervals.
     """
-    forget(held)
+    give_up(held.low, held.high)
     M, root, ridge = take_steps(K, objective, loss, fit, folds, order, trust, held)
     if ridge == 0.0 or root.size < fit.f.size:
         return
@@ -130,7 +130,7 @@ def enclosed_steps(K, V, objective, loss, fit, folds, order, trust, held):
     end. Held-out outputs are those of steps for all folds; of the solutions some are those of fits. Its arguments are
     those of ``enclosed_step``.
     """
-    forget(held)
+    give_up(held.low, held.high)
     for fold in range(folds.left.size):
         held.status[fold] = UNFINISHED
     inverse, failed = inverse_for_all(K, objective, fit, 2.0 * folds.left[0] * objective.lam, BORNE)
@@ -152,13 +152,6 @@ def enclosed_steps(K, V, objective, loss, fit, folds, order, trust, held):
 
 
 @inline
-def forget(held):
-    """Make intervals contain everything."""
-    fill(held.low, -np.inf)
-    fill(held.high, np.inf)
-
-
-@inline
 def steps_of(folds, held):
     """Return the numbers of the folds that a step was taken for."""
     stepped, count = np.empty(folds.left.size, np.int64), 0
@@ -172,18 +165,13 @@ def steps_of(folds, held):
 @inline
 def surround(K, inverse, bend, objective, loss, folds, numbers):
     """Return the ``Group`` of the folds with these numbers, and what is ``Around`` their fits."""
-    y, s, n, g = objective.y, objective.s, K.shape[0], numbers.size
+    y, s, n = objective.y, objective.s, K.shape[0]
     group = gather(inverse.M, inverse.ridge, objective.lam, folds, numbers)
-    steep, lengths, weights = np.empty(n), np.empty(n), np.empty((g, n))
+    steep, lengths = np.empty(n), np.empty(n)
     for i in range(n):
         _, _, steep[i] = loss(y[i], bend, objective.parameters)
         lengths[i] = np.sqrt(max(K[i, i], 0.0))
-    for k in range(g):
-        for i in range(n):
-            weights[k, i] = s[i]
-        for i in group.gone[group.bounds[k] : group.bounds[k + 1]]:
-            weights[k, i] = 0.0
-    return group, Around(bend, steep, lengths, weights)
+    return group, Around(bend, steep, lengths, weights_of(s, group))
 
 
 @inline

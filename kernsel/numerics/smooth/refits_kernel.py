@@ -249,22 +249,31 @@ def gather(M, ridge, lam, folds, numbers):
 
 
 @inline
+def weights_of(s, group):
+    """Return the weights (g, n) of rows for the fits of a ``Group``: 0 for rows that are left out."""
+    g, n = group.shorter.size, s.size
+    weights = np.empty((g, n))
+    for k in range(g):
+        for i in range(n):
+            weights[k, i] = s[i]
+        for i in group.gone[group.bounds[k] : group.bounds[k + 1]]:
+            weights[k, i] = 0.0
+    return weights
+
+
+@inline
 def refit_group(K, inverse, objective, loss, fit, folds, numbers, tol, held):
     """Fit without each of the folds with these numbers: see the module."""
     y, s, lam, parameters, bias = objective
     root, group = inverse.root, gather(inverse.M, inverse.ridge, lam, folds, numbers)
     n, g = y.size, numbers.size
     left = np.empty(g)
-    a, b, f, weights, d1 = np.empty((g, n)), np.zeros(g), np.empty((g, n)), np.empty((g, n)), np.empty((g, n))
+    a, b, f, d1, weights = np.empty((g, n)), np.zeros(g), np.empty((g, n)), np.empty((g, n)), weights_of(s, group)
     d2, total, J, running = np.empty(n), np.empty(g), np.empty(g), np.ones(g, np.bool_)
     rounding = np.empty(g)
     r, bend, t, p, change = np.empty((g, n)), np.empty((g, n)), np.empty((g, n)), np.empty((g, n)), np.empty(g)
     for k in range(g):
         left[k] = folds.left[numbers[k]]
-        for i in range(n):
-            weights[k, i] = s[i]
-        for i in group.gone[group.bounds[k] : group.bounds[k + 1]]:
-            weights[k, i] = 0.0
     first_step(inverse, fit, bias, group, weights, a, b)
     gradients = 0
     for number in range(MOST_STEPS):

@@ -29,6 +29,7 @@ from kernsel.numerics.smooth.refits_kernel import (
     gather,
     inverse_for_all,
     put_direction,
+    weights_of,
 )
 
 MOST_ROUNDS = 6
@@ -70,7 +71,7 @@ def step_group(K, inverse, objective, loss, fit, folds, numbers, trust, held):
     y, s, lam, _, bias = objective
     root, group = inverse.root, gather(inverse.M, inverse.ridge, lam, folds, numbers)
     n, g, old = y.size, numbers.size, fit.x[y.size] if bias else 0.0
-    a, b, f, weights, scale = np.empty((g, n)), np.zeros(g), np.empty((g, n)), np.empty((g, n)), np.empty(g)
+    a, b, f, weights, scale = np.empty((g, n)), np.zeros(g), np.empty((g, n)), weights_of(s, group), np.empty(g)
     r, bend, t, p, change = np.empty((g, n)), np.empty((g, n)), np.empty((g, n)), np.empty((g, n)), np.empty(g)
     rounding, norm, total, running = np.empty(g), inner_above(fit.x, fit.f, old), 0.0, np.ones(g, np.bool_)
     for i in range(n):
@@ -78,10 +79,6 @@ def step_group(K, inverse, objective, loss, fit, folds, numbers, trust, held):
         total += s[i] * value
     for k in range(g):
         scale[k] = total + folds.left[numbers[k]] * lam * norm
-        for i in range(n):
-            weights[k, i] = s[i]
-        for i in group.gone[group.bounds[k] : group.bounds[k + 1]]:
-            weights[k, i] = 0.0
     first_step(inverse, fit, bias, group, weights, a, b)
     for _ in range(MOST_ROUNDS):
         if fill_outputs(K, a, b, running, f) == 0:
