@@ -10,7 +10,8 @@ from kernsel.learning.profile import LearntProfile
 from kernsel.learning.summed import LearntSum
 from kernsel.learning.together import LearntTogether
 from kernsel.search.candidate import Candidate
-from kernsel.selection.auto import Candidates, kind_of
+from kernsel.selection.auto import Candidates
+from kernsel.selection.learnt import kind_of
 
 
 def compared_kernels(learnt: Candidates, candidates: Sequence[Candidate]) -> list[dict[str, Any]]:

@@ -39,9 +39,9 @@ from kernsel.numerics.whole.solver import Fit, WholeKernel, predict
 from kernsel.paths.whole import ENOUGH, dtypes, kernel_matrix
 from kernsel.protocols import Learner
 from kernsel.search.deadline import Deadline, limited_time
-from kernsel.selection.auto import kind_of
 from kernsel.selection.few_landmarks import NEAR, count_needed, is_finite, share_left
 from kernsel.selection.kernel_source import KernelSource, kernels_of, with_notes
+from kernsel.selection.learnt import kind_of
 from kernsel.selection.limits import SIZES, Limits, Sizes, at_least_normal, final_fit, fits_whole
 from kernsel.selection.plan import Plan
 from kernsel.selection.result import Selection

@@ -16,7 +16,8 @@ from kernsel.protocols import Learner
 from kernsel.representation.problem import Problem
 from kernsel.representation.ranks import Rank
 from kernsel.search.candidate import Candidate, Key
-from kernsel.selection.auto import ROWS, Candidates, Learnt, square_loss
+from kernsel.selection.auto import ROWS, Candidates
+from kernsel.selection.learnt import Learnt, square_loss
 from kernsel.types import Array, Indices
 
 BLOCKS, ANEW = 5, 500

@@ -18,7 +18,8 @@ from kernsel.kernels import ARD, ARDLaplacian, Metric, parse
 from kernsel.kernels.views import by_feature
 from kernsel.learners import Krr
 from kernsel.learning.metric import LearntMetric
-from kernsel.selection.auto import Learnt, candidates
+from kernsel.selection.auto import candidates
+from kernsel.selection.learnt import Learnt
 
 pytestmark = pytest.mark.filterwarnings("ignore::kernsel.errors.SelectionWarning")
 

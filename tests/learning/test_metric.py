@@ -22,6 +22,7 @@ from kernsel.learning.profile import learn_profile
 from kernsel.numerics.runtime import threads
 from kernsel.selection import auto as automatic
 from kernsel.selection.carry_out import select_dataset
+from kernsel.selection.learnt import Learnt, kind_of
 from twins.learning import PROFILES
 
 FEW = {"grid": {"lambda": [1e-5, 1e-4, 1e-3]}, "folds": 5, "extend": False}
@@ -213,7 +214,7 @@ def test_files_hold_the_choice(oblique, tmp_path):
 def test_auto_keeps_axes_that_are_right():
     X, y, _ = friedman(200, rotated=False)
     result = select_dataset(from_arrays(X, y, standardize=True), **FEW)
-    assert automatic.kind_of(result.best.kernel).startswith("ard")
+    assert kind_of(result.best.kernel).startswith("ard")
 
 
 @pytest.mark.parametrize("classes", [False, True])
@@ -267,7 +268,7 @@ def test_a_metric_is_offered_to_few_features_of_many_rows(n, d, effort, monkeypa
     monkeypatch.setattr(automatic, "turned", lambda *others: pytest.fail("a metric is learnt"))
     rows = alone(*ridge(n, max(d, 6)))
     kernel = ARD((1.0,) * rows.X.shape[1])
-    best = automatic.Learnt(LearntMetric(kernel, (), 1.0), 1.0, 1.0)
+    best = Learnt(LearntMetric(kernel, (), 1.0), 1.0, 1.0)
     if effort == "quick":
         assert not automatic.METRICS[effort]
     else:

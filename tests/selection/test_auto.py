@@ -23,9 +23,11 @@ from kernsel.learning.summed import LEAST, learn_sum
 from kernsel.learning.together import learn_together
 from kernsel.numerics.runtime import threads
 from kernsel.selection import auto as automatic
-from kernsel.selection import kernel_source
+from kernsel.selection import kernel_source, sums
+from kernsel.selection import learnt as learnt_kernels
 from kernsel.selection.carry_out import select_dataset
 from kernsel.selection.compared import learnt_profiles
+from kernsel.selection.learnt import kind_of
 
 FEW = {"grid": {"lambda": [1e-4, 1e-3, 1e-2]}, "folds": 3, "extend": False}
 
@@ -56,7 +58,7 @@ def chosen():
 
 
 def test_the_default_learns_relevances_where_features_differ(chosen):
-    assert automatic.kind_of(chosen.best.kernel).startswith("ard")
+    assert kind_of(chosen.best.kernel).startswith("ard")
     assert set(chosen.relevances.nlargest(2).index) == {"x0", "x1"}
     lowest = [each["score"] for each in chosen.data["compared"]]
     assert lowest == sorted(lowest)
@@ -76,7 +78,7 @@ def test_held_out_rows_are_predicted_by_relevances_learnt_without_them(classes):
     options = {"learner": "lssvm", "effort": "thorough"} if classes else {"learner": "krr"}
     result = select_dataset(data, **options, **FEW)
     kernel, lam = result.best.kernel, result.best.lam
-    assert automatic.kind_of(kernel).startswith("ard")
+    assert kind_of(kernel).startswith("ard")
     with threads.one_blas_thread():
         learnt = automatic.candidates(
             data, result.best.learner, "thorough" if classes else "normal", automatic.PRIORS[data.task], 0
@@ -114,12 +116,12 @@ def test_no_row_has_a_part_in_the_relevances_that_predict_it(monkeypatch):
         seen.append(rows.Y[0].copy())
         return learn_profile(rows, *others, **options)
 
-    monkeypatch.setattr(automatic, "learn_if_better", anyway)
+    monkeypatch.setattr(sums, "learn_if_better", anyway)
     monkeypatch.setattr(profile, "learn_profile", spy)
     result = select_dataset(data, **FEW)
     assert result.data["relevances"]["unseen"]
     number = make_folds(3, data, 0).number
-    parts = sum(automatic.kind_of(part) != "linear" for part in getattr(result.best.kernel, "parts", "1"))
+    parts = sum(kind_of(part) != "linear" for part in getattr(result.best.kernel, "parts", "1"))
     assert len(seen) == 3 * parts
     for fold in range(3):
         without = [Y for Y in seen if not np.isin(data.Y[0, number == fold], Y).any()]
@@ -192,7 +194,7 @@ def test_features_over_powers_of_ten_count_by_their_logarithm(logged, monkeypatc
     assert "with logs" in logged.data["compared"][0]["kernel"]
     assert logged.data["relevances"]["unseen"]
     assert "with logs" in logged.summary()
-    monkeypatch.setattr(automatic, "_logged", lambda *_: [])
+    monkeypatch.setattr(automatic, "with_logs", lambda *_: [])
     plain = tables.choose(*over_powers_of_ten(120), kernel="auto", folds=5, learner="krr")
     errors = [np.mean((each.model.predict(X) - y) ** 2) for each in (logged, plain)]
     assert errors[0] < 0.7 * errors[1]
@@ -216,10 +218,10 @@ def test_logarithms_that_say_nothing_are_left_out_before_they_take_time(monkeypa
     X = rng.random((120, 3))
     data = from_arrays(X, X[:, 0] + np.sin(6 * X[:, 1]) + 0.1 * rng.normal(size=120), standardize=True)
     assert ARD((1.0,) * 3).with_logs(data.X, data.encoder.zeros).logged == (0, 1, 2)
-    monkeypatch.setattr(automatic, "learn_wider", pytest.fail)
+    monkeypatch.setattr(sums, "learn_wider", pytest.fail)
     with threads.one_blas_thread():
         found = automatic.candidates(data, Krr(), "normal", automatic.PRIORS["regression"], 0)
-    assert not any("logs" in automatic.kind_of(each.kernel) for each in [*found.learnt, *found.parts])
+    assert not any("logs" in kind_of(each.kernel) for each in [*found.learnt, *found.parts])
 
 
 @pytest.mark.parametrize("worse", [False, True])
@@ -228,12 +230,12 @@ def test_unseen_rows_decide_on_logarithms(worse, monkeypatch):
     data = from_arrays(*over_powers_of_ten(120), standardize=True)
     with threads.one_blas_thread():
         found = automatic.candidates(data, Krr(), "normal", automatic.PRIORS["regression"], 0)
-    assert any("logs" in automatic.kind_of(each.kernel) for each in found.learnt) is not worse
-    assert any("logs" in automatic.kind_of(each.kernel) for each in found.parts) is not worse
+    assert any("logs" in kind_of(each.kernel) for each in found.learnt) is not worse
+    assert any("logs" in kind_of(each.kernel) for each in found.parts) is not worse
 
 
 def test_classes_have_no_logarithms(monkeypatch):
-    monkeypatch.setattr(automatic, "_logged", pytest.fail)
+    monkeypatch.setattr(automatic, "with_logs", pytest.fail)
     X, y = over_powers_of_ten(60)
     data = from_arrays(X, y > 0, standardize=True)
     with threads.one_blas_thread():
@@ -245,7 +247,7 @@ def test_the_sum_of_the_best_profiles_is_compared_and_learnt_anew():
     data = from_arrays(X, y, standardize=True)
     with threads.one_blas_thread():
         learnt = automatic.candidates(data, Krr(), "normal", automatic.PRIORS["regression"], 0)
-        assert len({automatic.kind_of(each.kernel, views=False) for each in learnt.parts}) == automatic.KEPT
+        assert len({kind_of(each.kernel, views=False) for each in learnt.parts}) == automatic.KEPT
         losses = [each.loss for each in learnt.parts]
         assert losses == sorted(losses)
         summed = next(each for each in learnt.learnt if each.is_sum)
@@ -274,7 +276,7 @@ def test_relevances_that_were_learnt_together_are_said_with_their_weights():
     assert result.data["relevances"]["criterion"] == found.learnt_by
     said = {each["kernel"]: each["weight"] for each in result.data["profiles"] if each["weight"]}
     pairs = zip(found.apart.profiles, found.weights, strict=True)
-    expected = {automatic.kind_of(each.kernel): weight for each, weight in pairs}
+    expected = {kind_of(each.kernel): weight for each, weight in pairs}
     assert said == pytest.approx(expected | ({"linear": found.straight} if found.straight else {}))
 
 
@@ -286,7 +288,7 @@ def test_rows_that_decide_on_learning_together_are_whole_groups(monkeypatch):
         seen.append(blocks)
         return apart
 
-    monkeypatch.setattr(automatic, "learn_if_better", kept)
+    monkeypatch.setattr(sums, "learn_if_better", kept)
     data = from_arrays(X, y, standardize=True, groups=groups)
     automatic.candidates(data, Krr(), "normal", automatic.PRIORS["regression"], 0)
     (blocks,) = seen
@@ -299,7 +301,7 @@ def test_rows_that_decide_on_learning_together_are_whole_groups(monkeypatch):
 
 @pytest.mark.parametrize("together", [False, True])
 def test_weights_are_those_of_a_sum_that_a_journal_remembers(together, monkeypatch):
-    monkeypatch.setattr(automatic, "learn_if_better", anyway if together else lambda rows, apart, *_: apart)
+    monkeypatch.setattr(sums, "learn_if_better", anyway if together else lambda rows, apart, *_: apart)
     data = from_arrays(*hidden(60, 3), standardize=True)
     with threads.one_blas_thread():
         learnt = automatic.candidates(data, Krr(), "normal", automatic.PRIORS["regression"], 0)
@@ -313,7 +315,7 @@ def test_one_profile_is_no_sum_and_kernels_whose_sum_cannot_be_learnt_stay_singl
     def fail(*_, **__):
         raise SelectionError("the evidence has no value")
 
-    monkeypatch.setattr(automatic, "learn_sum", fail)
+    monkeypatch.setattr(sums, "learn_sum", fail)
     result = tables.choose(*hidden(60, 3), kernel="auto", **FEW)
     assert any("weights of a sum of kernels can't be learnt (the evidence has" in note for note in result.data["notes"])
     assert sum(each["kernel"].startswith("ard") for each in result.data["compared"]) == automatic.KEPT
@@ -356,7 +358,7 @@ def test_a_profile_that_cannot_be_learnt_is_left_out(monkeypatch):
     def fail(*_, **__):
         raise SelectionError("the evidence has no value")
 
-    monkeypatch.setattr(automatic, "learn_profile", fail)
+    monkeypatch.setattr(learnt_kernels, "learn_profile", fail)
     result = tables.choose(*hidden(40, 3), kernel="auto", **FEW)
     assert result.relevances is None
     failed = [note for note in result.data["notes"] if "can't be learnt (the evidence has no value)" in note]

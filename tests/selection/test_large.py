@@ -14,9 +14,9 @@ from kernsel.kernels import Gaussian, Laplacian, parse
 from kernsel.numerics.whole.costs import Costs, Work
 from kernsel.search.deadline import Deadline, limited_time
 from kernsel.selection import large, limits
-from kernsel.selection.auto import kind_of
 from kernsel.selection.carry_out import select_dataset
 from kernsel.selection.large import ClimbStep, narrower
+from kernsel.selection.learnt import kind_of
 from kernsel.selection.plan import Plan
 from kernsel.system.memory import limited_memory
 
