@@ -8,7 +8,7 @@ import numpy as np
 
 from kernsel.folds.partition import Partition
 from kernsel.protocols import Loss
-from kernsel.types import Array, Indices
+from kernsel.types import Array, Indices, Mask
 
 ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 """What one loss and its share in a sum may be off, relatively."""
@@ -23,12 +23,15 @@ class FoldRanges:
     low, high, expected : (t,) array
     refits : (t,) array of int
         Outputs that were refitted without the fold.
+    sharp : (t,) array of bool
+        Whether the interval is as narrow as the curvature of the losses makes it.
     """
 
     low: Array
     high: Array
     expected: Array
     refits: Indices
+    sharp: Mask
 
 
 def range_losses(loss: Loss, Y: Array, low: Array, high: Array) -> tuple[Array, Array]:

@@ -55,6 +55,8 @@ class Loss:
         What ``values`` and ``value`` give, if not the loss itself.
     bends_once : bool
         Whether ``dV/df`` is convex up to some f and concave from there on, or one of these throughout.
+    bends_by_side : bool
+        Whether that is so of outputs above the target, and of those below.
     bend : float or None
         That f, if it is known and the same for all targets: ``dV/df`` is steepest there.
     """
@@ -68,6 +70,7 @@ class Loss:
     hinge: int = 0
     measure: Measure | None = None
     bends_once: bool = False
+    bends_by_side: bool = False
     bend: float | None = None
 
     @property
@@ -181,5 +184,5 @@ SQUARE = Loss("square", square, square=True)
 HUBER_HINGE = Loss("huber-hinge", huber_hinge, smoothing=0, hinge=1, bends_once=True)
 SQUARED_HINGE = Loss("squared-hinge", squared_hinge, hinge=2, bends_once=True)
 LOGISTIC = Loss("logistic", logistic, piecewise_quadratic=False, bends_once=True, bend=0.0)
-HUBER_INSENSITIVE = Loss("huber-epsilon-insensitive", huber_insensitive, smoothing=1)
-SQUARED_INSENSITIVE = Loss("squared-epsilon-insensitive", squared_insensitive)
+HUBER_INSENSITIVE = Loss("huber-epsilon-insensitive", huber_insensitive, smoothing=1, bends_by_side=True)
+SQUARED_INSENSITIVE = Loss("squared-epsilon-insensitive", squared_insensitive, bends_by_side=True)

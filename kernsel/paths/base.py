@@ -118,10 +118,15 @@ class Path(ABC):
         """Intervals around the outputs of exact fits without each fold, from Newton steps; None of them is refitted."""
         raise self._not_enclosed()
 
-    def refit_enclosed(self, k: int, folds: Sequence[int]) -> Enclosed:
-        """Intervals around outputs of exact fits without some folds, from refits for lambda number ``k``.
+    def refitted(self, k: int, folds: Sequence[int]) -> Array:
+        """Solutions (outputs, t, .) of refits without some folds for lambda number ``k``: see ``enclosed_around``."""
+        raise self._not_enclosed()
 
-        Outputs of other folds are not set.
+    def enclosed_around(self, k: int, folds: Sequence[int], refits: Array, sharp: bool) -> Enclosed:
+        """Intervals around outputs of exact fits without some folds, from ``refitted`` solutions (outputs, t, .).
+
+        Sharp ones use the curvature of losses, which may take longer than the refits. Outputs of other folds are not
+        set.
         """
         raise self._not_enclosed()
 

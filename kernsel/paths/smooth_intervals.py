@@ -21,10 +21,6 @@ NEARLY = 1e-7
 """A fit with an interval around it ends with a step that promises less than this share of J: as narrow as a proof of a
 percent can use."""
 
-FEW_CURVED = 0.3
-"""With fewer curved rows than this share an interval from a Newton step may take a guess of their curvature. Where more
-have some, a guess costs as much as a refit, which makes the interval narrow."""
-
 
 class EnclosedSmoothPath(SmoothPath):
     """Fits and steps of a smooth loss, with intervals that contain the outputs of exact fits without each fold."""
@@ -40,38 +36,38 @@ class EnclosedSmoothPath(SmoothPath):
         low, high, refitted = stepped.low.copy(), stepped.high.copy(), stepped.refitted
         ends = stepped.ends
         assert ends is not None
-        few = (self.learner.loss.expand(self.rows.Y, self.rows.s, self.fits.f)[2] > 0.0).mean(axis=2) < FEW_CURVED
         # a ball is no use where the inverse behind the step was of none
         jobs = [job for job in np.ndindex(k, L, self.rows.left.size) if refitted[job] or self._by_inverse is None]
         step = max(1, self.room // (32 * n))
         for first in range(0, len(jobs), step):
             group = jobs[first : first + step]
             x = np.stack([ends[job] for job in group])
-            rounds = np.where([refitted[job] for job in group], enclosure.ROUNDS, [few[job[:2]] for job in group])
-            self._put(group, self._enclose(group, x, self.lams, rounds), low, high)
+            self._put(group, self._enclose(group, x, self.lams, 0), low, high)
         return Enclosed(low, high, refitted)
 
-    def refit_enclosed(self, k: int, folds: Sequence[int]) -> Enclosed:
+    def refitted(self, k: int, folds: Sequence[int]) -> Array:
+        """Return solutions (outputs, t, .) without some folds for lambda number ``k``."""
         outputs = len(self.rows.Y)
-        jobs = [(c, 0, int(fold)) for c in range(outputs) for fold in folds]
-        x = self._refit_some(k, [(c, fold) for c, _, fold in jobs])
-        low, high = anywhere(outputs, 1, self.rows.n)
-        self._put(jobs, self._enclose(jobs, x, self.lams[[k]], np.full(len(jobs), enclosure.ROUNDS)), low, high)
-        return Enclosed(low, high, np.ones((outputs, 1, len(folds)), np.bool_))
-
-    def _refit_some(self, k: int, jobs: Sequence[tuple[int, int]]) -> Array:
-        """Return solutions (q, .) without folds for lambda number ``k``, by output and fold."""
         if not self._together:
-            return self._refit(jobs, np.array([k])).x[:, 0]
+            jobs = [(c, int(fold)) for c in range(outputs) for fold in folds]
+            return self._refit(jobs, np.array([k])).x[:, 0].reshape(outputs, len(folds), -1)
         wanted = np.zeros(self.rows.left.size, np.bool_)
-        wanted[[fold for _, fold in jobs]] = True
+        wanted[list(folds)] = True
         _, status, _, ends, *_ = self._fit_together(np.array([k]), wanted, NEARLY, solutions=True)
         assert ends is not None
-        left = [job for job in jobs if status[job[0], 0, job[1]] != REFITTED]
+        left = [(c, int(fold)) for c in range(outputs) for fold in folds if status[c, 0, fold] != REFITTED]
         if left:
-            outputs, folds = np.transpose(left)
-            ends[outputs, 0, folds] = self._refit(left, np.array([k])).x[:, 0]
-        return np.stack([ends[c, 0, fold] for c, fold in jobs])
+            numbers, again = np.transpose(left)
+            ends[numbers, 0, again] = self._refit(left, np.array([k])).x[:, 0]
+        return np.asarray(ends[:, 0, list(folds)])
+
+    def enclosed_around(self, k: int, folds: Sequence[int], refits: Array, sharp: bool) -> Enclosed:
+        outputs = len(self.rows.Y)
+        jobs = [(c, 0, int(fold)) for c in range(outputs) for fold in folds]
+        x, rounds = refits.reshape(len(jobs), -1), enclosure.ROUNDS if sharp else 0
+        low, high = anywhere(outputs, 1, self.rows.n)
+        self._put(jobs, self._enclose(jobs, x, self.lams[[k]], rounds), low, high)
+        return Enclosed(low, high, np.ones((outputs, 1, len(folds)), np.bool_))
 
     @once
     def _refits(self) -> tuple[Array, Array]:
@@ -100,7 +96,7 @@ class EnclosedSmoothPath(SmoothPath):
                 higher, lower = (np.stack([ends[c, number, fold] for c, fold in left]) for number in (k, k + 1))
                 intervals = enclosure.enclose_between(
                     self.between, self._matrix, self._objectives(left, self.lams[[k + 1, k]]),
-                    self.learner.loss.pointer, self._bend, lower, higher,
+                    self.learner.loss.pointer, enclosure.Bend.of(self.learner.loss), lower, higher,
                 )  # fmt: skip
                 self._put([(c, k, fold) for c, fold in left], intervals, low, high)
         return Between(f, low, high)
@@ -117,17 +113,15 @@ class EnclosedSmoothPath(SmoothPath):
         assert found.high is not None
         return found.low[:, 0], found.high[:, 0]
 
-    def _enclose(
-        self, jobs: Sequence[tuple[int, int, int]], x: Array, lams: Array, rounds: Indices
-    ) -> tuple[Array, Array]:
+    def _enclose(self, jobs: Sequence[tuple[int, int, int]], x: Array, lams: Array, rounds: int) -> tuple[Array, Array]:
         """Return intervals (q, n) for outputs of the exact fits numbered (output, lambda, fold), from solutions.
 
-        Each may take so many ``rounds`` of guesses.
+        Each may take so many ``rounds`` of guesses of the curvature; without any there is the ball alone.
         """
         objective = self._objectives([(c, fold) for c, _, fold in jobs], lams)
         return enclosure.enclose_fits(
             self.enclose, self._matrix, objective, np.array([number for _, number, _ in jobs]),
-            self.learner.loss.pointer, self._bend, rounds, np.ascontiguousarray(x),
+            self.learner.loss.pointer, enclosure.Bend.of(self.learner.loss), rounds, np.ascontiguousarray(x),
         )  # fmt: skip
 
     def _put(self, jobs: Sequence[tuple[int, int, int]], found: tuple[Array, Array], low: Array, high: Array) -> None:
@@ -146,8 +140,3 @@ class EnclosedSmoothPath(SmoothPath):
         return Objective(
             rows.Y[[c for c, _ in jobs]], weights, lams, np.array(self.learner.loss.parameters), int(self.bias)
         )
-
-    @property
-    def _bend(self) -> enclosure.Bend:
-        loss = self.learner.loss
-        return enclosure.Bend(int(getattr(loss, "bends_once", False)), int(loss.piecewise_quadratic))

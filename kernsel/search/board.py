@@ -338,7 +338,8 @@ class Board:
         expected, refits = add_by_fold(path.rows, scores.values), found.refitted.sum(axis=0)
         for k, lam in enumerate(path.lams.tolist()):
             if scores.failed[k] is None:
-                ranges = FoldRanges(low[k], high[k], np.clip(expected[k], low[k], high[k]), refits[k])
+                estimate, sharp = np.clip(expected[k], low[k], high[k]), np.zeros(refits[k].size, np.bool_)
+                ranges = FoldRanges(low[k], high[k], estimate, refits[k], sharp)
                 kept.enclosed.setdefault(lam, {})[number] = ranges
 
     def verified(self, leading: Sequence[Candidate]) -> list[Candidate]:

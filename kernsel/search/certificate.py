@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -24,13 +24,15 @@ from kernsel.heldout.ranges import FoldRanges, least_between, range_folds
 from kernsel.kernels import Kernel
 from kernsel.paths.base import Path
 from kernsel.protocols import Learner
+from kernsel.representation.ranks import Full
 from kernsel.search.board import Board
 from kernsel.search.candidate import Candidate, Key
 from kernsel.search.deadline import Deadline
 from kernsel.types import Array, Indices, Mask
 
-PIECES = 3
-"""Between two values of lambda fits are made at so many less one: with values four times apart these are 59 % away."""
+PIECES, PIECES_WITH_KINKS = 3, 5
+"""Between two values of lambda fits are made at so many less one: with values four times apart these are 59 % away, and
+32 % for losses with kinks that were made smooth, which more leave open at first."""
 
 APART = 256.0
 """Where a value of lambda is more times the next one, fits between are too far apart to say anything."""
@@ -38,15 +40,18 @@ APART = 256.0
 FAR = 0.1
 """Where what is known between two fits leaves a gap of such a share, there is one more half way."""
 
-MORE, MORE_WITH_KINKS = 6, 56
-"""So many more fits at the most: one for each part on both sides of a value of lambda. Losses with kinks that were made
-smooth need more, and few of their rows are curved, so that these take less of the time of a selection."""
+MORE, MOST_MORE = 4.0, 40
+"""So many more fits where all rows are curved, and by the square of the share of those that are, as what is known costs
+less, up to the most."""
 
-MORE_BYTES = 2**28
-"""Solutions without each fold of the fits half way may take so much memory."""
+MOST_BYTES = 2**28
+"""Solutions without each fold may take so much memory."""
 
 NOTHING = 0.995
 """A score that may be lower by such a share may be anything."""
+
+NARROW = 1e-2
+"""A fold whose loss is known to such a share of the share to prove is known well enough."""
 
 STEPS = 20
 """The least score counts in so many steps up to the limit: within a step candidates of one kernel come together."""
@@ -183,6 +188,10 @@ class Proof:
     board: Board
     share: float
     until: Deadline
+    solutions: dict[tuple[Key, int, int], Array] = field(default_factory=dict)
+    """Of refits by candidate, deal and fold, whose intervals may have to be made sharp."""
+    last: tuple[int, Path] | None = None
+    """The deal and the path of the last refits: those of one kernel come one after another, and have its matrix."""
 
     def keys(self) -> list[Key]:
         """Return the candidates with intervals, in the order of their kernels."""
@@ -194,16 +203,16 @@ class Proof:
         keys = self.keys()
         if not keys:
             return None
-        ranges = {key: self._score(key) for key in keys}
+        ranges, unsettled = {key: self._score(key) for key in keys}, {key: self._unsettled(key) for key in keys}
         while True:
             best = min(keys, key=lambda key: ranges[key].high)
             limit = ranges[best].high / (1.0 + self.share)
-            open_keys = [key for key in keys if ranges[key].low < limit and self._unsettled(key)]
+            open_keys = [key for key in keys if unsettled[key] and ranges[key].low < limit]
             if not open_keys or not self.until.left:
                 return self.board.found[best]
             first = self._next(open_keys, keys, ranges, limit)
             self._refit(first, limit)
-            ranges[first] = self._score(first)
+            ranges[first], unsettled[first] = self._score(first), self._unsettled(first)
 
     def certificate(self, choice: Key, unseen: int) -> Certificate:
         """Return what is proved of a choice by now, whose own folds are refitted first.
@@ -215,7 +224,7 @@ class Proof:
             Candidates that there was no time to score.
         """
         keys = self.keys()
-        if choice in keys and self._unsettled(choice):
+        while choice in keys and self._unsettled(choice):
             self._refit(choice, math.inf)
         ranges = {key: self._score(key) for key in keys}
         best = min(keys, key=lambda key: ranges[key].high, default=None)
@@ -253,15 +262,17 @@ class Proof:
         near = lams[max(place - 1, 0) : place + 2]
         if near.size < 2 or (near[1:] / near[:-1]).max() > APART or not self.until.left:
             return None
-        points = np.unique([np.geomspace(a, b, PIECES + 1) for a, b in pairwise(near.tolist())])
+        pieces_of_two = PIECES if getattr(learner.loss, "smoothing", None) is None else PIECES_WITH_KINKS
+        self.last = None  # its matrix makes room
+        points = np.unique([np.geomspace(a, b, pieces_of_two + 1) for a, b in pairwise(near.tolist())])
         paths = self._paths(kernel, learner, points)
         least, lams = self._least_between(paths, np.arange(points.size - 1)), paths[0].lams
         each = 8 * len(self.board.rows.Y) * sum(rows.n * rows.left.size for rows in self.board.deals)
-        more = min(MORE if getattr(learner.loss, "smoothing", None) is None else MORE_WITH_KINKS, MORE_BYTES // each)
+        more = int(min(MORE / self._curved(paths) ** 2, MOST_MORE, MOST_BYTES // each))
         while self.until.left and more > 0:
             far = np.flatnonzero(least < (1.0 - FAR) * lowest)
             far = np.sort(far[np.argsort(least[far], kind="stable")][:more])
-            if not far.size:
+            if not far.size or (least < (1.0 - NOTHING) * lowest).sum() > more:  # some would stay as they are
                 break
             halves = np.sqrt(lams[far] * lams[far + 1])
             finer, added = self._paths(kernel, learner, np.union1d(lams, halves)), self._paths(kernel, learner, halves)
@@ -271,6 +282,14 @@ class Proof:
             least = np.maximum(least[parent], self._least_between(paths, pieces))
             lams, more = paths[0].lams, more - far.size
         return float(np.clip(1.0 - least.min() / lowest, 0.0, 1.0)) if lowest > 0.0 else 0.0
+
+    def _curved(self, paths: Sequence[Path]) -> float:
+        """Return the share of rows that are curved at the fits of paths; 1 at a low rank, where all rows take time."""
+        path = paths[0]
+        if not isinstance(self.board.rank, Full):
+            return 1.0
+        _, _, curvatures = path.learner.loss.expand(path.rows.Y, path.rows.s, path.fits.f)
+        return max(float((curvatures > 0.0).mean()), 1.0 / path.rows.n)
 
     def _paths(self, kernel: Kernel, learner: Learner, lams: Array) -> list[Path]:
         """Return a path of each deal."""
@@ -286,6 +305,17 @@ class Proof:
             found += share * least_between(rows, path.learner.loss, *path.enclosed_between(pieces))
         return found
 
+    def _scored_path(self, number: int, kernel: Kernel, learner: Learner, lam: float) -> tuple[Path, int]:
+        """Return the path that a candidate was scored on, at one of the deals, and the number of its lambda there."""
+        if self.last is not None:
+            deal, path = self.last
+            if (deal, path.problem.kernel, path.learner) == (number, kernel, learner) and lam in path.lams:
+                return path, int(np.flatnonzero(path.lams == lam)[0])
+        self.last = None  # its matrix makes room
+        path, k = self.board.scored_path(number, kernel, learner, lam)
+        self.last = number, path
+        return path, k
+
     def _score(self, key: Key) -> Range:
         """Return the ends of the interval of a candidate's score, and its estimate: means over the deals."""
         shares, deals = self.board.shares, self.board.enclosed[key].items()
@@ -300,6 +330,10 @@ class Proof:
         return not key[1].loss.square and any((~self._done(each)).any() for each in self.board.enclosed[key].values())
 
     def _done(self, each: FoldRanges) -> Mask:
+        narrow = np.isfinite(each.high) & (each.high - each.low <= NARROW * self.share * each.high)
+        return np.asarray(each.sharp | (narrow & self._refitted(each)))
+
+    def _refitted(self, each: FoldRanges) -> Mask:
         return np.asarray(each.refits >= len(self.board.rows.Y))
 
     def _next(self, open_keys: list[Key], keys: list[Key], ranges: dict[Key, Range], limit: float) -> Key:
@@ -330,18 +364,34 @@ class Proof:
             self._narrow(key, number, sorted(folds))
 
     def _narrow(self, key: Key, number: int, folds: list[int]) -> None:
-        """Refit folds of one deal, and put their intervals in the place of those before."""
+        """Refit folds of one deal, and put their intervals in the place of those before.
+
+        Those of folds that have been refitted are made sharp.
+        """
         rows, before = self.board.deals[number], self.board.enclosed[key][number]
-        path, k = self.board.scored_path(number, *key)
-        found = path.refit_enclosed(k, folds)
-        low, high, expected = (each.copy() for each in (before.low, before.high, before.expected))
-        refits = before.refits.copy()
-        below, above = range_folds(rows, path.learner.loss, found.low, found.high)
-        for fold in folds:
-            low[fold], high[fold] = max(low[fold], below[0, fold]), min(high[fold], above[0, fold])
-            expected[fold] = 0.5 * (low[fold] + high[fold])
-            refits[fold] = len(rows.Y)
-        self.board.enclosed[key][number] = FoldRanges(low, high, expected, refits)
+        path, k = self._scored_path(number, *key)
+        ranges = FoldRanges(*(each.copy() for each in vars(before).values()))
+        new = [fold for fold in folds if (key, number, fold) not in self.solutions]
+        if new:
+            found = path.refitted(k, new)
+            self.solutions.update({(key, number, fold): found[:, t].copy() for t, fold in enumerate(new)})
+        again = self._refitted(before)
+        for sharp in (False, True):
+            some = [fold for fold in folds if again[fold] == sharp]
+            if not some:
+                continue
+            refits = np.stack([self.solutions[key, number, fold] for fold in some], axis=1)
+            enclosed = path.enclosed_around(k, some, refits, sharp)
+            below, above = range_folds(rows, path.learner.loss, enclosed.low, enclosed.high)
+            ranges.low[some] = np.maximum(ranges.low[some], below[0, some])
+            ranges.high[some] = np.minimum(ranges.high[some], above[0, some])
+            ranges.expected[some] = 0.5 * (ranges.low[some] + ranges.high[some])
+            ranges.refits[some], ranges.sharp[some] = len(rows.Y), sharp
+        self.board.enclosed[key][number] = ranges
+        for fold in np.flatnonzero(self._done(ranges)):
+            self.solutions.pop((key, number, int(fold)), None)
+        if sum(each.nbytes for each in self.solutions.values()) > MOST_BYTES:
+            self.solutions.clear()
 
 
 def _excess(score: float, least: float) -> float:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import calling
 import problems
 import tolerances
 import twins.enclosure
@@ -57,18 +58,18 @@ class Case:
         return x[0, 0], f[0, 0]
 
     def enclose(self, x, rounds=8, lam=None):
-        bend = enclosure.Bend(int(self.loss.bends_once), int(self.loss.piecewise_quadratic))
+        bend = enclosure.Bend.of(self.loss)
         objective = Objective(self.y[None], self.s[None], np.array([lam or self.lam]), self.parameters, self.bias)
         low, high = enclosure.enclose_fits(
             self.encloser, self.G, objective, np.zeros(1, np.int64), self.loss.pointer, bend,
-            np.array([rounds]), np.ascontiguousarray(x[None]),
+            rounds, np.ascontiguousarray(x[None]),
         )  # fmt: skip
         return low[0], high[0]
 
     def enclose_between(self, x, other, higher):
         """Intervals for all lambda from the own to a higher one."""
         way = {newton.in_kernel: enclosure_kernel, newton.in_features: enclosure_features}[self.solver]
-        bend = enclosure.Bend(int(self.loss.bends_once), int(self.loss.piecewise_quadratic))
+        bend = enclosure.Bend.of(self.loss)
         objective = Objective(self.y[None], self.s[None], np.array([self.lam, higher]), self.parameters, self.bias)
         low, high = enclosure.enclose_between(
             way.enclose_between, self.G, objective, self.loss.pointer, bend, x[None].copy(), other[None].copy()
@@ -80,6 +81,33 @@ def contains(low, high, exact):
     """Whether intervals contain outputs that are themselves known to rounding."""
     slack = tolerances.ENCLOSED * (1 + np.abs(exact).max())
     return (low <= exact + slack).all() and (high >= exact - slack).all()
+
+
+@settings(max_examples=300)
+@given(
+    name=st.sampled_from(list(LOSSES)),
+    y=st.sampled_from([-1.0, 1.0]),
+    size=st.sampled_from([0.2, 1.0, 3.0]),
+    outputs=st.lists(st.floats(-1.0, 1.0), min_size=1, max_size=2),
+    middle=st.floats(-0.5, 0.5),
+    radius=st.floats(0.0, 1.0),
+)
+def test_no_slope_is_below_the_least_one(name, y, size, outputs, middle, radius):
+    """By slopes from and to many outputs; where V' bends once it is that of them, or the curvature at an output."""
+    off_kinks = np.pi * 1e-5  # at these the twins' pieces leave a gap of one rounding error
+    outputs, middle, radius = [y + size * each + off_kinks for each in outputs], size * middle, size * radius
+    loss, twin = LOSSES[name][0], twin_of(name)
+    found = enclosure.least_slope.py_func(
+        lambda y, f, _: twin(y, np.float64(f)), enclosure.Bend.of(loss), None, y, [[f] for f in outputs], 0, middle,
+        radius,
+    )  # fmt: skip
+    ends = min(outputs) - middle - radius, max(outputs) - middle + radius
+    t, f = np.linspace(*ends, 400), np.linspace(min(outputs), max(outputs), 9)[:, None]
+    apart = np.abs(t - f) > 1e-3
+    slopes = (twin(y, t)[1] - twin(y, f)[1])[apart] / (t - f)[apart]
+    assert found <= slopes.min(initial=np.inf) + 1e-9
+    if loss.bends_once and apart[:, [0, -1]].all():
+        assert found >= min(slopes.min(), *(twin(y, f)[2] for f in np.array(outputs))) - 1e-9
 
 
 @ways
@@ -150,6 +178,32 @@ def test_with_the_curvature_of_all_rows_the_ellipsoid_is_the_slow_twins(way, p, 
     scale = tolerances.OUTWARD * (1 + np.abs(f).max())
     np.testing.assert_allclose(low[out], np.maximum(expected[0], ball[0])[out], atol=scale)
     np.testing.assert_allclose(high[out], np.minimum(expected[1], ball[1])[out], atol=scale)
+
+
+@ways
+@settings(max_examples=40)
+@given(p=problems.problems(lams=(-8, 1)), bias=st.sampled_from([0, 1]), seed=st.integers(0, 2**32 - 1))
+def test_errors_of_slopes_have_no_part_along_the_bias(way, p, bias, seed):
+    """The gradient is that of an exact bias: errors pull along the rows' functions, not along these and the bias."""
+    random, double = np.random.default_rng(seed), 2 * p.lam
+    off = random.exponential(size=p.n)
+    errors = off * random.uniform(-1, 1, p.n) if seed % 2 else off
+    D, pull, nothing = random.exponential(size=p.n) * (random.random(p.n) < 0.7), abs(errors.sum()), np.zeros(p.n)
+    D[0] = 1.0
+    Z = p.features(bias)
+    H = (Z.T * D) @ Z + double * np.diag(np.arange(Z.shape[1]) < Z.shape[1] - bias)
+    G = Z.T @ errors
+    G[Z.shape[1] - bias :] = 0.0
+    if way == "kernel":
+        reach, *_ = calling.entry(enclosure_kernel.ellipsoid)(
+            p.K, np.ones(p.n), double, bias, np.sqrt(p.K.diagonal()), D, nothing, nothing, off, pull,
+            np.empty(p.n, np.int64), np.empty(p.n), np.empty(p.n),
+        )  # fmt: skip
+    else:
+        reach, _ = calling.entry(enclosure_features.ellipsoid)(
+            Z, double, bias, D, np.zeros(Z.shape[1]), 0.0, off, pull, np.empty(p.n), np.empty(p.n)
+        )
+    assert reach >= np.sqrt(G @ np.linalg.solve(H, G)) * (1 - 1e-6)
 
 
 @ways

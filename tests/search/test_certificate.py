@@ -1,5 +1,8 @@
 """Certificates: what is proved of the lowest exact score, against exhaustive exact cross-validation."""
 
+from collections import Counter
+from dataclasses import replace
+
 import joblib
 import numpy as np
 import pytest
@@ -11,6 +14,7 @@ from kernsel.errors import OptionError
 from kernsel.learners import losses
 from kernsel.learners.base import Learner
 from kernsel.parts import read_learner
+from kernsel.paths.smooth_intervals import EnclosedSmoothPath
 from kernsel.search import certificate
 from kernsel.search.certificate import FAR, Certificate, Proof
 from kernsel.search.deadline import NEVER, Deadline
@@ -138,9 +142,10 @@ def test_more_fits_half_way_leave_less_open_and_are_no_more_than_may_be(learner,
 
     monkeypatch.setattr(Proof, "_paths", counted)
     monkeypatch.setattr(certificate, "FAR", 0.0)
+    monkeypatch.setattr(certificate, "MORE", np.inf)
     found = []
     for more in (0, 8, 40):
-        monkeypatch.setattr(certificate, "MORE_WITH_KINKS" if learner == "svm" else "MORE", more)
+        monkeypatch.setattr(certificate, "MOST_MORE", more)
         made.clear()
         found.append(proof.between(best.key, best.value))
         # First the fits that are there in any case; then all of a path, and those of them that are new.
@@ -288,3 +293,27 @@ def test_where_a_fold_sees_one_class_it_says_so():
     found = select_dataset(tables.from_arrays(X, y), learner="klr", certify=True, **FIXED | {"grid": grid})
     assert not found.certificate.proved
     assert "nothing is proved" in found.certificate.describe()
+
+
+def test_refits_are_kept_until_their_intervals_are_sharp(monkeypatch):
+    fitted, refitted = Counter(), EnclosedSmoothPath.refitted
+
+    def counted(self, k, folds):
+        fitted.update((self.problem.kernel, float(self.lams[k]), fold) for fold in folds)
+        return refitted(self, k, folds)
+
+    monkeypatch.setattr(EnclosedSmoothPath, "refitted", counted)
+    monkeypatch.setattr(certificate, "NARROW", 0.0)  # no ball is narrow enough
+    found = []
+    for room, times in ((certificate.MOST_BYTES, 1), (0, 2)):
+        monkeypatch.setattr(certificate, "MOST_BYTES", room)
+        walk, _ = walk_of(dataset("l2svm"), learner="l2svm")
+        proof = Proof(walk.board, 0.01, NEVER)
+        best = proof.run()
+        found.append(proof.certificate(best.key, 0))
+        sharp = sum(each.sharp.sum() for deals in walk.board.enclosed.values() for each in deals.values())
+        assert max(fitted.values()) == times
+        assert 0 < sharp <= found[-1].refits
+        fitted.clear()
+    assert replace(found[0], between=None) == replace(found[1], between=None)
+    assert found[0].proved

@@ -20,7 +20,7 @@ from numba.extending import get_cython_function_address
 from kernsel.numerics.runtime.cache import COMPILES
 from kernsel.numerics.runtime.jit import REORDER, inline
 
-UPPER, PLAIN, TRANSPOSED = (np.frombuffer(letter, np.uint8) for letter in (b"U", b"N", b"T"))
+UPPER, PLAIN, TRANSPOSED, LEFT = (np.frombuffer(letter, np.uint8) for letter in (b"U", b"N", b"T", b"L"))
 # "N" also says that a triangular matrix has a diagonal of its own
 
 TILE = 32
@@ -46,6 +46,7 @@ _dtrtri = _routine("cython_lapack", "dtrtri", 6)
 _dpotrs = _routine("cython_lapack", "dpotrs", 8)
 _dsyrk = _routine("cython_blas", "dsyrk", 10)
 _dtrsv = _routine("cython_blas", "dtrsv", 8)
+_dtrsm = _routine("cython_blas", "dtrsm", 11)
 _dgemv = _routine("cython_blas", "dgemv", 11)
 _dgemm = _routine("cython_blas", "dgemm", 13)
 _spotrf = _routine("cython_lapack", "spotrf", 5)
@@ -247,6 +248,18 @@ def solve_half(R, b, back):
     n, one = integer(R.shape[0]), integer(1)
     form = PLAIN if back else TRANSPOSED
     _dtrsv(UPPER.ctypes, form.ctypes, PLAIN.ctypes, n.ctypes, R.ctypes, n.ctypes, b.ctypes, one.ctypes)
+
+
+@inline
+def solve_half_rows(R, B):
+    """Overwrite each row b of ``B (k, n)`` by ``R^-1 b``, with the lower triangle of R."""
+    if B.size == 0:
+        return
+    n, k = integer(B.shape[1]), integer(B.shape[0])
+    _dtrsm(
+        LEFT.ctypes, UPPER.ctypes, TRANSPOSED.ctypes, PLAIN.ctypes, n.ctypes, k.ctypes, number(1.0).ctypes, R.ctypes,
+        n.ctypes, B.ctypes, n.ctypes,
+    )  # fmt: skip
 
 
 @inline

@@ -34,7 +34,7 @@ Mathematics of the ball: Shibagaki et al. 2015, Ndiaye et al. 2019. All rounding
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba.core import types
@@ -67,13 +67,19 @@ ROUNDS = 8
 GUESS = 0.9
 """Where curvature varies the first guess is this share of that at the fit."""
 
-SHRINK = 0.7
-"""A row that leaves its range is guessed to have this share of the least slope over what it reached."""
+FURTHER = 1.1
+"""Where a guess doesn't hold the next one is made for an ellipsoid that reaches so many times as far."""
+
+TRIALS = 8
+"""Curvatures that are tried for a row in a guess: with less it reaches further. The last one is the least."""
 
 
 OTHERS, NOTICED = 0.1, 1e-3
 """Rows without curvature whose slopes are off are looked at together if they add such a share to the rest; those of
 them that add less than such a share of a mean one aren't."""
+
+UNSURE = 0.25
+"""Lengths that rounding errors may change by such a share, to first order, aren't used."""
 
 NODES = 8
 """Between two outputs the slopes of a loss are compared with interpolated ones at so many places less one."""
@@ -87,15 +93,24 @@ class Bend(NamedTuple):
     once : int
         1 if V' is convex up to a point and concave from there on. Its slopes from one point to all others then rise to
         a maximum and fall: over an interval they are least at its ends.
+    by_side : int
+        1 if that is so of outputs above the target, and of those below.
     in_pieces : int
         1 if V' is linear in pieces, and between two points of one piece has no other.
     """
 
     once: int
+    by_side: int
     in_pieces: int
 
+    @classmethod
+    def of(cls, loss: Any) -> Bend:
+        """Return what a loss, of the library or of a plugin, says of itself."""
+        once, by_side = (int(getattr(loss, name, False)) for name in ("bends_once", "bends_by_side"))
+        return cls(once, by_side, int(loss.piecewise_quadratic))
 
-BEND = record(Bend, i8, i8)
+
+BEND = record(Bend, i8, i8, i8)
 
 ENCLOSE = types.FunctionType(types.void(f8_2, OBJECTIVE, LOSS, BEND, i8, f8_1, f8_1, f8_1))
 """``(K or Z, objective, loss, bend, rounds, a or w, low, high)``: ``enclose`` in ``enclosure_kernel`` and
@@ -123,6 +138,16 @@ def give_up(low, high):
 
 
 @inline
+def rounding_of(m, trace, least):
+    """Return a bound of the rounding error of ``||L^-1 k||^2``, relatively, if it is below ``UNSURE``.
+
+    L is the Cholesky factor of a matrix (m, m) with that trace and least eigenvalue. The backward error of the factor
+    is below ``(m + 1) EPS trace / 2``, and that of half a solution with it below ``m EPS trace^1/2 / 2`` in L.
+    """
+    return (2.0 * m + FEW) * EPS * trace / least
+
+
+@inline
 def guess_curvature(bend, N, d2, D):
     """Guess least slopes ``D (n,)`` around a fit from the curvatures ``d2 (n,)`` there."""
     for i in range(D.size):
@@ -130,39 +155,67 @@ def guess_curvature(bend, N, d2, D):
 
 
 @inline
-def holds(loss, objective, bend, N, f, low, high, D):
-    """Say whether all slopes within intervals are at least what was guessed; where they aren't, guess less."""
-    y, s, _, parameters, _ = objective
-    held = True
-    for i in range(y.size):
-        if D[i] == 0.0:
-            continue
-        _, here, curvature = loss(y[i], f[i], parameters)
-        least = np.inf
-        for k in range(2):
-            end = high[i] if k else low[i]
-            step = end - f[i]
-            slope = 0.0
-            if np.isfinite(step):
-                _, there, bent = loss(y[i], end, parameters)
-                change = there - here
-                rounding = SAME_SLOPE * (abs(there) + abs(here)) + EPS * curvature * abs(f[i])
-                if bend.in_pieces and bent == curvature and abs(change - curvature * step) <= rounding:
-                    slope = curvature
-                elif bend.once:
-                    slope = change / step
-            least = min(least, slope * s[i] / N)
-        if D[i] > least * (1.0 + SAME_SLOPE):
-            held = False
-            D[i] = max(SHRINK * least, 0.0)
-    return held
+def radius_of(reach, spread, rounded, D):
+    """Return how far an output of the ellipsoid may be from its middle: its ``spread`` is at most ``1 / D``."""
+    return reach * np.sqrt(min(spread, 1.0 / D) if D > 0.0 else spread) + rounded
 
 
 @inline
-def holds_from_both(loss, objective, bend, N, f, g, low, high, D):
-    """Say the same of slopes from every output between f and g: those from one point are least at the ends."""
-    held = holds(loss, objective, bend, N, f, low, high, D)
-    return holds(loss, objective, bend, N, g, low, high, D) and held
+def least_slope(loss, bend, parameters, y, outputs, i, middle, radius):
+    """Return a bound of the slopes of V' from all between a row's outputs to all around any of them.
+
+    ``outputs`` are one or two of ``(n,)``; around them is all from ``radius`` below the least one less ``middle`` to so
+    much above the largest one. From outputs to an end slopes rise to a maximum and fall, so that they are least at an
+    end of both ranges. V' on one side of the target and its value there beyond bend once if V' does so on that side;
+    between outputs on either side there may be none.
+    """
+    lowest, highest, least = np.inf, -np.inf, np.inf
+    for f in outputs:
+        lowest, highest = min(lowest, f[i]), max(highest, f[i])
+    sided = bend.by_side and (lowest >= y or highest <= y)
+    for end in (lowest - middle - radius, highest - middle + radius):
+        _, there, bent = loss(y, end, parameters)
+        for f in outputs:
+            _, here, curvature = loss(y, f[i], parameters)
+            step, slope = end - f[i], 0.0
+            change, size = abs(there - here), abs(there) + abs(here)
+            straight = abs(change - curvature * abs(step)) <= SAME_SLOPE * size + EPS * curvature * abs(f[i])
+            if step == 0.0 or (bend.in_pieces and bent == curvature and straight):
+                slope = curvature
+            elif np.isfinite(step) and (bend.once or (sided and (end - y) * (f[i] - y) > 0.0)):
+                slope = max((change - FEW * EPS * size) / abs(step), min(curvature, bent))
+            elif np.isfinite(step) and sided:  # beyond the target V' is at least as far off as there
+                slope = (abs(here - loss(y, y, parameters)[1]) - FEW * EPS * size) / abs(step)
+            least = min(least, slope)
+    return least
+
+
+@inline
+def holds(loss, objective, bend, N, outputs, reach, v, spread, rounded, D):
+    """Say whether all slopes in an ellipsoid are at least what was guessed, ``D (n,)``; where not, guess less.
+
+    Its middle is at ``v (n,)`` below the outputs; see ``least_slope``. What is guessed would hold in one that reaches
+    ``FURTHER``, as with less curvature it will.
+    """
+    y, s, _, parameters, _ = objective
+    held = True
+    for i in range(y.size):
+        if held and D[i] > 0.0:
+            radius = radius_of(reach, spread[i], rounded[i], D[i])
+            least = least_slope(loss, bend, parameters, y[i], outputs, i, v[i], radius)
+            held = D[i] <= least * s[i] / N * (1.0 + SAME_SLOPE)
+    if held:
+        return True
+    for i in range(y.size):
+        for trial in range(TRIALS):
+            if D[i] == 0.0:
+                break
+            least_radius = radius_of(FURTHER * reach, spread[i], rounded[i], D[i] if trial < TRIALS - 1 else 0.0)
+            least = least_slope(loss, bend, parameters, y[i], outputs, i, v[i], least_radius) * s[i] / N
+            if D[i] <= least:
+                break
+            D[i] = max(least, 0.0)
+    return False
 
 
 @inline
@@ -177,11 +230,13 @@ def bow(loss, bend, parameters, y, a, b, slopes, curvatures):
     first, last, step = slopes[0], slopes[NODES], abs(b - a) / NODES
     most = 0.0
     for k in range(NODES):
+        one_side = bend.by_side and (a + (b - a) * k / NODES - y) * (a + (b - a) * (k + 1) / NODES - y) >= 0.0
         change, least = abs(slopes[k + 1] - slopes[k]), min(curvatures[k], curvatures[k + 1])
         inside = change
         straight = abs(change - least * step)
         rounding = SAME_SLOPE * (abs(slopes[k]) + abs(slopes[k + 1])) + EPS * least * max(abs(a), abs(b))
-        if bend.once or (bend.in_pieces and curvatures[k] == curvatures[k + 1] and straight <= rounding):
+        one_piece = bend.in_pieces and curvatures[k] == curvatures[k + 1] and straight <= rounding
+        if bend.once or one_side or one_piece:
             inside = straight
         for node in (k, k + 1):
             off = abs(slopes[node] - first - (last - first) * node / NODES)
@@ -241,11 +296,11 @@ def intersect(f, middle, radius, low, high):
         high[i] = min(high[i], f[i] - middle[i] + radius[i])
 
 
-@jit((i8, i8, ENCLOSE, f8_2, STACK, i8_1, LOSS, BEND, i8_1, f8_2, f8_2, f8_2))
+@jit((i8, i8, ENCLOSE, f8_2, STACK, i8_1, LOSS, BEND, i8, f8_2, f8_2, f8_2))
 def _enclose(first, step, enclose, G, stack, which, loss, bend, rounds, x, low, high):
     for j in range(first, x.shape[0], step):
         objective = Objective(stack.y[j], stack.s[j], stack.lam[which[j]], stack.parameters, stack.bias)
-        enclose(G, objective, loss, bend, rounds[j], x[j], low[j], high[j])
+        enclose(G, objective, loss, bend, rounds, x[j], low[j], high[j])
 
 
 @jit((i8, i8, BETWEEN, f8_2, STACK, f8, LOSS, BEND, i8, f8_2, f8_2, f8_2, f8_2))
@@ -262,7 +317,7 @@ def enclose_fits(
     which: Indices,
     loss: Compiled,
     bend: Bend,
-    rounds: Indices,
+    rounds: int,
     x: Array,
 ) -> tuple[Array, Array]:
     """Return intervals ``low, high (q, n)`` that contain the outputs of q exact fits.
@@ -280,8 +335,8 @@ def enclose_fits(
     loss : pointer of type ``LOSS``
     bend : Bend
         Of the loss.
-    rounds : (q,) array of int
-        Guesses of the curvature that each may take at the most.
+    rounds : int
+        Guesses of the curvature that each may take at the most; without any there is the ball alone.
     x : (q, n + bias) or (q, r) array
         Approximate fits: coefficients and a bias last, or weights.
     """

@@ -133,7 +133,7 @@ def enclose_group_between(K, inverse, higher, bend, objective, loss, folds, numb
 def rest_of(loss, objective, inverse, steep, lengths, weights, ridges, x, f, error):
     """Return a bound of the norm of what the gradient has beside ``q``: see the module."""
     y, _, _, parameters, _ = objective
-    slopes, curvatures, total, bend = np.empty(NODES + 1), np.empty(NODES + 1), 0.0, Bend(1, 0)
+    slopes, curvatures, total, bend = np.empty(NODES + 1), np.empty(NODES + 1), 0.0, Bend(1, 0, 0)
     for i in range(y.size):
         if not weights[i] > 0.0:
             continue

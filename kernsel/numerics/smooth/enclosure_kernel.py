@@ -7,6 +7,8 @@ import numpy as np
 from kernsel.numerics.runtime.blas import (
     fill,
     inner,
+    inner_products,
+    solve_half_rows,
     solve_rows,
     sum_of,
 )
@@ -18,14 +20,16 @@ from kernsel.numerics.smooth.enclosure import (
     FEW,
     HALF_EPS,
     OTHERS,
+    UNSURE,
     give_up,
     guess_curvature,
     holds,
-    holds_from_both,
     intersect,
     join_ends,
     narrow,
     others_of,
+    radius_of,
+    rounding_of,
 )
 from kernsel.numerics.smooth.enclosure_bias import add_bias_range, settle
 from kernsel.numerics.smooth.objective import Objective
@@ -63,7 +67,7 @@ def enclose(K, objective, loss, bend, rounds, x, low, high):
     y, s, lam, _, bias = objective
     n, N, double = y.size, sum_of(s), 2.0 * lam
     f, c, Kc, lengths, error, off, d2 = room_for_fit(n)
-    norm, slack, _ = approach(K, objective, loss, x, f, c, Kc, lengths, error, off, d2)
+    norm, slack, _, pull = approach(K, objective, loss, x, f, c, Kc, lengths, error, off, d2)
     if not np.isfinite(norm + slack):
         give_up(low, high)
         return
@@ -75,17 +79,18 @@ def enclose(K, objective, loss, bend, rounds, x, low, high):
         add_bias_range(loss, objective, low, high)
     if narrow(f, low, high):
         return
-    D, v, spread, radius, below, above = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    D, v, spread, radius, rounded = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     rows = np.empty(n, np.int64)
     guess_curvature(bend, N, d2, D)
     for _ in range(rounds):
-        reach, rounding, trace, root, S = ellipsoid(K, s, double, bias, lengths, D, c, Kc, off, rows, v, spread)
+        reach, rounding, trace, root, S = ellipsoid(K, s, double, bias, lengths, D, c, Kc, off, pull, rows, v, spread)
         if not np.isfinite(reach):
             return
         for j in range(n):
-            radius[j] = reach * np.sqrt(spread[j]) + error[j] + rounding * lengths[j]
-            below[j], above[j] = f[j] - v[j] - radius[j], f[j] - v[j] + radius[j]
-        if holds(loss, objective, bend, N, f, below, above, D):
+            rounded[j] = error[j] + rounding * lengths[j]
+        if holds(loss, objective, bend, N, (f,), reach, v, spread, rounded, D):
+            for j in range(n):
+                radius[j] = radius_of(reach, spread[j], rounded[j], D[j])
             sharpen_left_out(K, s, rows, root, S, trace, double, reach, spread, radius)
             intersect(f, v, radius, low, high)
             return
@@ -116,9 +121,9 @@ def enclose_between(K, objective, width, loss, bend, rounds, x, other, low, high
     give_up(low, high)
     f, c, Kc, lengths, error, off, d2 = room_for_fit(n)
     g, _, _, _, there, off_there, d2_there = room_for_fit(n)
-    norm, slack, moved = approach(K, objective, loss, x, f, c, Kc, lengths, error, off, d2)
+    norm, slack, moved, _ = approach(K, objective, loss, x, f, c, Kc, lengths, error, off, d2)
     higher = Objective(y, s, lam + width, objective.parameters, bias)
-    norm_there, slack_there, moved_there = approach(
+    norm_there, slack_there, moved_there, _ = approach(
         K, higher, loss, other, g, c, Kc, lengths, there, off_there, d2_there
     )
     residual = max(norm + slack, norm_there + slack_there) / np.sqrt(double)
@@ -132,17 +137,18 @@ def enclose_between(K, objective, width, loss, bend, rounds, x, other, low, high
     fill(Kc, 0.0)
     add_rows(K, rows, changed_rows(c, rows, steps), steps, Kc)
     residual += depth_of(n) * size / np.sqrt(double)
-    D, v, spread, radius, below, above = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    D, v, spread, radius, rounded = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     guess_curvature(bend, N, d2, D)
     for _ in range(rounds):
-        reach, rounding, trace, root, S = ellipsoid(K, s, double, bias, lengths, D, c, Kc, off, rows, v, spread)
+        reach, rounding, trace, root, S = ellipsoid(K, s, double, bias, lengths, D, c, Kc, off, 0.0, rows, v, spread)
         reach += residual
         if not np.isfinite(reach):
             return
         for j in range(n):
-            radius[j] = reach * np.sqrt(spread[j]) + error[j] + rounding * lengths[j]
-            below[j], above[j] = min(f[j], g[j]) - v[j] - radius[j], max(f[j], g[j]) - v[j] + radius[j]
-        if holds_from_both(loss, objective, bend, N, f, g, below, above, D):
+            rounded[j] = error[j] + rounding * lengths[j]
+        if holds(loss, objective, bend, N, (f, g), reach, v, spread, rounded, D):
+            for j in range(n):
+                radius[j] = radius_of(reach, spread[j], rounded[j], D[j])
             sharpen_left_out(K, s, rows, root, S, trace, double, reach, spread, radius)
             for j in range(n):
                 low[j] = min(moved, moved_there) - v[j] - radius[j]
@@ -166,10 +172,10 @@ def depth_of(n):
 def approach(K, objective, loss, x, f, c, Kc, lengths, error, off, d2):
     """Find outputs and gradient of a fit with coefficients x; return a bound of the gradient's norm in two parts.
 
-    The second part is of rounding errors. Both are infinite if the bias has no bounds; returned last is by how much it
-    was moved. Overwritten are outputs ``f (n,)``, coefficients ``c`` of the gradient and their products ``K c``,
-    lengths ``K_jj^1/2`` of the rows, how far outputs and coefficients may be ``off``, and the curvatures ``d2`` of the
-    losses.
+    The second part is of rounding errors. Both are infinite if the bias has no bounds. Returned as well are by how much
+    it was moved, and a bound of what the errors of coefficients add up to. Overwritten are outputs ``f (n,)``,
+    coefficients ``c`` of the gradient and their products ``K c``, lengths ``K_jj^1/2`` of the rows, how far outputs and
+    coefficients may be ``off``, and the curvatures ``d2`` of the losses.
     """
     y, s, lam, _, bias = objective
     n, N, double = y.size, sum_of(s), 2.0 * lam
@@ -188,8 +194,8 @@ def approach(K, objective, loss, x, f, c, Kc, lengths, error, off, d2):
         error[i] = depth * lengths[i] * size + FEW * EPS * abs(f[i])
     moved = settle(loss, objective, N, f, error, off, d1, d2)
     if moved == np.inf:
-        return np.inf, np.inf, moved
-    slack, total = 0.0, 0.0
+        return np.inf, np.inf, moved, np.inf
+    slack, total, pull, pulls = 0.0, 0.0, 0.0, 0.0
     for i in range(n):
         c[i] = d1[i] / N + double * x[i]
         off[i] += FEW * EPS * double * abs(x[i])
@@ -198,18 +204,21 @@ def approach(K, objective, loss, x, f, c, Kc, lengths, error, off, d2):
             c[i] = 0.0
         slack += off[i] * lengths[i]
         total += abs(c[i]) * lengths[i]
+        pull += double * x[i] - c[i]  # those of an exact bias add up to the first of these
+        pulls += double * abs(x[i]) + abs(c[i])
     add_rows(K, rows, changed_rows(c, rows, steps), steps, Kc)
     slack += depth * total
-    return np.sqrt(max(inner(c, Kc), 0.0) + n * EPS * total * total), slack, moved
+    return np.sqrt(max(inner(c, Kc), 0.0) + n * EPS * total * total), slack, moved, abs(pull) + n * EPS * pulls
 
 
 @inline
-def ellipsoid(K, s, double, bias, lengths, D, c, Kc, off, rows, v, spread):
+def ellipsoid(K, s, double, bias, lengths, D, c, Kc, off, pull, rows, v, spread):
     """Find the ellipsoid of a gradient ``G = sum_i c_i k_i`` and curvatures D: see ``enclose``.
 
     Its centre ``(H^-1 G)_j / 2`` is written to ``v (n,)``, ``psi_j' H^-1 psi_j`` to ``spread (n,)``, and to ``rows``
     those with curvature. Returned are ``(G' H^-1 G)^1/2 / 2`` and what coefficients that are ``off`` add, infinite if
-    there is no ellipsoid; the rounding error of the centre of a row of length 1; and for ``sharpen_left_out`` the trace
+    there is no ellipsoid: ``sum_i off_i psi_i``, without its part along the bias, of which G has none, and which is at
+    most ``pull``; the rounding error of the centre of a row of length 1; and for ``sharpen_left_out`` the trace
     of S, ``D^1/2`` of the rows, and the Cholesky factor of S.
     """
     n, m = s.size, curved_rows(D, rows)
@@ -258,12 +267,13 @@ def ellipsoid(K, s, double, bias, lengths, D, c, Kc, off, rows, v, spread):
         rounding = depth * lengths[k] * size + FEW * EPS * abs(eb)
         left += (abs(w[i] - D[k] * v[k]) + D[k] * rounding) ** 2 / D[k]
         unsure += off[k] * off[k] / D[k]
-        spread[k] = min(spread[k], 1.0 / D[k])
     for i in range(n):
         if D[i] == 0.0:
             others += off[i] * np.sqrt(spread[i])
         v[i] *= 0.5
     reach = 0.5 * np.sqrt(square) + np.sqrt(left) + np.sqrt(unsure)
+    if bias:
+        reach += pull / np.sqrt(double * t)
     if others > OTHERS * reach:
         count, rest = others_of(D, off, spread, others, places)
         others = rest + together(K, double, bias * double * t, through, off, places[:count], rows, root, S, trace)
@@ -277,49 +287,46 @@ def together(K, double, of_bias, through, off, others, rows, root, S, trace):
     ``2 lam P_ij = K_ij - k_iB' D^1/2 S^-1 D^1/2 k_jB`` and the part of the bias, ``(1 - k_iB' D^1/2 u)`` of both rows
     over ``t``.
     """
-    W, lengths = weighted_rows(K, others, rows, root), np.empty(others.size)
-    Y = W.copy()
-    solve_rows(S, Y)
-    for i in range(others.size):
-        lengths[i] = np.sqrt(inner(Y[i], Y[i]))
-    total = 0.0
+    Y, unsure_by = halves_of(K, others, rows, root, S), rounding_of(root.size, trace, double)
+    if not unsure_by < UNSURE:
+        return np.inf
+    products, total = inner_products(Y, Y), 0.0
     for i in range(others.size):
         for j in range(others.size):
             k, h = others[i], others[j]
-            product = (K[k, h] - inner(W[i], Y[j])) / double
+            product = (K[k, h] - products[i, j]) / double
             if of_bias > 0.0:
                 product += (1.0 - through[k]) * (1.0 - through[h]) / of_bias
-            rounding = root.size * EPS * (trace * lengths[i] * lengths[j] + np.sqrt(K[k, k] * K[h, h])) / double
-            total += off[k] * off[h] * (abs(product) + rounding)
+            rounding = unsure_by * np.sqrt(products[i, i] * products[j, j]) + FEW * EPS * np.sqrt(K[k, k] * K[h, h])
+            total += off[k] * off[h] * (abs(product) + rounding / double)
     return np.sqrt(total)
 
 
 @inline
-def weighted_rows(K, which, rows, root):
-    """Return ``D_B^1/2 k_iB`` of some rows i."""
-    W = np.empty((which.size, root.size))
+def halves_of(K, which, rows, root, S):
+    """Return ``L^-1 D_B^1/2 k_iB`` of some rows i, where S holds the Cholesky factor L."""
+    Y = np.empty((which.size, root.size))
     for j in range(which.size):
         for i in range(root.size):
-            W[j, i] = root[i] * K[which[j], rows[i]]
-    return W
+            Y[j, i] = root[i] * K[which[j], rows[i]]
+    solve_half_rows(S, Y)
+    return Y
 
 
 @inline
 def sharpen_left_out(K, s, rows, root, S, trace, double, reach, spread, radius):
     """Replace, for rows that are left out, ``K_jj`` by ``K_jj - k_jB' D^1/2 S^-1 D^1/2 k_jB`` in their radius.
 
-    S holds the Cholesky factor of a matrix with that trace. Its backward error is below ``m EPS trace``.
+    S holds the Cholesky factor of a matrix with that trace, whose eigenvalues are at least ``double``.
     """
     left_out, count = np.empty(s.size, np.int64), 0
     for j in range(s.size):
         if s[j] == 0.0:
             left_out[count] = j
             count += 1
-    W = weighted_rows(K, left_out[:count], rows, root)
-    Y = W.copy()
-    solve_rows(S, Y)
+    Y = halves_of(K, left_out[:count], rows, root, S)
     for i in range(count):
         j = left_out[i]
-        gain = inner(W[i], Y[i]) - root.size * EPS * trace * inner(Y[i], Y[i])
+        gain = inner(Y[i], Y[i]) * (1.0 - rounding_of(root.size, trace, double))
         less = max(spread[j] - gain / double, 0.0) if gain > 0.0 else spread[j]
         radius[j] -= reach * (np.sqrt(spread[j]) - np.sqrt(less))
