@@ -55,10 +55,10 @@ class Loss:
         What ``values`` and ``value`` give, if not the loss itself.
     bends_once : bool
         Whether ``dV/df`` is convex up to some f and concave from there on, or one of these throughout.
-    bends_by_side : bool
-        Whether that is so of outputs above the target, and of those below.
     bend : float or None
         That f, if it is known and the same for all targets: ``dV/df`` is steepest there.
+    bends_by_side : bool
+        Whether ``dV/df`` bends once over outputs above the target, and once over those below.
     """
 
     name: str
@@ -70,8 +70,8 @@ class Loss:
     hinge: int = 0
     measure: Measure | None = None
     bends_once: bool = False
-    bends_by_side: bool = False
     bend: float | None = None
+    bends_by_side: bool = False
 
     @property
     def scored_by(self) -> str:
