@@ -31,8 +31,8 @@ from kernsel.search.deadline import Deadline
 from kernsel.types import Array, Indices, Mask
 
 PIECES, PIECES_WITH_KINKS = 3, 5
-"""Between two values of lambda fits are made at so many less one: with values four times apart these are 59 % away, and
-32 % for losses with kinks that were made smooth, which more leave open at first."""
+"""Between two values of lambda fits are made at so many less one: with values four times apart these are 59 % away. Of
+losses whose kinks were made smooth less is known between two fits: theirs are 32 % away."""
 
 APART = 256.0
 """Where a value of lambda is more times the next one, fits between are too far apart to say anything."""
@@ -41,8 +41,8 @@ FAR = 0.1
 """Where what is known between two fits leaves a gap of such a share, there is one more half way."""
 
 MORE, MOST_MORE = 4.0, 40
-"""So many more fits where all rows are curved, and by the square of the share of those that are, as what is known costs
-less, up to the most."""
+"""So many more fits where all rows are curved. The fewer are, the less time it takes to tell what is between: fits are
+more by the square of the share of curved rows, up to the most."""
 
 MOST_BYTES = 2**28
 """Solutions without each fold may take so much memory."""
