@@ -191,18 +191,20 @@ def least_slope(loss, bend, parameters, y, outputs, i, middle, radius):
 
 
 @inline
-def holds(loss, objective, bend, N, outputs, reach, v, spread, rounded, D):
+def holds(loss, objective, bend, N, outputs, reach, v, spread, rounded, D, radius):
     """Say whether all slopes in an ellipsoid are at least what was guessed, ``D (n,)``; where not, guess less.
 
     Its middle is at ``v (n,)`` below the outputs; see ``least_slope``. What is guessed would hold in one that reaches
-    ``FURTHER``, as with less curvature it will.
+    ``FURTHER``, as with less curvature it will. What is ``rounded`` are the errors of outputs, that of the middle of a
+    row of length 1, and the lengths; ``radius (n,)`` is overwritten.
     """
     y, s, _, parameters, _ = objective
+    error, of_middle, lengths = rounded
     held = True
     for i in range(y.size):
+        radius[i] = radius_of(reach, spread[i], error[i] + of_middle * lengths[i], D[i])
         if held and D[i] > 0.0:
-            radius = radius_of(reach, spread[i], rounded[i], D[i])
-            least = least_slope(loss, bend, parameters, y[i], outputs, i, v[i], radius)
+            least = least_slope(loss, bend, parameters, y[i], outputs, i, v[i], radius[i])
             held = D[i] <= least * s[i] / N * (1.0 + SAME_SLOPE)
     if held:
         return True
@@ -210,8 +212,9 @@ def holds(loss, objective, bend, N, outputs, reach, v, spread, rounded, D):
         for trial in range(TRIALS):
             if D[i] == 0.0:
                 break
-            least_radius = radius_of(FURTHER * reach, spread[i], rounded[i], D[i] if trial < TRIALS - 1 else 0.0)
-            least = least_slope(loss, bend, parameters, y[i], outputs, i, v[i], least_radius) * s[i] / N
+            known = D[i] if trial < TRIALS - 1 else 0.0
+            further = radius_of(FURTHER * reach, spread[i], error[i] + of_middle * lengths[i], known)
+            least = least_slope(loss, bend, parameters, y[i], outputs, i, v[i], further) * s[i] / N
             if D[i] <= least:
                 break
             D[i] = max(least, 0.0)

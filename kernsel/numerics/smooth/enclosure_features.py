@@ -30,7 +30,6 @@ from kernsel.numerics.smooth.enclosure import (
     join_ends,
     narrow,
     others_of,
-    radius_of,
     rounding_of,
 )
 from kernsel.numerics.smooth.enclosure_bias import add_bias_range, settle
@@ -67,7 +66,7 @@ def enclose(Z, objective, loss, bend, rounds, x, low, high):
     if not np.isfinite(norm + rounding + slack):
         give_up(low, high)
         return
-    D, v, spread, radius, rounded = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    D, v, spread, radius = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     multiply(Z, G, v)
     for j in range(n):
         v[j] *= 0.5 / double
@@ -82,11 +81,8 @@ def enclose(Z, objective, loss, bend, rounds, x, low, high):
         reach, deep = ellipsoid(Z, double, bias, D, G, rounding, off, pull, v, spread)
         if not np.isfinite(reach):
             return
-        for j in range(n):
-            rounded[j] = error[j] + deep * lengths[j]
-        if holds(loss, objective, bend, N, (f,), reach, v, spread, rounded, D):
-            for j in range(n):
-                radius[j] = radius_of(reach, spread[j], rounded[j], D[j])
+        rounded = (error, deep, lengths)
+        if holds(loss, objective, bend, N, (f,), reach, v, spread, rounded, D, radius):
             intersect(f, v, radius, low, high)
             return
 
@@ -127,18 +123,15 @@ def enclose_between(Z, objective, width, loss, bend, rounds, x, other, low, high
     for k in range(r):
         G[k] = 0.5 * width * (x[k] - other[k]) if k < r - bias else 0.0
     rounding = FEW * EPS * np.sqrt(inner(G, G))
-    D, v, spread, radius, rounded = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    D, v, spread, radius = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     guess_curvature(bend, N, d2, D)
     for _ in range(rounds):
         reach, deep = ellipsoid(Z, double, bias, D, G, rounding, off, 0.0, v, spread)
         reach += residual
         if not np.isfinite(reach):
             return
-        for j in range(n):
-            rounded[j] = error[j] + deep * lengths[j]
-        if holds(loss, objective, bend, N, (f, g), reach, v, spread, rounded, D):
-            for j in range(n):
-                radius[j] = radius_of(reach, spread[j], rounded[j], D[j])
+        rounded = (error, deep, lengths)
+        if holds(loss, objective, bend, N, (f, g), reach, v, spread, rounded, D, radius):
             for j in range(n):
                 low[j] = min(moved, moved_there) - v[j] - radius[j]
                 high[j] = max(moved, moved_there) - v[j] + radius[j]

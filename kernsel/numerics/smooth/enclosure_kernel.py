@@ -28,7 +28,6 @@ from kernsel.numerics.smooth.enclosure import (
     join_ends,
     narrow,
     others_of,
-    radius_of,
     rounding_of,
 )
 from kernsel.numerics.smooth.enclosure_bias import add_bias_range, settle
@@ -79,18 +78,15 @@ def enclose(K, objective, loss, bend, rounds, x, low, high):
         add_bias_range(loss, objective, low, high)
     if narrow(f, low, high):
         return
-    D, v, spread, radius, rounded = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    D, v, spread, radius = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     rows = np.empty(n, np.int64)
     guess_curvature(bend, N, d2, D)
     for _ in range(rounds):
         reach, rounding, trace, root, S = ellipsoid(K, s, double, bias, lengths, D, c, Kc, off, pull, rows, v, spread)
         if not np.isfinite(reach):
             return
-        for j in range(n):
-            rounded[j] = error[j] + rounding * lengths[j]
-        if holds(loss, objective, bend, N, (f,), reach, v, spread, rounded, D):
-            for j in range(n):
-                radius[j] = radius_of(reach, spread[j], rounded[j], D[j])
+        rounded = (error, rounding, lengths)
+        if holds(loss, objective, bend, N, (f,), reach, v, spread, rounded, D, radius):
             sharpen_left_out(K, s, rows, root, S, trace, double, reach, spread, radius)
             intersect(f, v, radius, low, high)
             return
@@ -137,18 +133,15 @@ def enclose_between(K, objective, width, loss, bend, rounds, x, other, low, high
     fill(Kc, 0.0)
     add_rows(K, rows, changed_rows(c, rows, steps), steps, Kc)
     residual += depth_of(n) * size / np.sqrt(double)
-    D, v, spread, radius, rounded = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    D, v, spread, radius = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     guess_curvature(bend, N, d2, D)
     for _ in range(rounds):
         reach, rounding, trace, root, S = ellipsoid(K, s, double, bias, lengths, D, c, Kc, off, 0.0, rows, v, spread)
         reach += residual
         if not np.isfinite(reach):
             return
-        for j in range(n):
-            rounded[j] = error[j] + rounding * lengths[j]
-        if holds(loss, objective, bend, N, (f, g), reach, v, spread, rounded, D):
-            for j in range(n):
-                radius[j] = radius_of(reach, spread[j], rounded[j], D[j])
+        rounded = (error, rounding, lengths)
+        if holds(loss, objective, bend, N, (f, g), reach, v, spread, rounded, D, radius):
             sharpen_left_out(K, s, rows, root, S, trace, double, reach, spread, radius)
             for j in range(n):
                 low[j] = min(moved, moved_there) - v[j] - radius[j]
